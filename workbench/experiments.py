@@ -109,6 +109,15 @@ def _read(value: Any, kind: Any) -> Any:
     return value
 
 
+def _parameters_in(source: str) -> dict[str, Parameter]:
+    """Return the parameters of a cell of nothing but plain assignments; none of any other cell."""
+    try:
+        statements = ast.parse(source).body
+        return declared(source) if all(isinstance(s, (ast.Assign, ast.AnnAssign)) for s in statements) else {}
+    except (SyntaxError, WorkbenchError):
+        return {}
+
+
 def parameters(names: dict[str, Any]) -> Json:
     """Check what papermill, a runner or a person put into the parameters, and return all of them.
 
@@ -124,8 +133,8 @@ def parameters(names: dict[str, Any]) -> Json:
     for source in cells:
         if source.lstrip().startswith("# Parameters"):  # papermill's injected cell
             injected |= {name: parameter.default for name, parameter in declared(source).items()}
-        elif not declared_names and "parameters(" not in source:
-            declared_names = declared(source)
+        elif not declared_names:
+            declared_names = _parameters_in(source)
     now = {name: names[name] for name in declared_names if name in names}
     checked = check(declared_names, {**now, **injected}, "This notebook")
     names.update(checked)

@@ -7,13 +7,16 @@ import json
 import lzma
 import os
 import sqlite3
+import threading
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 from workbench.errors import WorkbenchError, WorkspaceBusy, WorkspaceError, WorkspaceFull
+from workbench.state import Json
 
 FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
 READ_ONLY = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
@@ -128,6 +131,49 @@ def create_tables(connection: sqlite3.Connection, script: str, version: int) -> 
         connection.rollback()
         raise
     connection.commit()
+
+
+class Tables:
+    """A file of tables; one connection behind a lock, each write its own transaction.
+
+    Args:
+        path: the file.
+        script: makes the tables.
+        version: of the tables.
+    """
+
+    def __init__(self, path: Path, script: str, version: int):
+        self._path, self._lock = path, threading.RLock()
+        with translate_errors(path):
+            self._db = sqlite3.connect(path, check_same_thread=False, timeout=PATIENCE_S)
+            self._db.row_factory = sqlite3.Row
+            try:
+                begin_with_log(self._db)
+                create_tables(self._db, script, version)
+            except BaseException:
+                self._db.close()
+                raise
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._lock:
+            self._db.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Yield the connection; what was written is undone where the block raises."""
+        with self._lock, translate_errors(self._path), self._db as connection:
+            yield connection
+
+    def write(self, sql: str, values: Iterable[Any]) -> int:
+        """Execute one statement, and return how many rows it changed."""
+        with self.transaction() as connection:
+            return connection.execute(sql, tuple(values)).rowcount
+
+    def rows(self, sql: str, values: Iterable[Any] = ()) -> list[Json]:
+        """Return the rows of a query."""
+        with self._lock, translate_errors(self._path), closing(self._db.execute(sql, tuple(values))) as cursor:
+            return [dict(row) for row in cursor.fetchall()]
 
 
 def statements(script: str) -> Iterator[str]:

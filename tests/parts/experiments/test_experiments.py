@@ -15,6 +15,7 @@ import yaml
 from tests.shelves import workbench
 from workbench.errors import WorkbenchError
 from workbench.parts.experiments import notebooks
+from workbench.parts.experiments.experiment import Experiment
 from workbench.parts.experiments.spec import Spec, load_spec
 from workbench.session import Workbench
 
@@ -81,6 +82,55 @@ def test_more_values_run_what_is_missing_and_a_changed_question_runs_again(place
         again = wb.experiments.run(spec(place, name="amended", grid={"max_iterations": [1, 2]}, questions=changed))
         assert len(set(again.to_frame()["run_id"]) & runs) == 4
         assert {"what": "stale", "detail": "2 cells run again: question has changed"}.items() <= again.looks[-1].items()
+
+
+def test_a_cell_whose_tool_breaks_stops_no_other_and_is_tried_again(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone, calls = Experiment._alone, list[str]()
+
+    def broken(self: Experiment, question: Any, options: Any) -> Any:
+        calls.append(question["id"])
+        if question["id"] == "built":
+            raise ConnectionError("the server is gone")
+        return alone(self, question, options)
+
+    with opened(place) as wb:
+        with monkeypatch.context() as patched:
+            patched.setattr(Experiment, "_alone", broken)
+            first = wb.experiments.run(spec(place, name="broken", grid={"max_iterations": [1]}))
+            assert (
+                first.status()["failed"] == 1 and first.status()["done"] == 2 and calls == ["built", "burnt", "where"]
+            )
+            assert "ConnectionError: the server is gone" in set(first.to_frame()["error"])
+            assert list(first.compare()["failed"]) == [1] and list(first.compare()["scored"]) == [2]
+        assert wb.experiments.run(spec(place, name="broken", grid={"max_iterations": [1]})).status()["done"] == 3
+
+
+def test_an_interrupt_in_the_middle_leaves_the_rest_to_the_next_run(place: Path) -> None:
+    def stop(name: str, done: int, total: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    path = spec(place, name="interrupted", grid={"max_iterations": [1, 2]})
+    with opened(place) as wb:
+        with pytest.raises(KeyboardInterrupt):
+            wb.experiments.run(path, progress=stop)
+        status = wb.experiments.get("interrupted").status()
+        assert (status["done"], status["running"], status["waiting"]) == (2, 0, 4)
+        assert wb.experiments.run(path).status()["done"] == 6
+
+
+@pytest.mark.full
+def test_two_workers_run_each_cell_once(place: Path) -> None:
+    with opened(place) as wb:
+        done = wb.experiments.run(spec(place, name="workers", repeats=3), workers=2)
+        assert done.status()["done"] == len(done.to_frame()) == 36
+
+
+def test_what_is_no_experiment_is_named_without_a_file_too(place: Path) -> None:
+    with opened(place) as wb, pytest.raises(WorkbenchError, match=r"gird: Extra inputs are not permitted. Known: name"):
+        wb.experiments.run({**SWEEP, "gird": {}})
 
 
 def test_a_killed_sweep_ends_with_each_cell_once(place: Path) -> None:

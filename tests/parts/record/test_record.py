@@ -17,16 +17,20 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 from langgraph.cache.memory import InMemoryCache
-from langgraph.graph import START, StateGraph
+from langgraph.graph import END, START, StateGraph
 from langgraph.types import CachePolicy, interrupt
 
 from tests.parts.record.graphs import KINDS, LOG, Kind, Log, Reader, executed, finish, review, step
 from tests.shelves import workbench
-from workbench.errors import RunError
+from workbench.errors import RunError, WorkspaceFull
+from workbench.parts.record import langgraph_copy
 from workbench.parts.record.bench import GraphBench
 from workbench.parts.record.digests import plain
 from workbench.parts.record.run import GraphRun
+from workbench.parts.record.store import GraphStore
 from workbench.session import Workbench
+
+PAUSING = ("plain", "asynchronous", "subgraph", "subgraph_called", "three_deep", "functional", "approval_of_tools")
 
 
 @pytest.fixture(scope="module")
@@ -132,6 +136,74 @@ def test_a_thread_continues_and_a_replay_of_its_second_run_begins_where_that_did
     assert plain(second.replay().state) == plain(second.state) and dict(executed) == before
     third = agent.ask({"messages": [("user", "three")]}, thread="t")
     assert third.messages[-1].content == "5 messages so far", "replays leave the thread as it was"
+
+
+def test_a_loop_that_gives_another_result_each_time_is_replayed_in_its_order(wb: Workbench) -> None:
+    def draw(state: Log) -> Any:
+        executed["draw"] += 1
+        return {"log": [f"{state['question']} {executed['draw']}"]}
+
+    graph = StateGraph(Log).add_node("draw", draw).add_edge(START, "draw")
+    graph.add_conditional_edges("draw", lambda state: "draw" if len(state["log"]) < 3 else END)
+    run = wb.record(graph.compile(), "loop").ask(LOG)
+    assert run.replay().state["log"] == run.state["log"] == ["Moss Mill 1", "Moss Mill 2", "Moss Mill 3"]
+
+
+@pytest.mark.parametrize("read", [lambda s: s | {}, lambda s: {} | s, lambda s: {**s}, dict, lambda s: s.copy(), len])
+def test_however_a_node_reads_the_whole_state_it_runs_again_when_any_of_it_changes(wb: Workbench, read: Any) -> None:
+    def look(state: Log) -> Any:
+        executed["look"] += 1
+        return {"answer": str(read(state))}
+
+    graph = StateGraph(Log).add_node("look", look).add_edge(START, "look").compile()
+    run = wb.record(graph, "whole").ask(LOG)
+    fork = run.fork(input={**LOG, "log": ["more"]})
+    assert executed == {"look": 2} and fork.executed == ["look/1"]
+
+
+def test_a_replay_answers_questions_itself_and_does_not_pause(wb: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = {name: finished(wb.record(KINDS[name].build(), f"no pause {name}"), KINDS[name]) for name in PAUSING}
+    monkeypatch.setattr(langgraph_copy, "ask_again", lambda *_: pytest.fail("the graph paused"))
+    for name, run in runs.items():
+        assert plain(run.replay().state) == plain(run.state), name
+
+
+def test_a_fork_says_what_changes_where(wb: Workbench) -> None:
+    run = finished(wb.record(KINDS["plain"].build(), "where"), KINDS["plain"])
+    for wrong in ({"at": "first/1"}, {"result": {"log": []}}, {"state": {"log": []}}):
+        with pytest.raises(RunError, match="Name a place with `at`, and what changes there"):
+            run.fork(**wrong)
+    with pytest.raises(RunError, match=r"has no effect at 'third/1'. It has: first/1, review/1"):
+        run.fork(at="third/1", result=None)
+
+
+def test_a_run_that_was_killed_after_its_last_checkpoint_has_its_result(wb: Workbench) -> None:
+    run = finished(wb.record(KINDS["plain"].build(), "last moment"), KINDS["plain"])
+    state = run.state
+    run._store.write(
+        "UPDATE runs SET status = 'running', owner = 'gone', result = NULL WHERE run_id = ?", (run.run_id,)
+    )
+    executed.clear()
+    assert run.status == "interrupted" and run.resume().status == "done"
+    assert run.state == state and not executed
+
+
+def test_a_disk_without_room_is_an_error_and_the_run_goes_on_when_there_is_some(
+    wb: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = wb.record(KINDS["plain"].build(), "full disk")
+
+    def full(*_: Any, **__: Any) -> None:
+        raise WorkspaceFull("graphs.db: no room is left.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(GraphStore, "save_effect", full)
+        patched.setattr(GraphStore, "end", full)
+        with pytest.raises(WorkspaceFull):
+            agent.ask(LOG)
+    [run] = agent.runs()
+    assert run.status == "interrupted"
+    assert run.resume().answer(True).status == "done"
 
 
 def test_what_cannot_be_kept_is_named_with_its_field(wb: Workbench) -> None:

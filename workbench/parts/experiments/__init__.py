@@ -7,4 +7,5 @@ PART = Part(
     __name__,
     commands={"experiment": "commands:experiment"},
     workbench={"experiments": "experiment:experiments"},
+    services={"experiments": "store:Stored"},
 )

@@ -43,8 +43,8 @@ def run(page: Page, spec: Path, workers: int, check: bool) -> int:
 def status(page: Page, name: str) -> None:
     """Say how far an experiment is; without a name, list them."""
     with page.open() as wb:
-        experiment_found = [wb.experiments.get(name)] if name else list(wb.experiments)
-        rows = [experiment.status() for experiment in experiment_found]
+        experiments = [wb.experiments.get(name)] if name else wb.experiments
+        rows = [experiment.status() for experiment in experiments]
         if page.as_json:
             page.result(rows)
         else:
@@ -60,14 +60,14 @@ def status(page: Page, name: str) -> None:
 def report(page: Page, name: str, measure: str, out: Path | None) -> None:
     """Compare the configurations of an experiment: figures, differences with intervals, and what is decided."""
     with page.open() as wb:
-        experiment_found = wb.experiments.get(name)
+        experiment = wb.experiments.get(name)
         if out:
-            experiment_found.report(out)
+            experiment.report(out)
             page.say(f"Written: {out}", "green")
         elif page.as_json:
-            page.result(experiment_found.compare(measure).to_dict("records"))
+            page.result(experiment.compare(measure).to_dict("records"))
         else:
-            click.echo(_table(experiment_found, measure))
+            click.echo(_table(experiment, measure))
 
 
 @experiment.command()

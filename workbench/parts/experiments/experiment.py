@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import workbench
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, WorkspaceError
 from workbench.futures.replay import full_document
 from workbench.graphs.reviewers import RuleReviewer
 from workbench.parts.experiments import notebooks, statistics
-from workbench.parts.experiments.spec import Spec, load_spec
+from workbench.parts.experiments.spec import Spec, check_spec, load_spec
 from workbench.parts.experiments.statistics import Difference
 from workbench.parts.experiments.store import ExperimentStore
 from workbench.plans import canonical_json
@@ -48,35 +48,34 @@ _CHECKED = 100
 @property  # type: ignore[misc]
 def experiments(wb: Workbench) -> Experiments:
     """Return the experiments of a workspace: ``wb.experiments``."""
-    return Experiments(wb)
+    return Experiments(wb, wb._services["experiments"].store)  # type: ignore[attr-defined]
 
 
 class Experiments:
     """The experiments of a workspace, newest first."""
 
-    def __init__(self, wb: Workbench):
-        self._wb = wb
-
-    @cached_property
-    def _store(self) -> ExperimentStore:
-        return ExperimentStore(self._wb.path / "experiments.db")
+    def __init__(self, wb: Workbench, store: ExperimentStore):
+        self._wb, self._store = wb, store
 
     def run(
         self, spec: str | Path | Mapping[str, Any], *, workers: int = 1, progress: Progress | None = None
     ) -> Experiment:
         """Run an experiment, or what is missing of it: cells that are done and still valid are not run again.
 
+        Cells that have failed are tried again.
+
         Args:
             spec: a YAML file, or what it would hold.
-            workers: processes; each opens the workspace.
+            workers: processes; each opens the workspace, without what was registered in this one.
             progress: called after each cell with ``(name, done, total)``.
 
         Raises:
             WorkbenchError: the specification is wrong; nothing has run.
         """
-        read = load_spec(spec) if isinstance(spec, (str, Path)) else Spec.model_validate(dict(spec))
+        read = load_spec(spec) if isinstance(spec, (str, Path)) else check_spec(spec)
         experiment = Experiment(self._wb, self._store, read)
         experiment.prepare()
+        self._store.retry_failed(read.name)
         experiment.work(workers, progress)
         return experiment
 
@@ -212,23 +211,17 @@ class Experiment:
 
     def work(self, workers: int = 1, progress: Progress | None = None) -> None:
         """Run the cells that wait, until all have ended, the budget is spent, or it is stopped."""
-        if workers > 1:
-            context = multiprocessing.get_context("spawn")
-            arguments = (
-                str(self._wb.path),
-                self._wb.settings.model_dump(mode="json", exclude_defaults=True),
-                self.name,
-            )
-            processes = [context.Process(target=_worker, args=arguments) for _ in range(workers - 1)]
-            for process in processes:
-                process.start()
-        else:
-            processes = []
+        context = multiprocessing.get_context("spawn")
+        arguments = (self._wb.path, self._wb.settings, self.name)
+        processes = [context.Process(target=_worker, args=arguments) for _ in range(workers - 1)]
+        for process in processes:
+            process.start()
         began = time.monotonic()
         try:
             for question in self.questions:
                 self._ask_all(question, progress, began)
-        finally:
+        finally:  # an interrupt in the middle leaves no cell behind that only this process may run
+            self._store.release(self.name, self._wb._work._lease.owner)
             for process in processes:
                 process.join()
 
@@ -247,15 +240,14 @@ class Experiment:
                 continue
             self._run_cell(row, question, first)
             if progress:
-                done = sum(cell["status"] in ("done", "failed") for cell in self._store.cells(self.name))
-                progress(self.name, done, len(self.variants) * len(self.questions) * self.spec.repeats)
+                totals = self._store.totals(self.name)
+                progress(self.name, totals["ended"], totals["cells"])
 
     def _over_budget(self, began: float) -> bool:
-        budget = self.spec.budget
-        tokens = sum(row["tokens"] or 0 for row in self._store.cells(self.name))
-        return (budget.seconds is not None and time.monotonic() - began > budget.seconds) or (
-            budget.tokens is not None and tokens >= budget.tokens
-        )
+        seconds, tokens = self.spec.budget.seconds, self.spec.budget.tokens
+        if seconds is not None and time.monotonic() - began > seconds:
+            return True
+        return tokens is not None and self._store.totals(self.name)["tokens"] >= tokens
 
     def _run_cell(self, row: Json, question: Json, first: dict[int, Run]) -> None:
         variant, began = json.loads(row["parameters"]), time.perf_counter()
@@ -264,8 +256,11 @@ class Experiment:
                 columns = self._notebook(row["cell"], variant)
             else:
                 columns = self._question(question, variant, row, first)
-        except WorkbenchError as error:
-            columns = {"status": "failed", "error": str(error)}
+        except WorkspaceError:  # no room, or held by another process: no failure of this cell
+            raise
+        except Exception as error:  # raised by a tool, a model or a notebook: it stops no other cell
+            message = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
+            columns = {"status": "failed", "error": message}
         self._store.end(self.name, row["cell"], seconds=round(time.perf_counter() - began, 4), **columns)
 
     def _notebook(self, cell: str, variant: Json) -> Json:
@@ -481,12 +476,12 @@ class Experiment:
         return f"<p>{escape(repr(self).strip('<>'))}</p>{self.compare().to_html(escape=True, index=False)}"
 
 
-def _worker(path: str, settings: Json, name: str) -> None:
+def _worker(path: Path, settings: Settings, name: str) -> None:
     """Run cells of an experiment in a process of its own."""
     from workbench.session import Workbench
 
-    with Workbench.open(path, Settings.load(**settings)) as wb:
-        Experiments(wb).get(name).work()
+    with Workbench.open(path, settings) as wb:
+        wb.experiments.get(name).work()
 
 
 def score(question: Json, run: Run) -> Json:

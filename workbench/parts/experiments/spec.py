@@ -7,7 +7,7 @@ import json
 import math
 import random
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -101,8 +101,8 @@ class Spec(BaseModel):
     def _drawn(self, names: list[str]) -> Iterator[Json]:
         assert self.random is not None
         size = math.prod(map(len, self.grid.values()))
-        places_left = range(1, size)
-        places = [0, *random.Random(self.random.seed).sample(places_left, min(self.random.n - 1, len(places_left)))]
+        rest = range(1, size)
+        places = [0, *random.Random(self.random.seed).sample(rest, min(self.random.n - 1, len(rest)))]
         for place in places:
             configuration = {}
             for name in reversed(names):
@@ -132,16 +132,28 @@ def load_spec(path: str | Path) -> Spec:
             data = {**data, key: str((path.parent / data[key]).resolve())}
             if not Path(data[key]).is_file():
                 raise WorkbenchError(f"{path}:{_line(tree, (key,))}: {key}: {data[key]} does not exist.")
+    return check_spec(data, lambda place: f"{path}:{_line(tree, place)}: ")
+
+
+def check_spec(data: Mapping[str, Any], locate: Callable[[tuple[Any, ...]], str] = lambda _: "") -> Spec:
+    """Return an experiment.
+
+    Args:
+        data: what its file would hold.
+        locate: says where a key stands, for messages.
+
+    Raises:
+        WorkbenchError: names the key.
+    """
     try:
-        return Spec.model_validate(data)
+        return Spec.model_validate(dict(data))
     except ValidationError as error:
         fault = error.errors()[0]
-        place = ".".join(map(str, fault["loc"]))
-        known_fields = f" Known: {', '.join(Spec.model_fields)}." if fault["type"] == "extra_forbidden" else ""
-        message = fault["msg"].removeprefix("Value error, ")
-        raise WorkbenchError(
-            f"{path}:{_line(tree, fault['loc'])}: {place + ': ' if place else ''}{message}.{known_fields}"
-        ) from None
+        key = ".".join(map(str, fault["loc"]))
+        message = fault["msg"].removeprefix("Value error, ") + "."
+        if fault["type"] == "extra_forbidden":
+            message += f" Known: {', '.join(Spec.model_fields)}."
+        raise WorkbenchError(f"{locate(fault['loc'])}{key + ': ' if key else ''}{message}") from None
 
 
 def _line(node: Any, place: tuple[Any, ...]) -> int:
@@ -150,14 +162,14 @@ def _line(node: Any, place: tuple[Any, ...]) -> int:
     for name in place:
         children = getattr(node, "value", ())
         if isinstance(node, yaml.MappingNode):
-            child_found = next(((key, child) for key, child in children if key.value == str(name)), None)
+            pair = next(((key, child) for key, child in children if key.value == str(name)), None)
         elif isinstance(node, yaml.SequenceNode) and isinstance(name, int) and name < len(children):
-            child_found = (children[name], children[name])
+            pair = (children[name], children[name])
         else:
-            child_found = None
-        if child_found is None:
+            pair = None
+        if pair is None:
             break
-        line, node = child_found[0].start_mark.line + 1, child_found[1]
+        line, node = pair[0].start_mark.line + 1, pair[1]
     return line
 
 

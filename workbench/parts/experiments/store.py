@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-import threading
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from workbench.errors import WorkbenchError
-from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, translate_errors
+from workbench.extensions import Service
+from workbench.records.sqlite import Tables
 from workbench.state import Json
 
 VERSION = 1
@@ -30,7 +29,7 @@ _SCHEMA = """
 """
 
 
-class ExperimentStore:
+class ExperimentStore(Tables):
     """Experiments in SQLite; datasette opens the file.
 
     Args:
@@ -38,29 +37,11 @@ class ExperimentStore:
     """
 
     def __init__(self, path: Path):
-        self._path, self._lock = path, threading.RLock()
-        with translate_errors(path):
-            self._db = sqlite3.connect(path, check_same_thread=False, timeout=PATIENCE_S)
-            self._db.row_factory = sqlite3.Row
-            begin_with_log(self._db)
-            create_tables(self._db, _SCHEMA, VERSION)
-
-    def close(self) -> None:
-        """Close the connection."""
-        with self._lock:
-            self._db.close()
-
-    def _write(self, sql: str, values: Iterable[Any]) -> int:
-        with self._lock, translate_errors(self._path), self._db as connection:
-            return connection.execute(sql, tuple(values)).rowcount
-
-    def _rows(self, sql: str, values: Iterable[Any] = ()) -> list[Json]:
-        with self._lock, translate_errors(self._path), closing(self._db.execute(sql, tuple(values))) as cursor:
-            return [dict(row) for row in cursor.fetchall()]
+        super().__init__(path, _SCHEMA, VERSION)
 
     def names(self) -> list[str]:
         """Return the experiments, newest first."""
-        return [row["name"] for row in self._rows("SELECT name FROM experiments ORDER BY created_at DESC")]
+        return [row["name"] for row in self.rows("SELECT name FROM experiments ORDER BY created_at DESC")]
 
     def spec(self, name: str) -> Json:
         """Return the specification of an experiment.
@@ -68,7 +49,7 @@ class ExperimentStore:
         Raises:
             WorkbenchError: there is none; it lists those there are.
         """
-        rows = self._rows("SELECT spec FROM experiments WHERE name = ?", (name,))
+        rows = self.rows("SELECT spec FROM experiments WHERE name = ?", (name,))
         if not rows:
             raise WorkbenchError(f"No experiment {name!r}. Known: {', '.join(self.names()) or 'none'}.")
         spec: Json = json.loads(rows[0]["spec"])
@@ -76,7 +57,7 @@ class ExperimentStore:
 
     def save_spec(self, name: str, spec: Mapping[str, Any]) -> None:
         """Keep a specification; that of the same name is replaced, its cells stay."""
-        self._write(
+        self.write(
             "INSERT INTO experiments VALUES (?, ?, ?, 'running') ON CONFLICT (name) DO UPDATE SET spec = excluded.spec,"
             " state = 'running'",
             (name, json.dumps(spec, ensure_ascii=False), _now()),
@@ -84,15 +65,15 @@ class ExperimentStore:
 
     def set_state(self, name: str, state: str) -> None:
         """Note ``running`` or ``stopped``; a running experiment looks at it before each cell."""
-        self._write("UPDATE experiments SET state = ? WHERE name = ?", (state, name))
+        self.write("UPDATE experiments SET state = ? WHERE name = ?", (state, name))
 
     def state(self, name: str) -> str:
         """Return ``running`` or ``stopped``."""
-        return str(self._rows("SELECT state FROM experiments WHERE name = ?", (name,))[0]["state"])
+        return str(self.rows("SELECT state FROM experiments WHERE name = ?", (name,))[0]["state"])
 
     def add_cells(self, name: str, cells: Iterable[Json]) -> None:
         """Add cells that are not there yet; one whose proof differs begins again."""
-        with self._lock, translate_errors(self._path), self._db as connection:
+        with self.transaction() as connection:
             connection.executemany(
                 "INSERT INTO cells (experiment, cell, configuration, parameters, question, repeat, proof, status)"
                 " VALUES (:experiment, :cell, :configuration, :parameters, :question, :repeat, :proof, 'waiting')"
@@ -101,22 +82,22 @@ class ExperimentStore:
                 [{"experiment": name, **cell} for cell in cells],
             )
 
-    def remove_cells(self, name: str, cells_kept: Iterable[str]) -> None:
+    def remove_cells(self, name: str, current: Iterable[str]) -> None:
         """Remove the cells that the specification no longer has."""
-        cells = set(cells_kept)
-        with self._lock, translate_errors(self._path), self._db as connection:
+        cells = set(current)
+        with self.transaction() as connection:
             gone = [(name, row["cell"]) for row in self.cells(name) if row["cell"] not in cells]
             connection.executemany("DELETE FROM cells WHERE experiment = ? AND cell = ?", gone)
 
     def cells(self, name: str) -> list[Json]:
         """Return the cells of an experiment, in the order in which they run."""
-        return self._rows("SELECT * FROM cells WHERE experiment = ? ORDER BY rowid", (name,))
+        return self.rows("SELECT * FROM cells WHERE experiment = ? ORDER BY rowid", (name,))
 
     def claim(self, name: str, cells: Iterable[str], owner: str, alive: Callable[[str], bool]) -> list[str]:
         """Take those of these cells that are free and have not ended."""
         mine = []
         for cell in cells:
-            rows = self._rows("SELECT status, owner FROM cells WHERE experiment = ? AND cell = ?", (name, cell))
+            rows = self.rows("SELECT status, owner FROM cells WHERE experiment = ? AND cell = ?", (name, cell))
             status, holder = rows[0]["status"], rows[0]["owner"]
             if status in ("done", "failed") or (status == "running" and holder and alive(holder)):
                 continue
@@ -124,25 +105,54 @@ class ExperimentStore:
                 "UPDATE cells SET status = 'running', owner = ?"
                 " WHERE experiment = ? AND cell = ? AND status = ? AND owner IS ?"
             )
-            if self._write(sql, (owner, name, cell, status, holder)) == 1:
+            if self.write(sql, (owner, name, cell, status, holder)) == 1:
                 mine.append(cell)
         return mine
+
+    def release(self, name: str, owner: str) -> None:
+        """Let others run the cells that this process has taken and not ended."""
+        sql = "UPDATE cells SET status = 'waiting', owner = NULL WHERE experiment = ? AND owner = ?"
+        self.write(sql, (name, owner))
+
+    def retry_failed(self, name: str) -> None:
+        """Let cells that have failed run again: their server may be back."""
+        self.write("UPDATE cells SET status = 'waiting' WHERE experiment = ? AND status = 'failed'", (name,))
+
+    def totals(self, name: str) -> Json:
+        """Return how many cells there are, how many have ended, and the tokens they took."""
+        sql = (
+            "SELECT count(*) AS cells, coalesce(sum(status IN ('done', 'failed')), 0) AS ended,"
+            " coalesce(sum(tokens), 0) AS tokens FROM cells WHERE experiment = ?"
+        )
+        return self.rows(sql, (name,))[0]
 
     def end(self, name: str, cell: str, **columns: Any) -> None:
         """Note what came of a cell, once."""
         columns = {**columns, "owner": None, "ended_at": _now()}
         assignments = ", ".join(f"{column} = ?" for column in columns)
-        self._write(
-            f"UPDATE cells SET {assignments} WHERE experiment = ? AND cell = ?", (*columns.values(), name, cell)
-        )
+        self.write(f"UPDATE cells SET {assignments} WHERE experiment = ? AND cell = ?", (*columns.values(), name, cell))
 
     def note(self, name: str, what: str, detail: str) -> None:
         """Note a look at the results, or a change of the experiment."""
-        self._write("INSERT INTO looks VALUES (?, ?, ?, ?)", (name, _now(), what, detail))
+        self.write("INSERT INTO looks VALUES (?, ?, ?, ?)", (name, _now(), what, detail))
 
     def looks(self, name: str) -> list[Json]:
         """Return the looks, oldest first."""
-        return self._rows("SELECT at, what, detail FROM looks WHERE experiment = ? ORDER BY rowid", (name,))
+        return self.rows("SELECT at, what, detail FROM looks WHERE experiment = ? ORDER BY rowid", (name,))
+
+
+class Stored(Service):
+    """The experiments of an open workspace: their store, opened when first used."""
+
+    @cached_property
+    def store(self) -> ExperimentStore:
+        """Return the store."""
+        return ExperimentStore(self._wb.path / "experiments.db")
+
+    def close(self) -> None:
+        """Close the store, if it was opened."""
+        if "store" in self.__dict__:
+            self.store.close()
 
 
 def _now() -> str:

@@ -217,8 +217,9 @@ class RecordedGraph:
                 self._seed(options["before"], run.physical_thread)
             inputs = self._load(unpacked(row["input"])) if fresh else self._resumed(snapshot, recorder)
             for _ in range(MOST_PAUSES):
-                await self._copy.ainvoke(inputs, config, context=context, durability="sync")
-                snapshot = await self._copy.aget_state(config)
+                if fresh or snapshot.next or snapshot.interrupts:  # else it was killed after its last checkpoint
+                    await self._copy.ainvoke(inputs, config, context=context, durability="sync")
+                    snapshot, fresh = await self._copy.aget_state(config), False
                 if not snapshot.next and not snapshot.interrupts:
                     result = self._dump(snapshot.values, "The state")
                     store.end(run_id, "done", result=result)

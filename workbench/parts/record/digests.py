@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from langgraph.types import Command
 from pydantic import BaseModel
 
 
@@ -41,3 +42,23 @@ def digest(value: Any) -> str:
     """
     text = json.dumps(plain(value), sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """Yield what stands in a node's result: in its lists and dicts, in a command, and behind a tool message.
+
+    >>> list(leaves({"a": [1, 2], "b": "c"}))
+    [1, 2, 'c']
+    """
+    if isinstance(value, Command):
+        yield from leaves(value.update)
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from leaves(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from leaves(inner)
+    else:
+        yield value
+        if (artifact := getattr(value, "artifact", None)) is not None:
+            yield from leaves(artifact)

@@ -25,7 +25,7 @@ from pydantic import BaseModel
 
 from workbench.errors import RunError
 from workbench.parts.record import langgraph_copy as langgraph
-from workbench.parts.record.digests import digest, plain
+from workbench.parts.record.digests import digest, leaves, plain
 
 Mode = Literal["live", "fork", "replay"]
 Json = dict[str, Any]
@@ -42,7 +42,7 @@ class GraphEffect:
         outcome: ``value``; ``interrupt`` when it asked a person; ``called`` when a graph that it called did.
         task: LangGraph's id of the node's task.
         key: digests of what it depends on, by part.
-        reads: digests of the state's fields that it read, by name; None when the whole state was read.
+        reads: digests of the state's fields that it read, by name; under "" that of a state that is no dict.
         value: what came of it; of an interrupt the questions.
         input: what it was given.
         seconds: how long it took when it was executed.
@@ -120,6 +120,28 @@ class ReadState(dict[str, Any]):
         """Return a plain copy: the whole state is read."""
         self._all()
         return dict(super().items())
+
+    def __len__(self) -> int:
+        self._all()
+        return super().__len__()
+
+    # dict's own versions of these look at the fields without asking the methods above
+
+    def __or__(self, other_state: Any) -> Any:
+        return self.copy() | other_state
+
+    def __ror__(self, other_state: Any) -> Any:
+        return other_state | self.copy()
+
+    def pop(self, name: str, *default: Any) -> Any:
+        """Remove and return the field, and note it."""
+        self.fields.add(name)
+        return super().pop(name, *default)
+
+    def setdefault(self, name: str, default: Any = None) -> Any:
+        """Return the field, and note it."""
+        self.fields.add(name)
+        return super().setdefault(name, default)
 
 
 _MISSING = "missing"
@@ -202,6 +224,7 @@ class Recorder:
         self.mode, self.answers, self.base, self.keep = mode, dict(answers), base, save
         self._edits = edits
         self.pending_calls: dict[tuple[str, str], tuple[str, float, float]] = {}
+        self._own = {id(effect) for effect in own}
         self._tape: dict[tuple[str, str], list[GraphEffect]] = defaultdict(list)
         self._calls: dict[str, list[GraphEffect]] = defaultdict(list)
         for effect in [*own, *sources]:
@@ -238,28 +261,30 @@ class Recorder:
             self.keep(GraphEffect(at, "node", path, "value", task, key, None, edit["result"], edited=True))
             return edit["result"]
         has_edited_call = any(place.startswith(f"{at}:") for place in self._edits)
-        questions = [question for question in self._questions[task] if question in self.answers]
+        answered = [question for question in self._questions[task] if question in self.answers]
         while True:
-            key["answers"] = digest([self.answers[question] for question in questions])
-            effect = self._find_node(path, key, state)
+            key["answers"] = digest([self.answers[question] for question in answered])
+            effect = self._find_node(at, path, key, state)
             if effect is None or (effect.outcome == "value" and has_edited_call):
                 break
             self._keep_recorded(effect, at, task)
             if effect.outcome == "value":
                 return with_edit(effect.value, edit.get("state"), node.reducers)
             questions = [question_key(at, pause.value) for pause in effect.value]
-            if any(question not in self.answers or question in questions for question in questions):
+            if any(question not in self.answers or question in answered for question in questions):
                 self._ask_again(at, task, effect.value[0], config)
-            questions += questions
+            answered += questions
         if self.mode == "replay" and not has_edited_call:
             raise Diverged(at, self._difference(at, path, key, state))
-        answers = [self.answers[question] for question in questions]
+        answers = [self.answers[question] for question in answered]
         if len(answers) > len(langgraph.resume_values(config)) and not self._interrupts_in_called_graph(path):
             config = langgraph.with_resume(config, answers)
         return await self._execute(at, task, key, node, state, config, edit)
 
     def _keep_recorded(self, effect: GraphEffect, at: str, task: str) -> None:
-        """Keep a node's effect from the tape, after the calls that it made."""
+        """Keep a node's effect from the tape of another run, after the calls that it made."""
+        if id(effect) in self._own:  # a node that runs again after a kill: its effect is there
+            return
         calls = self._calls[effect.at] if effect.outcome == "value" else []
         for call in calls:
             place = at + call.at.removeprefix(effect.at)
@@ -313,8 +338,10 @@ class Recorder:
             return {"": digest(inputs)}
         return {name: before.get(name, _MISSING) for name in sorted(inputs.fields)}
 
-    def _find_node(self, path: str, key: Json, state: Any) -> GraphEffect | None:
-        for effect in self._tape["node", path]:
+    def _find_node(self, at: str, path: str, key: Json, state: Any) -> GraphEffect | None:
+        """Return the recorded execution of this key: the one at the same place, since a loop may give another each."""
+        recorded = sorted(self._tape["node", path], key=lambda effect: effect.at != at)
+        for effect in recorded:
             if dict(effect.key) == key and not effect.edited and self._reads_equal(effect, state):
                 return effect
         return None
@@ -416,22 +443,9 @@ def question_key(at: str, question: Any) -> str:
 
 def name_messages(value: Any, seed: str) -> None:
     """Give ids to messages without one, equal in each run: LangGraph would draw random ones, and no key would fit."""
-    for index, message in enumerate(_messages(value)):
-        if message.id is None:
+    for index, message in enumerate(leaves(value)):
+        if isinstance(message, BaseMessage) and message.id is None:
             message.id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{seed} {index}"))
-
-
-def _messages(value: Any) -> Iterator[BaseMessage]:
-    if isinstance(value, BaseMessage):
-        yield value
-    elif isinstance(value, Command):
-        yield from _messages(value.update)
-    elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _messages(inner)
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
-            yield from _messages(inner)
 
 
 def edited_state(state: Any, fields: Json) -> Any:
@@ -578,8 +592,8 @@ def wrapped(target: Any, name: str) -> Any:
 
     class Client:
         def __getattr__(self, method: str) -> Any:
-            digest_now = getattr(target, method)
-            return _wrapped_function(digest_now, f"{name}.{method}") if callable(digest_now) else digest_now
+            member = getattr(target, method)
+            return _wrapped_function(member, f"{name}.{method}") if callable(member) else member
 
     return Client()
 

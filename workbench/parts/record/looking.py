@@ -6,10 +6,10 @@ import os
 import types
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from workbench.parts.record import langgraph_copy
-from workbench.parts.record.digests import digest
+from workbench.parts.record.digests import digest, leaves
 from workbench.state import Json, RetrievalResult
 
 if TYPE_CHECKING:
@@ -85,9 +85,13 @@ def evidence(run: GraphRun) -> list[RetrievalResult]:
     The id is the document's own, its metadata's ``id`` or ``source``, or a digest of its text; the score is its
     metadata's ``score`` or ``relevance_score``, 0 where there is none.
     """
+    from langchain_core.documents import Document
+
     results: dict[str, RetrievalResult] = {}
     for effect in run.effects:
-        for document in _documents(effect.value):
+        for document in leaves(effect.value):
+            if not isinstance(document, Document):
+                continue
             metadata = dict(document.metadata)
             source = str(document.id or metadata.get("id") or metadata.get("source") or digest(document.page_content))
             results.setdefault(
@@ -105,21 +109,6 @@ def evidence(run: GraphRun) -> list[RetrievalResult]:
     return list(results.values())
 
 
-def _documents(value: Any) -> Iterator[Any]:
-    from langchain_core.documents import Document
-
-    if isinstance(value, Document):
-        yield value
-    elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _documents(inner)
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
-            yield from _documents(inner)
-    elif getattr(value, "artifact", None) is not None:
-        yield from _documents(value.artifact)
-
-
 # what is not on the tape
 
 
@@ -127,7 +116,7 @@ def unrecorded(run: GraphRun) -> pandas.DataFrame:
     """Return for each node what its code reads besides the state that is not on the tape, and its share of the time.
 
     It is read off the code: names of modules for clock, chance, environment, files and network. A node is ``opaque``
-    where it reads such a thing and none of its calls is on the tape: a fork takes it total, or executes it total.
+    where it reads such a thing and none of its calls is on the tape: a fork takes it whole, or executes it whole.
     """
     import pandas
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -12,14 +13,17 @@ from workbench.parts.record import looking
 from workbench.parts.record.digests import plain
 from workbench.parts.record.effects import GraphEffect, question_key
 from workbench.parts.record.store import to_text, unpacked
-from workbench.state import RetrievalResult
 
 if TYPE_CHECKING:
     import pandas
 
     from workbench.parts.record.agent import RecordedGraph
     from workbench.parts.record.compare import Comparison
-    from workbench.views.drawing import Drawing
+
+
+POLL_S = 0.1
+UNCHANGED: Any = object()
+"""In place of a result that is not replaced; None may be one."""
 
 
 class Question(NamedTuple):
@@ -62,8 +66,10 @@ class GraphRun:
     @property
     def status(self) -> str:
         """``running``, ``paused``, ``done``, ``failed``, ``cancelled``, or ``interrupted`` when its process died."""
-        row = self._store.run(self.run_id)
-        if row["status"] == "running" and not self.agent._wb._work._lease.alive(row["owner"]):
+        row, work = self._store.run(self.run_id), self.agent._runs.working.get(self.run_id)
+        is_owned = self.agent._wb._work._lease.alive(row["owner"])
+        ended_unwritten = row["owner"] == self.agent._owner and (work is None or work.done())  # the disk was full
+        if row["status"] == "running" and (not is_owned or ended_unwritten):
             return "interrupted"
         return str(row["status"])
 
@@ -139,7 +145,12 @@ class GraphRun:
             except FutureTimeout:
                 raise TimeoutError(f"Run {self.run_id} still runs after {timeout:g} s.") from None
             except CancelledError:
-                pass
+                return self  # its row says so
+        until = None if timeout is None else time.monotonic() + timeout
+        while self.status == "running":  # in another process
+            if until is not None and time.monotonic() > until:
+                raise TimeoutError(f"Run {self.run_id} still runs after {timeout:g} s, in another process.")
+            time.sleep(POLL_S)
         return self
 
     def answer(self, answer: Any, *, who: str = "person") -> GraphRun:
@@ -196,7 +207,7 @@ class GraphRun:
         at: str = "",
         *,
         state: Mapping[str, Any] | None = None,
-        result: Any = None,
+        result: Any = UNCHANGED,
         answers: Mapping[str, Any] | Sequence[Any] | Any = None,
         input: Any = None,
         wait: bool = True,
@@ -213,9 +224,11 @@ class GraphRun:
             wait: False returns at once.
 
         Raises:
-            RunError: nothing of the run stands at ``at``.
+            RunError: the run has no effect at ``at``, or it is not said what changes there.
         """
         edits = dict(self._row["options"]["edits"])
+        if bool(at) != (state is not None or result is not UNCHANGED):
+            raise RunError("Name a place with `at`, and what changes there: `state={...}` before it, or its `result`.")
         if at:
             places = [effect.at for effect in self.effects]
             if at not in places:
@@ -303,28 +316,13 @@ class GraphRun:
         """List the places where it executed something, rather than taking it from a tape."""
         return [effect.at for effect in self.effects if not effect.replayed and not effect.edited]
 
-    @property
-    def dag(self) -> Drawing:
-        """Draw the graph with its subgraphs, and where the run went in it."""
-        return looking.dag(self)
-
-    @property
-    def timeline(self) -> Drawing:
-        """Draw when nodes ran, and the calls inside them."""
-        return looking.timeline(self)
-
-    @property
-    def evidence(self) -> list[RetrievalResult]:
-        """Return the LangChain documents that its tools and nodes gave."""
-        return looking.evidence(self)
-
-    @property
-    def unrecorded(self) -> pandas.DataFrame:
-        """Report what each node reads that is not on the tape."""
-        return looking.unrecorded(self)
+    dag = property(looking.dag)
+    timeline = property(looking.timeline)
+    evidence = property(looking.evidence)
+    unrecorded = property(looking.unrecorded)
 
     def what_if(self, node: str, answers: Sequence[Any]) -> list[GraphRun]:
-        """Return a fork for each answer that a node could have been inputs, in their order."""
+        """Return a fork for each answer that a node could have been given, in their order."""
         return [self.fork(answers={node: answer}) for answer in answers]
 
     def compare(self, run: GraphRun) -> Comparison:

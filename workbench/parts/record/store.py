@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import threading
 import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from workbench.errors import RunError, UnknownRun
 from workbench.extensions import Service
-from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, translate_errors
+from workbench.records.sqlite import Tables
 
 VERSION = 1
 _SCHEMA = """
@@ -36,38 +34,20 @@ _SCHEMA = """
 """
 
 
-class GraphStore:
-    """Runs of recorded graphs in SQLite; one connection behind a lock, each write its own transaction.
+class GraphStore(Tables):
+    """Runs of recorded graphs in SQLite.
 
     Args:
         path: the file.
     """
 
     def __init__(self, path: Path):
-        self._path, self._lock = path, threading.RLock()
-        with translate_errors(path):
-            self._db = sqlite3.connect(path, check_same_thread=False, timeout=PATIENCE_S)
-            self._db.row_factory = sqlite3.Row
-            begin_with_log(self._db)
-            create_tables(self._db, _SCHEMA, VERSION)
-
-    def close(self) -> None:
-        """Close the connection."""
-        with self._lock:
-            self._db.close()
-
-    def _write(self, sql: str, values: tuple[Any, ...]) -> int:
-        with self._lock, translate_errors(self._path), self._db as connection:
-            return connection.execute(sql, values).rowcount
-
-    def _rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[sqlite3.Row]:
-        with self._lock, translate_errors(self._path), closing(self._db.execute(sql, values)) as cursor:
-            return cursor.fetchall()
+        super().__init__(path, _SCHEMA, VERSION)
 
     def create(self, graph: str, thread: str, options: Mapping[str, Any], inputs: Any, owner: str) -> str:
         """Note a run that begins now, and return its id."""
         run_id = uuid.uuid4().hex[:12]
-        self._write(
+        self.write(
             "INSERT INTO runs (run_id, graph, thread, options, input, status, owner, created_at)"
             " VALUES (?, ?, ?, ?, ?, 'running', ?, ?)",
             (run_id, graph, thread or run_id, json.dumps(options), _packed(inputs), owner, _now()),
@@ -80,16 +60,16 @@ class GraphStore:
         Raises:
             UnknownRun: lists the newest.
         """
-        rows = self._rows("SELECT * FROM runs WHERE run_id = ?", (run_id,))
+        rows = self.rows("SELECT * FROM runs WHERE run_id = ?", (run_id,))
         if not rows:
-            newest = self._rows("SELECT run_id FROM runs ORDER BY created_at DESC LIMIT 5")
+            newest = self.rows("SELECT run_id FROM runs ORDER BY created_at DESC LIMIT 5")
             raise UnknownRun(run_id, [row["run_id"] for row in newest])
         return {**dict(rows[0]), "options": json.loads(rows[0]["options"])}
 
     def run_ids(self, graph: str, thread: str = "") -> list[str]:
         """Return the runs of a graph, newest first."""
         sql = "SELECT run_id FROM runs WHERE graph = ? AND (? = '' OR thread = ?) ORDER BY created_at DESC, run_id"
-        return [row["run_id"] for row in self._rows(sql, (graph, thread, thread))]
+        return [row["run_id"] for row in self.rows(sql, (graph, thread, thread))]
 
     def claim(self, run_id: str, seen: Mapping[str, Any], owner: str) -> None:
         """Take a run without an owner.
@@ -100,13 +80,13 @@ class GraphStore:
         sql = (
             "UPDATE runs SET status = 'running', owner = ?, error = NULL WHERE run_id = ? AND status = ? AND owner IS ?"
         )
-        if self._write(sql, (owner, run_id, seen["status"], seen["owner"])) != 1:
+        if self.write(sql, (owner, run_id, seen["status"], seen["owner"])) != 1:
             raise RunError(f"Run {run_id} is worked on elsewhere. Look at it again.")
 
     def end(self, run_id: str, status: str, error: str | None = None, result: tuple[str, bytes] | None = None) -> None:
         """Note how a run stands, now without an owner it."""
         ended = _now() if status in ("done", "failed", "cancelled") else None
-        self._write(
+        self.write(
             "UPDATE runs SET status = ?, owner = NULL, error = ?, result = coalesce(?, result), ended_at = ?"
             " WHERE run_id = ?",
             (status, error, _packed(result), ended, run_id),
@@ -114,7 +94,7 @@ class GraphStore:
 
     def save_effect(self, run_id: str, effect: Mapping[str, Any], digest: str, value: tuple[str, bytes]) -> None:
         """Keep an effect, and its value unless an equal one is there."""
-        with self._lock, translate_errors(self._path), self._db as connection:
+        with self.transaction() as connection:
             connection.execute("INSERT OR IGNORE INTO contents VALUES (?, ?, ?)", (digest, *value))
             connection.execute(
                 "INSERT INTO effects (run_id, effect, value) VALUES (?, ?, ?)",
@@ -123,7 +103,7 @@ class GraphStore:
 
     def effects(self, run_id: str) -> list[tuple[dict[str, Any], tuple[str, bytes]]]:
         """Return the effects of a run in their order, each with its value."""
-        rows = self._rows(
+        rows = self.rows(
             "SELECT effect, type, content FROM effects JOIN contents ON digest = value WHERE run_id = ?"
             " ORDER BY position",
             (run_id,),
@@ -132,7 +112,7 @@ class GraphStore:
 
     def remove(self, run_ids: Sequence[str]) -> None:
         """Forget runs, and contents that no other run has."""
-        with self._lock, translate_errors(self._path), self._db as connection:
+        with self.transaction() as connection:
             for table in ("effects", "answers", "runs"):
                 connection.executemany(f"DELETE FROM {table} WHERE run_id = ?", [(run_id,) for run_id in run_ids])
             connection.execute("DELETE FROM contents WHERE digest NOT IN (SELECT value FROM effects)")
@@ -141,7 +121,7 @@ class GraphStore:
         self, run_id: str, question: str, question_value: tuple[str, bytes], answer: tuple[str, bytes], who: str
     ) -> None:
         """Keep what a person answered to a question."""
-        self._write(
+        self.write(
             "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?)",
             (run_id, question, _packed(question_value), _packed(answer), who, _now()),
         )
@@ -149,7 +129,7 @@ class GraphStore:
     def answers(self, run_id: str) -> list[dict[str, Any]]:
         """Return the answers of a run, oldest first."""
         sql = "SELECT question, asked, answer, who, answered_at FROM answers WHERE run_id = ? ORDER BY answered_at"
-        return [dict(row) for row in self._rows(sql, (run_id,))]
+        return [dict(row) for row in self.rows(sql, (run_id,))]
 
 
 class GraphRuns(Service):
