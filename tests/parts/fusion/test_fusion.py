@@ -474,4 +474,4 @@ def test_quality_falls_where_the_first_documents_leave_words_unsaid(wb):
     question, base = "Who directed Memento?", wb.knowledge.get("film")
     evidence = first_documents(wb.ask(question, kb="film").evidence)
     whole, part = (fusion.measure_quality(text, evidence, base) for text in (question, f"{question} zeppelin"))
-    assert 0 < part < whole <= 1 and fusion.check_quality(question, [], base) == 0
+    assert 0 < part < whole <= 1 and fusion.measure_quality(question, [], base) == 0
