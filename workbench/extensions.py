@@ -17,6 +17,7 @@ from typing import Any
 from workbench.errors import WorkbenchError
 
 BUILT_IN: Mapping[str, tuple[str, ...]] = {
+    "agent": ("agent",),
     "memory": ("memory", "prompt_parts", "blame"),
     "reports": ("report",),
     "fusion": ("fusion", "canvas"),

@@ -88,7 +88,8 @@ class Workbench(Extended):
         self._services: dict[str, Service] = {}
         keep_secret(*secrets(settings))
         self.prompts, self._prices = Prompts(path / "prompts"), read_prices(settings.prices)
-        self.knowledge, self.tools = Library(path / "knowledge", settings), ToolRegistry()
+        self.knowledge = Library(path / "knowledge", settings)
+        self.tools = ToolRegistry(self.knowledge)
         self.knowledge.extractor = self._extractor
         self.knowledge.grader = self._graded
         self._agents: AgentPool | None = None

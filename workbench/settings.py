@@ -16,7 +16,7 @@ from workbench.state import Json
 PREFIX = "langchain:"
 ROLES = (
     *("router", "follow_up", "planner", "grader", "reflector", "rewriter", "writer", "checker", "judge", "extractor"),
-    *("memory", "summarizer"),
+    *("memory", "summarizer", "agent"),
 )
 """What a chat model may do. Each has a deterministic default."""
 RULES = "rules"
@@ -93,6 +93,7 @@ class Settings(BaseSettings):
     extractor_model: str = Field("", description="reads names, relations and communities while indexing")
     memory_model: str = Field("", description="decides what to remember from a message")
     summarizer_model: str = Field("", description="summarizes a conversation")
+    agent_model: str = Field("", description="calls tools by itself (`wb.agent`)")
     chat_base_url: str = Field("", description="base URL of an OpenAI-compatible server")
     chat_api_key: SecretStr = Field(SecretStr(""), validation_alias=_alias("chat_api_key", "OPENAI_API_KEY"))
     chat_timeout_s: float = Field(

@@ -41,6 +41,7 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "reduce": ("question", "title", "summary", "wish", "claims"),
     "abstract": ("question", "sections"),
     "checker": ("sentences", "evidence"),
+    "agent": ("corpus",),
     "judge": ("question", "gold", "answer", "evidence"),
     "extractor": ("passages",),
     "memory": ("known", "history", "message"),

@@ -10,7 +10,7 @@ tool of the user, from a notebook cell::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -19,12 +19,13 @@ from pydantic import ValidationError
 from workbench.errors import PlanError, ToolError, UnknownTool, shown
 from workbench.extensions import paths
 from workbench.plans import Plan, PlanStep, problem
-from workbench.ports import Tool
+from workbench.ports import KnowledgeBases, Tool
 from workbench.state import Data, Json
 from workbench.tools.tool import FunctionTool, StepLog, input_fault, read_input
 
 if TYPE_CHECKING:
     from langchain_core.retrievers import BaseRetriever
+    from langchain_core.tools import BaseTool
 
     from workbench.tools.adapt import ToolOptions
 
@@ -61,8 +62,9 @@ class ToolRegistry(Mapping[str, Tool]):
     (['naive_search', 'keyword_search'], True)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, bases: KnowledgeBases | None = None) -> None:
         self._tools: dict[str, Tool | str] = dict(BUILT_IN)
+        self._bases = bases
 
     def __getitem__(self, name: str) -> Tool:
         if not isinstance(name, str) or name not in self._tools:
@@ -128,6 +130,26 @@ class ToolRegistry(Mapping[str, Tool]):
             return function
 
         return take(function) if function is not None else take
+
+    def as_langchain(self, kb: str, names: Sequence[str] = ()) -> list[BaseTool]:
+        """Return tools over a knowledge base for any LangChain agent.
+
+        Args:
+            kb: the knowledge base.
+            names: which tools; by default search, typed fields where there are some, registered ones, whole documents.
+
+        Raises:
+            UnknownKnowledge: lists the known bases.
+            UnknownTool: lists the known tools.
+        """
+        from workbench.tools.langchain import langchain_tools
+
+        if self._bases is None:
+            raise ToolError("These tools belong to no workspace. Use those of an open one: wb.tools.")
+        base = self._bases.get(kb)
+        fields = ["discover"] if base.schema() else []
+        registered = [name for name in self if name not in BUILT_IN]
+        return langchain_tools(self, base, names or ["hybrid_search", *fields, *registered, "open_document"])
 
     def register_retriever(
         self, name: str, retriever: BaseRetriever, *, replace: bool = False, **options: Unpack[ToolOptions]

@@ -134,9 +134,9 @@ def react() -> Any:
 
 
 def prebuilt() -> Any:
-    from langgraph.prebuilt import create_react_agent
+    from langchain.agents import create_agent
 
-    return create_react_agent(Scripted(), [search])
+    return create_agent(Scripted(), [search])
 
 
 def approval_of_tools() -> Any:

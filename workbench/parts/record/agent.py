@@ -83,7 +83,7 @@ class RecordedGraph:
         """Begin a run, and return it at once.
 
         Args:
-            inputs: as the original takes it.
+            inputs: as the original takes it; for a graph of messages a text is what the user says.
             thread: a conversation: the run continues from the state of the thread's last run.
             context: for the graph's ``context_schema``.
             config: what nodes find under ``config["configurable"]``.
@@ -109,6 +109,8 @@ class RecordedGraph:
 
     def _with_ids(self, inputs: Any) -> Any:
         """Return the input with messages instead of their short forms, each with an id."""
+        if isinstance(inputs, str) and "messages" in getattr(self.graph, "channels", {}):
+            inputs = {"messages": [("user", inputs)]}
         if isinstance(inputs, Mapping) and isinstance(inputs.get("messages"), (list, tuple)):
             from langchain_core.messages import convert_to_messages
 

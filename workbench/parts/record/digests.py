@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from langchain_core.documents import Document
 from langgraph.types import Command
 from pydantic import BaseModel
 
@@ -53,6 +54,9 @@ def leaves(value: Any) -> Iterator[Any]:
     if isinstance(value, Command):
         yield from leaves(value.update)
     elif isinstance(value, Mapping):
+        if value.get("type") == "Document" and "page_content" in value:  # LangGraph reads those of a message back so
+            yield Document(**value)
+            return
         for inner in value.values():
             yield from leaves(inner)
     elif isinstance(value, (list, tuple)):

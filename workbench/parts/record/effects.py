@@ -375,7 +375,7 @@ class Recorder:
         name, tool = request.tool_call["name"], request.tool
         args = {"args": request.tool_call["args"], "id": request.tool_call["id"]}
         injected = digest(request.state) if tool is not None and _needs_state(tool) else ""
-        version = digest(sorted(set(_tool_code(tool)))) if tool is not None else ""
+        version = digest([sorted(set(_tool_code(tool))), tool.metadata]) if tool is not None else ""
         key = {"code": version, "input": digest(args["args"]), "state": injected, "base": digest(self.base)}
         return await self._call("tool", name, key, request.tool_call["args"], lambda: execute(request), args["id"])
 

@@ -14,8 +14,12 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
+from langchain_core.documents import Document
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import run_in_executor, var_child_runnable_config
+from langchain_core.tools import BaseTool
 from langgraph._internal._constants import (
     CONFIG_KEY_CHECKPOINT_NS,
     CONFIG_KEY_RUNTIME,
@@ -252,12 +256,27 @@ def _entries(node: Any) -> Iterator[Any]:
 
 def _code(node: Any) -> Iterator[str]:
     yield type(node).__qualname__
+    if isinstance(node, ToolNode):
+        yield from _bound(list(node.tools_by_name.values()))
     for function in functions(node):
         yield from _constants(function.__code__)
         yield repr(function.__defaults__)
         for cell in function.__closure__ or ():
-            if _is_filled(cell) and isinstance(cell.cell_contents, (str, int, float, bool, tuple)):
-                yield repr(cell.cell_contents)
+            if _is_filled(cell):
+                yield from _bound(cell.cell_contents)
+
+
+def _bound(value: Any) -> Iterator[str]:
+    """Yield what a function's closure holds and its result depends on: values, messages, models and tools."""
+    if isinstance(value, (str, int, float, bool, BaseMessage)):
+        yield digest(value)
+    elif isinstance(value, BaseChatModel):
+        yield digest([value._llm_type, value._identifying_params])
+    elif isinstance(value, BaseTool):
+        yield digest([value.name, value.description, value.args, value.metadata])
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _bound(inner)
 
 
 def _constants(code: types.CodeType) -> Iterator[str]:
@@ -322,8 +341,8 @@ def ask_again(pause: Interrupt, config: Any) -> None:
 
 
 def serializer(graph: Any) -> JsonPlusSerializer:
-    """Return a serializer that makes the classes of the graph's own states, LangChain's messages, and nothing else."""
-    allowed = set[Any]()
+    """Return a serializer that makes the classes of the graph's own states, messages and documents, and no others."""
+    allowed: set[Any] = {(Document.__module__, Document.__name__)}
     for level in [graph, *(child for _, child in graph.get_subgraphs(recurse=True))]:
         builder = getattr(level, "builder", None)
         if builder is not None:

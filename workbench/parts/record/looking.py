@@ -103,7 +103,7 @@ def evidence(run: GraphRun) -> list[RetrievalResult]:
                     granularity="low_level",
                     score=float(metadata.get("score") or metadata.get("relevance_score") or 0.0),
                     evidence=document.page_content,
-                    metadata={**metadata, "doc_id": source, "at": effect.at},
+                    metadata={"doc_id": source, **metadata, "at": effect.at},
                 ),
             )
     return list(results.values())

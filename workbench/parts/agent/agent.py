@@ -1,0 +1,67 @@
+"""LangChain's agent over the tools of a knowledge base, as a recorded graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from workbench.errors import ModelError
+from workbench.extensions import required
+from workbench.graphs.roles import card
+
+CALLS = 12
+"""How often an agent may ask its model for one question."""
+TOOL_CALLS = 24
+"""How many calls of tools it may make for one question."""
+
+
+def agent(
+    wb: Any,
+    kb: str,
+    *,
+    model: Any = None,
+    tools: Sequence[str] = (),
+    review: bool | Sequence[str] = False,
+    name: str = "",
+) -> Any:
+    """Return an agent over a knowledge base: a model calls tools until it answers, and everything is on a tape.
+
+    It is LangChain's ``create_agent``, as ``wb.record`` returns it: ``agent.ask("Who built Moss Mill?")``.
+
+    Args:
+        kb: the knowledge base.
+        model: a LangChain chat model that calls tools; by default that of the role ``agent``.
+        tools: names of tools; by default as ``wb.tools.as_langchain`` chooses them.
+        review: True asks a person before each call of a tool; names ask before calls of these.
+        name: of its runs.
+
+    Raises:
+        ModelError: there is no model.
+        UnknownKnowledge: lists the known bases.
+    """
+    from langchain.agents import create_agent
+    from langchain.agents.middleware import (
+        HumanInTheLoopMiddleware,
+        ModelCallLimitMiddleware,
+        ToolCallLimitMiddleware,
+    )
+
+    base = wb.knowledge.get(kb)
+    model = model or wb.ports().models.get("agent")
+    if model is None:
+        raise ModelError(
+            "An agent needs a model that calls tools. Set WORKBENCH_AGENT_MODEL or WORKBENCH_CHAT_MODEL, or give "
+            "model=, a LangChain chat model."
+        )
+    tools_of_base = wb.tools.as_langchain(kb, tools)
+    middleware: list[Any] = [
+        ModelCallLimitMiddleware(run_limit=CALLS, exit_behavior="end"),
+        ToolCallLimitMiddleware(run_limit=TOOL_CALLS, exit_behavior="continue"),
+    ]
+    if review:
+        names = [tool.name for tool in tools_of_base] if review is True else list(review)
+        middleware.append(HumanInTheLoopMiddleware(interrupt_on=dict.fromkeys(names, True)))
+    prompt = wb.prompts.for_language("agent", "zh" if wb.settings.lang == "zh" else "en")
+    [[_, system], _] = prompt.messages({"corpus": card([base])})
+    graph = create_agent(model, tools_of_base, system_prompt=system, middleware=middleware, name=name or f"agent {kb}")
+    return required("workbench", "record", "record")(wb, graph)
