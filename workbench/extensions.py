@@ -17,13 +17,13 @@ from typing import Any
 from workbench.errors import WorkbenchError
 
 BUILT_IN: Mapping[str, tuple[str, ...]] = {
-    "agent": ("agent",),
+    "agent": ("agent", "retrieval_graph"),
     "memory": ("memory", "prompt_parts", "blame"),
     "reports": ("report",),
     "fusion": ("fusion", "canvas"),
     "evaluate": (),
     "experiments": ("experiments",),
-    "record": ("record",),
+    "record": ("record", "read_traces"),
     "serve": (),
     "sources": (),
 }

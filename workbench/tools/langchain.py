@@ -78,7 +78,7 @@ def _open_document(base: KnowledgeBase) -> BaseTool:
             {"source_id": p["chunk_id"], "evidence": p["text"], "score": 1.0, "metadata": {**p, "text": ""}}
             for p in passages
         ]
-        return f"{passages[0]['title']}\n{text[start:end]}{more}", [_document(result) for result in found]
+        return f"{passages[0]['title']}\n{text[start:end]}{more}", [as_document(result) for result in found]
 
     return _structured("open_document", "The whole text of a document.", fields, call, base)
 
@@ -113,7 +113,7 @@ def _told(output: Data) -> Found:
     results = output.get("results", [])
     lines = [_passage(result) for result in results]
     more = [f"{name}: {_text(value)}" for name, value in output.items() if name not in _FOR_STEPS and value]
-    return "\n\n".join([*more, *lines]) or "Nothing was found.", [_document(result) for result in results]
+    return "\n\n".join([*more, *lines]) or "Nothing was found.", [as_document(result) for result in results]
 
 
 def _text(value: Any) -> str:
@@ -132,7 +132,8 @@ def _id(result: Data) -> str:
     return str(result["source_id"] if result.get("source_type", "chunk") == "chunk" else result["result_id"])
 
 
-def _document(result: Data) -> Document:
+def as_document(result: Data) -> Document:
+    """Return a result as a LangChain document, with its id, document, title and score."""
     about = result.get("metadata") or {}
     kept = {name: about[name] for name in ("doc_id", "title", "url", "fields") if about.get(name)}
     return Document(result["evidence"], id=_id(result), metadata={**kept, "score": float(result["score"])})

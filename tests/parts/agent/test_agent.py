@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
+from langchain_core.documents import Document
+from langgraph.graph import START, StateGraph
 
 from tests.servers.scripted import Reply, ScriptedServer, scripted_server
 from workbench.errors import ModelError, UnknownTool
@@ -141,3 +143,18 @@ def test_tools_for_somebody_elses_agent(wb):
 def test_without_a_model_it_says_what_to_set(wb):
     with pytest.raises(ModelError, match="WORKBENCH_AGENT_MODEL"):
         wb.agent("film")
+
+
+def test_the_retrieval_graph_is_a_node_of_somebody_elses_graph(wb):
+    class State(TypedDict, total=False):
+        query: str
+        documents: list[Document]
+        answer: str
+
+    graph = StateGraph(State).add_node("search", wb.retrieval_graph("film"))
+    graph.add_node("say", lambda state: {"answer": state["documents"][0].metadata["title"]})
+    graph.add_edge(START, "search").add_edge("search", "say")
+    run = wb.record(graph.compile(), name="mine").ask({"query": "Who directed Memento?"})
+    assert run.state["answer"] == "Memento" and run.evidence[0]["metadata"]["doc_id"] == "mv28598"
+    assert "search.retrieve/1" in [effect.at for effect in run.effects]
+    assert run.replay().state == run.state

@@ -233,3 +233,47 @@ def test_a_sweep_over_a_notebook_keeps_a_failing_one_with_its_error(place: Path)
     assert list(frame["status"]) == ["done", "failed"] and list(frame["double"]) == [4, 6]
     assert frame["error"][1] == "AssertionError: too many" and Path(frame["run_id"][1]).is_file()
     assert json.loads(Path(frame["run_id"][1]).read_text())["cells"]
+
+
+OWN_GRAPH = """
+from typing import TypedDict
+from langchain_core.documents import Document
+from langgraph.graph import START, StateGraph
+
+class State(TypedDict, total=False):
+    question: str
+    documents: list[Document]
+    answer: str
+
+def search(state):
+    return {"documents": [Document("Built by Ann Lee.", id="mill#0", metadata={"doc_id": "mill", "score": 1.0})]}
+
+def say(state):
+    return {"answer": "Ann Lee [mill#0]"}
+
+graph = StateGraph(State).add_sequence([search, say]).add_edge(START, "search").compile()
+"""
+
+
+def test_a_graph_of_ones_own_answers_the_same_questions_in_the_same_table(place: Path) -> None:
+    (place / "own_graph.py").write_text(OWN_GRAPH)
+    ways = [
+        {"worker": "mill:naive_rag_agent:retrieve_only"},
+        {"graph": f"{place}/own_graph.py:graph", "field": "question"},
+    ]
+    sweep = {**SWEEP, "name": "ways", "configurations": ways, "measure": "right"}
+    del sweep["grid"]
+    with opened(place) as wb:
+        done = wb.experiments.run(sweep)
+        frame = done.to_frame()
+        own = frame[frame["graph"].notna()]
+        assert len(frame) == 6 and set(frame["status"]) == {"done"}
+        assert list(own["right"]) == [1.0, 0.0, 0.0] and list(own["R@5"]) == [1.0, 1.0, 1.0]
+        assert own["run_id"].map(wb.record(ways[1]["graph"]).run).map(lambda run: run.status).eq("done").all()
+        assert wb.experiments.run(sweep).status()["done"] == 6
+        assert not [look for look in done.looks if look["kind"] == "stale"]
+        (place / "own_graph.py").write_text(OWN_GRAPH.replace("Ann Lee [mill", "Nobody [mill"))
+        sys.modules.pop("own_graph")
+        changed = wb.experiments.get("ways")
+        changed.prepare()
+        assert any("graph has changed" in str(look) for look in changed.looks)

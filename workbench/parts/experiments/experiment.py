@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import workbench
@@ -104,6 +105,7 @@ class Experiment:
 
     def __init__(self, wb: Workbench, store: ExperimentStore, spec: Spec):
         self._wb, self._store, self.spec, self.name = wb, store, spec, spec.name
+        self._graphs: dict[str, Any] = {}
 
     # what there is to do
 
@@ -137,7 +139,8 @@ class Experiment:
         else:
             self._wb.knowledge.get(self.spec.kb)
             for variant in self.variants:
-                RunOptions.read(self._wb, self._options(variant))
+                if not self._graph(variant):
+                    RunOptions.read(self._wb, self._options(variant))
         cells = [
             {
                 "cell": digest([variant, question["id"], repeat]),
@@ -169,6 +172,7 @@ class Experiment:
             "parameters": digest([spec.base, variant, spec.kb]),
             "reviewer": digest(spec.reviewer),
             "question": digest(question),
+            "graph": graph.version if (graph := self._graph(variant)) else "",
             "notebook": digest(Path(spec.notebook).read_text("utf-8")) if spec.notebook else "",
             "repeat": str(repeat),
         }
@@ -232,7 +236,7 @@ class Experiment:
         first: dict[int, Run] = {}
         for row in cells:
             if row["cell"] not in mine:
-                if row["run_id"] and row["status"] == "done" and not self.spec.notebook:
+                if row["run_id"] and row["status"] == "done" and self._is_ours(json.loads(row["parameters"])):
                     first.setdefault(row["repeat"], self._wb.run(row["run_id"]))
                 continue
             if self._over_budget(began) or self._store.state(self.name) == "stopped":
@@ -254,6 +258,8 @@ class Experiment:
         try:
             if self.spec.notebook:
                 columns = self._notebook(row["cell"], variant)
+            elif not self._is_ours(variant):
+                columns = self._recorded(question, variant)
             else:
                 columns = self._question(question, variant, row, first)
         except WorkspaceError:  # no room, or held by another process: no failure of this cell
@@ -269,6 +275,36 @@ class Experiment:
         scores = {name: float(value) for name, value in results.items() if isinstance(value, (int, float))}
         status = "failed" if error else "done"
         return {"status": status, "error": error or None, "scores": json.dumps(scores), "run_id": str(output)}
+
+    def _is_ours(self, variant: Json) -> bool:
+        return not self.spec.notebook and "graph" not in {**self.spec.base, **variant}
+
+    def _graph(self, variant: Json) -> Any:
+        """Return the recorded graph that answers in this configuration; None where the workbench's own does."""
+        if self._is_ours(variant):
+            return None
+        name = str({**self.spec.base, **variant}.get("graph", ""))
+        if name not in self._graphs:
+            self._graphs[name] = self._wb.agent(self.spec.kb) if name == "agent" else self._wb.record(name)
+        return self._graphs[name]
+
+    def _recorded(self, question: Json, variant: Json) -> Json:
+        parameters = {**self.spec.base, **variant}
+        field, text = parameters.get("field"), question["question"]
+        run = self._graph(variant).ask({field: text} if field else text)
+        answer, evidence = run.reply, run.evidence
+        for n, piece in enumerate(evidence, start=1):  # an agent cites ids, and what judges answers counts
+            answer = answer.replace(f"[{piece['result_id']}]", f"[{n}]")
+        judged = SimpleNamespace(status=run.status, answer=answer, evidence=evidence, support=None)
+        return {
+            "status": "done" if run.status == "done" else "failed",
+            "error": None if run.status == "done" else f"The run is {run.status}, without an answer.",
+            "run_id": run.run_id,
+            "scores": json.dumps(score(question, judged)),
+            "tokens": sum(effect.tokens for effect in run.effects if not effect.replayed),
+            "executed": len(run.executed),
+            "replayed": 0,
+        }
 
     def _question(self, question: Json, variant: Json, row: Json, first: dict[int, Run]) -> Json:
         options = self._options(variant)
@@ -484,7 +520,7 @@ def _worker(path: Path, settings: Settings, name: str) -> None:
         wb.experiments.get(name).work()
 
 
-def score(question: Json, run: Run) -> Json:
+def score(question: Json, run: Run | SimpleNamespace) -> Json:
     """Return the figures of one answer, 0 to 1; none where the question has no gold."""
     from workbench.parts.evaluate.answers import score_runs
 

@@ -43,7 +43,9 @@ class Spec(BaseModel):
     """An experiment.
 
     A parameter of the grid is a setting (``merge_max_results``), an option of a question (``worker``), a threshold
-    (``thresholds.min_evidence``), or with ``notebook`` a name in its cell of parameters.
+    (``thresholds.min_evidence``), or with ``notebook`` a name in its cell of parameters. ``graph`` lets a
+    recorded graph answer: ``agent``, or ``MODULE:GRAPH`` with the ``field`` of its state that takes the question (by
+    default it is what the user says).
     """
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)

@@ -6,7 +6,7 @@ PART = Part(
     "record",
     __name__,
     commands={"record": "commands:record"},
-    workbench={"record": "agent:record"},
+    workbench={"record": "agent:record", "read_traces": "traces:read_traces"},
     cells={f"{__name__}.agent:RecordedGraph": "bench:GraphBench"},
     services={"record": "store:GraphRuns"},
 )

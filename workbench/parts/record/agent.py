@@ -5,8 +5,12 @@ from __future__ import annotations
 import asyncio
 import copy
 import dataclasses
+import importlib
+import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 from workbench.errors import RunError
@@ -25,16 +29,45 @@ def record(wb: Any, graph: Any, name: str = "", *, wrap: Iterable[Any] = ()) -> 
     """Return a recorded copy of a LangGraph graph; the original stays unchanged.
 
     Args:
-        graph: a compiled graph, an ``@entrypoint``, or a function without arguments that returns one.
+        graph: a compiled graph, an ``@entrypoint``, or a function without arguments that returns one; or the name of
+            one: ``"module:attribute"``, ``"file.py:attribute"``, or as ``langgraph.json`` has it.
         name: under which its runs are kept; by default the graph's own.
         wrap: functions and clients among the globals of its nodes whose calls go on the tape.
 
     Raises:
         RunError: not such a graph.
     """
+    if isinstance(graph, str):
+        name, graph = name or graph.rpartition(":")[2], load_graph(graph)
     if not hasattr(graph, "get_subgraphs") and callable(graph):
         graph = graph()
     return RecordedGraph(wb, graph, name or str(getattr(graph, "name", "") or "graph"), list(wrap))
+
+
+def load_graph(name: str) -> Any:
+    """Return the graph that ``module:attribute``, ``file.py:attribute`` or a name in ``langgraph.json`` names.
+
+    Raises:
+        RunError: there is none.
+    """
+    if ":" not in name:
+        graphs = (
+            json.loads(Path("langgraph.json").read_text("utf-8"))["graphs"] if Path("langgraph.json").exists() else {}
+        )
+        if name not in graphs:
+            raise RunError(f"{name!r} is not in langgraph.json. Known: {', '.join(graphs) or 'none'}; or MODULE:GRAPH.")
+        name = graphs[name] if isinstance(graphs[name], str) else graphs[name]["path"]
+    module, _, attribute = name.rpartition(":")
+    path = Path(module)
+    if path.suffix == ".py":
+        sys.path.insert(0, str(path.resolve().parent))
+        module = path.stem
+    elif "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise RunError(f"{name!r} cannot be loaded: {error}.") from None
 
 
 class RecordedGraph:
@@ -62,6 +95,11 @@ class RecordedGraph:
     def language(self) -> str:
         """The language of labels."""
         return str(self._wb.settings.lang)
+
+    @property
+    def version(self) -> str:
+        """Return a digest of the code of its nodes."""
+        return digest({path: node.version for path, node in langgraph_copy.nodes(self._copy)})
 
     # asking
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from workbench.cli.page import EXIT_CODES, Page, paged
-from workbench.errors import RunError
 from workbench.text import visible
 
 if TYPE_CHECKING:
@@ -33,7 +29,7 @@ def record(page: Page, graph: str, inputs: str, run_id: str, answer: str | None,
     looked up in langgraph.json. INPUT is JSON; plain text becomes a user's message.
     """
     with page.open(make=True) as wb:
-        agent = wb.record(load_graph(graph), graph.rpartition(":")[2])
+        agent = wb.record(graph)
         if not run_id:
             run = agent.ask(_json(inputs, {"messages": [("user", inputs)]}), thread=thread)
         elif replay:
@@ -44,32 +40,6 @@ def record(page: Page, graph: str, inputs: str, run_id: str, answer: str | None,
             run = agent.run(run_id).resume()
         click.echo(_text(run))
         return EXIT_CODES.get(run.status, 1)
-
-
-def load_graph(name: str) -> Any:
-    """Return the graph that ``module:attribute``, ``file.py:attribute`` or a name in ``langgraph.json`` names.
-
-    Raises:
-        RunError: there is none.
-    """
-    if ":" not in name:
-        graphs = (
-            json.loads(Path("langgraph.json").read_text("utf-8"))["graphs"] if Path("langgraph.json").exists() else {}
-        )
-        if name not in graphs:
-            raise RunError(f"{name!r} is not in langgraph.json. Known: {', '.join(graphs) or 'none'}; or MODULE:GRAPH.")
-        name = graphs[name] if isinstance(graphs[name], str) else graphs[name]["path"]
-    module, _, attribute = name.rpartition(":")
-    path = Path(module)
-    if path.suffix == ".py":
-        sys.path.insert(0, str(path.resolve().parent))
-        module = path.stem
-    elif "" not in sys.path:
-        sys.path.insert(0, "")
-    try:
-        return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise RunError(f"{name!r} cannot be loaded: {error}.") from None
 
 
 def _json(text: str, otherwise: Any) -> Any:

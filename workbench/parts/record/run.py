@@ -107,9 +107,21 @@ class GraphRun:
         return state
 
     @property
+    def input(self) -> Any:
+        """Return what the graph was asked."""
+        return self.agent._load(unpacked(self._row["input"]))
+
+    @property
     def messages(self) -> list[Any]:
         """Return the messages of the state."""
         return list(self.state.get("messages", [])) if isinstance(self.state, Mapping) else []
+
+    @property
+    def reply(self) -> str:
+        """Return the text of the last message, or the state's ``answer``."""
+        if messages := self.messages:
+            return str(messages[-1].text)
+        return str(self.state.get("answer", "")) if isinstance(self.state, Mapping) else str(self.state)
 
     @property
     def effects(self) -> list[GraphEffect]:
@@ -249,6 +261,11 @@ class GraphRun:
         return self._derive("replay", self._row["options"]["edits"], None, None, True)
 
     def _derive(self, mode: str, edits: Mapping[str, Any], answers: Any, inputs: Any, wait: bool) -> GraphRun:
+        if self._row["options"]["mode"] == "trace":
+            raise RunError(
+                f"Run {self.run_id} is a trace of another tool: its effects are not complete, so that nothing of it "
+                "can be run again. Ask its question of a graph of yours: agent.ask(run.input)."
+            )
         recorded = self._recorded_answers()
         by_node = dict(answers) if isinstance(answers, Mapping) else {}
         if answers is not None and not by_node:
