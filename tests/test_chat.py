@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import HumanMessage
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from tests.servers import Reply, scripted_server
 from workbench.errors import ModelError, SettingsError
-from workbench.models.chat import filled_in, open_chat_model, reply_text, stream_text, thinking_text
+from workbench.models.chat import filled_in, open_chat_model, reply_text, sampling, stream_text, thinking_text
 from workbench.models.thinking import Thinking, split
 from workbench.models.wire import hearing
 from workbench.settings import Settings
@@ -245,3 +247,56 @@ async def test_a_parameter_that_is_refused_is_left_out_and_said(parameter, messa
         assert parameter in server.requests[0] and parameter not in server.requests[1]
         assert await chunks_of(model) == [SAID] and len(server.requests) == 3, "it is not tried again"
     assert len(notes) == 1 and f"takes no {parameter}" in notes[0]
+
+
+def test_a_role_has_its_own_temperature_effort_and_whatever_else_its_server_takes():
+    model = {"model": "openai:m", "temperature": 0.7, "effort": "low", "top_k": 5, "seed": 3}
+    with scripted_server(Reply(["yes"])) as server:
+        settings = Settings(writer_model=model, chat_base_url=server.url)
+        opened = open_chat_model(settings, "writer_model")
+        asyncio.run(chunks_of(opened))
+    [request] = server.requests
+    sent = {"model": "m", "temperature": 0.7, "reasoning_effort": "low", "top_k": 5, "seed": 3}
+    assert sent.items() <= request.items()
+    assert sampling(opened) == {"temperature": 0.7, "seed": 3, "reasoning_effort": "low"}
+
+
+def test_another_provider_needs_its_package():
+    with pytest.raises(SettingsError, match="langchain-anthropic is not installed"):
+        open_chat_model(Settings(chat_model="anthropic:claude"))
+
+
+class Filled(BaseModel):
+    value: str = Field(max_length=3)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda model: model.bind(temperature=0.3),
+        lambda model: model.with_retry(),
+        lambda model: model.with_fallbacks([model]),
+    ],
+    ids=["bind", "with_retry", "with_fallbacks"],
+)
+def test_a_wrapped_model_fills_in_a_form(wrap):
+    model = wrap(FakeListChatModel(responses=['{"value": "a"}']))
+    assert reply_text(asyncio.run(filled_in(model, [("human", "?")], Filled))) == '{"value": "a"}'
+    assert Settings(planner_model=model).planner_model.startswith("langchain:")
+    assert sampling(model) == ({"temperature": 0.3} if hasattr(model, "kwargs") and model.kwargs else {})
+
+
+def test_one_refused_schema_does_not_switch_the_others_off():
+    class Second(BaseModel):
+        value: str
+
+    with scripted_server() as server:
+        server.respond = lambda request: (
+            Reply(status=400, message="invalid schema for response_format")
+            if request.get("response_format", {}).get("json_schema", {}).get("name") == "Filled"
+            else Reply(['{"value": "a"}'])
+        )
+        for form in (Filled, Second):
+            assert reply_text(asyncio.run(filled_in(model_at(server.url), [("human", "?")], form)))
+    names = [request.get("response_format", {}).get("json_schema", {}).get("name") for request in server.requests]
+    assert names == ["Filled", None, "Second"]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, Literal
+from urllib.parse import parse_qsl, urlencode
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -30,11 +32,16 @@ _objects: Json = {}
 def model_name(setting: str, model: Any) -> Any:
     """Return the name under which a model object is registered; a name is returned unchanged.
 
+    >>> model_name("writer_model", {"model": "openai:m", "effort": "low", "temperature": 0.5})
+    'openai:m?effort=low&temperature=0.5'
+
     Raises:
         SettingsError: the object is not a model of that kind.
     """
     if isinstance(model, str) or model is None:
         return model
+    if isinstance(model, Mapping) and isinstance(model.get("model"), str):
+        return join_model(model["model"], {name: value for name, value in model.items() if name != "model"})
     methods, kind = (_EMBEDS, "embeddings") if setting == "embedding_model" else (("astream", "ainvoke"), "chat model")
     if isinstance(model, type) or not all(callable(getattr(model, method, None)) for method in methods):
         raise SettingsError(f"{setting} is {shown(model)}. Give a name, or an object that is LangChain {kind}.")
@@ -46,6 +53,28 @@ def model_name(setting: str, model: Any) -> Any:
         name = f"{own}#{number}"
     _objects[name] = model
     return name
+
+
+def join_model(name: str, options: Json) -> str:
+    """Return a model's name with the options of its calls, as one text."""
+    written = {key: value if isinstance(value, str) else json.dumps(value) for key, value in options.items()}
+    return f"{name}?{urlencode(written)}" if written else name
+
+
+def split_model(text: str) -> tuple[str, Json]:
+    """Return a model's name and the options of its calls.
+
+    >>> split_model("openai:m?effort=low&temperature=0.5")
+    ('openai:m', {'effort': 'low', 'temperature': 0.5})
+    """
+    name, _, query = text.partition("?")
+    options: Json = {}
+    for key, value in parse_qsl(query):
+        try:
+            options[key] = json.loads(value)
+        except ValueError:
+            options[key] = value
+    return name, options
 
 
 def model_object(setting: str, name: str) -> Any:
@@ -78,7 +107,9 @@ class Settings(BaseSettings):
     )
 
     # models
-    chat_model: str = Field("", description="'openai:NAME' is used for every role; empty: no model")
+    chat_model: str = Field(
+        "", description="'openai:NAME?temperature=0.2&effort=low' is used for every role; empty: no model"
+    )
     router_model: str = Field(
         "", description="chooses the knowledge bases; 'rules' uses the built-in rules, as for every role below"
     )

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from workbench.errors import ModelError
-from workbench.models.chat import Limits, filled_in, reply_text, thinking_text, token_usage
+from workbench.models.chat import Limits, filled_in, reply_text, sampling, thinking_text, token_usage
 from workbench.models.wire import tell
 from workbench.plans import Plan, last_records
 from workbench.ports import Context, KnowledgeBase, Tool, Tools
@@ -141,11 +141,8 @@ async def _reply(
 def accounted(context: Context, role: str, prompt: Prompt, usage: Mapping[str, int] | None) -> Json:
     """Return the tape's record of a reply: tokens, price, version of the prompt, sampling."""
     model = context.models[role]
-    names = ("temperature", "top_p", "seed", "max_tokens")
-    values = {name: getattr(model, name, None) for name in names}
-    sampling = {name: value for name, value in values.items() if isinstance(value, (int, float))}
     money = price(context.prices, context.settings.role_model(role), usage)
-    return {"prompt": f"{prompt.name} {prompt.label}", "usage": usage, "money": money, "sampling": sampling}
+    return {"prompt": f"{prompt.name} {prompt.label}", "usage": usage, "money": money, "sampling": sampling(model)}
 
 
 def _read(text: str, form: type[Form]) -> tuple[Form | None, list[str]]:

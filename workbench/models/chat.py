@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, SecretStr, ValidationError
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-PROVIDERS = ("openai",)
 
 
 @dataclass(frozen=True)
@@ -76,19 +76,31 @@ def open_chat_model(settings: Settings, setting: str = "chat_model") -> BaseChat
     if name.startswith(given.PREFIX):
         model: BaseChatModel = given.model_object(setting, name)
         return model
+    name, options = given.split_model(name)
+    provider, _, own_name = name.partition(":")
+    if provider != "openai":
+        from langchain.chat_models import init_chat_model
+
+        model = init_chat_model(own_name, model_provider=provider, **options)
+        return model
     key = read_key(settings.chat_api_key, "WORKBENCH_CHAT_API_KEY")
     client = async_client(settings.chat_timeout_s, settings.chat_answer_s, "WORKBENCH_CHAT_ANSWER_S")
-    model = _model_class()(
-        model=name.partition(":")[2],
+    kind, effort = _model_class(), options.pop("effort", None)
+    fields = {option: value for option, value in options.items() if option in kind.model_fields}
+    extra = {option: value for option, value in options.items() if option not in kind.model_fields}
+    model = kind(
+        model=own_name,
         base_url=settings.chat_base_url or None,
         api_key=SecretStr(key or KEYLESS),
         timeout=settings.chat_timeout_s,
-        temperature=0,
         stream_usage=True,
         max_completion_tokens=settings.chat_max_tokens or None,
         max_retries=0,  # `patiently` does it, and reports it
         stream_chunk_timeout=None,  # chat_timeout_s is the time between two parts already
         http_async_client=client,
+        reasoning_effort=effort,
+        extra_body=extra or None,
+        **{"temperature": 0, **fields},
     )
     return model
 
@@ -133,13 +145,17 @@ def require_chat_model(settings: Settings, setting: str) -> None:
     if model.startswith(given.PREFIX):
         given.model_object(setting, model)
         return
-    provider, _, name = model.partition(":")
-    if provider not in PROVIDERS or not name:
+    provider, _, name = given.split_model(model)[0].partition(":")
+    package = f"langchain_{provider}"
+    if not name or not (provider.isidentifier() and find_spec(package)):
+        fix = f" {package.replace('_', '-')} is not installed." if name else ""
         raise SettingsError(
-            f"{variable} is {model!r}. Known: '' (the offline default), "
-            + ", ".join(f"'{listed}:NAME'" for listed in PROVIDERS)
-            + ", or a LangChain chat model, given as an object to Workbench.open."
+            f"{variable} is {model!r}. Known: '' (the offline default), 'openai:NAME', 'PROVIDER:NAME' where the "
+            "provider's LangChain package is installed, or a LangChain chat model, given as an object to Workbench.open."
+            + fix
         )
+    if provider != "openai":
+        return
     key = read_key(settings.chat_api_key, "WORKBENCH_CHAT_API_KEY")
     if not key and not settings.chat_base_url:
         raise SettingsError(
@@ -245,11 +261,12 @@ async def filled_in(
     Raises:
         ModelError: the server failed, cannot be reached, or refuses; or the reply is longer than a limit.
     """
-    place = f"{_place(model)} {getattr(model, 'model_name', '')}"
+    place = f"{_place(model)} {getattr(model, 'model_name', '')} {form.__name__}"
 
     replying: Any = None
     if not hasattr(model, "openai_api_base"):
-        with suppress(NotImplementedError, ValueError, TypeError):  # a model without forms: it is asked in words
+        # a model without forms, or wrapped so that it has none, is asked in words; how it says so differs by wrapper
+        with suppress(Exception):
             replying = model.with_structured_output(form, method="json_schema", include_raw=True)
 
     async def by_schema() -> Any:
@@ -295,21 +312,34 @@ _PREFILLED: set[str] = set()
 _THOUGHTS = 10
 """How many times as long as an answer thoughts may be."""
 _WITHOUT_SCHEMA: set[str] = set()
-"""Servers that were found to take no JSON schema, in this process."""
+"""Servers and forms of which the server takes no JSON schema, as found in this process."""
 _IN_WORDS = "Answer with one JSON object and nothing else. Its JSON Schema: "
 
 
-def strict(schema: Any) -> Any:
-    """Return a JSON Schema as strict servers take it: every property required, no other allowed, no defaults.
+_REFUSED = {
+    *("default", "minLength", "maxLength", "minItems", "maxItems", "pattern", "format", "uniqueItems"),
+    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+}
+"""Keywords that strict servers refuse; a property of that name is a dict, and stays."""
 
-    >>> strict({"type": "object", "properties": {"a": {"type": "string", "default": ""}}})["required"]
-    ['a']
+
+def strict(schema: Any) -> Any:
+    """Return a JSON Schema as strict servers take it: every property required, no other allowed, no defaults or limits.
+
+    Limits are checked when the reply is read; how many items a list may have is said in its description.
+
+    >>> strict({"type": "object", "properties": {"a": {"type": "string", "default": "", "maxLength": 9}}})["properties"]
+    {'a': {'type': 'string'}}
+    >>> strict({"type": "array", "maxItems": 3})
+    {'type': 'array', 'description': 'At most 3.'}
     """
     if isinstance(schema, list):
         return [strict(inner) for inner in schema]
     if not isinstance(schema, dict):
         return schema
-    now = {name: strict(inner) for name, inner in schema.items() if name != "default"}
+    now = {name: strict(inner) for name, inner in schema.items() if name not in _REFUSED or isinstance(inner, dict)}
+    if isinstance(schema.get("maxItems"), int):
+        now["description"] = f"{schema.get('description', '')} At most {schema['maxItems']}.".strip()
     if isinstance(now.get("properties"), dict):
         now |= {"required": list(now["properties"]), "additionalProperties": False}
     return now
@@ -361,7 +391,20 @@ def token_usage(message: BaseMessage) -> dict[str, int] | None:
     if not usage:
         return None
     cached = (usage.get("input_token_details") or {}).get("cache_read") or 0
-    return {"input": usage.get("input_tokens", 0), "output": usage.get("output_tokens", 0), "cached": cached}
+    thought = (usage.get("output_token_details") or {}).get("reasoning") or 0
+    counts = {"input": usage.get("input_tokens", 0), "output": usage.get("output_tokens", 0), "cached": cached}
+    return {**counts, "reasoning": thought} if thought else counts
+
+
+def sampling(model: Any) -> Json:
+    """Return how a model samples, as far as it says; what was bound to it wins."""
+    bound = {**getattr(model, "kwargs", {})} if hasattr(model, "bound") else {}
+    while hasattr(model, "bound"):
+        model = model.bound
+        bound = {**getattr(model, "kwargs", {}), **bound}
+    names = ("temperature", "top_p", "seed", "max_tokens", "reasoning_effort")
+    values = {name: bound.get(name, getattr(model, name, None)) for name in names}
+    return {name: value for name, value in values.items() if isinstance(value, (int, float, str))}
 
 
 class Surrogates:

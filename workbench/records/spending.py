@@ -66,9 +66,9 @@ def price(prices: Prices, model: str, usage: Mapping[str, int] | None) -> float 
     >>> price({"openai:m": {"input": 1.0, "output": 4.0}}, "openai:m", {"input": 500_000, "output": 1_000, "cached": 0})
     0.504
     """
-    if usage is None or model not in prices:
+    rates = prices.get(model.partition("?")[0])
+    if usage is None or rates is None:
         return None
-    rates = prices[model]
     read = (usage["input"] - usage["cached"]) * rates["input"] + usage["cached"] * rates.get("cached", rates["input"])
     return round((read + usage["output"] * rates["output"]) / 1e6, 9)
 
