@@ -151,7 +151,7 @@ def require_chat_model(settings: Settings, setting: str) -> None:
         fix = f" {package.replace('_', '-')} is not installed." if name else ""
         raise SettingsError(
             f"{variable} is {model!r}. Known: '' (the offline default), 'openai:NAME', 'PROVIDER:NAME' where the "
-            "provider's LangChain package is installed, or a LangChain chat model, as an object given to Workbench.open."
+            "provider's LangChain package is installed, or a LangChain chat model, as an object for Workbench.open."
             + fix
         )
     if provider != "openai":

@@ -465,6 +465,37 @@ class Experiment:
             columns=["question", "change", "first_run", "other_run"],
         )
 
+    def why(self, configuration: int = 0, measure: str = "", *, try_changes: bool = False) -> pandas.DataFrame:
+        """Return where each wrong answer of a configuration lost what would have answered it.
+
+        Args:
+            configuration: by its number; 0 is the baseline.
+            measure: an answer is wrong where it is below 1.
+            try_changes: fork each run with wider limits where it lost its document, and say whether that was enough.
+        """
+        import pandas
+
+        from workbench.parts.evaluate.answers import gold_documents
+        from workbench.parts.experiments.why import CHANGES, find_loss
+
+        measure = measure or self.spec.measure
+        questions, base = {row["id"]: row for row in self.questions}, self._wb.knowledge.get(self.spec.kb)
+        rows = []
+        for cell in self._store.cells(self.name):
+            value = json.loads(cell["scores"] or "{}").get(measure, 1.0)
+            ours = self._is_ours(json.loads(cell["parameters"]))
+            if cell["configuration"] != configuration or cell["status"] != "done" or value >= 1 or not ours:
+                continue
+            question, run = questions[cell["question"]], self._wb.run(cell["run_id"])
+            loss = find_loss(run, gold_documents(question), base)
+            row = {"question": question["question"], "lost": loss.stage, "document": loss.document}
+            row |= {"rank_by_words": loss.words, "rank_by_meaning": loss.meaning, "run_id": run.run_id}
+            if try_changes and loss.stage in CHANGES:
+                fork = run.fork(settings=CHANGES[loss.stage], wait=True)
+                row["right_with_wider_limits"] = score(question, fork).get(measure, 0.0) >= 1
+            rows.append(row)
+        return pandas.DataFrame(rows)
+
     def figure(self, measure: str = "") -> Picture:
         """Draw each configuration: its figure against the seconds of a cell."""
         from workbench.parts.experiments.figures import quality_and_cost
