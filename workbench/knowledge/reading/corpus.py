@@ -379,7 +379,7 @@ def _read(path: Path, doc_id: str, reader: documents.Reader, also: set[str]) -> 
         elif suffix in documents.READERS:
             yield from _formatted(path, doc_id, reader)
         else:
-            yield from _prose(path, doc_id, markdown=suffix != ".txt")
+            yield from _prose(path, doc_id, suffix)
     except Unreadable as error:
         yield 0, str(error)
     except (*BROKEN, UnicodeDecodeError) as error:
@@ -388,15 +388,11 @@ def _read(path: Path, doc_id: str, reader: documents.Reader, also: set[str]) -> 
 
 def _formatted(path: Path, doc_id: str, reader: documents.Reader) -> Read:
     record = reader.read(path)
-    yield from ((0, Note(text)) for text in record.pop("notes", []))
     sheets = record.pop("sheets", [])
     for sheet in sheets:
         yield from _rows(tables.sheet(sheet, _UNTYPED), path)
     if sheets:
         return
-    if path.suffix.lower() == ".ipynb":
-        record["text"], front = _front_matter(record["text"])
-        record |= front
     title = str(record.pop("title", "")).strip()[:200] or path.stem
     yield 1, _document({"id": doc_id, "title": title, **record}, path)
 
@@ -507,9 +503,12 @@ def _rows(rows: Iterable[tuple[int, Json | str]], path: Path) -> Read:
         yield line, document
 
 
-def _prose(path: Path, doc_id: str, *, markdown: bool) -> Read:
+def _prose(path: Path, doc_id: str, suffix: str) -> Read:
     text, record = read_text(path), Json()
-    if markdown:
+    if suffix == ".rst":
+        text = _as_markdown(text)
+        record["title"] = documents.heading_of(text) or path.stem
+    elif suffix != ".txt":
         try:
             text, record = _front_matter(text)
         except Unreadable as error:
@@ -517,9 +516,24 @@ def _prose(path: Path, doc_id: str, *, markdown: bool) -> Read:
         if root := vault.find_root(path.resolve().parent):
             record |= _note(text, record, path)
             text = vault.shown(_embedded(text, root))
-        heading = next((block.text for block in blocks(text) if block.kind == "heading"), path.stem)
-        record.setdefault("title", heading)
+        record.setdefault("title", documents.heading_of(text) or path.stem)
     yield 1, _document({"id": doc_id, "title": path.stem, **record, "text": text}, path)
+
+
+def _as_markdown(text: str) -> str:
+    r"""Return reStructuredText with its headings as in Markdown, without the names of its directives and roles.
+
+    >>> _as_markdown("Kiln\n====\n\n.. note:: Hot.\n\nSee :ref:`the lamp <lamp>`.\n\nUse\n---\n")
+    '# Kiln\n\nHot.\n\nSee the lamp.\n\n## Use\n'
+    """
+    levels = dict[str, int]()
+
+    def heading(match: re.Match[str]) -> str:
+        return f"{'#' * levels.setdefault(match[2], len(levels) + 1)} {match[1]}"
+
+    text = re.sub(r"(?m)^(\S.*)\n([=~^\"'*+#`:._-])\2{2,}[ \t]*$", heading, text)
+    text = re.sub(r"(?m)^[ \t]*(?:\.\. [\w:-]+::[ \t]*|:[\w-]+:[ \t]*$)|^([=~*#-])\1{3,}\n(?=# )", "", text)
+    return re.sub(r"(?::[\w:+.-]+:)?(``?)~?([^`<\n]+?)(?:\s*<[^<>`]*>)?\1_?", r"\2", text)
 
 
 def _note(text: str, record: Data, path: Path) -> Json:
