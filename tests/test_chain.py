@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from tests.linked import LinkedKnowledge
 from tests.shelf import small_base
-from workbench.knowledge.names.title_links import phrases, title_keys
+from workbench.knowledge.names.known import phrases
+from workbench.knowledge.names.surfaces import writings
 from workbench.tools.chain import TOOL, ChainOutput, search
 from workbench.tools.chain_walk import STEPS, AskedWords, Walk, seeds
 from workbench.tools.tool import Search, StepLog
@@ -109,7 +110,7 @@ def test_ways_say_who_names_whom_and_what_is_shared(english):
 
 def test_initials_and_longer_names_are_kept_whole():
     assert "mara k velden" in phrases("It was directed by Mara K. Velden in May.")
-    keys = title_keys("Velden (crater)", [], "Velden is a crater.")
+    keys = writings("Velden (crater)", "Velden is a crater.")
     assert set(keys) == {"velden crater", "velden"}
 
 

@@ -20,14 +20,13 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from workbench.errors import KnowledgeError, ModelError
 from workbench.extensions import provided
 from workbench.knowledge.graph import graph
-from workbench.knowledge.graph.view import View, entities, relations, surfaces
+from workbench.knowledge.graph.view import View, entities, relations
 from workbench.knowledge.indexes import keywords, vectors
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.indexes.stores import vector_place
 from workbench.knowledge.names import schema
-from workbench.knowledge.names.linking import Linker
-from workbench.knowledge.names.surfaces import candidates, surface_key
-from workbench.knowledge.names.title_links import IndexWays
+from workbench.knowledge.names.known import Names
+from workbench.knowledge.names.surfaces import surface_key
 from workbench.knowledge.reading import canvas
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, products, text_model, word_vectors
@@ -215,7 +214,7 @@ class CorpusKnowledge:
         self._seen: View | None = None
         self._warm = False
         self._words: dict[str, np.ndarray] = {}
-        self.ways = IndexWays(self._index)
+        self.ways = Names(self._index)
 
     def close(self) -> None:
         """Close the index; the base cannot be used after that."""
@@ -506,9 +505,7 @@ class CorpusKnowledge:
         Values that only group (genres, countries, years) are not names: ``values_in`` returns those.
         """
         view = self._view
-        names = surfaces(self._index, candidates(text), "AND NOT category")
-        mentions = Linker(names, view.vocabulary.cues).link(text)
-        return disambiguate(text, mentions, self._index, view.weight, math.log(1 + view.passages))
+        return disambiguate(text, self.ways.link(text), self._index, view.weight, math.log(1 + view.passages))
 
     @_in_one_generation
     def entity(self, entity_id: str) -> Entity | None:
@@ -519,8 +516,8 @@ class CorpusKnowledge:
     def find_entity(self, name: str) -> Entity | None:
         """Return the entity that has this name or alias, compared folded; the best connected one if several do."""
         key = surface_key(name)
-        surface = surfaces(self._index, [key]).get(key)
-        return self.entity(surface.bearers[0].entity_id) if surface else None
+        bearers = self.ways.bearers([key]).get(key)
+        return self.entity(bearers[0].entity_id) if bearers else None
 
     @_in_one_generation
     def entity_relations(self, entity_id: str) -> list[Relation]:

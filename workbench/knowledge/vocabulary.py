@@ -179,20 +179,6 @@ class Vocabulary:
         fields = [{**entry.names, "of": [self.meaning(name).type]} for name, entry in self.fields.items()]
         return [*words, *fields, *([{**self.documents, "of": ["Document"]}] if self.documents else [])]
 
-    @cached_property
-    def cues(self) -> tuple[str, ...]:
-        """English words behind which an ordinary word may be a name: who is related, and what documents are called."""
-        groups = [group.get("en", []) for group in self.lexicon() if group["of"] in ([], ["Person"])]
-        related = [
-            word
-            for group in groups
-            for word in (*group, *(f"{word} {joint}" for word in group for joint in ("of", "in")))
-        ]
-        works = [
-            f"{lead}{word}{end}" for word in self.documents.get("en", []) for lead, end in (("the ", ""), ("", " like"))
-        ]
-        return (*related, *works)
-
     def called(self, name: str) -> dict[str, list[str]]:
         """Return what a field is called: its own name in its own language, before or after what is given."""
         own = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[_\-\s]+", " ", unit_in(name)[0]).strip()

@@ -18,7 +18,6 @@ from workbench.knowledge.indexes.index import Index, fingerprint
 from workbench.knowledge.indexes.store import Damaged, Place, Store
 from workbench.knowledge.indexes.stores import checked
 from workbench.knowledge.names import schema
-from workbench.knowledge.names.surfaces import Bearer, Kind, Surface
 from workbench.ports import Entity, Field, Relation
 from workbench.text import stem
 
@@ -183,17 +182,3 @@ def relations(index: Index, where: str = "", parameters: Sequence[Any] = ()) -> 
             f"SELECT {columns} FROM relations {where} ORDER BY 1", parameters
         )
     ]
-
-
-def surfaces(index: Index, keys: Sequence[str], also: str = "") -> dict[str, Surface]:
-    """Return the surfaces of these keys."""
-    columns = "key, place, kind, rank, lead, entity_id, year, category"
-    sql = f"SELECT {columns} FROM surfaces WHERE key IN ({{}}) {also}"
-    bearers: dict[str, list[Bearer]] = {}
-    kinds: dict[str, Kind] = {}
-    for key, _, kind, rank, lead, entity_id, year, category in sorted(
-        index.rows_in(sql, keys), key=lambda row: row[:2]
-    ):
-        kinds[key] = kind
-        bearers.setdefault(key, []).append(Bearer(rank, lead, entity_id, year, bool(category)))
-    return {key: Surface(tuple(ranked), kinds[key]) for key, ranked in bearers.items()}

@@ -1,4 +1,4 @@
-"""Links from passage to passage: titles of documents that a text names, and phrases that two texts share."""
+"""The known names of a base: who is named in a text, and the links from passage to passage by titles and phrases."""
 
 from __future__ import annotations
 
@@ -8,19 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from workbench.knowledge.indexes import keywords
 from workbench.knowledge.indexes.index import Index
-from workbench.knowledge.names.linking import Matcher
-from workbench.knowledge.names.surfaces import LONGEST, Unit, ordinary_words, surface_key, units, writings
-from workbench.ports import Link, Shared, Titled
-from workbench.text import CJK, FUNCTION_WORDS, MONTHS, closed_up, sentences
+from workbench.knowledge.names.linking import Matcher, mentions_in
+from workbench.knowledge.names.surfaces import LONGEST, SAYS_LITTLE, Bearer, candidates, ordinary_words, surface_key
+from workbench.ports import Link, Mention, Shared, Titled
+from workbench.text import FUNCTION_WORDS, MONTHS, closed_up, sentences
 
 NAMESAKES = 3
 """How many documents may share a derived short form; any number may share a title."""
 
-_LITTLE = """
-    song album series who what when where which i you we they one two first last new old american british french
-    german english man woman king queen love life from with his her was he she
-"""
-_SAYS_LITTLE = frozenset(_LITTLE.split()) | FUNCTION_WORDS
 _JOINS = r"(?:of|de|von|van|the|and|la|du|al|for|in|&)"
 _CAPITAL = r"(?:[A-Z][\w’'-]*\.?|\d{4})"
 _PHRASE = re.compile(rf"{_CAPITAL}(?:\s+(?:{_JOINS}\s+){{0,2}}{_CAPITAL})*")
@@ -31,37 +26,7 @@ _LEADS = (
 )
 _DATED = re.compile(rf"\s+(?:(?:for|in|of|and)\s+)(?:(?:{'|'.join(MONTHS).title()})\b.*|\d{{4}})$")
 _BOOK = re.compile(r"[《「『]([^《》「」『』\n]{1,40})[》」』]")
-_OPENING = re.compile(
-    r"((?:(?:[A-Z][\w.’'-]*|of|de|von|van|the|and|la|du|al|ibn|bin|y|der)\s*,?\s*){2,8})(?=\(|is |was |are |were |, )"
-)
 _POSSESSIVE = re.compile(r"['’][sS]\b")
-_BRACKETS = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
-
-
-def title_keys(title: str, aliases: Iterable[str], text: str) -> dict[str, int]:
-    """Return writings of a document's title: 0 for a title, 1 for a short form made of it or of how the text begins.
-
-    >>> title_keys("John Smith (author)", [], "John Quincy Smith (born 1950) is a writer.")
-    {'john smith author': 0, 'john smith': 0, 'john quincy smith': 1}
-    >>> title_keys("Paris, Texas", [], "It is a book."), title_keys("茶馆", [], "")
-    ({'paris texas': 0, 'paris': 1}, {'茶 馆': 0})
-    """
-    names = [title, *aliases]
-    keys = {surface_key(form): 0 for name in names for form in (name, _BRACKETS.sub("", name))}
-    opening = _OPENING.match(text)
-    first = surface_key(opening[1]) if opening else ""
-    derived = [key for name in names for key in writings(name)]
-    if 2 <= first.count(" ") + 1 <= 7 and set(first.split()) & set(surface_key(title).split()) - _SAYS_LITTLE:
-        derived.insert(0, first)
-    if "," in title:
-        derived.append(surface_key(title.split(",")[0]))
-    return {key: rank for key, rank in {**keys, **dict.fromkeys(derived, 1), **keys}.items() if _names(key)}
-
-
-def _names(key: str) -> bool:
-    """Check whether a writing can name something on its own."""
-    parts = key.split(" ")
-    return len(parts) <= LONGEST and any(p not in _SAYS_LITTLE for p in parts) and (len(parts) > 1 or len(key) > 2)
 
 
 def phrases(sentence: str) -> set[str]:
@@ -84,15 +49,7 @@ def _tells(key: str) -> bool:
     parts = key.split(" ")
     if len(parts) > 1:
         return len(parts) <= LONGEST
-    return len(key) > 2 and not key.isdigit() and key not in ordinary_words() and key not in _SAYS_LITTLE
-
-
-def insert(connection: sqlite3.Connection, doc_id: str, keys: dict[str, int]) -> None:
-    """Store the writings of a document's title."""
-    connection.executemany(
-        "INSERT OR IGNORE INTO titles (key, made, doc_id) VALUES (?, ?, ?)",
-        ((key, rank, doc_id) for key, rank in keys.items()),
-    )
+    return len(key) > 2 and not key.isdigit() and key not in ordinary_words() and key not in SAYS_LITTLE
 
 
 def insert_phrases(connection: sqlite3.Connection, number: int, titles: Iterable[str], text: str) -> None:
@@ -103,17 +60,29 @@ def insert_phrases(connection: sqlite3.Connection, number: int, titles: Iterable
 
 
 def delete(connection: sqlite3.Connection, doc_id: str) -> None:
-    """Delete a document, before its passages."""
-    connection.execute("DELETE FROM titles WHERE doc_id = ?", (doc_id,))
+    """Delete the phrases of a document, before its passages."""
     connection.execute("DELETE FROM phrases WHERE number IN (SELECT number FROM passages WHERE doc_id = ?)", (doc_id,))
 
 
-class IndexWays:
-    """``ports.Ways`` over an index."""
+class Names:
+    """The names of an index: ``ports.Ways``, and who is meant by a name."""
 
     def __init__(self, index: Index):
         self._index = index
         self._matcher: tuple[int, Matcher] = (-1, Matcher(()))
+
+    def bearers(self, keys: Sequence[str], also: str = "") -> dict[str, list[Bearer]]:
+        """Return who has these names, the best first."""
+        sql = f"SELECT key, place, rank, lead, entity_id, year, category FROM names WHERE key IN ({{}}) {also}"
+        bearers: dict[str, list[Bearer]] = {}
+        for key, _, *bearer in sorted(self._index.rows_in(sql, keys), key=lambda row: row[:2]):
+            bearers.setdefault(key, []).append(Bearer(*bearer))
+        return bearers
+
+    def link(self, text: str) -> list[Mention]:
+        """Return the known names in a text, without values that only group."""
+        names = self.bearers(candidates(text), "AND NOT category")
+        return mentions_in(text, names, Matcher(names))
 
     def titles_in(self, text: str) -> list[Titled]:
         """Return the titles that a text names, in its order, with all documents of each."""
@@ -123,24 +92,26 @@ class IndexWays:
         """Return for each text the titles that it names, in its order."""
         generation, matcher = self._matcher
         if generation != self._index.generation:
-            sql = "SELECT key FROM titles GROUP BY key HAVING min(made) = 0 OR count(*) <= ?"
+            sql = f"SELECT key FROM names WHERE {_OF_DOCUMENT} GROUP BY key HAVING min(rank) < 2 OR count(*) <= ?"
             matcher = Matcher(row[0] for row in self._index.rows(sql, (NAMESAKES,)))
             self._matcher = self._index.generation, matcher
-        names = [list(_names_in(text, matcher)) for text in texts]
+        names = [list(matcher.names_in(text)) for text in texts]
         doc_ids = self._documents(sorted({key for text_names in names for _, _, key in text_names}))
         return [[Titled(start=a, end=b, doc_ids=doc_ids[key]) for a, b, key in text_names] for text_names in names]
 
     def _documents(self, keys: Sequence[str]) -> dict[str, list[str]]:
-        """Return key -> the documents of that title; of a derived short form only where few documents share it."""
-        documents: dict[str, dict[int, list[str]]] = {}
-        for key, made, doc_id in self._index.rows_in("SELECT key, made, doc_id FROM titles WHERE key IN ({})", keys):
-            documents.setdefault(key, {}).setdefault(made, []).append(doc_id)
-        return {key: sorted(by[min(by)]) for key, by in documents.items() if 0 in by or len(by[1]) <= NAMESAKES}
+        """Return key -> the documents of that title; of a short form only where few documents share it."""
+        documents: dict[str, dict[bool, list[str]]] = {}
+        for key, bearers in self.bearers(keys, f"AND {_OF_DOCUMENT}").items():
+            for bearer in bearers:
+                doc_id = bearer.entity_id.removeprefix("doc:")
+                documents.setdefault(key, {}).setdefault(bearer.rank > 1, []).append(doc_id)
+        return {key: sorted(by[min(by)]) for key, by in documents.items() if False in by or len(by[True]) <= NAMESAKES}
 
     def _keys(self, doc_id: str) -> list[str]:
-        """Return the writings of a document's title: derived ones only where they are no other document's title."""
-        keys = [row[0] for row in self._index.rows("SELECT key FROM titles WHERE doc_id = ? ORDER BY key", (doc_id,))]
-        return [key for key, doc_ids in self._documents(keys).items() if doc_id in doc_ids]
+        """Return the writings of a document's title: short forms only where they are no other document's title."""
+        rows = self._index.rows("SELECT key FROM names WHERE entity_id = ? ORDER BY key", (f"doc:{doc_id}",))
+        return [key for key, doc_ids in self._documents([row[0] for row in rows]).items() if doc_id in doc_ids]
 
     def _sentences(self, chunk_ids: Sequence[str]) -> Iterator[tuple[str, str, str]]:
         """Yield chunk id, document id and sentence of these passages, in their order."""
@@ -179,7 +150,7 @@ class IndexWays:
         """Return the sentences in which these passages name a document, each by its longest writing."""
         matcher, links = Matcher(self._keys(doc_id)), []
         for chunk_id, _, sentence in self._sentences(chunk_ids):
-            surface = max((sentence[a:b] for a, b, _ in _names_in(sentence, matcher)), key=len, default="")
+            surface = max((sentence[a:b] for a, b, _ in matcher.names_in(sentence)), key=len, default="")
             if surface:
                 links.append(Link(chunk_id=chunk_id, doc_id=doc_id, surface=surface, sentence=sentence))
         return links
@@ -216,32 +187,4 @@ class IndexWays:
         return {chunk_id: frozenset(f"{title} {body}".split()) for chunk_id, title, body in rows}
 
 
-def _names_in(text: str, matcher: Matcher) -> Iterator[tuple[int, int, str]]:
-    """Yield begin, end and key of each name that a text may mean; where two overlap the longer wins."""
-    parts = units(text)
-    marks, at = _marks(text, parts), 0
-    while at < len(parts):
-        names = matcher.at(text, parts, at) if any(marks[at : at + 2]) else []
-        key, length = next((n for n in names if _may_be_name(text, parts, marks, at, at + n[1] - 1, n[0])), ("", 1))
-        if key:
-            yield parts[at].start, parts[at + length - 1].end, key
-        at += length
-
-
-def _marks(text: str, parts: Sequence[Unit]) -> list[bool]:
-    """Return whether each unit may be part of a name by its writing; without capitals, whether it is not ordinary."""
-    marks = [not text[u.start].islower() for u in parts]
-    return marks if any(marks) else [u.key not in ordinary_words() for u in parts]
-
-
-def _may_be_name(text: str, parts: Sequence[Unit], marks: Sequence[bool], at: int, end: int, key: str) -> bool:
-    if CJK.match(key):
-        return end > at
-    if not any(marks[at : end + 1]) or not _names(key):
-        return False
-    if end > at:
-        return True
-    before = at > 0 and marks[at - 1] and (at > 1 or parts[0].key not in ordinary_words() | FUNCTION_WORDS)
-    left = before and text[parts[at - 1].end : parts[at].start] == " "
-    right = at + 1 < len(parts) and marks[at + 1] and text[parts[at].end : parts[at + 1].start] == " "
-    return not left and not right and key not in ordinary_words()
+_OF_DOCUMENT = "entity_id >= 'doc:' AND entity_id < 'doc;'"
