@@ -41,7 +41,7 @@ def test_each_kind_gives_title_fields_and_its_blocks_as_markdown(tmp_path, head,
     page.write_bytes(HTML.format(head, said).encode("gb18030"))
     document = one(page)
     assert (document.title, document.fields) == (head, {"author": "Li", "date": "2024-03-01", "keywords": ["a", "b"]})
-    table, code = "| x | y\\|z |\n| --- | --- |\n|  | 7 |", "```\nif x:\n\n    y\n```"
+    table, code = "| x | y\\|z |\n| --- | ---- |\n|   | 7    |", "```\nif x:\n\n    y\n```"
     assert document.text == f"# {head}\n\n{said} x y.\n\n- {said}\n\n{table}\n\n{code}"
 
     book = nbformat.v4.new_notebook(metadata={"authors": [{"name": "Li"}], "language_info": {"name": "python"}})
@@ -146,7 +146,7 @@ def test_every_file_that_is_not_taken_is_listed_and_many_alike_are_one_line(tmp_
     assert [document.doc_id for document in loaded.documents] == ["good.md", "latin.txt"]
     assert len(reasons) == 306 and loaded.documents[1].text == "Café au lait"
     said = {"000.png": ".png", "Makefile": "Makefile", ".git": "hidden", ".secret.md": "hidden", "empty.md": "empty"}
-    said |= {"picture.md": "PNG picture", "there": "link to a folder"}
+    said |= {"picture.md": "picture", "there": "link to a folder"}
     assert {name for name, why in said.items() if why in reasons[name]} == set(said)
 
     done = CliRunner().invoke(main, ["kb", "add", "notes", str(corpus), "--workspace", str(tmp_path / "w")])

@@ -133,7 +133,9 @@ def heading_of(text: str) -> str:
 def _html(path: Path) -> Json:
     from bs4 import BeautifulSoup
 
-    page = BeautifulSoup(read_text(path), "html.parser")
+    must_be_short(path)
+    declared = b"charset" in path.read_bytes()[:2048]
+    page = BeautifulSoup(path.read_bytes() if declared else read_text(path), "html.parser")
     metas = {str(tag.get("name")).lower(): str(tag.get("content", "")) for tag in page.find_all("meta")}
     name = page.title.get_text().strip() if page.title else ""
     for tag in page.select(_LEFT_OUT):
