@@ -64,7 +64,7 @@ def is_whole(library):
         "SELECT value FROM communities, json_each(doc_ids) WHERE value NOT IN (SELECT doc_id FROM documents)",
     ):
         assert index.rows(sql) == [], sql
-    assert library.get("film").describe()["chroma"]
+    assert library.get("film").inspect()["chroma"]
 
 
 def test_the_graph_is_a_function_of_the_documents_alone(library, tmp_path, films):

@@ -201,7 +201,7 @@ def test_numbers_are_read_in_the_writing_of_their_column(tmp_path, library, sour
     loaded, values = column(tmp_path, cells)
     library.add("b", [tmp_path / "a.csv"])
     if numbers is None:
-        kinds = {field["name"]: field["type"] for field in library.get("b").describe()["fields"]}
+        kinds = {field["name"]: field["type"] for field in library.get("b").inspect()["fields"]}
         assert values == cells and kinds["amount"] != "number"
         return
     rows = library.get("b")._index.rows("SELECT doc_id, number FROM facts WHERE field = 'amount'")

@@ -148,7 +148,7 @@ def test_an_open_reader_sees_what_another_process_added_with_its_next_call(tmp_p
             assert base.link(f"Film 3 Gen{generation - 1}") == []
             assert base.term_weight(f"state{generation}") < base.term_weight(f"state{generation - 1}")
             approximate = limit == 2 and os.environ["WORKBENCH_VECTOR_STORE"] == "chroma"
-            assert base.describe()["search"] == ("hnsw" if approximate else "exact")
+            assert base.inspect()["search"] == ("hnsw" if approximate else "exact")
 
 
 def test_a_reader_never_sees_a_mixture(tmp_path, writer, limit):

@@ -105,7 +105,7 @@ def list_(page: Page) -> int:
     with page.open() as wb:
         for name in wb.knowledge.names():
             try:
-                bases.append(wb.knowledge.inspect(name))
+                bases.append(wb.knowledge.get(name).inspect())
             except WorkbenchError as fault:
                 faults[name] = str(fault)
     if not page.as_json:

@@ -25,7 +25,7 @@ FIELDS = {
 _FILTERED = ("document_passages", "entity_relations", "entity_mentions", "communities", "entity_communities")
 """Methods of a base whose results are filtered."""
 _MORE = 4
-"""How many times as much is searched again where too many of the best passages are left out."""
+"""How many times as much is searched where some of the best passages may be left out."""
 
 
 def question_dates(state: Data) -> list[str]:
@@ -60,9 +60,8 @@ def date_fields(base: KnowledgeBase) -> dict[str, str]:
     """Return the fields of a base by the keys of ``FIELDS``; its one other date field says when a document begins."""
     dates = [field["name"] for field in base.schema() if field["type"] == "date"]
     by_name = {key: name for name in dates for key, names in FIELDS.items() if fold(name).replace(" ", "_") in names}
-    unnamed = [name for name in dates if name not in by_name.values()]
-    begins = dict.fromkeys(("valid_from", "known_since"), unnamed[0]) if len(unnamed) == 1 else {}
-    return {**begins, **by_name}
+    begins = dict.fromkeys(("valid_from", "known_since"), dates[0]) if len(dates) == 1 and not by_name else {}
+    return begins | by_name
 
 
 def typed_facts(base: KnowledgeBase, dates: Sequence[str]) -> list[dict[str, str]]:
@@ -143,13 +142,8 @@ class DatedBase:
     def _search(
         self, search: Callable[[str, int], list[tuple[str, float]]], query: str, top_k: int
     ) -> list[tuple[str, float]]:
-        limit = top_k
-        while True:
-            hits = search(query, limit)
-            left = [hit for hit in hits if self._has(hit)]
-            if len(left) >= top_k or len(hits) < limit:
-                return left[:top_k]
-            limit *= _MORE
+        hits = search(query, _MORE * top_k + len(self.hidden))
+        return [hit for hit in hits if self._has(hit)][:top_k]
 
     def select(
         self, conditions: Sequence[Condition] = (), sort: Sort | None = None, limit: int | None = None

@@ -152,29 +152,6 @@ _RELATION_KINDS = (
 )
 
 
-_DOC = "'doc:' || documents.doc_id"
-_COVERED = {
-    "title": "SELECT count(DISTINCT doc_id) FROM titles",
-    "entities": f"SELECT count(*) FROM documents WHERE EXISTS (SELECT 1 FROM relations WHERE source = {_DOC}) "
-    f"OR EXISTS (SELECT 1 FROM relations WHERE target = {_DOC})",
-    "links": f"SELECT count(*) FROM documents WHERE EXISTS (SELECT 1 FROM relations WHERE source = {_DOC} "
-    "AND target >= 'doc:' AND target < 'doc;')",
-    "vectors": "SELECT (SELECT count(*) FROM documents) - count(DISTINCT doc_id) FROM passages WHERE NOT EXISTS "
-    "(SELECT 1 FROM vectors WHERE key = passages.vector)",
-    "community": f"SELECT count(*) FROM documents WHERE EXISTS (SELECT 1 FROM homes WHERE entity_id = {_DOC})",
-}
-
-
-def coverage(index: Index) -> Json:
-    """Return of how many documents there are titles, entities, links, vectors and communities."""
-    (documents,) = index.rows("SELECT count(*) FROM documents")[0]
-    counts = {name: index.rows(sql)[0][0] for name, sql in _COVERED.items()}
-    return {
-        name: {"documents": count, "percent": round(100 * count / max(documents, 1), 1)}
-        for name, count in counts.items()
-    }
-
-
 # --- The knowledge base ---
 
 P = ParamSpec("P")
@@ -561,9 +538,11 @@ class CorpusKnowledge:
         return self._view.graph
 
     @_in_one_generation
-    def describe(self) -> Json:
+    def inspect(self) -> Json:
         """Return counts, models, files and fields; ``chroma`` says whether its vectors are up to the index."""
         return {
+            "name": self.name,
+            "bytes": sum(file.stat().st_size for file in self._folder.rglob("*") if file.is_file()),
             "counts": self.counts(),
             "fingerprint": self.fingerprint(),
             "generation": self._index.generation,
@@ -583,12 +562,6 @@ class CorpusKnowledge:
             return "own"
         own = "maxsim" if self._reranks else "none"
         return own if self._settings.rerank_model in rerank.OWN else self._settings.rerank_model
-
-    @_in_one_generation
-    def inspect(self) -> Json:
-        """Return ``describe`` with the coverage, and the bytes of the files."""
-        size = sum(file.stat().st_size for file in self._folder.rglob("*") if file.is_file())
-        return {"name": self.name, "bytes": size, **self.describe(), "coverage": coverage(self._index)}
 
     def _titled(self, texts: Sequence[str]) -> tuple[list[str], np.ndarray]:
         """Return the texts, those of the base's passages with their titles, and a vector for each."""

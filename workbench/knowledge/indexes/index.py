@@ -56,8 +56,6 @@ TABLES = """
         entity_id TEXT NOT NULL, year INTEGER, category INTEGER NOT NULL, PRIMARY KEY (key, place)
     ) WITHOUT ROWID;
     CREATE INDEX names_by_entity ON names (entity_id);
-    CREATE TABLE phrases (key TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (key, number)) WITHOUT ROWID;
-    CREATE INDEX phrases_by_passage ON phrases (number);
     CREATE TABLE relations (
         relation_id TEXT PRIMARY KEY, source TEXT NOT NULL, type TEXT NOT NULL, target TEXT NOT NULL,
         sentence TEXT NOT NULL, chunk_id TEXT NOT NULL

@@ -113,7 +113,6 @@ class GraphBuilder:
         self._spellings: dict[str, Counter[str]] = defaultdict(Counter)
         self._related: dict[str, set[str]] = defaultdict(set)
         self._titles: dict[str, set[str]] = defaultdict(set)
-        self._first_names: set[str] = set()
         self._surnames: set[str] = set()
         self._heads: dict[str, str] = {}
         self._years: dict[str, int] = {}
@@ -182,7 +181,6 @@ class GraphBuilder:
         if says.category:
             self.categories.add(entity_id)
         if says.type == "Person" and " " in name:
-            self._first_names.add(name.split(" ")[0])
             self._surnames.update(surnames(name, surface_key(name)))
         return entity_id
 
@@ -231,10 +229,9 @@ class GraphBuilder:
             for stated in source.stated.get(chunk_id, ()):
                 self._state(doc, stated, kinds, chunk_id)
             for surface, kind, sentence in names:
-                key, parts = surface_key(surface), surface.split(" ")
+                key = surface_key(surface)
                 if key and key not in self._titles and key not in self._surnames:
-                    person = kind == "Name" and parts[0] in self._first_names and len(parts) in (2, 3)
-                    entity_id = self._stated("name", key, surface, "Person" if person else kind)
+                    entity_id = self._stated("name", key, surface, kind)
                     self._mention(doc, entity_id, sentence, chunk_id)
 
     def _state(self, doc: str, stated: Stated, kinds: Mapping[str, str], chunk_id: str) -> None:

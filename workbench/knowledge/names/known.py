@@ -2,66 +2,17 @@
 
 from __future__ import annotations
 
-import re
-import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from workbench.knowledge.indexes import keywords
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.names.linking import Matcher, mentions_in
-from workbench.knowledge.names.surfaces import LONGEST, SAYS_LITTLE, Bearer, candidates, ordinary_words, surface_key
+from workbench.knowledge.names.surfaces import Bearer, candidates
 from workbench.ports import Link, Mention, Shared, Titled
-from workbench.text import FUNCTION_WORDS, MONTHS, closed_up, sentences
+from workbench.text import closed_up, sentences
 
 NAMESAKES = 3
 """How many documents may share a derived short form; any number may share a title."""
-
-_JOINS = r"(?:of|de|von|van|the|and|la|du|al|for|in|&)"
-_CAPITAL = r"(?:[A-Z][\w’'-]*\.?|\d{4})"
-_PHRASE = re.compile(rf"{_CAPITAL}(?:\s+(?:{_JOINS}\s+){{0,2}}{_CAPITAL})*")
-_LEADS = (
-    FUNCTION_WORDS
-    | {"he", "she", "his", "her", "who", "what", "which", "this", "it"}
-    | {"after", "during", "when", "while", "also", "there", "these", "those", "following", "because"}
-)
-_DATED = re.compile(rf"\s+(?:(?:for|in|of|and)\s+)(?:(?:{'|'.join(MONTHS).title()})\b.*|\d{{4}})$")
-_BOOK = re.compile(r"[《「『]([^《》「」『』\n]{1,40})[》」』]")
-_POSSESSIVE = re.compile(r"['’][sS]\b")
-
-
-def phrases(sentence: str) -> set[str]:
-    """Return keys of the capitalised phrases and of what is in 《》; an ordinary word alone is none.
-
-    >>> sorted(phrases("After the war he met Lao She's wife at New York University in 1990."))
-    ['lao she', 'new york university']
-    >>> phrases("老舍写了《茶馆》。")
-    {'茶 馆'}
-    """
-    keys = {surface_key(title) for title in _BOOK.findall(sentence)}
-    for match in _PHRASE.finditer(_POSSESSIVE.sub(" ,", sentence)):
-        phrase = _DATED.sub("", match.group())
-        parts = surface_key(phrase).split(" ")
-        keys.add(" ".join(parts[1:] if parts[0] in _LEADS else parts))
-    return {key for key in keys if _tells(key)}
-
-
-def _tells(key: str) -> bool:
-    parts = key.split(" ")
-    if len(parts) > 1:
-        return len(parts) <= LONGEST
-    return len(key) > 2 and not key.isdigit() and key not in ordinary_words() and key not in SAYS_LITTLE
-
-
-def insert_phrases(connection: sqlite3.Connection, number: int, titles: Iterable[str], text: str) -> None:
-    """Store the phrases of passage ``number``, with its document's titles."""
-    keys = {key for sentence in sentences(text) for key in phrases(sentence)}
-    keys.update(key for key in titles if _tells(key))
-    connection.executemany("INSERT OR IGNORE INTO phrases VALUES (?, ?)", ((key, number) for key in sorted(keys)))
-
-
-def delete(connection: sqlite3.Connection, doc_id: str) -> None:
-    """Delete the phrases of a document, before its passages."""
-    connection.execute("DELETE FROM phrases WHERE number IN (SELECT number FROM passages WHERE doc_id = ?)", (doc_id,))
 
 
 class Names:
@@ -156,29 +107,31 @@ class Names:
         return links
 
     def shared(self, chunk_ids: Sequence[str], limit: int) -> list[Shared]:
-        """Return what these passages say that at most ``limit`` others say too, sentence by sentence."""
-        holders: dict[str, list[str]] = {}
-        links = []
-        for chunk_id, _, sentence in self._sentences(chunk_ids):
-            for key in sorted(phrases(sentence)):
-                if key not in holders:
-                    holders[key] = self._holders(key, limit)
-                holder_ids = [holder for holder in holders[key] if holder != chunk_id]
-                if holder_ids:
-                    links.append(
-                        Shared(chunk_id=chunk_id, phrase=closed_up(key), sentence=sentence, chunk_ids=holder_ids)
-                    )
-        return links
+        """Return the names in these passages that at most ``limit`` others have too, sentence by sentence."""
+        rows = list(self._sentences(chunk_ids))
+        holders = self._holders([sentence for _, _, sentence in rows], limit)
+        return [
+            Shared(chunk_id=chunk_id, phrase=name, sentence=sentence, chunk_ids=others)
+            for (chunk_id, _, sentence), names in zip(rows, holders, strict=True)
+            for name, ids in names.items()
+            if (others := [holder for holder in ids if holder != chunk_id])
+        ]
 
     def holding(self, text: str, limit: int) -> dict[str, list[str]]:
-        """Return phrase of a text -> ids of the passages that hold it, of at most ``limit`` passages."""
-        holders = {closed_up(key): self._holders(key, limit) for key in sorted(phrases(text))}
-        return {phrase: ids for phrase, ids in holders.items() if ids}
+        """Return name in a text -> ids of the passages that have it, of at most ``limit`` passages."""
+        return self._holders([text], limit)[0]
 
-    def _holders(self, key: str, limit: int) -> list[str]:
-        sql = "SELECT chunk_id FROM phrases JOIN passages USING (number) WHERE key = ? LIMIT ?"
-        rows = self._index.rows(sql, (key, limit + 1))
-        return sorted(row[0] for row in rows) if len(rows) <= limit else []
+    def _holders(self, texts: Sequence[str], limit: int) -> list[dict[str, list[str]]]:
+        """Return for each text its names, and the passages that have them; no name of more than ``limit`` passages."""
+        names = self.bearers(list({key for text in texts for key in candidates(text)}), "AND NOT category")
+        matcher, holders = Matcher(names), dict[str, list[str]]()
+        keys = [sorted({key for _, _, key in matcher.names_in(text)}) for text in texts]
+        for key in {key for text_keys in keys for key in text_keys}:
+            ids = [bearer.entity_id for bearer in names[key] if bearer.rank == names[key][0].rank]
+            sql = "SELECT DISTINCT chunk_id FROM mentions WHERE entity_id IN ({}) LIMIT ?"
+            rows = [row[0] for row in self._index.rows_in(sql, ids, limit + 1)]
+            holders[key] = sorted(rows) if len(rows) <= limit else []
+        return [{closed_up(key): holders[key] for key in text_keys if holders[key]} for text_keys in keys]
 
     def stems(self, chunk_ids: Sequence[str]) -> dict[str, frozenset[str]]:
         """Return the terms of each passage and of its titles, as the keyword index has them."""

@@ -176,7 +176,7 @@ def eval_retrieval(
     )
     for name, line in table["tools"].items():
         line |= question_set.details(name, measured[name])
-    about = base.describe()
+    about = base.inspect()
     models = {name: about[name] for name in ("embedding_model", "reranker")}
     names = sorted({context.settings.role_model(role) for role in context.models})
     models["language_model"] = ", ".join(names) or "none"
