@@ -160,7 +160,7 @@ def test_paths_are_ways_of_the_graph_and_nothing_comes_twice(texts, question):
             one, other = step.parent.rpartition("#")[0], reached.rpartition("#")[0]
             assert step.parent == at
             names, named = (one, other) if step.by == "title" else (other, one)
-            assert named in knowledge.document_passages([names])[0]["text"]
+            assert named in knowledge.passages(doc_ids=[names])[0]["text"]
             at = reached
     output, _ = explored(knowledge, query)
     scores = [r["score"] for r in output.results]

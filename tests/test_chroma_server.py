@@ -83,7 +83,7 @@ def test_a_server_that_is_killed_is_named_and_work_goes_on_when_it_is_back(tmp_p
     write(path, range(40))
     with pytest.raises(KnowledgeError, match=rf"{server.url} cannot be used: .*The index itself is whole"):
         library.add("notes", [path])
-    assert base.counts()["documents"] == 40, "the index was written before the server was asked"
+    assert base.about()["counts"]["documents"] == 40, "the index was written before the server was asked"
     assert base.keyword_search("passage 35", 1)[0][0] == "d35#0"
     server.start()
     assert not library.inspect("notes")["chroma"]

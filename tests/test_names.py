@@ -109,11 +109,11 @@ def test_a_thing_is_known_by_every_name(library, text, expected):
 
 
 def test_fields_that_say_names_relate_to_nothing(library):
-    kinds = {kind["type"] for kind in library.get("rows").relation_kinds()} - {"mentions"}
+    kinds = {kind["type"] for kind in library.get("rows").about()["relations"]} - {"mentions"}
     assert kinds == {"directed_by", "released_in"}
     lee = library.get("rows").entity("person:ang lee")
     assert lee and lee["aliases"] == ["李安"]
-    assert library.get("rows").document_passages(["w"])[0]["fields"]["original_title"] == "喜宴"
+    assert library.get("rows").passages(doc_ids=["w"])[0]["fields"]["original_title"] == "喜宴"
 
 
 def test_triples_that_say_names_give_names(library):

@@ -52,7 +52,7 @@ def add(page: Page, name: str, paths: tuple[Path, ...], vocabulary: Path | None,
 
 def show_report(page: Page, report: AddReport, wb: Workbench) -> None:
     """Say what an indexing did, and what it left out."""
-    counts = wb.knowledge.get(report.name).counts()
+    counts = wb.knowledge.get(report.name).about()["counts"]
     if page.as_json:
         page.result({**asdict(report), "counts": counts})
         return

@@ -31,15 +31,14 @@ from workbench.knowledge.reading import canvas
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, products, text_model, word_vectors
 from workbench.ports import (
+    About,
     Community,
     Enricher,
     Entity,
-    Field,
     Matches,
     Mention,
     Passage,
     Relation,
-    RelationKind,
     call_reranker,
 )
 from workbench.settings import Settings
@@ -143,12 +142,6 @@ _NEIGHBOURS = (
 _FIRST_PASSAGES = (
     "SELECT year, passages.text FROM documents JOIN passages ON passages.doc_id = documents.doc_id "
     "WHERE documents.doc_id = ? ORDER BY position LIMIT 3"
-)
-
-
-_RELATION_KINDS = (
-    "SELECT relations.type, a.type, b.type, count(*) FROM relations JOIN entities AS a ON a.entity_id = source "
-    "JOIN entities AS b ON b.entity_id = target GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
 )
 
 
@@ -286,11 +279,6 @@ class CorpusKnowledge:
         return self._view.fingerprint
 
     @_in_one_generation
-    def counts(self) -> dict[str, int]:
-        """``documents``, ``passages``, ``entities``, ``relations``, ``communities``."""
-        return dict(self._view.counts)
-
-    @_in_one_generation
     def keyword_search(self, query: str, top_k: int) -> Hits:
         """Return ``(chunk_id, BM25 score > 0)``, best first, ties by id."""
         return keywords.search(self._index, query, top_k)
@@ -383,41 +371,19 @@ class CorpusKnowledge:
         return self._view.weight(term)
 
     @_in_one_generation
-    def passages(self, chunk_ids: Sequence[str]) -> list[Passage]:
-        """Return the passages of these ids, in this order; unknown ids are left out."""
+    def passages(self, chunk_ids: Sequence[str] = (), doc_ids: Sequence[str] = ()) -> list[Passage]:
+        """Return the passages of these ids, in this order, then every passage of these documents, by position."""
         rows = self._index.rows_in(_PASSAGES + "WHERE chunk_id IN ({})", list(dict.fromkeys(chunk_ids)))
         passages = {row[0]: _passage(row) for row in rows}
-        return [passages[chunk_id] for chunk_id in chunk_ids if chunk_id in passages]
-
-    @_in_one_generation
-    def document_passages(self, doc_ids: Sequence[str]) -> list[Passage]:
-        """Return every passage of these documents, in the order of the documents, then by position."""
         places = {doc_id: place for place, doc_id in enumerate(dict.fromkeys(doc_ids))}
-        passages = map(_passage, self._index.rows_in(_PASSAGES + "WHERE passages.doc_id IN ({})", list(places)))
-        return sorted(passages, key=lambda passage: (places[passage["doc_id"]], passage["position"]))
+        whole = map(_passage, self._index.rows_in(_PASSAGES + "WHERE passages.doc_id IN ({})", list(places)))
+        in_order = sorted(whole, key=lambda passage: (places[passage["doc_id"]], passage["position"]))
+        return [*(passages[chunk_id] for chunk_id in chunk_ids if chunk_id in passages), *in_order]
 
     @_in_one_generation
-    def schema(self) -> list[Field]:
-        """Return the typed fields of its documents, those that most documents have first."""
-        return list(self._view.fields.values())
-
-    @_in_one_generation
-    def nouns(self) -> dict[str, list[str]]:
-        """Return the nouns for its documents by language (``en``, ``zh``), the one to show first.
-
-        ``measure`` is the Chinese measure word and ``source`` the source outside, where the vocabulary has them;
-        ``types`` are those of the documents, ``tables`` the files and folders that they are from.
-        """
-        view, vocabulary = self._view, self._view.vocabulary
-        words = {"measure": vocabulary.measure, "source": vocabulary.enrichment}
-        documents = {language: list(nouns) for language, nouns in vocabulary.documents.items()}
-        single_words = {key: [word] for key, word in words.items() if word}
-        return {**documents, **single_words, "types": view.types, "tables": list(view.tables)}
-
-    @_in_one_generation
-    def lexicon(self) -> list[dict[str, list[str]]]:
-        """Words that its vocabulary says mean nearly the same, the narrower groups first."""
-        return self._view.vocabulary.lexicon()
+    def about(self) -> About:
+        """Return how much there is, and the words of its documents, fields and values."""
+        return self._view.about
 
     @_in_one_generation
     def values_in(self, text: str) -> list[tuple[int, int, str, str]]:
@@ -507,21 +473,6 @@ class CorpusKnowledge:
         return self._column("SELECT chunk_id FROM mentions WHERE entity_id = ? ORDER BY chunk_id", entity_id)
 
     @_in_one_generation
-    def notable(self, limit: int) -> list[str]:
-        """Return titles of the documents of which the graph knows most, for examples of what can be asked."""
-        sql = (
-            "SELECT name FROM entities JOIN relations ON source = entity_id WHERE doc_id IS NOT NULL "
-            "GROUP BY entity_id ORDER BY count(*) DESC, entity_id LIMIT ?"
-        )
-        return self._column(sql, limit)
-
-    @_in_one_generation
-    def relation_kinds(self) -> list[RelationKind]:
-        """Return every type of relation with the types of its ends, sorted."""
-        rows = self._index.rows(_RELATION_KINDS)
-        return [RelationKind(type=kind, source=a, target=b, count=count) for kind, a, b, count in rows]
-
-    @_in_one_generation
     def communities(self) -> list[Community]:
         """Return every community, largest first."""
         return graph.read(self._index)
@@ -543,7 +494,7 @@ class CorpusKnowledge:
         return {
             "name": self.name,
             "bytes": sum(file.stat().st_size for file in self._folder.rglob("*") if file.is_file()),
-            "counts": self.counts(),
+            "counts": self._view.about["counts"],
             "fingerprint": self.fingerprint(),
             "generation": self._index.generation,
             "embedding_model": self._model.name,
@@ -552,7 +503,7 @@ class CorpusKnowledge:
             "vector_store": self._settings.vector_store,
             "chroma": self._view.in_chroma,
             "chroma_at": vector_place(self._folder, self._settings).mark,
-            "fields": self.schema(),
+            "fields": self._view.about["fields"],
             "sources": dict(self._index.rows("SELECT source, count(*) FROM documents GROUP BY source ORDER BY source")),
         }
 

@@ -73,7 +73,7 @@ class QuestionSet:
         self.rows, self._knowledge = rows, knowledge
         self.gold = {row["id"]: gold_ids(row, gold) for row in rows}
         documents = sorted({doc_id for ids in self.gold.values() for doc_id in ids})
-        self.lost = len(documents) - len({passage["doc_id"] for passage in knowledge.document_passages(documents)})
+        self.lost = len(documents) - len({passage["doc_id"] for passage in knowledge.passages(doc_ids=documents)})
         if self.lost == len(documents):
             raise CorpusError(
                 f"Knowledge base {knowledge.name!r} holds none of the gold documents, such as {documents[0]!r}. "
