@@ -137,7 +137,7 @@ def names():
     ],
 )
 def test_link(names, text, expected):
-    mentions = mentions_in(text, names, Matcher(names))
+    mentions = mentions_in(text, names, Matcher(names), careless=True)
     assert [m["entity_id"] for m in mentions] == expected
     assert all(text[m["start"] : m["end"]] == m["surface"] for m in mentions)
 

@@ -33,7 +33,7 @@ class Names:
     def link(self, text: str) -> list[Mention]:
         """Return the known names in a text, without values that only group."""
         names = self.bearers(candidates(text), "AND NOT category")
-        return mentions_in(text, names, Matcher(names))
+        return mentions_in(text, names, Matcher(names), careless=True)
 
     def titles_in(self, text: str) -> list[Titled]:
         """Return the titles that a text names, in its order, with all documents of each."""

@@ -15,8 +15,8 @@ from workbench.text import CJK, FUNCTION_WORDS
 
 _OPENS, _CLOSES = "《〈“‘\"'「『«*_", "》〉”’\"'」』»*_"
 _DOTS = ("·", "・", "•")
-_ASKING = "compare list recommend is are was were did does has which what who"
-_PLAIN = frozenset(_ASKING.split()) | FUNCTION_WORDS
+_QUESTION_WORDS = "compare list recommend is are was were did does has which what who"
+_ASKING = frozenset(_QUESTION_WORDS.split())
 
 
 class Matcher:
@@ -44,9 +44,12 @@ class Matcher:
                 return names[::-1]
             key += f" {parts[last].key}"
 
-    def names_in(self, text: str) -> Iterator[tuple[int, int, str]]:
-        """Yield begin, end and key of each name in a text, in its order; where two overlap the longer wins."""
-        writing, at = _Writing(text), 0
+    def names_in(self, text: str, careless: bool = False) -> Iterator[tuple[int, int, str]]:
+        """Yield begin, end and key of each name in a text, in its order; where two overlap the longer wins.
+
+        ``careless``: its writer may leave capitals out, as in a question.
+        """
+        writing, at = _Writing(text, careless), 0
         while at < len(writing.parts):
             names = self.at(text, writing.parts, at)
             key, length = next((name for name in names if writing.means(at, *name)), ("", 1))
@@ -63,34 +66,33 @@ def _beginnings(key: str) -> Iterator[list[str]]:
 class _Writing:
     """A text, and how its writer uses capitals."""
 
-    def __init__(self, text: str):
-        self.text, self.parts = text, units(text)
+    def __init__(self, text: str, careless: bool):
+        self.text, self.parts, self._careless = text, units(text), careless
         self._capital = [not text[unit.start].islower() for unit in self.parts]
-        inner = [n for n, unit in enumerate(self.parts) if self._capital[n] and not self._starts(unit.start)]
-        self._lower = not any(self._capital)
-        self._careless = not any(len(self.parts[n].key) > 1 for n in inner)
         self._chinese = bool(CJK.search(text))
-        shouted = text.isupper() and len(self.parts) > 4 and not self._chinese
-        self._marked = [not shouted and capital for capital in self._capital]
+        self._shouted = text.isupper() and len(self.parts) > 4 and not self._chinese
 
     def means(self, at: int, key: str, length: int) -> bool:
         """Check whether the writer means the name, and not the words."""
-        part = self.parts[at : at + length]
+        part, capitals = self.parts[at : at + length], self._capital[at : at + length]
         start, end = part[0].start, part[-1].end
         if self._quoted(start, end):
             return True
         if CJK.match(key):
             return length > 1 and self.text[start - 1 : start] not in _DOTS
-        content = [n for n in range(at, at + length) if self.parts[n].key not in FUNCTION_WORDS]
         if length == 1 and self._inside_longer_name(at):
             return False
+        no_capitals = not any(self._capital)
         if not is_ordinary(key):
-            says_little = all(unit.key in SAYS_LITTLE for unit in part)
-            return not says_little and (any(self._capital[at : at + length]) or self._careless or length > 1)
+            says_little = all(unit.key in SAYS_LITTLE for unit in part) or len(key) < 3
+            return not says_little and (any(capitals) or self._careless or no_capitals)
         if length == 1:
-            alone = self._chinese or not (self._careless or self._starts(start))
-            return self._marked[at] and alone and not key.isdigit()
-        return all(self._marked[n] for n in content) or (self._lower and len(content) > 1)
+            within = self._careless and not self._starts(start)
+            return capitals[0] and (self._chinese or within) and not self._shouted and not key.isdigit()
+        content = [capital for unit, capital in zip(part, capitals, strict=True) if unit.key not in FUNCTION_WORDS]
+        if no_capitals:
+            return self._careless and len(content) > 1
+        return bool(content) and all(content) and not self._shouted
 
     def _starts(self, place: int) -> bool:
         """Check whether a sentence starts here, so that a capital is the rule."""
@@ -110,20 +112,23 @@ class _Writing:
             if 0 <= place < len(self.parts) and self._capital[place]:
                 left, right = (self.parts[n] for n in sorted((at, place)))
                 beside, between = self.parts[place], self.text[left.end : right.start]
-                plain = beside.key in _PLAIN or (place < at and beside.key in ordinary_words())
+                opens = self._starts(beside.start) and (beside.key in _ASKING or beside.key in ordinary_words())
+                plain = beside.key in FUNCTION_WORDS or opens
                 if between in _DOTS or (between in (" ", ". ", "-")[: 1 if place > at else 3] and not plain):
                     return True
         return False
 
 
-def mentions_in(text: str, names: Mapping[str, Sequence[Bearer]], matcher: Matcher, about: str = "") -> list[Mention]:
+def mentions_in(
+    text: str, names: Mapping[str, Sequence[Bearer]], matcher: Matcher, about: str = "", careless: bool = False
+) -> list[Mention]:
     """Return the known names in a text with their bearers, the best connected first.
 
     Where several bear a name and none is ruled out, the ``others`` are given too; ``about`` is the entity that the
     text is about, which is meant by its own name.
     """
     mentions = []
-    for start, end, key in matcher.names_in(text):
+    for start, end, key in matcher.names_in(text, careless):
         first, *rest = _bearers(names[key], text[end:], about)
         mention = Mention(start=start, end=end, surface=text[start:end], entity_id=first)
         mentions.append(Mention(**mention, others=rest) if rest else mention)
