@@ -12,7 +12,6 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -66,22 +65,6 @@ _IGNORED = FUNCTION_WORDS | frozenset(_QUESTION_WORDS.split())
 """Words that decide nothing."""
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """An entity that has the name, with the ids of the entities related to it and all its terms."""
-
-    entity: Entity
-    year: int | None
-    neighbours: frozenset[str]
-    words: frozenset[str]
-
-    def may_equal(self, candidate: Candidate) -> bool:
-        """Check whether both may be the same: documents of one title without a type or year are parts of one."""
-        if self.year is not None and candidate.year is not None:
-            return self.year == candidate.year
-        return self.entity["type"] == candidate.entity["type"] == _UNTYPED
-
-
 def disambiguate(
     text: str, mentions: Sequence[Mention], index: Index, weight: Callable[[str], float], rarest: float
 ) -> list[Mention]:
@@ -99,18 +82,21 @@ def disambiguate(
     resolved = []
     for mention in mentions:
         ids = [mention["entity_id"], *mention.get("others", ())][:RIVALS]
-        loaded = [_candidate(index, entity_id) for entity_id in ids] if len(ids) > 1 else []
-        bearers = [candidate for candidate in loaded if candidate]
+        rows = entities(index, f"WHERE entity_id IN ({', '.join('?' * len(ids))})", ids) if len(ids) > 1 else []
+        bearers = sorted(rows, key=lambda entity: ids.index(entity["entity_id"]))
         if bearers:
-            rivals = [rival for n, rival in enumerate(bearers) if not n or not bearers[0].may_equal(rival)]
             around = f"{text[: mention['start']]} / {text[mention['end'] :]}"
             names = {m["entity_id"] for m in mentions if m["start"] != mention["start"]}
             words = [w for w in dict.fromkeys(terms(around)) if w not in _IGNORED and (len(w) > 1 or CJK.match(w))]
-            scores = {
-                rival.entity["entity_id"]: rarest * (len(names & rival.neighbours) + (str(rival.year) in words))
-                + sum(weight(word) for word in words if word in rival.words)
-                for rival in rivals
-            }
+            scores, about = dict[str, float](), [(entity, *_surroundings(index, entity)) for entity in bearers]
+            first, first_year, *_ = about[0]
+            for entity, year, neighbours, known in about:
+                # documents of one title without a type or a year are parts of one
+                dated = year is not None and first_year is not None
+                same = year == first_year if dated else entity["type"] == first["type"] == _UNTYPED
+                if not scores or not same:
+                    support = len(names & neighbours) + (str(year) in words)
+                    scores[entity["entity_id"]] = rarest * support + sum(weight(w) for w in words if w in known)
             best = max(scores, key=scores.__getitem__)  # the first of equal ones
             limit = min(scores[best] - LEAD * rarest, _SHARE * scores[best])
             possible = [entity_id for entity_id, score in scores.items() if entity_id != best and score > limit]
@@ -122,15 +108,14 @@ def disambiguate(
     return resolved
 
 
-def _candidate(index: Index, entity_id: str) -> Candidate | None:
-    entity = next(iter(entities(index, "WHERE entity_id = ?", (entity_id,))), None)
-    if entity is None:
-        return None
-    neighbours = {i: (name, *json.loads(aliases)) for i, name, aliases in index.rows(_NEIGHBOURS, (entity_id,) * 2)}
+def _surroundings(index: Index, entity: Entity) -> tuple[int | None, set[str], set[str]]:
+    """Return the year of an entity, the entities related to it, and all its terms."""
+    neighbours = {
+        i: (name, *json.loads(aliases)) for i, name, aliases in index.rows(_NEIGHBOURS, (entity["entity_id"],) * 2)
+    }
     passages = index.rows(_FIRST_PASSAGES, (entity["doc_id"],))
     texts = [*(name for names in neighbours.values() for name in names), *(text for _, text in passages)]
-    year = passages[0][0] if passages else None
-    return Candidate(entity, year, frozenset(neighbours), frozenset(term for text in texts for term in terms(text)))
+    return passages[0][0] if passages else None, set(neighbours), {term for text in texts for term in terms(text)}
 
 
 _NEIGHBOURS = (

@@ -319,13 +319,3 @@ def country(word: str) -> str:
     ('Taiwan', 'Taiwan', '')
     """
     return _nation_words().get(fold(word), "")
-
-
-def section_words(section: Literal["relation", "asking"]) -> dict[str, list[str]]:
-    """Return what a word says: a kind of relation by all its words, or a way of asking.
-
-    >>> "妻子" in section_words("relation")["spouse"], "who" in section_words("asking")["person"]
-    (True, True)
-    """
-    own = section == "relation"
-    return {name: [*([name] if own else []), *words["en"], *words["zh"]] for name, words in _general()[section].items()}

@@ -12,7 +12,6 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from workbench.knowledge.aliases import is_alias, says_names
@@ -315,26 +314,20 @@ class _Sentences:
     """A document's sentences, by which its fields are stated."""
 
     def __init__(self, source: Source):
-        self._title, self._passages = source.title, source.passages
-        self._first = source.passages[0][0] if source.passages else ""
-
-    @cached_property
-    def _all(self) -> list[tuple[str, str, str]]:
-        return [
+        self._title, self._first = source.title, source.passages[0][0] if source.passages else ""
+        self._all = [
             (f" {surface_key(sentence)} ", sentence, chunk_id)
-            for chunk_id, text, _ in self._passages
+            for chunk_id, text, _ in source.passages
             for sentence in sentences(text)
         ]
 
     def find(self, relation: str, name: str, value: str) -> tuple[str, str]:
         """(sentence, chunk id): one that names the value and the relation, else the value, else the field in words."""
-        wanted = f" {surface_key(value)} "
-        naming = [entry for entry in self._all if wanted in entry[0]]
+        naming = [entry for entry in self._all if f" {surface_key(value)} " in entry[0]]
         words = [word[:4] for word in relation.split("_") if len(word) > 3]
         if not naming:
             return f"{self._title} — {name}: {value}", self._first
-        _, sentence, chunk_id = min(naming, key=lambda entry: not any(word in entry[0] for word in words))
-        return sentence, chunk_id
+        return min(naming, key=lambda entry: not any(word in entry[0] for word in words))[1:]
 
 
 def names_in_fields(fields: Data, names: Mapping[str, list[str]], vocabulary: Vocabulary) -> Iterator[str]:
