@@ -225,7 +225,7 @@ def test_an_add_that_is_stopped_by_who_watches_leaves_the_base_as_it_was(library
         assert answers(film) == before
     library.add("film", [tmp_path / "films.jsonl"])
     assert film.about()["counts"]["documents"] == 4
-    assert library.inspect("film")["chroma"]
+    assert library.get("film").inspect()["chroma"]
 
 
 def test_files_that_are_gone_from_a_folder_are_gone_from_the_base(library, tmp_path):
@@ -301,7 +301,7 @@ def test_names_of_bases(library, film):
 
 
 def test_inspect(library, film, tmp_path):
-    told = library.inspect("film")
+    told = library.get("film").inspect()
     assert told["counts"]["documents"] == 5
     assert told["embedding_model"] == "hashing"
     assert (told["search"], told["reranker"], told["chroma"]) == ("exact", "none", True)
@@ -316,7 +316,7 @@ def test_another_embedding_model_is_an_error_with_its_mend(film, tmp_path):
         with pytest.raises(KnowledgeError, match="WORKBENCH_EMBEDDING_MODEL=hashing"):
             act()
     auto = Library(tmp_path / "kb", Settings.load(**{**CORE, "embedding_model": "auto"}))
-    assert auto.inspect("film")["embedding_model"] == "hashing"
+    assert auto.get("film").inspect()["embedding_model"] == "hashing"
     auto.close()
 
 
@@ -340,7 +340,7 @@ def test_above_the_limit_chroma_is_asked(tmp_path):
     library.add("film", [path])
     base = library.get("film")
     exact = Library(tmp_path / "kb", Settings.load(**CORE)).get("film")
-    assert library.inspect("film")["search"] == "hnsw"
+    assert library.get("film").inspect()["search"] == "hnsw"
     assert base.vector_search("a wedding", 3) == exact.vector_search("a wedding", 3)
     assert base.vector_search("dreams", 3) == exact.vector_search("dreams", 3)
     write(path, FILMS[1:], TEXTS[1:])
@@ -349,9 +349,9 @@ def test_above_the_limit_chroma_is_asked(tmp_path):
     with base._index.transaction():
         base._index.set_meta("chroma_generation", "0")  # as a kill between the two leaves it
     assert len(base.vector_search("a wedding", 5)) == 4
-    assert not library.inspect("film")["chroma"]
+    assert not library.get("film").inspect()["chroma"]
     library.add("film", [path])
-    assert library.inspect("film")["chroma"]
+    assert library.get("film").inspect()["chroma"]
     library.close()
     exact.close()
 
@@ -421,7 +421,7 @@ def test_a_killed_add_leaves_a_base_that_opens_and_the_next_one_completes_it(tmp
     fresh = Library(tmp_path / "fresh", Settings.load(**CORE))
     fresh.add("film", [path])
     assert answers(reopened.get("film")) == answers(fresh.get("film"))
-    assert reopened.inspect("film")["chroma"]
+    assert reopened.get("film").inspect()["chroma"]
     for one in (library, reopened, fresh):
         one.close()
 

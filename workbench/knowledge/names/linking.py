@@ -85,7 +85,7 @@ class _Writing:
         no_capitals = not any(self._capital)
         if not is_ordinary(key):
             says_little = all(unit.key in SAYS_LITTLE for unit in part) or len(key) < 3
-            return not says_little and (any(capitals) or self._careless or no_capitals)
+            return not says_little and (any(capitals) or no_capitals or (self._careless and length > 1))
         if length == 1:
             within = self._careless and not self._starts(start)
             return capitals[0] and (self._chinese or within) and not self._shouted and not key.isdigit()
