@@ -115,7 +115,7 @@ class Bench:
                 gold=one.gold,
                 limit=self.limit,
             )
-            return {"retrieval": table, "index": {"seconds": seconds, **wb.knowledge.get(one.base).counts()}}
+            return {"retrieval": table, "index": {"seconds": seconds, **wb.knowledge.get(one.base).about()["counts"]}}
 
     def _folder(self, one: Questions) -> Path:
         """Where a set is; one of what is shipped is made."""

@@ -203,7 +203,7 @@ def asked(folder: Path, questions: Sequence[str], settings: Settings, tools: Seq
     base = library.get("grown")
     began = time.perf_counter()
     base.warm()
-    told: dict[str, Any] = {"warm_s": round(time.perf_counter() - began, 1), "counts": base.counts(), "ms": {}}
+    told: dict[str, Any] = {"warm_s": round(time.perf_counter() - began, 1), "counts": base.about()["counts"], "ms": {}}
     plain = {"bm25": base.keyword_search, "dense": base.vector_search}
     with asyncio.Runner() as runner:
         for name in [*plain, *tools]:

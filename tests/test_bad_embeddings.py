@@ -153,7 +153,7 @@ def test_vectors_of_two_lengths_in_two_batches(tmp_path, server):
     server.embed = embed
     with bench(tmp_path / "w", server.url) as wb:
         wb.add_knowledge("many", [notes])
-        assert wb.knowledge.get("many").counts()["documents"] == 200
+        assert wb.knowledge.get("many").about()["counts"]["documents"] == 200
 
 
 def test_a_passing_trouble_is_asked_again(tmp_path, server, caplog):

@@ -323,7 +323,7 @@ def test_a_damaged_index_is_named_and_rebuilt_and_stops_no_other(folder, where):
     assert workbench(folder, "kb", "rebuild", "film").returncode == 0
     with opened(folder) as wb:
         assert wb.knowledge.get("film").fingerprint() == before
-        assert wb.knowledge.inspect("film")["chroma"]
+        assert wb.knowledge.get("film").inspect()["chroma"]
         if wb.run(run.run_id).status == "done":  # the damage was not seen, or seen by nobody who needed it
             run = wb.ask("Who directed Film 5?", kb="film", session="again")
         assert wb.run(run.run_id).resume().answer == "Film 5: directors Ang Lee [1]."

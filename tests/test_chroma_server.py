@@ -47,12 +47,12 @@ def test_it_follows_what_came_changed_and_went_and_finds_as_the_index_does(tmp_p
     exact = Library(tmp_path / "kb", Settings.load(embedding_model="hashing", names="rules", rerank_model="none"))
     for numbers in (range(60), range(5, 70)):
         library.add("notes", [write(tmp_path / "notes.jsonl", numbers)])
-        told = library.inspect("notes")
+        told = library.get("notes").inspect()
         assert (told["search"], told["chroma"], told["chroma_at"]) == ("hnsw", True, server.url)
         found = library.get("notes").vector_search("Passage 7 is about bees and war.", 5)
         assert found == exact.get("notes").vector_search("Passage 7 is about bees and war.", 5)
     assert not (tmp_path / "kb" / "notes" / "chroma").exists()
-    assert not exact.inspect("notes")["chroma"], "files of the base's own were never made"
+    assert not exact.get("notes").inspect()["chroma"], "files of the base's own were never made"
     for one in (library, exact):
         one.close()
 
@@ -83,13 +83,13 @@ def test_a_server_that_is_killed_is_named_and_work_goes_on_when_it_is_back(tmp_p
     write(path, range(40))
     with pytest.raises(KnowledgeError, match=rf"{server.url} cannot be used: .*The index itself is whole"):
         library.add("notes", [path])
-    assert base.counts()["documents"] == 40, "the index was written before the server was asked"
+    assert base.about()["counts"]["documents"] == 40, "the index was written before the server was asked"
     assert base.keyword_search("passage 35", 1)[0][0] == "d35#0"
     server.start()
-    assert not library.inspect("notes")["chroma"]
+    assert not library.get("notes").inspect()["chroma"]
     report = library.add("notes", [path])
     assert (report.added, report.unchanged) == (0, 40)
-    assert library.inspect("notes")["chroma"]
+    assert library.get("notes").inspect()["chroma"]
     found = base.vector_search("bees and war", 40)
     assert len(found) == 40 and {i for i, _ in before} <= {i for i, _ in found}
     library.close()

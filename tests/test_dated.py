@@ -65,7 +65,7 @@ def documents(run: Any) -> set[str]:
 def test_documents_are_left_out_by_their_typed_dates(wb: Workbench, as_of: str, known: str, hidden: set[str]) -> None:
     base = dated(wb.knowledge.get("heads"), (as_of, known))
     left = {row["id"] for row in ROWS} - hidden
-    assert base.hidden == hidden and set(base.select()) == left and base.counts()["documents"] == len(left)  # type: ignore[attr-defined]
+    assert base.hidden == hidden and set(base.select()) == left and base.about()["counts"]["documents"] == len(left)  # type: ignore[attr-defined]
     searches = (base.keyword_search("heads mill", 2), base.vector_search("heads mill", 2))
     for hits in searches:
         assert len(hits) == min(2, len(left)) and {chunk_id.split("#")[0] for chunk_id, _ in hits} <= left

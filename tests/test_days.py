@@ -61,7 +61,7 @@ def test_a_name_written_as_one_word_is_held_by_its_parts(wb, chats) -> None:
     question = Question.read("What did Jake Watson ask Li Hua?", chats)
     assert {"JakeWatson", "LiHua"} <= set(question.words.replace("?", "").split())
     question = Question.read("What did Jake Watson say?", chats)
-    seen = {p["doc_id"]: question.signals(p)["covered"] for p in chats.document_passages([i for i, _, _ in CHATS])}
+    seen = {p["doc_id"]: question.signals(p)["covered"] for p in chats.passages(doc_ids=[i for i, _, _ in CHATS])}
     assert seen["20260810_1800"] > seen["20260812_0900"]
 
 

@@ -45,4 +45,4 @@ def test_as_many_in_each_language_and_every_document_is_there(wb: Workbench) -> 
     counts = Counter((row["type"], row["lang"]) for row in ROWS)
     assert len(counts) == 8 and len(set(counts.values())) == 1
     gold = {doc_id for row in ROWS for doc_id in row["gold"]}
-    assert {passage["doc_id"] for passage in wb.knowledge.get("film").document_passages(sorted(gold))} == gold
+    assert {passage["doc_id"] for passage in wb.knowledge.get("film").passages(doc_ids=sorted(gold))} == gold

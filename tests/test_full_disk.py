@@ -13,7 +13,6 @@ from markupsafe import Markup
 
 from tests.shelves import opened, workbench
 from workbench.errors import WorkbenchError
-from workbench.knowledge.adding import spool
 from workbench.parts.fusion import canvases
 from workbench.records import writing
 from workbench.records.writing import write_file
@@ -34,7 +33,7 @@ def limited(kib):
 
 def content(wb):
     base = wb.knowledge.get("hills")
-    return base.fingerprint(), base.counts(), base.vector_search("Hill 7 has 7 sheep.", 3)
+    return base.fingerprint(), base.about()["counts"], base.vector_search("Hill 7 has 7 sheep.", 3)
 
 
 @pytest.mark.parametrize(
@@ -66,14 +65,6 @@ def test_a_disk_that_fills_while_adding(tmp_path, verb, documents, notes, kib, w
     with opened(tmp_path / "other") as wb:
         wb.add_knowledge("hills", [path])
         assert content(wb) == after
-
-
-def test_the_folder_of_temporary_files_is_the_one_that_sqlite_takes(tmp_path, monkeypatch):
-    monkeypatch.setenv("SQLITE_TMPDIR", str(tmp_path / "not there"))
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    spool.temporary_folder.cache_clear()
-    assert spool.temporary_folder() == str(tmp_path)
-    spool.temporary_folder.cache_clear()
 
 
 # --- files that a person names ---

@@ -14,7 +14,7 @@ from tests.films import FILMS
 from workbench.knowledge.library import Library
 from workbench.settings import Settings
 
-TABLES = ("documents", "passages", "entities", "relations", "mentions", "surfaces", "communities", "homes")
+TABLES = ("documents", "passages", "entities", "relations", "mentions", "names", "communities", "homes")
 CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
 
 
@@ -55,7 +55,7 @@ def is_whole(library):
         "SELECT relation_id FROM relations WHERE relation_id != source || '|' || type || '|' || target",
         "SELECT chunk_id FROM mentions WHERE chunk_id NOT IN (SELECT chunk_id FROM passages)",
         "SELECT entity_id FROM mentions WHERE entity_id NOT IN (SELECT entity_id FROM entities)",
-        "SELECT key FROM surfaces WHERE entity_id NOT IN (SELECT entity_id FROM entities)",
+        "SELECT key FROM names WHERE entity_id NOT IN (SELECT entity_id FROM entities)",
         "SELECT entity_id FROM entities WHERE doc_id NOT IN (SELECT doc_id FROM documents)",
         "SELECT doc_id FROM documents WHERE 'doc:' || doc_id NOT IN (SELECT entity_id FROM entities)",
         "SELECT community_id FROM homes WHERE community_id NOT IN (SELECT community_id FROM communities)",
@@ -64,7 +64,7 @@ def is_whole(library):
         "SELECT value FROM communities, json_each(doc_ids) WHERE value NOT IN (SELECT doc_id FROM documents)",
     ):
         assert index.rows(sql) == [], sql
-    assert library.get("film").describe()["chroma"]
+    assert library.get("film").inspect()["chroma"]
 
 
 def test_the_graph_is_a_function_of_the_documents_alone(library, tmp_path, films):

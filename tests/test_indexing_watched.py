@@ -17,7 +17,7 @@ wb = Workbench.open({folder!r})
 wb.add_knowledge("hills", [{few!r}]).added
 """
 ADD = "wb.add_knowledge('hills', [{many!r}]).added"
-LOOK = "print(wb.knowledge.get('hills').counts()['documents'], wb.knowledge.get('hills').fingerprint())"
+LOOK = "print(wb.knowledge.get('hills').about()['counts']['documents'], wb.knowledge.get('hills').fingerprint())"
 VIEW = "application/vnd.jupyter.widget-view+json"
 
 

@@ -61,10 +61,10 @@ def answers(base) -> str:
     ids = list(base.graph().nodes)
     told = {
         "fingerprint": base.fingerprint(),
-        "counts": base.counts(),
+        "counts": base.about()["counts"],
         "keywords": base.keyword_search("wedding film 喜宴 dreams", 10),
         "vectors": base.vector_search("a wedding dream", 10),
-        "passages": base.document_passages(base.select()),
+        "passages": base.passages(doc_ids=base.select()),
         "select": [base.select(where("directors = 李安")), base.select(where("year between 1994 and 2000"))],
         "link": base.link("对比《喜宴》和 Inception by Nolan"),
         "entities": [base.entity(i) for i in sorted(ids)],
@@ -109,11 +109,11 @@ def test_searches(shared):
     assert passage["title"] == "The Wedding Banquet"
     assert passage["fields"]["year"] == 1993
     assert [p["chunk_id"] for p in shared.passages(["f2#0", "f1#0", "f2#0"])] == ["f2#0", "f1#0", "f2#0"]
-    assert [p["doc_id"] for p in shared.document_passages(["f3", "f1"])] == ["f3", "f1"]
+    assert [p["doc_id"] for p in shared.passages(doc_ids=["f3", "f1"])] == ["f3", "f1"]
     assert shared.passages([]) == []
     assert shared.rerank("wedding", TEXTS) is None
     assert shared.term_weight("film") == 0 < shared.term_weight("wedding") < shared.term_weight("nowhere")
-    assert shared.counts()["documents"] == 5
+    assert shared.about()["counts"]["documents"] == 5
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_a_condition_that_cannot_be_tested_is_named(shared, line):
 
 
 def test_the_schema_is_told_from_the_values(shared):
-    told = {f["name"]: (f["type"], f["many"], f["documents"], f["low"], f["high"]) for f in shared.schema()}
+    told = {f["name"]: (f["type"], f["many"], f["documents"], f["low"], f["high"]) for f in shared.about()["fields"]}
     assert told["year"] == ("date", False, 4, "1993", "2010")
     assert told["directors"][0] == "name" and told["genres"][0] == "category"
     assert shared.values_in("American comedies, 喜剧") == [
@@ -200,7 +200,7 @@ def test_changes_are_followed_and_an_open_reader_sees_them(library, film, tmp_pa
     write(tmp_path / "films.jsonl", FILMS[1:], ["It is about tea ceremonies.", *TEXTS[2:]])
     report = library.add("film", [tmp_path / "films.jsonl"])
     assert (report.added, report.changed, report.deleted, report.unchanged) == (0, 1, 1, 3)
-    assert film.counts()["documents"] == 4
+    assert film.about()["counts"]["documents"] == 4
     assert film.keyword_search("喜宴", 5) == []
     assert film.vector_search("tea ceremonies", 1)[0][0] == "f2#0"
     assert film.link("喜宴") == []
@@ -224,8 +224,8 @@ def test_an_add_that_is_stopped_by_who_watches_leaves_the_base_as_it_was(library
     if stage != "chroma":
         assert answers(film) == before
     library.add("film", [tmp_path / "films.jsonl"])
-    assert film.counts()["documents"] == 4
-    assert library.inspect("film")["chroma"]
+    assert film.about()["counts"]["documents"] == 4
+    assert library.get("film").inspect()["chroma"]
 
 
 def test_files_that_are_gone_from_a_folder_are_gone_from_the_base(library, tmp_path):
@@ -238,7 +238,7 @@ def test_files_that_are_gone_from_a_folder_are_gone_from_the_base(library, tmp_p
     (notes / "b.md").unlink()
     report = library.add("notes", [notes])
     assert (report.deleted, report.unchanged) == (1, 2)
-    assert library.get("notes").counts()["documents"] == 7  # what came from another file stays
+    assert library.get("notes").about()["counts"]["documents"] == 7  # what came from another file stays
 
 
 def test_a_file_that_cannot_be_read_to_its_end_deletes_nothing(library, tmp_path):
@@ -252,7 +252,7 @@ def test_a_file_that_cannot_be_read_to_its_end_deletes_nothing(library, tmp_path
     report = library.add("film", [path])
     assert report.problems
     assert report.deleted == 0
-    assert library.get("film").counts()["documents"] == 5
+    assert library.get("film").about()["counts"]["documents"] == 5
 
 
 def test_problems_are_reported_and_the_rest_is_indexed(library, tmp_path):
@@ -275,12 +275,12 @@ def test_other_settings_for_chunks_make_the_passages_anew(tmp_path):
     path = write(tmp_path / "films.jsonl", texts=["One sentence. " * 20] * 5)
     few = Library(tmp_path / "kb", Settings.load(**CORE))
     few.add("film", [path])
-    assert few.get("film").counts()["passages"] == 5
+    assert few.get("film").about()["counts"]["passages"] == 5
     few.close()
     many = Library(tmp_path / "kb", Settings.load(**CORE, chunk_characters=100))
     report = many.add("film", [path])
     assert report.unchanged == 5
-    assert many.get("film").counts()["passages"] > 10
+    assert many.get("film").about()["counts"]["passages"] > 10
     many.close()
 
 
@@ -301,7 +301,7 @@ def test_names_of_bases(library, film):
 
 
 def test_inspect(library, film, tmp_path):
-    told = library.inspect("film")
+    told = library.get("film").inspect()
     assert told["counts"]["documents"] == 5
     assert told["embedding_model"] == "hashing"
     assert (told["search"], told["reranker"], told["chroma"]) == ("exact", "none", True)
@@ -316,7 +316,7 @@ def test_another_embedding_model_is_an_error_with_its_mend(film, tmp_path):
         with pytest.raises(KnowledgeError, match="WORKBENCH_EMBEDDING_MODEL=hashing"):
             act()
     auto = Library(tmp_path / "kb", Settings.load(**{**CORE, "embedding_model": "auto"}))
-    assert auto.inspect("film")["embedding_model"] == "hashing"
+    assert auto.get("film").inspect()["embedding_model"] == "hashing"
     auto.close()
 
 
@@ -331,7 +331,7 @@ def test_an_index_that_is_none_or_of_another_version(tmp_path, film):
     connection.close()
     with pytest.raises(KnowledgeError, match=r"tables 99, here .*kb rebuild film"):
         library.get("film")
-    assert library.rebuild("film").added and library.get("film").counts()["documents"]
+    assert library.rebuild("film").added and library.get("film").about()["counts"]["documents"]
 
 
 def test_above_the_limit_chroma_is_asked(tmp_path):
@@ -340,7 +340,7 @@ def test_above_the_limit_chroma_is_asked(tmp_path):
     library.add("film", [path])
     base = library.get("film")
     exact = Library(tmp_path / "kb", Settings.load(**CORE)).get("film")
-    assert library.inspect("film")["search"] == "hnsw"
+    assert library.get("film").inspect()["search"] == "hnsw"
     assert base.vector_search("a wedding", 3) == exact.vector_search("a wedding", 3)
     assert base.vector_search("dreams", 3) == exact.vector_search("dreams", 3)
     write(path, FILMS[1:], TEXTS[1:])
@@ -349,9 +349,9 @@ def test_above_the_limit_chroma_is_asked(tmp_path):
     with base._index.transaction():
         base._index.set_meta("chroma_generation", "0")  # as a kill between the two leaves it
     assert len(base.vector_search("a wedding", 5)) == 4
-    assert not library.inspect("film")["chroma"]
+    assert not library.get("film").inspect()["chroma"]
     library.add("film", [path])
-    assert library.inspect("film")["chroma"]
+    assert library.get("film").inspect()["chroma"]
     library.close()
     exact.close()
 
@@ -367,7 +367,7 @@ def test_readers_go_on_while_somebody_writes(library, film, tmp_path):
 
     def read():
         while not stop:
-            seen.append((film.vector_search("a wedding", 1)[0][0], film.counts()["documents"]))
+            seen.append((film.vector_search("a wedding", 1)[0][0], film.about()["counts"]["documents"]))
 
     with ThreadPoolExecutor(3) as pool:
         reading = [pool.submit(read) for _ in range(3)]
@@ -421,7 +421,7 @@ def test_a_killed_add_leaves_a_base_that_opens_and_the_next_one_completes_it(tmp
     fresh = Library(tmp_path / "fresh", Settings.load(**CORE))
     fresh.add("film", [path])
     assert answers(reopened.get("film")) == answers(fresh.get("film"))
-    assert reopened.inspect("film")["chroma"]
+    assert reopened.get("film").inspect()["chroma"]
     for one in (library, reopened, fresh):
         one.close()
 
@@ -458,7 +458,7 @@ def test_reranking_knows_the_passages_and_is_the_same_alone_or_beside_others(tmp
     library = Library(tmp_path / "kb", Settings.load(embedding_model="use", names="rules"))
     library.add("film", [write(tmp_path / "films.jsonl")])
     base = library.get("film")
-    texts = [p["text"] for p in base.document_passages(["f1", "f2", "f3"])]
+    texts = [p["text"] for p in base.passages(doc_ids=["f1", "f2", "f3"])]
     scores = base.rerank("a marriage party", texts)
     assert max(scores) == scores[0]
     assert base.rerank("婚礼", texts)[0] == max(base.rerank("婚礼", texts))
@@ -507,6 +507,6 @@ def test_a_line_that_breaks_between_two_adds_deletes_no_document(tmp_path):
         wb.add_knowledge("notes", [corpus])
         corpus.write_text("\n".join([lines[0], lines[1][:-4]]))
         report = wb.add_knowledge("notes", [corpus])
-        assert report.problems and report.deleted == 0 and wb.knowledge.get("notes").counts()["documents"] == 3
+        assert report.problems and report.deleted == 0 and wb.knowledge.get("notes").about()["counts"]["documents"] == 3
         corpus.write_text("\n".join(lines[:2]))
         assert wb.add_knowledge("notes", [corpus]).deleted == 1

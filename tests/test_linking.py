@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.shelf import VOCABULARY
-from workbench.knowledge.names.linking import Linker
-from workbench.knowledge.names.surfaces import candidates, compiled, without_common
-from workbench.knowledge.vocabulary import load
+from workbench.knowledge.names.linking import Matcher, mentions_in
+from workbench.knowledge.names.surfaces import candidates, compiled
 from workbench.ports import Entity
 
 FILMS = {
@@ -50,7 +48,7 @@ PEOPLE = {
 
 
 @pytest.fixture(scope="module")
-def linker() -> Linker:
+def names():
     entities: list[Entity] = []
     years: dict[str, int] = {}
     degrees: dict[str, int] = {}
@@ -69,9 +67,7 @@ def linker() -> Linker:
             years[entity_id], degrees[entity_id] = year, 2050 - year
     for written, degree in PEOPLE.items():
         degrees[add(written, "Person")] = degree
-    return Linker(
-        without_common(compiled(entities, degrees, years=years), ["arrival", "true lies"]), load(VOCABULARY).cues
-    )
+    return compiled(entities, degrees, years=years)
 
 
 @pytest.mark.parametrize(
@@ -116,8 +112,6 @@ def linker() -> Linker:
         ("《Up》是谁导演的", ["Up"]),
         ('What is "It" about?', ["It"]),
         ("who directed Her?", ["Her"]),
-        ("who directed up?", ["Up"]),
-        ("films like red", ["Red"]),
         ("she ran the big red game", []),
         ("the game was good", []),
         ("is The Game good", ["The Game"]),
@@ -125,10 +119,8 @@ def linker() -> Linker:
         ("Seven is a number", []),
         ("Is Seven good?", ["Seven"]),
         ("films of 1917", []),
-        ("who directed 1917?", ["1917"]),
         ("《1917》", ["1917"]),
         ("I saw Old School", []),
-        ("a story of true lies", []),
         ("A story of True Lies", ["True Lies"]),
         ("the arrival of a train", []),
         ("英是一个字", []),
@@ -144,22 +136,22 @@ def linker() -> Linker:
         ("?!《》\x00", []),
     ],
 )
-def test_link(linker, text, expected):
-    mentions = linker.link(text)
+def test_link(names, text, expected):
+    mentions = mentions_in(text, names, Matcher(names), careless=True)
     assert [m["entity_id"] for m in mentions] == expected
     assert all(text[m["start"] : m["end"]] == m["surface"] for m in mentions)
 
 
-def test_a_text_means_what_it_is_about(linker):
-    (mention,) = linker.link("Halloween is a slasher film", about="Halloween 2018")
+def test_a_text_means_what_it_is_about(names):
+    (mention,) = mentions_in("Halloween is a slasher film", names, Matcher(names), about="Halloween 2018")
     assert mention["entity_id"] == "Halloween 2018"
 
 
-def test_the_candidates_of_a_text_are_all_that_a_matcher_needs(linker):
+def test_the_candidates_of_a_text_are_all_that_a_matcher_needs(names):
     text = "对比《喜宴》和 The Dark Knight Rises, 诺兰. It came. Then"
     keys = candidates(text)
-    few = Linker({key: surface for key, surface in linker._surfaces.items() if key in keys}, load(VOCABULARY).cues)
-    assert few.link(text) == linker.link(text)
+    few = {key: bearers for key, bearers in names.items() if key in keys}
+    assert mentions_in(text, few, Matcher(few)) == mentions_in(text, names, Matcher(names))
     assert "it came" in keys
     assert "came then" not in keys  # a sentence ends between
     assert len(candidates("word " * 1_000)) == 16

@@ -67,7 +67,7 @@ def test_an_add_holds_as_many_documents_as_it_may(library, tmp_path):
         library.add("corpus", [path], progress=look)
     finally:
         gc.unfreeze()
-    assert library.get("corpus").counts()["documents"] == 700
+    assert library.get("corpus").about()["counts"]["documents"] == 700
     assert max(alive.values()) <= 2 * MANY, alive
     assert alive["graph"], "the graph was looked at while it was made"
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.shelf import VOCABULARY
 from workbench.knowledge import aliases
 from workbench.knowledge.library import Library
-from workbench.knowledge.names.linking import Linker, Matcher
+from workbench.knowledge.names.linking import Matcher, mentions_in
 from workbench.knowledge.names.surfaces import compiled, surface_key, unbroken, units
 from workbench.knowledge.reading.corpus import load
 from workbench.ports import Entity
@@ -109,11 +109,11 @@ def test_a_thing_is_known_by_every_name(library, text, expected):
 
 
 def test_fields_that_say_names_relate_to_nothing(library):
-    kinds = {kind["type"] for kind in library.get("rows").relation_kinds()} - {"mentions"}
+    kinds = {kind["type"] for kind in library.get("rows").about()["relations"]} - {"mentions"}
     assert kinds == {"directed_by", "released_in"}
     lee = library.get("rows").entity("person:ang lee")
     assert lee and lee["aliases"] == ["李安"]
-    assert library.get("rows").document_passages(["w"])[0]["fields"]["original_title"] == "喜宴"
+    assert library.get("rows").passages(doc_ids=["w"])[0]["fields"]["original_title"] == "喜宴"
 
 
 def test_triples_that_say_names_give_names(library):
@@ -253,8 +253,8 @@ def test_the_matcher_equals_a_naive_one(names, text):
 
 @given(st.lists(TEXTS, max_size=8), TEXTS)
 def test_linking_takes_any_text_and_its_spans_lie_in_it(names, text):
-    linker = Linker(compiled([entity(name, n) for n, name in enumerate(names)], {}))
-    mentions = linker.link(text)
+    known = compiled([entity(name, n) for n, name in enumerate(names)], {})
+    mentions = mentions_in(text, known, Matcher(known))
     assert all(
         0 <= m["start"] < m["end"] <= len(text) and text[m["start"] : m["end"]] == m["surface"] for m in mentions
     )

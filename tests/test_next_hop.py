@@ -35,7 +35,7 @@ def wb(request, tmp_path_factory):
 
 def reef(base) -> list[dict[str, Any]]:
     """The first passage of the film, as evidence."""
-    passage = base.document_passages(["the reef"])[0]
+    passage = base.passages(doc_ids=["the reef"])[0]
     found = piece(1, "", 0.9)
     metadata = {**found["metadata"], "doc_id": "the reef", "title": "The Reef"}
     return [{**found, "source_id": passage["chunk_id"], "evidence": passage["text"], "metadata": metadata}]

@@ -83,7 +83,7 @@ def test_the_choice_of_a_call_reaches_the_fusion_graph_and_the_setting_its_defau
         assert pieces(wb)["d1#0"] == 1.0 and pieces(wb, rerank_model="another/one")["d1#0"] == 1.0
         pieces(wb, rerank_model="none")
         assert asked == ["some/encoder", "another/one"]
-        assert wb.knowledge.inspect("notes")["reranker"] == "some/encoder"
+        assert wb.knowledge.get("notes").inspect()["reranker"] == "some/encoder"
         assert wb.knowledge.get("notes").rerank("honey?", TEXTS) is None, "judging sentences asks the base's own"
         wb.register("reranker", lambda query, texts: [float("Stones" in t) for t in texts])
         assert pieces(wb)["d2#0"] == 1.0 and asked == ["some/encoder", "another/one"]

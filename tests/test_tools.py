@@ -199,14 +199,14 @@ def test_a_wrong_condition_is_named():
 def test_a_question_is_read_as_names_and_weighted_words(film):
     question = Question.read("Is there a lifeboat in 少年派的奇幻漂流 and in Life of Pi?", film)
     assert question.entities == ["Life of Pi"] and list(question.weights) == ["lifeboat"]
-    [passage] = film.document_passages(question.subjects)[:1]
+    [passage] = film.passages(doc_ids=question.subjects)[:1]
     seen = question.signals(passage)
     assert seen == {"covered": pytest.approx(1.0), "unread": 0.0, "subject": 1.0}
 
 
 def test_a_quoted_title_that_is_not_known_is_no_unread_word(film):
     question = Question.read("《霸王别姬》是谁导演的？", film)
-    seen = question.signals(film.document_passages(film.select())[0])
+    seen = question.signals(film.passages(doc_ids=film.select())[0])
     assert seen["covered"] == 0.0 and seen["unread"] < 0.5
 
 
@@ -228,7 +228,7 @@ def test_a_tool_of_ones_own_may_return_the_bases_own_passages(film):
 
     @registry.tool(description="First passages")
     def first(query: str, knowledge: Any, top_k: int = 5) -> list[dict]:
-        return knowledge.document_passages(knowledge.select(where("directors = 李安")))[:top_k]
+        return knowledge.passages(doc_ids=knowledge.select(where("directors = 李安")))[:top_k]
 
     tool = registry["first"]
     output = asyncio.run(tool(read_input(tool, {"query": "喜宴哪一年上映？", "top_k": 20}), film, StepLog()))

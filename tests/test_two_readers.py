@@ -123,7 +123,7 @@ def seen(base) -> dict[str, set[int]]:
         "graph": {
             int(data["name"].partition("Gen")[2]) for _, data in base.graph().nodes(data=True) if "Gen" in data["name"]
         },
-        "select": {int(p["title"].partition("Gen")[2]) for p in base.document_passages(base.select(COMEDIES))},
+        "select": {int(p["title"].partition("Gen")[2]) for p in base.passages(doc_ids=base.select(COMEDIES))},
         "communities": {int(c["title"].partition("Gen")[2][:1]) for c in base.communities() if "Gen" in c["title"]},
     }
 
@@ -141,14 +141,14 @@ def test_an_open_reader_sees_what_another_process_added_with_its_next_call(tmp_p
             assert {name: states for name, states in found.items() if states not in ({generation}, set())} == {}
             assert found["keywords"] and found["vectors"] and found["graph"] and found["select"]
             count = 12 + generation % 2
-            assert base.counts()["documents"] == count
+            assert base.about()["counts"]["documents"] == count
             assert len(base.vector_search("a film that is a comedy", 50)) == count
             mentions = base.link(f"Who made Film 3 Gen{generation}, and who is Director Gen{generation}?")
             assert {m["surface"] for m in mentions} == {f"Film 3 Gen{generation}", f"Director Gen{generation}"}
             assert base.link(f"Film 3 Gen{generation - 1}") == []
             assert base.term_weight(f"state{generation}") < base.term_weight(f"state{generation - 1}")
             approximate = limit == 2 and os.environ["WORKBENCH_VECTOR_STORE"] == "chroma"
-            assert base.describe()["search"] == ("hnsw" if approximate else "exact")
+            assert base.inspect()["search"] == ("hnsw" if approximate else "exact")
 
 
 def test_a_reader_never_sees_a_mixture(tmp_path, writer, limit):
@@ -163,7 +163,7 @@ def test_a_reader_never_sees_a_mixture(tmp_path, writer, limit):
                 with base.reading():
                     found = seen(base)
                     states = set().union(*found.values())
-                    count = base.counts()["documents"]
+                    count = base.about()["counts"]["documents"]
                 assert len(states) == 1, found
                 (now,) = states
                 assert last <= now <= generation and count == 12 + now % 2
@@ -219,16 +219,16 @@ def test_a_base_removed_or_made_anew_under_a_reader(tmp_path, corpus):
     with Workbench.open(tmp_path / "ws", **HASHING) as wb, Workbench.open(tmp_path / "ws", **HASHING) as other:
         wb.add_knowledge("film", [write_corpus(corpus, 1)])
         base = wb.knowledge.get("film")
-        assert base.counts()["documents"] == 13
+        assert base.about()["counts"]["documents"] == 13
         other.knowledge.remove("film")
         with pytest.raises(KnowledgeError, match="'film' is no longer open: it was removed"):
-            base.counts()
+            base.about()["counts"]
         with pytest.raises(UnknownKnowledge, match="Known: none yet"):
             wb.knowledge.get("film")
         other.add_knowledge("film", [write_corpus(corpus, 2)])
         with pytest.raises(KnowledgeError, match="Get it again"):
             base.keyword_search("comedy", 5)
-        assert wb.knowledge.get("film").counts()["documents"] == 12
+        assert wb.knowledge.get("film").about()["counts"]["documents"] == 12
         assert sorted(p.name for p in (tmp_path / "ws" / "knowledge").iterdir() if p.is_dir()) == ["film"]
 
 
@@ -251,7 +251,7 @@ def test_reading_while_another_process_removes_and_makes_anew(tmp_path, corpus):
                 try:
                     base = wb.knowledge.get("film")
                     with base.reading():
-                        counts, found = base.counts(), base.keyword_search("comedy", 50)
+                        counts, found = base.about()["counts"], base.keyword_search("comedy", 50)
                     assert counts["documents"] == len(found) in (3, 4)
                     answers += 1
                 except UnknownKnowledge:
@@ -291,7 +291,7 @@ def test_a_base_that_is_being_made_is_not_asked(tmp_path, corpus):
         with pytest.raises(KnowledgeError, match="'film' was never finished"):
             wb.knowledge.get("film")
         assert wb.add_knowledge("film", [write_corpus(corpus, 1)]).added == 13
-        assert wb.knowledge.get("film").counts()["documents"] == 13
+        assert wb.knowledge.get("film").about()["counts"]["documents"] == 13
 
 
 def test_removing_a_link_leaves_what_it_points_at(tmp_path, corpus):
@@ -300,11 +300,11 @@ def test_removing_a_link_leaves_what_it_points_at(tmp_path, corpus):
     (tmp_path / "ws" / "knowledge").mkdir(parents=True)
     (tmp_path / "ws" / "knowledge" / "film").symlink_to(tmp_path / "far" / "knowledge" / "film")
     with Workbench.open(tmp_path / "ws", **HASHING) as wb:
-        assert wb.knowledge.get("film").counts()["documents"] == 13
+        assert wb.knowledge.get("film").about()["counts"]["documents"] == 13
         wb.knowledge.remove("film")
         assert wb.knowledge.names() == []
     with Workbench.open(tmp_path / "far", **HASHING) as far:
-        assert far.knowledge.get("film").counts()["documents"] == 13
+        assert far.knowledge.get("film").about()["counts"]["documents"] == 13
 
 
 class Kernel:
@@ -336,7 +336,9 @@ class Kernel:
 
 def test_two_kernels_and_a_command_line_on_one_workspace(tmp_path, corpus):
     opening = f"from workbench import Workbench; wb = Workbench.open({str(tmp_path / 'ws')!r}, **{HASHING!r})"
-    counting = "base = wb.knowledge.get('film'); print(base.counts()['documents'], base.link('Film 3 Gen{}') != [])"
+    counting = (
+        "base = wb.knowledge.get('film'); print(base.about()['counts']['documents'], base.link('Film 3 Gen{}') != [])"
+    )
     environment = {**os.environ, "WORKBENCH_EMBEDDING_MODEL": "hashing", "WORKBENCH_NAMES": "rules"}
 
     def cli(*words: str) -> str:

@@ -223,14 +223,14 @@ def test_both_stores_find_the_same_in_the_films_and_a_base_that_goes_takes_its_t
 
     with pytest.raises(KeyboardInterrupt):
         lance.add("film", [some], progress=killed)
-    assert not lance.inspect("film")["chroma"], "the index was written, and the store is behind it"
+    assert not lance.get("film").inspect()["chroma"], "the index was written, and the store is behind it"
     lance.add("film", [some])
-    told = lance.inspect("film")
+    told = lance.get("film").inspect()
     assert (told["vector_store"], told["search"], told["chroma"]) == ("lancedb", "exact", True)
     questions = ["Who directed The Wedding Banquet?", "a war film", "喜宴", "love and tea"]
     found = [lance.get("film").vector_search(question, 20) for question in questions]
     chroma.add("film", [some])
-    assert not lance.inspect("film")["chroma"] and chroma.inspect("film")["search"] == "hnsw"
+    assert not lance.get("film").inspect()["chroma"] and chroma.get("film").inspect()["search"] == "hnsw"
     assert [chroma.get("film").vector_search(question, 20) for question in questions] == found
     lance.add("film", [some])
     lance.remove("film")
@@ -321,10 +321,10 @@ def test_killed_inside_a_write_of_a_store_it_opens_and_answers_as_one_that_was_n
         wb.add_knowledge("notes", [notes], lambda *_: None)
         expected = answers(wb)
     with Workbench.open(tmp_path / "killed", settings) as wb:
-        assert not wb.knowledge.inspect("notes")["chroma"], "it was killed before the store was up to the index"
+        assert not wb.knowledge.get("notes").inspect()["chroma"], "it was killed before the store was up to the index"
         assert answers(wb) == expected
         wb.add_knowledge("notes", [notes], lambda *_: None)
-        assert wb.knowledge.inspect("notes")["chroma"] and answers(wb) == expected
+        assert wb.knowledge.get("notes").inspect()["chroma"] and answers(wb) == expected
         base = wb.knowledge.get("notes")
         with stores.opened(base._view._place, base._view._index) as kept:
             assert dict(kept.stored_keys()) == dict(base._view._index.rows("SELECT chunk_id, vector FROM passages"))

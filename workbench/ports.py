@@ -165,6 +165,28 @@ class Field(TypedDict):
     relation: str
 
 
+class About(TypedDict):
+    """What a knowledge base holds.
+
+    Attributes:
+        counts: of ``documents``, ``passages``, ``entities``, ``relations``, ``communities``.
+        fields: the typed fields of its documents, those that most documents have first.
+        nouns: language (``en``, ``zh``) -> what its documents are called ("paper", 论文), the one to show first; with
+            ``measure`` (the Chinese measure word), ``source`` (outside), ``types`` and ``tables``.
+        lexicon: words that say nearly the same in this corpus, by language, the narrower groups first; ``of`` is the
+            type of whom they tell: ``Person``, ``Document``, or nothing for a word that is no field's.
+        relations: every type of relation with the types of its ends, sorted.
+        titles: some documents of which the graph knows most, for examples of what can be asked.
+    """
+
+    counts: dict[str, int]
+    fields: list[Field]
+    nouns: dict[str, list[str]]
+    lexicon: list[dict[str, list[str]]]
+    relations: list[RelationKind]
+    titles: list[str]
+
+
 class Matches(NamedTuple):
     """How far texts say the words of a question.
 
@@ -208,8 +230,8 @@ class KnowledgeBase(Protocol):
     def fingerprint(self) -> str:
         """Return hex digest of the content: equal for equal documents, whatever the order in which they came."""
 
-    def counts(self) -> dict[str, int]:
-        """Return counts of ``documents``, ``passages``, ``entities``, ``relations``, ``communities``."""
+    def about(self) -> About:
+        """Return how much there is, and the words of its documents, fields and values."""
 
     def keyword_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
         """Return ``(chunk_id, BM25 score > 0)``, best first, ties by id."""
@@ -237,33 +259,14 @@ class KnowledgeBase(Protocol):
     def term_weight(self, term: str) -> float:
         """Inverse document frequency of a term of ``text.terms``; 0 for a term that every passage has."""
 
-    def passages(self, chunk_ids: Sequence[str]) -> list[Passage]:
-        """Return the passages of these ids, in this order; unknown ids are left out."""
+    def passages(self, chunk_ids: Sequence[str] = (), doc_ids: Sequence[str] = ()) -> list[Passage]:
+        """Return the passages of these ids, in this order, then every passage of these documents, by position.
 
-    def document_passages(self, doc_ids: Sequence[str]) -> list[Passage]:
-        """Return every passage of these documents, in the order of the documents, then by position."""
-
-    def schema(self) -> list[Field]:
-        """Return the typed fields of its documents, those that most documents have first."""
-        return []
-
-    def notable(self, limit: int) -> list[str]:
-        """Return titles of the documents of which the graph knows most, for examples of what can be asked."""
-        return []
+        Unknown ids are left out.
+        """
 
     def values_in(self, text: str) -> list[tuple[int, int, str, str]]:
         """``(start, end, field, value)`` of each value of a category that a text speaks of, in its order."""
-        return []
-
-    def nouns(self) -> dict[str, list[str]]:
-        """Language (``en``, ``zh``) -> what its documents are called ("paper", 论文), the one to show first."""
-        return {}
-
-    def lexicon(self) -> list[dict[str, list[str]]]:
-        """Words that say nearly the same in this corpus, by language, the narrower groups first.
-
-        ``of`` is the type of whom they tell: ``Person``, ``Document``, or nothing for a word that is no field's.
-        """
         return []
 
     def select(
@@ -295,10 +298,6 @@ class KnowledgeBase(Protocol):
 
     def entity_mentions(self, entity_id: str) -> list[str]:
         """Return ids of the passages that name the entity, by id."""
-        return []
-
-    def relation_kinds(self) -> list[RelationKind]:
-        """Return every type of relation with the types of its ends, sorted."""
         return []
 
     def entity_communities(self, entity_ids: Sequence[str]) -> list[Community]:

@@ -15,6 +15,7 @@ from typing import Any
 from workbench.errors import UnknownKnowledge
 from workbench.plans import Plan, canonical_json
 from workbench.ports import (
+    About,
     Context,
     Entity,
     KnowledgeBase,
@@ -67,10 +68,11 @@ class MemoryKnowledge(KnowledgeBase):
         """SHA-256 of the texts."""
         return hashlib.sha256(canonical_json(self._texts).encode()).hexdigest()
 
-    def counts(self) -> dict[str, int]:
-        """Return documents and passages are the same here."""
+    def about(self) -> About:
+        """Return the counts and the first titles: documents and passages are the same here."""
         size = len(self._texts)
-        return {"documents": size, "passages": size, "entities": 0, "relations": 0, "communities": 0}
+        counts = {"documents": size, "passages": size, "entities": 0, "relations": 0, "communities": 0}
+        return About(counts=counts, fields=[], nouns={}, lexicon=[], relations=[], titles=sorted(self._texts)[:10])
 
     def keyword_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
         """Return passages by the number of terms that they share with the query."""
@@ -93,24 +95,16 @@ class MemoryKnowledge(KnowledgeBase):
         """Return the same for every term that a passage has."""
         return 1.0 if any(term in terms(text) for text in self._texts.values()) else 0.0
 
-    def passages(self, chunk_ids: Sequence[str]) -> list[Passage]:
+    def passages(self, chunk_ids: Sequence[str] = (), doc_ids: Sequence[str] = ()) -> list[Passage]:
         """Return one passage a document."""
-        ids = [chunk_id.rpartition("#")[0] for chunk_id in chunk_ids]
-        return self.document_passages([i for i in ids if i in self._texts])
-
-    def document_passages(self, doc_ids: Sequence[str]) -> list[Passage]:
-        """Return one passage a document."""
+        ids = [*(chunk_id.rpartition("#")[0] for chunk_id in chunk_ids), *doc_ids]
         return [
             Passage(
                 chunk_id=f"{i}#0", doc_id=i, title=i, text=self._texts[i], position=0, url="", licence="", fields={}
             )
-            for i in doc_ids
+            for i in ids
             if i in self._texts
         ]
-
-    def notable(self, limit: int) -> list[str]:
-        """Return the first titles."""
-        return sorted(self._texts)[:limit]
 
     def select(
         self, conditions: Sequence[Condition] = (), sort: Sort | None = None, limit: int | None = None

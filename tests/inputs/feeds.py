@@ -182,7 +182,7 @@ def bases(place: Place, rng: Random) -> bool:
     path.write_bytes(b"\n".join(map(spelled, records)))
     wanted = {d.doc_id for d in corpus.load([path]).documents}
     report = place.wb.add_knowledge("wild", [path])
-    count = place.wb.knowledge.get("wild").counts()["documents"]
+    count = place.wb.knowledge.get("wild").about()["counts"]["documents"]
     if count < len(wanted) or (count != len(wanted) and not report.problems):
         raise Lost(f"{count} of {len(wanted)} documents: {records}")
     return True

@@ -142,7 +142,7 @@ def _knowledge(workspace: Path, settings: Settings) -> Iterator[Check]:
     with Workbench.open(workspace, settings) as wb:
         for name in wb.knowledge.names():
             try:
-                base = wb.knowledge.inspect(name)
+                base = wb.knowledge.get(name).inspect()
             except WorkbenchError as error:
                 yield Check(f"knowledge {name}", "problem", str(error))
                 continue

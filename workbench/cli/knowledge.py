@@ -52,7 +52,7 @@ def add(page: Page, name: str, paths: tuple[Path, ...], vocabulary: Path | None,
 
 def show_report(page: Page, report: AddReport, wb: Workbench) -> None:
     """Say what an indexing did, and what it left out."""
-    counts = wb.knowledge.get(report.name).counts()
+    counts = wb.knowledge.get(report.name).about()["counts"]
     if page.as_json:
         page.result({**asdict(report), "counts": counts})
         return
@@ -105,7 +105,7 @@ def list_(page: Page) -> int:
     with page.open() as wb:
         for name in wb.knowledge.names():
             try:
-                bases.append(wb.knowledge.inspect(name))
+                bases.append(wb.knowledge.get(name).inspect())
             except WorkbenchError as fault:
                 faults[name] = str(fault)
     if not page.as_json:

@@ -79,7 +79,7 @@ def _changed(run: Recording, name: str, base: Any) -> dict[str, bool]:
             continue
         if not doc_id or doc_id in changed:
             continue
-        now = {passage["chunk_id"]: passage["text"] for passage in base.document_passages([doc_id])}
+        now = {passage["chunk_id"]: passage["text"] for passage in base.passages(doc_ids=[doc_id])}
         if now.get(result["source_id"]) != result["evidence"]:
             changed[doc_id] = bool(now)
     return changed

@@ -132,7 +132,10 @@ def source_text(result: RetrievalResult, base: KnowledgeBase | None) -> str:
 def fields_text(result: RetrievalResult, base: KnowledgeBase | None) -> str:
     """Return the typed fields of a piece in sentences, each with all words for the field; "" without any."""
     title, fields = str(result["metadata"].get("title") or ""), result["metadata"].get("fields") or {}
-    called = {f["name"]: [w for words in f["called"].values() for w in words] for f in (base.schema() if base else ())}
+    called = {
+        f["name"]: [w for words in f["called"].values() for w in words]
+        for f in (base.about()["fields"] if base else ())
+    }
     lines = []
     for name, content in fields.items():
         values = [v for v in (content if isinstance(content, list) else [content])[:_VALUES] if v not in (None, "")]

@@ -61,7 +61,7 @@ def totals(state: Data, context: Context, say: Labels) -> str:
     if not question or not bases or not state.get("use_retrieval", True):
         return NONE
     conditions = question["conditions"]
-    parts = [say("prompt_documents", n=sum(base.counts()["documents"] for base in bases))]
+    parts = [say("prompt_documents", n=sum(base.about()["counts"]["documents"] for base in bases))]
     if conditions:
         holding, understood = sum(len(base.select(conditions)) for base in bases), question["understood"]
         parts.append(say("prompt_holding", n=holding, conditions=say("semicolon").join(understood)))
@@ -171,7 +171,7 @@ def without_evidence(state: Data, context: Context) -> str | None:
         if recalled := state.get("recalls"):
             return str(required("nodes", "answer", "memory")(recalled, state, zh))
         names = context.knowledge.names()
-        example = next(iter(context.knowledge.get(names[0]).notable(1)), "") if names else ""
+        example = next(iter(context.knowledge.get(names[0]).about()["titles"]), "") if names else ""
         return greeting(say, names, state["message"], example)
     if merged_evidence(state):
         return None

@@ -91,12 +91,12 @@ def read_supply(decision: RouteDecision, bases: Bases) -> Supply:
     if filters and intent in ("list", "recommend"):
         ids = [(base, base.select(filters)) for base in bases]
         matching = {doc_id: "" for _, doc_ids in ids for doc_id in doc_ids}
-        matching |= {p["doc_id"]: p["title"] for base, doc_ids in ids for p in base.document_passages(doc_ids)}
+        matching |= {p["doc_id"]: p["title"] for base, doc_ids in ids for p in base.passages(doc_ids=doc_ids)}
         relevant = len(matching)
     elif linked and intent in ("qa", "compare"):
         relevant = len(frozenset().union(*(linked_name.passages for linked_name in linked)))
     unknown = tuple(linked_name.name for linked_name in names if linked_name not in linked)
-    passages = sum(base.counts()["passages"] for base in bases)
+    passages = sum(base.about()["counts"]["passages"] for base in bases)
     return Supply(intent, linked, unknown, passages, relevant, matching)
 
 
@@ -109,7 +109,7 @@ def _linked_name(name: str, bases: Bases) -> LinkedName:
             sources |= {entity["entity_id"], *own}
             passages |= {
                 *base.entity_mentions(entity["entity_id"]),
-                *(p["chunk_id"] for p in base.document_passages(own)),
+                *(p["chunk_id"] for p in base.passages(doc_ids=own)),
             }
             continue
         for writing in dict.fromkeys([name, together(name, base)]):
@@ -254,7 +254,7 @@ class Ledger(NamedTuple):
             return False
         value = (result["metadata"].get("fields") or {}).get(need.field)
         values = [str(each) for each in (value if isinstance(value, list) else [value]) if each not in (None, "")]
-        schema = [field for base in self.bases for field in base.schema() if field["name"] == need.field]
+        schema = [field for base in self.bases for field in base.about()["fields"] if field["name"] == need.field]
         return need.kind == "name" or any(says_field(line, field, values) for field in schema)
 
 

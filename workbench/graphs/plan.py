@@ -355,7 +355,7 @@ def _chained(ask: Ask, base: KnowledgeBase, tools: Tools) -> list[PlanStep]:
     """Return the steps that follow chains, or none where fields answer or the names are another base's."""
     intent, question = ask.decision["query_intent"], ask.decision.get("question")
     names = names_in(ask.query, [base])
-    typed = any(field["documents"] for field in base.schema())
+    typed = any(field["documents"] for field in base.about()["fields"])
     if CHAIN not in tools or len({name["name"] for name in names}) > len(ask.names):
         return []
     if typed and not (question and question["words"] and intent in ("qa", "unknown", "person")):

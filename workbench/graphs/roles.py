@@ -235,7 +235,7 @@ def _cell(value: Any) -> str:
 
 def offered(tools: Tools, bases: Iterable[KnowledgeBase]) -> dict[str, Tool]:
     """Return the tools that a model may choose from: enrichment only where a vocabulary allows it."""
-    asks = any(base.nouns().get("source") for base in bases)
+    asks = any(base.about()["nouns"].get("source") for base in bases)
     return {name: tools[name] for name in tools if asks or name != ENRICHMENT}
 
 
@@ -243,14 +243,15 @@ def card(bases: Iterable[KnowledgeBase]) -> str:
     """Return what each knowledge base holds: sizes, typed fields with values, kinds of relations, some titles."""
     lines_of_bases = []
     for base in bases:
-        counts = base.counts()
+        about = base.about()
+        counts = about["counts"]
         sizes = ", ".join(
             f"{counts[name]:,} {name}" for name in ("documents", "passages", "entities") if name in counts
         )
-        fields = [_field(field) for field in base.schema()]
-        kinds = sorted(base.relation_kinds(), key=lambda k: (-k["count"], k["type"], k["source"], k["target"]))[:_KINDS]
+        fields = [_field(field) for field in about["fields"]]
+        kinds = sorted(about["relations"], key=lambda k: (-k["count"], k["type"], k["source"], k["target"]))[:_KINDS]
         relations = [f"{_short(k['source'])} —{_short(k['type'])}→ {_short(k['target'])} ({k['count']})" for k in kinds]
-        titles = [*map(_short, base.notable(_TITLES))]
+        titles = [*map(_short, about["titles"][:_TITLES])]
         lines = [f"{base.name}: {sizes}"]
         lines += [f"  fields: {'; '.join(fields)}"] if fields else []
         lines += [f"  relations: {'; '.join(relations)}"] if relations else []

@@ -192,7 +192,10 @@ def _fit(message: str, base: KnowledgeBase) -> Fit:
     evidence = {
         "knows": (0.7, [entity["name"] for entity in entities if entity]),
         "has": (0.4, [value for *_, value in base.values_in(message)]),
-        "has the fields": (0.3, [field["name"] for field in base.schema() if _is_called(field, message_terms)]),
+        "has the fields": (
+            0.3,
+            [field["name"] for field in base.about()["fields"] if _is_called(field, message_terms)],
+        ),
     }
     coverage = _coverage(message, base)
     doubt, reasons = 1 - 0.6 * coverage, list[str]()

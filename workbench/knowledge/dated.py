@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
 
-from workbench.ports import Context, KnowledgeBase
+from workbench.ports import About, Context, KnowledgeBase
 from workbench.state import Condition, Data, Op, RetrievalResult, Sort
 from workbench.text import fold
 
@@ -22,10 +22,10 @@ FIELDS = {
 }
 """The typed fields by which a document is dated, under the names that they may have."""
 
-_FILTERED = ("document_passages", "entity_relations", "entity_mentions", "communities", "entity_communities")
+_FILTERED = ("passages", "entity_relations", "entity_mentions", "communities", "entity_communities")
 """Methods of a base whose results are filtered."""
 _MORE = 4
-"""How many times as much is searched again where too many of the best passages are left out."""
+"""How many times as much is searched where some of the best passages may be left out."""
 
 
 def question_dates(state: Data) -> list[str]:
@@ -58,18 +58,17 @@ def last_day(date: str) -> str:
 
 def date_fields(base: KnowledgeBase) -> dict[str, str]:
     """Return the fields of a base by the keys of ``FIELDS``; its one other date field says when a document begins."""
-    dates = [field["name"] for field in base.schema() if field["type"] == "date"]
+    dates = [field["name"] for field in base.about()["fields"] if field["type"] == "date"]
     by_name = {key: name for name in dates for key, names in FIELDS.items() if fold(name).replace(" ", "_") in names}
-    unnamed = [name for name in dates if name not in by_name.values()]
-    begins = dict.fromkeys(("valid_from", "known_since"), unnamed[0]) if len(unnamed) == 1 else {}
-    return {**begins, **by_name}
+    begins = dict.fromkeys(("valid_from", "known_since"), dates[0]) if len(dates) == 1 and not by_name else {}
+    return begins | by_name
 
 
 def typed_facts(base: KnowledgeBase, dates: Sequence[str]) -> list[dict[str, str]]:
     """Return every value of a typed field as of these dates, by document, with the dates of the document."""
     base, dates_by = dated(base, dates), date_fields(base)
     facts = []
-    for passage in base.document_passages(sorted(base.select())):
+    for passage in base.passages(doc_ids=sorted(base.select())):
         fields = {name: value for name, value in passage["fields"].items() if name not in dates_by.values()}
         if passage["position"] == 0 and fields:
             document = {"document": passage["title"], "doc_id": passage["doc_id"]}
@@ -92,7 +91,7 @@ class DatedBase:
         method = getattr(self._base, name)
         if name not in _FILTERED:
             return method
-        return lambda *args: [item for item in method(*args) if self._has(item)]
+        return lambda *args, **named: [item for item in method(*args, **named) if self._has(item)]
 
     @cached_property
     def hidden(self) -> frozenset[str]:
@@ -127,10 +126,11 @@ class DatedBase:
         """Return the fingerprint of the documents and of the dates."""
         return f"{self._base.fingerprint()}@{self.as_of}/{self.known}"
 
-    def counts(self) -> dict[str, int]:
-        """Return the counts of the base, the documents without those that are left out."""
-        counts = self._base.counts()
-        return {**counts, "documents": counts["documents"] - len(self.hidden)}
+    def about(self) -> About:
+        """Return what the base holds, with the count of documents without those that are left out."""
+        about = self._base.about()
+        documents = about["counts"]["documents"] - len(self.hidden)
+        return About(**{**about, "counts": {**about["counts"], "documents": documents}})
 
     def keyword_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
         """Search by words."""
@@ -143,13 +143,8 @@ class DatedBase:
     def _search(
         self, search: Callable[[str, int], list[tuple[str, float]]], query: str, top_k: int
     ) -> list[tuple[str, float]]:
-        limit = top_k
-        while True:
-            hits = search(query, limit)
-            left = [hit for hit in hits if self._has(hit)]
-            if len(left) >= top_k or len(hits) < limit:
-                return left[:top_k]
-            limit *= _MORE
+        hits = search(query, _MORE * top_k + len(self.hidden))
+        return [hit for hit in hits if self._has(hit)][:top_k]
 
     def select(
         self, conditions: Sequence[Condition] = (), sort: Sort | None = None, limit: int | None = None
@@ -161,7 +156,7 @@ class DatedBase:
         """Count the values of a field."""
         if not self.hidden:
             return self._base.tally(field, conditions)
-        first = (p for p in self._base.document_passages(self.select(conditions)) if p["position"] == 0)
+        first = (p for p in self._base.passages(doc_ids=self.select(conditions)) if p["position"] == 0)
         values = (p["fields"].get(field) for p in first)
         lists = (value if isinstance(value, list) else [value] for value in values if value is not None)
         counted = Counter(str(value) for each in lists for value in set(each))

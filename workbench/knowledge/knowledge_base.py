@@ -12,7 +12,6 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -20,27 +19,25 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from workbench.errors import KnowledgeError, ModelError
 from workbench.extensions import provided
 from workbench.knowledge.graph import graph
-from workbench.knowledge.graph.view import View, entities, relations, surfaces
+from workbench.knowledge.graph.view import View, entities, relations
 from workbench.knowledge.indexes import keywords, vectors
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.indexes.stores import vector_place
 from workbench.knowledge.names import schema
-from workbench.knowledge.names.linking import Linker
-from workbench.knowledge.names.surfaces import candidates, surface_key
-from workbench.knowledge.names.title_links import IndexWays
+from workbench.knowledge.names.known import Names
+from workbench.knowledge.names.surfaces import surface_key
 from workbench.knowledge.reading import canvas
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, products, text_model, word_vectors
 from workbench.ports import (
+    About,
     Community,
     Enricher,
     Entity,
-    Field,
     Matches,
     Mention,
     Passage,
     Relation,
-    RelationKind,
     call_reranker,
 )
 from workbench.settings import Settings
@@ -68,22 +65,6 @@ _IGNORED = FUNCTION_WORDS | frozenset(_QUESTION_WORDS.split())
 """Words that decide nothing."""
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """An entity that has the name, with the ids of the entities related to it and all its terms."""
-
-    entity: Entity
-    year: int | None
-    neighbours: frozenset[str]
-    words: frozenset[str]
-
-    def may_equal(self, candidate: Candidate) -> bool:
-        """Check whether both may be the same: documents of one title without a type or year are parts of one."""
-        if self.year is not None and candidate.year is not None:
-            return self.year == candidate.year
-        return self.entity["type"] == candidate.entity["type"] == _UNTYPED
-
-
 def disambiguate(
     text: str, mentions: Sequence[Mention], index: Index, weight: Callable[[str], float], rarest: float
 ) -> list[Mention]:
@@ -101,18 +82,21 @@ def disambiguate(
     resolved = []
     for mention in mentions:
         ids = [mention["entity_id"], *mention.get("others", ())][:RIVALS]
-        loaded = [_candidate(index, entity_id) for entity_id in ids] if len(ids) > 1 else []
-        bearers = [candidate for candidate in loaded if candidate]
+        rows = entities(index, f"WHERE entity_id IN ({', '.join('?' * len(ids))})", ids) if len(ids) > 1 else []
+        bearers = sorted(rows, key=lambda entity: ids.index(entity["entity_id"]))
         if bearers:
-            rivals = [rival for n, rival in enumerate(bearers) if not n or not bearers[0].may_equal(rival)]
             around = f"{text[: mention['start']]} / {text[mention['end'] :]}"
             names = {m["entity_id"] for m in mentions if m["start"] != mention["start"]}
             words = [w for w in dict.fromkeys(terms(around)) if w not in _IGNORED and (len(w) > 1 or CJK.match(w))]
-            scores = {
-                rival.entity["entity_id"]: rarest * (len(names & rival.neighbours) + (str(rival.year) in words))
-                + sum(weight(word) for word in words if word in rival.words)
-                for rival in rivals
-            }
+            scores, about = dict[str, float](), [(entity, *_surroundings(index, entity)) for entity in bearers]
+            first, first_year, *_ = about[0]
+            for entity, year, neighbours, known in about:
+                # documents of one title without a type or a year are parts of one
+                dated = year is not None and first_year is not None
+                same = year == first_year if dated else entity["type"] == first["type"] == _UNTYPED
+                if not scores or not same:
+                    support = len(names & neighbours) + (str(year) in words)
+                    scores[entity["entity_id"]] = rarest * support + sum(weight(w) for w in words if w in known)
             best = max(scores, key=scores.__getitem__)  # the first of equal ones
             limit = min(scores[best] - LEAD * rarest, _SHARE * scores[best])
             possible = [entity_id for entity_id, score in scores.items() if entity_id != best and score > limit]
@@ -124,15 +108,14 @@ def disambiguate(
     return resolved
 
 
-def _candidate(index: Index, entity_id: str) -> Candidate | None:
-    entity = next(iter(entities(index, "WHERE entity_id = ?", (entity_id,))), None)
-    if entity is None:
-        return None
-    neighbours = {i: (name, *json.loads(aliases)) for i, name, aliases in index.rows(_NEIGHBOURS, (entity_id,) * 2)}
+def _surroundings(index: Index, entity: Entity) -> tuple[int | None, set[str], set[str]]:
+    """Return the year of an entity, the entities related to it, and all its terms."""
+    neighbours = {
+        i: (name, *json.loads(aliases)) for i, name, aliases in index.rows(_NEIGHBOURS, (entity["entity_id"],) * 2)
+    }
     passages = index.rows(_FIRST_PASSAGES, (entity["doc_id"],))
     texts = [*(name for names in neighbours.values() for name in names), *(text for _, text in passages)]
-    year = passages[0][0] if passages else None
-    return Candidate(entity, year, frozenset(neighbours), frozenset(term for text in texts for term in terms(text)))
+    return passages[0][0] if passages else None, set(neighbours), {term for text in texts for term in terms(text)}
 
 
 _NEIGHBOURS = (
@@ -145,35 +128,6 @@ _FIRST_PASSAGES = (
     "SELECT year, passages.text FROM documents JOIN passages ON passages.doc_id = documents.doc_id "
     "WHERE documents.doc_id = ? ORDER BY position LIMIT 3"
 )
-
-
-_RELATION_KINDS = (
-    "SELECT relations.type, a.type, b.type, count(*) FROM relations JOIN entities AS a ON a.entity_id = source "
-    "JOIN entities AS b ON b.entity_id = target GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
-)
-
-
-_DOC = "'doc:' || documents.doc_id"
-_COVERED = {
-    "title": "SELECT count(DISTINCT doc_id) FROM titles",
-    "entities": f"SELECT count(*) FROM documents WHERE EXISTS (SELECT 1 FROM relations WHERE source = {_DOC}) "
-    f"OR EXISTS (SELECT 1 FROM relations WHERE target = {_DOC})",
-    "links": f"SELECT count(*) FROM documents WHERE EXISTS (SELECT 1 FROM relations WHERE source = {_DOC} "
-    "AND target >= 'doc:' AND target < 'doc;')",
-    "vectors": "SELECT (SELECT count(*) FROM documents) - count(DISTINCT doc_id) FROM passages WHERE NOT EXISTS "
-    "(SELECT 1 FROM vectors WHERE key = passages.vector)",
-    "community": f"SELECT count(*) FROM documents WHERE EXISTS (SELECT 1 FROM homes WHERE entity_id = {_DOC})",
-}
-
-
-def coverage(index: Index) -> Json:
-    """Return of how many documents there are titles, entities, links, vectors and communities."""
-    (documents,) = index.rows("SELECT count(*) FROM documents")[0]
-    counts = {name: index.rows(sql)[0][0] for name, sql in _COVERED.items()}
-    return {
-        name: {"documents": count, "percent": round(100 * count / max(documents, 1), 1)}
-        for name, count in counts.items()
-    }
 
 
 # --- The knowledge base ---
@@ -215,7 +169,7 @@ class CorpusKnowledge:
         self._seen: View | None = None
         self._warm = False
         self._words: dict[str, np.ndarray] = {}
-        self.ways = IndexWays(self._index)
+        self.ways = Names(self._index)
 
     def close(self) -> None:
         """Close the index; the base cannot be used after that."""
@@ -310,11 +264,6 @@ class CorpusKnowledge:
         return self._view.fingerprint
 
     @_in_one_generation
-    def counts(self) -> dict[str, int]:
-        """``documents``, ``passages``, ``entities``, ``relations``, ``communities``."""
-        return dict(self._view.counts)
-
-    @_in_one_generation
     def keyword_search(self, query: str, top_k: int) -> Hits:
         """Return ``(chunk_id, BM25 score > 0)``, best first, ties by id."""
         return keywords.search(self._index, query, top_k)
@@ -407,41 +356,19 @@ class CorpusKnowledge:
         return self._view.weight(term)
 
     @_in_one_generation
-    def passages(self, chunk_ids: Sequence[str]) -> list[Passage]:
-        """Return the passages of these ids, in this order; unknown ids are left out."""
+    def passages(self, chunk_ids: Sequence[str] = (), doc_ids: Sequence[str] = ()) -> list[Passage]:
+        """Return the passages of these ids, in this order, then every passage of these documents, by position."""
         rows = self._index.rows_in(_PASSAGES + "WHERE chunk_id IN ({})", list(dict.fromkeys(chunk_ids)))
         passages = {row[0]: _passage(row) for row in rows}
-        return [passages[chunk_id] for chunk_id in chunk_ids if chunk_id in passages]
-
-    @_in_one_generation
-    def document_passages(self, doc_ids: Sequence[str]) -> list[Passage]:
-        """Return every passage of these documents, in the order of the documents, then by position."""
         places = {doc_id: place for place, doc_id in enumerate(dict.fromkeys(doc_ids))}
-        passages = map(_passage, self._index.rows_in(_PASSAGES + "WHERE passages.doc_id IN ({})", list(places)))
-        return sorted(passages, key=lambda passage: (places[passage["doc_id"]], passage["position"]))
+        whole = map(_passage, self._index.rows_in(_PASSAGES + "WHERE passages.doc_id IN ({})", list(places)))
+        in_order = sorted(whole, key=lambda passage: (places[passage["doc_id"]], passage["position"]))
+        return [*(passages[chunk_id] for chunk_id in chunk_ids if chunk_id in passages), *in_order]
 
     @_in_one_generation
-    def schema(self) -> list[Field]:
-        """Return the typed fields of its documents, those that most documents have first."""
-        return list(self._view.fields.values())
-
-    @_in_one_generation
-    def nouns(self) -> dict[str, list[str]]:
-        """Return the nouns for its documents by language (``en``, ``zh``), the one to show first.
-
-        ``measure`` is the Chinese measure word and ``source`` the source outside, where the vocabulary has them;
-        ``types`` are those of the documents, ``tables`` the files and folders that they are from.
-        """
-        view, vocabulary = self._view, self._view.vocabulary
-        words = {"measure": vocabulary.measure, "source": vocabulary.enrichment}
-        documents = {language: list(nouns) for language, nouns in vocabulary.documents.items()}
-        single_words = {key: [word] for key, word in words.items() if word}
-        return {**documents, **single_words, "types": view.types, "tables": list(view.tables)}
-
-    @_in_one_generation
-    def lexicon(self) -> list[dict[str, list[str]]]:
-        """Words that its vocabulary says mean nearly the same, the narrower groups first."""
-        return self._view.vocabulary.lexicon()
+    def about(self) -> About:
+        """Return how much there is, and the words of its documents, fields and values."""
+        return self._view.about
 
     @_in_one_generation
     def values_in(self, text: str) -> list[tuple[int, int, str, str]]:
@@ -506,9 +433,7 @@ class CorpusKnowledge:
         Values that only group (genres, countries, years) are not names: ``values_in`` returns those.
         """
         view = self._view
-        names = surfaces(self._index, candidates(text), "AND NOT category")
-        mentions = Linker(names, view.vocabulary.cues).link(text)
-        return disambiguate(text, mentions, self._index, view.weight, math.log(1 + view.passages))
+        return disambiguate(text, self.ways.link(text), self._index, view.weight, math.log(1 + view.passages))
 
     @_in_one_generation
     def entity(self, entity_id: str) -> Entity | None:
@@ -519,8 +444,8 @@ class CorpusKnowledge:
     def find_entity(self, name: str) -> Entity | None:
         """Return the entity that has this name or alias, compared folded; the best connected one if several do."""
         key = surface_key(name)
-        surface = surfaces(self._index, [key]).get(key)
-        return self.entity(surface.bearers[0].entity_id) if surface else None
+        bearers = self.ways.bearers([key]).get(key)
+        return self.entity(bearers[0].entity_id) if bearers else None
 
     @_in_one_generation
     def entity_relations(self, entity_id: str) -> list[Relation]:
@@ -531,21 +456,6 @@ class CorpusKnowledge:
     def entity_mentions(self, entity_id: str) -> list[str]:
         """Return ids of the passages that name the entity, by id."""
         return self._column("SELECT chunk_id FROM mentions WHERE entity_id = ? ORDER BY chunk_id", entity_id)
-
-    @_in_one_generation
-    def notable(self, limit: int) -> list[str]:
-        """Return titles of the documents of which the graph knows most, for examples of what can be asked."""
-        sql = (
-            "SELECT name FROM entities JOIN relations ON source = entity_id WHERE doc_id IS NOT NULL "
-            "GROUP BY entity_id ORDER BY count(*) DESC, entity_id LIMIT ?"
-        )
-        return self._column(sql, limit)
-
-    @_in_one_generation
-    def relation_kinds(self) -> list[RelationKind]:
-        """Return every type of relation with the types of its ends, sorted."""
-        rows = self._index.rows(_RELATION_KINDS)
-        return [RelationKind(type=kind, source=a, target=b, count=count) for kind, a, b, count in rows]
 
     @_in_one_generation
     def communities(self) -> list[Community]:
@@ -564,10 +474,12 @@ class CorpusKnowledge:
         return self._view.graph
 
     @_in_one_generation
-    def describe(self) -> Json:
+    def inspect(self) -> Json:
         """Return counts, models, files and fields; ``chroma`` says whether its vectors are up to the index."""
         return {
-            "counts": self.counts(),
+            "name": self.name,
+            "bytes": sum(file.stat().st_size for file in self._folder.rglob("*") if file.is_file()),
+            "counts": self._view.about["counts"],
             "fingerprint": self.fingerprint(),
             "generation": self._index.generation,
             "embedding_model": self._model.name,
@@ -576,7 +488,7 @@ class CorpusKnowledge:
             "vector_store": self._settings.vector_store,
             "chroma": self._view.in_chroma,
             "chroma_at": vector_place(self._folder, self._settings).mark,
-            "fields": self.schema(),
+            "fields": self._view.about["fields"],
             "sources": dict(self._index.rows("SELECT source, count(*) FROM documents GROUP BY source ORDER BY source")),
         }
 
@@ -586,12 +498,6 @@ class CorpusKnowledge:
             return "own"
         own = "maxsim" if self._reranks else "none"
         return own if self._settings.rerank_model in rerank.OWN else self._settings.rerank_model
-
-    @_in_one_generation
-    def inspect(self) -> Json:
-        """Return ``describe`` with the coverage, and the bytes of the files."""
-        size = sum(file.stat().st_size for file in self._folder.rglob("*") if file.is_file())
-        return {"name": self.name, "bytes": size, **self.describe(), "coverage": coverage(self._index)}
 
     def _titled(self, texts: Sequence[str]) -> tuple[list[str], np.ndarray]:
         """Return the texts, those of the base's passages with their titles, and a vector for each."""

@@ -28,7 +28,6 @@ from workbench.knowledge.reading import corpus
 from workbench.records.lease import holder_in, locked, note_holder
 from workbench.records.sqlite import translate_errors
 from workbench.settings import Settings
-from workbench.state import Json
 
 __all__ = ["AddReport", "Library", "Progress", "check_name"]
 
@@ -190,11 +189,6 @@ class Library:
             aside = folder.with_name(f".{name}.removed-{uuid.uuid4().hex[:8]}")
             folder.rename(aside)  # at once, so that nobody opens what is half removed
             shutil.rmtree(aside)
-
-    def inspect(self, name: str) -> Json:
-        """Return counts, model, files and fields of a base, and whether Chroma is up to date."""
-        base = self.get(name)
-        return {"name": name, **base.describe()}
 
     def damage(self, name: str) -> str:
         """Return what is wrong with the files in which the vectors of a base are searched; "" where nothing is."""

@@ -179,20 +179,6 @@ class Vocabulary:
         fields = [{**entry.names, "of": [self.meaning(name).type]} for name, entry in self.fields.items()]
         return [*words, *fields, *([{**self.documents, "of": ["Document"]}] if self.documents else [])]
 
-    @cached_property
-    def cues(self) -> tuple[str, ...]:
-        """English words behind which an ordinary word may be a name: who is related, and what documents are called."""
-        groups = [group.get("en", []) for group in self.lexicon() if group["of"] in ([], ["Person"])]
-        related = [
-            word
-            for group in groups
-            for word in (*group, *(f"{word} {joint}" for word in group for joint in ("of", "in")))
-        ]
-        works = [
-            f"{lead}{word}{end}" for word in self.documents.get("en", []) for lead, end in (("the ", ""), ("", " like"))
-        ]
-        return (*related, *works)
-
     def called(self, name: str) -> dict[str, list[str]]:
         """Return what a field is called: its own name in its own language, before or after what is given."""
         own = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[_\-\s]+", " ", unit_in(name)[0]).strip()
@@ -333,13 +319,3 @@ def country(word: str) -> str:
     ('Taiwan', 'Taiwan', '')
     """
     return _nation_words().get(fold(word), "")
-
-
-def section_words(section: Literal["relation", "asking"]) -> dict[str, list[str]]:
-    """Return what a word says: a kind of relation by all its words, or a way of asking.
-
-    >>> "妻子" in section_words("relation")["spouse"], "who" in section_words("asking")["person"]
-    (True, True)
-    """
-    own = section == "relation"
-    return {name: [*([name] if own else []), *words["en"], *words["zh"]] for name, words in _general()[section].items()}

@@ -96,10 +96,10 @@ def _namesakes(question: str, bases: Bases) -> list[Reading]:
             entities = [base.entity(i) for i in (mention["entity_id"], *mention.get("others", []))]
             ids = list(dict.fromkeys(entity["doc_id"] for entity in entities if entity and entity["doc_id"]))
             if len(ids) > 1:
-                return _distinguished([passage for i in ids for passage in base.document_passages([i])[:1]])
+                return _distinguished([passage for i in ids for passage in base.passages(doc_ids=[i])[:1]])
         titles = base.ways.titles_in(question)
         ids = titles[0]["doc_ids"] if len(titles) == 1 else []
-        passages = [passage for i in ids for passage in base.document_passages([i])[:1]]
+        passages = [passage for i in ids for passage in base.passages(doc_ids=[i])[:1]]
         matches = [_KIND.search(passage["title"]) for passage in passages]
         kinds = {match[1] for match in matches if match}
         if len(kinds) == len(passages) > 1 and not any(content_stems(kind) & content_stems(question) for kind in kinds):

@@ -169,7 +169,7 @@ class FieldsWriter:
 
     def noun(self, count: int) -> str:
         """Return what this many documents are called."""
-        words = next(filter(None, (base.nouns().get(self.language) for base in self.bases)), [])
+        words = next(filter(None, (base.about()["nouns"].get(self.language) for base in self.bases)), [])
         if self.language == "zh":
             return words[0] if words else "文档"
         singular, plural = words[:2] if len(words) > 1 else ("document", "documents")
@@ -177,7 +177,8 @@ class FieldsWriter:
 
     def measure(self) -> str:
         """Return the Chinese measure word of the documents."""
-        return next((base.nouns()["measure"][0] for base in self.bases if base.nouns().get("measure")), "份")
+        nouns = (base.about()["nouns"] for base in self.bases)
+        return next((words["measure"][0] for words in nouns if words.get("measure")), "份")
 
     def conditions(self) -> str:
         """Return the conditions in words."""
@@ -285,7 +286,7 @@ class FieldsWriter:
             lines = [f"- {self._value(self.schema[group], v)}{self.say(': ', '：')}{count}" for v, count in rows]
             return "\n".join([head, *lines])
         if not inside:
-            total = sum(base.counts()["documents"] for base in self.bases)
+            total = sum(base.about()["counts"]["documents"] for base in self.bases)
             return self.say(
                 f"There are {total:,} {self.noun(total)}.", f"共有 {total:,} {self.measure()}{self.noun(total)}。"
             )

@@ -90,15 +90,17 @@ def names_in(text: str, bases: Bases) -> list[NameRead]:
                 names.append(name)
     linked = _without_overlaps(names)
     owners = [match.span(1) for base in bases if (match := _owner_of_field(text, base))]
-    roles = [w for base in bases for f in base.schema() if f["type"] == "name" for w in f["called"].get("zh", [])]
+    roles = [
+        w for base in bases for f in base.about()["fields"] if f["type"] == "name" for w in f["called"].get("zh", [])
+    ]
     return _without_overlaps([*linked, *_unknown(text, [*quotes, *owners], linked, roles)])
 
 
 def _owner_of_field(text: str, base: KnowledgeBase) -> re.Match[str] | None:
     """Match the name in 海风的作者是谁, of which a field is asked; descriptions and pronouns are not names."""
-    fields = base.schema()
+    fields = base.about()["fields"]
     words = {word for field in fields for word in field["called"].get("zh", ())}
-    common = {*base.nouns().get("zh", ()), *(value for field in fields for value in _chinese_values(field))}
+    common = {*base.about()["nouns"].get("zh", ()), *(value for field in fields for value in _chinese_values(field))}
     match = re.match(
         rf"(?:请问)?([\u4e00-\u9fff]{{2,12}})的(?:{'|'.join(map(re.escape, words)) or '$'})(?![\u4e00-\u9fff]*的)", text
     )

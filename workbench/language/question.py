@@ -203,7 +203,7 @@ class _Reader:
         """Return folded noun -> the table whose documents it calls, "" for those of all."""
         nouns = dict.fromkeys(closed_words()["words"]["nouns"].split(), "")
         for base in self.bases:
-            vocabulary = base.nouns()
+            vocabulary = base.about()["nouns"]
             nouns |= {fold(word): "" for kind in ("en", "zh") for word in vocabulary.get(kind, ())}
             tables = [*vocabulary.get("types", ()), *vocabulary.get("tables", ())]
             nouns |= {fold(table): table for table in tables if table != "Document"}

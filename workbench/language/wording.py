@@ -32,7 +32,7 @@ _SCALE = re.compile(r"(百万|千万|万|亿|千(?![克米])|thousand|million|bi
 
 def fields_by_name(bases: Bases) -> dict[str, Field]:
     """Return the fields of knowledge bases by name, of each name the last."""
-    return {field["name"]: field for base in bases for field in base.schema()}
+    return {field["name"]: field for base in bases for field in base.about()["fields"]}
 
 
 def shown(field: Field, language: str) -> str:

@@ -128,7 +128,7 @@ def _index_damage(library: Library, name: str) -> str:
     if damage := faults(file):
         return f"{file} is damaged: {'; '.join(damage)}"
     try:
-        base = library.inspect(name)
+        base = library.get(name).inspect()
     except KnowledgeError as error:
         return str(error)
     chroma = file.parent / "chroma" / "chroma.sqlite3"

@@ -58,7 +58,7 @@ class AskedWords:
         """Return the content words of a question."""
         groups = [
             word_roots(word for word in group.get(language, ()) if " " not in word)
-            for group in knowledge.lexicon()
+            for group in knowledge.about()["lexicon"]
             for language in ("en", "zh")
         ]
         similar = knowledge.similar_words(question)
@@ -169,7 +169,7 @@ def seeds(question: str, knowledge: KnowledgeBase) -> Seeds:
     days = [Titled(start=d.start, end=d.end, doc_ids=sorted(d.doc_ids)) for d in dated(question, knowledge)]
     titles = [*knowledge.ways.titles_in(question), *days]
     titles_by_document = {doc_id: question[t["start"] : t["end"]] for t in titles for doc_id in t["doc_ids"]}
-    mine = {p["chunk_id"]: p["doc_id"] for p in knowledge.document_passages(list(titles_by_document))}
+    mine = {p["chunk_id"]: p["doc_id"] for p in knowledge.passages(doc_ids=list(titles_by_document))}
     lexical = _lexical(question, list(titles_by_document.values()), mine, knowledge)
     dense = _scaled(dict(knowledge.vector_search(question, DEEP)))
     rest = min(dense.values(), default=0.0)
@@ -386,7 +386,7 @@ class Walk:
         groups = self._groups()
         every = [i for group in groups.values() for i in group]
         links, shared = ways.links_from(every), ways.shared(every, HUB)
-        about = self._knowledge.document_passages(sorted({link["doc_id"] for link in links}))
+        about = self._knowledge.passages(doc_ids=sorted({link["doc_id"] for link in links}))
         first = {p["doc_id"]: p["chunk_id"] for p in about if not p["position"]}
         for parent, group in groups.items():
             edges = [
@@ -404,7 +404,7 @@ class Walk:
     def _groups(self) -> dict[str, list[str]]:
         """Return each passage in front with the first ones of its document."""
         parts: dict[str, list[str]] = {}
-        for passage in self._knowledge.document_passages([document_id(i) for i in self._front]):
+        for passage in self._knowledge.passages(doc_ids=[document_id(i) for i in self._front]):
             parts.setdefault(passage["doc_id"], []).append(passage["chunk_id"])
         return {i: list(dict.fromkeys([i, *parts.get(document_id(i), ())]))[:TOGETHER] for i in self._front}
 

@@ -112,10 +112,14 @@ def beyond(question: Question, conditions: Sequence[Data], knowledge: KnowledgeB
     stated = {fold(str(value)) for value in values}
     names = [n.name for n in (*question.named, *question.grouped) if not stated & {fold(n.name), *n.names}]
     fields = {condition["field"] for condition in conditions}
-    schema = knowledge.schema()
+    schema = knowledge.about()["fields"]
     called = [field["called"] for field in schema if field["name"] in fields or field["type"] == "date"]
     plain = {
-        term for words in (knowledge.nouns(), *called) for many in words.values() for w in many for term in terms(w)
+        term
+        for words in (knowledge.about()["nouns"], *called)
+        for many in words.values()
+        for w in many
+        for term in terms(w)
     }
     words = [w for w in content_terms(WAYS.sub(" ", question.rest)) if not w.isdigit() and w not in plain]
     return names + [w for w in words if not stated & {w}]
@@ -123,7 +127,7 @@ def beyond(question: Question, conditions: Sequence[Data], knowledge: KnowledgeB
 
 def _first_passages(doc_ids: list[str], top_k: int, knowledge: KnowledgeBase) -> list[tuple[Passage, float]]:
     """Return the documents' first passages in the order given, each a little less probable, so that the order stays."""
-    first = [p for p in knowledge.document_passages(doc_ids[:top_k]) if p["position"] == 0]
+    first = [p for p in knowledge.passages(doc_ids=doc_ids[:top_k]) if p["position"] == 0]
     return list(zip(first, rank_scores(len(first)), strict=True))
 
 
@@ -135,7 +139,7 @@ def _by_query(doc_ids: list[str], question: Question, knowledge: KnowledgeBase) 
     seen_docs = {chunk_id.rpartition("#")[0] for chunk_id in inside}
     rest = [doc_id for doc_id in doc_ids if doc_id not in seen_docs][: READ - len(inside)]
     best: dict[str, tuple[Passage, float]] = {}
-    for passage in [*knowledge.passages(inside), *knowledge.document_passages(rest)]:
+    for passage in [*knowledge.passages(inside), *knowledge.passages(doc_ids=rest)]:
         seen = question.signals(passage) | dense.get(passage["chunk_id"], {})
         score = probability("naive_search", {**seen, "across": seen["unread"] * seen.get("lead", 0.0)})
         if passage["doc_id"] not in best or score > best[passage["doc_id"]][1]:

@@ -97,7 +97,7 @@ def _wanted(query: str, names: Sequence[str], knowledge: KnowledgeBase) -> list[
 
 def _about(entity: Entity | None, knowledge: KnowledgeBase) -> list[Passage]:
     """Return the first passage of the document that an entity is."""
-    return knowledge.document_passages([entity["doc_id"]])[:1] if entity and entity["doc_id"] else []
+    return knowledge.passages(doc_ids=[entity["doc_id"]])[:1] if entity and entity["doc_id"] else []
 
 
 def _judged(query: str, answer: Enriched, knowledge: KnowledgeBase, source: str) -> list[Any]:

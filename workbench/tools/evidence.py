@@ -122,7 +122,9 @@ def card(subject: Entity, knowledge: KnowledgeBase, limit: int = 8) -> str:
     """Return an entity in a line: ``Lao She (Person; 老舍): written The Teahouse, ...; ...``."""
     about = "; ".join([subject["type"], *subject["aliases"][:3]])
     phrases: dict[str, list[str]] = {}
-    field_names = {field["relation"]: next(iter(field["called"].get("en", ())), "") for field in knowledge.schema()}
+    field_names = {
+        field["relation"]: next(iter(field["called"].get("en", ())), "") for field in knowledge.about()["fields"]
+    }
     for relation in knowledge.entity_relations(subject["entity_id"]):
         forward = relation["source"] == subject["entity_id"]
         neighbour = knowledge.entity(relation["target"] if forward else relation["source"])

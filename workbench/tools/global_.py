@@ -35,7 +35,7 @@ def search(tool_input: GlobalSearchInput, knowledge: KnowledgeBase, log: ToolLog
     """Return passages of the candidates given (else of what is near the query) by likeness, and their communities."""
     with log("link") as detail:
         question = Question.read(tool_input.query, knowledge, tool_input.entities)
-        seeds = knowledge.document_passages(question.subjects)
+        seeds = knowledge.passages(doc_ids=question.subjects)
         documents = _documents(tool_input.candidates, knowledge)
         detail.update(entities=question.entities, candidates=len(documents))
     with log("near", k=POOL) as detail:
@@ -47,7 +47,7 @@ def search(tool_input: GlobalSearchInput, knowledge: KnowledgeBase, log: ToolLog
         chosen = _touched(question, documents, knowledge.passages(order[:POOL]), knowledge)
         detail["communities"] = len(chosen)
     with log("candidates", seeds=len(seeds)) as detail:
-        pool = knowledge.document_passages(documents) or _pool(order, chosen, knowledge)
+        pool = knowledge.passages(doc_ids=documents) or _pool(order, chosen, knowledge)
         weighed = list(_weighed(question, seeds, [p for p in pool if p["doc_id"] not in question.subjects], dense))
         detail["weighed"] = len(weighed)
     passages = [evidence.chunk(p, score, TOOL.name, knowledge.name, seen) for p, score, seen in weighed]
@@ -105,7 +105,7 @@ def _documents(names: Sequence[str], knowledge: KnowledgeBase) -> list[str]:
 
 def _pool(order: Sequence[str], chosen: Sequence[Community], knowledge: KnowledgeBase) -> list[Passage]:
     """Return what is weighed without candidates: the nearest passages, then those of the communities."""
-    inside = [p["chunk_id"] for p in knowledge.document_passages([d for c in chosen for d in c["doc_ids"]])]
+    inside = [p["chunk_id"] for p in knowledge.passages(doc_ids=[d for c in chosen for d in c["doc_ids"]])]
     return knowledge.passages(list(dict.fromkeys([*order[: POOL // 2], *inside, *order]))[:POOL])
 
 

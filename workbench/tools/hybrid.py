@@ -71,7 +71,7 @@ def fuse(
 ) -> list[tuple[Passage, float]]:
     """Fuse the passages of all sources into one order; those about a name in the question come first."""
     with log("fuse", strategy=strategy) as detail:
-        own = [p["chunk_id"] for p in question.knowledge.document_passages(question.subjects)][: RERANKED // 2]
+        own = [p["chunk_id"] for p in question.knowledge.passages(doc_ids=question.subjects)][: RERANKED // 2]
         weights = WEIGHTS[kind(question, hits.get("dense", ()))] if strategy in WEIGHED else None
         order = dict(STRATEGIES[strategy](hits, weights))
         detail["distinct"] = len(order)

@@ -42,7 +42,7 @@ def search(tool_input: LocalSearchInput, knowledge: KnowledgeBase, log: ToolLog)
 def _cards(question: Question, knowledge: KnowledgeBase) -> list[RetrievalResult]:
     cards = []
     for name in question.named:
-        about = next(iter(knowledge.document_passages([name.doc_id])), None) if name.doc_id else None
+        about = next(iter(knowledge.passages(doc_ids=[name.doc_id])), None) if name.doc_id else None
         entity = knowledge.entity(name.entity_id)
         if entity is not None:
             text = evidence.card(entity, knowledge)

@@ -151,7 +151,7 @@ def _sentences(
     """Place of the document, passage, sentence, and the names in it, of the first documents."""
     ids_of_documents = (str(r["metadata"].get("doc_id") or "") for r in results if r["source_type"] == "chunk")
     documents = list(dict.fromkeys(filter(None, ids_of_documents)))[:LOOKED_AT]
-    passages = [p for p in knowledge.document_passages(documents) if p["position"] < PARTS]
+    passages = [p for p in knowledge.passages(doc_ids=documents) if p["position"] < PARTS]
     names: dict[tuple[str, str], list[str]] = {}
     ids = [passage["chunk_id"] for passage in passages]
     for link in knowledge.ways.links_from(ids):

@@ -195,11 +195,11 @@ class Question:
         linked = [knowledge.entity(m["entity_id"]) for m in mentions]
         linked_by_id = {e["entity_id"]: e for e in linked if e is not None}
         meant = {e["entity_id"]: e for e in map(knowledge.find_entity, also) if e is not None}
-        passages = knowledge.counts()["passages"]
+        passages = knowledge.about()["counts"]["passages"]
         on = dated(text, knowledge)
         rest = _without(text, [*((m["start"], m["end"]) for m in mentions), *((d.start, d.end) for d in on)])
         groups = knowledge.values_in(rest)
-        called = {field["name"]: field["values_called"] for field in knowledge.schema()} if groups else {}
+        called = {field["name"]: field["values_called"] for field in knowledge.about()["fields"]} if groups else {}
         rest = _without(rest, [(start, end) for start, end, _, _ in groups])
         further = [e["name"] for i, e in meant.items() if i not in linked_by_id]
         bearers = {
@@ -341,7 +341,7 @@ def _weight(passages: int, holding: int) -> float:
 
 
 def _describe(entity: Entity, knowledge: KnowledgeBase) -> str:
-    about = knowledge.document_passages([entity["doc_id"]])[:1] if entity["doc_id"] else []
+    about = knowledge.passages(doc_ids=[entity["doc_id"]])[:1] if entity["doc_id"] else []
     year = next((p["fields"].get("year") for p in about), None)
     return f"{entity['name']} ({year or entity['doc_id'] or entity['type']})"
 
@@ -351,7 +351,7 @@ def _parts(entity: Entity, knowledge: KnowledgeBase) -> list[Passage]:
     if not entity["doc_id"]:
         return []
     namesakes = {doc_id for title in knowledge.ways.titles_in(entity["name"]) for doc_id in title["doc_ids"]}
-    passages = knowledge.document_passages([entity["doc_id"], *sorted(namesakes - {entity["doc_id"]})[:PARTS]])
+    passages = knowledge.passages(doc_ids=[entity["doc_id"], *sorted(namesakes - {entity["doc_id"]})[:PARTS]])
     own = [p for p in passages if p["doc_id"] == entity["doc_id"]]
     if not own or "year" in own[0]["fields"] or entity["type"] != "Document":
         return own
@@ -473,13 +473,13 @@ def passages_around(question: Question, knowledge: KnowledgeBase, limit: int) ->
 
     A neighbour's passages count by how rare the neighbour is, so a shared author tells more than a shared genre.
     """
-    own = [p["chunk_id"] for p in knowledge.document_passages(question.subjects)]
+    own = [p["chunk_id"] for p in knowledge.passages(doc_ids=question.subjects)]
     mentioned = _agreed((n.weight, sorted(n.chunk_ids)) for n in question.named)
     votes: list[tuple[float, list[str]]] = []
     for entity, _ in around(question, knowledge)[:limit]:
         at = knowledge.entity_mentions(entity["entity_id"])
         if entity["doc_id"]:
-            votes.append((1.0, [p["chunk_id"] for p in knowledge.document_passages([entity["doc_id"]])]))
+            votes.append((1.0, [p["chunk_id"] for p in knowledge.passages(doc_ids=[entity["doc_id"]])]))
         if 0 < len(at) <= HUB:
             votes.append((1 / len(at), at))
     return list(dict.fromkeys([*own, *mentioned, *_agreed(votes)]))[:limit]

@@ -15,7 +15,7 @@ from workbench.knowledge.vocabulary import GROUPING
 from workbench.ports import Entity, KnowledgeBase, Relation
 from workbench.state import Data, Json
 from workbench.text import CJK
-from workbench.views.blocks import Block, Column, Lines, Span, clipped, columns
+from workbench.views.blocks import Block, Lines, Span, clipped, columns
 from workbench.views.drawing import Body, Drawing, sheet, short
 from workbench.views.labels import Labels, labels_for
 from workbench.views.page import Picture, draw
@@ -299,7 +299,7 @@ class Inspected(Shown):
     """The contents of a knowledge base.
 
     Attributes:
-        found: counts, coverage, fields and files.
+        found: counts, fields and files.
     """
 
     found: Data
@@ -310,13 +310,11 @@ class Inspected(Shown):
         return json.loads(json.dumps(self.found))
 
     def to_frame(self) -> Any:
-        """Return a pandas table with one row per figure: ``part``, ``what``, ``count``, ``percent``."""
+        """Return a pandas table with one row per field: its type, and how many documents have it."""
         import pandas
 
-        rows = [("counts", name, count, None) for name, count in self.found["counts"].items()]
-        coverage = self.found["coverage"].items()
-        rows += [("coverage", name, part["documents"], part["percent"]) for name, part in coverage]
-        return pandas.DataFrame(rows, columns=["part", "what", "count", "percent"])
+        rows = [(field["name"], field["type"], field["documents"]) for field in self.found["fields"]]
+        return pandas.DataFrame(rows, columns=["field", "type", "documents"])
 
     def blocks(self) -> list[Block]:
         """Return as tables."""
@@ -328,12 +326,6 @@ class Inspected(Shown):
         facts.append(labels("kb_generation", n=report["generation"]))
         head: list[str | Span] = [(report["name"], "strong"), f" · {counts}"]
         blocks: list[Block] = [Lines([head, (" · ".join(facts), "dim")])]
-        heads = (*columns(labels, "kb_what", "kb_documents:number"), Column("%", "number"))
-        coverage = [
-            (labels(f"kb_with_{name}"), f"{part['documents']:,}", f"{part['percent']:.1f}")
-            for name, part in report["coverage"].items()
-        ]
-        blocks.append(clipped(labels("kb_coverage"), heads, coverage))
         fields = [(f["name"], labels(f"kb_{f['type']}"), _range(f), f"{f['documents']:,}") for f in report["fields"]]
         heads = columns(labels, "kb_field:code", "kb_type", "kb_values", "kb_documents:number")
         blocks.append(clipped(labels("kb_fields", n=len(fields)), heads, fields, opened=False))

@@ -118,7 +118,7 @@ class Working:
     def _show_ask(self) -> None:
         follows = self._bench.follows_up()
         knowledge = self._wb.knowledge
-        bases = {name: knowledge.get(name).counts()["documents"] for name in knowledge.names()}
+        bases = {name: knowledge.get(name).about()["counts"]["documents"] for name in knowledge.names()}
         self.ask.show(bases, [] if follows else self._examples(), follows=follows)
 
     def pass_time(self, now: Now) -> None:
@@ -208,7 +208,7 @@ class Working:
         """Return two questions about the chosen knowledge base, or about the first one."""
         names = self._wb.knowledge.names()
         name = self.ask.chosen(names) or (names[0] if names else "")
-        titles = self._wb.knowledge.get(name).notable(2) if name else []
+        titles = self._wb.knowledge.get(name).about()["titles"][:2] if name else []
         if len(titles) < 2:
             return []
         labels = self._labels

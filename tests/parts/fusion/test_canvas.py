@@ -328,7 +328,7 @@ def calls_of_adding(folder, size):
     with Workbench.open(folder / f"ws{size}", embedding_model="hashing", names="rules", rerank_model="none") as wb:
         with profile:
             assert wb.add_knowledge("letters", [path], lambda *_: None).added == len(nodes)
-        relations = wb.knowledge.get("letters").counts()["relations"]
+        relations = wb.knowledge.get("letters").about()["counts"]["relations"]
     assert relations >= len(edges)
     return pstats.Stats(profile).total_calls
 

@@ -21,7 +21,7 @@ from workbench.knowledge.graph import graph as communities
 from workbench.knowledge.indexes import keywords, stores, vectors
 from workbench.knowledge.indexes.index import Index, fingerprint
 from workbench.knowledge.knowledge_base import open_model
-from workbench.knowledge.names import entities, names, schema, title_links
+from workbench.knowledge.names import entities, names, schema
 from workbench.knowledge.reading import corpus, triples
 from workbench.knowledge.reading.corpus import Document, Problem, Reading
 from workbench.knowledge.reading.files import EMPTY, Note
@@ -53,19 +53,15 @@ def insert(
     title = keywords.stored(" | ".join([*titles, *document.aliases]))
     # each name separately: terms never run over the border between two names
     names = " ".join(map(keywords.stored, entities.names_in_fields(document.fields, document.names, vocabulary)))
-    keys = title_links.title_keys(document.title, document.aliases, document.text) if has_title else {}
-    title_links.insert(connection, document.doc_id, keys)
     for position, text in enumerate(texts):
         key = vectors.vector_key(model, vectors.titled(document.title, document.aliases, text))
         passage = (f"{document.doc_id}#{position}", document.doc_id, position, text, vectors.vector_key("", text), key)
         number = connection.execute("INSERT INTO passages VALUES (NULL, ?, ?, ?, ?, ?, ?)", passage).lastrowid or 0
         keywords.insert(connection, number, title, names, text)
-        title_links.insert_phrases(connection, number, keys, text)
 
 
 def delete(connection: sqlite3.Connection, doc_id: str) -> None:
     """Delete a document; its vectors and names are stored by content, and go with the last text that has them."""
-    title_links.delete(connection, doc_id)
     numbers = "SELECT number FROM passages WHERE doc_id = ?"
     connection.execute(f"DELETE FROM terms WHERE rowid IN ({numbers})", (doc_id,))
     for table in ("passages", "documents", "facts"):
@@ -84,8 +80,8 @@ _VERSION = 13
 """Version of what is derived from a document; when it is raised, the next ``add`` derives everything again."""
 _CACHE_MB = 128
 """Pages that SQLite caches: names come in no order, and each goes to a page of its own."""
-_GRAPH = ("entities", "relations", "mentions", "surfaces", "communities", "homes")
-_GRAPH_PASSES = 5
+_GRAPH = ("entities", "relations", "mentions", "names", "communities", "homes")
+_GRAPH_PASSES = 4
 """How many times the graph reads every document."""
 _WORDS_AT_ONCE = 512
 

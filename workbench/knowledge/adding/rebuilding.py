@@ -132,16 +132,9 @@ def _checked(
     for document in documents:
         empty = False
         yield document
-    if empty and not paths:
-        raise KnowledgeError(
-            f"The index of {report.name!r} cannot be read, and its files are not noted. Add them again: "
-            f"`workbench kb remove {report.name}`, then `workbench kb add {report.name} PATH...`."
-        )
-    if empty and report.missing:
-        raise KnowledgeError(
-            f"The index of {report.name!r} cannot be read, and its files are gone: {', '.join(report.missing)}. "
-            "Put them back, and run this again."
-        )
+    if empty and (report.missing or not paths):
+        where = f"gone: {', '.join(report.missing)}. Put them back" if paths else "not noted. Remove it, add them again"
+        raise KnowledgeError(f"The index of {report.name!r} cannot be read, and its files are {where}, and run this.")
 
 
 def _remaining(reading: corpus.Reading, old: sqlite3.Connection, report: RebuildReport) -> Iterator[corpus.Document]:

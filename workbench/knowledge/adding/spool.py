@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
-import tempfile
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -30,6 +27,7 @@ _SPOOL_TABLES = """
     ) WITHOUT ROWID;
     CREATE TEMP TABLE work (doc_id TEXT PRIMARY KEY, kind TEXT NOT NULL) WITHOUT ROWID;
 """
+_TEMPORARY = "the folder for what is read and not yet added (SQLITE_TMPDIR names another one)"
 COLUMNS = ("doc_id", "title", "text", "url", "licence", "type", "fields", "aliases", "names", "source")
 """In which an index keeps a document."""
 
@@ -56,7 +54,7 @@ class Places:
         return Place(*rows[0]) if rows else None
 
     def __setitem__(self, doc_id: str, place: Place) -> None:
-        with translate_errors(_where()):
+        with translate_errors(_TEMPORARY):
             self._index.connection().execute("INSERT INTO places VALUES (?, ?, ?, ?)", (doc_id, *place))
 
 
@@ -75,7 +73,7 @@ class Spool:
         """Store documents, and yield how many there are so far after each batch."""
         remaining, count = iter(documents), 0
         while batch := list(islice(remaining, BATCH)):
-            with translate_errors(_where()):
+            with translate_errors(_TEMPORARY):
                 connection = self._index.connection()
                 connection.executemany("INSERT OR REPLACE INTO loaded VALUES (?, ?, ?, ?)", map(_row, batch))
             count += len(batch)
@@ -150,10 +148,6 @@ def of_row(row: Sequence[Any]) -> Document:
     return Document(doc_id, title, text, url, licence, kind, *lists, source)
 
 
-def _where() -> str:
-    return f"{temporary_folder()} (for what is read and not yet added; SQLITE_TMPDIR names another folder)"
-
-
 def _row(document: Document) -> tuple[str, str, str, str]:
     content = json.dumps(document.content(), ensure_ascii=False)
     return document.doc_id, document.digest(), document.source, content
@@ -162,11 +156,3 @@ def _row(document: Document) -> tuple[str, str, str, str]:
 def _document(doc_id: str, source: str, content: str) -> Document:
     parts = json.loads(content)
     return Document(doc_id, **{**parts, "aliases": tuple(parts["aliases"])}, source=source)
-
-
-@cache
-def temporary_folder() -> str:
-    """Where SQLite keeps temporary tables: in the first of these folders that can be written."""
-    folders = (os.environ.get("SQLITE_TMPDIR"), os.environ.get("TMPDIR"), "/var/tmp", "/usr/tmp", "/tmp")
-    usable = (folder for folder in folders if folder and os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK))
-    return next(usable, tempfile.gettempdir())

@@ -18,8 +18,7 @@ from workbench.knowledge.indexes.index import Index, fingerprint
 from workbench.knowledge.indexes.store import Damaged, Place, Store
 from workbench.knowledge.indexes.stores import checked
 from workbench.knowledge.names import schema
-from workbench.knowledge.names.surfaces import Bearer, Kind, Surface
-from workbench.ports import Entity, Field, Relation
+from workbench.ports import About, Entity, Field, Relation, RelationKind
 from workbench.text import stem
 
 if TYPE_CHECKING:
@@ -33,6 +32,14 @@ FOREIGN = 0.3
 """A script in which fewer of the words are written is foreign to the corpus."""
 
 
+_RELATION_KINDS = (
+    "SELECT relations.type, a.type, b.type, count(*) FROM relations JOIN entities AS a ON a.entity_id = source "
+    "JOIN entities AS b ON b.entity_id = target GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+)
+_NOTABLE = (
+    "SELECT name FROM entities JOIN relations ON source = entity_id WHERE doc_id IS NOT NULL "
+    "GROUP BY entity_id ORDER BY count(*) DESC, entity_id LIMIT 10"
+)
 MOST_TABLES = 50
 """The limit of files and folders that have a name as a table."""
 MOST_FREQUENCIES = 50_000
@@ -83,12 +90,6 @@ class View:
         return digest if generation == str(self.generation) else fingerprint(self._index)
 
     @cached_property
-    def counts(self) -> dict[str, int]:
-        """Return how many rows each table has."""
-        tables = ("documents", "passages", "entities", "relations", "communities")
-        return {table: self._index.rows(f"SELECT count(*) FROM {table}")[0][0] for table in tables}
-
-    @cached_property
     def passages(self) -> int:
         """Return how many passages there are."""
         return int(self._index.rows("SELECT count(*) FROM passages")[0][0])
@@ -99,9 +100,24 @@ class View:
         return {field["name"]: field for field in schema.schema(self._index, self.vocabulary)}
 
     @cached_property
-    def types(self) -> list[str]:
-        """Return the types of the documents."""
-        return [row[0] for row in self._index.rows("SELECT DISTINCT type FROM documents ORDER BY type LIMIT 50")]
+    def about(self) -> About:
+        """Return how much there is, and the words of its documents, fields and values."""
+        tables = ("documents", "passages", "entities", "relations", "communities")
+        rows = self._index.rows("SELECT DISTINCT type FROM documents ORDER BY type LIMIT 50")
+        nouns = {language: list(words) for language, words in self.vocabulary.documents.items()}
+        single_words = {"measure": self.vocabulary.measure, "source": self.vocabulary.enrichment}
+        nouns |= {key: [word] for key, word in single_words.items() if word}
+        return About(
+            counts={table: self._index.rows(f"SELECT count(*) FROM {table}")[0][0] for table in tables},
+            fields=list(self.fields.values()),
+            nouns={**nouns, "types": [row[0] for row in rows], "tables": list(self.tables)},
+            lexicon=self.vocabulary.lexicon(),
+            relations=[
+                RelationKind(type=kind, source=a, target=b, count=count)
+                for kind, a, b, count in self._index.rows(_RELATION_KINDS)
+            ],
+            titles=[row[0] for row in self._index.rows(_NOTABLE)],
+        )
 
     @cached_property
     def tables(self) -> dict[str, list[str]]:
@@ -183,17 +199,3 @@ def relations(index: Index, where: str = "", parameters: Sequence[Any] = ()) -> 
             f"SELECT {columns} FROM relations {where} ORDER BY 1", parameters
         )
     ]
-
-
-def surfaces(index: Index, keys: Sequence[str], also: str = "") -> dict[str, Surface]:
-    """Return the surfaces of these keys."""
-    columns = "key, place, kind, rank, lead, entity_id, year, category"
-    sql = f"SELECT {columns} FROM surfaces WHERE key IN ({{}}) {also}"
-    bearers: dict[str, list[Bearer]] = {}
-    kinds: dict[str, Kind] = {}
-    for key, _, kind, rank, lead, entity_id, year, category in sorted(
-        index.rows_in(sql, keys), key=lambda row: row[:2]
-    ):
-        kinds[key] = kind
-        bearers.setdefault(key, []).append(Bearer(rank, lead, entity_id, year, bool(category)))
-    return {key: Surface(tuple(ranked), kinds[key]) for key, ranked in bearers.items()}

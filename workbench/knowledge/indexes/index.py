@@ -19,7 +19,7 @@ from typing import Any
 from workbench.errors import KnowledgeError
 from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, translate_errors
 
-VERSION = 10
+VERSION = 11
 """Of the tables: a file of another version is built again."""
 TABLES = """
     CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -50,16 +50,12 @@ TABLES = """
     CREATE TABLE entities (
         entity_id TEXT PRIMARY KEY, name TEXT NOT NULL, type TEXT NOT NULL, aliases TEXT NOT NULL, doc_id TEXT
     ) WITHOUT ROWID;
-    CREATE TABLE surfaces (
-        key TEXT NOT NULL, place INTEGER NOT NULL, kind TEXT NOT NULL, rank INTEGER NOT NULL, lead INTEGER NOT NULL,
+    -- who has which name, however it is written
+    CREATE TABLE names (
+        key TEXT NOT NULL, place INTEGER NOT NULL, rank INTEGER NOT NULL, lead INTEGER NOT NULL,
         entity_id TEXT NOT NULL, year INTEGER, category INTEGER NOT NULL, PRIMARY KEY (key, place)
     ) WITHOUT ROWID;
-    CREATE TABLE titles (
-        key TEXT NOT NULL, doc_id TEXT NOT NULL, made INTEGER NOT NULL, PRIMARY KEY (key, doc_id)
-    ) WITHOUT ROWID;
-    CREATE INDEX titles_by_document ON titles (doc_id);
-    CREATE TABLE phrases (key TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (key, number)) WITHOUT ROWID;
-    CREATE INDEX phrases_by_passage ON phrases (number);
+    CREATE INDEX names_by_entity ON names (entity_id);
     CREATE TABLE relations (
         relation_id TEXT PRIMARY KEY, source TEXT NOT NULL, type TEXT NOT NULL, target TEXT NOT NULL,
         sentence TEXT NOT NULL, chunk_id TEXT NOT NULL

@@ -12,12 +12,11 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from workbench.knowledge.aliases import is_alias, says_names
-from workbench.knowledge.names.linking import Linker, common_keys, nearest
-from workbench.knowledge.names.surfaces import compiled, surface_key, surnames, without_common, writings
+from workbench.knowledge.names.linking import Matcher, mentions_in, nearest
+from workbench.knowledge.names.surfaces import Bearer, compiled, surface_key, surnames, writings
 from workbench.knowledge.reading import canvas, triples
 from workbench.knowledge.vocabulary import FieldMeaning, Vocabulary
 from workbench.plans import canonical_json
@@ -113,14 +112,13 @@ class GraphBuilder:
         self._spellings: dict[str, Counter[str]] = defaultdict(Counter)
         self._related: dict[str, set[str]] = defaultdict(set)
         self._titles: dict[str, set[str]] = defaultdict(set)
-        self._first_names: set[str] = set()
         self._surnames: set[str] = set()
         self._heads: dict[str, str] = {}
         self._years: dict[str, int] = {}
-        self._texts = 0
+        self._untitled: set[str] = set()
 
     def build(self, read: Read) -> None:
-        """Write entities, surfaces, relations and mentions."""
+        """Write entities, names, relations and mentions."""
         for source in read():
             self._add_document(source)
         for source in read():
@@ -150,11 +148,12 @@ class GraphBuilder:
         for key in {key for name in [source.title, *source.aliases] for key in writings(name)}:
             self._titles[key].add(doc)
         self.leads[source.doc_id] = next(iter(sentences(source.passages[0][1])), "") if source.passages else ""
+        if self.leads[source.doc_id][:LONGEST_NAME] == source.title:  # made of its text
+            self._untitled.add(doc)
         self._write("mentions", ((doc, chunk_id) for chunk_id, _, _ in source.passages))
         if source.type == triples.NODE:
             self._heads.setdefault(source.title, doc)
             return
-        self._texts += len(source.passages)
         if year := read_year(source.fields):
             self._years[doc] = year
         stated = _Sentences(source)
@@ -181,7 +180,6 @@ class GraphBuilder:
         if says.category:
             self.categories.add(entity_id)
         if says.type == "Person" and " " in name:
-            self._first_names.add(name.split(" ")[0])
             self._surnames.update(surnames(name, surface_key(name)))
         return entity_id
 
@@ -230,10 +228,9 @@ class GraphBuilder:
             for stated in source.stated.get(chunk_id, ()):
                 self._state(doc, stated, kinds, chunk_id)
             for surface, kind, sentence in names:
-                key, parts = surface_key(surface), surface.split(" ")
+                key = surface_key(surface)
                 if key and key not in self._titles and key not in self._surnames:
-                    person = kind == "Name" and parts[0] in self._first_names and len(parts) in (2, 3)
-                    entity_id = self._stated("name", key, surface, "Person" if person else kind)
+                    entity_id = self._stated("name", key, surface, kind)
                     self._mention(doc, entity_id, sentence, chunk_id)
 
     def _state(self, doc: str, stated: Stated, kinds: Mapping[str, str], chunk_id: str) -> None:
@@ -267,19 +264,18 @@ class GraphBuilder:
             entity["aliases"] = [alias for alias in entity["aliases"] if alias != entity["name"]]
 
     def _add_mentions(self, read: Read) -> None:
-        """Find every known name in every text; keep the surfaces, without those that are ordinary words here."""
-        cues = self._vocabulary.cues
-        entities = [self.entities[i] for i in sorted(self.entities.keys() - self.categories)]
-        surfaces = compiled(entities, self._degrees())
-        texts = (text for source in read() if source.type != triples.NODE for _, text, _ in source.passages)
-        common = common_keys(Linker(surfaces, cues), texts, self._texts)
-        linker = Linker(without_common(surfaces, common), cues)
+        """Store who has which name, and find every known name in every text."""
+        openings = {document_entity(doc_id): lead for doc_id, lead in self.leads.items()}
+        entities = [entity for entity_id, entity in self.entities.items() if entity_id not in self._untitled]
+        names = compiled(entities, self._degrees(), self.categories, self._years, openings)
+        for key, bearers in names.items():
+            self._write("names", ((key, place, *bearer) for place, bearer in enumerate(bearers)))
+        named = {key: [bearer for bearer in bearers if not bearer.category] for key, bearers in names.items()}
+        named = {key: bearers for key, bearers in named.items() if bearers}
+        matcher = Matcher(named)
         for source in read():
             if source.type != triples.NODE:
-                self._link(source, linker)
-        surfaces = compiled(self.entities.values(), self._degrees(), self.categories, self._years)
-        for key, surface in without_common(surfaces, common).items():
-            self._write("surfaces", ((key, n, surface.kind, *bearer) for n, bearer in enumerate(surface.bearers)))
+                self._link(source, named, matcher)
 
     def _degrees(self) -> Mapping[str, int]:
         """Count the relations of each entity."""
@@ -288,11 +284,11 @@ class GraphBuilder:
             counts.update(dict(self._connection.execute(f"SELECT {end}, count(*) FROM relations GROUP BY {end}")))
         return counts
 
-    def _link(self, source: Source, linker: Linker) -> None:
+    def _link(self, source: Source, names: Mapping[str, Sequence[Bearer]], matcher: Matcher) -> None:
         doc = document_entity(source.doc_id)
         for chunk_id, text, _ in source.passages:
             for sentence in sentences(text):
-                mentions = linker.link(sentence, doc)
+                mentions = mentions_in(sentence, names, matcher, doc)
                 for mention in nearest(mentions, doc, lambda entity_id: self._related.get(entity_id, ())):
                     self._mention(doc, mention["entity_id"], sentence, chunk_id)
 
@@ -318,26 +314,20 @@ class _Sentences:
     """A document's sentences, by which its fields are stated."""
 
     def __init__(self, source: Source):
-        self._title, self._passages = source.title, source.passages
-        self._first = source.passages[0][0] if source.passages else ""
-
-    @cached_property
-    def _all(self) -> list[tuple[str, str, str]]:
-        return [
+        self._title, self._first = source.title, source.passages[0][0] if source.passages else ""
+        self._all = [
             (f" {surface_key(sentence)} ", sentence, chunk_id)
-            for chunk_id, text, _ in self._passages
+            for chunk_id, text, _ in source.passages
             for sentence in sentences(text)
         ]
 
     def find(self, relation: str, name: str, value: str) -> tuple[str, str]:
         """(sentence, chunk id): one that names the value and the relation, else the value, else the field in words."""
-        wanted = f" {surface_key(value)} "
-        naming = [entry for entry in self._all if wanted in entry[0]]
+        naming = [entry for entry in self._all if f" {surface_key(value)} " in entry[0]]
         words = [word[:4] for word in relation.split("_") if len(word) > 3]
         if not naming:
             return f"{self._title} — {name}: {value}", self._first
-        _, sentence, chunk_id = min(naming, key=lambda entry: not any(word in entry[0] for word in words))
-        return sentence, chunk_id
+        return min(naming, key=lambda entry: not any(word in entry[0] for word in words))[1:]
 
 
 def names_in_fields(fields: Data, names: Mapping[str, list[str]], vocabulary: Vocabulary) -> Iterator[str]:

@@ -12,7 +12,6 @@ from workbench.knowledge.aliases import is_alias, says_names
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.names.names import SURNAMES
 from workbench.knowledge.names.surfaces import surface_key
-from workbench.knowledge.reading.columns import Column, settle
 from workbench.knowledge.vocabulary import FieldWords, Vocabulary, unit_in
 from workbench.ports import Field
 from workbench.state import Condition, Data, Op, Sort
@@ -82,15 +81,16 @@ def _field(index: Index, vocabulary: Vocabulary, name: str, counts: Sequence[Any
     documents, total, distinct, numbers, dates, long, low, high, first, last = counts
     words = vocabulary.fields.get(name, FieldWords())
     kind: Any = words.type or (_type(total, distinct, numbers, dates, long, low, high) if total else "text")
-    if kind == "number" and not words.type and _is_mixed(_values(index, name, 200)):
+    sample = _values(index, name, 200) if kind == "number" else []
+    units = {number[1] for value in sample if (number := amount(value))}
+    codes = any(re.match(r"0\d", value) for value in sample)
+    if (codes or len(units) > 1) and not words.type:  # they cannot be compared
         kind = "text"
     if kind == "category" and not words.type and distinct > _FEW * total and _are_names(_values(index, name, 50)):
         kind = "name"
     values = [row[0] for row in index.rows(_FREQUENT, (name, MOST_VALUES))] if kind == "category" else []
     bounds = {"number": (low, high), "date": (first, last)}.get(kind, (None, None))
-    unit = words.unit
-    if kind == "number":
-        unit = unit or unit_in(name)[1] or _unit(_values(index, name, 50))
+    unit = words.unit or (unit_in(name)[1] or "".join(units) if kind == "number" else "")
     return Field(
         name=name,
         type=kind,
@@ -123,25 +123,11 @@ def _type(total: int, distinct: int, numbers: int, dates: int, long: int, low: f
     return "category" if few else "name"
 
 
-def _is_mixed(values: Iterable[str]) -> bool:
-    """Check for numbers of several kinds or writings."""
-    column = Column("")
-    for value in values:
-        column.see(value)
-    settle([column], comma=False)
-    return column.mixed
-
-
 def _are_names(values: Sequence[str]) -> bool:
     """Check whether most values are written like the names of people or works."""
     surnames = SURNAMES if any(CJK.match(value) for value in values) else ""
     names = [v for v in values if _PROPER.fullmatch(v) and (not CJK.match(v) or v[0] in surnames or "·" in v)]
     return 2 * len(names) > len(values)
-
-
-def _unit(values: Iterable[str]) -> str:
-    units = {number[1] for value in values if (number := amount(value))}
-    return units.pop() if len(units) == 1 else ""
 
 
 class Spoken(NamedTuple):

@@ -10,11 +10,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from workbench.ports import Entity
 from workbench.text import CJK, FUNCTION_WORDS, fold
@@ -31,13 +30,19 @@ _MIDDLE = re.compile(r"(?<=\w\w)\s+[A-Z]\.(?=\s+\w\w)")
 _CAPITALS = re.compile(r"\b[A-Z]{2,4}\b")
 _HYPHEN = re.compile(r"(?<=[A-Za-z])-(?=[A-Za-z])")
 _ARTICLES = ("the", "a", "an")
+_LITTLE = """
+    song album series who what when where which i you we they one two first last new old american british french
+    german english man woman king queen love life from with his her was he she
+"""
+SAYS_LITTLE = frozenset(_LITTLE.split()) | FUNCTION_WORDS
+_OPENING = re.compile(
+    r"((?:(?:[A-Z][\w.’'-]*|of|de|von|van|the|and|la|du|al|ibn|bin|y|der)\s*,?\s*){2,8})(?=\(|is |was |are |were |, )"
+)
 _SUFFIXES = ("jr", "sr", "ii", "iii", "iv")
 _PARTICLES = ("de", "del", "della", "van", "von", "der", "den", "da", "di", "du", "la", "le", "el", "al", "bin")
+SURNAME = 3
 _LEAD = 2
 """A surname is its best bearer's when the next one has at most half as many relations."""
-
-
-Kind = Literal["name", "words", "common", "surname"]
 
 
 class Unit(NamedTuple):
@@ -51,7 +56,8 @@ class Unit(NamedTuple):
 class Bearer(NamedTuple):
     """An entity that has a name.
 
-    Lower is better: ``rank`` 0 is the name, 1 an alias, +2 without article; ``lead`` is minus the relations.
+    Lower is better: ``rank`` 0 is the name, 1 an alias, 2 a short form of either, 3 a surname; ``lead`` is minus the
+    relations.
     """
 
     rank: int
@@ -59,18 +65,6 @@ class Bearer(NamedTuple):
     entity_id: str
     year: int | None
     category: bool
-
-
-@dataclass(frozen=True)
-class Surface:
-    """One writing of a name, and the entities that have it.
-
-    ``kind``: ``name``; ``words`` when all its words are ordinary; ``common`` when the corpus itself writes it in lower
-    case; ``surname``.
-    """
-
-    bearers: tuple[Bearer, ...]
-    kind: Kind = "name"
 
 
 @lru_cache(maxsize=100_000)
@@ -120,43 +114,34 @@ def compiled(
     degrees: Mapping[str, int],
     categories: Collection[str] = (),
     years: Mapping[str, int] | None = None,
-) -> dict[str, Surface]:
-    """Return every surface of these entities by its key.
+    openings: Mapping[str, str] | None = None,
+) -> dict[str, list[Bearer]]:
+    """Return who has each name, the best first, by the name's key.
 
     Args:
         entities: who can be named.
         degrees: relations of each entity, by which one of several bearers of a name is chosen.
         categories: ids of those that only group others (genres, countries, years).
         years: entity id -> year, so that "Halloween (2018)" is the right one.
+        openings: entity id -> the first sentence about it, which may begin with its full name.
     """
     full: dict[str, set[Bearer]] = defaultdict(set)
     bearing: dict[str, set[Bearer]] = defaultdict(set)
     for entity in entities:
         entity_id = entity["entity_id"]
-        year = (years or {}).get(entity_id)
-        for rank, name in enumerate([entity["name"], *entity["aliases"]]):
-            bearer = Bearer(min(rank, 1), -degrees.get(entity_id, 0), entity_id, year, entity_id in categories)
-            for key, worse in writings(name).items():
-                full[key].add(bearer._replace(rank=bearer.rank + worse))
+        bearer = Bearer(0, -degrees.get(entity_id, 0), entity_id, (years or {}).get(entity_id), entity_id in categories)
+        for place, name in enumerate([entity["name"], *entity["aliases"]]):
+            for key, short in writings(name, (openings or {}).get(entity_id, "")).items():
+                full[key].add(bearer._replace(rank=2 if short else min(place, 1)))
             if entity["type"] == "Person":
-                for short in surnames(name, surface_key(name)):
-                    bearing[short].add(bearer._replace(rank=0))
-    surfaces = {
-        key: Surface(tuple(_best_first(bearers)), "words" if is_ordinary(key) else "name")
-        for key, bearers in full.items()
-    }
+                for key in surnames(name, surface_key(name)):
+                    bearing[key].add(bearer._replace(rank=SURNAME))
+    names = {key: _best_first(bearers) for key, bearers in full.items()}
     for key, bearers in bearing.items():
-        ranked = _best_first(bearers)
-        clear = len(ranked) == 1 or ranked[0].lead <= _LEAD * ranked[1].lead
-        if clear and key not in surfaces and not is_ordinary(key):
-            surfaces[key] = Surface((ranked[0],), "surname")
-    return surfaces
-
-
-def without_common(surfaces: Mapping[str, Surface], common: Collection[str]) -> dict[str, Surface]:
-    """Return the surfaces, where those that the corpus itself writes in lower case are ordinary, and no surnames."""
-    remaining = {key: s for key, s in surfaces.items() if not (key in common and s.kind == "surname")}
-    return {key: Surface(s.bearers, "common") if key in common else s for key, s in remaining.items()}
+        first, *rivals = _best_first(bearers)
+        if key not in names and not is_ordinary(key) and (not rivals or first.lead <= _LEAD * rivals[0].lead):
+            names[key] = [first]
+    return names
 
 
 def _best_first(bearers: Iterable[Bearer]) -> list[Bearer]:
@@ -167,28 +152,32 @@ def _best_first(bearers: Iterable[Bearer]) -> list[Bearer]:
     return list(best.values())
 
 
-def writings(name: str) -> dict[str, int]:
-    """Every key under which a name goes, and how much worse it is than the name itself: without its article, its last
-    bracket, the points of an abbreviation, a middle initial or a hyphen, and an abbreviation with points.
+def writings(name: str, opening: str = "") -> dict[str, bool]:
+    """Return the keys under which a name goes, and whether each is a short form: without its article, its bracket, the
+    points of an abbreviation, a middle initial or a hyphen, what is before its comma, or how the text about it opens.
 
     >>> list(writings("The Reef (1962 novel)")), list(writings("Spider-Man"))
     (['the reef 1962 novel', 'the reef', 'reef 1962 novel', 'reef'], ['spider man', 'spiderman'])
     >>> list(writings("J. R. R. Tolkien")), list(writings("John F. Kennedy")), list(writings("US Route 66"))
     (['j r r tolkien', 'jrr tolkien'], ['john f kennedy', 'john kennedy'], ['us route 66', 'u s route 66'])
+    >>> writings("John Smith (author)", "John Quincy Smith (born 1950) is a writer.")
+    {'john smith author': False, 'john smith': False, 'john quincy smith': True}
     """
-    forms = [name, _BRACKET.sub("", name)]
-    for form in tuple(dict.fromkeys(forms)):
-        forms.append(_POINTED.sub(lambda m: re.sub(r"[.\s]", "", m[0]) + " ", form))
-        forms.append(_MIDDLE.sub("", form))
-        forms.append(_CAPITALS.sub(lambda m: " ".join(m[0]), form))
-        forms.append(_HYPHEN.sub("", form))
-    keys = {key: 2 * (place > 0) for place, key in reversed(list(enumerate(map(surface_key, forms)))) if key}
-    keys_by_rank = dict(sorted(keys.items(), key=lambda item: item[1]))
-    for key in tuple(keys_by_rank):
-        first, _, rest = key.partition(" ")
-        if first in _ARTICLES and rest:
-            keys_by_rank.setdefault(rest, 2)
-    return {key: worse for key, worse in keys_by_rank.items() if key.count(" ") < LONGEST}
+    bare = _BRACKET.sub("", name)
+    short = [name.partition(",")[0]]
+    for form in dict.fromkeys([name, bare]):
+        short.append(_POINTED.sub(lambda m: re.sub(r"[.\s]", "", m[0]) + " ", form))
+        short += [_MIDDLE.sub("", form), _CAPITALS.sub(lambda m: " ".join(m[0]), form), _HYPHEN.sub("", form)]
+    keys = [surface_key(form) for form in (name, bare)]
+    first = surface_key(match[1]) if (match := _OPENING.match(opening)) else ""
+    short_keys = list(map(surface_key, short))
+    if 2 <= len(first.split()) <= 7 and set(first.split()) & set(keys[0].split()) - SAYS_LITTLE:
+        short_keys.append(first)
+    for key in (*keys, *short_keys):
+        article, _, rest = key.partition(" ")
+        short_keys += [rest] * (article in _ARTICLES)
+    forms = {**dict.fromkeys(keys, False), **{key: True for key in short_keys if key not in keys}}
+    return {key: derived for key, derived in forms.items() if key and key.count(" ") < LONGEST}
 
 
 def surnames(name: str, key: str) -> Iterator[str]:

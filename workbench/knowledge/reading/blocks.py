@@ -101,17 +101,6 @@ def cells(row: str) -> list[str]:
     return [cell.strip().replace(r"\|", "|") for cell in re.split(r"(?<!\\)\|", re.sub(r"^\||(?<!\\)\|$", "", row))]
 
 
-def row(texts: Sequence[str], head: bool = False) -> str:
-    r"""Return a row of these cells, with the rule beneath it where it is the head of its table.
-
-    >>> print(row(["a", "b | c"], head=True))
-    | a | b \| c |
-    | --- | --- |
-    """
-    line = "| " + " | ".join(" ".join(text.split()).replace("|", r"\|") for text in texts) + " |"
-    return line + "\n|" + " --- |" * len(texts) if head else line
-
-
 def code(text: str, language: str = "") -> str:
     """Return a text as a block of code, between fences that it does not hold itself."""
     longest = max((len(run) for run in re.findall("`{3,}", text)), default=2)

@@ -18,7 +18,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from workbench.errors import CorpusError, shown
-from workbench.knowledge.reading import vault
 from workbench.knowledge.reading.files import Unreadable, must_be_file, must_be_short
 from workbench.knowledge.reading.triples import in_words
 from workbench.state import Data, Json
@@ -35,6 +34,9 @@ COLORS = {"1": "red", "2": "orange", "3": "yellow", "4": "green", "5": "cyan", "
 SIDES = ("top", "right", "bottom", "left")
 LEADS_TO, IN_GROUP = "leads_to", "in_group"
 ARRAYS = ("nodes", "edges")
+VAULT = ".obsidian"
+"""The folder at the root of a vault, from which its canvases name files."""
+_LINK = re.compile(r"!?\[\[([^\[\]|#^]*)((?:#[^\[\]|]*)?)(?:\|([^\[\]]*))?\]\]")
 _ENDS = ("none", "arrow")
 _PLACE = ("x", "y", "width", "height")
 _HEX = re.compile(r"#[0-9a-fA-F]{6}")
@@ -324,12 +326,21 @@ def title_and_text(node: Data) -> tuple[str, str]:
         return re.sub(r"^\w+://(?:www\.)?|[?#].*$", "", content).rstrip("/")[:_TITLE], content
     if kind == "group":
         return content[:_TITLE], content
-    content = vault.unlinked(content)
+    content = unlinked(content)
     first, _, rest = content.partition("\n")
     bare = _EMPHASIS.sub("", first.lstrip("#").strip())
     if bare and len(bare) <= _TITLE and not bare.endswith(_ENDS_SENTENCE):
         return bare, f"# {bare}\n\n{rest.strip()}" if rest.strip() else content
     return (sentences(content)[0][:_TITLE] if sentences(content) else ""), content
+
+
+def unlinked(text: str) -> str:
+    """Return a text in which each link to a note is the words that it shows.
+
+    >>> unlinked("Ask [[Notes/lamp|the lamp]] or [[gate]] and [[lamp#Oil]].")
+    'Ask the lamp or gate and lamp > Oil.'
+    """
+    return _LINK.sub(lambda link: link[3] or " > ".join(filter(None, (link[1], link[2].strip("#^")))), text)
 
 
 def section(text: str, subpath: str) -> str:
@@ -361,7 +372,7 @@ def beside(folder: Path, file: str) -> Path:
     if any(part.startswith(".") for part in name.parts):
         raise CanvasError(f"{label} is hidden, by the dot before its name, and is not read: give it another name")
     root = Path(os.path.realpath(folder))
-    home = vault.find_root(root) or root
+    home = next((path for path in (root, *root.parents) if (path / VAULT).is_dir()), root)
     shorter = [n for n in range(1, len(name.parts)) if root.parts[-n:] == name.parts[:n]]
     for base, start in ((root, 0), (home, 0), *((root, n) for n in shorter)):
         path = Path(os.path.realpath(base.joinpath(*name.parts[start:])))

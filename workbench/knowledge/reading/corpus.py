@@ -16,7 +16,7 @@ import os
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
@@ -25,7 +25,7 @@ import yaml
 
 from workbench.errors import shown
 from workbench.knowledge import aliases, vocabulary
-from workbench.knowledge.reading import canvas, tables, triples, vault
+from workbench.knowledge.reading import canvas, tables, triples
 from workbench.knowledge.reading import formats as documents
 from workbench.knowledge.reading.blocks import Block, blocks
 from workbench.knowledge.reading.files import (
@@ -54,15 +54,9 @@ _LONGEST_FENCE = 20
 _TIGHT = tuple("。！？；，、》”")
 _DEEPEST = 20
 _RESERVED = {*TEXT_KEYS, "id", "title", "url", "licence", "license", "type", "aliases", "names", canvas.STRUCTURE}
-_FRONT = re.compile(r"(---|\+\+\+|;;;)[ \t]*\r?\n(.*?\n)(?:\1|\.\.\.)[ \t]*(?:\r?\n|$)", re.DOTALL)
+_FRONT = re.compile(r"(---|\+\+\+)[ \t]*\r?\n(.*?\n)(?:\1|\.\.\.)[ \t]*(?:\r?\n|$)", re.DOTALL)
 _ILLEGIBLE: dict[int, str | None] = dict.fromkeys([*range(9), *range(14, 32), 0x7F, 0xAD, 0x200B, 0x2060, 0xFEFF])
 _ILLEGIBLE |= {0x0B: "\n", 0x0C: "\n\n", 0x0D: "\n", 0x85: "\n", 0x2028: "\n", 0x2029: "\n\n"}
-_FRAME_SHARE = 0.5
-"""The size of what is around the list of records in a JSON file, as a share of the list."""
-_CHAT = ("role", "from", "sender", "user")
-_SPEAKER = (*_CHAT, "author", "name")
-_MESSAGE = (*TEXT_KEYS, "parts", "message", "body")
-"""Keys of the text of a message."""
 _UNTYPED = frozenset({*TEXT_KEYS, "id", "title", "url", "licence", "license", "type"}.union(*_SYNONYMS.values()))
 """Columns that are text whatever is written in them."""
 
@@ -137,7 +131,6 @@ class Reading:
         self._files = sorted(files(roots), key=lambda file: not file[1].endswith(canvas.SUFFIX))
 
     def __iter__(self) -> Iterator[Document]:
-        vault.refresh()
         sources = set[str]()
         with documents.Reader() as reader:
             for path, name, why in self._files:
@@ -379,7 +372,7 @@ def _read(path: Path, doc_id: str, reader: documents.Reader, also: set[str]) -> 
         elif suffix in documents.READERS:
             yield from _formatted(path, doc_id, reader)
         else:
-            yield from _prose(path, doc_id, markdown=suffix != ".txt")
+            yield from _prose(path, doc_id, suffix)
     except Unreadable as error:
         yield 0, str(error)
     except (*BROKEN, UnicodeDecodeError) as error:
@@ -388,15 +381,11 @@ def _read(path: Path, doc_id: str, reader: documents.Reader, also: set[str]) -> 
 
 def _formatted(path: Path, doc_id: str, reader: documents.Reader) -> Read:
     record = reader.read(path)
-    yield from ((0, Note(text)) for text in record.pop("notes", []))
     sheets = record.pop("sheets", [])
     for sheet in sheets:
         yield from _rows(tables.sheet(sheet, _UNTYPED), path)
     if sheets:
         return
-    if path.suffix.lower() == ".ipynb":
-        record["text"], front = _front_matter(record["text"])
-        record |= front
     title = str(record.pop("title", "")).strip()[:200] or path.stem
     yield 1, _document({"id": doc_id, "title": title, **record}, path)
 
@@ -455,25 +444,19 @@ def _canvas(path: Path, name: str, reader: documents.Reader, also: set[str]) -> 
 
 
 def _json_file(path: Path, doc_id: str) -> Read:
-    """Read a list of objects, or an object around one, as records; a chat, or another object, is one document."""
+    """Read a list of objects, or an object around one list of them, as records; another object is one document."""
     content = _json(read_text(path))
-    if isinstance(content, Mapping) and not any(key in content for key in (*TEXT_KEYS, "messages")):
+    single = isinstance(content, Mapping)
+    if single and not any(key in content for key in TEXT_KEYS):
         lists = [v for v in content.values() if isinstance(v, list) and v and all(isinstance(x, Mapping) for x in v)]
-        frame = {name: value for name, value in content.items() if value not in lists}
-        if len(lists) == 1 and len(json.dumps(frame)) < _FRAME_SHARE * len(json.dumps(lists)):
+        frame = [name for name, value in content.items() if value not in lists]
+        if len(lists) == 1 and not any(isinstance(content[name], Mapping | list) for name in frame):
             if frame:
                 yield 0, Note(f"what stands around its list is left out: {shown(', '.join(frame))}")
-            content = lists[0]
-    records = content if isinstance(content, list) else [content]
-    messages = (isinstance(x, Mapping) and not x.get("title") and any(key in x for key in _CHAT) for x in records)
-    chat = _conversation(content) if records is content and all(messages) else ""
-    if chat:
-        records = content = [{"title": path.stem, "text": chat}]
-    for number, record in enumerate(records, 1):
+            content, single = lists[0], False
+    for number, record in enumerate([content] if single else content, 1):
         try:
-            single = records is not content or chat
-            defaults = {"id": doc_id, "title": path.stem} if single and isinstance(record, Mapping) else {}
-            yield number, _document({**defaults, **record} if defaults else record, path)
+            yield number, _document({"id": doc_id, "title": path.stem, **record} if single else record, path)
         except Unreadable as error:
             yield number, f"record {number}: {error}"
 
@@ -507,48 +490,39 @@ def _rows(rows: Iterable[tuple[int, Json | str]], path: Path) -> Read:
         yield line, document
 
 
-def _prose(path: Path, doc_id: str, *, markdown: bool) -> Read:
+def _prose(path: Path, doc_id: str, suffix: str) -> Read:
     text, record = read_text(path), Json()
-    if markdown:
+    if suffix == ".rst":
+        text = _as_markdown(text)
+        record["title"] = documents.heading_of(text) or path.stem
+    elif suffix != ".txt":
         try:
             text, record = _front_matter(text)
         except Unreadable as error:
             yield 1, str(error)
-        if root := vault.find_root(path.resolve().parent):
-            record |= _note(text, record, path)
-            text = vault.shown(_embedded(text, root))
-        heading = next((block.text for block in blocks(text) if block.kind == "heading"), path.stem)
-        record.setdefault("title", heading)
+        text = canvas.unlinked(text)
+        record.setdefault("title", documents.heading_of(text) or path.stem)
     yield 1, _document({"id": doc_id, "title": path.stem, **record, "text": text}, path)
 
 
-def _note(text: str, record: Data, path: Path) -> Json:
-    """Return the title, aliases and tags of a note of a vault; the title is the name of its file."""
-    aliases, tags = (_listed(record, *keys) for keys in (("aliases", "alias"), ("tags", "tag")))
-    if isinstance(record.get("title"), str):
-        aliases.append(record["title"])
-    tags = list(dict.fromkeys([*tags, *vault.tags(text)]))
-    note = {"title": path.stem, "aliases": aliases, "tags": tags}
-    return {name: value for name, value in note.items() if value}
+def _as_markdown(text: str) -> str:
+    r"""Return reStructuredText with its headings as in Markdown, without the names of its directives and roles.
 
+    >>> _as_markdown("Kiln\n====\n\n.. note:: Hot.\n\nSee :ref:`the lamp <lamp>`.\n\nUse\n---\n")
+    '# Kiln\n\nHot.\n\nSee the lamp.\n\n## Use\n'
+    """
+    levels = dict[str, int]()
 
-def _listed(record: Data, *keys: str) -> list[str]:
-    values = [record.get(key) or [] for key in keys]
-    texts = [text for v in values for text in (v if isinstance(v, list) else str(v).split(","))]
-    return [str(text).strip().lstrip("#") for text in texts if str(text).strip()]
+    def heading(match: re.Match[str]) -> str:
+        return f"{'#' * levels.setdefault(match[2], len(levels) + 1)} {match[1]}"
 
-
-def _embedded(text: str, root: Path) -> str:
-    """Return a note with the sections of other notes in place of the links that embed them."""
-    for link, name, subpath in vault.embeds(text):
-        path = vault.find(root, name)
-        body = canvas.section(_front_matter(read_text(path))[0], subpath).strip() if path else ""
-        text = text.replace(link, body)
-    return text
+    text = re.sub(r"(?m)^(\S.*)\n([=~^\"'*+#`:._-])\2{2,}[ \t]*$", heading, text)
+    text = re.sub(r"(?m)^[ \t]*(?:\.\. [\w:-]+::[ \t]*|:[\w-]+:[ \t]*$)|^([=~*#-])\1{3,}\n(?=# )", "", text)
+    return re.sub(r"(?::[\w:+.-]+:)?(``?)~?([^`<\n]+?)(?:\s*<[^<>`]*>)?\1_?", r"\2", text)
 
 
 def _front_matter(text: str) -> tuple[str, Json]:
-    """Return the text, and the fields that YAML (---), TOML (+++) or JSON (;;;) at its head give.
+    """Return the text, and the fields that YAML (---) or TOML (+++) at its head give.
 
     Raises:
         Unreadable: it is not what its marks say.
@@ -556,15 +530,14 @@ def _front_matter(text: str) -> tuple[str, Json]:
     match = _FRONT.match(text)
     if not match:
         return text, {}
-    kind = {"---": "YAML", "+++": "TOML", ";;;": "JSON"}[match[1]]
     try:
-        values = _PARSERS[kind](match[2])
+        values = tomllib.loads(match[2], parse_float=str) if match[1] == "+++" else yaml.load(match[2], Loader=_Plain)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         why = str(getattr(error, "problem", None) or error or "nested too deep")
         place = getattr(error, "problem_mark", None)
         where = f"line {place.line + 2}: " if place else ""
-        fix = "quote a value that holds ': '" if kind == "YAML" else "correct it there"
-        raise Unreadable(f"the front matter is no {kind} ({where}{why}), and is kept as text: {fix}") from None
+        fix = "quote a value that holds ': '"
+        raise Unreadable(f"the front matter cannot be read ({where}{why}), and is kept as text: {fix}") from None
     if not isinstance(values, dict):  # two rules, and prose between them
         return text, {}
     return text[match.end() :], {name: _front_value(value) for name, value in values.items() if isinstance(name, str)}
@@ -578,21 +551,6 @@ class _Plain(yaml.BaseLoader):
             raise yaml.YAMLError("a reference to another value")
         return super().compose_node(parent, index)
 
-    def construct_scalar(self, node: Any) -> str:
-        text = super().construct_scalar(node)
-        return _Quoted(text) if node.style else text
-
-
-class _Quoted(str):
-    """A value in quotation marks, which mark it as a text."""
-
-
-_PARSERS: dict[str, Callable[[str], Any]] = {
-    "YAML": lambda text: yaml.load(text, Loader=_Plain),  # which makes texts, lists and mappings, nothing else
-    "TOML": lambda text: tomllib.loads(text, parse_float=str),
-    "JSON": json.loads,
-}
-
 
 def _front_value(value: Any) -> Any:
     """Return a value as the type that it spells; of a list of persons or places their names."""
@@ -601,8 +559,6 @@ def _front_value(value: Any) -> Any:
         return [_front_value(cell.get("name", cell) if isinstance(cell, dict) else cell) for cell in cells if cell]
     if isinstance(value, dict):
         return {str(name): _front_value(inner) for name, inner in value.items()}
-    if isinstance(value, _Quoted):
-        return str(value).strip()
     if not isinstance(value, str):
         return value.isoformat() if hasattr(value, "isoformat") else value
     return {"true": True, "false": False, "null": None, "~": None}.get(value.lower(), tables.typed(value))
@@ -621,9 +577,6 @@ def _document(record: Any, path: Path) -> Document:
             record[key] = record[synonym]
     fields = {name: value for name, value in record.items() if name not in _RESERVED and value not in (None, "", [])}
     text = next((record[key] for key in TEXT_KEYS if isinstance(record.get(key), str) and record[key].strip()), "")
-    if not text:
-        text = _conversation(record.get("messages") or record.get("mapping"))
-        fields = {name: value for name, value in fields.items() if not text or name not in ("messages", "mapping")}
     text = text or card(fields) or str(record.get("title") or "").strip()
     if not text:
         raise Unreadable(f"no text: give one of {', '.join(TEXT_KEYS)}, or fields")
@@ -668,33 +621,6 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
             yield from _flat(name, inner)
     elif value not in (None, "", []):
         yield name, ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _conversation(messages: Any) -> str:
-    """Return the messages of a chat with their speakers; empty where there are none."""
-    nodes = messages.values() if isinstance(messages, Mapping) else messages if isinstance(messages, list) else []
-    lines = []
-    for node in nodes:
-        message = node.get("message") if isinstance(node, Mapping) else None
-        message = message if isinstance(message, Mapping) else node
-        words = _words(message) if isinstance(message, Mapping) else ""
-        if words:
-            speaker = _speaker(message)
-            lines.append(f"{speaker}: {words}" if speaker else words)
-    return "\n\n".join(lines)
-
-
-def _speaker(message: Data) -> str:
-    value = next((message[key] for key in _SPEAKER if message.get(key)), "")
-    return _speaker(value) if isinstance(value, Mapping) else str(value)
-
-
-def _words(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return next(filter(None, (_words(value.get(key)) for key in _MESSAGE)), "")
-    if isinstance(value, list):
-        return "".join(map(_words, value))
-    return value if isinstance(value, str) else ""
 
 
 def legible(text: str) -> str:

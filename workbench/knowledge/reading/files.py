@@ -13,8 +13,6 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -36,16 +34,7 @@ _OUTSIDE = "a link out of the folder, which is not followed: give that file itse
 _LINKED = "a link to a folder, which is not followed: give that folder itself"
 _PART = 2**20
 _AT_MOST = f"at most {LONGEST // 2**20} MB: cut it into several documents"
-_KINDS = (
-    (b"%PDF-", "a PDF"),
-    (b"\x89PNG", "a PNG picture"),
-    (b"\xff\xd8\xff", "a JPEG picture"),
-    (b"GIF8", "a GIF picture"),
-    (b"PK\x03\x04", "a ZIP archive or an Office document"),
-    (b"\x1f\x8b", "compressed with gzip"),
-    (b"SQLite format 3\0", "an SQLite database"),
-    (b"\x7fELF", "a program"),
-)
+_BINARY = (b"%PDF-", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"PK\x03\x04", b"\x1f\x8b", b"SQLite", b"\x7fELF")
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",
@@ -58,7 +47,6 @@ _LARGER |= {"iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254", "ti
 """Encodings of which people name a part, and write the whole."""
 _ODD = re.compile(r"ÿ|[^\W\d_][¡-©«-´¶¸»-¿×÷][^\W\d_]|[\ue000-\uf8ff]")
 """What no text has: signs between letters, characters without a meaning."""
-_SAMPLE = 2**18
 _SAVE = "save the file as UTF-8"
 
 
@@ -220,12 +208,9 @@ def decoded(raw: bytes) -> str:
     encoding = _mark(raw)
     if not encoding:
         try:
-            text, encoding = raw.decode(), "utf-8"
+            return raw.decode()
         except UnicodeDecodeError:
-            encoding = _declared(raw) or _guess(raw)
-        else:
-            if _may_be_chinese(text):
-                raise Unreadable(f"UTF-8 ({shown(text[:20])}) or GB18030 ({shown(raw.decode('gb2312')[:20])}); {_SAVE}")
+            encoding = _guess(raw)
     return _text(raw, encoding)
 
 
@@ -246,43 +231,20 @@ def _mark(raw: bytes) -> str:
 
 
 def _line_encoding(path: Path) -> str:
-    """Return the encoding of a file of lines, which is read in parts: UTF-8 unless most of it is not."""
-    decoder, sample, valid = codecs.getincrementaldecoder("utf-8")(), b"", True
-    with _opened(path) as file:
-        begin = file.read(512)
-        _must_be_text(begin.partition(b"\n")[0], share=3)  # the first line may be broken: only that one is lost then
-        if encoding := _mark(begin):
+    """Return the encoding of a file of lines, which is read in parts: that of its first megabyte."""
+    with _opened(path) as file, suppress(*BROKEN):  # a broken file is reported where its lines are read
+        sample = file.read(_PART)
+        _must_be_text(sample[:512].partition(b"\n")[0], share=3)  # the first line may be broken: only it is lost then
+        if encoding := _mark(sample):
             return encoding
-        with suppress(*BROKEN):  # which is reported where the lines are read
-            for part in chain([begin], iter(partial(file.read, _PART), b"")):
-                if not part.isascii() and len(sample) < _SAMPLE:
-                    sample += part
-                try:
-                    decoder.decode(part)
-                except UnicodeDecodeError:
-                    valid = False
-                if not valid and len(sample) >= _SAMPLE:
-                    break
-    high = len(re.findall(rb"[\x80-\xff]", sample))
-    legal = sum(map(len, re.findall(rb"[\xe3-\xf4][\x80-\xbf]{2,3}|[\xc3-\xdf][\x80-\xbf]", sample)))
-    if valid or legal > 0.9 * high:
-        return "utf-8"
-    try:
-        encoding = _guess(sample)
-        _text(sample if len(sample) < _SAMPLE else b"", encoding)
-    except Unreadable:
-        return "utf-8"  # each line that is not says so
-    return encoding
-
-
-def _declared(raw: bytes) -> str:
-    """Return the encoding that a page declares, as browsers take it: most of them are a part of a larger one."""
-    match = re.search(rb"<(?:meta|\?xml)[^>]*?(?:charset|encoding)\s*=\s*[\"']?([\w-]+)", raw[:2048], re.IGNORECASE)
-    try:
-        name = codecs.lookup(match[1].decode()).name if match else ""
-    except LookupError:
-        return ""
-    return "" if name == "utf-8" else _LARGER.get(name, name)
+        try:
+            codecs.getincrementaldecoder("utf-8")().decode(sample)
+        except UnicodeDecodeError:
+            legal = sum(map(len, re.findall(rb"[\xe3-\xf4][\x80-\xbf]{2,3}|[\xc3-\xdf][\x80-\xbf]", sample)))
+            if legal < 0.9 * len(re.findall(rb"[\x80-\xff]", sample)):
+                with suppress(Unreadable):  # each line that is not UTF-8 says so
+                    return _guess(sample)
+    return "utf-8"
 
 
 def _guess(raw: bytes) -> str:
@@ -305,25 +267,8 @@ def _guess(raw: bytes) -> str:
     return encoding
 
 
-def _may_be_chinese(text: str) -> bool:
-    """Check for legal UTF-8 that is more likely GB18030: two or more accented letters in a row, and none next to ASCII.
-
-    >>> _may_be_chinese("ģĿ"), _may_be_chinese("¬ΰ"), _may_be_chinese("Ça coûte £5"), _may_be_chinese("Ελλάς")
-    (True, True, False, False)
-    """
-    high = "".join(re.findall(r"[^\x00-\x7f]", text))
-    if not high or re.search(r"[^\x00-\u03ff]|[A-Za-z][^\x00-\x7f]|[^\x00-\x7f][A-Za-z]", text):
-        return False
-    if re.search(r"(?<![^\x00-\x7f])[^\x00-\x7f](?![^\x00-\x7f])", text) or re.fullmatch("[\u0370-\u03ff]+", high):
-        return False
-    with suppress(UnicodeDecodeError):
-        return bool(high.encode().decode("gb2312"))
-    return False
-
-
 def _must_be_text(raw: bytes, share: int = 20) -> None:
-    for begin, what in _KINDS:
-        if raw.startswith(begin):
-            raise Unreadable(f"this is {what}, not text: save its text as .txt or .md")
+    if raw.startswith(_BINARY):
+        raise Unreadable("this is a picture, an archive or a document, not text: save its text as .txt or .md")
     if raw.count(0) * share > len(raw) and not _mark(raw):
         raise Unreadable(f"this is no text, or UTF-16 without its mark: {_SAVE}")

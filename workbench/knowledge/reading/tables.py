@@ -1,42 +1,39 @@
-"""Tables to records: the delimiter, the header and the writing of each column are decided once for a table.
-
-A quote that is never closed loses one row and not the file.
-"""
+"""Tables to records: the delimiter, the header and the writing of each column are decided once for a table."""
 
 from __future__ import annotations
 
 import csv
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from workbench.errors import shown
-from workbench.knowledge.reading import columns
 from workbench.knowledge.reading.files import LONGEST, Note, Unreadable, lines
 from workbench.state import Json
+from workbench.text import amount
 
 _SENTENCE = re.compile(r"[。！？]|[.!?](\s+[A-Z]|$)")
-_RESTARTS = 20
-"""How often a table is read again behind a quote that swallowed lines; later ones are reported with their lines."""
 _SAMPLE = 100
+_MOSTLY = 0.95
 _LIST = 300
 """Characters of a cell that may be a list."""
-_PERSON = re.compile(
-    r"(?:.*[ _])?(?:author|editor|translator|creator|contact|owner|manager|member|teacher|student|speaker|person|people"
-    r"|employee|staff|investigator|supervisor|(?:written|made|built|founded|reported)[ _]by)s?"
-    r"|作者|编者|译者|负责人|联系人|成员|教师|学生|员工",
-    re.IGNORECASE,
-)
+_NO_VALUE = "- – — n/a na nan null none nil ? #n/a n.a. unknown 无 未知 不详 ."
+MISSING = frozenset(_NO_VALUE.split()) | {""}
+"""Cells that say that there is no value."""
+_PEOPLE = re.compile(r"(?:author|editor|translator|creator|written[ _]by)s?|作者|编者|译者|负责人|成员", re.IGNORECASE)
 """Names of columns whose cells are names of people."""
-_FIRST_NAMES = r"[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,3}"
-_FAMILY = r"(?:(?:van|von|de|der|den|la|di|da) )*[A-Z][\w'’-]*(?: [A-Z][\w'’-]+)?"
-_SURNAME_FIRST = re.compile(rf"({_FAMILY}),\s*({_FIRST_NAMES})")
+_SURNAME_FIRST = re.compile(
+    r"((?:[a-z]+ )*[A-Z][\w'’-]*(?: [A-Z][\w'’-]+)?),\s*([A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,3})"
+)
+_DAY = re.compile(r"(\d{1,2})([./-])\s?(\d{1,2})\2\s?(\d{4})\b(.*)")
+_COMMA_DECIMAL = re.compile(r"[^.]*\d,\d{1,2}(?!\d)|.*\d[.' ]\d{3},\d")
+_POINT_DECIMAL = re.compile(r"[^,]*\d\.\d{1,2}(?!\d)|.*\d[,' ]\d{3}\.\d")
+_SWAPPED = str.maketrans(",.", ".,")
 
-Row = tuple[int, int, list[str] | str]
-"""First line, last line, and the cells or what is wrong with them."""
+Row = tuple[int, list[str] | str]
+"""A line, and the cells or what is wrong with them."""
 
 
 def records(path: Path, untyped: Collection[str]) -> Iterator[tuple[int, Json | str]]:
@@ -48,145 +45,161 @@ def records(path: Path, untyped: Collection[str]) -> Iterator[tuple[int, Json | 
     """
     csv.field_size_limit(LONGEST)
     sample = [line for _, line in islice(lines(path), _SAMPLE) if isinstance(line, str)]
-    delimiter, skip = _delimiter(sample)
-    yield from _typed(lambda: _rows(path, delimiter, skip), untyped, comma=delimiter == ";")
+    delimiter = max(",;\t|", key=lambda sign: (sum(sign in line for line in sample), "".join(sample[:1]).count(sign)))
+    yield from _typed(lambda: _rows(path, delimiter), untyped, comma=delimiter == ";")
 
 
 def sheet(cells: Sequence[Sequence[str]], untyped: Collection[str]) -> Iterator[tuple[int, Json | str]]:
     """Yield ``(row, record)`` of a sheet of a spreadsheet."""
-    rows = [(n, n, [cell.strip().removesuffix(" 00:00:00") for cell in row]) for n, row in enumerate(cells, 1)]
+    rows = [(n, [cell.strip().removesuffix(" 00:00:00") for cell in row]) for n, row in enumerate(cells, 1)]
     yield from _typed(lambda: iter(rows), untyped, comma=False)
 
 
-def _typed(
-    rows: Callable[[], Iterator[Row]], untyped: Collection[str], *, comma: bool
-) -> Iterator[tuple[int, Json | str]]:
-    """Yield the records of rows, which ``rows`` returns as often unchanged called."""
-    width = Counter(len(_filled(row)) for _, _, row in islice(rows(), _SAMPLE) if isinstance(row, list))
-    header, table, index, notes = list[str](), list[columns.Column](), list[str](), list[Note]()
-    for _, line, row in rows():
-        if isinstance(row, str) or not any(row):
-            continue
-        if header:
-            index.append(row[0]) if len(index) < _SAMPLE else None
-            for column, cell in zip(table, row, strict=False):
-                column.see(cell)
-        elif row[0] and len(_filled(row)) == 1 and width[1] < width.total() / 2:
-            yield line, Note(f"a title above the table, and not a record: {shown(row[0])}")
-        else:
-            begin, header = line, row
-            table = [columns.Column(name) for name in row]
-    names = _names(header, index, notes)
-    typed_columns = [column for column, name in zip(table, names, strict=True) if name and name not in untyped]
-    columns.settle(typed_columns, comma)
-    for column, name in zip(table, names, strict=True):
-        column.name = name
-    notes += [Note(text) for column in typed_columns if (text := column.note())]
-    yield from ((begin, note) for note in notes)
-    for first, last, row in rows():
-        if isinstance(row, str):
-            yield (0, f"line {first}: {row}") if "never closed" in row else (first, f"not CSV: {row}")
-        elif last > begin and any(row):
-            yield last, _record(names, table, row, untyped)
-
-
-def _filled(row: Iterable[str] | str) -> list[str]:
-    return [cell for cell in row if cell]
-
-
-def _delimiter(sample: Sequence[str]) -> tuple[str, int]:
-    """Return the delimiter that cuts most rows into as many cells, and how many lines say it."""
-    if sample and (match := re.fullmatch(r"\"?sep=(.)\"?\s*", sample[0])):
-        return match[1], 1
-    score = dict[str, tuple[float, int]]()
-    for delimiter in ",;\t|":
-        try:
-            widths = Counter(len(row) for row in csv.reader(sample, delimiter=delimiter) if any(row))
-        except csv.Error:
-            continue
-        width, count = max(widths.items(), key=lambda item: (item[0] > 1, item[1]), default=(1, 0))
-        score[delimiter] = (count / widths.total() if width > 1 else 0.0, width)
-    return max(score, key=lambda delimiter: score[delimiter], default=","), 0
-
-
-def _rows(path: Path, delimiter: str, begin: int) -> Iterator[Row]:
-    """Yield the rows; where a quote has swallowed the lines behind it, reading continues with the next line."""
+def _rows(path: Path, delimiter: str) -> Iterator[Row]:
+    """Yield the rows; behind a quote that is never closed each line is a row, and quotes mean nothing."""
     faults = dict[int, str]()
-    for left in reversed(range(_RESTARTS + 1)):
-        for first, last, row in _read(path, delimiter, begin, faults):
-            yield first, last, row
-            if isinstance(row, str) and last > first and left:
-                begin = first
-                break
-        else:
-            break
-    yield from ((line, line, fault) for line, fault in faults.items())
 
-
-def _read(path: Path, delimiter: str, begin: int, faults: dict[int, str]) -> Iterator[Row]:
-    def text() -> Iterator[str]:
+    def text(begin: int) -> Iterator[str]:
         for number, line in lines(path):
             if isinstance(line, Unreadable):
                 faults[number] = str(line)
             elif number > begin:
                 yield line
 
-    rows = csv.reader(text(), delimiter=delimiter, strict=True)
-    while True:
-        first = begin + rows.line_num + 1
+    begin = 0
+    for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_NONE):
+        rows = csv.reader(text(begin), delimiter=delimiter, quoting=quoting, strict=True)
+        last = begin
         try:
-            row: list[str] | str | None = next(rows, None)
+            for row in rows:
+                last = begin + rows.line_num
+                yield last, [cell.strip() for cell in row]
         except csv.Error as error:
-            row = "a quote is opened and never closed" if "unexpected end" in str(error) else str(error)
-            row += f" (to line {begin + rows.line_num})" if begin + rows.line_num > first else ""
-        if row is None:
-            return
-        last = begin + rows.line_num
-        yield first, last, row if isinstance(row, str) else [cell.strip() for cell in row]
+            begin = last + 1
+            yield begin, f"not CSV: {error}; the lines behind it are read without quotes"
+        else:
+            break
+    yield from faults.items()
 
 
-def _names(header: Sequence[str], first: Sequence[str], notes: list[Note]) -> list[str]:
-    """Return a name of its own for each column; an index, which only counts the rows, has none."""
+def _typed(
+    rows: Callable[[], Iterator[Row]], untyped: Collection[str], *, comma: bool
+) -> Iterator[tuple[int, Json | str]]:
+    """Yield the records of rows, which ``rows`` returns as often unchanged called."""
+    wide = max((_filled(row) for _, row in islice(rows(), _SAMPLE)), default=0)
+    begin, columns, unnamed = 0, list[Column](), False
+    for line, row in rows():
+        if isinstance(row, str):
+            continue
+        if columns:
+            for column, cell in zip(columns, row, strict=False):
+                column.see(cell)
+        elif 2 * _filled(row) >= wide:
+            begin, columns, unnamed = line, [Column(name, comma) for name in _names(row)], not row[0]
+        elif any(row):
+            yield line, Note(f"a title above the table, and not a record: {shown(' '.join(row).strip())}")
+    if unnamed and columns[0].counts:  # an index, which only counts the rows
+        columns[0].name = ""
+    for column in columns:
+        if note := column.note():
+            yield begin, Note(note)
+    for line, row in rows():
+        if isinstance(row, str):
+            yield line, row
+        elif line > begin and any(row):
+            yield line, _record(columns, row, untyped)
+
+
+def _filled(row: Sequence[str] | str) -> int:
+    return 0 if isinstance(row, str) else sum(map(bool, row))
+
+
+def _names(header: Sequence[str]) -> list[str]:
+    """Return a name for each column, so that no two have the same."""
     names = list[str]()
     for place, title in enumerate(header):
-        name = title or (
-            "name" if not place and "name" not in header and "title" not in header else f"column {place + 1}"
-        )
-        if not place and not title and first and _counts(first):
-            name = ""
-            notes.append(Note("the first column has no name and only counts the rows: it is left out"))
-        elif name in names:
-            name = next(f"{title} {n}" for n in range(2, len(header) + 2) if f"{title} {n}" not in (*names, *header))
-            notes.append(Note(f"two columns are named {shown(title)}: the later one is {shown(name)}"))
-        names.append(name)
+        name = title or ("name" if not place and not {"name", "title"} & set(header) else f"column {place + 1}")
+        names.append(name if name not in names else f"{name} {place + 1}")
     return names
 
 
-def _counts(cells: Sequence[str]) -> bool:
-    return cells[0] in ("0", "1") and all(cell == str(int(cells[0]) + n) for n, cell in enumerate(cells))
+class Column:
+    """A column while its cells are seen; then it reads them.
+
+    1,200 is twelve hundred or one and a fifth, 03/04/2024 is in March or in April: other cells of the column may say.
+    """
+
+    def __init__(self, name: str, comma: bool = False):
+        self.name, self._comma = name, comma
+        self._count = self._numbers = self._swapped = self._dates = 0
+        self._marks, self._orders = set[str](), set[str]()
+        self._example, self._codes, self.counts = "", False, True
+
+    def see(self, cell: str) -> None:
+        """Take a cell into account."""
+        if cell.lower() in MISSING:
+            return
+        self.counts = self.counts and cell in (str(self._count), str(self._count + 1))
+        self._count += 1
+        self._codes = self._codes or bool(re.match(r"0\d", cell))
+        self._numbers += amount(cell) is not None
+        self._swapped += amount(cell.translate(_SWAPPED)) is not None
+        self._marks |= {mark for mark, proof in ((",", _COMMA_DECIMAL), (".", _POINT_DECIMAL)) if proof.match(cell)}
+        if day := _DAY.fullmatch(cell):
+            self._dates, self._example = self._dates + 1, cell
+            first, second = int(day[1]), int(day[3])
+            proofs = {"day": first > 12 or day[2] == ".", "month": second > 12}
+            self._orders |= {order for order, proof in proofs.items() if proof}
+
+    @property
+    def _is_date(self) -> bool:
+        return self._dates > 0 and self._dates >= _MOSTLY * self._count
+
+    def note(self) -> str:
+        """Return why a column of dates stays text; "" where there is nothing to say."""
+        if not self._is_date or len(self._orders) == 1:
+            return ""
+        return f"column {shown(self.name)} stays text: {shown(self._example)} may be read in two ways"
+
+    def read(self, cell: str) -> Any:
+        """Return the value of a cell; None where it says that there is none."""
+        comma = self._marks == {","} or (self._comma and not self._marks)
+        numbers = self._swapped if comma else self._numbers
+        if self._is_date:
+            day = _DAY.fullmatch(cell)
+            if day and len(self._orders) == 1:
+                month, number = (day[1], day[3]) if "month" in self._orders else (day[3], day[1])
+                return f"{day[4]}-{int(month):02}-{int(number):02}{day[5]}"
+        elif numbers and numbers >= _MOSTLY * self._count and not self._codes and len(self._marks) < 2:
+            if cell.lower() in MISSING:
+                return None
+            number, unit = amount(cell.translate(_SWAPPED) if comma else cell) or (None, "")
+            if number is not None and not unit:
+                return int(number) if number.is_integer() and "e" not in cell.lower() else number
+            return cell if number is None or amount(cell) == (number, unit) else f"{number:.15g} {unit}"
+        return cell
 
 
-def _record(
-    names: Sequence[str], table: Sequence[columns.Column], row: Sequence[str], untyped: Collection[str]
-) -> Json | str:
-    if any(row[len(names) :]):
-        return f"more cells than the {len(names)} columns of the header"
+def _record(columns: Sequence[Column], row: Sequence[str], untyped: Collection[str]) -> Json | str:
+    if any(row[len(columns) :]):
+        return f"more cells than the {len(columns)} columns of the header"
     record, other_names = Json(), dict[str, list[str]]()
-    for name, column, cell in zip(names, table, row, strict=False):
+    for column, cell in zip(columns, row, strict=False):
+        name = column.name
         if not name or not cell:
             continue
         value = cell if name in untyped else column.read(cell)
-        if isinstance(value, str) and column.kind == "text" and name not in untyped:
-            value = _people(cell, other_names) if _PERSON.fullmatch(name) else typed(cell)
+        if isinstance(value, str) and name not in untyped:
+            value = _people(cell, other_names) if _PEOPLE.fullmatch(name) else typed(value)
         if value is not None:
             record[name] = value
     return {**record, "names": other_names} if other_names else record
 
 
 def _people(cell: str, other_names: dict[str, list[str]]) -> Any:
-    """Return the names of a cell, given name first; ``others`` gets how they are written."""
+    """Return the names of a cell, given name first; ``other_names`` gets how they are written."""
     people = list[str]()
-    for name in re.split(r"\s*[;；|、\n]\s*|\s+(?:&|and)\s+(?=[A-Z])", cell.strip(" ;；|、")):
+    for name in re.split(r"\s*[;；|、]\s*|\s+(?:&|and)\s+(?=[A-Z])", cell.strip(" ;；|、")):
         turned = _SURNAME_FIRST.fullmatch(name)
         people.append(f"{turned[2]} {turned[1]}" if turned else name)
         if turned:

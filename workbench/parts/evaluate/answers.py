@@ -155,7 +155,7 @@ async def _write_from_gold(context: Context, row: Row, kb: str) -> Any:
     """Let the writer answer from the gold documents alone, with nothing searched."""
     base = context.knowledge.get(kb)
     route = await asyncio.to_thread(decide, row["question"], [kb], "", context.knowledge)
-    evidence = [chunk(passage, 1.0, "gold", kb) for passage in base.document_passages(gold_documents(row))]
+    evidence = [chunk(passage, 1.0, "gold", kb) for passage in base.passages(doc_ids=gold_documents(row))]
     state = {
         "message": row["question"],
         "query": row["question"],

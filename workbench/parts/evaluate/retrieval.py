@@ -73,7 +73,7 @@ class QuestionSet:
         self.rows, self._knowledge = rows, knowledge
         self.gold = {row["id"]: gold_ids(row, gold) for row in rows}
         documents = sorted({doc_id for ids in self.gold.values() for doc_id in ids})
-        self.lost = len(documents) - len({passage["doc_id"] for passage in knowledge.document_passages(documents)})
+        self.lost = len(documents) - len({passage["doc_id"] for passage in knowledge.passages(doc_ids=documents)})
         if self.lost == len(documents):
             raise CorpusError(
                 f"Knowledge base {knowledge.name!r} holds none of the gold documents, such as {documents[0]!r}. "
@@ -176,7 +176,7 @@ def eval_retrieval(
     )
     for name, line in table["tools"].items():
         line |= question_set.details(name, measured[name])
-    about = base.describe()
+    about = base.inspect()
     models = {name: about[name] for name in ("embedding_model", "reranker")}
     names = sorted({context.settings.role_model(role) for role in context.models})
     models["language_model"] = ", ".join(names) or "none"

@@ -101,7 +101,7 @@ class Desk:
         if kind in ("link", "group"):
             return ""
         if kind == "file":
-            passages = self.base.document_passages([f"{self.canvas.path.name}#{clean(node_id)}"])
+            passages = self.base.passages(doc_ids=[f"{self.canvas.path.name}#{clean(node_id)}"])
             return "\n\n".join(passage["text"] for passage in passages)
         title, text = self.texts[node_id]
         text = text.removeprefix(f"# {title}\n\n")

@@ -82,7 +82,7 @@ def _as_condition(
 ) -> AppliedPreference:
     likes = preference["polarity"] == "like"
     condition = Condition(field=field, op="in" if likes else "ne", value=[value] if likes else value)
-    about = next(f for f in base.schema() if f["name"] == field)
+    about = next(f for f in base.about()["fields"] if f["name"] == field)
     because = (
         f"（因为你说过：{preference['content']}）"
         if language == "zh"
@@ -98,7 +98,7 @@ def _values(base: KnowledgeBase, about: str) -> list[tuple[str, str]]:
     spoken = [(field, value) for _, _, field, value in base.values_in(about)]
     if spoken or not (entity := base.find_entity(about)):
         return list(dict.fromkeys(spoken))
-    names = [field["name"] for field in base.schema() if field["type"] == "name"]
+    names = [field["name"] for field in base.about()["fields"] if field["type"] == "name"]
     matches = ((name, base.select([Condition(field=name, op="eq", value=entity["name"])], limit=1)) for name in names)
     return [(name, entity["name"]) for name, records in matches if records]
 

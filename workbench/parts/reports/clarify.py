@@ -323,9 +323,11 @@ def _names(query: str, reading: Question, bases: Sequence[KnowledgeBase]) -> Ite
 
 def _described(bearers: Sequence[Entity], base: KnowledgeBase, zh: bool) -> Iterator[str]:
     """Yield each bearer by its name and what tells it from the others: fields, else how its text begins."""
-    passages = [next(iter(base.document_passages([b["doc_id"]])), None) if b["doc_id"] else None for b in bearers]
+    passages = [next(iter(base.passages(doc_ids=[b["doc_id"]])), None) if b["doc_id"] else None for b in bearers]
     order = ("date", "name", "category", "number")  # when and whose come first to a person's mind
-    telling = sorted((f for f in base.schema() if f["type"] in order), key=lambda field: order.index(field["type"]))
+    telling = sorted(
+        (f for f in base.about()["fields"] if f["type"] in order), key=lambda field: order.index(field["type"])
+    )
     columns = [[_field_text(p["fields"].get(field["name"])) if p else "" for p in passages] for field in telling]
     columns = [column for column in columns if len(set(column)) > 1][:_ENOUGH]
     if len({*zip(*columns, strict=True)}) < len(bearers):
@@ -363,7 +365,7 @@ def _scope(reading: Question, bases: Sequence[KnowledgeBase], domain: str) -> It
     has_words = any(base.keyword_search(word, 1) for base in bases for word in reading["words"])
     if reading["names"] or reading["conditions"] or has_words:
         return
-    labels, number = Labels(reading["language"]), sum(base.counts()["documents"] for base in bases)
+    labels, number = Labels(reading["language"]), sum(base.about()["counts"]["documents"] for base in bases)
     everything = labels("clarify_everything", names=", ".join(base.name for base in bases), n=f"{number:,}")
     assumed = everything if domain.strip() in _GENERAL else domain.strip()
     yield Clarification(

@@ -126,7 +126,8 @@ async def _outlined(
     """Return the outline, who made it, and what is to be said of how it came about."""
     topic, results, bases = report_topic(state), merged_evidence(state), dated_bases(context, state)
     reading = state["route_decision"]["question"]
-    nouns: Data = next((base.nouns() for base in bases if base.nouns().get("en") or base.nouns().get("zh")), {})
+    known_nouns = (base.about()["nouns"] for base in bases)
+    nouns: Data = next((words for words in known_nouns if words.get("en") or words.get("zh")), {})
     judged, says = judge(reading, results, bases), Meaning(bases)
     rules = Outliner(topic, reading, judged, results, nouns, says, kind).outline()
     rules["title"] = " ".join(state["message"].split())[:300]

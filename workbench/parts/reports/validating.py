@@ -84,7 +84,7 @@ def validate(reading: Question, text: str, meant: Meant | None = None) -> Answer
 
 def meant_by(question: str, base: KnowledgeBase) -> Meant:
     """Yield what a knowledge base knows a question's keywords by: other writings of names and values, near words."""
-    related, lexicon, schema = base.similar_words(question), base.lexicon(), base.schema()
+    related, lexicon, schema = base.similar_words(question), base.about()["lexicon"], base.about()["fields"]
 
     def meant(keyword: str) -> Iterable[str]:
         key = fold(keyword)
