@@ -39,7 +39,6 @@ BUILT_IN = {
     "hybrid_search": "workbench.tools.hybrid",
     "discover": "workbench.tools.discover",
     "chain_exploration": "workbench.tools.chain",
-    "next_hop": "workbench.tools.next_hop",
     "enrichment": "workbench.tools.enrichment",
     "deep_research": "workbench.tools.deep_research:DEEP",
     "deeper_research": "workbench.tools.deep_research:DEEPER",

@@ -417,6 +417,24 @@ def passage_terms(text: str) -> tuple[Mapping[str, frozenset[str]], bool]:
     return {key: frozenset(group) for key, group in by_prefix.items()}, len(CJK.findall(text)) * 8 > len(text)
 
 
+UNSAID, CLEAR = 0.4, 0.85
+"""Cosines at which a word of a text does not say one of the question at all, and says it in full."""
+
+
+def coverage(question: str, texts: Sequence[str], knowledge: KnowledgeBase) -> tuple[list[float], list[list[float]]]:
+    """Return the weight of each word of a question, 1 in all, and how far each text says each word, 0 to 1."""
+    _, rarity, rows = knowledge.matches(question, texts)
+    total = sum(rarity) + 1e-6 * len(rarity) or 1.0
+    weights = [(weight + 1e-6) / total for weight in rarity]
+    return weights, [[min(1.0, max(0.0, (c - UNSAID) / (CLEAR - UNSAID))) for c in row] for row in rows]
+
+
+def shares_said(question: str, texts: Sequence[str], knowledge: KnowledgeBase) -> list[float]:
+    """Return how much of a question each text says, 0 to 1; of no words nothing is said."""
+    weights, rows = coverage(question, texts, knowledge)
+    return [sum(weight * clearness for weight, clearness in zip(weights, row, strict=True)) for row in rows]
+
+
 def field_values(fields: Data) -> list[str]:
     """Return the typed values of a document, each as text.
 
