@@ -17,7 +17,6 @@ from typing_extensions import TypedDict
 from workbench.graphs.merge import first_documents
 from workbench.language.answer import Judgement, says_field
 from workbench.language.citing import cite
-from workbench.language.names import together
 from workbench.language.quoting import weights
 from workbench.plans import last_records
 from workbench.ports import Bases
@@ -108,10 +107,8 @@ def _linked_name(name: str, bases: Bases) -> LinkedName:
                 *(p["chunk_id"] for p in base.document_passages(own)),
             }
             continue
-        for writing in dict.fromkeys([name, together(name, base)]):
-            writings[writing] = None
-            hits = base.passages([chunk_id for chunk_id, _ in base.keyword_search(writing, MAX_NAMES)])
-            passages |= {p["chunk_id"] for p in hits if mentions(fold(f"{p['title']} {p['text']}"), fold(writing))}
+        hits = base.passages([chunk_id for chunk_id, _ in base.keyword_search(name, MAX_NAMES)])
+        passages |= {p["chunk_id"] for p in hits if mentions(fold(f"{p['title']} {p['text']}"), fold(name))}
     return LinkedName(name, tuple(filter(fold, writings)), frozenset(sources), frozenset(passages))
 
 

@@ -232,13 +232,11 @@ class Ask:
 
     @property
     def selection(self) -> Json:
-        """Return the input of ``discover``: conditions, order, the field to count by; empty where none is read."""
+        """Return the input of ``discover``: conditions and order; empty where none is read."""
         selection: Json = {"conditions": list(self.decision["filters"])} if self.decision["filters"] else {}
         question = self.decision.get("question")
         if question and question["sort"]:
             selection["sort"] = dict(question["sort"])
-        if question and question["count"] and (question["group"] or not self.words):
-            selection["count_by"] = question["group"]
         return selection
 
     @property

@@ -13,11 +13,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from workbench.language.names import together
-from workbench.ports import KnowledgeBase, Shared, Titled, ToolLog
+from workbench.ports import KnowledgeBase, Shared, ToolLog
 from workbench.text import CJK, stem, stems, terms
 from workbench.tools.evidence import document_id
-from workbench.tools.scoring import content_terms, dated
+from workbench.tools.scoring import content_terms
 
 RELATED = 0.8
 """The most that a related word counts for the word of the question."""
@@ -166,8 +165,7 @@ def by_score(score: Mapping[str, float]) -> list[str]:
 
 def seeds(question: str, knowledge: KnowledgeBase) -> Seeds:
     """Return the passages that are like the question, and the ones that it names."""
-    days = [Titled(start=d.start, end=d.end, doc_ids=sorted(d.doc_ids)) for d in dated(question, knowledge)]
-    titles = [*knowledge.ways.titles_in(question), *days]
+    titles = knowledge.ways.titles_in(question)
     titles_by_document = {doc_id: question[t["start"] : t["end"]] for t in titles for doc_id in t["doc_ids"]}
     mine = {p["chunk_id"]: p["doc_id"] for p in knowledge.document_passages(list(titles_by_document))}
     lexical = _lexical(question, list(titles_by_document.values()), mine, knowledge)
@@ -189,7 +187,7 @@ def _lexical(
     question: str, titles: Sequence[str], mine: Mapping[str, str], knowledge: KnowledgeBase
 ) -> dict[str, float]:
     """BM25 from 0 to 1; words of named titles count in full for the passages of those titles alone."""
-    plain = dict(knowledge.keyword_search(together(question, knowledge), DEEP))
+    plain = dict(knowledge.keyword_search(question, DEEP))
     highest = max(plain.values(), default=0.0) + 1e-9
     if not titles:
         return {i: score / highest for i, score in plain.items()}

@@ -22,7 +22,7 @@ from workbench.tools.tool import FunctionTool, Search, StepLog, ToolOutput
 LONGEST_QUERY = 80
 """Characters of a query in the name of a sub-step."""
 FRONT, FOLLOWED = 5, 3
-"""The first passages, which a round leaves unchanged that finds nothing new; and how many of their titles are followed."""
+"""First passages, which a round that finds nothing new leaves unchanged; how many of their titles are followed."""
 SHARE_OF_TIME = 0.8
 """Of its time; then no search begins any more, because the results have to be returned, too."""
 

@@ -1,4 +1,4 @@
-"""``discover``: documents by conditions on their typed fields, in an order, counted; best for the question first."""
+"""``discover``: documents by conditions on their typed fields, in an order; best for the question first."""
 
 from __future__ import annotations
 
@@ -63,14 +63,12 @@ class DiscoverInput(Search):
         default=None,
         description="The order; best for the query, else newest first, if none; old and new evenly if nothing is asked",
     )
-    count_by: str = Field("", description="A field: count the documents by its values too")
 
 
 class DiscoverOutput(ToolOutput):
     """The output of ``discover``: ``candidates`` are the titles, best first."""
 
     total: int = Field(0, description="How many documents hold")
-    counts: dict[str, int] = Field(default={}, description="Value of the field -> documents, most first")
 
 
 def search(tool_input: DiscoverInput, knowledge: KnowledgeBase, log: ToolLog) -> DiscoverOutput:
@@ -93,13 +91,11 @@ def search(tool_input: DiscoverInput, knowledge: KnowledgeBase, log: ToolLog) ->
             evidence.chunk(p, fit(s * prior, bool(conditions)), TOOL.name, knowledge.name) for p, s in chosen
         ]
     results = evidence.ranked(results_found, tool_input.top_k)
-    counts = dict(knowledge.tally(tool_input.count_by, conditions)) if tool_input.count_by else {}
     return DiscoverOutput(
         results=results,
         entities=question.entities,
         candidates=evidence.titles(results),
         total=total,
-        counts=counts,
     )
 
 

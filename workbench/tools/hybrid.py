@@ -15,7 +15,6 @@ from workbench.tools.scoring import (
     LEAD,
     ORDER,
     Question,
-    Wording,
     descending,
     passages_around,
     probability,
@@ -54,11 +53,11 @@ def from_graph(question: Question, pool: int, log: ToolLog) -> dict[str, Ranking
     return {"graph": [(chunk_id, 1 / place) for place, chunk_id in enumerate(related, start=1)]}
 
 
-def from_texts(question: Question | Wording, pool: int, log: ToolLog) -> dict[str, Ranking]:
+def from_texts(question: Question, pool: int, log: ToolLog) -> dict[str, Ranking]:
     """``bm25`` and ``dense``: passages by their words, and by what they mean."""
     knowledge = question.knowledge
     with log("bm25", k=pool) as detail:
-        lexical = knowledge.keyword_search(question.words, pool)
+        lexical = knowledge.keyword_search(question.text, pool)
         detail["hits"] = len(lexical)
     with log("dense", k=pool) as detail:
         dense = knowledge.vector_search(question.text, pool)

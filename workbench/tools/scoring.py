@@ -9,12 +9,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
-from workbench.language.names import apart, together
 from workbench.ports import Entity, KnowledgeBase, Passage, Relation
 from workbench.state import Data, Json
-from workbench.text import CJK, STOP_WORDS, Day, days, fold, read_day, stem, terms
+from workbench.text import CJK, STOP_WORDS, fold, stem, terms
 
 FIELDS_ARE_RIGHT = 0.93
 """Of 6,599 documents that MetaQA has too, this share has exactly the same values there (data/README)."""
@@ -94,40 +92,6 @@ _STARTS = re.compile(r"(?:^|[.!?:;\n。！？：；/])\W*$")
 _ASKING_WORDS = STOP_WORDS | frozenset(_ASKING.split())
 
 
-LOOKED_AT = 30
-"""Passages that hold the words of a day, among which those of the day are looked for."""
-
-
-class Dated(NamedTuple):
-    """A day in a question, ``text[start:end]``, and the documents of that day that its words find."""
-
-    start: int
-    end: int
-    day: Day
-    doc_ids: frozenset[str]
-
-
-def dated(question: str, knowledge: KnowledgeBase) -> tuple[Dated, ...]:
-    """Return every day that a question names and that documents are of; any other day counts as words."""
-    days_found = (Dated(start, end, day, _documents(day, knowledge)) for start, end, day in days(question))
-    return tuple(day_found for day_found in days_found if day_found.doc_ids)
-
-
-def _documents(day: Day, knowledge: KnowledgeBase) -> frozenset[str]:
-    hits = [chunk_id for chunk_id, _ in knowledge.keyword_search(day.search_terms(), LOOKED_AT)]
-    return frozenset(p["doc_id"] for p in knowledge.passages(hits) if on_day(p["fields"], day))
-
-
-def on_day(fields: Data, day: Day) -> bool:
-    """Check whether a typed value is of this day.
-
-    >>> on_day({"time": "20260810_18:00"}, Day(2026, 8, 10)), on_day({"year": 2026}, Day(2026, 8, 10))
-    (True, False)
-    """
-    days_of_values = (read_day(value) for value in fields.values() if isinstance(value, str))
-    return any(day_value is not None and day_value.may_equal(day) for day_value in days_of_values)
-
-
 @dataclass(frozen=True)
 class NamedEntity:
     """A named entity of a question: its names, folded, its weight, and the passages and document it is in.
@@ -145,39 +109,22 @@ class NamedEntity:
     doc_ids: frozenset[str] = frozenset()
 
 
-class Wording(NamedTuple):
-    """The words to search for in texts: the part of a ``Question`` for which no name need be known."""
-
-    text: str
-    words: str
-    knowledge: KnowledgeBase
-
-    @classmethod
-    def read(cls, query: str, knowledge: KnowledgeBase, further: Sequence[str] = (), full_text: str = "") -> Wording:
-        """Read a query with further names; ``full_text`` has its own names as the texts write them."""
-        more = [word for word in (full_text or together(query, knowledge)).split() if word not in query.split()]
-        return cls(text := " ".join([query, *further[:MEANT]]), " ".join([text, *more]), knowledge)
-
-
 @dataclass(frozen=True)
 class Question:
     """A query as one knowledge base sees it: the names that it knows, and the weighted words around them.
 
     Attributes:
         text: the query, with the further names that are meant.
-        words: the text, and its names as the texts write them: what to look for by words.
         rest: the query without the names that the knowledge base knows.
         weights: content word of ``rest`` -> inverse document frequency.
         claimed: words of what is written like a name, in 《》 or with a capital, but is none that the index knows, as
             they are written: "Parasite" is not any text with a parasite in it.
         named: the entities, in the order of the question; a name that several bear means all of them.
         ambiguous: such a name -> who bears it, as a log tells it.
-        dated: the days, each weighs as a name of all documents of that day.
         grouped: values of categories, which say what kind of thing is asked for.
     """
 
     text: str
-    words: str
     rest: str
     knowledge: KnowledgeBase
     weights: Mapping[str, float]
@@ -185,19 +132,16 @@ class Question:
     named: tuple[NamedEntity, ...]
     grouped: tuple[NamedEntity, ...]
     ambiguous: Mapping[str, list[str]] = field(default_factory=dict)
-    dated: tuple[tuple[Dated, float], ...] = ()
 
     @classmethod
     def read(cls, text: str, knowledge: KnowledgeBase, also: Sequence[str] = ()) -> Question:
         """Read a query; ``also`` are further names that are meant, unknown ones are left out."""
-        query, text = text, together(text, knowledge)
         mentions = knowledge.link(text)
         linked = [knowledge.entity(m["entity_id"]) for m in mentions]
         linked_by_id = {e["entity_id"]: e for e in linked if e is not None}
         meant = {e["entity_id"]: e for e in map(knowledge.find_entity, also) if e is not None}
         passages = knowledge.counts()["passages"]
-        on = dated(text, knowledge)
-        rest = _without(text, [*((m["start"], m["end"]) for m in mentions), *((d.start, d.end) for d in on)])
+        rest = _without(text, [(m["start"], m["end"]) for m in mentions])
         groups = knowledge.values_in(rest)
         called = {field["name"]: field["values_called"] for field in knowledge.schema()} if groups else {}
         rest = _without(rest, [(start, end) for start, end, _, _ in groups])
@@ -206,7 +150,8 @@ class Question:
             m["entity_id"]: list(filter(None, map(knowledge.entity, m["others"]))) for m in mentions if m.get("others")
         }
         return cls(
-            **Wording.read(query, knowledge, further, text)._asdict(),
+            text=" ".join([text, *further[:MEANT]]),
+            knowledge=knowledge,
             rest=rest,
             weights={word: knowledge.term_weight(word) for word in content_terms(rest)},
             claimed=claimed_names(rest),
@@ -218,7 +163,6 @@ class Question:
                 linked_by_id[i]["name"]: [_describe(e, knowledge) for e in (linked_by_id[i], *rest)]
                 for i, rest in bearers.items()
             },
-            dated=tuple((d, _weight(passages, len(d.doc_ids))) for d in on),
         )
 
     @property
@@ -233,28 +177,24 @@ class Question:
 
     @property
     def subjects(self) -> list[str]:
-        """Ids of the documents about a named entity, about each who bears an ambiguous name, and of a named day."""
+        """Ids of the documents about a named entity, and about each who bears an ambiguous name."""
         several = {n.name for n in self.named if n.name in self.ambiguous}
         own = [sorted(n.doc_ids) if n.name in several else [n.doc_id] for n in self.named if n.doc_id]
-        return [doc_id for ids in (*own, *(sorted(d.doc_ids) for d, _ in self.dated)) for doc_id in ids]
+        return [doc_id for ids in own for doc_id in ids]
 
     def signals(self, passage: Passage) -> dict[str, float]:
         """Return what is seen of one passage, each 0 to 1.
 
         ``covered``: the share of the question's weight that the passage or its fields hold; ``unread``: the share that
         is in another script than the passage, so that words cannot tell; ``subject``: the document is about a name in
-        the question, or of a day in it.
+        the question.
         """
         values = field_values(passage["fields"])
         text = " / ".join([passage["title"], passage["text"], *values])
-        names = apart(text)
-        terms_held, chinese = passage_terms(f"{text} / {names}" if names else text)
+        terms_held, chinese = passage_terms(text)
         folded = {_folded(value) for value in values}
-        spoken = fold(names)
-        covered = sum(name.weight for name in self.named if _holds(passage, name, folded) or _spoken(name, spoken))
+        covered = sum(name.weight for name in self.named if _holds(passage, name, folded))
         covered += sum(g.weight for g in self.grouped if _holds(passage, g, folded) or _says(passage, g))
-        on = [weight for dated_day, weight in self.dated if on_day(passage["fields"], dated_day.day)]
-        covered += sum(on)
         unread = 0.0
         for word, weight in self.weights.items():
             claimed = self.claimed.get(word)
@@ -262,12 +202,12 @@ class Question:
                 covered += weight
             elif not claimed and bool(CJK.match(word)) != chinese:
                 unread += weight
-        units = sum(unit.weight for unit in (*self.named, *self.grouped)) + sum(weight for _, weight in self.dated)
+        units = sum(unit.weight for unit in (*self.named, *self.grouped))
         total = units + sum(self.weights.values()) or 1.0
         return {
             "covered": covered / total,
             "unread": unread / total,
-            "subject": float(bool(on) or any(passage["doc_id"] in name.doc_ids for name in self.named)),
+            "subject": float(any(passage["doc_id"] in name.doc_ids for name in self.named)),
         }
 
     def signals_in(
@@ -311,10 +251,7 @@ def _holds(passage: Passage, name: NamedEntity, values: Collection[str]) -> bool
 
 
 def _says(passage: Passage, name: NamedEntity) -> bool:
-    return _spoken(name, fold(f"{passage['title']} {passage['text']}"))
-
-
-def _spoken(name: NamedEntity, text: str) -> bool:
+    text = fold(f"{passage['title']} {passage['text']}")
     return any(n in text and re.search(rf"(?<![a-z0-9]){re.escape(n)}(?![a-z0-9])", text) for n in name.names)
 
 
