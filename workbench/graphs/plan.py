@@ -258,7 +258,7 @@ class Ask:
 
     def discover(self, key: str = "plan_discover") -> PlanStep:
         """Return the selection of documents by their fields."""
-        query = self.grounded if self.selection else ""
+        query = " ".join(self.words) if self.selection else ""
         return self.step("discover", "discover", key, {"query": query, **self.selection}, WIDE)
 
 

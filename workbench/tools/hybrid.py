@@ -38,7 +38,7 @@ def search(tool_input: HybridSearchInput, knowledge: KnowledgeBase, log: ToolLog
     pool = max(LEAD, tool_input.top_k)
     with log("link") as detail:
         question = Question.read(tool_input.query, knowledge, tool_input.entities)
-        detail |= question.linked
+        detail["entities"] = question.entities
     hits = from_texts(question, pool, log) | from_graph(question, pool, log)
     passages = [passage for passage, _ in fuse(question, hits, pool, log)]
     results = rerank(question, passages, hits, log)

@@ -6,12 +6,12 @@ import json
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from workbench.ports import Entity, KnowledgeBase, Passage, Relation
-from workbench.state import Data, Json
+from workbench.state import Data
 from workbench.text import CJK, STOP_WORDS, fold, stem, terms
 
 FIELDS_ARE_RIGHT = 0.93
@@ -83,12 +83,9 @@ _ASKING_ZH = re.compile(
     "请问|请|推荐|介绍|一下|列出|列举|告诉我|对比|比较|类似于|类似|相似|关于|谁|哪|怎么|如何|还有|以及|和|与|跟|或|的|了|吗|呢|吧|是|在|有|"
     "被|把|给我|我|你|他|她|它|这|那|都|也|又|最"
 )
-_QUOTED = re.compile("《([^》]+)》")
 LEAD = 60  # the hits over which a lead is measured, whatever part of them is asked for
 PARTS = 100  # documents of one title that are read
 MEANT = 5  # further names that join the words searched for; more would drown the question
-_LATIN = re.compile(r"[^\W\d_]{2,}(?<![\u3400-\u9fff])")
-_STARTS = re.compile(r"(?:^|[.!?:;\n。！？：；/])\W*$")
 _ASKING_WORDS = STOP_WORDS | frozenset(_ASKING.split())
 
 
@@ -96,15 +93,15 @@ _ASKING_WORDS = STOP_WORDS | frozenset(_ASKING.split())
 class NamedEntity:
     """A named entity of a question: its names, folded, its weight, and the passages and document it is in.
 
-    A name weighs as much as two words of its rarity; a value of a category as one word. ``doc_ids`` are the document
-    and those of the same title that no year tells apart from it: the parts of one article.
+    A name weighs as much as two words of its rarity; a value of a category as one word. ``subjects`` are the documents
+    of all who bear it; ``doc_ids`` these and those of the same title that no year tells apart: the parts of an article.
     """
 
     name: str
     names: tuple[str, ...]
     weight: float
     entity_id: str = ""
-    doc_id: str = ""
+    subjects: tuple[str, ...] = ()
     chunk_ids: frozenset[str] = frozenset()
     doc_ids: frozenset[str] = frozenset()
 
@@ -117,10 +114,7 @@ class Question:
         text: the query, with the further names that are meant.
         rest: the query without the names that the knowledge base knows.
         weights: content word of ``rest`` -> inverse document frequency.
-        claimed: words of what is written like a name, in 《》 or with a capital, but is none that the index knows, as
-            they are written: "Parasite" is not any text with a parasite in it.
         named: the entities, in the order of the question; a name that several bear means all of them.
-        ambiguous: such a name -> who bears it, as a log tells it.
         grouped: values of categories, which say what kind of thing is asked for.
     """
 
@@ -128,10 +122,8 @@ class Question:
     rest: str
     knowledge: KnowledgeBase
     weights: Mapping[str, float]
-    claimed: Mapping[str, str]
     named: tuple[NamedEntity, ...]
     grouped: tuple[NamedEntity, ...]
-    ambiguous: Mapping[str, list[str]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, text: str, knowledge: KnowledgeBase, also: Sequence[str] = ()) -> Question:
@@ -154,15 +146,10 @@ class Question:
             knowledge=knowledge,
             rest=rest,
             weights={word: knowledge.term_weight(word) for word in content_terms(rest)},
-            claimed=claimed_names(rest),
             named=tuple(
                 _merge_bearers([e, *bearers.get(i, ())], passages, knowledge) for i, e in (linked_by_id | meant).items()
             ),
             grouped=tuple({v: _group(v, called[field].get(v, {}), knowledge) for _, _, field, v in groups}.values()),
-            ambiguous={
-                linked_by_id[i]["name"]: [_describe(e, knowledge) for e in (linked_by_id[i], *rest)]
-                for i, rest in bearers.items()
-            },
         )
 
     @property
@@ -171,16 +158,9 @@ class Question:
         return [n.name for n in self.named]
 
     @property
-    def linked(self) -> Json:
-        """What a tool's log says of the names: those known, and those that nothing in the question tells apart."""
-        return {"entities": self.entities, **({"ambiguous": self.ambiguous} if self.ambiguous else {})}
-
-    @property
     def subjects(self) -> list[str]:
         """Ids of the documents about a named entity, and about each who bears an ambiguous name."""
-        several = {n.name for n in self.named if n.name in self.ambiguous}
-        own = [sorted(n.doc_ids) if n.name in several else [n.doc_id] for n in self.named if n.doc_id]
-        return [doc_id for ids in own for doc_id in ids]
+        return list(dict.fromkeys(doc_id for name in self.named for doc_id in name.subjects))
 
     def signals(self, passage: Passage) -> dict[str, float]:
         """Return what is seen of one passage, each 0 to 1.
@@ -197,10 +177,9 @@ class Question:
         covered += sum(g.weight for g in self.grouped if _holds(passage, g, folded) or _says(passage, g))
         unread = 0.0
         for word, weight in self.weights.items():
-            claimed = self.claimed.get(word)
-            if _as_written(claimed, text) if claimed else _has(word, terms_held):
+            if _has(word, terms_held):
                 covered += weight
-            elif not claimed and bool(CJK.match(word)) != chinese:
+            elif bool(CJK.match(word)) != chinese:
                 unread += weight
         units = sum(unit.weight for unit in (*self.named, *self.grouped))
         total = units + sum(self.weights.values()) or 1.0
@@ -266,7 +245,7 @@ def _merge_bearers(bearers: Sequence[Entity], passages: int, knowledge: Knowledg
         names=tuple(dict.fromkeys(fold(n) for e in bearers for n in (e["name"], *e["aliases"]) if len(n) > 1)),
         weight=_weight(passages, len(chunk_ids)),
         entity_id=first["entity_id"],
-        doc_id=first["doc_id"] or "",
+        subjects=tuple(entity["doc_id"] for entity in bearers if entity["doc_id"]),
         chunk_ids=chunk_ids,
         doc_ids=frozenset(p["doc_id"] for p in parts),
     )
@@ -275,12 +254,6 @@ def _merge_bearers(bearers: Sequence[Entity], passages: int, knowledge: Knowledg
 def _weight(passages: int, holding: int) -> float:
     """Return what a name weighs that so many passages say: as much as two words of its rarity."""
     return 2 * math.log((passages + 1) / (min(passages, holding) + 1))
-
-
-def _describe(entity: Entity, knowledge: KnowledgeBase) -> str:
-    about = knowledge.document_passages([entity["doc_id"]])[:1] if entity["doc_id"] else []
-    year = next((p["fields"].get("year") for p in about), None)
-    return f"{entity['name']} ({year or entity['doc_id'] or entity['type']})"
 
 
 def _parts(entity: Entity, knowledge: KnowledgeBase) -> list[Passage]:
@@ -319,22 +292,6 @@ def content_terms(text: str) -> list[str]:
     """
     bare = _ASKING_ZH.sub(" ", text)
     return [t for t in dict.fromkeys(terms(bare)) if t not in _ASKING_WORDS and (len(t) > 1 or not t.isascii())]
-
-
-def claimed_names(text: str) -> dict[str, str]:
-    """Term -> as written, for words in 《》 and words with a capital where a capital tells something.
-
-    >>> claimed_names("Who wrote Parasite?"), claimed_names("《活着》讲什么"), claimed_names("Who Wrote It")
-    ({'parasite': 'Parasite'}, {'活着': '活着'}, {})
-    """
-    inner = [m.group() for m in _LATIN.finditer(text) if not _STARTS.search(text[: m.start()])]
-    capitals = [word for word in inner if word[0].isupper()] if any(word[0].islower() for word in inner) else []
-    quoted = [term for title in _QUOTED.findall(text) for term in terms(title)]
-    return {term: word for word in (*capitals, *quoted) for term in content_terms(word)}
-
-
-def _as_written(word: str, text: str) -> bool:
-    return bool(re.search(rf"(?<![A-Za-z]){re.escape(word)}(?![a-z])", text)) if word.isascii() else word in text
 
 
 def _has(word: str, terms_held: Mapping[str, Collection[str]]) -> bool:
