@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from workbench.knowledge.names.names import DOTTED
+from workbench.knowledge.names.names import DOTTED, SURNAMES
 from workbench.knowledge.names.surfaces import ordinary_words
 from workbench.ports import Bases, KnowledgeBase, Mention
 from workbench.state import NameRead
@@ -27,6 +27,8 @@ _DATED = frozenset(
         *("english", "chinese", "i", "i'm", "i'd", "i've"),
     )
 )
+_PERSON = rf"([{SURNAMES}][\u4e00-\u9fff]{{1,2}}|[\u4e00-\u9fff]+(?:·[\u4e00-\u9fff]+)+)"
+_ASKED_ABOUT = re.compile(rf"^(?:请问)?{_PERSON}(?:到底|究竟)?(?:是谁|是什么人|是何许人)|^谁是{_PERSON}[？?]?$")
 _LOOKBACK = 300
 
 
@@ -92,11 +94,11 @@ def _linked(text: str, mention: Mention, base: KnowledgeBase, quotes: Sequence[t
 
 
 def _unknown(text: str, quotes: Sequence[tuple[int, int]], linked: Sequence[NameRead]) -> list[NameRead]:
-    """Return names that no knowledge base has: quoted titles, capitalised names, dotted foreign ones."""
-    dotted = [match.span() for match in DOTTED.finditer(text)]
+    """Return names that no knowledge base has: quoted titles, capitalised names, dotted foreign ones, X of X是谁."""
+    matches = [*_ASKED_ABOUT.finditer(text), *DOTTED.finditer(text)]
     return [
         NameRead(surface=text[s:e], start=s, end=e, name=bare(text[s:e]), type="", entity_id="", doc_id="", bases=[])
-        for s, e in [*quotes, *_capitalised(text), *dotted]
+        for s, e in [*quotes, *_capitalised(text), *(match.span(match.lastindex or 0) for match in matches)]
         if not any(s < n["end"] and n["start"] < e for n in linked)
     ]
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import Field
 
-from workbench.errors import Unusable
 from workbench.ports import KnowledgeBase, Passage, ToolLog
 from workbench.state import Json, RetrievalResult
 from workbench.tools import evidence
@@ -91,10 +90,7 @@ def rerank(
 ) -> list[RetrievalResult]:
     """Return the passages read again next to the question, each with the probability that it is relevant."""
     with log("rerank") as detail:
-        try:
-            reread = reranker_scores(question.text, passages, question.knowledge, model)
-        except Unusable as error:  # a model's words are a proposal; a model that is not there is an error
-            detail["note"], reread = str(error), reranker_scores(question.text, passages, question.knowledge, "none")
+        reread = reranker_scores(question.text, passages, question.knowledge, model)
         detail["reranked"] = len(reread)
     with log("calibrate"):
         return list(_judged(question, passages, hits, reread))
