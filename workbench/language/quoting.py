@@ -411,7 +411,7 @@ def _row(header: Sequence[str], cells: Sequence[str]) -> str:
 def _sentences(text: str, title: str) -> Iterator[str]:
     for line in without_heading(text, title).split("\n"):
         for sentence in sentences(bare(line)):
-            words = cut(in_words(sentence, title))
+            words = cut(sentence)
             if words and fold(words) != fold(title) and not re.fullmatch(r"https?://\S+", words):
                 yield words
 
@@ -430,16 +430,6 @@ def bare(text: str) -> str:
     )
     text = re.sub(r"\*\*|__(?=\S)|(?<=\S)__|`+|</?[a-zA-Z][^<>]{0,80}>|^\s*>+\s?", "", text)
     return re.sub(r"\s+", " ", text).strip()
-
-
-def in_words(text: str, title: str) -> str:
-    """Return a sentence; a relation of the document's own, in the notation of triples, as words.
-
-    >>> in_words("Tampopo — has_tags: food, ramen.", "Tampopo"), in_words("Ann — she said: no.", "Tampopo")
-    ('Tampopo: tags food, ramen.', 'Ann — she said: no.')
-    """
-    relation = re.match(rf"{re.escape(title)} — (?:has[_ ])?([\w -]+): (.+)", text) if title else None
-    return f"{title}: {relation[1].replace('_', ' ')} {relation[2]}" if relation else text
 
 
 def cut(text: str) -> str:
