@@ -350,7 +350,6 @@ def report(cases: Sequence[Case], chosen: QuestionSet, base: KnowledgeBase) -> I
 STEPS = {
     "repeated": (5.0, 0.0, 2.5, 7.5),
     "fresh": (6.0, 0.0, 3.0, 9.0),
-    "longest": (40.0, 30.0, 50.0),
     "share": (0.4, 0.25, 0.55),
 }
 """What each constant between sentences may be. The first stands unless another is better by ``BETTER``."""

@@ -38,10 +38,10 @@ from workbench.tools.registry import StepLog, ToolRegistry
 from workbench.tools.scoring import MODELS, Logistic
 from workbench.tools.tool import read_input
 
-OTHERWISE = ("global_search", "merge", "next_hop", "second_pass")
-"""Whose questions are of another kind, of likeness; what ``merging.py`` fits, and of second passes."""
+OTHERWISE = ("global_search", "merge")
+"""Whose questions are of another kind, of likeness; and what ``merging.py`` fits."""
 TOOLS = tuple(tool for tool in MODELS if tool not in OTHERWISE)
-OURS = tuple(tool for tool in MODELS if tool not in ("merge", "next_hop", "second_pass"))
+OURS = tuple(tool for tool in MODELS if tool != "merge")
 RAW = {
     "keyword_search": "bm25",
     "naive_search": "cosine",

@@ -10,7 +10,7 @@ from tests.linked import LinkedKnowledge
 from tests.shelf import small_base
 from workbench.knowledge.names.surfaces import writings
 from workbench.tools.chain import TOOL, ChainOutput, search
-from workbench.tools.chain_walk import STEPS, AskedWords, Walk, seeds
+from workbench.tools.chain_walk import STEPS, Walk
 from workbench.tools.tool import Search, StepLog
 
 ENGLISH = [
@@ -146,14 +146,13 @@ TEXTS = st.lists(
 def test_paths_are_ways_of_the_graph_and_nothing_comes_twice(texts, question):
     knowledge = LinkedKnowledge("m", {n: f"{' '.join(t)}." for n, t in zip(NAMES, texts, strict=True)})
     query = " ".join(question)
-    walk = Walk(AskedWords.read(query, knowledge), query, seeds(query, knowledge), knowledge)
+    walk = Walk(query, knowledge)
     for _ in range(STEPS):
         walk.step()
-    chains = walk.chains
-    found = [chunk_id for chunk_id, _ in chains.best(50)]
+    found = walk.best(50)
     assert len(found) == len(set(found))
     for chunk_id in found:
-        path = chains.path(chunk_id)
+        path = walk.path(chunk_id)
         assert len({reached for reached, _ in path}) == len(path) <= STEPS * 2
         at = path[0][1].parent if path else ""
         for reached, step in path:

@@ -1,4 +1,4 @@
-"""``deep_research`` and ``deeper_research``: they follow next hops, search more widely, and stop."""
+"""``deep_research`` and ``deeper_research``: they follow chains, and stop."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def documents(output):
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_next_hops_lead_to_the_answer_and_the_chain_begins_at_the_first_passage(english, tool):
+def test_chains_lead_to_the_answer(english, tool):
     output, _ = research(english, WHERE, tool)
     assert {"film", "woman", "man"} <= set(documents(output)[:5])
     assert output.stopped in ("nothing new", "rounds")
@@ -81,21 +81,14 @@ def test_research_in_chinese(chinese):
 
 def test_every_search_is_a_sub_step_and_every_round_a_thought(english):
     output, log = research(english, WHERE)
-    assert [step["detail"]["tool"] for step in log.sub_steps][:2] == ["hybrid_search", "next_hop"]
+    assert [step["detail"]["tool"] for step in log.sub_steps][:2] == ["hybrid_search", "chain_exploration"]
     assert log.sub_steps[0]["name"] == f"search 1: {WHERE}"
     assert [thought["round"] for thought in output.thoughts] == [*range(1, len(output.thoughts) + 1)]
     first = output.thoughts[0]
     queries = [step["detail"]["query"] for step in log.sub_steps if step["name"].startswith("search 2")]
-    assert [ask["query"] for ask in first["asks"]] == queries and first["asks"][0]["because"]
+    assert [ask["query"] for ask in first["asks"]] == queries
     assert set(first["evidence"]) <= {r["source_id"] for r in output.results}
     assert output.results[0]["metadata"]["research"] == {"round": 1, "query": WHERE}
-
-
-def test_no_query_is_searched_twice_and_one_without_names_is_searched_more_widely():
-    knowledge = LinkedKnowledge("m", {"1": "a river", "2": "a king"})
-    output, log = research(knowledge, "river")
-    searches = [(step["detail"]["tool"], step["detail"]["query"]) for step in log.sub_steps]
-    assert searches == [("hybrid_search", "river")] * 2 and output.stopped == "nothing new"
 
 
 def test_it_returns_what_it_has_when_its_time_is_nearly_over(english, monkeypatch):
@@ -148,7 +141,7 @@ def test_any_research_ends_and_finds_nothing_twice(texts, question):
         output, log = research(knowledge, " ".join(question), tool)
         ids = [r["source_id"] for r in output.results]
         assert len(ids) == len(set(ids)) and output.stopped in ("nothing new", "rounds")
-        assert len(log.sub_steps) <= 2 + 4 * 4
+        assert len(log.sub_steps) <= 4
         for result in output.results:
             for step in result["metadata"].get("chain", {}).get("steps", ()):
                 assert step["from"] != step["to"]

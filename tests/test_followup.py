@@ -49,16 +49,12 @@ LEANING = [
     (XIYAN, "导演是谁？", "导演是谁？（喜宴）"),
     (NOLAN, "他还导演过什么？", "他还导演过什么？（诺兰）"),
     (SIDES, "它们的导演是谁？", "它们的导演是谁？（《喜宴》, 《饮食男女》）"),
-    # a name or a year alone: in the place of its like
-    (BANQUET, "And Pushing Hands?", "Who directed Pushing Hands?"),
-    (BANQUET, "What about Hulk?", "Who directed Hulk?"),
-    (LIST, "And Nolan?", "Which films did Nolan direct after 2000?"),
-    (LIST, "And after 2005?", "Which films did Ang Lee direct after 2005?"),
-    (XIYAN, "那《推手》呢？", "《推手》哪一年上映？"),
-    (XIYAN, "推手呢", "推手哪一年上映？"),
-    (NOLAN, "那李安呢", "列出李安2005年以后的电影"),
-    (NOLAN, "那2010年以后呢？", "列出诺兰2010年以后的电影"),
-    ([*BANQUET, *said("When was he born?", "1954 [1].")], "And Pushing Hands?", "Who directed Pushing Hands?"),
+    # what only begins stands behind the question before
+    (BANQUET, "And Pushing Hands?", "Who directed The Wedding Banquet? And Pushing Hands?"),
+    (BANQUET, "What about Hulk?", "Who directed The Wedding Banquet? What about Hulk?"),
+    (LIST, "And after 2005?", "Which films did Ang Lee direct after 2000? And after 2005?"),
+    (XIYAN, "那《推手》呢？", "喜宴哪一年上映？ 那《推手》呢？"),
+    (NOLAN, "那2010年以后呢？", "列出诺兰2005年以后的电影 那2010年以后呢？"),
     # more of the same, or less
     (LIKE, "再推荐几部", "推荐几部类似《喜宴》的电影"),
     (LIKE, "还有吗？", "推荐几部类似《喜宴》的电影"),
@@ -96,9 +92,8 @@ def test_what_stands_alone_is_left_alone(shelf: Any, history: list[dict[str, str
 
 
 def test_follow_ups_of_follow_ups(shelf: Any) -> None:
-    history = [*BANQUET, *said("And Pushing Hands?", "Ang Lee.", "And Hulk?", "Ang Lee.")]
+    history = [*BANQUET, *said("Who directed Hulk?", "Ang Lee.")]
     assert standalone("When was it released?", history, [shelf.get("film")]) == "When was it released? (Hulk)"
-    assert standalone("And Inception?", history, [shelf.get("film")]) == "Who directed Inception?"
 
 
 def test_small_talk_between_changes_nothing(shelf: Any) -> None:

@@ -110,15 +110,6 @@ def test_confirming_every_need_leaves_nothing_to_search_for(wb) -> None:
     assert judged["stop_reason"] == "quality_satisfied", judged["reasoning"]
 
 
-def test_words_that_are_struck_are_asked_no_further(wb) -> None:
-    run = wb.ask(ASKED, kb="texts", review=["reflect"], thresholds={"min_probability": 1.0})
-    hops = [step["tool_input"]["query"] for step in run.reflections[-1]["next_steps"] if step["tool"] == "next_hop"]
-    assert any("die" in query for query in hops)
-    run.edit(needs={"die": "struck"})
-    hops = [step["tool_input"]["query"] for step in run.reflections[-1]["next_steps"] if step["tool"] == "next_hop"]
-    assert not any("die" in query.split() for query in hops)
-
-
 def test_a_criterion_that_an_edit_of_the_plan_adds_or_takes_out_is_said_of_the_need(wb) -> None:
     run = wb.ask(ASKED, kb="texts", review=["plan", "reflect"])
     kept = [text for text in run.plan.acceptance_criteria if text != "die"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.test_remembering import bench, server  # noqa: F401  fixtures
-from workbench.language.preferences import read_preferences
+from workbench.parts.memory.preferences import read_preferences
 from workbench.parts.memory.recall import by_rules
 from workbench.parts.memory.service import find_store
 

@@ -7,7 +7,6 @@ import json
 
 import pytest
 
-from tests.servers.scripted import Reply, scripted_server
 from workbench.errors import MissingExtra, ModelError
 from workbench.models import rerank
 from workbench.parts.fusion.graph import build_fusion
@@ -31,44 +30,6 @@ def pieces(wb, **options):
     asked = {"query": "Who makes honey in summer?", "session_id": "s", "canvas_path": "", "operation": "review"}
     found = asyncio.run(graph.ainvoke(asked, config, context=wb.ports()))
     return {one["source_id"]: one["metadata"]["signals"]["reranked"] for one in found["reranked_results"]}
-
-
-def grades(*passages):
-    return lambda request: Reply([json.dumps({"passages": list(passages)})])
-
-
-def test_a_grader_orders_the_whole_list_in_one_call(tmp_path):
-    with scripted_server() as server:
-        server.respond = grades(3, 1)
-        with opened(tmp_path, grader_model="openai:tiny", chat_base_url=server.url) as wb:
-            base = wb.knowledge.get("notes")
-            scores = base.rerank("stones?", TEXTS, "grader")
-            assert scores == [0.666667, 0.333333, 1.0] and len(server.requests) == 1
-            assert "[2] Bees make honey" in json.dumps(server.requests[0])
-
-
-@pytest.mark.parametrize(
-    "said", ['{"passages": [9]}', '{"passages": [1, 1]}', "I like the second.", '{"passages": "1"}']
-)
-def test_what_a_grader_says_badly_leaves_the_order_and_is_told_in_the_log(tmp_path, said):
-    from workbench.tools.hybrid import rerank
-    from workbench.tools.scoring import Question
-    from workbench.tools.tool import StepLog
-
-    with scripted_server() as server:
-        server.respond = lambda request: Reply([said])
-        with opened(tmp_path, grader_model="openai:tiny", chat_base_url=server.url) as wb:
-            base, log = wb.knowledge.get("notes"), StepLog()
-            passages = base.passages(["d2#0", "d0#0", "d1#0"])
-            found = rerank(Question.read("honey?", base), passages, {}, log, "grader")
-            signals = {one["source_id"]: one["metadata"]["signals"]["reranked"] for one in found}
-            assert signals["d2#0"] == 1.0 > signals["d0#0"] > signals["d1#0"] == 0.0
-            assert log.sub_steps[0]["detail"]["note"].startswith("The grader gave no order, so the passages keep")
-
-
-def test_a_grader_without_a_model_is_an_error(tmp_path):
-    with opened(tmp_path) as wb, pytest.raises(ModelError, match="WORKBENCH_GRADER_MODEL"):
-        wb.knowledge.get("notes").rerank("honey?", TEXTS, "grader")
 
 
 def test_the_choice_of_a_call_reaches_the_fusion_graph_and_the_setting_its_default(tmp_path, monkeypatch):

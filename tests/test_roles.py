@@ -99,7 +99,7 @@ GOOD = {
 
 def test_a_role_has_its_own_model_then_the_chat_model_then_its_default() -> None:
     settings = Settings.load(chat_model="openai:a", planner_model="openai:b", writer_model="rules")
-    assert (settings.role_model("planner"), settings.role_model("writer"), settings.role_model("grader")) == (
+    assert (settings.role_model("planner"), settings.role_model("writer"), settings.role_model("judge")) == (
         "openai:b",
         "",
         "openai:a",
@@ -403,10 +403,10 @@ def test_prompts_are_set_taken_back_and_read_from_files(tmp_path) -> None:
             prompts["planner"] = {"user": bad}
     with pytest.raises(SettingsError, match="Known: router"):
         prompts["poet"]
-    (folder / "grader.en.toml").write_text("system = 1", encoding="utf-8")
+    (folder / "router.en.toml").write_text("system = 1", encoding="utf-8")
     with pytest.raises(SettingsError, match="is not a prompt"):
-        prompts["grader"]
-    (folder / "grader.en.toml").unlink()
+        prompts["router"]
+    (folder / "router.en.toml").unlink()
     assert "planner.en" in prompts._repr_html_() and fenced("</corpus>") == "‹/corpus>"
 
 

@@ -8,7 +8,7 @@ from tests.storm import ledger
 from tests.storm.scenarios import ADDINGS, KEEPINGS, QUESTIONS, TALKS, Talk
 from tests.storm.storm import Storm
 from tests.storm.trial import talked
-from workbench.language.summarizing import summarize
+from workbench.parts.memory.summarizing import summarize
 
 
 @pytest.mark.slow

@@ -6,9 +6,9 @@ import pytest
 
 from tests.blind import BLIND, rows
 from tests.test_remembering import bench, server  # noqa: F401  fixtures
-from workbench.language.summarizing import _HEADS, LONGEST, summarize
 from workbench.parts.memory.remember import bring_up
 from workbench.parts.memory.service import find_store
+from workbench.parts.memory.summarizing import _HEADS, LONGEST, summarize
 
 
 def said(*contents: str) -> list[dict[str, str]]:

@@ -20,7 +20,6 @@ WorkbenchError
 ├── CapsuleError           a run cannot be sealed in a file, or a file is not a sealed run
 ├── ReportError            a report cannot be made, cited or set as it was asked for
 ├── ModelError             a model or its server failed
-│   └── Unusable           its reply cannot be used; the deterministic default takes over
 └── MissingExtra           an optional library is not installed (also an ImportError)
 """
 
@@ -198,10 +197,6 @@ class ReportError(WorkbenchError):
 
 class ModelError(WorkbenchError):
     """A model or its server failed."""
-
-
-class Unusable(ModelError):
-    """A model's reply cannot be used: the deterministic default takes over."""
 
 
 class MissingExtra(WorkbenchError, ImportError):

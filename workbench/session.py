@@ -91,7 +91,6 @@ class Workbench(Extended):
         self.knowledge = Library(path / "knowledge", settings)
         self.tools = ToolRegistry(self.knowledge)
         self.knowledge.extractor = self._extractor
-        self.knowledge.grader = self._graded
         self._agents: AgentPool | None = None
         lease = Lease(path / "leases")
         try:
@@ -259,11 +258,6 @@ class Workbench(Extended):
                 self._chats[name] = open_chat_model(settings, f"{role}_model" if own else "chat_model")
                 keep_secret(*model_secrets(self._chats[name]))
         return {role: self._chats[name] for role, name in names.items()}
-
-    def _graded(self, query: str, texts: Sequence[str]) -> list[float]:
-        from workbench.graphs.grading import grader
-
-        return grader(self.ports, self._work.loop.submit)(query, texts)
 
     def _extractor(self) -> Extractor | None:
         """Return the extractor of names while indexing; None without a model or a token budget for it."""

@@ -17,7 +17,7 @@ from workbench.state import Json
 
 PREFIX = "langchain:"
 ROLES = (
-    *("router", "follow_up", "planner", "grader", "reflector", "rewriter", "writer", "checker", "judge", "extractor"),
+    *("router", "follow_up", "planner", "reflector", "rewriter", "writer", "checker", "judge", "extractor"),
     *("memory", "summarizer", "agent"),
 )
 """What a chat model may do. Each has a deterministic default."""
@@ -115,7 +115,6 @@ class Settings(BaseSettings):
     )
     follow_up_model: str = Field("", description="rewrites a follow-up question so that it can be read alone")
     planner_model: str = Field("", description="plans the searches")
-    grader_model: str = Field("", description="orders passages, where rerank_model is 'grader'")
     reflector_model: str = Field("", description="decides whether the evidence is enough, and what to search for next")
     rewriter_model: str = Field("", description="rewrites the question for another search")
     writer_model: str = Field("", description="writes the answer")
@@ -157,7 +156,7 @@ class Settings(BaseSettings):
         "", pattern=r"^$|^(\S+:)?\d{1,5}$", description="HOST:PORT, or a port of this machine: counters for Prometheus"
     )
     rerank_model: str = Field(
-        "auto", min_length=1, description="'auto', 'none', 'maxsim', 'grader', or a cross-encoder: a name or a folder"
+        "auto", min_length=1, description="'auto', 'none', 'maxsim', or a cross-encoder: a name or a folder"
     )
     fusion_strategy: Literal["rrf", "weighted", "cascade", "zscore", "percentile"] = Field(
         "rrf", description="how the fusion graph combines the rankings of its sources"

@@ -174,13 +174,6 @@ class Sort(TypedDict):
     descending: bool
 
 
-class Total(TypedDict):
-    """A figure that is computed over a number field of the documents that hold."""
-
-    field: str
-    function: Literal["sum", "mean"]
-
-
 class NameRead(TypedDict):
     """A name in a question: ``question[start:end]``, with its quotation marks if it has some.
 
@@ -211,8 +204,6 @@ class Question(TypedDict):
         sort: the order that is asked for ("longest", 最早), or None.
         limit: how many are asked for, or None; 1 for a superlative.
         count: whether it asks how many documents there are.
-        group: the field by which they are counted, or "".
-        total: the sum or mean that is asked for, or None.
         fields: the fields whose values are asked for, in the order of the question.
         words: content words that are neither names, conditions nor words of asking; in order, as written.
         date_asked: the ISO date as of which it asks ("as of 2003", 截至2003年), or "".
@@ -229,8 +220,6 @@ class Question(TypedDict):
     sort: Sort | None
     limit: int | None
     count: bool
-    group: str
-    total: Total | None
     fields: list[str]
     words: list[str]
     date_asked: str

@@ -2,5 +2,5 @@
 
 ``conversation`` (recall, persist), ``route``, ``retrieval`` (dispatch), ``planner`` (rules: ``plan``; a
 model's: ``model_plan``), ``review``, ``execute``, ``reflect`` (``needs``), ``merge``, ``enrich``,
-``generate``. ``reviewers`` and ``autopilot`` answer for a person; ``agents`` retrieve without a conversation.
+``generate``. ``reviewers`` answer for a person; ``agents`` retrieve without a conversation.
 """

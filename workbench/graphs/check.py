@@ -21,7 +21,7 @@ from workbench.language.support import ADDRESS, Shares, Support, checked
 from workbench.ports import Context, KnowledgeBase
 from workbench.state import Evidence, RetrievalResult, Supported
 from workbench.text import CJK
-from workbench.tools.next_hop import Reading
+from workbench.tools.scoring import shares_said
 
 _SENTENCES, _VALUES = 40, 30
 _MARKS = {
@@ -115,7 +115,7 @@ def _combined(support: Support, verdict: str, judge: str) -> Supported:
 
 def shares_by_meaning(base: KnowledgeBase) -> Shares:
     """Return a function that tells how much of a sentence texts say, by the meaning of words where the base has it."""
-    return lambda sentence, texts: Reading.read(sentence, texts, base).shares()
+    return lambda sentence, texts: shares_said(sentence, texts, base)
 
 
 def _base(result: RetrievalResult, context: Context) -> KnowledgeBase | None:

@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from workbench.graphs.roles import ModelForm, Reply, ask_model
 from workbench.knowledge.adding.extraction import Extraction, Forecast, Titled
@@ -60,13 +60,6 @@ class ReadPassages(ModelForm):
     passages: list[ReadPassage] = Field(max_length=_PASSAGES)
 
 
-class _Call(NamedTuple):
-    """A call that may be made: about how many tokens it takes, and the call."""
-
-    tokens: int
-    make: Callable[[], Coroutine[Any, Any, Reply]]
-
-
 class _Counted(NoTape):
     """Keeps of the calls what they took, and not what was said."""
 
@@ -108,69 +101,64 @@ class ModelExtractor:
         count = texts = 0
         for passage in passages:
             count, texts = count + 1, texts + estimated_tokens(passage.title + passage.text)
-        instructions = estimated_tokens(self._prompt("extractor", "en", {"passages": ""}))
+        instructions = estimated_tokens(self._prompt("en", {"passages": ""}))
         read = texts + -(-count // _PASSAGES) * instructions
         money = price(self._context.prices, self.model, {"input": read, "output": texts, "cached": 0})
         return Forecast(self.model, count, read + texts, money, self._budget)
 
-    def _prompt(self, name: str, language: str, slots: Mapping[str, str]) -> Any:
-        return self._context.prompts.for_language(name, language).messages(slots)
+    def _prompt(self, language: str, slots: Mapping[str, str]) -> Any:
+        return self._context.prompts.for_language("extractor", language).messages(slots)
 
     def read(self, passages: Sequence[Titled]) -> dict[int, Extraction | None]:
-        """Return the names and statements of each passage, by its place; see ``extraction.Extractor``."""
+        """Return the names and statements of each passage, by its place; see ``extraction.Extractor``.
+
+        Those of calls that were not made, or not answered, are left out.
+        """
         batches = list(_batches(passages))
+
+        async def every() -> list[Reply | None]:
+            free = asyncio.Semaphore(self._context.settings.max_concurrency)
+            return list(await asyncio.gather(*(self._read([passages[at] for at in batch], free) for batch in batches)))
+
+        if self._why:
+            return {}
+        work = self._submit(every())
+        try:
+            replies = work.result()
+        except BaseException:  # an interrupt: nothing more is asked
+            work.cancel()
+            raise
         extractions: dict[int, Extraction | None] = {}
-        for places, reply in zip(batches, self._each([self._reading(passages, b) for b in batches]), strict=True):
+        for places, reply in zip(batches, replies, strict=True):
             if reply is not None and reply.replied:
                 by_number = {passage.passage: passage for passage in reply.form.passages} if reply.form else {}
                 extractions |= {at: _grounded(passages[at], by_number.get(n)) for n, at in enumerate(places, 1)}
         return extractions
+
+    async def _read(self, batch: Sequence[Titled], free: asyncio.Semaphore) -> Reply | None:
+        """Let the model read one batch; None where the budget is spent."""
+        texts = "\n\n".join(f"[{n}] {passage.title}\n{passage.text}" for n, passage in enumerate(batch, 1))
+        slots = {"passages": fenced(texts)}
+        tokens = estimated_tokens(self._prompt(detect_language(texts), slots)) + estimated_tokens(texts)
+        async with free:
+            if not self._allowed(tokens):
+                return None
+            before, self._begun = self._tape.total.tokens, self._begun + tokens
+            reply = await ask_model(
+                self._context, "extractor", ReadPassages, slots, question=texts, prompt="extractor", quiet=True
+            )
+            self._begun -= tokens
+            self._dearer = max(self._dearer, (self._tape.total.tokens - before) / tokens)
+        self._failed = 0 if reply.replied else self._failed + 1
+        if self._failed >= _FAILURES:
+            self._why = reply.refused[-1]
+        return reply
 
     def spent(self) -> Json:
         """Return tokens and money so far, and why no more calls are made."""
         total = self._tape.total
         summary = {"name": self.model, "tokens": total.tokens, "money": None if total.unpriced else total.money}
         return {**summary, "note": self._why}
-
-    def _reading(self, passages: Sequence[Titled], places: Sequence[int]) -> _Call:
-        texts = "\n\n".join(f"[{n}] {passages[at].title}\n{passages[at].text}" for n, at in enumerate(places, 1))
-        return self._call(ReadPassages, "extractor", {"passages": fenced(texts)}, texts)
-
-    def _call(self, form: type[BaseModel], prompt: str, slots: Mapping[str, str], text: str) -> _Call:
-        tokens = estimated_tokens(self._prompt(prompt, detect_language(text), slots)) + estimated_tokens(text)
-        options: Json = {"question": text, "prompt": prompt, "quiet": True}
-        return _Call(tokens, lambda: ask_model(self._context, "extractor", form, slots, **options))
-
-    def _each(self, calls: Sequence[_Call]) -> list[Reply | None]:
-        """Return what each call gives, so many at once; None for those that were not made."""
-
-        async def every() -> list[Reply | None]:
-            free = asyncio.Semaphore(self._context.settings.max_concurrency)
-
-            async def one(call: _Call) -> Reply | None:
-                async with free:
-                    if not self._allowed(call.tokens):
-                        return None
-                    before, self._begun = self._tape.total.tokens, self._begun + call.tokens
-                    reply = await call.make()
-                    self._begun -= call.tokens
-                    self._dearer = max(self._dearer, (self._tape.total.tokens - before) / call.tokens)
-                self._failed = 0 if reply.replied else self._failed + 1
-                if self._failed >= _FAILURES:
-                    self._why = reply.refused[-1]
-                return reply
-
-            return list(await asyncio.gather(*map(one, calls)))
-
-        if not calls or self._why:
-            return [None] * len(calls)
-        work = self._submit(every())
-        try:
-            replies: list[Reply | None] = work.result()
-            return replies
-        except BaseException:  # an interrupt: nothing more is asked
-            work.cancel()
-            raise
 
     def _allowed(self, tokens: int) -> bool:
         """Check whether so many more tokens are within the budget, with those of the calls that are under way.

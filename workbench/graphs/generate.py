@@ -5,7 +5,6 @@ It also holds what the writer's prompt is filled in with, and what is said where
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -65,35 +64,18 @@ def totals(state: Data, context: Context, say: Labels) -> str:
     if conditions:
         holding, understood = sum(len(base.select(conditions)) for base in bases), question["understood"]
         parts.append(say("prompt_holding", n=holding, conditions=say("semicolon").join(understood)))
-    if question["group"]:
-        counts = [pair for base in bases for pair in base.tally(question["group"], conditions)]
-        parts.append(", ".join(f"{value}: {count}" for value, count in counts[:_COUNTS]))
     return "; ".join(parts)
-
-
-_COUNTS = 40
 
 
 # --- What is said where no evidence is looked at: to a greeting, and when a search was stopped or failed ---
 
-_THANKS = re.compile(r"\b(?:thank|thanks|thx|ty|cheers|appreciated)\b|谢|辛苦", re.IGNORECASE)
-_PARTING = re.compile(
-    r"\b(?:bye|goodbye|see (?:you|ya)|farewell|good night|take care)\b|再见|拜拜|回头见|明天见|晚安", re.IGNORECASE
-)
 
-
-def greeting(say: Labels, bases: Sequence[str], message: str = "", example: str = "…") -> str:
-    """Return a short reply to what is not a question: what can be asked, with an example.
-
-    >>> greeting(Labels("en"), ["lab"], "Thanks!", "Apollo")[:60]
-    'You are welcome. I answer questions from the knowledge base '
-    """
-    if _PARTING.search(message):
-        return say("reply_goodbye")
+def greeting(say: Labels, bases: Sequence[str], example: str = "…") -> str:
+    """Return a short reply to what is not a question: what can be asked, with an example."""
     rest = "reply_no_base"
     if bases:
         rest = "reply_from_one" if len(bases) == 1 else "reply_from_several"
-    lead = say("reply_welcome" if _THANKS.search(message) else "reply_hello")
+    lead = say("reply_hello")
     return f"{lead}{'' if say.language == 'zh' else ' '}{say(rest, names=say('comma').join(bases), example=example)}"
 
 
@@ -172,7 +154,7 @@ def without_evidence(state: Data, context: Context) -> str | None:
             return str(required("nodes", "answer", "memory")(recalled, state, zh))
         names = context.knowledge.names()
         example = next(iter(context.knowledge.get(names[0]).about()["titles"]), "") if names else ""
-        return greeting(say, names, state["message"], example)
+        return greeting(say, names, example)
     if merged_evidence(state):
         return None
     if state.get("stop_reason") == "stopped_by_reviewer":

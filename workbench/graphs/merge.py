@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from itertools import chain, takewhile
-from typing import Any
+from itertools import chain
 
 from langgraph.runtime import Runtime
 
@@ -28,12 +27,10 @@ from workbench.state import (
     RetrievalState,
     RouteDecision,
 )
-from workbench.tools.scoring import MODELS, Logistic, descending, probability
+from workbench.tools.scoring import probability
 
-Pieces = dict[Identity, RetrievalResult]
 MODEL = "merge"
-SECOND = "second_pass"
-SEARCH, CHAIN, HOP = "hybrid_search", "chain_exploration", "next_hop"
+SEARCH, CHAIN = "hybrid_search", "chain_exploration"
 UNSEEN = 0.0005
 """The score that a passage counts with for a tool that did not find it, and the lowest that counts."""
 SPAN = 10.0
@@ -51,7 +48,7 @@ def agreed(results_by_step: ResultsByStep) -> dict[Identity, float]:
     scores: dict[Identity, float] = {}
     for results in results_by_step.values():
         for result in results:
-            if _tool(result) not in (SEARCH, CHAIN, HOP):
+            if _tool(result) not in (SEARCH, CHAIN):
                 key = identity(result)
                 scores[key] = max(scores.get(key, 0.0), result["score"])
     signals = merge_signals(results_by_step)
@@ -281,79 +278,21 @@ def distinct(results_by_step: ResultsByStep, matching: Collection[str] | None = 
 
     Where a search and a chain both ran, the score is their joint probability. A chain to a piece stays with it.
     """
-    first = {step: [r for r in results if _tool(r) != HOP] for step, results in results_by_step.items()}
     duplicates: dict[Identity, list[RetrievalResult]] = {}
-    for result in chain.from_iterable(first.values()):
+    for result in chain.from_iterable(results_by_step.values()):
         duplicates.setdefault(identity(result), []).append(result)
-    joint = agreed(first)
-    pieces = [_joined(best, duplicates[key], joint.get(key), matching) for key, (_, best) in winners(first).items()]
-    pieces.sort(key=_order)
-    hops = [r for results in results_by_step.values() for r in results if _tool(r) == HOP]
-    return with_hops(pieces, hops) if hops else pieces
+    joint = agreed(results_by_step)
+    best_pieces = winners(results_by_step).items()
+    pieces = [_joined(best, duplicates[key], joint.get(key), matching) for key, (_, best) in best_pieces]
+    return sorted(pieces, key=_order)
 
 
 def _order(result: RetrievalResult) -> tuple[float, str, str, str]:
     return -result["score"], result["source_id"], result["granularity"], result["metadata"].get("kb_prefix", "")
 
 
-# --- Results of next hops have places of their own among the first five ---
-
-FRONT = 2
-"""Documents of the first pass that stay in front of the results of next hops."""
 PLACES = 5
-"""Documents for which there are places in front."""
-
-
-def with_hops(
-    first: Evidence, hops: Evidence, model: Logistic = MODELS[SECOND], kept: int = FRONT
-) -> list[RetrievalResult]:
-    """Return the first pass and the next hops: the first documents stay in front, then the likeliest come first.
-
-    Args:
-        first: the results of the first pass, best first.
-        hops: the results of every ``next_hop``.
-        model: gives the probability of a document from both.
-        kept: documents of the first pass that stay in front.
-    """
-    first_by_id = {identity(result): result for result in first}
-    best: Pieces = {}
-    for hop in sorted(hops, key=_order):
-        best.setdefault(identity(hop), hop)
-    front = list(dict.fromkeys(map(_document, first)))[:PLACES]
-    front_pieces = list(takewhile(lambda result: _document(result) in front[:kept], first))
-    signals = signals_of_second(first, list(best.values()), front)
-    behind = list[tuple[Any, ...]]()
-    for key in {**first_by_id, **best}:
-        both = [pieces[key] for pieces in (first_by_id, best) if key in pieces]
-        if first_by_id.get(key) in front_pieces:
-            continue
-        piece = both[0].copy()
-        piece["score"] = round(model(signals[_document(piece)]), 6)
-        if len(both) > 1:
-            tools = sorted({tool for result in both for tool in result["metadata"]["tools"]})
-            piece["metadata"] = {**both[1]["metadata"], **both[0]["metadata"], "tools": tools}
-        # of the passages of one document the one with the highest score comes first
-        likeliest = max(result["score"] for result in both)
-        behind.append((-piece["score"], -likeliest, *_order(piece)[1:], piece))
-    results: list[RetrievalResult] = [*front_pieces, *(piece for *_, piece in sorted(behind, key=lambda row: row[:-1]))]
-    scores = descending([result["score"] for result in results])
-    return [{**result, "score": score} for result, score in zip(results, scores, strict=True)]
-
-
-def signals_of_second(first: Evidence, hops: Evidence, front: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Return what the model of the second pass weighs of each document.
-
-    Returns:
-        ``first`` and ``hop``: the highest log odds of its passages in the first pass and in a hop; ``front``: whether
-        it is among the first five.
-    """
-    signals: dict[str, dict[str, float]] = {}
-    for name, results in (("first", first), ("hop", hops)):
-        for result in results:
-            document = _document(result)
-            own = signals.setdefault(document, {"first": _log_odds(UNSEEN), "hop": _log_odds(UNSEEN)})
-            own[name] = max(own[name], _log_odds(result["score"]))
-    return {document: {**own, "front": float(document in front)} for document, own in signals.items()}
+"""Documents that count as the first ones."""
 
 
 def _document(result: RetrievalResult) -> str:

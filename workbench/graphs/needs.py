@@ -8,10 +8,8 @@ every need is met or settled by a person, and every limit is reached.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, NotRequired, cast
 
 from typing_extensions import TypedDict
@@ -19,14 +17,13 @@ from typing_extensions import TypedDict
 from workbench.graphs.merge import first_documents
 from workbench.language.answer import Judgement, says_field
 from workbench.language.citing import cite
-from workbench.language.names import together
 from workbench.language.quoting import weights
 from workbench.plans import last_records
 from workbench.ports import Bases
 from workbench.records.proposals import DECIDED, MET, Verdict
 from workbench.state import Data, Evidence, Json, QueryIntent, Records, RetrievalResult, RouteDecision
 from workbench.text import detect_language, fold, mentions, sentences
-from workbench.tools.next_hop import Reading
+from workbench.tools.scoring import shares_said
 from workbench.views.labels import Labels
 
 # --- How much is enough ---
@@ -40,8 +37,6 @@ ENOUGH: dict[QueryIntent, tuple[int, float]] = {
     "unknown": (5, 0.5),
 }
 """Intent -> least evidence, least top score."""
-QUALITY = float(json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))["quality"])
-"""How well the first documents must cover a question, or what they leave is searched: ``experiments/passes.py``."""
 CANDIDATES = 5
 """Different documents that a recommendation needs."""
 SIDE = 2
@@ -112,10 +107,8 @@ def _linked_name(name: str, bases: Bases) -> LinkedName:
                 *(p["chunk_id"] for p in base.passages(doc_ids=own)),
             }
             continue
-        for writing in dict.fromkeys([name, together(name, base)]):
-            writings[writing] = None
-            hits = base.passages([chunk_id for chunk_id, _ in base.keyword_search(writing, MAX_NAMES)])
-            passages |= {p["chunk_id"] for p in hits if mentions(fold(f"{p['title']} {p['text']}"), fold(writing))}
+        hits = base.passages([chunk_id for chunk_id, _ in base.keyword_search(name, MAX_NAMES)])
+        passages |= {p["chunk_id"] for p in hits if mentions(fold(f"{p['title']} {p['text']}"), fold(name))}
     return LinkedName(name, tuple(filter(fold, writings)), frozenset(sources), frozenset(passages))
 
 
@@ -241,7 +234,7 @@ class Ledger(NamedTuple):
             met = float(bool(pieces))
         else:
             texts = [f"{result['metadata'].get('title') or ''}. {line}" for result, line in lines]
-            shares = Reading.read(need.text, texts, self.bases[0]).shares()
+            shares = shares_said(need.text, texts, self.bases[0])
             met = max(shares, default=0.0)
             best = sorted(zip(shares, pieces, strict=True), key=lambda pair: -pair[0])
             pieces = [piece for share, piece in best if share >= MET]
@@ -283,24 +276,6 @@ def settle(seen: Data, entries: Sequence[Entry], needs: Iterable[Need]) -> Json:
     if ("condition", "") in done:
         now.pop("holding", None)
     return now
-
-
-def steer(query: str, entries: Sequence[Entry]) -> str:
-    """Return the question without the words that a person settled, with those they added; "" if all is settled.
-
-    >>> entry = Entry(need="born", kind="words", met=0.2, by=[], title="", said="")
-    >>> steer("Where was its author born?", [{**entry, "said": "struck"}, {**entry, "need": "author"}])
-    'Where was its author ?'
-    >>> steer("Where was its author born?", [entry, {**entry, "need": "in which year", "said": "open"}])
-    'Where was its author born? in which year'
-    """
-    if entries and all(is_settled(entry) for entry in entries if entry["kind"] != "answer"):
-        return ""
-    for entry in entries:
-        if is_settled(entry) and entry["kind"] == "words":
-            query = re.sub(re.escape(entry["need"]), " ", query, flags=re.IGNORECASE)
-    added = [e["need"] for e in entries if e["said"] == "open" and e["kind"] == "words"]
-    return " ".join([*query.split(), *(need for need in added if fold(need) not in fold(query))])
 
 
 def is_settled(entry: Data) -> bool:

@@ -20,17 +20,14 @@ from workbench.language.names import names_in
 from workbench.plans import Plan, PlanBudget, PlanStep, step_renamed
 from workbench.ports import Bases, KnowledgeBase, Tools
 from workbench.settings import Settings, default_settings
-from workbench.state import Condition, Json, NameRead, QueryIntent, RouteDecision
-from workbench.text import STOP_WORDS, detect_language, fold, terms
+from workbench.state import Condition, Json, QueryIntent, RouteDecision
+from workbench.text import detect_language, fold
 from workbench.tools.registry import BUILT_IN
 from workbench.views.labels import Labels
 
 CHAIN, SEARCH = "chain_exploration", "hybrid_search"
 FULL, WIDE, SHORT, NAMES, RANK = (15.0, 50), (20.0, 50), (10.0, 30), (10.0, 20), (15.0, 30)
 """Budgets of the table: seconds and results, at the default settings; other settings scale them."""
-_JOINING = re.compile(r"\b(?:and|or|nor|than|vs|versus)\b|[&,;、，/]|[和与及跟或]|还是", re.I)
-_BETWEEN = re.compile("[的这那部位首个本]")
-"""What joins two names that a question sets side by side, and what else may stand between them."""
 
 
 def say(key: str, query: str, **words: object) -> str:
@@ -232,13 +229,11 @@ class Ask:
 
     @property
     def selection(self) -> Json:
-        """Return the input of ``discover``: conditions, order, the field to count by; empty where none is read."""
+        """Return the input of ``discover``: conditions and order; empty where none is read."""
         selection: Json = {"conditions": list(self.decision["filters"])} if self.decision["filters"] else {}
         question = self.decision.get("question")
         if question and question["sort"]:
             selection["sort"] = dict(question["sort"])
-        if question and question["count"] and (question["group"] or not self.words):
-            selection["count_by"] = question["group"]
         return selection
 
     @property
@@ -260,7 +255,7 @@ class Ask:
 
     def discover(self, key: str = "plan_discover") -> PlanStep:
         """Return the selection of documents by their fields."""
-        query = self.grounded if self.selection else ""
+        query = " ".join(self.words) if self.selection else ""
         return self.step("discover", "discover", key, {"query": query, **self.selection}, WIDE)
 
 
@@ -352,58 +347,24 @@ RECIPES: dict[QueryIntent, Callable[[Ask], list[PlanStep]]] = {
 
 
 def _chained(ask: Ask, base: KnowledgeBase, tools: Tools) -> list[PlanStep]:
-    """Return the steps that follow chains, or none where fields answer or the names are another base's."""
+    """Return the steps that follow chains, each side of a comparison alone, or none where fields answer."""
     intent, question = ask.decision["query_intent"], ask.decision.get("question")
-    names = names_in(ask.query, [base])
     typed = any(field["documents"] for field in base.about()["fields"])
-    if CHAIN not in tools or len({name["name"] for name in names}) > len(ask.names):
+    if CHAIN not in tools or (intent == "compare" and len(ask.names) < 2):
         return []
-    if typed and not (question and question["words"] and intent in ("qa", "unknown", "person")):
+    if typed and not (question and question["words"] and intent in ("qa", "person")):
         return []
-    if not typed and intent in ("recommend", "list") and not names:
+    if not typed and intent in ("recommend", "list") and not ask.names:
         return []
-    steps = [
-        ask.step(f"side_{number}", CHAIN, "plan_side", {"query": query}, name=name)
-        for number, (name, query) in enumerate(_sides(ask, names, base).items(), start=1)
-    ] or [ask.step("chain", CHAIN, "plan_chain", {"query": ask.grounded})]
+    sides = ask.names[: max(1, ask.settings.max_tasks - 2)] if intent == "compare" else ()
+    mentions = question["names"] if question else []
+    steps = []
+    for number, name in enumerate(sides, start=1):
+        query = _without(ask.query, [(m["start"], m["end"]) for m in mentions if m["name"] != name])
+        steps.append(ask.step(f"side_{number}", CHAIN, "plan_side", {"query": query}, name=name))
+    steps = steps or [ask.step("chain", CHAIN, "plan_chain", {"query": ask.grounded})]
     steps.append(ask.search())
     return [*steps, ask.naive("plan_fallback", steps, "if_insufficient")]
-
-
-def _sides(ask: Ask, names: Sequence[NameRead], base: KnowledgeBase) -> dict[str, str]:
-    """Return name -> the question without the others that it sets next to it, as many as there is room for.
-
-    Names of which no text is a document's own are no sides: every text may speak of all of them.
-    """
-    row = _side_by_side(ask.query, names)
-    distinct = dict.fromkeys(name["name"] for name in row)
-    if not 2 <= len(distinct) < ask.settings.max_tasks - 1:
-        return {}
-    entities = filter(None, map(base.find_entity, distinct))
-    if not any(entity["doc_id"] for entity in entities):
-        return {}
-    spans = [(n["name"], n["start"], n["end"]) for n in row]
-    return {name: _without(ask.query, [span for other_name, *span in spans if other_name != name]) for name in distinct}
-
-
-def _side_by_side(query: str, names: Sequence[NameRead]) -> list[NameRead]:
-    """Return the longest row of names of which each is joined to the next by nothing but "and", "or" or a comma.
-
-    >>> def names(query, *surfaces):
-    ...     return [{"name": n, "start": query.index(n), "end": query.index(n) + len(n)} for n in surfaces]
-    >>> questions = "Which is older, Salt Road or Tin?", "Who is the mother of Salt Road's writer, Tin or not?"
-    >>> [[n["name"] for n in _side_by_side(q, names(q, "Salt Road", "Tin"))] for q in questions]
-    [['Salt Road', 'Tin'], ['Salt Road']]
-    """
-    rows: list[list[NameRead]] = [[]]
-    for name in sorted(names, key=lambda n: n["start"]):
-        between = query[rows[-1][-1]["end"] : name["start"]] if rows[-1] else ""
-        rest = terms(_BETWEEN.sub(" ", _JOINING.sub(" ", between)))
-        if _JOINING.search(between) and STOP_WORDS.issuperset(rest):
-            rows[-1].append(name)
-        else:
-            rows.append([name])
-    return max(rows, key=lambda row: len({name["name"] for name in row}))
 
 
 def _without(query: str, spans: Iterable[Sequence[int]]) -> str:

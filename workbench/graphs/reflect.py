@@ -12,10 +12,9 @@ from pydantic import BaseModel, Field, create_model
 
 from workbench.errors import PlanError
 from workbench.graphs.enrich import can_enrich
-from workbench.graphs.merge import HOP, SEARCH, current_evidence, first_documents
+from workbench.graphs.merge import SEARCH, current_evidence, first_documents
 from workbench.graphs.model_plan import make_steps, step_form
 from workbench.graphs.needs import (
-    QUALITY,
     Entry,
     Ledger,
     Supply,
@@ -29,7 +28,6 @@ from workbench.graphs.needs import (
     read_supply,
     settle,
     signals,
-    steer,
     thresholds,
     unmet,
 )
@@ -75,7 +73,6 @@ from workbench.state import (
     StopReason,
 )
 from workbench.text import detect_language, fold
-from workbench.tools.next_hop import SubQuestion, measure_quality, sub_questions
 from workbench.tools.registry import check
 from workbench.views.labels import Labels
 
@@ -93,7 +90,6 @@ LADDER = (SEARCH, *SIMPLER[SEARCH])
 FALLBACK = PlanBudget(timeout_s=10, top_k=30)
 AGAIN = PlanBudget()
 WIDER = PlanBudget(top_k=WIDE)
-HOPS = PlanBudget(timeout_s=10, top_k=20)
 MODEL = "llm"
 """The planner of a plan whose criteria are a model's: like those of the rules they do not bind."""
 
@@ -170,21 +166,12 @@ def _signals(now: Pass, supply: Supply) -> Json:
 
 
 async def _prepare(proposal: Proposal, now: Pass, supply: Supply, one_step: bool) -> None:
-    """Give the rules what they may propose: names to add, another base, next hops, a model's words."""
+    """Give the rules what they may propose: names to add, an outside source, a model's words."""
     state, context, seen = now.state, now.context, proposal.seen
     proposal.writings = list(dict.fromkeys(writing for entity in supply.linked for writing in entity.writings))
-    proposal.prefix = now.base.name if len(now.bases) > 1 else ""
     proposal.enrich = can_enrich(state, context)
     if is_enough(seen) or one_step:
         return
-    # next hops are asked once, of plain texts that cover the question badly: hops after hops find nothing new
-    query, first = steer(state["query"], seen.get("needs", [])), first_documents(now.evidence)
-    typed = any(result["metadata"].get("fields") for result in first)
-    hops_made = any(record["tool"] == HOP for record in proposal.records)
-    if query and not (typed or hops_made or supply.intent in ("list", "recommend")):
-        seen["quality"] = measure_quality(query, first, now.base)
-        if seen["quality"] < QUALITY:
-            proposal.hops = sub_questions(query, now.evidence, now.base)
     before = [r for r in state.get("reflections", []) if r["current_iteration"] < seen["iteration"]]
     if "rewriter" in context.models and not any(reflection["rewrite_query"] for reflection in before):
         proposal.rewritten, note = await rewritten_by_model(context, state["query"], proposal.writings, now.label)
@@ -206,8 +193,6 @@ class Proposal:
     activated: Collection[str] = ()  # conditional steps that an earlier pass woke
     rewritten: str = ""  # the question in a model's words
     writings: Sequence[str] = ()  # of the names in the question
-    hops: Sequence[SubQuestion] = ()  # what the evidence leaves of the question, of names that it brings in
-    prefix: str = ""  # the knowledge base to ask, where there are several
     enrich: bool = False  # whether a source outside can be asked
 
     def __post_init__(self) -> None:
@@ -319,24 +304,15 @@ class Proposal:
             self.add("global_search", self.say("reflect_more_candidates"), AGAIN, query=self.query)
 
     def open_needs(self) -> None:
-        """Search for what a person insists on and, where no hop leads on, for words that nothing says of the names."""
+        """Search for what a person insists on, and for words that nothing says of the names."""
         entries = self.seen.get("needs", [])
         names = [entry["need"] for entry in entries if entry["kind"] == "name" and not is_settled(entry)]
         for need in [entry["need"] for entry in binding(self.seen) if entry["kind"] != "count"]:
             query = " ".join([need, *(name for name in names if fold(name) not in fold(need))])
             self.search_for([need], SEARCH, self.say("reflect_need", need=need), query=query, top_k=AGAIN.top_k)
         words = [entry["need"] for entry in unmet(self.seen) if entry["kind"] == "words" and not entry["said"]]
-        if words and names and not self.hops and is_unsure(self.seen):
+        if words and names and is_unsure(self.seen):
             self.search_for(words, query=" ".join([*names, *words]), entities=names)
-
-    def next_hops(self) -> None:
-        """Ask what is left of the question about the new names in the evidence."""
-        where = {"kb_prefix": self.prefix} if self.prefix else {}
-        for hop in self.hops:
-            objective = self.say("reflect_hop", title=hop.title, name=hop.name)
-            self.add(
-                HOP, self.say("reflect_ask", query=hop.query), HOPS, objective, **hop.to_input(self.query), **where
-            )
 
     def simpler_tools(self) -> None:
         """Replace what timed out or failed by a simpler tool."""
@@ -360,7 +336,6 @@ def propose(proposal: Proposal, max_iterations: int = 3, one_step: bool = False)
         proposal.again()
         proposal.missing()
         proposal.open_needs()
-        proposal.next_hops()
         proposal.simpler_tools()
         proposal.wider()
     return proposal.conclude(enough, max_iterations, list(_facts(proposal.seen, proposal.say)))

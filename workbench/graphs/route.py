@@ -21,7 +21,7 @@ from workbench.language.words import is_small_talk
 from workbench.ports import Bases, Context, KnowledgeBase, KnowledgeBases, call_router
 from workbench.ports import Field as DataField
 from workbench.state import Condition, ExtractedEntities, Json, QueryIntent, Question, RouteDecision
-from workbench.text import detect_language, terms
+from workbench.text import terms
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
@@ -273,27 +273,7 @@ def _route(message: str, requested: Sequence[str], choice: Choice, knowledge: Kn
 
 def read_question(question: str, bases: Bases, today: str = "") -> Understood:
     """Return what a route decision says of the question itself, read over these knowledge bases."""
-    if is_small_talk(question):
-        reading = Question(
-            text=question,
-            language="zh" if detect_language(question) == "zh" else "en",
-            intent="unknown",
-            answer_type="text",
-            names=[],
-            conditions=[],
-            sort=None,
-            limit=None,
-            count=False,
-            group="",
-            total=None,
-            fields=[],
-            words=[],
-            date_asked="",
-            understood=[],
-            not_applied=[],
-        )
-    else:
-        reading = read(question, bases, today)
+    reading = read(question, [] if is_small_talk(question) else bases, today)
     return Understood(
         query_intent=reading["intent"],
         media_type_hint="",

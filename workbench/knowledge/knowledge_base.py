@@ -16,7 +16,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from workbench.errors import KnowledgeError, ModelError
+from workbench.errors import KnowledgeError
 from workbench.extensions import provided
 from workbench.knowledge.graph import graph
 from workbench.knowledge.graph.view import View, entities, relations
@@ -164,7 +164,6 @@ class CorpusKnowledge:
         self._model = open_model(self._index, name, settings)
         self._reranks = rerank.available(settings, self._model.name)
         self.reranker: Any = None
-        self.grader: Callable[[str, Sequence[str]], list[float] | None] | None = None
         self._lock, self._block = threading.RLock(), threading.local()
         self._seen: View | None = None
         self._warm = False
@@ -288,17 +287,13 @@ class CorpusKnowledge:
 
         Raises:
             MissingExtra: the library of a cross-encoder is not installed.
-            ModelError: it cannot be read, or a grader is asked for and there is no model for it.
+            ModelError: it cannot be read.
         """
         if self.reranker is not None and model in ("", rerank.CHOSEN):
             return call_reranker(self.reranker, query, texts)
         name = self._settings.rerank_model if model == rerank.CHOSEN else model or "auto"
         if name == "none":
             return None
-        if name == "grader":
-            if self.grader is None:
-                raise ModelError("The reranker is 'grader', and there is no model for it. Set WORKBENCH_GRADER_MODEL.")
-            return self.grader(query, texts)
         if name not in rerank.OWN:
             return rerank.cross_encoded(name, query, texts)
         if name == "maxsim":

@@ -50,7 +50,6 @@ class Library:
         self.root, self._settings = Path(root), settings
         self._open: dict[str, CorpusKnowledge] = {}
         self.reranker: Any = None
-        self.grader: Any = None
         self.extractor: Callable[[], Extractor | None] = lambda: None
         self._lock = threading.Lock()
 
@@ -77,7 +76,7 @@ class Library:
                 self._open.pop(name).close()
             if name not in self._open:
                 self._open[name] = self._opened(name)
-            self._open[name].reranker, self._open[name].grader = self.reranker, self.grader
+            self._open[name].reranker = self.reranker
             return self._open[name]
 
     def _opened(self, name: str) -> CorpusKnowledge:

@@ -4,5 +4,5 @@
 ``words.toml`` has its closed classes of words. ``followup.py`` joins a message with the conversation that it leans on;
 ``asking_back.py`` names what a question leaves open. ``answer.py`` judges the evidence and answers from it: by typed
 fields (``fields.py``) or by quotation (``quoting.py``), with marks (``citing.py``). ``support.py`` holds a statement
-against what it cites. ``preferences.py`` reads plain wishes and ``summarizing.py`` keeps a conversation in short.
+against what it cites.
 """

@@ -91,15 +91,15 @@ def judge(
     fields = FieldsWriter(question, documents, bases, listed if asks_for_more(message, question) else ())
     missing = tuple(name["name"] for name in question["names"] if not is_about(name, results))
     none = Judgement(text=_nothing(fields, missing), documents=documents, missing_names=missing)
-    if left := left_open(message, results, bases, history) if message else None:
+    if left := left_open(message, bases, history) if message else None:
         return replace(none, kind="asks", text=_asking(left, fields))
-    if not results and not (question["count"] or question["total"]):
+    if not results and not question["count"]:
         return none
     none = replace(none, holding=tuple(document.doc_id for document in fields.holding))
     searched = [name for name in question["names"] if _same_script(name, results)]
     all_missing = missing and len(missing) == len(searched) == len(question["names"])
     recommends = question["intent"] == "recommend"
-    if all_missing and not recommends and not _is_anywhere(searched, bases):
+    if all_missing and not recommends and not any(name["entity_id"] for name in searched):
         return none
     unknown = [name["name"] for name in question["names"] if not name["entity_id"]]
     fields.not_applied.extend(name for name in unknown if name in missing or (recommends and not fields.about()))
@@ -196,16 +196,6 @@ def _same_script(name: NameRead, results: Evidence) -> bool:
     return bool(CJK.search(name["name"])) == (2 * chinese > len(results))
 
 
-def _is_anywhere(names: Sequence[NameRead], bases: Bases) -> bool:
-    """Return True where a knowledge base knows one of these names, or some passage writes it."""
-    for base in bases:
-        for name in names:
-            passages = base.passages([chunk_id for chunk_id, _ in base.keyword_search(name["name"], 10)])
-            if name["entity_id"] or any(fold(name["name"]) in fold(f"{p['title']} {p['text']}") for p in passages):
-                return True
-    return False
-
-
 def _chosen(question: Question, results: Evidence, fields: FieldsWriter, bases: Bases) -> Quotes:
     """Choose the quotations, of the documents that hold for the conditions where those probably answer."""
     # Words are compared, and sentences reranked, by the first base: one question has one scale.
@@ -270,9 +260,7 @@ def _unclear(fields: FieldsWriter) -> str:
 def _asking(left: Open, fields: FieldsWriter) -> str:
     """Write the question back: each reading with its document and its number."""
     say, documents = fields.say, fields.documents
-    if left.what == "subject":
-        return say("What should it be about?", "要写哪个主题？")
-    if left.what == "pronoun":
+    if left.word:
         return say(f"Whom or what does “{left.word}” refer to?", f"“{left.word}”指的是谁或什么？")
     numbers = [f" [{documents[r.doc_id].n}]" if r.doc_id in documents else "" for r in left.readings]
     readings = [f"{reading.text}{number}" for reading, number in zip(left.readings, numbers, strict=True)]

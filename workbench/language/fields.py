@@ -1,4 +1,4 @@
-"""Answers from typed fields: facts of a document, lists, counts, totals, comparisons, the first by an order."""
+"""Answers from typed fields: facts of a document, lists, counts, comparisons, the first by an order."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from functools import cached_property
 
 from workbench.language.citing import marked
 from workbench.language.quoting import Sentence
-from workbench.language.wording import TABLE, TOTALS_ZH, fields_by_name, in_words, shown
+from workbench.language.wording import TABLE, fields_by_name, in_words, shown
 from workbench.ports import Bases, Field
-from workbench.state import Condition, Data, Question
-from workbench.text import CJK, amount, fold, stems
+from workbench.state import Data, Question
+from workbench.text import CJK, fold, stems
 
 MOST_LISTED = 30
 RECOMMENDED = 8
@@ -113,10 +113,8 @@ class FieldsWriter:
         if about and question["fields"] and not question["conditions"]:
             return self._facts(about)
         if question["names"]:
-            return "" if question["conditions"] or question["fields"] else self._roles()
-        if question["total"]:
-            return self._totals()
-        if question["count"]:
+            return ""
+        if question["count"] and not question["fields"]:
             return self._count()
         if question["sort"] and question["limit"] == 1:
             return self._first()
@@ -125,22 +123,11 @@ class FieldsWriter:
         return ""
 
     def _words_left(self) -> str:
-        """List what holds for the conditions and has the words that no field accounts for, else say that none has."""
+        """List what holds for the conditions and has the words that no field accounts for; "" for none."""
         question = self.question
-        if not question["conditions"] or question["names"] or question["total"]:
-            return ""
         wanted = stems(" ".join(question["words"]))
-        notes = {}
-        for document in self.holding:
-            best = max(document.sentences, key=lambda s: len(wanted & stems(s.text)), default=None)
-            if best is not None and wanted & stems(best.text):
-                notes[document.doc_id] = f"{self.say(': ', '：')}{best.text.rstrip('.。')}"
-        having = [document for document in self.holding if document.doc_id in notes]
-        if having:
-            return self.listing(having, len(having), notes)
-        ignored, text = " ".join(question["not_applied"]), self.listing(self.holding, len(self.selected))
-        self.not_applied.extend(word for word in question["words"] if text and word not in ignored)
-        return text
+        having = [document for document in self.holding if any(wanted & stems(s.text) for s in document.sentences)]
+        return self.listing(having, len(having)) if question["conditions"] and not question["names"] else ""
 
     def about(self) -> list[Document]:
         """Return the documents of the evidence that the question names; of a name that no base knows, by title."""
@@ -228,69 +215,13 @@ class FieldsWriter:
         lines = list(filter(None, (self._statement(document, names) for document in about)))
         return "\n".join(f"- {line}" for line in lines) if len(lines) > 1 else ""
 
-    def _roles(self) -> str:
-        """Write in which documents a name that has none of its own stands, field by field."""
-        lines = []
-        for name in (n for n in self.question["names"] if n["entity_id"] and not n["doc_id"]):
-            for key, typed in self.schema.items():
-                own = [d for d in self.documents.values() if fold(name["name"]) in map(fold, d.values(key))]
-                if not own or typed["type"] not in ("name", "category"):
-                    continue
-                condition = Condition(field=key, op="eq", value=name["name"])
-                count = sum(len(base.select([condition])) for base in self.bases)
-                titles = self.joined([f"{self.title(d)} [{d.n}]" for d in own[:MOST_LISTED]])
-                role, called = self.shown(key), self.called(name["name"])
-                lines.append(
-                    self.say(
-                        f"{called} is {role} of {count} {self.noun(count)}: {titles}.",
-                        f"{called}作为{role}的{self.noun(count)}有 {count} {self.measure()}：{titles}。",
-                    )
-                )
-        return "\n".join(lines)
-
-    def _totals(self) -> str:
-        """Write a sum or a mean over all documents that hold, and how many of them have the field."""
-        total = self.question["total"]
-        assert total is not None
-        field = self.schema[total["field"]]
-        result, having = 0.0, 0
-        for base in self.bases:
-            for value, count in base.tally(field["name"], self.question["conditions"]):
-                if number := amount(value):
-                    result, having = result + number[0] * count, having + count
-        if not having:
-            return ""
-        if total["function"] == "mean":
-            result /= having
-        unit, name = field["unit"], self.shown(field["name"])
-        inside = self.inside()
-        figure = f"{round(result, 2):,.10g}{' ' if unit else ''}{unit}"
-        function = self.say({"sum": "Total", "mean": "Average"}[total["function"]], "")
-        marks = "".join(f"[{d.n}]" for d in self.holding[:MOST_LISTED] if d.values(field["name"]))
-        head = self.say(
-            f"{function} {name} of {having} {self.noun(having)}{inside}: {figure}",
-            f"{having} {self.measure()}{self.noun(having)}{inside}的{name}{TOTALS_ZH[total['function']]}：{figure}",
-        )
-        return f"{head} {marks}".rstrip() + self.say(".", "。")
-
     def _count(self) -> str:
-        inside, group = self.inside(), self.question["group"]
-        if group:
-            counts: dict[str, int] = {}
-            for base in self.bases:
-                for value, count in base.tally(group, self.question["conditions"]):
-                    counts[value] = counts.get(value, 0) + count
-            rows = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_LISTED]
-            name = self.shown(group)
-            head = self.say(f"{self.noun(2).capitalize()} by {name}{inside}:", f"按{name}统计{inside}：")
-            lines = [f"- {self._value(self.schema[group], v)}{self.say(': ', '：')}{count}" for v, count in rows]
-            return "\n".join([head, *lines])
-        if not inside:
-            total = sum(base.about()["counts"]["documents"] for base in self.bases)
-            return self.say(
-                f"There are {total:,} {self.noun(total)}.", f"共有 {total:,} {self.measure()}{self.noun(total)}。"
-            )
-        return self.listing(self.holding, len(self.selected))
+        if self.question["conditions"]:
+            return self.listing(self.holding, len(self.selected))
+        total = sum(base.about()["counts"]["documents"] for base in self.bases)
+        return self.say(
+            f"There are {total:,} {self.noun(total)}.", f"共有 {total:,} {self.measure()}{self.noun(total)}。"
+        )
 
     def _first(self) -> str:
         """Write the first document by the order that is asked for, with all that share its value."""
@@ -303,13 +234,12 @@ class FieldsWriter:
         names = dict.fromkeys([sort["field"], *self.question["fields"]])
         return "\n".join(self._statement(document, names, self.inside()) for document in first)
 
-    def listing(self, documents: Sequence[Document], total: int, notes: Mapping[str, str] | None = None) -> str:
+    def listing(self, documents: Sequence[Document], total: int) -> str:
         """Write documents as a list below a heading that counts them; "" for none.
 
         Args:
             documents: in their order.
             total: how many there are in the corpus.
-            notes: document id -> what stands behind it.
         """
         sort = self.question["sort"]
         documents = [d for d in documents if d.values(sort["field"])] if sort else documents
@@ -322,8 +252,11 @@ class FieldsWriter:
             f"{total:,} {self.noun(total)}{inside}{cut}:",
             f"{self.noun(total)}{inside}共 {total:,} {self.measure()}{cut}：",
         )
-        lines = [f"- {self.brief(d)}{(notes or {}).get(d.doc_id, '')} [{d.n}]" for d in shown_here]
-        return "\n".join([head, *lines])
+        return "\n".join([head, *self.lines(shown_here)])
+
+    def lines(self, documents: Sequence[Document]) -> list[str]:
+        """Write each document as a line of a list, with its number."""
+        return [f"- {self.brief(document)} [{document.n}]" for document in documents]
 
     def brief(self, document: Document) -> str:
         """Write a title and, in brackets, the fields that are asked for and tell it from the others."""
@@ -340,7 +273,7 @@ class FieldsWriter:
         return f"{self.title(document)}{self.say(f' ({inside})', f'（{inside}）') if inside else ''}"
 
     def recommendation(self) -> str:
-        """Write what to try: documents that share something with those that are named, else a spread of the corpus."""
+        """Write what to try: documents that share a value with those that are named, else those that were found."""
         question, about = self.question, self.about()
         documents = [document for document in self.holding if document not in about]
         inside = self.inside()
@@ -348,31 +281,13 @@ class FieldsWriter:
             documents = [document for document in self.documents.values() if document not in about]
             self.not_applied.extend([self.conditions()] if inside else [])
             inside = ""
-        shared = {document.doc_id: self._shared(document, about) for document in documents}
-        if any(shared.values()):
-            documents = [document for document in documents if shared[document.doc_id]]
-            documents.sort(key=lambda d: -sum(map(len, shared[d.doc_id].values())))
-        elif not (question["words"] or question["sort"]):
-            documents = self._spread(documents)
-        lines = []
-        for document in documents[: question["limit"] or RECOMMENDED]:
-            values = shared[document.doc_id].items()
-            parts = [f"{self.shown(name)} {self.joined(v)}" for name, v in values]
-            note = self.say("; also ", "；同样：") + self.say(", ", "，").join(parts) if parts else ""
-            lines.append(f"- {self.brief(document)}{note} [{document.n}]")
+        values = self._values_of(about)
+        related = [document for document in documents if values & self._values_of([document])]
         head = self.say(f"Worth a look{inside}:", f"可以看看{inside}：")
+        lines = self.lines((related or documents)[: question["limit"] or RECOMMENDED])
         return "\n".join([head, *lines]) if lines else ""
 
-    def _spread(self, documents: Sequence[Document]) -> list[Document]:
-        """Order documents so that those shown come from all of the corpus's time: nothing asked for prefers one."""
-        dates = [name for name, field in self.schema.items() if field["type"] == "date"][:1]
-        left = sorted(documents, key=lambda d: [*(value for name in dates for value in d.values(name)), d.doc_id])
-        step = max(1, len(left) // (self.question["limit"] or RECOMMENDED))
-        return [document for start in range(step) for document in left[start::step]]
-
-    def _shared(self, document: Document, about: Sequence[Document]) -> dict[str, list[str]]:
-        """Return field -> values that a document shares with one of the others."""
-        names = [name for name, f in self.schema.items() if f["type"] in ("category", "name")]
-        values_of_named = {name: {fold(v) for named in about for v in named.values(name)} for name in names}
-        shared = {name: [v for v in document.values(name) if fold(v) in values_of_named[name]] for name in names}
-        return {name: values for name, values in shared.items() if values}
+    def _values_of(self, documents: Iterable[Document]) -> set[tuple[str, str]]:
+        """Return the names and categories in the fields of documents."""
+        names = [name for name, field in self.schema.items() if field["type"] in ("category", "name")]
+        return {(name, fold(value)) for document in documents for name in names for value in document.values(name)}

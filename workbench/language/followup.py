@@ -1,8 +1,8 @@
 """Follow-ups: a message that leans on the conversation is asked together with what it leans on.
 
-It leans when it has a pronoun and no name of its own, begins like the rest of a sentence ("And Apollo?"),
-or has hardly a word of its own. A name or a year alone goes into the question before, in the place of its like; any
-other gets the names that were spoken of last behind it, in brackets. What stands alone is left letter by letter.
+Nothing of a message is rewritten. One that only begins like the rest of a sentence ("And after 2005?") stands behind
+the question before; one that asks for nothing but more is that question again; one with a pronoun and no name before
+it, or with hardly a word of its own, gets the names that were spoken of last behind it, in brackets.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from workbench.state import Data, NameRead, Question
 from workbench.text import detect_language
 
 CARRIED = 3
-"""Names or words that are carried over: more would drown the message (``experiments/followups.py``)."""
+"""Names or words that are carried over: more would drown the message."""
 OWN_WORDS = 3
 """With this many words or fewer and no name a message leans."""
 _PERSON = re.compile(r"\b(?:he|him|his|she|hers?)\b|(?<!其)[他她](?!们)", re.I)
@@ -28,14 +28,8 @@ _PRONOUN = re.compile(
     r"|(?<!其)[他她它]|[这那][一两几]?[个部份篇项条款本种位些]|该|[前后两]者|类似",
     re.I,
 )
-_OPENER = re.compile(
-    r"^\W*(?:(?:and )?(?:what|how) about|and|but|or|so|then|if|since|no|yes|(?:\w+\W+)?i meant?)\b"
-    r"|^\W*(?:那么?|还有|以及|换成)(?![个部份篇些位两])(?=.*呢)",
-    re.I,
-)
-_ONLY = re.compile(r"^\W*(?:only|just)\b|^\W*只", re.I)
+_OPENER = re.compile(r"^\W*(?:(?:and )?(?:what|how) about|and|but|or|only|just)\b|^\W*只|呢\W*$", re.I)
 _MORE = re.compile(r"\b(?:more|others?|another|else)\b|[再还]|别的|其他|更多|继续", re.I)
-_YEAR = re.compile(r"(?:\b(?:in|after|before|since|until) )?(?<!\d)(?:1\d|20)\d\d(?!\d)(?:年(?:[以之][前后])?)?", re.I)
 
 
 class Turn(NamedTuple):
@@ -68,20 +62,18 @@ def standalone(message: str, history: Sequence[Data], bases: Bases) -> str:
 def _joined(message: str, turns: Sequence[Turn], bases: Bases) -> str:
     if not turns or is_small_talk(message):
         return message
-    last, names = turns[-1], names_in(message, bases)
-    question = read(_YEAR.sub("", _MORE.sub("", message)), bases)
-    words = [*question["words"], *question["fields"]]
-    bare = not (words or question["conditions"] or _PRONOUN.search(message))
-    if _MORE.search(message) and bare and not names:
-        return last.question["text"]
-    if _ONLY.match(message):
-        return f"{last.question['text']} {message}"
-    opened = _OPENER.match(message) or message.rstrip("？?").endswith("呢")
-    if opened and bare:
-        return _in_place(message, names, turns)
-    if not _leans(message, question, names, bool(opened)):
-        return message
-    carried = _carried(message, turns, bases)
+    before, names = turns[-1].question["text"], names_in(message, bases)
+    question, pronoun = read(_MORE.sub("", message), bases), _PRONOUN.search(message)
+    if not (question["words"] or question["fields"] or pronoun):
+        if _OPENER.search(message):
+            return f"{before} {message}"
+        if _MORE.search(message) and not (names or question["conditions"]):
+            return before
+    known = [name for name in names if name["type"] not in ("", "Name")]
+    wish = question["conditions"] or question["intent"] == "recommend"
+    short = not wish and len(question["words"]) + len(names) <= OWN_WORDS
+    leans = pronoun and pronoun.start() < known[0]["start"] if known else pronoun or short
+    carried = _carried(message, turns) if leans else []
     brackets = "{}（{}）" if detect_language(message) == "zh" else "{} ({})"
     return brackets.format(message, ", ".join(carried)) if carried else message
 
@@ -91,52 +83,14 @@ def asks_for_more(message: str, question: Question) -> bool:
     return message not in question["text"] and bool(_MORE.search(message))
 
 
-def _leans(message: str, question: Question, names: Sequence[NameRead], opened: bool) -> bool:
-    """Return whether a message needs what was spoken of; one about a known thing only for a pronoun before it."""
-    pronoun = _PRONOUN.search(message)
-    if any(name["type"] not in ("", "Name") for name in names):
-        return pronoun is not None and pronoun.start() < names[0]["start"]
-    wish = question["conditions"] or question["intent"] == "recommend"
-    short = len(question["words"]) + len(names) <= OWN_WORDS
-    return bool(pronoun or opened or (short and not wish))
-
-
-def _in_place(message: str, names: Sequence[NameRead], turns: Sequence[Turn]) -> str:
-    """Put a year into the question before, a name into the last question with one of its kind; else behind it.
-
-    Where all names before are of other kinds, the message is asked as it stands.
-    """
-    text = turns[-1].question["text"]
-    years = [match.span() for match in _YEAR.finditer(text)]
-    if names:
-        name = names[-1]
-        part = name["surface"]
-        alike = [(turn, [n for n in turn.names if n["type"] == name["type"] or not name["bases"]]) for turn in turns]
-        turn, kind = next((pair for pair in reversed(alike) if pair[1]), (turns[-1], []))
-        if turns[-1].names and not kind:
-            return message
-        text, places = turn.question["text"], [(n["start"], n["end"]) for n in kind]
-    elif year := _YEAR.search(message):
-        part, places = year[0], years
-    else:
-        part, places = message, []
-    if not places:
-        return f"{text} {part}"
-    start, end = places[-1]
-    return text[:start] + part + text[end:]
-
-
-def _carried(message: str, turns: Sequence[Turn], bases: Bases) -> list[str]:
-    """Return names of the question before, of a person for "he"; where it has none, its rarest words."""
+def _carried(message: str, turns: Sequence[Turn]) -> list[str]:
+    """Return names of the question before, of a person for "he"; where it has none, its words."""
     person = bool(_PERSON.search(message))
     for turn in reversed(turns):
         names = [*turn.names, *turn.answer] if person else turn.names
         alike = [name for name in names if (name["type"].lower() == "person") == person]
         surfaces = {name["name"]: name["surface"] for name in alike or names}.values()
-        words = sorted(
-            turn.question["words"], key=lambda w: -max([base.term_weight(w.lower()) for base in bases], default=0)
-        )
-        parts = [part for part in dict.fromkeys(surfaces or words) if part not in message]
+        parts = [part for part in dict.fromkeys(surfaces or turn.question["words"]) if part not in message]
         if parts:
             return parts[:CARRIED]
     return []

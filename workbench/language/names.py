@@ -8,57 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 
 from workbench.knowledge.names.names import DOTTED, SURNAMES
 from workbench.knowledge.names.surfaces import ordinary_words
-from workbench.ports import Bases, Field, KnowledgeBase, Mention
+from workbench.ports import Bases, KnowledgeBase, Mention
 from workbench.state import NameRead
 from workbench.text import CJK, fold
-
-_JOINED = re.compile(r"(?<!\w)(?!Ma?c[A-Z])[A-Z][a-z]+(?:[A-Z][a-z-]+)+(?!\w)")
-_APART = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_NAME = re.compile(r"(?<!\w)[A-Z][a-z-]+(?: [A-Z][a-z-]+)+(?!\w)")
-
-
-@lru_cache(maxsize=4096)
-def apart(text: str) -> str:
-    """Return the names in a text that are written as one word, each in its parts.
-
-    >>> apart("JakeWatson: Hey LiHua! How is Ann?"), apart("Hey!")
-    ('Jake Watson / Li Hua', '')
-    """
-    return " / ".join(_APART.sub(" ", word) for word in dict.fromkeys(_JOINED.findall(text)))
-
-
-def together(question: str, knowledge: KnowledgeBase) -> str:
-    """Return the question with such names as one word, where texts write that more often than a part of it."""
-    return _NAME.sub(lambda match: " ".join(_joined(match[0].split(), knowledge)), question)
-
-
-def joined_in(question: str, knowledge: KnowledgeBase) -> list[tuple[int, int]]:
-    """Return the spans of such names in a question."""
-    spans = []
-    for match in _NAME.finditer(question):
-        at = match.start()
-        for word in _joined(match[0].split(), knowledge):
-            end = at + len(word) + len(_APART.findall(word))
-            if question[at:end] != word:
-                spans.append((at, end))
-            at = end + 1
-    return spans
-
-
-def _joined(parts: list[str], knowledge: KnowledgeBase) -> list[str]:
-    for start, end in [(i, j) for j in range(len(parts), 1, -1) for i in range(j - 1)]:
-        rarest = max(knowledge.term_weight(part.lower()) for part in parts[start:end])
-        word = "".join(parts[start:end])
-        if knowledge.term_weight(word.lower()) < rarest:
-            return [*_joined(parts[:start], knowledge), word, *_joined(parts[end:], knowledge)]
-    return parts
-
-
-# --- The names in a question: what knowledge bases know by name, and what is only written like one ---
 
 QUOTED = re.compile(
     r"《([^》]+)》|〈([^〉]+)〉|「([^」]+)」|『([^』]+)』|\"([^\"]{2,80})\"|“([^”]{2,80})”|`([^`]{2,80})`"
@@ -82,36 +37,10 @@ def names_in(text: str, bases: Bases) -> list[NameRead]:
     quotes = [match.span() for match in QUOTED.finditer(text)]
     names: list[NameRead] = []
     for base in bases:
-        mentions = base.link(text)
-        longer = joined_in(text, base) if mentions else []
-        for mention in mentions:
-            name = _linked(text, mention, base, quotes)
-            if name and not any(_is_inside(name, span) for span in longer):
-                names.append(name)
-    linked = _without_overlaps(names)
-    owners = [match.span(1) for base in bases if (match := _owner_of_field(text, base))]
-    roles = [
-        w for base in bases for f in base.about()["fields"] if f["type"] == "name" for w in f["called"].get("zh", [])
-    ]
-    return _without_overlaps([*linked, *_unknown(text, [*quotes, *owners], linked, roles)])
-
-
-def _owner_of_field(text: str, base: KnowledgeBase) -> re.Match[str] | None:
-    """Match the name in 海风的作者是谁, of which a field is asked; descriptions and pronouns are not names."""
-    fields = base.about()["fields"]
-    words = {word for field in fields for word in field["called"].get("zh", ())}
-    common = {*base.about()["nouns"].get("zh", ()), *(value for field in fields for value in _chinese_values(field))}
-    match = re.match(
-        rf"(?:请问)?([\u4e00-\u9fff]{{2,12}})的(?:{'|'.join(map(re.escape, words)) or '$'})(?![\u4e00-\u9fff]*的)", text
-    )
-    if match is None or re.search(r"[这那该此本它他她哪什谁最和与的]|所有|每", match[1]):
-        return None
-    return None if any(word in match[1] for word in common) else match
-
-
-def _chinese_values(field: Field) -> list[str]:
-    words = [word for by_language in field["values_called"].values() for word in by_language.get("zh", ())]
-    return [word for word in (*field["values"], *words) if CJK.match(word)]
+        linked = (_linked(text, mention, base, quotes) for mention in base.link(text))
+        names += [name for name in linked if name]
+    known = _without_overlaps(names)
+    return _without_overlaps([*known, *_unknown(text, quotes, known)])
 
 
 def blotted(text: str, spans: Iterable[tuple[int, int]]) -> str:
@@ -164,25 +93,9 @@ def _linked(text: str, mention: Mention, base: KnowledgeBase, quotes: Sequence[t
     )
 
 
-def _is_inside(name: NameRead, span: tuple[int, int]) -> bool:
-    start, end = span
-    return start <= name["start"] and name["end"] <= end and (name["start"], name["end"]) != span
-
-
-def _unknown(
-    text: str, quotes: Sequence[tuple[int, int]], linked: Sequence[NameRead], roles: Sequence[str]
-) -> list[NameRead]:
-    """Return names that no knowledge base has: quoted titles, capitalised names, dotted foreign ones, Chinese surnames.
-
-    A Chinese surname counts where a word for a field of names (``roles``) follows, as in 老舍写.
-    """
-    done = "|".join(map(re.escape, roles))
-    people = (
-        rf"(?:^|(?<=[，,。；;和与跟由被是]))(?:请问)?([{SURNAMES}][\u4e00-\u9fff]{{1,2}}?)(?={done})"
-        if done
-        else "(?!)"
-    )
-    matches = [*_ASKED_ABOUT.finditer(text), *DOTTED.finditer(text), *re.finditer(people, text)]
+def _unknown(text: str, quotes: Sequence[tuple[int, int]], linked: Sequence[NameRead]) -> list[NameRead]:
+    """Return names that no knowledge base has: quoted titles, capitalised names, dotted foreign ones, X of X是谁."""
+    matches = [*_ASKED_ABOUT.finditer(text), *DOTTED.finditer(text)]
     return [
         NameRead(surface=text[s:e], start=s, end=e, name=bare(text[s:e]), type="", entity_id="", doc_id="", bases=[])
         for s, e in [*quotes, *_capitalised(text), *(match.span(match.lastindex or 0) for match in matches)]

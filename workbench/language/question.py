@@ -1,4 +1,4 @@
-"""Read a question once: names, conditions on typed fields, order, count, total, the date as of which it asks.
+"""Read a question once: names, conditions on typed fields, order, count, the date as of which it asks.
 
 Only closed classes are read: dates, numbers, units, comparison, negation, order, question words, and the names, fields,
 values and tables of the knowledge bases. A condition counts only where field and value are both certain. Every other
@@ -28,7 +28,7 @@ from workbench.language.wording import (
 )
 from workbench.language.words import closed_words, is_small_talk, pattern, stop_words
 from workbench.ports import Bases, Field
-from workbench.state import AnswerType, Condition, NameRead, Op, QueryIntent, Question, Sort, Total
+from workbench.state import AnswerType, Condition, NameRead, Op, QueryIntent, Question, Sort
 from workbench.text import CJK, detect_language, fold
 
 LONGEST = 3_000
@@ -122,13 +122,12 @@ class _Reader:
         fitting = fitting or any(self.nearest(date, "date", 8) or self.only("date") for date in self.dates)
         limit = read_limit(self.plain)
         limit = None if limit == 1 else limit
-        count, group = self._count()
-        total = self._total()
-        sort, superlative = (None, False) if group or total else self._sort(numbers)
+        count = self._count()
+        sort, superlative = self._sort(numbers)
         self.wishes = bool(self.find("intent.recommend"))
         self._read_negations([*self.values, *self.names, *self.dates, *numbers])
         refuses = any(self.refused.get(at(span)) for span in (*self.values, *self.names))
-        selecting = bool(self.wishes or count or sort or total or self.find("intent.list") or (self.heads and refuses))
+        selecting = bool(self.wishes or count or sort or self.find("intent.list") or (self.heads and refuses))
         selecting = selecting or (not has_document and bool(fitting or self.heads or refuses))
         if selecting:
             self._apply_values()
@@ -145,7 +144,7 @@ class _Reader:
             self.conditions.append((-1, self.table, in_words(self.table, TABLE, self.language)))
         if limit is None and superlative:
             limit = 1
-        fields = self._asked_fields(group, has_document)
+        fields = self._asked_fields(has_document)
         words = self._content(limit)
         intent = self._intent(listing)
         conditions = sorted(self.conditions, key=lambda entry: entry[0])
@@ -160,8 +159,6 @@ class _Reader:
             sort=sort,
             limit=limit,
             count=count,
-            group=group,
-            total=total,
             fields=[] if intent == "person" else fields,
             words=words,
             date_asked=self.date_asked,
@@ -454,39 +451,19 @@ class _Reader:
             elif selecting or selections[0]:  # else a date that a text speaks of
                 self._add(fields[0], op, bounds, at(date), field_word)
 
-    # --- Count, total, order ---
+    # --- Count, order ---
 
-    def _count(self) -> tuple[bool, str]:
+    def _count(self) -> bool:
         match = self.find("count.how_many")
         if not match:
-            return False, ""
+            return False
         behind = [c for c in self.called if 0 <= c.start - match.end() <= 2][:1]
         nouns = [*self.heads, *map(at, self.values)]
         asks_field = any(called.field["type"] == "number" for called in behind)  # "how many pages does it have"
         if asks_field or (self.language != "zh" and not any(0 <= s - match.end() <= REACH for s, _ in nouns)):
-            return False, ""
+            return False
         self.used.append(match.span())
-        for called in self.called:
-            if called.field["type"] != "number" and pattern("count.each").search(self.plain[: called.start]):
-                self.used.append(at(called))
-                return True, called.field["name"]
-        return True, ""
-
-    def _total(self) -> Total | None:
-        match = self.find("total.sum") or self.find("total.mean")
-        if not match:
-            return None
-        field_word = self.nearest(match.span(), "number")
-        words = re.findall(r"[a-z]+", self.plain)
-        fitting = [f for f in self.of_type("number") if any(fits(word, f) for word in words)]
-        by_unit = fitting[0] if len(fitting) == 1 else self.only("number")
-        field = field_word.field if field_word else by_unit
-        if field is None:
-            self.skip(match.span())
-            return None
-        how_much = self.find("total.how_much")
-        self.used += [match.span(), *([at(field_word)] if field_word else []), *([how_much.span()] if how_much else [])]
-        return Total(field=field["name"], function="sum" if self.find("total.sum") else "mean")
+        return True
 
     def _sort(self, numbers: Sequence[NumberSpan]) -> tuple[Sort | None, bool]:
         """Return the order that a superlative asks for, and whether it asks for a single document."""
@@ -517,8 +494,8 @@ class _Reader:
 
     # --- What is asked for ---
 
-    def _asked_fields(self, group: str, has_document: bool) -> list[str]:
-        if group or not (self.find("answers.subject") or has_document):
+    def _asked_fields(self, has_document: bool) -> list[str]:
+        if not (self.find("answers.subject") or has_document):
             return []
         free = [called for called in self.called if not meets(called, self.used)]
         free = [called for called in free if self.plain[called.start : called.end] not in stop_words()]

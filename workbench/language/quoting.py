@@ -1,6 +1,6 @@
 """Answer by quoting: the few sentences of the evidence that answer best together, and how probably they do.
 
-It works in four steps, and reads nothing of a question but its words and its question word:
+It works in four steps, and reads nothing of a question but its words:
 
 1. ``split_sentences`` splits the first pieces of evidence into sentences, list items and rows, without markup.
 2. ``Reader`` sees ``SIGNALS`` of each sentence. A word of the question counts by its rarity among these sentences.
@@ -33,14 +33,13 @@ Similar = Callable[[str, Sequence[str]], Matches]
 Rerank = Callable[[str, Sequence[str]], list[float] | None]
 PASSAGES, RERANKED = 10, 8
 """So many of the first pieces of evidence are read; so many of their sentences are reranked, which costs most."""
-SIGNALS = ("said", "above", "near", "sense", "foreign_sense", "first", "begins", "kind", "led")
+SIGNALS = ("said", "above", "near", "sense", "foreign_sense", "first", "begins", "led")
 """What is seen of a sentence, each about 0 to 1, for the weights of ``quoting.json``:
 
 ``said``: the question's words that it says; ``above``: those that only its title or heading says; ``near``: how near
 the nearest words are where the base has word vectors; ``sense``: the reranker's score; ``foreign_sense``: the same,
 where it is in the other language; ``first``: its piece is among the best; ``begins``: it is among the first of its
-piece; ``kind``: it has a number, date or name where one is asked for; ``led``: a sentence that says words of the
-question names its title.
+piece; ``led``: a sentence that says words of the question names its title.
 """
 
 
@@ -67,7 +66,7 @@ class Sentence(NamedTuple):
 
 
 class Quote(NamedTuple):
-    """A sentence that is quoted; ``text`` may be a part of it."""
+    """A sentence that is quoted, and its text."""
 
     sentence: Sentence
     text: str
@@ -182,39 +181,6 @@ def word_stems(text: str) -> tuple[str, ...]:
     return tuple(stems)
 
 
-_NUMBER = re.compile(
-    r"\d|[一二三四五六七八九十百千万两]+[个位名次岁种条米公里年天度倍人只座间亿]"
-    r"|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|hundred|thousand|million|twice)\b",
-    re.I,
-)
-_DATE = re.compile(
-    r"\d{3,4}|\d+\s*(?:月|日|世纪|年)|世纪|年代|\bcentury\b|星期|\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b"
-    r"|\b(?:january|february|march|april|may|june|july|august|september|october|november|december)\b",
-    re.I,
-)
-_NAME = re.compile(r"(?<![.!?“\"]\s)(?<!^)\b[A-Z][\w’'.-]+")
-_KINDS = (
-    (
-        re.compile(
-            r"\bwhen\b|\b(?:what|which) (?:\w+ )?(?:year|date|day|month|century)\b|\bhow old\b"
-            r"|何时|什么时[候间]|哪一?[年天月]|几[年月日]|年份|日期"
-        ),
-        _DATE,
-    ),
-    (re.compile(r"\bhow (?!do|does|did|can|is|are|was|were)\w+\b|多[少长高大远久深重]|几|第几"), _NUMBER),
-    (re.compile(r"\b(?:who|whom|whose|where|which|what)\b"), _NAME),
-)
-
-
-def _holds_kind(question: str, text: str) -> float:
-    """Return 1 when a text has something of the kind asked for that the question does not say; 0.5 for no kind."""
-    folded = fold(question)
-    for asks, holds in _KINDS:
-        if asks.search(folded):
-            return float(any(match[0].lower() not in folded for match in holds.finditer(text)))
-    return 0.5
-
-
 _SAME = 0.95
 """A word so near to another is the same."""
 
@@ -286,7 +252,6 @@ class Reader:
             "foreign_sense": self.foreign * sense,
             "first": ranks,
             "begins": np.array([1 / (1 + sentence.place) for sentence in self.pool]),
-            "kind": np.array([_holds_kind(self.question, text) for text in self.texts]),
             "led": led,
         }
         return np.column_stack([columns[name] for name in SIGNALS])
@@ -350,7 +315,7 @@ class Reader:
             sentence = self.pool[row]
             printed = not titled[row] and fold(sentence.title) not in fold(sentence.text)
             title = words_in(brief_title(sentence.title)) if printed else 0.0
-            text = self.shortened(row, max(_SHORTEST, min(left - title, model["longest"])))
+            text = sentence.text
             if quotes and words_in(text) + title > left:
                 continue
             left -= words_in(text) + title
@@ -373,37 +338,12 @@ class Reader:
             "meant": float(self.near[rows].max(axis=0, initial=0.0) @ self.near_weights),
             "best": float(best["said"] + best["near"]),
             "passage": max([self.pool[row].score for row in rows], default=0.0),
-            "kind": float(best["kind"]),
             "foreign": float(self.foreign[rows].max(initial=0.0)),
             "few": 1 / (1 + len(self.place)),
         }
 
-    def shortened(self, row: int, limit: float) -> str:
-        """Return a sentence; of a longer one the clauses that say most of the question, side by side."""
-        text = self.pool[row].text
-        if words_in(text) <= limit:
-            return text
-        clauses = [clause for clause in _CLAUSE.split(text) if clause]
-        sizes = [words_in(clause) for clause in clauses]
-        matrix = self._measure_coverage(clauses)
-        kinds = [_holds_kind(self.question, clause) for clause in clauses]
-        best, window = -1.0, (0, 1)
-        for begin in range(len(clauses)):
-            for end in range(begin + 1, len(clauses) + 1):
-                size = sum(sizes[begin:end])
-                if size > limit and end > begin + 1:
-                    break
-                value = matrix[begin:end].max(axis=0, initial=0.0) @ self.weights + 0.2 * max(kinds[begin:end])
-                value += 0.1 * min(size, limit) / limit
-                if value > best:
-                    best, window = value, (begin, end)
-        part = "".join(clauses[slice(*window)]).strip()
-        lead = "… " if window[0] else ""
-        return lead + (part if window[1] == len(clauses) else part.rstrip(" ,;，；：:、") + " …")
-
 
 _SHORTEST, _TITLE, _DEFINING = 6, 8, 2
-_CLAUSE = re.compile(r"(?<=[，；：])|(?<=[,;:] )|(?<= [–—-] )")
 
 
 def rarity(matrix: np.ndarray) -> np.ndarray:
@@ -471,7 +411,7 @@ def _row(header: Sequence[str], cells: Sequence[str]) -> str:
 def _sentences(text: str, title: str) -> Iterator[str]:
     for line in without_heading(text, title).split("\n"):
         for sentence in sentences(bare(line)):
-            words = cut(in_words(sentence, title))
+            words = cut(sentence)
             if words and fold(words) != fold(title) and not re.fullmatch(r"https?://\S+", words):
                 yield words
 
@@ -490,16 +430,6 @@ def bare(text: str) -> str:
     )
     text = re.sub(r"\*\*|__(?=\S)|(?<=\S)__|`+|</?[a-zA-Z][^<>]{0,80}>|^\s*>+\s?", "", text)
     return re.sub(r"\s+", " ", text).strip()
-
-
-def in_words(text: str, title: str) -> str:
-    """Return a sentence; a relation of the document's own, in the notation of triples, as words.
-
-    >>> in_words("Tampopo — has_tags: food, ramen.", "Tampopo"), in_words("Ann — she said: no.", "Tampopo")
-    ('Tampopo: tags food, ramen.', 'Ann — she said: no.')
-    """
-    relation = re.match(rf"{re.escape(title)} — (?:has[_ ])?([\w -]+): (.+)", text) if title else None
-    return f"{title}: {relation[1].replace('_', ' ')} {relation[2]}" if relation else text
 
 
 def cut(text: str) -> str:

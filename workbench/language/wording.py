@@ -15,7 +15,6 @@ TABLE = cast(
     {"name": "table", "type": "category", "called": {"en": ["table"], "zh": ["表"]}, "values_called": {}, "unit": ""},
 )
 """The type, file or folder of a document, which a condition may be on like on a field of its own."""
-TOTALS_ZH = {"sum": "总和", "mean": "平均值"}
 _OPS = {
     "en": {"eq": "is {}", "ne": "is not {}", "contains": "contains {}", "gt": "over {}", "ge": "at least {}"}
     | {"lt": "under {}", "le": "at most {}", "in": "is {}", "not_in": "is not {}", "between": "from {} to {}"},

@@ -1,7 +1,7 @@
 """Rerankers by name: late interaction over the word vectors of the sentence encoder (``maxsim``), or a cross-encoder.
 
-``none`` leaves the order unchanged; ``grader`` asks a chat model (``graphs/grading.py``); any other name is a
-cross-encoder of sentence-transformers, read from a folder or the local cache.
+``none`` leaves the order unchanged; any other name is a cross-encoder of sentence-transformers, read from a folder or
+the local cache.
 
 MaxSim: for each word of the question the best-matching word of the text (cosine), weighted by how rare the question's
 word is, plus the cosine of the sentences; both are centred and scaled over the given texts and added (after ColBERT's
@@ -93,7 +93,7 @@ def _cross_encoder(name: str) -> Any:
         raise ModelError(
             f"The reranker {shown(name)} is neither a folder with a cross-encoder nor in the local cache ({why}). "
             f"Where there is a network, run `hf download {name}`, or set WORKBENCH_RERANK_MODEL=auto. "
-            f"Known besides cross-encoders: auto, none, maxsim, grader."
+            f"Known besides cross-encoders: auto, none, maxsim."
         ) from None
 
 

@@ -31,7 +31,6 @@ SLOTS: dict[str, tuple[str, ...]] = {
         *("question", "today", "corpus", "tools", "reading", "history", "before", "needs", "budget", "wish", "most"),
     ),
     "clarify": ("question", "corpus", "reading", "known", "most"),
-    "grader": ("question", "needs", "evidence"),
     "reflector": ("question", "needs", "steps", "signals", "budget", "tools", "evidence", "most"),
     "rewriter": ("question", "names"),
     "writer": ("question", "memory", "totals", "evidence"),

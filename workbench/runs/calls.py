@@ -18,7 +18,6 @@ NODES = {
     "router": "route",
     "follow_up": "prepare_retrieval",
     "planner": "planner",
-    "grader": "reflector",
     "reflector": "reflector",
     "rewriter": "reflector",
     "writer": "generate",

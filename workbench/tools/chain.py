@@ -7,7 +7,6 @@ evidence itself: the sentence in which one passage names the next one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 
 from pydantic import Field
 
@@ -15,7 +14,7 @@ from workbench.ports import KnowledgeBase, ToolLog
 from workbench.state import Json, RetrievalResult
 from workbench.text import detect_language
 from workbench.tools import evidence
-from workbench.tools.chain_walk import AskedWords, explored
+from workbench.tools.chain_walk import STEPS, Walk
 from workbench.tools.scoring import Question, descending, probability
 from workbench.tools.tool import FunctionTool, Search, ToolOutput
 
@@ -34,24 +33,29 @@ def search(tool_input: Search, knowledge: KnowledgeBase, log: ToolLog) -> Json:
     query = tool_input.query
     with log("link") as detail:
         question = Question.read(query, knowledge)
-        detail |= question.linked
-    words = AskedWords.read(query, knowledge)
-    chains = explored(query, words, knowledge, log)
+        detail["entities"] = question.entities
+    with log("seeds") as detail:
+        walk = Walk(query, knowledge)
+        detail["named"], detail["front"] = walk.named, walk.front
+    for number in range(1, STEPS + 1):
+        with log(f"step {number}") as detail:
+            detail["reached"], detail["front"] = walk.step(), walk.front
     with log("choose") as detail:
-        best = chains.best(tool_input.top_k)
-        detail["looked at"] = len(chains.titles)
+        ids = walk.best(tool_input.top_k)
+        walk.read(ids)
+        detail["looked at"] = len(walk.titles)
     with log("calibrate"):
-        ids = [chunk_id for chunk_id, _ in best]
-        # what a set is chosen for may rise from one passage to the next
-        worth = accumulate((max(0.0, score) for _, score in best), min)
-        answered = words.share(frozenset().union(*knowledge.ways.stems(ids[:ANSWERING]).values()))
-        signals = [{"chain": w, "answered": answered, "place": 1 / place} for place, w in enumerate(worth, start=1)]
+        answered = walk.answered(ids[:ANSWERING])
+        signals = [
+            {"chain": max(0.0, walk.score[i]), "answered": answered, "place": 1 / place}
+            for place, i in enumerate(ids, start=1)
+        ]
         scores = descending([probability(TOOL.name, seen) for seen in signals])
         results = []
         for passage, seen, score in zip(knowledge.passages(ids), signals, scores, strict=True):
             result = evidence.chunk(passage, score, TOOL.name, knowledge.name, seen)
-            path = chains.path(passage["chunk_id"])
-            result["metadata"] |= chain_metadata([chain_step(target, *step, chains.titles) for target, step in path])
+            path = walk.path(passage["chunk_id"])
+            result["metadata"] |= chain_metadata([chain_step(target, *step, walk.titles) for target, step in path])
             results.append(result)
     return {**evidence.answer(question, results, len(results)), "paths": chain_paths(results)}
 

@@ -1,22 +1,18 @@
-"""``discover``: documents by conditions on their typed fields, in an order, counted; best for the question first."""
+"""``discover``: documents by conditions on their typed fields, in an order; best for the question first."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from typing import cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from workbench.plans import format_condition
 from workbench.ports import KnowledgeBase, Passage, ToolLog
-from workbench.state import Condition, Data, Op, Sort
-from workbench.text import fold, terms
+from workbench.state import Condition, Op, Sort
 from workbench.tools import evidence
 from workbench.tools.scoring import (
     FIELDS_ARE_RIGHT,
     Question,
-    content_terms,
     cosine_signals,
     probability,
     rank_scores,
@@ -24,11 +20,6 @@ from workbench.tools.scoring import (
 from workbench.tools.tool import FunctionTool, Search, ToolOutput
 
 VECTOR_DEPTH = 1000  # how deep into the vectors the filtered documents are looked for
-WAYS = re.compile(
-    r"\b(?:after|before|since|until|between|from|during|years?|decades?|\d+s|newer|older|later|earlier|than|newest|latest"
-    r"|new|old|recent|good|best|great|some)\b|以后|之后|以前|之前|以来|年代|年间|年|期间|之间|从|到|至|后|前|新|老|最近|近年|最新|好|所有|全部|一些|过",
-    re.IGNORECASE,
-)  # words that ask for times as such: the conditions already hold what they say
 READ = 100  # documents whose words are read
 ANYTHING = 0.5  # the score of a document when the query asks for nothing in particular
 
@@ -63,14 +54,12 @@ class DiscoverInput(Search):
         default=None,
         description="The order; best for the query, else newest first, if none; old and new evenly if nothing is asked",
     )
-    count_by: str = Field("", description="A field: count the documents by its values too")
 
 
 class DiscoverOutput(ToolOutput):
     """The output of ``discover``: ``candidates`` are the titles, best first."""
 
     total: int = Field(0, description="How many documents hold")
-    counts: dict[str, int] = Field(default={}, description="Value of the field -> documents, most first")
 
 
 def search(tool_input: DiscoverInput, knowledge: KnowledgeBase, log: ToolLog) -> DiscoverOutput:
@@ -83,8 +72,8 @@ def search(tool_input: DiscoverInput, knowledge: KnowledgeBase, log: ToolLog) ->
     if not (conditions or sort or tool_input.query):  # old and new ones, evenly: nothing prefers the newest
         doc_ids = doc_ids[:: max(1, len(doc_ids) // tool_input.top_k)]
     question = Question.read(tool_input.query, knowledge)
-    wanted = [] if sort else beyond(question, conditions, knowledge)
-    with log("rank", by="query" if wanted else sort["field"] if sort else "newest", words=wanted):
+    wanted = bool(tool_input.query) and not sort
+    with log("rank", by="query" if wanted else sort["field"] if sort else "newest"):
         chosen = (
             _by_query(doc_ids, question, knowledge) if wanted else _first_passages(doc_ids, tool_input.top_k, knowledge)
         )
@@ -93,36 +82,12 @@ def search(tool_input: DiscoverInput, knowledge: KnowledgeBase, log: ToolLog) ->
             evidence.chunk(p, fit(s * prior, bool(conditions)), TOOL.name, knowledge.name) for p, s in chosen
         ]
     results = evidence.ranked(results_found, tool_input.top_k)
-    counts = dict(knowledge.tally(tool_input.count_by, conditions)) if tool_input.count_by else {}
     return DiscoverOutput(
         results=results,
         entities=question.entities,
         candidates=evidence.titles(results),
         total=total,
-        counts=counts,
     )
-
-
-def beyond(question: Question, conditions: Sequence[Data], knowledge: KnowledgeBase) -> list[str]:
-    """Return names, values and words of a question that its conditions do not say, nor are the way of asking for them.
-
-    "Papers by Mara after 2000" asks for nothing beyond its conditions; "papers by Mara about a tiger" for a tiger.
-    """
-    values = [v for c in conditions for v in (c["value"] if isinstance(c["value"], list) else [c["value"]])]
-    stated = {fold(str(value)) for value in values}
-    names = [n.name for n in (*question.named, *question.grouped) if not stated & {fold(n.name), *n.names}]
-    fields = {condition["field"] for condition in conditions}
-    schema = knowledge.about()["fields"]
-    called = [field["called"] for field in schema if field["name"] in fields or field["type"] == "date"]
-    plain = {
-        term
-        for words in (knowledge.about()["nouns"], *called)
-        for many in words.values()
-        for w in many
-        for term in terms(w)
-    }
-    words = [w for w in content_terms(WAYS.sub(" ", question.rest)) if not w.isdigit() and w not in plain]
-    return names + [w for w in words if not stated & {w}]
 
 
 def _first_passages(doc_ids: list[str], top_k: int, knowledge: KnowledgeBase) -> list[tuple[Passage, float]]:

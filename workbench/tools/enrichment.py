@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import Field
 
 from workbench.language.names import names_in
-from workbench.ports import Enriched, Entity, KnowledgeBase, Passage, Relation, ToolLog, Wanted
+from workbench.ports import Enriched, Entity, KnowledgeBase, Passage, ToolLog, Wanted
 from workbench.text import CJK, detect_language
 from workbench.tools import evidence
 from workbench.tools.scoring import Question
@@ -73,10 +73,14 @@ async def search(tool_input: EnrichmentInput, knowledge: KnowledgeBase, log: Too
         results_found = await asyncio.to_thread(_judged, query, reply, knowledge, enricher.name)
         detail["hits"] = len(results_found)
     results = evidence.ranked(results_found, tool_input.top_k)
-    subgraph = await asyncio.to_thread(_joined, reply, knowledge)
-    entities = [e["name"] for e in subgraph["entities"]]
+    entities: list[Any] = [{**entity, "transient": True} for entity in reply["entities"]]
+    subgraph = {"entities": entities, "relations": list(reply["relations"])}
     return EnrichmentOutput(
-        results=results, entities=entities, candidates=evidence.titles(results), notes=notes, subgraph=subgraph
+        results=results,
+        entities=[entity["name"] for entity in entities],
+        candidates=evidence.titles(results),
+        notes=notes,
+        subgraph=subgraph,
     )
 
 
@@ -127,25 +131,6 @@ def _document(passage: Passage, names: Sequence[str], knowledge: KnowledgeBase) 
             if its == year or (isinstance(its, int) and year and abs(its - year) <= 1):
                 return own["doc_id"]
     return passage["doc_id"]
-
-
-def _joined(answer: Enriched, knowledge: KnowledgeBase) -> dict[str, list[Any]]:
-    """Return the piece of graph, its people those of the knowledge base where it knows them."""
-    entity_ids = {
-        entity["entity_id"]: own["entity_id"]
-        for entity in answer["entities"]
-        if entity["type"] == "Person" and (own := knowledge.find_entity(entity["name"])) and own["type"] == "Person"
-    }
-    entities = {entity_ids.get(e["entity_id"], e["entity_id"]): e for e in answer["entities"]}
-    return {
-        "entities": [{**e, "entity_id": entity_id, "transient": True} for entity_id, e in entities.items()],
-        "relations": [_moved(relation, entity_ids) for relation in answer["relations"]],
-    }
-
-
-def _moved(relation: Relation, entity_ids: Mapping[str, str]) -> Relation:
-    source, target = (entity_ids.get(end, end) for end in (relation["source"], relation["target"]))
-    return {**relation, "relation_id": f"{source}|{relation['type']}|{target}", "source": source, "target": target}
 
 
 TOOL = FunctionTool(

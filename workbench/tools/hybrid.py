@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import Field
 
-from workbench.errors import Unusable
 from workbench.ports import KnowledgeBase, Passage, ToolLog
 from workbench.state import Json, RetrievalResult
 from workbench.tools import evidence
@@ -15,7 +14,6 @@ from workbench.tools.scoring import (
     LEAD,
     ORDER,
     Question,
-    Wording,
     descending,
     passages_around,
     probability,
@@ -39,7 +37,7 @@ def search(tool_input: HybridSearchInput, knowledge: KnowledgeBase, log: ToolLog
     pool = max(LEAD, tool_input.top_k)
     with log("link") as detail:
         question = Question.read(tool_input.query, knowledge, tool_input.entities)
-        detail |= question.linked
+        detail["entities"] = question.entities
     hits = from_texts(question, pool, log) | from_graph(question, pool, log)
     passages = [passage for passage, _ in fuse(question, hits, pool, log)]
     results = rerank(question, passages, hits, log)
@@ -54,11 +52,11 @@ def from_graph(question: Question, pool: int, log: ToolLog) -> dict[str, Ranking
     return {"graph": [(chunk_id, 1 / place) for place, chunk_id in enumerate(related, start=1)]}
 
 
-def from_texts(question: Question | Wording, pool: int, log: ToolLog) -> dict[str, Ranking]:
+def from_texts(question: Question, pool: int, log: ToolLog) -> dict[str, Ranking]:
     """``bm25`` and ``dense``: passages by their words, and by what they mean."""
     knowledge = question.knowledge
     with log("bm25", k=pool) as detail:
-        lexical = knowledge.keyword_search(question.words, pool)
+        lexical = knowledge.keyword_search(question.text, pool)
         detail["hits"] = len(lexical)
     with log("dense", k=pool) as detail:
         dense = knowledge.vector_search(question.text, pool)
@@ -92,10 +90,7 @@ def rerank(
 ) -> list[RetrievalResult]:
     """Return the passages read again next to the question, each with the probability that it is relevant."""
     with log("rerank") as detail:
-        try:
-            reread = reranker_scores(question.text, passages, question.knowledge, model)
-        except Unusable as error:  # a model's words are a proposal; a model that is not there is an error
-            detail["note"], reread = str(error), reranker_scores(question.text, passages, question.knowledge, "none")
+        reread = reranker_scores(question.text, passages, question.knowledge, model)
         detail["reranked"] = len(reread)
     with log("calibrate"):
         return list(_judged(question, passages, hits, reread))

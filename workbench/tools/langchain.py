@@ -68,7 +68,7 @@ def _open_document(base: KnowledgeBase) -> BaseTool:
     }
 
     async def call(document: str, start: int = 0) -> Found:
-        passages = base.document_passages([document]) or base.document_passages([document.rpartition("#")[0]])
+        passages = base.passages(doc_ids=[document]) or base.passages(doc_ids=[document.rpartition("#")[0]])
         if not passages:
             raise ToolError(f"There is no document {document!r}. Give an id that a search returned.")
         text = "\n".join(passage["text"] for passage in passages)

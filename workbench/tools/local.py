@@ -23,7 +23,7 @@ def search(tool_input: LocalSearchInput, knowledge: KnowledgeBase, log: ToolLog)
     """Return cards of the linked entities, the sentences of their relations, and their passages."""
     with log("link") as detail:
         question = Question.read(tool_input.query, knowledge, tool_input.entities)
-        detail |= question.linked
+        detail["entities"] = question.entities
     with log("neighbours") as detail:
         neighbours = around(question, knowledge)[:NEIGHBOURS]
         detail["neighbours"] = len(neighbours)
@@ -42,11 +42,11 @@ def search(tool_input: LocalSearchInput, knowledge: KnowledgeBase, log: ToolLog)
 def _cards(question: Question, knowledge: KnowledgeBase) -> list[RetrievalResult]:
     cards = []
     for name in question.named:
-        about = next(iter(knowledge.passages(doc_ids=[name.doc_id])), None) if name.doc_id else None
+        about = next(iter(knowledge.passages(doc_ids=name.subjects[:1])), None)
         entity = knowledge.entity(name.entity_id)
         if entity is not None:
             text = evidence.card(entity, knowledge)
-            score = question.judge(TOOL.name, text, name.name, name.doc_id, subject=1.0)
+            score = question.judge(TOOL.name, text, name.name, next(iter(name.subjects), ""), subject=1.0)
             cards.append(evidence.entity(entity, text, score, TOOL.name, knowledge.name, about))
     return cards
 

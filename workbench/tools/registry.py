@@ -40,7 +40,6 @@ BUILT_IN = {
     "hybrid_search": "workbench.tools.hybrid",
     "discover": "workbench.tools.discover",
     "chain_exploration": "workbench.tools.chain",
-    "next_hop": "workbench.tools.next_hop",
     "enrichment": "workbench.tools.enrichment",
     "deep_research": "workbench.tools.deep_research:DEEP",
     "deeper_research": "workbench.tools.deep_research:DEEPER",
@@ -147,7 +146,7 @@ class ToolRegistry(Mapping[str, Tool]):
         if self._bases is None:
             raise ToolError("These tools belong to no workspace. Use those of an open one: wb.tools.")
         base = self._bases.get(kb)
-        fields = ["discover"] if base.schema() else []
+        fields = ["discover"] if base.about()["fields"] else []
         registered = [name for name in self if name not in BUILT_IN]
         return langchain_tools(self, base, names or ["hybrid_search", *fields, *registered, "open_document"])
 

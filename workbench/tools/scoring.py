@@ -6,15 +6,13 @@ import json
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
-from workbench.language.names import apart, together
 from workbench.ports import Entity, KnowledgeBase, Passage, Relation
-from workbench.state import Data, Json
-from workbench.text import CJK, STOP_WORDS, Day, days, fold, read_day, stem, terms
+from workbench.state import Data
+from workbench.text import CJK, STOP_WORDS, fold, stem, terms
 
 FIELDS_ARE_RIGHT = 0.93
 """Of 6,599 documents that MetaQA has too, this share has exactly the same values there (data/README)."""
@@ -85,78 +83,27 @@ _ASKING_ZH = re.compile(
     "请问|请|推荐|介绍|一下|列出|列举|告诉我|对比|比较|类似于|类似|相似|关于|谁|哪|怎么|如何|还有|以及|和|与|跟|或|的|了|吗|呢|吧|是|在|有|"
     "被|把|给我|我|你|他|她|它|这|那|都|也|又|最"
 )
-_QUOTED = re.compile("《([^》]+)》")
 LEAD = 60  # the hits over which a lead is measured, whatever part of them is asked for
 PARTS = 100  # documents of one title that are read
 MEANT = 5  # further names that join the words searched for; more would drown the question
-_LATIN = re.compile(r"[^\W\d_]{2,}(?<![\u3400-\u9fff])")
-_STARTS = re.compile(r"(?:^|[.!?:;\n。！？：；/])\W*$")
 _ASKING_WORDS = STOP_WORDS | frozenset(_ASKING.split())
-
-
-LOOKED_AT = 30
-"""Passages that hold the words of a day, among which those of the day are looked for."""
-
-
-class Dated(NamedTuple):
-    """A day in a question, ``text[start:end]``, and the documents of that day that its words find."""
-
-    start: int
-    end: int
-    day: Day
-    doc_ids: frozenset[str]
-
-
-def dated(question: str, knowledge: KnowledgeBase) -> tuple[Dated, ...]:
-    """Return every day that a question names and that documents are of; any other day counts as words."""
-    days_found = (Dated(start, end, day, _documents(day, knowledge)) for start, end, day in days(question))
-    return tuple(day_found for day_found in days_found if day_found.doc_ids)
-
-
-def _documents(day: Day, knowledge: KnowledgeBase) -> frozenset[str]:
-    hits = [chunk_id for chunk_id, _ in knowledge.keyword_search(day.search_terms(), LOOKED_AT)]
-    return frozenset(p["doc_id"] for p in knowledge.passages(hits) if on_day(p["fields"], day))
-
-
-def on_day(fields: Data, day: Day) -> bool:
-    """Check whether a typed value is of this day.
-
-    >>> on_day({"time": "20260810_18:00"}, Day(2026, 8, 10)), on_day({"year": 2026}, Day(2026, 8, 10))
-    (True, False)
-    """
-    days_of_values = (read_day(value) for value in fields.values() if isinstance(value, str))
-    return any(day_value is not None and day_value.may_equal(day) for day_value in days_of_values)
 
 
 @dataclass(frozen=True)
 class NamedEntity:
     """A named entity of a question: its names, folded, its weight, and the passages and document it is in.
 
-    A name weighs as much as two words of its rarity; a value of a category as one word. ``doc_ids`` are the document
-    and those of the same title that no year tells apart from it: the parts of one article.
+    A name weighs as much as two words of its rarity; a value of a category as one word. ``subjects`` are the documents
+    of all who bear it; ``doc_ids`` these and those of the same title that no year tells apart: the parts of an article.
     """
 
     name: str
     names: tuple[str, ...]
     weight: float
     entity_id: str = ""
-    doc_id: str = ""
+    subjects: tuple[str, ...] = ()
     chunk_ids: frozenset[str] = frozenset()
     doc_ids: frozenset[str] = frozenset()
-
-
-class Wording(NamedTuple):
-    """The words to search for in texts: the part of a ``Question`` for which no name need be known."""
-
-    text: str
-    words: str
-    knowledge: KnowledgeBase
-
-    @classmethod
-    def read(cls, query: str, knowledge: KnowledgeBase, further: Sequence[str] = (), full_text: str = "") -> Wording:
-        """Read a query with further names; ``full_text`` has its own names as the texts write them."""
-        more = [word for word in (full_text or together(query, knowledge)).split() if word not in query.split()]
-        return cls(text := " ".join([query, *further[:MEANT]]), " ".join([text, *more]), knowledge)
 
 
 @dataclass(frozen=True)
@@ -165,39 +112,28 @@ class Question:
 
     Attributes:
         text: the query, with the further names that are meant.
-        words: the text, and its names as the texts write them: what to look for by words.
         rest: the query without the names that the knowledge base knows.
         weights: content word of ``rest`` -> inverse document frequency.
-        claimed: words of what is written like a name, in 《》 or with a capital, but is none that the index knows, as
-            they are written: "Parasite" is not any text with a parasite in it.
         named: the entities, in the order of the question; a name that several bear means all of them.
-        ambiguous: such a name -> who bears it, as a log tells it.
-        dated: the days, each weighs as a name of all documents of that day.
         grouped: values of categories, which say what kind of thing is asked for.
     """
 
     text: str
-    words: str
     rest: str
     knowledge: KnowledgeBase
     weights: Mapping[str, float]
-    claimed: Mapping[str, str]
     named: tuple[NamedEntity, ...]
     grouped: tuple[NamedEntity, ...]
-    ambiguous: Mapping[str, list[str]] = field(default_factory=dict)
-    dated: tuple[tuple[Dated, float], ...] = ()
 
     @classmethod
     def read(cls, text: str, knowledge: KnowledgeBase, also: Sequence[str] = ()) -> Question:
         """Read a query; ``also`` are further names that are meant, unknown ones are left out."""
-        query, text = text, together(text, knowledge)
         mentions = knowledge.link(text)
         linked = [knowledge.entity(m["entity_id"]) for m in mentions]
         linked_by_id = {e["entity_id"]: e for e in linked if e is not None}
         meant = {e["entity_id"]: e for e in map(knowledge.find_entity, also) if e is not None}
         passages = knowledge.about()["counts"]["passages"]
-        on = dated(text, knowledge)
-        rest = _without(text, [*((m["start"], m["end"]) for m in mentions), *((d.start, d.end) for d in on)])
+        rest = _without(text, [(m["start"], m["end"]) for m in mentions])
         groups = knowledge.values_in(rest)
         called = {field["name"]: field["values_called"] for field in knowledge.about()["fields"]} if groups else {}
         rest = _without(rest, [(start, end) for start, end, _, _ in groups])
@@ -206,19 +142,14 @@ class Question:
             m["entity_id"]: list(filter(None, map(knowledge.entity, m["others"]))) for m in mentions if m.get("others")
         }
         return cls(
-            **Wording.read(query, knowledge, further, text)._asdict(),
+            text=" ".join([text, *further[:MEANT]]),
+            knowledge=knowledge,
             rest=rest,
             weights={word: knowledge.term_weight(word) for word in content_terms(rest)},
-            claimed=claimed_names(rest),
             named=tuple(
                 _merge_bearers([e, *bearers.get(i, ())], passages, knowledge) for i, e in (linked_by_id | meant).items()
             ),
             grouped=tuple({v: _group(v, called[field].get(v, {}), knowledge) for _, _, field, v in groups}.values()),
-            ambiguous={
-                linked_by_id[i]["name"]: [_describe(e, knowledge) for e in (linked_by_id[i], *rest)]
-                for i, rest in bearers.items()
-            },
-            dated=tuple((d, _weight(passages, len(d.doc_ids))) for d in on),
         )
 
     @property
@@ -227,47 +158,35 @@ class Question:
         return [n.name for n in self.named]
 
     @property
-    def linked(self) -> Json:
-        """What a tool's log says of the names: those known, and those that nothing in the question tells apart."""
-        return {"entities": self.entities, **({"ambiguous": self.ambiguous} if self.ambiguous else {})}
-
-    @property
     def subjects(self) -> list[str]:
-        """Ids of the documents about a named entity, about each who bears an ambiguous name, and of a named day."""
-        several = {n.name for n in self.named if n.name in self.ambiguous}
-        own = [sorted(n.doc_ids) if n.name in several else [n.doc_id] for n in self.named if n.doc_id]
-        return [doc_id for ids in (*own, *(sorted(d.doc_ids) for d, _ in self.dated)) for doc_id in ids]
+        """Ids of the documents about a named entity, and about each who bears an ambiguous name."""
+        return list(dict.fromkeys(doc_id for name in self.named for doc_id in name.subjects))
 
     def signals(self, passage: Passage) -> dict[str, float]:
         """Return what is seen of one passage, each 0 to 1.
 
         ``covered``: the share of the question's weight that the passage or its fields hold; ``unread``: the share that
         is in another script than the passage, so that words cannot tell; ``subject``: the document is about a name in
-        the question, or of a day in it.
+        the question.
         """
         values = field_values(passage["fields"])
         text = " / ".join([passage["title"], passage["text"], *values])
-        names = apart(text)
-        terms_held, chinese = passage_terms(f"{text} / {names}" if names else text)
+        terms_held, chinese = passage_terms(text)
         folded = {_folded(value) for value in values}
-        spoken = fold(names)
-        covered = sum(name.weight for name in self.named if _holds(passage, name, folded) or _spoken(name, spoken))
+        covered = sum(name.weight for name in self.named if _holds(passage, name, folded))
         covered += sum(g.weight for g in self.grouped if _holds(passage, g, folded) or _says(passage, g))
-        on = [weight for dated_day, weight in self.dated if on_day(passage["fields"], dated_day.day)]
-        covered += sum(on)
         unread = 0.0
         for word, weight in self.weights.items():
-            claimed = self.claimed.get(word)
-            if _as_written(claimed, text) if claimed else _has(word, terms_held):
+            if _has(word, terms_held):
                 covered += weight
-            elif not claimed and bool(CJK.match(word)) != chinese:
+            elif bool(CJK.match(word)) != chinese:
                 unread += weight
-        units = sum(unit.weight for unit in (*self.named, *self.grouped)) + sum(weight for _, weight in self.dated)
+        units = sum(unit.weight for unit in (*self.named, *self.grouped))
         total = units + sum(self.weights.values()) or 1.0
         return {
             "covered": covered / total,
             "unread": unread / total,
-            "subject": float(bool(on) or any(passage["doc_id"] in name.doc_ids for name in self.named)),
+            "subject": float(any(passage["doc_id"] in name.doc_ids for name in self.named)),
         }
 
     def signals_in(
@@ -311,10 +230,7 @@ def _holds(passage: Passage, name: NamedEntity, values: Collection[str]) -> bool
 
 
 def _says(passage: Passage, name: NamedEntity) -> bool:
-    return _spoken(name, fold(f"{passage['title']} {passage['text']}"))
-
-
-def _spoken(name: NamedEntity, text: str) -> bool:
+    text = fold(f"{passage['title']} {passage['text']}")
     return any(n in text and re.search(rf"(?<![a-z0-9]){re.escape(n)}(?![a-z0-9])", text) for n in name.names)
 
 
@@ -329,7 +245,7 @@ def _merge_bearers(bearers: Sequence[Entity], passages: int, knowledge: Knowledg
         names=tuple(dict.fromkeys(fold(n) for e in bearers for n in (e["name"], *e["aliases"]) if len(n) > 1)),
         weight=_weight(passages, len(chunk_ids)),
         entity_id=first["entity_id"],
-        doc_id=first["doc_id"] or "",
+        subjects=tuple(entity["doc_id"] for entity in bearers if entity["doc_id"]),
         chunk_ids=chunk_ids,
         doc_ids=frozenset(p["doc_id"] for p in parts),
     )
@@ -338,12 +254,6 @@ def _merge_bearers(bearers: Sequence[Entity], passages: int, knowledge: Knowledg
 def _weight(passages: int, holding: int) -> float:
     """Return what a name weighs that so many passages say: as much as two words of its rarity."""
     return 2 * math.log((passages + 1) / (min(passages, holding) + 1))
-
-
-def _describe(entity: Entity, knowledge: KnowledgeBase) -> str:
-    about = knowledge.passages(doc_ids=[entity["doc_id"]])[:1] if entity["doc_id"] else []
-    year = next((p["fields"].get("year") for p in about), None)
-    return f"{entity['name']} ({year or entity['doc_id'] or entity['type']})"
 
 
 def _parts(entity: Entity, knowledge: KnowledgeBase) -> list[Passage]:
@@ -384,22 +294,6 @@ def content_terms(text: str) -> list[str]:
     return [t for t in dict.fromkeys(terms(bare)) if t not in _ASKING_WORDS and (len(t) > 1 or not t.isascii())]
 
 
-def claimed_names(text: str) -> dict[str, str]:
-    """Term -> as written, for words in 《》 and words with a capital where a capital tells something.
-
-    >>> claimed_names("Who wrote Parasite?"), claimed_names("《活着》讲什么"), claimed_names("Who Wrote It")
-    ({'parasite': 'Parasite'}, {'活着': '活着'}, {})
-    """
-    inner = [m.group() for m in _LATIN.finditer(text) if not _STARTS.search(text[: m.start()])]
-    capitals = [word for word in inner if word[0].isupper()] if any(word[0].islower() for word in inner) else []
-    quoted = [term for title in _QUOTED.findall(text) for term in terms(title)]
-    return {term: word for word in (*capitals, *quoted) for term in content_terms(word)}
-
-
-def _as_written(word: str, text: str) -> bool:
-    return bool(re.search(rf"(?<![A-Za-z]){re.escape(word)}(?![a-z])", text)) if word.isascii() else word in text
-
-
 def _has(word: str, terms_held: Mapping[str, Collection[str]]) -> bool:
     """Check whether a text holds a word in any form; only words with an equal start are stemmed: stemming is slow."""
     return any(word == term or stem(word) == stem(term) for term in terms_held.get(word[:3], ()))
@@ -415,6 +309,24 @@ def passage_terms(text: str) -> tuple[Mapping[str, frozenset[str]], bool]:
     for term in terms(text):
         by_prefix.setdefault(term[:3], set()).add(term)
     return {key: frozenset(group) for key, group in by_prefix.items()}, len(CJK.findall(text)) * 8 > len(text)
+
+
+UNSAID, CLEAR = 0.4, 0.85
+"""Cosines at which a word of a text does not say one of the question at all, and says it in full."""
+
+
+def coverage(question: str, texts: Sequence[str], knowledge: KnowledgeBase) -> tuple[list[float], list[list[float]]]:
+    """Return the weight of each word of a question, 1 in all, and how far each text says each word, 0 to 1."""
+    _, rarity, rows = knowledge.matches(question, texts)
+    total = sum(rarity) + 1e-6 * len(rarity) or 1.0
+    weights = [(weight + 1e-6) / total for weight in rarity]
+    return weights, [[min(1.0, max(0.0, (c - UNSAID) / (CLEAR - UNSAID))) for c in row] for row in rows]
+
+
+def shares_said(question: str, texts: Sequence[str], knowledge: KnowledgeBase) -> list[float]:
+    """Return how much of a question each text says, 0 to 1; of no words nothing is said."""
+    weights, rows = coverage(question, texts, knowledge)
+    return [sum(weight * clearness for weight, clearness in zip(weights, row, strict=True)) for row in rows]
 
 
 def field_values(fields: Data) -> list[str]:

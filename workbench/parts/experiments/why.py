@@ -82,4 +82,4 @@ def _rank(ranking: Iterable[tuple[str, float]], document: str) -> int | None:
 
 
 def _has(base: KnowledgeBase, document: str) -> bool:
-    return bool(base.document_passages([document]))
+    return bool(base.passages(doc_ids=[document]))

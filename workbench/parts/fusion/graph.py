@@ -3,10 +3,10 @@
     START -> retrieve_graph   -> fuse_results -> rerank_results -> check_quality -> END
     START -> retrieve_vectors ->                                                -> both sources again
 
-Its nodes are the stages of ``hybrid_search`` (``tools/hybrid.py``), which runs one pass of them. A retry asks what the
-best passages leave open, about each name that they introduce (``tools/next_hop.py``), or else for twice as many
-passages with every spelling of the names; its results join the earlier ones, and the best pass is returned. With the
-strategy ``cascade`` the vectors are asked only where the graph is not sure. ``wb.fusion`` makes a run of it.
+Its nodes are the stages of ``hybrid_search`` (``tools/hybrid.py``), which runs one pass of them. A retry asks for
+twice as many passages, with every spelling of the names; its results join the earlier ones, and the best pass is
+returned. With the strategy ``cascade`` the vectors are asked only where the graph is not sure. ``wb.fusion`` makes a
+run of it.
 
 | elsewhere it is called | here |
 | --- | --- |
@@ -37,23 +37,22 @@ from typing_extensions import TypedDict
 
 from workbench.errors import ToolError, WorkbenchError, shown
 from workbench.events import progress
-from workbench.graphs.merge import PLACES, first_documents, with_hops
+from workbench.graphs.merge import PLACES, first_documents
 from workbench.knowledge.dated import last_day
 from workbench.parts.fusion.canvas_question import choose_base, read_question
 from workbench.ports import Context, KnowledgeBase
 from workbench.settings import Settings, default_settings
 from workbench.state import Data, Json, RetrievalResult
 from workbench.text import fold
-from workbench.tools import evidence, hybrid, next_hop
+from workbench.tools import evidence, hybrid
 from workbench.tools.fusing import STRATEGIES
 from workbench.tools.graphiti import GraphitiInput, graphiti
-from workbench.tools.next_hop import measure_quality
-from workbench.tools.scoring import LEAD, Question, probability
+from workbench.tools.scoring import LEAD, Question, coverage, probability
 from workbench.tools.tool import StepLog
 
 Operation = Literal["decomposition", "scoring", "explanation", "verification", "review"]
-FIXED = 3
-"""Documents of the best pass that stay in front, whatever a retry finds."""
+SAYS_MORE = 0.01
+"""What a document must add to the share of the question that the better ones cover."""
 SURE = 0.8
 """The probability of the graph's best passage from which on a cascade skips the vectors."""
 
@@ -103,8 +102,8 @@ def _extend_log(old: list[Json], new: list[Json]) -> list[Json]:
 class FusionState(FusionInput, total=False):
     """The results of the nodes.
 
-    ``asked`` lists the queries, ``{"pass", "query"}``: a sub-question has ``hop`` (the input of ``next_hop``), a wider
-    retry ``wide``, the factor of its passages; until the graph has ``ended`` those of the last pass are next.
+    ``asked`` lists the queries, ``{"pass", "query"}``: a retry has ``wide``, the factor of its passages; until the
+    graph has ``ended`` that of the last pass is next.
     ``graph_results`` and ``vector_results`` are ``{"source", "pass", "ask", "chunk_id", "score"}``, best first per
     source, ``ask`` an index into ``asked``; a fact of Graphiti has a ``result`` and is not fused by rank.
     ``fused_results`` are ``{"pass", "ask", "chunk_id", "score", "sources"}``; ``reranked_results`` is evidence.
@@ -231,17 +230,11 @@ def rerank_results(state: FusionState, config: RunnableConfig, runtime: Runtime[
     request = _read_request(state, config, runtime)
     facts = [hit["result"] for hit in state.get("graph_results", []) if "result" in hit]
     results: list[RetrievalResult] = facts if _number(state) == 1 else list(state["best"]["reranked_results"])
-    hops: list[RetrievalResult] = []
     with request.base.reading():
-        for number, ask in _now(state, request):
+        for number, _ in _now(state, request):
             ids = [hit["chunk_id"] for hit in state["fused_results"] if hit["ask"] == number]
             passages, hits = request.base.passages(ids), _hits(state, number)
-            if "hop" in ask:
-                hops += next_hop.judged(next_hop.NextHopInput.model_validate(ask["hop"]), passages, hits, request.base)
-            else:
-                results += hybrid.rerank(request.question(), passages, hits, StepLog(), request.options.rerank_model)
-    if hops:
-        results = with_hops(cast(list[RetrievalResult], evidence.ranked(results, len(results))), hops, kept=FIXED)
+            results += hybrid.rerank(request.question(), passages, hits, StepLog(), request.options.rerank_model)
     return {"reranked_results": evidence.ranked(results, request.options.top_k)}
 
 
@@ -258,7 +251,7 @@ def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[C
             best = {"quality_score": quality, "reranked_results": results, "retry_count": retries}
         following = []
         if best["quality_score"] < options.quality_threshold and retries < options.max_retries:
-            following = further(query, best["reranked_results"], base, asked)
+            following = further(query, base, asked)
     this = {
         "pass": retries + 1,
         "asked": [ask["query"] for _, ask in _now(state, request)],
@@ -276,17 +269,25 @@ def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[C
     }
 
 
-def further(query: str, results: Sequence[RetrievalResult], base: KnowledgeBase, asked: Sequence[Data]) -> list[Json]:
-    """Return the queries of the next pass.
+def measure_quality(question: str, results: Sequence[RetrievalResult], knowledge: KnowledgeBase) -> float:
+    """Return the share of the question's words and names that results cover, times their mean score.
 
-    They ask what the evidence leaves open, about the names in it that have a document; without such a name one query
-    asks for twice as many passages as before, with every spelling of the names in the question.
+    The mean is over those that say something of the question which the better ones do not.
     """
-    earlier = {ask["query"] for ask in asked}
-    hops = next_hop.sub_questions(query, results, base, next_hop.MAX_SUB_QUESTIONS + len(earlier))
-    new_hops = [hop for hop in hops if hop.query not in earlier and base.ways.titles_in(hop.name)]
-    if new_hops:
-        return [{"query": hop.query, "hop": hop.to_input(query)} for hop in new_hops[: next_hop.MAX_SUB_QUESTIONS]]
+    texts = [f"{result['metadata'].get('title') or ''}. {result['evidence']}" for result in results]
+    weights, rows = coverage(question, texts, knowledge)
+    covered, share, scores = [0.0] * len(weights), 0.0, list[float]()
+    for result, row in zip(results, rows, strict=True):
+        together = [max(pair) for pair in zip(covered, row, strict=True)]
+        new_share = sum(weight * clearness for weight, clearness in zip(weights, together, strict=True))
+        if new_share >= share + SAYS_MORE:
+            covered, share = together, new_share
+            scores.append(result["score"])
+    return round(share * sum(scores) / len(scores), 3) if scores else 0.0
+
+
+def further(query: str, base: KnowledgeBase, asked: Sequence[Data]) -> list[Json]:
+    """Return the query of the next pass: twice as many passages as before, with every spelling of the names."""
     entities = [entity for mention in base.link(query) if (entity := base.entity(mention["entity_id"]))]
     spellings = dict.fromkeys(name for entity in entities for name in (entity["name"], *entity["aliases"]))
     wide = " ".join([query, *(name for name in spellings if fold(name) not in fold(query))])
@@ -472,7 +473,7 @@ def _number(state: FusionState) -> int:
 
 
 def _pool(ask: Data, options: FusionConfig) -> int:
-    return next_hop.HITS if "hop" in ask else max(LEAD, options.top_k) * ask.get("wide", 1)
+    return max(LEAD, options.top_k) * int(ask.get("wide", 1))
 
 
 def _hits(state: FusionState, ask: int) -> dict[str, list[tuple[str, float]]]:

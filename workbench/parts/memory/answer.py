@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from workbench.language.preferences import NOT_KEPT
 from workbench.language.words import is_small_talk
+from workbench.parts.memory.preferences import NOT_KEPT
 from workbench.parts.memory.store import Memory
 from workbench.state import Data, MemoryQuestion, Noted
 from workbench.text import CJK, STOP_WORDS, content_stems, fold, sentences

@@ -15,9 +15,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import ModelError, WorkbenchError, shown
-from workbench.language.preferences import read_note, read_preferences, same_thing
 from workbench.models.embeddings import text_model
 from workbench.parts.memory.forgetting import Forgotten, forget
+from workbench.parts.memory.preferences import read_note, read_preferences, same_thing
 from workbench.parts.memory.recalling import Recalling
 from workbench.parts.memory.service import find_store
 from workbench.parts.memory.store import Memory, MemoryStore, as_statement, core_memory

@@ -18,8 +18,8 @@ from pydantic import BaseModel, Field
 
 from workbench.graphs.memory import window
 from workbench.graphs.roles import ask_model, history_text, numbered
-from workbench.language.preferences import DENIAL, LONGEST, Statement, read_note, read_preferences, same_thing
 from workbench.parts.memory.answer import TAKEN_BACK, question_to_memory
+from workbench.parts.memory.preferences import DENIAL, LONGEST, Statement, read_note, read_preferences, same_thing
 from workbench.parts.memory.store import Memory, as_statement, core_memory
 from workbench.ports import Context
 from workbench.records.prompts import fenced

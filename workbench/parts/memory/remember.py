@@ -14,11 +14,11 @@ from pydantic import BaseModel, Field
 
 from workbench.graphs.roles import ask_model
 from workbench.graphs.route import Route
-from workbench.language.preferences import NOT_KEPT
-from workbench.language.summarizing import summarize
 from workbench.language.wording import in_words
 from workbench.parts.memory.answer import TAKEN_BACK, question_to_memory
+from workbench.parts.memory.preferences import NOT_KEPT
 from workbench.parts.memory.store import outdated
+from workbench.parts.memory.summarizing import summarize
 from workbench.ports import Context, KnowledgeBase, Remembering
 from workbench.records.prompts import fenced
 from workbench.state import AppliedPreference, Condition, Data

@@ -15,7 +15,7 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from workbench.errors import WorkbenchError, shown
-from workbench.language.preferences import Statement
+from workbench.parts.memory.preferences import Statement
 from workbench.records.conversations import Execute, SqlConversations, digest
 from workbench.state import Data, Json
 from workbench.text import clean

@@ -19,7 +19,7 @@ from workbench.parts.reports.kinds import Aspect, ReportType, Topic
 from workbench.ports import KnowledgeBase
 from workbench.state import Question, ReportOutline, RetrievalResult, SectionOutline
 from workbench.text import CJK, fold, terms
-from workbench.tools import next_hop
+from workbench.tools.scoring import shares_said
 
 SAME_LANGUAGE, ACROSS = 0.5, 0.4
 """A text is about what it says at least so much of, by what words mean: in the same language, and in another."""
@@ -48,9 +48,7 @@ class Meaning:
         """Return a share for each text, 0 to 1."""
         shares = [0.0] * len(texts)
         for base in self._bases:
-            reading = next_hop.Reading.read(phrase, texts, base)
-            if reading.words:
-                shares = [max(share, reading.share(row)) for share, row in zip(shares, reading.texts, strict=True)]
+            shares = [max(pair) for pair in zip(shares, shares_said(phrase, texts, base), strict=True)]
         return shares
 
     def enough(self, phrase: str, texts: Sequence[str]) -> list[float]:

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import log1p, sqrt
 
-from workbench.language.preferences import read_preferences
 from workbench.language.words import is_small_talk
+from workbench.parts.memory.preferences import read_preferences
 from workbench.state import Data
 from workbench.text import content_stems, detect_language, sentences
 
