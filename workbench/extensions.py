@@ -17,7 +17,7 @@ from typing import Any
 from workbench.errors import WorkbenchError
 
 BUILT_IN: Mapping[str, tuple[str, ...]] = {
-    "memory": ("memory", "prompt_parts", "blame"),
+    "memory": ("memory", "prompt_parts"),
     "reports": ("report",),
     "fusion": ("fusion", "canvas"),
     "evaluate": (),

@@ -1,13 +1,12 @@
 """``wb.memory``: what is remembered of people and of their conversations, seen, searched, corrected and taken back.
 
-Nothing is overwritten: an edit ends a memory and puts another in its place, so that what was known at any turn or on
-any day can be seen again. The store is ``memory/store.py``; this is its face for a person, a script and an agent.
+Nothing is overwritten: an edit ends a memory and puts another in its place, so that what was known can be seen
+again. The store is ``memory/store.py``; this is its face for a person, a script and an agent.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +21,6 @@ from workbench.parts.memory.recalling import Recalling
 from workbench.parts.memory.service import find_store
 from workbench.parts.memory.store import Memory, MemoryStore, as_statement, core_memory
 from workbench.parts.memory.views import Rows, found_blocks, known_blocks
-from workbench.records.tape import estimated_tokens
 from workbench.state import Data, Json
 from workbench.text import clean, content_stems
 from workbench.views.labels import labels_for
@@ -32,22 +30,17 @@ if TYPE_CHECKING:
     import pandas
 
     from workbench.views.blocks import Block
-    from workbench.views.figures.picture import Picture
 
 HUMAN = ("name", "preferences", "current_intent", "facts")
 """The parts of core memory's ``human``."""
-_TIME = re.compile(r"\d{4}-\d\d-\d\d(T[\d:.]+(\+00:00)?)?")
-At = int | str | None
-"""A moment: a turn (from 1, with its session), a day or a time in UTC, as 2026-01-31; None is now."""
 
 
 @dataclass(frozen=True)
 class MemoryView(Shown):
-    """What is known of a person, or was: shows itself, and is data by ``to_dict`` and ``to_frame``.
+    """What is known of a person: shows itself, and is data by ``to_dict`` and ``to_frame``.
 
     Attributes:
         user: of whom.
-        at: as of when; None is now.
         memories: rows of the store, each with the ``session``, ``turn`` and words (``said``) from which it is, and its
             ``version``: how many there have been of it.
         conversations: theirs, with how many messages.
@@ -55,7 +48,6 @@ class MemoryView(Shown):
     """
 
     user: str
-    at: str | None
     memories: list[Any]
     conversations: list[Json]
     summaries: list[Json]
@@ -72,7 +64,7 @@ class MemoryView(Shown):
 
     def to_dict(self) -> Json:
         """Return all of it as JSON."""
-        names = ("user", "at", "core", "memories", "summaries", "conversations")
+        names = ("user", "core", "memories", "summaries", "conversations")
         return {name: getattr(self, name) for name in names}
 
     def to_frame(self) -> pandas.DataFrame:
@@ -101,31 +93,23 @@ class Memories:
 
     # looking
 
-    def view(
-        self, user: str = "default", *, session: str | None = None, at: At = None, ended: bool = False
-    ) -> MemoryView:
+    def view(self, user: str = "default", *, session: str | None = None, ended: bool = False) -> MemoryView:
         """Return what is known of a person, each with its source, author, time and version.
 
         Args:
             user: of whom.
             session: only what one conversation brought; and its summary.
-            at: as of a turn of that session (until the next one began), a day or a time.
             ended: with what does not hold any more, and why.
-
-        Raises:
-            WorkbenchError: there is no such moment.
         """
-        who, moment = clean(str(user)), self._moment(at, user, session)
+        who = clean(str(user))
         versions = _versions(self._store.memories(who, ended=True))
-        rows = [self._row(m, versions) for m in self._store.memories(who, at=moment, ended=ended)]
+        rows = [self._row(m, versions) for m in self._store.memories(who, ended=ended)]
         talks = [t for t in self._store.talks(who) if session in (None, t["session_id"])]
         if session is not None:
             conversation_id = self._store.conversation_id(who, clean(session))
             rows = [row for row in rows if row["conversation_id"] == conversation_id]
-        if moment is not None:
-            talks = [talk for talk in talks if talk["created_at"] <= moment]
-        summaries = [summed for talk in talks if (summed := self._summary(talk, moment))]
-        return MemoryView(user=who, at=moment, memories=rows, conversations=talks, summaries=summaries)
+        summaries = [summary for talk in talks if (summary := self._summary(talk))]
+        return MemoryView(user=who, memories=rows, conversations=talks, summaries=summaries)
 
     def search(self, query: str, *, user: str = "default", session: str | None = None, limit: int = 10) -> Rows:
         """Return what fits a query best, by words and by meaning: of core memory, of the archive, of earlier exchanges.
@@ -150,25 +134,6 @@ class Memories:
             rows.append(self._result("episode", text, {**e, "message_id": e["user_message_id"]}, e["similarity"]))
         rows = sorted((r for r in rows if r["similarity"] >= settings.memory_least), key=lambda r: -r["similarity"])
         return Rows(rows[:limit], query, lambda own, labels: found_blocks(query, own, labels))
-
-    def tokens(self, session: str, *, user: str = "default") -> Picture:
-        """Draw what a conversation costs by turn: tokens of each part of memory in a prompt, next to sending all of it.
-
-        ``to_frame()`` is the table behind it; tokens are estimated.
-        """
-        from workbench.parts.memory.figures import tokens
-
-        newest = self._wb.runs.list(10_000, session_id=session, user_id=user)
-        runs = [run for run in reversed(newest) if run.status == "done"]
-        rows, total = list[dict[str, int]](), 0
-        for turn, run in enumerate(runs, 1):
-            row = {"turn": turn, **dict.fromkeys(("core", "summary", "episode", "history"), 0), "all": total}
-            for part in run.state.get("remembered", []):
-                row[part["part"]] += part["tokens"] if part["kept"] else 0
-            rows.append(row)
-            total += estimated_tokens([run.message, run.answer])
-        labels = labels_for(runs[0].message if runs else "")
-        return tokens(rows, labels("mem_costs", session=session), labels)
 
     # steering
 
@@ -284,20 +249,6 @@ class Memories:
 
     # inside
 
-    def _moment(self, at: At, user: str, session: str | None) -> str | None:
-        """Return a moment as the store writes it; of a turn, when the next one of its conversation began."""
-        if isinstance(at, int):
-            if session is None:
-                raise WorkbenchError("A turn is one of a conversation: name it with session=.")
-            messages = self._store.list_messages(self._store.conversation_id(clean(str(user)), clean(session)))
-            turns = [message["created_at"] for message in messages if message["role"] == "user"]
-            if not 1 <= at <= len(turns):
-                raise WorkbenchError(f"There is no turn {at} in {shown(session)}. It has {len(turns)}.")
-            return turns[at] if at < len(turns) else None
-        if at is not None and not _TIME.fullmatch(at):
-            raise WorkbenchError(f"{shown(at)} is no moment. Give a turn with its session, or a day as 2026-01-31.")
-        return f"{at}T23:59:59.999999" if at and "T" not in at else at
-
     def _source(self, message_id: str) -> Json:
         row = (self._store.source(message_id) if message_id else None) or {}
         return {"session": row.get("session_id", ""), "turn": row.get("turn"), "said": row.get("content", "")}
@@ -325,9 +276,9 @@ class Memories:
                 warnings.warn(f"Memories are searched by words alone: {error}", stacklevel=3)
         return [(m, round(share, 4)) for m, share in zip(memories, shares, strict=True)]
 
-    def _summary(self, talk: Data, moment: str | None) -> Json | None:
+    def _summary(self, talk: Data) -> Json | None:
         row = self._store.get_summary(talk["id"])
-        if row is None or (moment is not None and row["updated_at"] > moment):
+        if row is None:
             return None
         names = ("author", "covered_message_count", "update_count", "created_at", "updated_at")
         return {"session_id": talk["session_id"], "text": row["summary"], **{name: row[name] for name in names}}
