@@ -1,7 +1,7 @@
 """Forgetting for good: one memory, one exchange, one conversation, or all of a person.
 
 A memory goes with the versions that it replaced, the exchange that says it, and whatever says it word for word. A run
-goes whole, with its tape, its checkpoints and its capsules in the workspace, where its exchange goes, where it was made
+goes whole, with its tape and its checkpoints, where its exchange goes, where it was made
 from such a run, or where an id of what goes is in its tape: one with words cut out of its tape would replay to
 something that never was. The exchange of a run that only had it stays, unless the answer quotes it.
 
@@ -14,15 +14,13 @@ import json
 import math
 import re
 import sqlite3
-import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from workbench.errors import CapsuleError, RunError, UnknownRun, WorkbenchError, WorkspaceBusy, shown
-from workbench.futures.capsule import read
+from workbench.errors import RunError, UnknownRun, WorkbenchError, WorkspaceBusy, shown
 from workbench.parts.memory.service import find_store
 from workbench.records.conversations import SqliteConversations
 from workbench.records.lease import taken
@@ -50,10 +48,9 @@ class Forgotten(Shown):
     Attributes:
         kind: ``memory``, ``exchange``, ``conversation`` or ``user``.
         done: whether it is gone.
-        counts: how many went: ``memories``, ``messages``, ``summaries``, ``feedback``, ``runs``, ``capsules``.
+        counts: how many went: ``memories``, ``messages``, ``summaries``, ``feedback``, ``runs``.
         runs: ids of every run that goes, newest first.
         dependents: those of them that only had it from memory, by their tapes.
-        capsules: files in the workspace that go.
         left: names of labels that say what cannot be reached from here.
     """
 
@@ -62,7 +59,6 @@ class Forgotten(Shown):
     counts: Mapping[str, int]
     runs: tuple[str, ...]
     dependents: tuple[str, ...]
-    capsules: tuple[str, ...]
     left: tuple[str, ...]
     message: str = ""
 
@@ -77,8 +73,7 @@ class Forgotten(Shown):
             reasons = {True: labels("forgot_had_it"), False: labels("forgot_said_it")}
             runs = [(run_id, reasons[run_id in self.dependents]) for run_id in self.runs]
             blocks.append(clipped(labels("forgot_these_runs"), columns(labels, "run:code", "forgot_why"), runs))
-        notes = [labels("forgot_file", path=path) for path in self.capsules] + [labels(name) for name in self.left]
-        return [*blocks, Lines(tuple(((note, "dim"),) for note in notes))]
+        return [*blocks, Lines(tuple(((labels(name), "dim"),) for name in self.left))]
 
 
 def forget(
@@ -126,7 +121,7 @@ def forget(
 
 
 class _Candidate(NamedTuple):
-    """A run, in the workspace or in a capsule.
+    """A run of the person.
 
     Attributes:
         sources: the runs that it was made from, or brought in as.
@@ -144,7 +139,6 @@ class _Candidate(NamedTuple):
     ids: frozenset[str]
     summarized: float
     text: str
-    file: Path | None
 
 
 class _Forgetting:
@@ -205,8 +199,7 @@ class _Forgetting:
         self._going = [run for run in runs if run.run_id in self._runs]
         messages = [message for message in every.values() if message["id"] in self._ids]
         forgotten = [note for note in notes if note["id"] in self._ids]
-        files = tuple(dict.fromkeys(str(run.file) for run in self._going if run.file))
-        run_ids = tuple(run.run_id for run in self._going if not run.file)
+        run_ids = tuple(run.run_id for run in self._going)
         text = next((row["content"] for row in (*forgotten, *messages)), "")
         server = not isinstance(store.conversations_store, SqliteConversations)
         return Forgotten(
@@ -218,11 +211,9 @@ class _Forgetting:
                 "summaries": len(forgotten_summaries),
                 "feedback": len(self._feedback),
                 "runs": len(run_ids),
-                "capsules": len(files),
             },
             runs=run_ids,
             dependents=tuple(run_id for run_id in run_ids if run_id not in self._saying),
-            capsules=files,
             left=("forgot_elsewhere", *(["forgot_server"] if server else [])),
             message="忘" if detect_language(text) == "zh" else "",
         )
@@ -265,7 +256,7 @@ class _Forgetting:
             self._runs.add(run.run_id)
 
     def _candidates(self) -> Iterator[_Candidate]:
-        """Yield the runs of the person, in the workspace and in capsules anywhere in its folder."""
+        """Yield the runs of the person."""
         runs = self._work.durable.runs
         for run_id in runs.ids(-1, user_id=self._who):
             with suppress(UnknownRun):  # another process removes it meanwhile
@@ -273,13 +264,8 @@ class _Forgetting:
                 recalled = any((line["kind"], line["name"]) == ("memory", "recall") for line in contents["tape"])
                 state = {} if recalled else self._work.values(run_id)  # its tape was pruned, or has just begun
                 yield self._candidate({**contents, "state": state, "drafts": runs.drafts(run_id)})
-        for file in sorted(filter(zipfile.is_zipfile, self._wb.path.rglob("*.zip"))):
-            with suppress(CapsuleError):
-                contents = read(file)
-                if contents["run"]["user_id"] == self._who:
-                    yield self._candidate(contents, file)
 
-    def _candidate(self, contents: Data, file: Path | None = None) -> _Candidate:
+    def _candidate(self, contents: Data) -> _Candidate:
         row, text = contents["run"], json.dumps(contents, ensure_ascii=False, default=str)
         run_id, conversation_id = row["run_id"], row["conversation_id"]
         values = {(line["kind"], line["name"]): line["value"] for line in contents["tape"]}
@@ -299,7 +285,6 @@ class _Forgetting:
             ids=frozenset(re.findall(r'"([^"\s]{8,100})"', text)),
             summarized=recalled["summary"]["covered_message_count"] if recalled.get("summary") else all_messages,
             text=fold(text),
-            file=file,
         )
 
     def remove(self) -> None:
@@ -315,10 +300,7 @@ class _Forgetting:
                 f"Run {', '.join(at_work)} is at work, and may have read it. Wait for its end or cancel it, and forget "
                 "it again."
             )
-        for run in self._going:
-            if run.file:
-                run.file.unlink(missing_ok=True)
-        self._work.remove(*(run.run_id for run in self._going if not run.file))
+        self._work.remove(*(run.run_id for run in self._going))
         self._store.forget({*self._ids, *self._summaries}, self._conversations, self._feedback)
         self._wb._cleared()
 

@@ -145,16 +145,8 @@ class Memories:
         Raises:
             WorkbenchError: there is no such memory that holds, or the text is empty.
         """
-        who, old = clean(str(user)), self._current(memory_id, user)
-        names = ("about", "attribute", "polarity")
-        fields = {name: str(dict(old)[name]) for name in names}
-        if read := read_note(content):
-            fields = {name: getattr(read, name) or old_value for name, old_value in fields.items()}
-        elif old["section"] == "name":
-            fields["about"] = content
-        fields["polarity"] = fields["polarity"] if old["section"] == "preferences" else old["polarity"]
-        arguments: Any = {"replaces": [old["id"]], "why": why or "edited", **fields}
-        return self._store.remember(who, old["section"], content, **arguments)
+        old = self._current(memory_id, user)
+        return self._write(clean(str(user)), old["section"], content, "person", old=old, why=why or "edited")
 
     def invalidate(self, memory_id: str, why: str, *, user: str = "default") -> None:
         """Say that a memory does not hold any more, and why; it stays in the history.
@@ -203,7 +195,7 @@ class Memories:
                 for text in [texts] if isinstance(texts, str) else texts:
                     self.core_memory_update(part, text, user=user, author=author)
         else:
-            self._update(clean(str(user)), section, str(content), author)
+            self._write(clean(str(user)), section, str(content), author)
         return core_memory(self._store.memories(clean(str(user))))
 
     def archival_memory_insert(self, content: str, *, user: str = "default", author: str = "person") -> str:
@@ -291,8 +283,10 @@ class Memories:
             )
         return memories[memory_id]
 
-    def _update(self, user: str, section: str, content: str, author: str) -> None:
-        """Write a text into core memory, in the place of those that are about the same."""
+    def _write(
+        self, user: str, section: str, content: str, author: str, *, old: Memory | None = None, why: str = ""
+    ) -> str:
+        """Write a text into core memory, in the place of ``old``, or of those that are about the same."""
         read = read_note(content)
         if section == "human":
             section = read.section if read else "facts"
@@ -301,9 +295,13 @@ class Memories:
         read = read if read and read.section == section else None
         human = [m for m in self._store.memories(user) if m["section"] in HUMAN]
         same = [m["id"] for m in human if read and same_thing(read, as_statement(m))]
-        fields = {"about": read.about, "attribute": read.attribute, "polarity": read.polarity} if read else {}
-        fields = {"about": content, **fields}
-        self._store.remember(user, section, content, **fields, author=author, replaces=same, why=content)
+        names = ("about", "attribute", "polarity")
+        fields = {"about": content} if section == "name" or not old else {name: str(dict(old)[name]) for name in names}
+        if read:
+            fields = {name: getattr(read, name) or fields.get(name, "") for name in names}
+        replaced = [old["id"]] if old else same
+        arguments: Any = {"author": author, "replaces": replaced, "why": why or content, **fields}
+        return self._store.remember(user, section, content, **arguments)
 
 
 def _versions(memories: Sequence[Memory]) -> dict[str, int]:
