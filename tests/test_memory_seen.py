@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import ipywidgets
@@ -86,23 +87,22 @@ def test_a_memory_is_edited_ended_and_each_is_undone(bench: Make) -> None:  # no
             steer()
 
 
-@pytest.mark.parametrize("name", ["core_memory_update", "archival_memory_insert", "archival_memory_search"])
-def test_the_tools_are_functions_that_an_agent_can_be_given(bench: Make, name: str) -> None:  # noqa: F811
-    wb = bench()
-    tools = {tool.__name__: tool for tool in wb.memory.tools("ann")}
-    assert name in tools and tools[name].__doc__
-    tools["core_memory_update"]("human", "不喜欢恐怖片")
-    tools["core_memory_update"]("preferences", "喜欢诺兰")
-    core = json.loads(tools["core_memory_update"]("persona", "我是电影推荐专家。"))
+def test_the_tools_are_methods_that_an_agent_can_be_given(bench: Make) -> None:  # noqa: F811
+    memory = bench().memory
+    update = partial(memory.core_memory_update, user="ann", author="agent")
+    update("human", "不喜欢恐怖片")
+    update("preferences", "喜欢诺兰")
+    core = update("persona", "我是电影推荐专家。")
     assert core["human"]["preferences"] == ["不喜欢恐怖片", "喜欢诺兰"] and core["persona"] == "我是电影推荐专家。"
-    changed = json.loads(tools["core_memory_update"]("human", "喜欢恐怖片"))
-    assert changed["human"]["preferences"] == ["喜欢诺兰", "喜欢恐怖片"], "the old one is replaced"
-    kept = tools["archival_memory_insert"]("The kiln in the east is the hotter one.")
-    [found, *_] = json.loads(tools["archival_memory_search"]("which kiln is hotter?"))
-    assert found["id"] == kept and wb.memory.view().memories == []
-    assert {row["author"] for row in wb.memory.view("ann").memories} == {"agent"}
+    assert update("human", "喜欢恐怖片")["human"]["preferences"] == ["喜欢诺兰", "喜欢恐怖片"], (
+        "the old one is replaced"
+    )
+    kept = memory.archival_memory_insert("The kiln in the east is the hotter one.", user="ann", author="agent")
+    [found, *_] = memory.archival_memory_search("which kiln is hotter?", user="ann")
+    assert found["id"] == kept and memory.view().memories == []
+    assert {row["author"] for row in memory.view("ann").memories} == {"agent"}
     with pytest.raises(WorkbenchError, match="Known: persona, human"):
-        tools["core_memory_update"]("mood", "x")
+        update("mood", "x")
 
 
 def test_core_memory_is_filled_in_from_an_object_as_the_requirement_has_it(bench: Make) -> None:  # noqa: F811

@@ -6,7 +6,6 @@ again. The store is ``memory/store.py``; this is its face for a person, a script
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -85,7 +84,7 @@ class Memories:
     """What is remembered in a workspace; ``wb.memory``. ``user`` is whose, in every method.
 
     The three tools of an agent are methods too: ``core_memory_update``, ``archival_memory_insert`` and
-    ``archival_memory_search``; ``tools(user)`` gives them for one person, for a model that calls tools.
+    ``archival_memory_search``.
     """
 
     def __init__(self, wb: Any, store: MemoryStore, now: Callable[[], datetime]):
@@ -209,24 +208,6 @@ class Memories:
     def archival_memory_search(self, query: str, *, user: str = "default", limit: int = 5) -> list[Json]:
         """Return what was archived, noted or said earlier that fits a query, best first; as ``search``."""
         return [*self.search(query, user=user, limit=limit)]
-
-    def tools(self, user: str = "default") -> list[Callable[..., Any]]:
-        """Return the three tools over what is remembered of one person, for an agent; LangChain accepts them."""
-
-        def core_memory_update(section: str, content: str) -> str:
-            """Change what is always known of the person: section `persona`, `human`, `name`, `preferences`,
-            `current_intent` or `facts`. What the new text contradicts is replaced."""
-            return json.dumps(self.core_memory_update(section, content, user=user, author="agent"), ensure_ascii=False)
-
-        def archival_memory_insert(content: str) -> str:
-            """Keep a text for later. Gives its id."""
-            return self.archival_memory_insert(content, user=user, author="agent")
-
-        def archival_memory_search(query: str) -> str:
-            """Search what was kept, noted or said earlier."""
-            return json.dumps(self.archival_memory_search(query, user=user), ensure_ascii=False)
-
-        return [core_memory_update, archival_memory_insert, archival_memory_search]
 
     # how it shows itself
 
