@@ -133,12 +133,6 @@ def test_orphans_dead_leases_and_what_an_index_left_over(folder):
         assert wb.ask(QUESTION, kb="film").answer == ANSWER
 
 
-def test_a_forgetting_that_has_not_ended_is_said(folder):
-    (folder / ".forgetting-0.json").write_text("{}")
-    with opened(folder) as wb:
-        assert "forget the same again" in by_kind(wb.gc(yes=True))["forgetting, not ended"]["detail"]
-
-
 def test_a_base_that_is_being_written_is_left_alone(folder):
     with opened(folder) as wb, opened(folder) as other, other.knowledge.writing("film"):
         assert "being written by process" in by_kind(wb.gc(yes=True))["index leftovers of film"]["detail"]

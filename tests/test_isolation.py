@@ -123,15 +123,15 @@ def test_what_is_recalled_is_ones_own_and_was_not_forgotten(fresh, steps, scope)
             recalling.embed(conversation)
         elif what == "forget message" and messages:
             pair = messages[:2]
-            store.forget(messages=[m["id"] for m in pair])
+            store.forget([m["id"] for m in pair])
             said.gone |= marks([m["content"] for m in pair])
         elif what == "forget memory" and memories:
-            store.forget(memories=[memories[-1]["id"]])
+            store.forget([memories[-1]["id"]])
             said.gone |= marks(memories[-1]["content"])
         elif what in ("forget conversation", "clear"):
             told = marks([m["content"] for m in messages])
             ids = [m["id"] for m in messages]
-            store.forget(conversations=[conversation], messages=ids) if what != "clear" else store.clear(who, session)
+            store.forget(ids, [conversation]) if what != "clear" else store.clear(who, session)
             said.gone |= told
         if what == "recall":
             found = recalling.recall("Where is it?", user_id=who, conversation_id=conversation)
@@ -162,7 +162,7 @@ def test_one_that_takes_the_place_of_the_newest_that_was_forgotten_is_another(fr
     say("The key is in the shed.")
     gone = say("The map is in the loft.")
     assert told() == ["The key is in the shed.", "The map is in the loft."]
-    store.forget(messages=[gone])
+    store.forget([gone])
     say("The lamp is in the hall.")
     assert told() == ["The key is in the shed.", "The lamp is in the hall."]
 

@@ -128,27 +128,6 @@ def test_a_port_alone_is_one_of_this_machine(tmp_path, port) -> None:
         assert wb._services["observers"].metrics.server.server_address == ("127.0.0.1", port)
 
 
-def test_a_failed_run_that_goes_on_is_counted_once(tmp_path, notes, port) -> None:
-    told: list[str] = []
-
-    async def moody(state, context):
-        told.append(state["query"])
-        if len(told) == 1:
-            raise RuntimeError("no writer today")
-        return {"answer": "In 1993.", "citations": []}
-
-    with Workbench.open(tmp_path / "w", metrics=str(port), **CORE) as wb:
-        wb.add_knowledge("notes", [notes])
-        wb.register("handler", moody, kb="notes")
-        run = wb.ask(QUESTION, kb="notes")
-        assert run.status == "failed"
-        failed = when(port, ended(1, "failed"))
-        assert run.resume().status == "done", run.error
-        done, made = when(port, ended(1)), len(run.records)
-    steps = [sum(v for n, v in found.items() if n.startswith("workbench_steps_total")) for found in (failed, done)]
-    assert steps[0] == steps[1] == made > 0
-
-
 def test_a_port_that_is_taken_is_said_and_runs_go_on(tmp_path, notes, port, caplog) -> None:
     with socket.socket() as other, caplog.at_level(logging.WARNING):
         other.bind(("127.0.0.1", port))

@@ -53,10 +53,8 @@ def talk(kept: SqlConversations, who: str, session: str, *turns: tuple[str, str]
 def test_a_memory_has_a_history_that_can_be_seen_and_undone(store):
     first = store.remember("ann", "preferences", "likes horror", about="horror", polarity="like")
     assert store.remember("ann", "preferences", "other words", key=first) == first, "kept once"
-    then = store.memories("ann")[0]["created_at"]
     second = store.remember("ann", "preferences", "no horror", about="horror", polarity="dislike", replaces=[first])
     assert [m["content"] for m in store.memories("ann")] == ["no horror"]
-    assert [m["content"] for m in store.memories("ann", at=then)] == ["likes horror"], "as of then"
     [old, new] = store.memories("ann", ended=True)
     assert old["replaced_by"] == second and new["ended_at"] is None
     assert store.undo("ann") == first and [m["content"] for m in store.memories("ann")] == ["likes horror"]
@@ -70,7 +68,7 @@ def test_a_memory_has_a_history_that_can_be_seen_and_undone(store):
     assert core_memory(store.memories("ann"))["human"]["name"] == "Anna", "one name, the newest"
     with pytest.raises(WorkbenchError, match="Known: persona"):
         store.remember("ann", "mood", "x")
-    store.forget(memories=[first])
+    store.forget([first])
     assert all(m["id"] != first for m in store.memories("ann", ended=True))
 
 
@@ -418,39 +416,6 @@ def test_what_is_liked_gives_way_to_what_is_not(bench):
     assert run.status == "done" and run.applied_preferences and run.evidence, run.answer
 
 
-@pytest.mark.parametrize(
-    ("said", "message"),
-    [
-        ("I don't like horror films.", "Please forget that I don't like horror."),
-        ("我不喜欢恐怖片。", "忘掉我不喜欢恐怖片这件事"),
-        ("My name is Dana.", "Forget my name."),
-    ],
-)
-def test_what_is_asked_to_be_forgotten_does_not_hold_any_more_and_says_how_to_erase_it(bench, said, message):
-    wb = bench()
-    wb.ask(said, kb="film", session="s")
-    [kept] = wb.memory.view().memories
-    run = wb.ask(message, kb="film", session="s")
-    assert not run.records and f"wb.memory.forget({kept['id']!r})" in run.answer
-    assert not wb.memory.view().memories
-    [ended] = wb.memory.view(ended=True).memories
-    assert ended["ended_why"] == message
-    assert not wb.ask("Recommend some films.", kb="film", session="s").applied_preferences
-    assert wb.replay(run.run_id).answer == run.answer
-
-
-def test_what_is_not_known_is_not_forgotten_and_a_question_about_forgetting_is_one(bench):
-    wb = bench()
-    wb.ask("I don't like horror films.", kb="film", session="s")
-    for message in (
-        "Forget about Paris, which films are from 2005?",
-        "Who will forget The Long Dark?",
-        "别忘了我不喜欢恐怖片",
-    ):
-        wb.ask(message, kb="film", session="s")
-    assert wb.memory.view().memories
-
-
 def test_a_name_is_told_in_either_language(bench):
     wb = bench()
     wb.ask("Hi, my name is Dana.", kb="film", session="s")
@@ -464,15 +429,6 @@ def test_a_read_of_a_base_may_name_its_arguments(bench):
     again = wb.ask("Recommend some films.", kb="film", session="s")
     assert (run.status, again.status) == ("done", "done")
     assert wb.replay(again.run_id).answer == again.answer
-
-
-def test_forgetting_is_asked_of_nobody(bench, server):
-    server.respond = lambda request: Reply(['{"notes": [], "question": "", "asks_what_was_said": false, "about": ""}'])
-    wb = bench(chat_base_url=server.url, memory_model="openai:m")
-    wb.memory.core_memory_update("human", "I don't like horror films")
-    run = wb.ask("Forget that I don't like horror films.", kb="film", session="s")
-    assert "No longer held" in run.answer and not wb.memory.view().memories
-    assert not [r for r in server.requests if role_of(r) == "memory"]
 
 
 def test_a_key_that_a_model_repeats_and_one_that_a_person_types_are_kept_nowhere(tmp_path, server):

@@ -18,7 +18,7 @@ from workbench.errors import WorkbenchError
 
 BUILT_IN: Mapping[str, tuple[str, ...]] = {
     "agent": ("agent", "retrieval_graph"),
-    "memory": ("memory", "prompt_parts", "blame"),
+    "memory": ("memory", "prompt_parts"),
     "reports": ("report",),
     "fusion": ("fusion", "canvas"),
     "evaluate": (),

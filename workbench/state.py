@@ -135,7 +135,7 @@ class Wanted(NamedTuple):
 # Not typing's: pydantic makes the published schema from these types, and before Python 3.12 it needs this one.
 
 QueryIntent = Literal["qa", "recommend", "compare", "list", "person", "unknown"]
-ReviewPoint = Literal["clarify", "plan", "step", "reflect", "outline", "section"]
+ReviewPoint = Literal["clarify", "plan", "step", "reflect", "outline"]
 StepStatus = Literal["success", "partial", "failed", "timeout", "cancelled", "skipped"]
 StopReason = Literal[
     "quality_satisfied",
@@ -147,7 +147,7 @@ StopReason = Literal[
 ]
 REVIEW_POINTS: tuple[ReviewPoint, ...] = ("plan", "step", "reflect")
 """Of a question."""
-REPORT_POINTS: tuple[ReviewPoint, ...] = ("clarify", *REVIEW_POINTS, "outline", "section")
+REPORT_POINTS: tuple[ReviewPoint, ...] = ("clarify", *REVIEW_POINTS, "outline")
 """Of a report."""
 
 

@@ -129,7 +129,7 @@ def _files(workspace: Path, settings: Settings) -> Iterator[Check]:
     library = Library(workspace / "knowledge", settings)
     for left in left_behind(workspace, library, delete=False):
         yield Check(left["kind"], "note", left["detail"], "workbench gc --yes")
-    yield from (Check(entry["kind"], "note", entry["detail"]) for entry in to_inspect(workspace, library))
+    yield from (Check(entry["kind"], "note", entry["detail"]) for entry in to_inspect(library))
     faults = list(faults_of(workspace, settings))
     yield from (Check(fault["what"], "problem", fault["detail"], fault["fix"]) for fault in faults)
     if not faults:

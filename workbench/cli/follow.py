@@ -191,7 +191,7 @@ def changes(before: Data, text: str, required: Any = ()) -> Json:
 
 def _at_pause(request: Data) -> tuple[str, ...]:
     """Return what to show of a run that waits: while a report is written, its plan has run long since."""
-    report = proposals.kind(request) in ("outline", "section")
+    report = proposals.kind(request) == "outline"
     return ("head", "review") if report else ("head", "plan", "reflections", "review")
 
 

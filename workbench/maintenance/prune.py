@@ -94,7 +94,7 @@ def prune(
     if checkpoints.exists():
         freed += _checkpoints(runs, checkpoints, set(outdated), yes)
     freed += left_behind(path, library, delete=yes)
-    freed += to_inspect(path, library)
+    freed += to_inspect(library)
     files = [runs, checkpoints]
     for name in library.names():
         freed.append(_index(library, name, yes))
@@ -222,17 +222,11 @@ def folder_size(path: Path) -> int:
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
-def to_inspect(path: Path, library: Library) -> Iterator[Freed]:
-    """Yield what needs a person: damaged bases that a rebuild set aside, and unfinished deletions of memories.
-
-    Neither is ever deleted: a damaged base may be all that there is.
-    """
+def to_inspect(library: Library) -> Iterator[Freed]:
+    """Yield what needs a person: damaged bases that a rebuild set aside. They are never deleted."""
     for file in sorted(library.root.glob(".*.broken-*")):
         detail = f"{file}, {folder_size(file) / 1e6:,.2f} MB: delete it yourself when nothing is missing"
         yield Freed(kind="damaged, kept by a rebuild", count=0, bytes=0, detail=detail)
-    for file in sorted(path.glob(".forgetting-*.json")):
-        detail = f"{file.name}: forget the same again, and it continues from there"
-        yield Freed(kind="forgetting, not ended", count=0, bytes=0, detail=detail)
 
 
 def _index(library: Library, name: str, yes: bool) -> Freed:

@@ -27,7 +27,6 @@ _KINDS = {
     "step": {"plan", "wave"},
     "reflect": {"next_steps", "activate", "rewrite_query", "should_continue"},
     "outline": {"title", "sections"},
-    "section": {"title", "text", "claims"},
 }
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class Run(Recording):
     """One question carried through the conversation graph.
 
-    Parts add to it: ``report``; ``prompt_parts`` and ``blame``; ``fusion``.
+    Parts add to it: ``report``; ``prompt_parts``; ``fusion``.
     """
 
     _seen: Json | None = None

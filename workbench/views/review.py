@@ -137,11 +137,6 @@ def _outline(_: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
         yield (labels("writes_words", n=f"{words:,}"), "dim")
 
 
-def _section(_: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
-    yield from _claim_lines(proposal["claims"], labels)
-    yield from (cut(note, 1000) for note in proposal.get("notes") or ())
-
-
 def _custom(_: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
     return _facts({name: _text(value, labels) for name, value in proposal.items()}, labels)
 
@@ -152,7 +147,6 @@ _BY_KIND = {
     "step": _step,
     "reflect": _reflect,
     "outline": _outline,
-    "section": _section,
 }
 
 
@@ -167,8 +161,8 @@ def _draft(request: Data, labels: Labels) -> Iterator[Paragraph]:
             yield [(f"{inset}{section['section_id']} ", "dim"), section["title"], (f" · {evidence}", "dim")]
             if section["summary"] and section["summary"] != section["title"]:
                 yield (f"{inset}{INSET}{cut(section['summary'], 300)}", "dim")
-    elif kind in ("section", "report"):
-        yield from (line for line in text_lines(proposal["text" if kind == "section" else "final_report"]))
+    elif kind == "report":
+        yield from (line for line in text_lines(proposal["final_report"]))
 
 
 def _source_table(request: Data, labels: Labels) -> Iterator[Table]:

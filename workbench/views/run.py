@@ -63,8 +63,7 @@ _IN_CHILD = {
     "dispatcher": "executor",
     "review_reflect": "reflector",
     "review_outline": "outliner",
-    "review_section": "section",
-    "research": "section",
+    "research": "outliner",
 }
 """Inner nodes -> the node that is drawn."""
 _INSIDE = {"retrieval": CHILD, "reporter": REPORT}

@@ -200,7 +200,7 @@ def primary(request: Data, edits: Data, faults: int, labels: Labels) -> str:
         return _approval(point, proposal, request.get("ahead"), labels)
     if point != "clarify" and set(edits) <= {"query", "struck"}:
         return labels("plan_anew") if "query" in edits else labels("plan_without", n=len(edits["struck"]))
-    verb = {"plan": "run", "step": "run", "outline": "write", "section": "keep"}.get(point, "go")
+    verb = {"plan": "run", "step": "run", "outline": "write"}.get(point, "go")
     if point == "reflect" and set(edits) <= set(proposals.JUDGED_BY):
         verb = "judge"
     elif point == "reflect":

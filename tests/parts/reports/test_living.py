@@ -139,20 +139,17 @@ def test_many_documents_more_leave_what_they_are_not_about_as_it_was(harbour):
     assert same_but(old, new, "Ferry") and "old pier" in new.text
 
 
-def test_an_outline_and_words_of_a_person_stay(harbour):
+def test_an_outline_of_a_person_stays(harbour):
     town = harbour("en")
-    run = town.wb.report(town.topic, kb="harbour", review={"outline", "section"})
+    run = town.wb.report(town.topic, kb="harbour", review={"outline"})
     first = run.review["action_requests"][0]["args"]["sections"]
     run.edit(sections=[{**first[1], "title": "Ferry crossing"}, first[0]])
-    run.edit(text="It crosses, and I have seen it [1].")
-    run.approve()
     assert run.status == "done"
     old = run.report
     town.put(survey="The Long Bridge has 42 arches. The bridge was measured.")
     new = old.update().report
     assert [one["title"] for one in new.sections] == ["Ferry crossing", "Bridge"]
     assert same_but(old, new, "Bridge") and "42 arches" in sections(new)["Bridge"]
-    assert "I have seen it" in new.text
 
 
 def test_what_was_answered_before_the_report_holds_for_its_update(wb, tmp_path):

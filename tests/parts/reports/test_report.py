@@ -180,28 +180,17 @@ def test_what_the_corpus_does_not_know_is_said_and_not_written(wb, shelf):
     assert report.sections == [] and "Nothing here clearly answers this" in report.text
 
 
-def test_a_person_decides_at_the_outline_and_at_a_section_and_a_replay_repeats_it(wb):
-    run = wb.report("Ang Lee's films: war, food", kb="film", review={"outline", "section"})
+def test_a_person_decides_at_the_outline_and_a_replay_repeats_it(wb):
+    run = wb.report("Ang Lee's films: war, food", kb="film", review={"outline"})
     proposed = run.review["action_requests"][0]["args"]
     assert run.review["point"] == "outline"
     with pytest.raises(WorkbenchError, match="not a piece of the evidence"):
         run.edit(sections=[{**proposed["sections"][0], "evidence_ids": ["nowhere"]}])
     war, food, _ = proposed["sections"]
     run.edit(sections=[{**food, "title": "At table"}, war], title="Two of his subjects")
-    assert run.review["point"] == "section" and [s["title"] for s in run.report.sections] == ["At table", "War"]
-    run.edit(text="Eat Drink Man Woman is a film of 1877 [1].")
-    assert run.review["action_requests"][0]["args"]["title"] == "War"
-    records = len(run.records)
-    before = next(s for s in run.report.sections if s["title"] == "At table")["text"]
-    run.respond("soldiers")
-    assert len(run.records) == records + 1 and run.review["action_requests"][0]["args"]["title"] == "War"
-    assert next(s for s in run.report.sections if s["title"] == "At table")["text"] == before
-    run.approve()
     assert run.status == "done" and run.report.title == "Two of his subjects"
-    assert "1877 [1] (not in its sources)" in run.report.text
-    assert [d["point"] for d in run.decisions] == ["outline", "section", "section", "section"]
-    again = wb.replay(run.run_id)
-    assert again.report.text == run.report.text
+    assert [s["title"] for s in run.report.sections] == ["At table", "War"]
+    assert wb.replay(run.run_id).report.text == run.report.text
 
 
 def test_a_report_that_is_rejected_before_its_plan_is_not_written_and_says_so(shared_wb):

@@ -15,7 +15,7 @@ PART = Part(
     },
     commands={"memory": "commands:memory"},
     workbench={"memory": "memories:memory"},
-    run={"prompt_parts": "blame:prompt_parts", "blame": "blame:blame"},
+    run={"prompt_parts": "prompt:prompt_parts"},
     widgets={"memory": "widget:Knew"},
     services={"memory": "service:MemoryService"},
 )

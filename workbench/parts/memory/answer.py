@@ -14,8 +14,6 @@ from workbench.state import Data, MemoryQuestion, Noted
 from workbench.text import CJK, STOP_WORDS, content_stems, fold, sentences
 from workbench.views.labels import Labels
 
-TAKEN_BACK = "taken back"
-"""The section of a note that ends others and says nothing of its own."""
 _LIMIT, _LONGEST, _SIMILAR, _SHARE, _ROOT = 3, 300, 0.5, 0.5, 6
 """Quotations of an answer; characters of one; the similarity at which an exchange counts without sharing a word; the
 share of the question's words that a note or an exchange has at least; letters of a stem that are compared."""
@@ -127,20 +125,14 @@ class _Exchange(NamedTuple):
 
 
 def acknowledge(noted: Sequence[Noted], zh: bool, user: str = "default") -> str:
-    """Return what is noted, not kept or no longer held of a message, and how to change that."""
+    """Return what is noted of a message, or not kept, and how to change that."""
     labels = Labels("zh" if zh else "en")
     whose = "" if user == "default" else f", user={user!r}"
-    texts: dict[str, list[str]] = {TAKEN_BACK: [], NOT_KEPT: [], "": []}
+    texts: dict[str, list[str]] = {NOT_KEPT: [], "": []}
     for note in noted:
         key = note["section"] if note["section"] in texts else ""
         texts[key].append(note["content"].rstrip(" .。！!"))
     lines = list[str]()
-    ids = [memory_id for note in noted if note["section"] == TAKEN_BACK for memory_id in note["replaces"]]
-    if ids:
-        how = ", ".join(f"wb.memory.forget({memory_id!r}{whose})" for memory_id in ids)
-        lines.append(labels("ack_ended", text=labels("semicolon").join(texts[TAKEN_BACK]), how=how))
-    elif texts[TAKEN_BACK]:
-        lines.append(labels("ack_nothing"))
     if texts[""]:
         undo = f"wb.memory.undo({whose.removeprefix(', ')})"
         lines.append(labels("ack_noted", text=labels("semicolon").join(texts[""]), undo=undo))

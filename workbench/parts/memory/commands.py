@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from workbench.cli.page import Page, paged
@@ -23,20 +21,18 @@ def memory() -> None:
 @click.argument("query", default="")
 @_user
 @click.option("--session", help="Only of this conversation.")
-@click.option("--at", help="As of a turn of --session, or a day: 2026-01-31.")
 @click.option("--ended", is_flag=True, help="With what does not hold any more, and why.")
 @paged
-def show(page: Page, query: str, user: str, session: str | None, at: Any, ended: bool) -> None:
+def show(page: Page, query: str, user: str, session: str | None, ended: bool) -> None:
     """Show what is known: each with where it is from, who noted it, since when; or what fits QUERY best."""
-    if query and (at or ended):
-        raise click.UsageError("QUERY searches what is known now: leave --at and --ended out.")
+    if query and ended:
+        raise click.UsageError("QUERY searches what is known now: leave --ended out.")
     with page.open() as wb:
         if query:
             results = wb.memory.search(query, user=user, session=session)
             page.present(results, {"found": [*results]})
         else:
-            turn = int(at) if at and at.isdecimal() and len(at) < 7 else at
-            page.present(wb.memory.view(user, session=session, at=turn, ended=ended))
+            page.present(wb.memory.view(user, session=session, ended=ended))
 
 
 @memory.command()

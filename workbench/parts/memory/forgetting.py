@@ -1,43 +1,44 @@
 """Forgetting for good: one memory, one exchange, one conversation, or all of a person.
 
-Afterwards no file of the workspace holds it. A run that had it goes whole, with its tape, its checkpoints and the
-capsules of it in the workspace: one with words cut out of its tape would replay to something that never was. What such
-a run's conversation says stays, unless it speaks of what is forgotten.
+A memory goes with the versions that it replaced, the exchange that says it, and whatever says it word for word. A run
+goes whole, with its tape and its checkpoints, where its exchange goes, where it was made
+from such a run, or where an id of what goes is in its tape: one with words cut out of its tape would replay to
+something that never was. The exchange of a run that only had it stays, unless the answer quotes it.
 
-A note of ids (no words) in the workspace says what is under way: forgetting the same again continues after a kill, with
-these ids alone. What was said since then is reported, and stays: the name of a session may be used again.
+Runs go first, and the rows of the store last, in one transaction: after a kill the same call continues.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
+import math
+import re
 import sqlite3
-import time
-from collections.abc import Mapping
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from workbench.errors import RunError, UnknownRun, WorkbenchError, WorkspaceBusy, shown
 from workbench.parts.memory.service import find_store
-from workbench.parts.memory.tracing import Candidate, Trace, TraceIds, candidates, strings
 from workbench.records.conversations import SqliteConversations
 from workbench.records.lease import taken
 from workbench.records.sqlite import PATIENCE_S, translate_errors
-from workbench.text import clean, detect_language
+from workbench.state import Data
+from workbench.text import clean, detect_language, fold, sentences
 from workbench.views.blocks import Block, Lines, clipped, columns
-from workbench.views.labels import Labels, labels_for
+from workbench.views.labels import labels_for
 from workbench.views.render import Shown
 
 if TYPE_CHECKING:
     from workbench.session import Workbench
 
 Kind = Literal["memory", "exchange", "conversation", "user"]
-_ROUNDS, _WAIT_S = 5, 0.05
-"""How often to look for what came meanwhile; between two tries for a file that another process reads."""
+_SHORTEST = 8
+"""Characters of a text that is looked for word for word; a Chinese one counts double."""
+_QUOTED = 250
+"""How much of a sentence a quotation keeps."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,10 @@ class Forgotten(Shown):
     Attributes:
         kind: ``memory``, ``exchange``, ``conversation`` or ``user``.
         done: whether it is gone.
-        counts: how many went: ``memories``, ``messages``, ``episodes``, ``summaries``, ``conversations``, ``feedback``,
-            ``runs``, ``capsules``.
+        counts: how many went: ``memories``, ``messages``, ``summaries``, ``feedback``, ``runs``.
         runs: ids of every run that goes, newest first.
         dependents: those of them that only had it from memory, by their tapes.
-        waiting: those of them that waited for a person.
-        capsules: files in the workspace that go.
-        left: what cannot be reached from here: the name of a label, and how many or which.
+        left: names of labels that say what cannot be reached from here.
     """
 
     kind: Kind
@@ -61,9 +59,7 @@ class Forgotten(Shown):
     counts: Mapping[str, int]
     runs: tuple[str, ...]
     dependents: tuple[str, ...]
-    waiting: tuple[str, ...]
-    capsules: tuple[str, ...]
-    left: tuple[tuple[str, str], ...]
+    left: tuple[str, ...]
     message: str = ""
 
     def blocks(self) -> list[Block]:
@@ -72,20 +68,12 @@ class Forgotten(Shown):
         title = labels("forgot_done" if self.done else "forgot_would", what=labels(f"forgot_{self.kind}"))
         rows = [(labels(f"forgot_{name}"), str(count)) for name, count in self.counts.items() if count]
         rows = rows or [(labels("forgot_nothing"), "")]
-        runs = [
-            (entry, self._why(entry, labels), labels("paused") if entry in self.waiting else "") for entry in self.runs
-        ]
         blocks: list[Block] = [clipped(title, columns(labels, "kb_what", "kb_count:number"), rows)]
-        if runs:
-            blocks.append(
-                clipped(labels("forgot_these_runs"), columns(labels, "run:code", "forgot_why", "status"), runs)
-            )
-        if notes := [*(("forgot_file", entry) for entry in self.capsules), *self.left]:
-            blocks.append(Lines(tuple(((labels(label, path=path), "dim"),) for label, path in notes)))
-        return blocks
-
-    def _why(self, run_id: str, labels: Labels) -> str:
-        return labels("forgot_had_it" if run_id in self.dependents else "forgot_said_it")
+        if self.runs:
+            reasons = {True: labels("forgot_had_it"), False: labels("forgot_said_it")}
+            runs = [(run_id, reasons[run_id in self.dependents]) for run_id in self.runs]
+            blocks.append(clipped(labels("forgot_these_runs"), columns(labels, "run:code", "forgot_why"), runs))
+        return [*blocks, Lines(tuple(((labels(name), "dim"),) for name in self.left))]
 
 
 def forget(
@@ -101,8 +89,7 @@ def forget(
 
     Args:
         wb: the open workspace.
-        memory: the id of a memory: it goes with the versions that it replaced, the exchange that says it, and every
-            other one of the person in which it stands word for word.
+        memory: the id of a memory.
         message: the id of a message: it goes with its question or answer, and what was noted of it.
         session: the conversation, with what was noted there and the runs that were made from its runs.
         user: whose; None means the user that ``ask`` takes when none is named. Alone: everything of theirs.
@@ -110,8 +97,8 @@ def forget(
 
     Raises:
         WorkbenchError: nothing, or more than one thing, was named; or nothing is known under that id.
-        RunError: a run that has it is at work.
-        WorkspaceBusy: another process reads on, or works with it; forgetting the same again continues from there.
+        RunError: a run of the person is at work, and may have read it.
+        WorkspaceBusy: another process reads the database all the time.
     """
     kinds: dict[Kind, str | None] = {"memory": memory, "exchange": message, "conversation": session}
     targets = [(kind, clean(str(value))) for kind, value in kinds.items() if value is not None]
@@ -121,209 +108,222 @@ def forget(
     kind, what = targets[0] if targets else ("user", who)
     forgetting = _Forgetting(wb, kind, what, who)
     report = forgetting.look()
-    if kind in ("memory", "exchange") and not any(report.counts.values()) and not forgetting.begun:
+    if kind in ("memory", "exchange") and not any(report.counts.values()):
         raise WorkbenchError(f"There is no {kind} {shown(what)} of {shown(who)} here, and no run that had it.")
     if dry_run:
         return report
     with taken(wb.path, wait=True):
-        return forgetting.carry_out()
+        forgetting.remove()
+        forgetting.remove()  # who read it meanwhile
+    for name in ("workbench.db", "checkpoints.db"):
+        empty_log(wb.path / name)
+    return replace(report, done=True)
+
+
+class _Candidate(NamedTuple):
+    """A run of the person.
+
+    Attributes:
+        sources: the runs that it was made from, or brought in as.
+        reports: the runs whose reports it took over.
+        ids: every text in quotes in what is kept of it, the ids of what it recalled among them.
+        summarized: of how many messages of its conversation it had a summary.
+        text: all that is kept of it, folded.
+    """
+
+    run_id: str
+    conversation_id: str
+    messages: frozenset[str]
+    sources: frozenset[str]
+    reports: frozenset[str]
+    ids: frozenset[str]
+    summarized: float
+    text: str
 
 
 class _Forgetting:
-    """One forgetting, from looking to the last byte."""
+    """One forgetting; what was found stays known while it is removed."""
 
     def __init__(self, wb: Workbench, kind: Kind, what: str, who: str):
-        self._wb, self._work = wb, wb._work
-        self._store = find_store(wb)
-        self._kind, self._what, self._who = kind, what, who
-        named_so = hashlib.sha256(json.dumps([kind, what, who]).encode()).hexdigest()[:32]
-        self._note = wb.path / f".forgetting-{named_so}.json"
-        self._language = ""
-
-    @property
-    def begun(self) -> bool:
-        """Return whether it was begun before, and not ended."""
-        return self._note.exists()
-
-    # looking
+        self._wb, self._work, self._store, self._kind, self._who = wb, wb._work, find_store(wb), kind, who
+        self._ids, self._conversations = set[str](), set[str]()
+        self._runs, self._saying = set[str](), set[str]()
+        """The runs that go, and those of them of which the exchange goes too."""
+        self._contents, self._sentences = set[str](), set[str]()
+        """The words of memories, and the sentences of the person, that are forgotten."""
+        self._first: dict[str, int] = {}
+        """The place in its conversation of the first message that goes."""
+        if kind == "conversation":
+            self._conversations.add(self._store.conversation_id(who, what))
+        elif kind != "user":
+            self._ids.add(what)
 
     def look(self) -> Forgotten:
-        """Return everything that belongs to it, as it stands now."""
-        self._traced = traced = TraceIds()
-        runs = list(candidates(self._work, self._wb.path, self._who))
-        trace = Trace(self._store, self._who, runs, self._kind == "memory")
-        if self.begun:
-            traced.add(self._note.read_text(encoding="utf-8"))
-            trace.follow(traced)
-        else:
-            self._seed(trace)
-            trace.widen(traced)
-        return self._report(trace)
-
-    def _seed(self, trace: Trace) -> None:
-        traced = self._traced
+        """Find everything that belongs to it now."""
+        store, who = self._store, self._who
+        talks = {conversation: store.list_messages(conversation) for conversation in store.conversations(who)}
+        every = {message["id"]: message for messages in talks.values() for message in messages}
+        texts = {message_id: fold(message["content"]) for message_id, message in every.items()}
+        notes, exchanges, runs = store.memories(who, ended=True), store.exchanges(who), list(self._candidates())
+        summaries = [row for conversation in talks if (row := store.get_summary(conversation))]
         if self._kind == "user":
-            traced.conversations |= {*trace.said, *(str(run.row["conversation_id"]) for run in trace.runs)}
-            traced.memories |= {m["id"] for m in trace.memories}
-        elif self._kind == "conversation":
-            traced.conversations.add(self._store.conversation_id(self._who, self._what))
-        else:
-            (traced.memories if self._kind == "memory" else traced.messages).add(self._what)
-
-    def _report(self, trace: Trace) -> Forgotten:
-        traced = self._traced
-        going = [run for run in trace.runs if run.run_id in traced.runs]
-        self._going = [run for run in going if run.file is None]
-        self._reading = [run for run in trace.runs if run.file is None and not run.told]
-        self._capsules = [run for run in going if run.file is not None]
-        erased = [m for m in trace.memories if m["id"] in traced.memories]
-        messages = [m for talk in trace.said.values() for m in talk if m["id"] in traced.messages]
-        texts = [m["content"] for m in (*erased, *messages)]
-        self._language = self._language or "".join(texts[:1])
-        feedback, summaries = self._feedback(trace), self._summaries(trace)
-        traced.feedback |= set(feedback)
-        traced.summaries |= set(summaries)
-        ids = {entry: {m["id"] for m in talk} for entry, talk in trace.said.items()}
-        counts = {
-            "memories": len(erased),
-            "messages": len(messages),
-            "episodes": sum(entry["id"] in traced.messages for entry in trace.exchanges),
-            "summaries": len(summaries),
-            "conversations": sum(entry in traced.conversations and ids[entry] <= traced.messages for entry in ids),
-            "feedback": len(feedback),
-            "runs": len(self._going),
-            "capsules": len({run.file for run in self._capsules}),
-        }
-        began = {m["message_id"] for m in erased} | {self._what}
-        dependents = [run for run in self._going if run.had(traced) and not run.messages & began]
+            self._conversations |= {*talks, *(run.conversation_id for run in runs)}
+        size = (-1, -1, -1)
+        while size != (size := (len(self._ids), len(self._conversations), len(self._runs))):
+            for note in reversed(notes):
+                self._add_note(note)
+            for message in every.values():
+                self._add_message(message, texts[message["id"]])
+            for exchange in exchanges:
+                together = {exchange[name] for name in ("id", "user_message_id", "assistant_message_id")}
+                question, answer = texts[exchange["user_message_id"]], texts[exchange["assistant_message_id"]]
+                if self._ids & together or any(text in answer and text not in question for text in self._sentences):
+                    self._ids |= together
+            for conversation, messages in talks.items():
+                gone = [place for place, message in enumerate(messages) if message["id"] in self._ids]
+                self._first.update({conversation: gone[0]} if gone else {})
+            for run in runs:
+                self._add_run(run)
+        forgotten_summaries = [
+            row
+            for row in summaries
+            if self._covers(row["conversation_id"], row["covered_message_count"])
+            or _within(self._contents, row["summary"])
+        ]
+        self._feedback = [
+            row["id"]
+            for row in store.list_feedback(user_id=who)
+            if row["message_id"] in self._ids or _within(self._contents, str(row))
+        ]
+        self._summaries = [row["id"] for row in forgotten_summaries]
+        self._going = [run for run in runs if run.run_id in self._runs]
+        messages = [message for message in every.values() if message["id"] in self._ids]
+        forgotten = [note for note in notes if note["id"] in self._ids]
+        run_ids = tuple(run.run_id for run in self._going)
+        text = next((row["content"] for row in (*forgotten, *messages)), "")
+        server = not isinstance(store.conversations_store, SqliteConversations)
         return Forgotten(
             kind=self._kind,
             done=False,
-            counts=counts,
-            runs=tuple(run.run_id for run in self._going),
-            dependents=tuple(r.run_id for r in dependents if r.row["conversation_id"] not in traced.conversations),
-            waiting=tuple(run.run_id for run in self._going if self._stands(run) == "paused"),
-            capsules=tuple(str(run.file) for run in self._capsules),
-            left=(),
-            message="忘" if detect_language(self._language) == "zh" else "",
+            counts={
+                "memories": len(forgotten),
+                "messages": len(messages),
+                "summaries": len(forgotten_summaries),
+                "feedback": len(self._feedback),
+                "runs": len(run_ids),
+            },
+            runs=run_ids,
+            dependents=tuple(run_id for run_id in run_ids if run_id not in self._saying),
+            left=("forgot_elsewhere", *(["forgot_server"] if server else [])),
+            message="忘" if detect_language(text) == "zh" else "",
         )
 
-    def _stands(self, candidate: Candidate) -> str:
-        """Return how a run stands; "" when another process has removed it since it was looked at."""
-        try:
-            return self._work.status(candidate.run_id)
-        except UnknownRun:
-            return ""
+    def _add_note(self, note: Data) -> None:
+        """Add a memory that goes; of a memory that was named, what it replaced and what says the same goes too."""
+        if self._kind == "memory":
+            goes = note["id"] in self._ids or note["replaced_by"] in self._ids
+            if goes or _within(self._contents, note["content"]):
+                self._ids |= {note["id"], note["message_id"]} - {""}
+                self._contents |= _searchable([note["content"]])
+        elif self._kind == "user" or note["message_id"] in self._ids or note["conversation_id"] in self._conversations:
+            self._ids.add(note["id"])
 
-    def _summaries(self, trace: Trace) -> list[str]:
-        traced, ids = self._traced, list[str]()
-        for conversation in trace.said:
-            if (row := self._store.get_summary(conversation)) is None:
-                continue
-            has = conversation in traced.conversations or conversation in traced.places
-            has = has or trace.words.within([row["summary"]])
-            if row["id"] in traced.summaries or (has and not self.begun):
-                ids.append(str(row["id"]))
-        return ids
+    def _add_message(self, message: Data, text: str) -> None:
+        named = message["id"] in self._ids or message["conversation_id"] in self._conversations
+        if named or any(wanted in text for wanted in self._contents):
+            self._ids.add(message["id"])
+            if message["role"] == "user":
+                self._sentences |= _searchable(sentence[:_QUOTED] for sentence in sentences(message["content"]))
 
-    def _feedback(self, trace: Trace) -> list[str]:
-        rows = self._store.list_feedback(user_id=self._who)
-        gone = self._traced.messages | self._traced.feedback
-        return [f["id"] for f in rows if {f["message_id"], f["id"]} & gone or trace.words.within(strings(dict(f)))]
+    def _covers(self, conversation_id: str, count: float) -> bool:
+        """Return whether a summary of so many messages of a conversation covers one that goes."""
+        return self._first.get(conversation_id, count) < count
 
-    # doing
+    def _add_run(self, run: _Candidate) -> None:
+        derived = bool(run.sources & self._saying)
+        if derived or run.conversation_id in self._conversations or run.messages & self._ids:
+            if derived and self._conversations:
+                self._conversations.add(run.conversation_id)
+            self._saying.add(run.run_id)
+            self._runs.add(run.run_id)
+            self._ids |= run.messages
+        elif (
+            (run.sources | run.reports) & self._runs
+            or run.ids & (self._ids | self._conversations)
+            or self._covers(run.conversation_id, run.summarized)
+            or any(text in run.text for text in self._contents)
+        ):
+            self._runs.add(run.run_id)
 
-    def carry_out(self) -> Forgotten:
-        """Forget what is found now, and who reads it meanwhile; what is said meanwhile is counted, and stays."""
-        report = self.look()
-        for _ in range(_ROUNDS):
-            self._must_rest()
-            self._write_note()
-            self._remove()
-            self._read_by()
-            if not any(self.look().counts.values()):
-                break
-        else:
-            raise WorkspaceBusy(
-                "It is read as fast as it is forgotten. Stop the runs that read it, and forget it again."
-            )
-        for name in ("workbench.db", "checkpoints.db"):
-            if (self._wb.path / name).exists():
-                scrub(self._wb.path / name)
-        left = self._left()
-        for note in (self._note.with_suffix(".new"), self._note):
-            note.unlink(missing_ok=True)
-        if since := sum(self.look().counts.values()):
-            left.append(("forgot_since", str(since)))
-        return Forgotten(**{**vars(report), "done": True, "left": tuple(left)})
+    def _candidates(self) -> Iterator[_Candidate]:
+        """Yield the runs of the person."""
+        runs = self._work.durable.runs
+        for run_id in runs.ids(-1, user_id=self._who):
+            with suppress(UnknownRun):  # another process removes it meanwhile
+                contents = runs.contents(run_id)
+                recalled = any((line["kind"], line["name"]) == ("memory", "recall") for line in contents["tape"])
+                state = {} if recalled else self._work.values(run_id)  # its tape was pruned, or has just begun
+                yield self._candidate({**contents, "state": state, "drafts": runs.drafts(run_id)})
 
-    def _must_rest(self) -> None:
-        """No run that has it may be at work."""
-        at_work = [c.run_id for c in self._going if self._stands(c) == "running"]
-        if at_work:
-            kind = WorkspaceBusy if self.begun else RunError
-            raise kind(
-                f"Run {', '.join(at_work)} is at work with it. Wait for its end or cancel it, and forget it again."
-            )
-
-    def _write_note(self) -> None:
-        fresh = self._note.with_suffix(".new")
-        with translate_errors(fresh), fresh.open("w", encoding="utf-8") as file:
-            file.write(self._traced.dumps())
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(self._note)
-
-    def _remove(self) -> None:
-        for candidate in self._capsules:
-            _remove_capsule(candidate)
-        traced = self._traced
-        self._store.forget(
-            memories=traced.memories,
-            messages=traced.messages,
-            conversations=traced.conversations,
-            summaries=traced.summaries,
-            feedback=traced.feedback,
+    def _candidate(self, contents: Data) -> _Candidate:
+        row, text = contents["run"], json.dumps(contents, ensure_ascii=False, default=str)
+        run_id, conversation_id = row["run_id"], row["conversation_id"]
+        values = {(line["kind"], line["name"]): line["value"] for line in contents["tape"]}
+        begun, report, recalled = (
+            values.get(name) or {} for name in (("begin", "ids"), ("memory", "report"), ("memory", "recall"))
         )
-        self._work.remove(*(candidate.run_id for candidate in self._going))
+        remembered = ((row["result"] or contents.get("state")) or {}).get("remembered") or []
+        all_messages = math.inf if any(part["part"] == "summary" for part in remembered) else 0
+        sources = {*(row["options"].get("tape") or {}).get("sources", ()), begun.get("run_id", run_id)}
+        message_ids = [self._store.message_id(conversation_id, f"{run_id}:{role}") for role in ("user", "assistant")]
+        return _Candidate(
+            run_id=run_id,
+            conversation_id=conversation_id,
+            messages=frozenset(message_ids),
+            sources=frozenset(sources - {run_id}),
+            reports=frozenset({report["run_id"]} if report else ()),
+            ids=frozenset(re.findall(r'"([^"\s]{8,100})"', text)),
+            summarized=recalled["summary"]["covered_message_count"] if recalled.get("summary") else all_messages,
+            text=fold(text),
+        )
+
+    def remove(self) -> None:
+        """Delete what is found now; no run of the person may be at work.
+
+        Raises:
+            RunError: one is.
+        """
+        self.look()
+        rows = self._work.durable.runs.newest(-1, user_id=self._who, status="running")
+        if at_work := [row["run_id"] for row in rows if self._work.status(row["run_id"]) == "running"]:
+            raise RunError(
+                f"Run {', '.join(at_work)} is at work, and may have read it. Wait for its end or cancel it, and forget "
+                "it again."
+            )
+        self._work.remove(*(run.run_id for run in self._going))
+        self._store.forget({*self._ids, *self._summaries}, self._conversations, self._feedback)
         self._wb._cleared()
 
-    def _read_by(self) -> None:
-        """Wait for runs that may have read it before it was gone, until their tapes say whether they have."""
-        until = time.monotonic() + PATIENCE_S
-        self.look()
-        early = {c.run_id for c in self._reading}  # what begins from now on finds nothing
-        while reading := [c.run_id for c in self._reading if c.run_id in early and self._stands(c) == "running"]:
-            self.look()
-            if time.monotonic() > until:
-                raise WorkspaceBusy(
-                    f"Run {', '.join(reading)} may have it. Wait for its end or cancel it, and forget it again."
-                )
-            time.sleep(_WAIT_S)
 
-    def _left(self) -> list[tuple[str, str]]:
-        """Return what may hold it, and is not the workspace's to delete."""
-        left = [("forgot_elsewhere", "")]
-        if not isinstance(self._store.conversations_store, SqliteConversations):
-            left.append(("forgot_server", ""))
-        return left
+def _searchable(texts: Iterator[str] | list[str]) -> set[str]:
+    """Return the texts that are long enough to be looked for word for word, folded."""
+    bare = [fold(text).strip(" .,;:!?'\"“”。，；：！？") for text in texts]
+    return {text for text in bare if len(text) + sum(not c.isascii() for c in text) >= _SHORTEST}
 
 
-def scrub(path: Path) -> None:
-    """Rewrite a database without what was deleted, and empty its log.
+def _within(texts: set[str], text: str) -> bool:
+    folded = fold(text) if texts else ""
+    return any(wanted in folded for wanted in texts)
+
+
+def empty_log(path: Path) -> None:
+    """Empty the log of a database, which overwrites what it deletes.
 
     Raises:
         WorkspaceBusy: another process reads it all the time.
     """
-    until = time.monotonic() + PATIENCE_S
+    if not path.exists():
+        return
     with translate_errors(path), closing(sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None)) as connection:
-        connection.execute("VACUUM")
-        while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
-            if time.monotonic() > until:
-                raise WorkspaceBusy(f"{path} is read by another process all the time. Close it there, and try again.")
-            time.sleep(_WAIT_S)
-
-
-def _remove_capsule(candidate: Candidate) -> None:
-    assert candidate.file is not None
-    candidate.file.unlink(missing_ok=True)
+        if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+            raise WorkspaceBusy(f"{path} is read by another process all the time. Close it there, and try again.")

@@ -1,13 +1,11 @@
 """``wb.memory``: what is remembered of people and of their conversations, seen, searched, corrected and taken back.
 
-Nothing is overwritten: an edit ends a memory and puts another in its place, so that what was known at any turn or on
-any day can be seen again. The store is ``memory/store.py``; this is its face for a person, a script and an agent.
+Nothing is overwritten: an edit ends a memory and puts another in its place, so that what was known can be seen
+again. The store is ``memory/store.py``; this is its face for a person, a script and an agent.
 """
 
 from __future__ import annotations
 
-import json
-import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +20,6 @@ from workbench.parts.memory.recalling import Recalling
 from workbench.parts.memory.service import find_store
 from workbench.parts.memory.store import Memory, MemoryStore, as_statement, core_memory
 from workbench.parts.memory.views import Rows, found_blocks, known_blocks
-from workbench.records.tape import estimated_tokens
 from workbench.state import Data, Json
 from workbench.text import clean, content_stems
 from workbench.views.labels import labels_for
@@ -32,22 +29,17 @@ if TYPE_CHECKING:
     import pandas
 
     from workbench.views.blocks import Block
-    from workbench.views.figures.picture import Picture
 
 HUMAN = ("name", "preferences", "current_intent", "facts")
 """The parts of core memory's ``human``."""
-_TIME = re.compile(r"\d{4}-\d\d-\d\d(T[\d:.]+(\+00:00)?)?")
-At = int | str | None
-"""A moment: a turn (from 1, with its session), a day or a time in UTC, as 2026-01-31; None is now."""
 
 
 @dataclass(frozen=True)
 class MemoryView(Shown):
-    """What is known of a person, or was: shows itself, and is data by ``to_dict`` and ``to_frame``.
+    """What is known of a person: shows itself, and is data by ``to_dict`` and ``to_frame``.
 
     Attributes:
         user: of whom.
-        at: as of when; None is now.
         memories: rows of the store, each with the ``session``, ``turn`` and words (``said``) from which it is, and its
             ``version``: how many there have been of it.
         conversations: theirs, with how many messages.
@@ -55,7 +47,6 @@ class MemoryView(Shown):
     """
 
     user: str
-    at: str | None
     memories: list[Any]
     conversations: list[Json]
     summaries: list[Json]
@@ -72,7 +63,7 @@ class MemoryView(Shown):
 
     def to_dict(self) -> Json:
         """Return all of it as JSON."""
-        names = ("user", "at", "core", "memories", "summaries", "conversations")
+        names = ("user", "core", "memories", "summaries", "conversations")
         return {name: getattr(self, name) for name in names}
 
     def to_frame(self) -> pandas.DataFrame:
@@ -93,7 +84,7 @@ class Memories:
     """What is remembered in a workspace; ``wb.memory``. ``user`` is whose, in every method.
 
     The three tools of an agent are methods too: ``core_memory_update``, ``archival_memory_insert`` and
-    ``archival_memory_search``; ``tools(user)`` gives them for one person, for a model that calls tools.
+    ``archival_memory_search``.
     """
 
     def __init__(self, wb: Any, store: MemoryStore, now: Callable[[], datetime]):
@@ -101,31 +92,23 @@ class Memories:
 
     # looking
 
-    def view(
-        self, user: str = "default", *, session: str | None = None, at: At = None, ended: bool = False
-    ) -> MemoryView:
+    def view(self, user: str = "default", *, session: str | None = None, ended: bool = False) -> MemoryView:
         """Return what is known of a person, each with its source, author, time and version.
 
         Args:
             user: of whom.
             session: only what one conversation brought; and its summary.
-            at: as of a turn of that session (until the next one began), a day or a time.
             ended: with what does not hold any more, and why.
-
-        Raises:
-            WorkbenchError: there is no such moment.
         """
-        who, moment = clean(str(user)), self._moment(at, user, session)
+        who = clean(str(user))
         versions = _versions(self._store.memories(who, ended=True))
-        rows = [self._row(m, versions) for m in self._store.memories(who, at=moment, ended=ended)]
+        rows = [self._row(m, versions) for m in self._store.memories(who, ended=ended)]
         talks = [t for t in self._store.talks(who) if session in (None, t["session_id"])]
         if session is not None:
             conversation_id = self._store.conversation_id(who, clean(session))
             rows = [row for row in rows if row["conversation_id"] == conversation_id]
-        if moment is not None:
-            talks = [talk for talk in talks if talk["created_at"] <= moment]
-        summaries = [summed for talk in talks if (summed := self._summary(talk, moment))]
-        return MemoryView(user=who, at=moment, memories=rows, conversations=talks, summaries=summaries)
+        summaries = [summary for talk in talks if (summary := self._summary(talk))]
+        return MemoryView(user=who, memories=rows, conversations=talks, summaries=summaries)
 
     def search(self, query: str, *, user: str = "default", session: str | None = None, limit: int = 10) -> Rows:
         """Return what fits a query best, by words and by meaning: of core memory, of the archive, of earlier exchanges.
@@ -151,25 +134,6 @@ class Memories:
         rows = sorted((r for r in rows if r["similarity"] >= settings.memory_least), key=lambda r: -r["similarity"])
         return Rows(rows[:limit], query, lambda own, labels: found_blocks(query, own, labels))
 
-    def tokens(self, session: str, *, user: str = "default") -> Picture:
-        """Draw what a conversation costs by turn: tokens of each part of memory in a prompt, next to sending all of it.
-
-        ``to_frame()`` is the table behind it; tokens are estimated.
-        """
-        from workbench.parts.memory.figures import tokens
-
-        newest = self._wb.runs.list(10_000, session_id=session, user_id=user)
-        runs = [run for run in reversed(newest) if run.status == "done"]
-        rows, total = list[dict[str, int]](), 0
-        for turn, run in enumerate(runs, 1):
-            row = {"turn": turn, **dict.fromkeys(("core", "summary", "episode", "history"), 0), "all": total}
-            for part in run.state.get("remembered", []):
-                row[part["part"]] += part["tokens"] if part["kept"] else 0
-            rows.append(row)
-            total += estimated_tokens([run.message, run.answer])
-        labels = labels_for(runs[0].message if runs else "")
-        return tokens(rows, labels("mem_costs", session=session), labels)
-
     # steering
 
     def edit(self, memory_id: str, content: str, *, user: str = "default", why: str = "") -> str:
@@ -180,16 +144,8 @@ class Memories:
         Raises:
             WorkbenchError: there is no such memory that holds, or the text is empty.
         """
-        who, old = clean(str(user)), self._current(memory_id, user)
-        names = ("about", "attribute", "polarity")
-        fields = {name: str(dict(old)[name]) for name in names}
-        if read := read_note(content):
-            fields = {name: getattr(read, name) or old_value for name, old_value in fields.items()}
-        elif old["section"] == "name":
-            fields["about"] = content
-        fields["polarity"] = fields["polarity"] if old["section"] == "preferences" else old["polarity"]
-        arguments: Any = {"replaces": [old["id"]], "why": why or "edited", **fields}
-        return self._store.remember(who, old["section"], content, **arguments)
+        old = self._current(memory_id, user)
+        return self._write(clean(str(user)), old["section"], content, "person", old=old, why=why or "edited")
 
     def invalidate(self, memory_id: str, why: str, *, user: str = "default") -> None:
         """Say that a memory does not hold any more, and why; it stays in the history.
@@ -238,7 +194,7 @@ class Memories:
                 for text in [texts] if isinstance(texts, str) else texts:
                     self.core_memory_update(part, text, user=user, author=author)
         else:
-            self._update(clean(str(user)), section, str(content), author)
+            self._write(clean(str(user)), section, str(content), author)
         return core_memory(self._store.memories(clean(str(user))))
 
     def archival_memory_insert(self, content: str, *, user: str = "default", author: str = "person") -> str:
@@ -253,24 +209,6 @@ class Memories:
         """Return what was archived, noted or said earlier that fits a query, best first; as ``search``."""
         return [*self.search(query, user=user, limit=limit)]
 
-    def tools(self, user: str = "default") -> list[Callable[..., Any]]:
-        """Return the three tools over what is remembered of one person, for an agent; LangChain accepts them."""
-
-        def core_memory_update(section: str, content: str) -> str:
-            """Change what is always known of the person: section `persona`, `human`, `name`, `preferences`,
-            `current_intent` or `facts`. What the new text contradicts is replaced."""
-            return json.dumps(self.core_memory_update(section, content, user=user, author="agent"), ensure_ascii=False)
-
-        def archival_memory_insert(content: str) -> str:
-            """Keep a text for later. Gives its id."""
-            return self.archival_memory_insert(content, user=user, author="agent")
-
-        def archival_memory_search(query: str) -> str:
-            """Search what was kept, noted or said earlier."""
-            return json.dumps(self.archival_memory_search(query, user=user), ensure_ascii=False)
-
-        return [core_memory_update, archival_memory_insert, archival_memory_search]
-
     # how it shows itself
 
     def __repr__(self) -> str:
@@ -283,20 +221,6 @@ class Memories:
         return self.view()._repr_html_()
 
     # inside
-
-    def _moment(self, at: At, user: str, session: str | None) -> str | None:
-        """Return a moment as the store writes it; of a turn, when the next one of its conversation began."""
-        if isinstance(at, int):
-            if session is None:
-                raise WorkbenchError("A turn is one of a conversation: name it with session=.")
-            messages = self._store.list_messages(self._store.conversation_id(clean(str(user)), clean(session)))
-            turns = [message["created_at"] for message in messages if message["role"] == "user"]
-            if not 1 <= at <= len(turns):
-                raise WorkbenchError(f"There is no turn {at} in {shown(session)}. It has {len(turns)}.")
-            return turns[at] if at < len(turns) else None
-        if at is not None and not _TIME.fullmatch(at):
-            raise WorkbenchError(f"{shown(at)} is no moment. Give a turn with its session, or a day as 2026-01-31.")
-        return f"{at}T23:59:59.999999" if at and "T" not in at else at
 
     def _source(self, message_id: str) -> Json:
         row = (self._store.source(message_id) if message_id else None) or {}
@@ -325,9 +249,9 @@ class Memories:
                 warnings.warn(f"Memories are searched by words alone: {error}", stacklevel=3)
         return [(m, round(share, 4)) for m, share in zip(memories, shares, strict=True)]
 
-    def _summary(self, talk: Data, moment: str | None) -> Json | None:
+    def _summary(self, talk: Data) -> Json | None:
         row = self._store.get_summary(talk["id"])
-        if row is None or (moment is not None and row["updated_at"] > moment):
+        if row is None:
             return None
         names = ("author", "covered_message_count", "update_count", "created_at", "updated_at")
         return {"session_id": talk["session_id"], "text": row["summary"], **{name: row[name] for name in names}}
@@ -340,8 +264,10 @@ class Memories:
             )
         return memories[memory_id]
 
-    def _update(self, user: str, section: str, content: str, author: str) -> None:
-        """Write a text into core memory, in the place of those that are about the same."""
+    def _write(
+        self, user: str, section: str, content: str, author: str, *, old: Memory | None = None, why: str = ""
+    ) -> str:
+        """Write a text into core memory, in the place of ``old``, or of those that are about the same."""
         read = read_note(content)
         if section == "human":
             section = read.section if read else "facts"
@@ -350,9 +276,13 @@ class Memories:
         read = read if read and read.section == section else None
         human = [m for m in self._store.memories(user) if m["section"] in HUMAN]
         same = [m["id"] for m in human if read and same_thing(read, as_statement(m))]
-        fields = {"about": read.about, "attribute": read.attribute, "polarity": read.polarity} if read else {}
-        fields = {"about": content, **fields}
-        self._store.remember(user, section, content, **fields, author=author, replaces=same, why=content)
+        names = ("about", "attribute", "polarity")
+        fields = {"about": content} if section == "name" or not old else {name: str(dict(old)[name]) for name in names}
+        if read:
+            fields = {name: getattr(read, name) or fields.get(name, "") for name in names}
+        replaced = [old["id"]] if old else same
+        arguments: Any = {"author": author, "replaces": replaced, "why": why or content, **fields}
+        return self._store.remember(user, section, content, **arguments)
 
 
 def _versions(memories: Sequence[Memory]) -> dict[str, int]:

@@ -18,14 +18,14 @@ from pydantic import BaseModel, Field
 
 from workbench.graphs.memory import window
 from workbench.graphs.roles import ask_model, history_text, numbered
-from workbench.parts.memory.answer import TAKEN_BACK, question_to_memory
-from workbench.parts.memory.preferences import DENIAL, LONGEST, Statement, read_note, read_preferences, same_thing
+from workbench.parts.memory.answer import question_to_memory
+from workbench.parts.memory.preferences import DENIAL, Statement, read_preferences, same_thing
 from workbench.parts.memory.store import Memory, as_statement, core_memory
 from workbench.ports import Context
 from workbench.records.prompts import fenced
 from workbench.records.tape import estimated_tokens
 from workbench.state import ConversationState, Data, Json, MemoryQuestion, Message, Noted, Remembered
-from workbench.text import STOP_WORDS, clean, content_stems, detect_language, sentences, stems, terms
+from workbench.text import STOP_WORDS, clean, content_stems, detect_language, sentences, terms
 from workbench.views.labels import Labels
 
 _PERSONAL = re.compile(r"\b(?:i|me|my|mine|we|us|our|you|your)\b|[我咱你您]|刚才|刚刚", re.IGNORECASE)
@@ -202,11 +202,6 @@ async def noticed(context: Context, message: str, history: Sequence[Message], me
     """Return what of the message is to be remembered, what it asks memory, and what is left to search."""
     if not context.settings.memory_core:
         return {"noted": [], "recalls": None, "to_search": message}
-    if (gone := taken_back(message, memories)) is not None:
-        content = ("；" if detect_language(message) == "zh" else "; ").join(m["content"] for m in gone)
-        ids = [m["id"] for m in gone]
-        note = Noted(section=TAKEN_BACK, content=content, about="", attribute="", polarity="", replaces=ids)
-        return {"noted": [note], "recalls": None, "to_search": ""}
     speaks_of_person = "memory" in context.models and _PERSONAL.search(
         message
     )  # a model is not asked about every question
@@ -241,35 +236,6 @@ def _noted(statement: Statement, memories: Sequence[Memory]) -> Noted:
         polarity=statement.polarity,
         replaces=[m["id"] for m in replaced],
     )
-
-
-_FORGET = re.compile(
-    r"^\W*(?:(?:please|ok|now|can you|could you) )*forget "
-    r"(?P<own>that |about |what i (?:said|told you) about |(?=my\b|me\b))?(?P<en>.+?)\W*$"
-    r"|^\W*(?:请|麻烦)?你?(?:把(?P<ba>.+?))?(?:忘[掉了记]|不要再?记着?)(?P<zh>.*?)(?:这件事|的事|吧|了)*\W*$",
-    re.IGNORECASE,
-)
-_OWN = re.compile(r"\b(?:i|i'm|my|me)\b|我", re.IGNORECASE)
-
-
-def taken_back(message: str, memories: Sequence[Memory]) -> list[Memory] | None:
-    """Return the memories that a message asks to forget; None where it asks for nothing of that kind.
-
-    They have all of its words, or say the same of the person.
-    """
-    match = _FORGET.match(message) if len(message) <= LONGEST else None
-    if match is None or message.rstrip().endswith(("?", "？")):
-        return None
-    what = next(filter(None, (match["en"], match["ba"], match["zh"])), "")
-    wanted = content_stems(what) - {"not", "dont", "我"}
-    statement = read_note(what)
-    gone = [
-        m
-        for m in memories
-        if (wanted and wanted <= stems(f"{m['content']} {m['about']} {m['attribute']}"))
-        or (statement and same_thing(statement, as_statement(m)))
-    ]
-    return gone if gone or _OWN.search(what) else None
 
 
 async def _by_model(

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 from workbench.graphs.roles import ask_model
 from workbench.graphs.route import Route
 from workbench.language.wording import in_words
-from workbench.parts.memory.answer import TAKEN_BACK, question_to_memory
+from workbench.parts.memory.answer import question_to_memory
 from workbench.parts.memory.preferences import NOT_KEPT
 from workbench.parts.memory.store import outdated
 from workbench.parts.memory.summarizing import summarize
@@ -135,9 +135,6 @@ def apply_preferences(
 def keep_noted(memory: Remembering, state: Data, author: str) -> None:
     """Write down what the message said of the person; running again writes it once."""
     for number, note in enumerate(state.get("noted") or []):
-        if note["section"] == TAKEN_BACK:
-            memory.end(state["user_id"], note["replaces"], state["message"])
-            continue
         if note["section"] == NOT_KEPT:
             continue
         memory.remember(

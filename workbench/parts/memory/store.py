@@ -337,20 +337,11 @@ class MemoryStore:
                 )
         return back[0] if back else newest
 
-    def memories(self, user_id: str, *, at: str | None = None, ended: bool = False) -> list[Memory]:
-        """Return what is remembered of a person, oldest first.
-
-        Args:
-            user_id: of whom.
-            at: as of this time, ISO 8601; None is now.
-            ended: with what does not hold any more.
-        """
+    def memories(self, user_id: str, *, ended: bool = False) -> list[Memory]:
+        """Return what is remembered of a person, oldest first; ``ended``: with what does not hold any more."""
         sql = f"SELECT {_MEMORY} FROM memories WHERE user_id = ? ORDER BY position"
         with self._transaction() as execute:
             rows = execute(sql, (clean(user_id),))
-        if at is not None:
-            rows = [r for r in rows if r["created_at"] <= at]
-            rows = [r if (r["ended_at"] or "") <= at else {**r, "ended_at": None, "ended_why": ""} for r in rows]
         return [Memory(**row) for row in rows if ended or row["ended_at"] is None]  # type: ignore[typeddict-item]
 
     def talks(self, user_id: str) -> list[Json]:
@@ -374,16 +365,8 @@ class MemoryStore:
             )
         return rows[0] if rows else None
 
-    def forget(
-        self,
-        *,
-        memories: Iterable[str] = (),
-        messages: Iterable[str] = (),
-        conversations: Iterable[str] = (),
-        summaries: Iterable[str] = (),
-        feedback: Iterable[str] = (),
-    ) -> None:
-        """Delete these for good, in one transaction, by their ids.
+    def forget(self, ids: Iterable[str] = (), conversations: Iterable[str] = (), feedback: Iterable[str] = ()) -> None:
+        """Delete memories, messages, summaries (``ids``) and feedback for good, in one transaction.
 
         A conversation goes when no message is left in it: its name may be in use again. With a message go its episode,
         its feedback, and the summary of its conversation, which is made again of what is left; what was replaced by a
@@ -391,18 +374,19 @@ class MemoryStore:
         """
         empty = "NOT EXISTS (SELECT 1 FROM messages WHERE conversation_id = conversations.id)"
         of_message = "IN (SELECT conversation_id FROM messages WHERE id = ?)"
+        ids = list(ids)
         with self._transaction() as execute:
-            for sql, ids in (
-                (f"DELETE FROM conversation_summaries WHERE conversation_id {of_message}", list(messages)),
-                ("DELETE FROM conversation_summaries WHERE id = ?", list(summaries)),
-                ("DELETE FROM messages WHERE id = ?", list(messages)),
-                ("UPDATE memories SET message_id = '' WHERE message_id = ?", list(messages)),
-                ("UPDATE memories SET ended_why = '', replaced_by = '' WHERE replaced_by = ?", list(memories)),
-                ("DELETE FROM memories WHERE id = ?", list(memories)),
+            for sql, row_ids in (
+                (f"DELETE FROM conversation_summaries WHERE conversation_id {of_message}", ids),
+                ("DELETE FROM conversation_summaries WHERE id = ?", ids),
+                ("DELETE FROM messages WHERE id = ?", ids),
+                ("UPDATE memories SET message_id = '' WHERE message_id = ?", ids),
+                ("UPDATE memories SET ended_why = '', replaced_by = '' WHERE replaced_by = ?", ids),
+                ("DELETE FROM memories WHERE id = ?", ids),
                 ("DELETE FROM feedback WHERE id = ?", list(feedback)),
                 (f"DELETE FROM conversations WHERE id = ? AND {empty}", list(conversations)),
             ):
-                for row_id in ids:
+                for row_id in row_ids:
                     execute(sql, (row_id,))
 
 

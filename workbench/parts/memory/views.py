@@ -1,4 +1,4 @@
-"""What is remembered, to be looked at: what is known of whom, what a prompt is made of, what is behind a sentence."""
+"""What is remembered, to be looked at: what is known of whom, and what a prompt is made of."""
 
 from __future__ import annotations
 
@@ -50,9 +50,8 @@ class Rows(list[Any], Shown):
 def known_blocks(view: Data, labels: Labels) -> list[Block]:
     """Return what is known of a person: what holds, what ended, their conversations, and summaries."""
     holding, ended = ([row for row in view["memories"] if bool(row["ended_at"]) == gone] for gone in (False, True))
-    when = labels("mem_as_of", at=day(view["at"])) if view["at"] else ""
     count = labels("mem_count", n=len(holding))
-    title = " · ".join(filter(None, (labels("mem_known_of", who=view["user"]), when, count)))
+    title = " · ".join((labels("mem_known_of", who=view["user"]), count))
     names = ("mem_section", "mem_content", "mem_from", "mem_who", "mem_since", "mem_version:number", "mem_id:code")
     blocks: list[Block] = [_table(title, names, holding, labels, notes=[] if holding else [labels("mem_nothing")])]
     if ended:
@@ -91,13 +90,6 @@ def prompt_blocks(parts: Sequence[Row], labels: Labels) -> list[Block]:
     return blocks
 
 
-def blame_blocks(rows: Sequence[Row], labels: Labels) -> list[Block]:
-    """Return which memory probably stood behind which sentence."""
-    names = ("mem_sentence", "mem_memory", "mem_from", "mem_how", "mem_id:code")
-    note = labels("mem_probably" if rows else "mem_no_blame")
-    return [_table(labels("mem_blame"), names, rows, labels, notes=[note])]
-
-
 def _table(title: str, names: Sequence[str], rows: Sequence[Row], labels: Labels, **look: Any) -> Block:
     keys = [name.partition(":")[0].removeprefix("mem_") for name in names]
     shown = [_cells(row, labels) for row in rows]
@@ -111,15 +103,12 @@ def _cells(row: Row, labels: Labels) -> dict[str, str]:
         if name in row:
             cells[name] = labels(f"mem_{row[name]}")
     text = cells.get("content", cells.get("text", ""))
-    cells["content"] = cells["memory"] = text
+    cells["content"] = text
     cells |= {"from": source(row, labels), "who": author(cells.get("author", ""), labels)}
     cells |= {"since": day(cells.get("created_at", "")), "until": day(cells.get("ended_at", ""))}
     cells["why"] = cells.get("ended_why") or cells.get("why", "")
     if "kept" in row and row["why"]:
         cells["why"] = labels(f"mem_why_{row['why']}")
-    if "how" in row:
-        cells["sentence"] = row["sentence"] or labels("mem_whole")
-        cells["how"] = labels(f"mem_how_{row['how']}", n=f"{row['share']:.0%}")
     if "similarity" in row:
         cells[""] = f"{row['similarity']:.2f}"
     cells["session"] = cells.get("session_id", "")
@@ -149,33 +138,28 @@ def day(moment: str) -> str:
 # on the bench
 
 
-def panel(
-    parts: Sequence[Row], blamed: Sequence[Row], labels: Labels, *, current: Mapping[str, Row], undo: bool = False
-) -> Picture:
-    """Draw what a run knew, the parts of its prompt, and what its answer rests on; nothing where it knew nothing.
+def panel(parts: Sequence[Row], labels: Labels, *, current: Mapping[str, Row], undo: bool = False) -> Picture:
+    """Draw what a run knew, and the parts of its prompt; nothing where it knew nothing.
 
     Args:
         parts: of ``Run.prompt_parts``.
-        blamed: of ``Run.blame``.
         labels: the words.
         current: memories that hold now, by id: these can be corrected, and said to be over.
         undo: whether something was changed here that can be taken back.
     """
     of_memory = [part for part in parts if part["part"] in _OF_MEMORY]
-    if not of_memory and not blamed:
+    if not of_memory:
         return Picture()
     used = [part for part in of_memory if part["kept"]]
     words = labels("mem_panel_told", n=len(used), tokens=f"{sum(p['tokens'] for p in used):,}")
-    now = [{**row, "kept": True, "why": "", "author": "", "tokens": 0} for row in blamed]
-    by_id = {row["id"]: row for row in [*now, *of_memory]}
-    rows = [_recalled(part, labels, current.get(part["id"])) for part in by_id.values() if part["part"] != "history"]
-    tables = page_html([*prompt_blocks(parts, labels), *blame_blocks(blamed, labels)], labels, "wb-worked")
+    rows = [_recalled(part, labels, current.get(part["id"])) for part in of_memory if part["part"] != "history"]
+    tables = page_html(prompt_blocks(parts, labels), labels, "wb-worked")
     return Picture(draw("memory.panel", labels, told=words, tables=Markup(tables), rows=rows, undo=undo))
 
 
 def _recalled(part: Row, labels: Labels, now: Row | None) -> Json:
     """Return one thing that was recalled: from where, whether it was used; and what can be done about it."""
-    tokens = labels("mem_of_tokens", n=f"{part['tokens']:,}") if part["tokens"] else ""
+    tokens = labels("mem_of_tokens", n=f"{part['tokens']:,}")
     notes = [source(part, labels), author(part["author"], labels), tokens]
     notes += [labels(f"mem_why_{part['why']}")] if part["why"] else []
     if part["part"] == "core" and not now:

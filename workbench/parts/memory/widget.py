@@ -22,7 +22,7 @@ class Knew(Panel):
 
     def __init__(self, labels: Labels):
         super().__init__(labels)
-        self._read: tuple[str, Any, Any] = ("", (), ())
+        self._read: tuple[str, Any] = ("", ())
         self._editing, self._changed = "", False
         self._held: dict[str, Json] = {}
         self.list = Pick(listener=self._pressed)
@@ -34,10 +34,10 @@ class Knew(Panel):
     def show(self, run: Run, memory: Any) -> bool:
         """Show what a run that is done knew, next to what of it still holds; whether there is anything to show."""
         if self._read[0] != run.run_id:
-            self._read, self._changed = (run.run_id, run.prompt_parts(), run.blame()), False
+            self._read, self._changed = (run.run_id, run.prompt_parts()), False
             self._close()
         self._held = {row["id"]: row for row in memory.view(run.row["user_id"]).memories}
-        picture = panel(*self._read[1:], self.labels, current=self._held, undo=self._changed)
+        picture = panel(self._read[1], self.labels, current=self._held, undo=self._changed)
         self.list.show(picture)
         return bool(picture.html)
 

@@ -10,6 +10,6 @@ PART = Part(
     commands={"report": "commands:report"},
     workbench={"report": "report:write_report"},
     run={"report": "report:report"},
-    forms={"outline": "forms:OutlineForm", "section": "forms:SectionForm"},
+    forms={"outline": "forms:OutlineForm"},
     views={"report": "showing:finished", "report_so_far": "showing:written_so_far"},
 )

@@ -91,8 +91,12 @@ async def assemble(state: ConversationState, runtime: Runtime[Context]) -> Json:
         "appendix", appendix
     )
     text = "\n\n".join([*body, *behind]) + "\n"
-    final = {name: value for name, value in report.items() if name != "redo"}
-    final |= {"evidence": [r["result_id"] for r in assembly.results], "final_report": text, "references": listed}
+    final = {
+        **report,
+        "evidence": [r["result_id"] for r in assembly.results],
+        "final_report": text,
+        "references": listed,
+    }
     return {
         "report": {**final, "numbers": assembly.numbers, "notes": [*report.get("notes", []), *assembly.notes]},
         "answer": text,

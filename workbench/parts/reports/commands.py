@@ -24,8 +24,7 @@ def report(page: Page, topic: str, update: str | None, kb: tuple[str, ...], *, o
     """Write a report on a topic; "-" reads it from standard input.
 
     What stands behind a colon are its aspects, each a section: "Tides: causes, records, power". Points of review are
-    clarify, plan, step, reflect, outline and section. --update writes only what changed into a
-    new report.
+    clarify, plan, step, reflect and outline. --update writes only what changed into a new report.
     """
     if bool(topic) == bool(update):
         raise click.UsageError("Name a topic, or with --update the run of a report.")

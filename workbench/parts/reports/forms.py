@@ -1,4 +1,4 @@
-"""The forms of a report's review points: the outline with a line per section, and a written section."""
+"""The form of a report's outline: its title, and a line per section."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from workbench.records import proposals
 from workbench.state import Data, Json
 from workbench.views.labels import Labels
 from workbench.widgets.form import Control
-from workbench.widgets.proposal import Form, Listener
+from workbench.widgets.proposal import Form
 
 _INDENT = "  "
 _TITLE = {"type": "string", "pattern": r"\S", "maxLength": 300}
@@ -65,20 +65,3 @@ def _section_lines(labels: Labels) -> Control:
 
 def _required(**properties: Data) -> Data:
     return {"properties": properties, "required": [*properties]}
-
-
-class SectionForm(Form):
-    """The heading and the text of a section; its statements and sources stand above."""
-
-    keeps = True
-
-    def __init__(self, request: Data, labels: Labels, listener: Listener):
-        super().__init__(request, labels, listener)
-        self._fields.box.add_class("wb-writing")
-
-    def _schema(self, schema: Data) -> Data:
-        return _required(title=_TITLE, text={**_TITLE, "maxLength": 200_000})
-
-    def edits(self, plan: Data | None) -> Json:
-        """Return the title and the text, each where it changed."""
-        return proposals.differing(self._before, self._fields.value)

@@ -1,7 +1,7 @@
 """The subgraph that writes a report in place of an answer: outline -> sections -> consistency -> assemble.
 
 Sections are written at once, each from its own evidence. What an earlier report of the same question wrote from the
-same evidence is taken over. A person may decide at ``outline`` and at each ``section``.
+same evidence is taken over. A person may decide at ``outline``.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from workbench.graphs.roles import budget_spent
 from workbench.knowledge.dated import dated_bases, question_dates
 from workbench.language.answer import judge
 from workbench.language.citing import cite
-from workbench.parts.reports import checking, review
+from workbench.parts.reports import checking
 from workbench.parts.reports.assembly import assemble
 from workbench.parts.reports.checking import checked, consistency, section_print
 from workbench.parts.reports.clarify import clarify, review_clarify
 from workbench.parts.reports.extracting import section_text, sentences_in
 from workbench.parts.reports.kinds import Aspect, ReportType, Topic, report_type
 from workbench.parts.reports.outline import Meaning, Outliner, carried, threshold
+from workbench.parts.reports.review import review_outline
 from workbench.parts.reports.writer import Draft, outlined_by_model, section_by_model
 from workbench.plans import Plan, PlanStep, fresh_id
 from workbench.ports import Context, call_outliner, call_writer
@@ -93,12 +94,12 @@ async def outliner(state: ConversationState, runtime: Runtime[Context]) -> Json:
         "outliner" in context.parts,
     )
     report = {
-        **{name: value for name, value in request.items() if name != "redo"},
-        **{"report_id": report_id, "fingerprint": full_print, "by": who, "cache_hit": False, "reviewed": []},
+        **request,
+        **{"report_id": report_id, "fingerprint": full_print, "by": who, "cache_hit": False},
         "numbers": earlier.get("numbers", {}),
         "outlined_by": earlier.get("outlined_by", RULES),
     }
-    looked_at = {"outline", "section"} & {*state.get("review", [])}  # who wants to decide is asked
+    looked_at = "outline" in state.get("review", [])  # who wants to decide is asked
     if earlier.get("fingerprint") == full_print and earlier.get("sections") and not looked_at:
         reused = [cast(SectionContent, {**section, "reused": True}) for section in earlier["sections"]]
         return {"report": {**report, "cache_hit": True}, "outline": earlier["outline"], "sections": reused}
@@ -166,12 +167,12 @@ def fan_out(state: ConversationState) -> list[Send] | str:
     for section in state["outline"]["sections"]:
         own = section_print(section, by_id, state["report"]["by"])
         if prints.get(section["section_id"]) != own:
-            tasks.append(_task(state, section, own, ""))
+            tasks.append(_task(state, section, own))
     total = len(tasks)
-    return [Send("section", {**task, "total": total}) for task in tasks] or "review_section"
+    return [Send("section", {**task, "total": total}) for task in tasks] or "consistency"
 
 
-def _task(state: ConversationState, section: SectionOutline, own: str, wish: str) -> SectionTask:
+def _task(state: ConversationState, section: SectionOutline, own: str) -> SectionTask:
     by_id = _by_id(merged_evidence(state))
     return SectionTask(
         run_id=state["run_id"],
@@ -182,7 +183,7 @@ def _task(state: ConversationState, section: SectionOutline, own: str, wish: str
         section=section,
         pieces=[by_id[i] for i in section["evidence_ids"] if i in by_id],
         fingerprint=own,
-        wish=wish or state["report"].get("preferences", ""),
+        wish=state["report"].get("preferences", ""),
         total=1,
     )
 
@@ -236,26 +237,6 @@ async def _drafted(task: SectionTask, context: Context) -> tuple[Draft, str]:
     return Draft(section_text(outline, pieces, reading, dated_bases(context, task)), notes), RULES
 
 
-def after_sections(state: ConversationState) -> list[Send] | str:
-    """Return where a decision on a section leads: to the next one, to new research for it, or on."""
-    redo = state["report"].get("redo")
-    if redo:
-        return "research"
-    if "section" in state.get("review", []) and review.next_section(state):
-        return "review_section"
-    return "consistency"
-
-
-def after_research(state: ConversationState) -> list[Send] | str:
-    """Return the writer of the section that was searched again; before anything is written, the outline again."""
-    report = state["report"]
-    if not report.get("begun"):
-        return "review_outline"
-    section = next(s for s in state["outline"]["sections"] if s["section_id"] == report["redo"]["section_id"])
-    own = section_print(section, _by_id(merged_evidence(state)), report["by"])
-    return [Send("section", _task(state, section, own, report["redo"]["wish"]))]
-
-
 def add_reporter(graph: StateGraph[Any, Context, Any, Any], after_clarify: Callable[[Any], str]) -> None:
     """Add to the conversation graph what a report needs: its questions before the retrieval, its writer after it."""
     graph.add_node(logged("clarify", clarify))
@@ -270,20 +251,16 @@ def build_reporter() -> StateGraph[Any, Context, Any, Any]:
     graph = StateGraph(ConversationState, context_schema=Context)
     writer: Any = logged("write", section)
     graph.add_node(logged("outline", outliner))
-    graph.add_node(logged("decide", review.review_outline))
+    graph.add_node(logged("decide", review_outline))
     graph.add_node("section", writer, input_schema=SectionTask)
-    graph.add_node(logged("decide", review.review_section))
     graph.add_node(logged("research", research))
     graph.add_node(logged("check", consistency))
     graph.add_node(logged("assemble", assemble))
     graph.add_edge(START, "outliner")
     graph.add_edge("outliner", "review_outline")
-    graph.add_conditional_edges(
-        "review_outline", after_outline, ["research", "review_outline", "section", "review_section", "assemble"]
-    )
-    graph.add_edge("section", "review_section")
-    graph.add_conditional_edges("review_section", after_sections, ["research", "review_section", "consistency"])
-    graph.add_conditional_edges("research", after_research, ["review_outline", "section"])
+    graph.add_conditional_edges("review_outline", after_outline, ["research", "section", "consistency", "assemble"])
+    graph.add_edge("research", "review_outline")
+    graph.add_edge("section", "consistency")
     graph.add_edge("consistency", "assemble")
     graph.add_edge("assemble", END)
     return graph

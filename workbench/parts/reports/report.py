@@ -24,7 +24,7 @@ from workbench.views.labels import labels_for
 if TYPE_CHECKING:
     from workbench.runs.run import Run
 
-_WRITING = ("outliner", "section", "research", "consistency", "assemble")
+_WRITING = ("outliner", "research", "section", "consistency", "assemble")
 _GRANULARITY = {"chunk": "Chunk", "relationship": "AtomicKnowledge", "community": "KGSubgraph"}
 _FORMS = ("md", "html", "pdf")
 _ENDED = ("completed", "partial", "failed")
@@ -432,7 +432,7 @@ def write_report(
         style: of the references: ``default``, ``apa``, ``ieee``, ``gb7714``, ``bibtex``; None for the setting.
         cached: take over what an earlier report of the same wrote from the same evidence.
         wait: False returns at once.
-        **options: those of ``start``; ``review`` may also name ``clarify``, ``outline`` and ``section``.
+        **options: those of ``start``; ``review`` may also name ``clarify`` and ``outline``.
 
     Raises:
         WorkbenchError: no such type or style; it says which there are.

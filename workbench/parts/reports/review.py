@@ -1,23 +1,18 @@
-"""Where a person decides in a report: at the outline and at each section. Each answer is recorded and replayed.
-
-To respond at the outline asks for one more section; to respond at a section has it searched and written again. Nothing
-else of the report changes.
-"""
+"""Where a person decides in a report: at the outline. To respond there asks for one more section."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import cast
 
 from langgraph.runtime import Runtime
 from pydantic import Field
 
 from workbench.graphs.generate import merged_evidence
 from workbench.graphs.review import ARGS, LONGEST, Strict, ask_person, refuse
-from workbench.parts.reports.checking import checked, section_print, written_sections
 from workbench.parts.reports.outline import capitalised, placed
 from workbench.ports import Context
-from workbench.state import ConversationState, Data, Json, RetrievalResult, SectionContent, SectionOutline
+from workbench.state import ConversationState, Json, RetrievalResult, SectionOutline
 
 MOST_SECTIONS = 50
 
@@ -41,18 +36,11 @@ class OutlineEdits(Strict):
     sections: list[SectionEdit] | None = Field(None, min_length=1, max_length=MOST_SECTIONS)
 
 
-class SectionEdits(Strict):
-    """What can be changed of a written section; ``[n]`` in the text is the n-th of its sources."""
-
-    title: str | None = Field(None, pattern=r"\S", max_length=300)
-    text: str | None = Field(None, pattern=r"\S", max_length=200_000)
-
-
 async def review_outline(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Ask about the outline before anything is written, if the run's policy wants it."""
     report = {name: value for name, value in state["report"].items() if name != "redo"}
     if "outline" not in state.get("review", []) or not state["outline"]["sections"]:
-        return {"report": {**report, "begun": True}}
+        return {"report": report}
     outline, known_ids = state["outline"], {r["result_id"] for r in merged_evidence(state)}
 
     def check(edits: OutlineEdits) -> None:
@@ -66,7 +54,7 @@ async def review_outline(state: ConversationState, runtime: Runtime[Context]) ->
     texts = {"evidence": describe_evidence(merged_evidence(state))}
     words = f"{len(outline['sections'])} sections, about {outline['total_estimated_words']} words: write them?"
     decision = ask_person("outline", state, runtime, dict(outline), words, OutlineEdits, check, details=texts)
-    change: Json = {"decisions": [decision], "report": {**report, "begun": True}}
+    change: Json = {"decisions": [decision], "report": report}
     if decision["action"] == "reject":
         return {**change, "report": {**report, "stopped": True}, "outline": {**outline, "sections": []}}
     if decision["action"] == "respond":
@@ -74,7 +62,7 @@ async def review_outline(state: ConversationState, runtime: Runtime[Context]) ->
     edits = decision["edits"]
     if not edits:
         return change
-    change["report"]["outlined_by"] = decision["who"]
+    change["report"] = {**report, "outlined_by": decision["who"]}
     sections = outline["sections"]
     if "sections" in edits:
         sections = [
@@ -116,44 +104,3 @@ def describe_evidence(results: Sequence[RetrievalResult]) -> list[Json]:
         }
         for r in results
     ]
-
-
-def next_section(state: Data) -> str:
-    """Return the id of the first section that has not been reviewed yet; "" when all are done."""
-    done = state["report"].get("reviewed", [])
-    return next((section["section_id"] for section in written_sections(state) if section["section_id"] not in done), "")
-
-
-async def review_section(state: ConversationState, runtime: Runtime[Context]) -> Json:
-    """Ask about the next section, if the run's policy wants it."""
-    report = {name: value for name, value in state["report"].items() if name != "redo"}
-    section_id = next_section(state)
-    if "section" not in state.get("review", []) or not section_id:
-        return {"report": report} if "redo" in state["report"] else {}
-    content = next(section for section in written_sections(state) if section["section_id"] == section_id)
-    unsure = sum(claim["verdict"] in ("unsupported", "uncited") for claim in content["claims"])
-    words = f"{len(content['claims'])} statements, {unsure} of them without support: keep this section?"
-    by_id = {r["result_id"]: r for r in merged_evidence(state)}
-    pieces = [by_id[i] for i in content["sources"] if i in by_id]
-    key = f"{section_id}-{sum(d['point'] == 'section' for d in state.get('decisions', []))}"
-    texts = {"evidence": describe_evidence(pieces)}
-    decision = ask_person("section", state, runtime, dict(content), words, SectionEdits, key=key, details=texts)
-    # what is written again is shown again
-    reviewed = [*report.get("reviewed", []), *([] if decision["action"] == "respond" else [section_id])]
-    if decision["action"] != "approve":
-        report["outlined_by"] = decision["who"]
-    change: Json = {"decisions": [decision], "report": {**report, "reviewed": reviewed}}
-    if decision["action"] == "reject":
-        remaining = [section for section in state["outline"]["sections"] if section["section_id"] != section_id]
-        return {**change, "outline": {**state["outline"], "sections": remaining}}
-    if decision["action"] == "respond":
-        change["report"]["redo"] = {"section_id": section_id, "wish": decision["message"], "who": decision["who"]}
-    if edits := decision["edits"]:
-        sections = [dict(section) for section in state["outline"]["sections"]]
-        outlined: Any = next(section for section in sections if section["section_id"] == section_id)
-        outlined["title"] = edits.get("title", outlined["title"])
-        change["outline"] = {**state["outline"], "sections": sections}
-        own = {"by": decision["who"], "fingerprint": section_print(outlined, by_id, report["by"])}
-        new = SectionContent(**{**content, **edits, **own})  # type: ignore[typeddict-item]
-        change["sections"] = [await checked(new, pieces, state["message"], state["kb_prefixes"], runtime.context)]
-    return change

@@ -57,27 +57,23 @@ class Metrics:
             name: Histogram(f"workbench_{name}_seconds", description, labels, registry=registry, buckets=_BUCKETS)
             for name, (description, labels) in _SECONDS.items()
         }
-        self._counted: dict[str, tuple[int, int, int]] = {}
         host, _, port = address.rpartition(":")
         self.server, _ = start_http_server(int(port), host.strip("[]") or "127.0.0.1", registry)
 
     def count(self, run: Recording, tools: Container[str]) -> None:
-        """Count a run that has ended; of one that had failed and was resumed, only what it did since."""
-        document, calls = run.to_dict(), list(run.calls())
-        records, reflections, status = document["records"], document["reflections"], document["status"]
-        counted = self._counted.pop(run.run_id, (0, 0, 0))
-        if status == "failed":
-            self._counted[run.run_id] = len(records), len(reflections), len(calls)
+        """Count a run that has ended; one that is resumed after a failure is counted again, whole."""
+        document = run.to_dict()
+        status = document["status"]
         self._counters["runs"].labels(status).inc()
         self._seconds["run"].labels(status).observe(document["figures"]["total_s"])
-        for record in own(records[counted[0] :]):
+        for record in own(document["records"]):
             tool = record["tool"] if record["tool"] in tools else _OTHER_LABEL
             self._counters["steps"].labels(tool, record["status"]).inc()
             if record["status"] != "skipped":
                 self._seconds["step"].labels(tool).observe(record["duration_ms"] / 1000)
-        for reflection in reflections[counted[1] :]:
+        for reflection in document["reflections"]:
             self._counters["reflections"].labels(str(bool(reflection["should_continue"])).lower()).inc()
-        for call in calls[counted[2] :]:
+        for call in run.calls():
             if not call["replayed"]:
                 self._count_call(call)
 
