@@ -508,13 +508,13 @@ class Workbench(Extended):
             return result
         from workbench.futures.compare import compared
 
-        return compared([self._read(run) for run in runs], self)
+        return compared([self._read(run) for run in runs])
 
     def _tree(self, run: Run | str | None) -> Tree:
         from workbench.futures.tree import tree
 
         run_id = run.run_id if isinstance(run, Run) else clean(str(run)) if run is not None else None
-        return tree(self._work.driver(run_id or "").runs.lineage(), self._work.status, run_id, self)
+        return tree(self._work.driver(run_id or "").runs.lineage(), self._work.status, run_id)
 
     def graft(
         self,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from workbench.errors import KnowledgeError, RunError, shown
+from workbench.errors import KnowledgeError, RunError
 from workbench.ports import KnowledgeBase, KnowledgeBases
 from workbench.runs.past import Checkpoint
 from workbench.runs.recording import Recording
@@ -15,7 +15,7 @@ from workbench.views.drawing import Drawing
 from workbench.views.figures.picture import Picture
 from workbench.views.graph import graph as draw_graph
 from workbench.views.graph import walked
-from workbench.views.knowledge import Around, around, seed_entities, way, with_outside
+from workbench.views.knowledge import around, with_outside
 from workbench.views.knowledge import knowledge as draw_knowledge
 from workbench.views.labels import labels_for
 from workbench.views.timeline import when
@@ -46,24 +46,13 @@ def findings(run: Recording) -> Picture:
     return figures.findings(run.pieces, run.query, cut, _language(run))
 
 
-def knowledge(run: Recording, neighbourhood: Around) -> Drawing:
+def knowledge(run: Recording) -> Drawing:
     """See ``Run.knowledge``."""
-    return draw_knowledge(neighbourhood, run.query, _language(run))
-
-
-def around_answer(run: Recording, path: tuple[str, str] | None = None, expand: Iterable[str] = ()) -> Around:
-    """Return the data of ``Run.knowledge``."""
     base, outside = _base(run, run.workspace.knowledge), run.state.get("merged", {}).get("enrichment")
     documents = [str(piece["source"].get("doc_id", "")) for piece in run.citations]
     documents = documents or [str(piece["metadata"].get("doc_id", "")) for piece in run.evidence[:8]]
-    seeds = seed_entities(base, documents, f"{run.query}\n{run.answer}")
-    opened = [*seeds, *(_entity(base, name) for name in expand)]
-    if path is None:
-        return with_outside(around(base, seeds, opened), outside)
-    relations = way(base, *(_entity(base, name) for name in path))
-    if not relations:
-        raise KnowledgeError(f"No relations of {base.name!r} lead from {shown(path[0])} to {shown(path[1])}.")
-    return with_outside(around(base, seeds, opened, relations), outside)
+    near = around(base, documents, f"{run.query}\n{run.answer}")
+    return draw_knowledge(with_outside(near, outside), run.query, _language(run))
 
 
 def _base(run: Recording, bases: KnowledgeBases) -> KnowledgeBase:
@@ -77,16 +66,6 @@ def _base(run: Recording, bases: KnowledgeBases) -> KnowledgeBase:
             f"without its corpus). Add it with `workbench kb add {name} PATH...`."
         )
     return bases.get(name)
-
-
-def _entity(base: KnowledgeBase, name: str) -> str:
-    """Return the id of the entity of that name, alias or id."""
-    entity = base.find_entity(name) or base.entity(name)
-    if entity is None:
-        raise KnowledgeError(
-            f"{base.name!r} has no entity {shown(name)}. Give one as the documents write it, in any language."
-        )
-    return entity["entity_id"]
 
 
 def _next_nodes(checkpoints: Sequence[Checkpoint]) -> list[str]:

@@ -263,20 +263,16 @@ class Run(Recording):
 
         return findings(self)
 
-    def knowledge(self, path: tuple[str, str] | None = None, expand: Iterable[str] = ()) -> Drawing:
+    def knowledge(self) -> Drawing:
         """Return the knowledge graph around the answer: what it names and cites, and what relates to that.
 
-        Args:
-            path: two entities, by name or alias in any language: a shortest way between them is shown too.
-            expand: further entities whose neighbours are shown.
-
         Raises:
-            KnowledgeError: there is no such entity, or no way; the knowledge base is not here.
+            KnowledgeError: the knowledge base is not here.
             RunError: no knowledge base was asked.
         """
-        from workbench.runs.pictures import around_answer, knowledge
+        from workbench.runs.pictures import knowledge
 
-        return knowledge(self, around_answer(self, path, expand))
+        return knowledge(self)
 
     # how it shows itself
 
