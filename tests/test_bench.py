@@ -19,6 +19,7 @@ import pytest
 from workbench.errors import WorkbenchError
 from workbench.graphs.reviewers import answer
 from workbench.plans import Plan, PlanStep
+from workbench.runs.asking import LONGEST_MESSAGE
 from workbench.session import Workbench
 from workbench.widgets.bench import Bench
 from workbench.widgets.follow import Follow, Now
@@ -326,7 +327,7 @@ def test_the_conversation_before_opens_its_runs(bench: Bench) -> None:
 
 
 def test_what_is_refused_is_told_and_changes_nothing(bench: Bench, wb: Workbench) -> None:
-    ask(bench, "x" * (wb.settings.max_message_characters + 1))
+    ask(bench, "x" * (LONGEST_MESSAGE + 1))
     assert bench.run is None and "characters" in text(bench.head)
     bench.working.turns.press("open", "no-such-run")
     assert "no-such-run" in text(bench.head)

@@ -56,9 +56,9 @@ def test_a_checkpoint_is_looked_at_and_forked_from(asked: Run) -> None:
     past.show(asked.to_dict(), asked.checkpoints())
     listed = past._list.picture
     said = words(listed.html)
-    assert "wave 1" in said and "responded by you" in said and "“the father · he is the point”" in said
-    assert "plan version 1" in said and "merger" in said and "proposed: stop" in said
-    wave = next(key for key, html in listed.rows.items() if "wave 1" in html)
+    assert "executor" in said and "responded by you “the father” “he is the point”" in said
+    assert "planner" in said and "merger" in said and "proposed: stop" in said
+    wave = next(key for key, html in listed.rows.items() if "executor" in html)
     past._list.press("choose", wave)
     assert 'aria-selected="true"' in past._list.picture.rows[wave]
     looked = text(past._detail)

@@ -271,7 +271,7 @@ def test_what_others_wrote_stays_text():
     record["sub_steps"][0]["name"] = hostile
     log = [{**handmade.log()[0], "node": hostile}]
     plan = Plan(problem_statement=hostile, steps=steps)
-    piece = {**judged()[0], "title": hostile, "step": hostile, "ranks": {hostile: 1}}
+    piece = {**judged()[0], "title": hostile, "step": hostile}
     near = Around({hostile: entity(hostile, hostile, [hostile]), "b": entity("b")}, (relation(hostile, hostile, "b"),))
     pictures = (
         dag(plan, [record]),

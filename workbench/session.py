@@ -312,7 +312,7 @@ class Workbench(Extended):
             RunError: the message is empty or too long, or an option is not one: it says which, and what is allowed.
         """
         self._must_be_open()
-        text, run_id = checked_message(message, self.settings.max_message_characters), new_run_id()
+        text, run_id = checked_message(message), new_run_id()
         read = RunOptions.read(self, options)
         stored = read.stored(run_id)
         if prompts := {**self.prompts.own(), **read.prompts}:

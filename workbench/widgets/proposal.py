@@ -12,7 +12,7 @@ from workbench.state import Data, Json
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import field_label
 from workbench.views.page import cut, el, glyph
-from workbench.widgets.form import ABSENT, Control, Field, Fields, Message, choice, form_fields, text, toggle
+from workbench.widgets.form import ABSENT, Control, Field, Fields, choice, form_fields, text, toggle
 from workbench.widgets.panel import Pick, on_change
 
 Listener = Callable[[], None]
@@ -91,7 +91,7 @@ class Form:
     def changed(self, path: str = "") -> None:
         """Check every field and report a change by a person."""
         wrong = {path: words for path, field in form_fields(self._fields) if (words := fault(field, self._labels))}
-        self._fields.report({path: [Message(words)] for path, words in wrong.items()})
+        self._fields.report({path: [words] for path, words in wrong.items()})
         self._wrong = {*wrong, *self._fields.faults}
         self._listener()
 

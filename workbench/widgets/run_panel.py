@@ -17,9 +17,8 @@ from workbench.runs.run import Run
 from workbench.state import Data
 from workbench.tools.registry import check
 from workbench.views.page import Picture, draw
-from workbench.views.run import answer, evidence, rail, turns
+from workbench.views.run import answer, calls, evidence, rail, turns
 from workbench.views.timeline import timeline
-from workbench.widgets.calls import Calls
 from workbench.widgets.feedback import Verdict
 from workbench.widgets.follow import Now
 from workbench.widgets.futures import Checkpoints
@@ -43,7 +42,7 @@ class Working:
         self._run: Run | None = None
         self._document: Data = {}
         self._pieces: tuple[Any, list[Any]] = (None, [])
-        self.calls, self.verdict = Calls(labels), Verdict(labels)
+        self.calls, self.verdict = Pick(), Verdict(labels)
         memory = provided("widgets", "memory")
         self.memory = memory(labels) if memory else None
         self.reset()
@@ -58,8 +57,8 @@ class Working:
 
     def _laid_out(self) -> ipywidgets.Box:
         review = [self.review.band, self.fork_bar, self.editor.form, self.review.inside]
-        display_if(self.calls.region, False)
-        below = [part.region for part in (self.verdict, self.calls, self.memory, self.ask) if part]
+        panels = [part.region for part in (self.verdict, self.memory, self.ask) if part]
+        below = [self.calls, *panels]
         self.side = ipywidgets.VBox([self.turns, *review, self.answer, *below])
         self.plan = ipywidgets.VBox([self.editor.region, self.past.region])
         regions = {"plan": self.plan, "side": self.side, "evidence": self.evidence, "timeline": self.timeline}
@@ -72,8 +71,7 @@ class Working:
         self.editor.observe(lambda _: self._chosen(), "chosen")
         self.editor.on_request(run_and(self._scope))
         self.review.observe(lambda change: run_and(self._answer)(change.new), "response")
-        for part in (self.past, self.calls):
-            part.on_request(run_and(lambda run, request: self._fork(run, **request["edits"])))
+        self.past.on_request(run_and(lambda run, request: self._fork(run, **request["edits"])))
         self.verdict.on_request(run_and(self._judge))
         if self.memory:
             self.memory.on_request(run_and(self._steer))
@@ -83,7 +81,6 @@ class Working:
         """Forget what is chosen, unfolded or edited, for another run."""
         self._unfolded, self._piece, self._sentence, self._every = set[str](), "", "", False
         self._at = ("", "")
-        self.calls.close()
 
     # show
 
@@ -143,9 +140,7 @@ class Working:
             before = self._conversation(run)
             self.turns.show(turns(before, self._labels))
             display_if(self.turns, before)
-            calls = run.calls()
-            self.calls.show(run, calls, self._wb.settings)
-            display_if(self.calls.region, calls)
+            self.calls.show(calls(run.calls(), self._labels))
         done = document["status"] == "done"
         judged = done and not run.options["incognito"]
         display_if(self.verdict.region, judged)
@@ -225,12 +220,7 @@ class Working:
 
     def keyed(self, kind: str) -> None:
         """Handle a key of the bench."""
-        calls = self.calls
-        if kind == "escape" and calls.opened:
-            calls.close()
-        elif kind == "primary" and calls.edits:
-            calls.submit()
-        elif kind == "primary":
+        if kind == "primary":
             self._primary()
         else:
             self.editor.pressed(Event(kind))
