@@ -287,20 +287,6 @@ def test_a_note_and_the_language_survive_a_restart_and_a_new_conversation_begins
     assert ask(again, QUESTION).run.session_id != first.run.session_id
 
 
-def test_only_to_here_and_the_rest(bench: Bench) -> None:
-    run = ask(bench, review=("plan",)).run
-    editor, first = bench.working.editor, run.plan.steps[0].step_id
-    editor.chosen = first
-    editor.fields.foot.press("only")
-    bench.wait(SECONDS)
-    assert bench.run.status == "done"
-    assert {record["step_id"] for record in bench.run.records if record["status"] == "success"} == {first}
-    others = [step.step_id for step in run.plan.steps if step.step_id != first]
-    assert [r["step_id"] for r in bench.run.records if r["error"] == "held back"] == others, "they stay, held back"
-    assert "held back" in text(editor.list) and bench.run.state["merged"]["statistics"]["success_rate"] == 1
-    assert not any(row["runs"] for row in editor.foreseen["steps"]), "not what was foreseen before the run moved"
-
-
 def test_evidence_timeline_and_knowledge_are_looked_into(bench: Bench) -> None:
     run = ask(bench, review=()).run
     working = bench.working

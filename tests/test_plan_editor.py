@@ -172,10 +172,9 @@ def test_a_wrong_number_is_told_beside_it_and_in_the_row_and_the_last_forecast_i
     put(made, "budget.top_k", 0)
     assert message(made, "budget.top_k") == f"{B}: top_k is 0. Give 1 or more (default 50)."
     assert "once the plan is valid" in made.below.html and "1.6 s" in made.below.html
-    assert "1 problem to fix" in made.list.picture.rows[B] and "disabled" in made.fields.foot.html
+    assert "1 problem to fix" in made.list.picture.rows[B]
     put(made, "budget.top_k", 50)
     assert not made.problems and made.edits == 0 and "returns" not in made.below.html
-    assert "disabled" not in made.fields.foot.html
 
 
 def test_input_as_json_and_back():
@@ -309,47 +308,6 @@ def test_a_failed_step_shows_its_error_and_its_attempt():
         assert ("in progress" in made.fields.head.html) == (status == "running"), "a run that ended is not at work"
 
 
-def held(asked: Any) -> list[str]:
-    return [step["step_id"] for step in asked["plan"]["steps"] if step["condition"] == "held"]
-
-
-def test_beside_a_reflection_only_what_is_proposed_is_held():
-    approved = Plan(version=2, steps=[step(A), step(B, condition="if_insufficient")])
-    more = [step(C).model_dump(mode="json"), step("e").model_dump(mode="json")]
-    made = editor(document(approved, point="reflect", next_steps=more, records=[record(A)]))
-    made.chosen = C
-    made.fields.foot.press("to")
-    assert held(made.request) == ["e"] and Plan.load(made.request["plan"]).step(B).condition == "if_insufficient"
-
-
-def test_the_rest_frees_what_is_held():
-    made = editor(document(plan().replace(B, condition="held")))
-    made.chosen = A
-    made.fields.foot.press("rest")
-    assert not held(made.request)
-
-
-def test_this_step_only_to_here_and_the_rest():
-    made = editor(document(status="done", point=None, records=[record(A), record(B, "failed", error="no")]))
-    asked: list[Any] = []
-    made.observe(lambda change: asked.append(change.new), "request")
-    made.chosen = D
-    for scope in ("only", "to", "rest", "rest"):
-        made.fields.foot.press(scope)
-    assert all([step["step_id"] for step in one["plan"]["steps"]] == [A, B, C, D] for one in asked), "all of them stay"
-    assert [(one["scope"], held(one)) for one in asked] == [("only", [B, C]), ("to", []), ("rest", []), ("rest", [])]
-    assert Plan.load(asked[0]["plan"]).step(D).depends_on == [] and not Plan.load(asked[0]["plan"]).problems()
-    made.chosen = A
-    put(made, "objective", "otherwise")
-    made.chosen = B
-    made.fields.foot.press("only")
-    only = Plan.load(asked[-1]["plan"])
-    assert held(asked[-1]) == [C, D] and only.step(A) == plan().step(A), "what is done stays as it ran"
-    put(made, "budget.top_k", 0)
-    made.fields.foot.press("to")
-    assert len(asked) == 5, "a plan that cannot be run is not asked for"
-
-
 def test_rows_say_how_each_step_stands():
     told = [
         record(A, replayed=True),
@@ -445,7 +403,7 @@ def test_hostile_text_is_text(language: str):
         made.fields.fields["tool_input"].form.value = bool(len(pieces) % 3)
         made.settle()
         notes = [field.box.children for _, field in form_fields(made.fields.form)]
-        pieces += [part.html for part in (made.bar, made.list, made.below, made.fields.head, made.fields.foot)]
+        pieces += [part.html for part in (made.bar, made.list, made.below, made.fields.head)]
         pieces += [str(getattr(child, "html", "")) for children in notes for child in children]
     whole = "".join(pieces)
     read = Read(whole)

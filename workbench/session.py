@@ -534,8 +534,7 @@ class Workbench(Extended):
             options: what ``Run.fork`` takes too, as ``review``.
 
         Returns:
-            The new run: ``options["graft"]`` has its ``base`` and its ``steps`` with their origins; ``provenance()``
-            says where the evidence came from.
+            The new run: ``options["graft"]`` has its ``base`` and its ``steps`` with their origins.
 
         Raises:
             RunError: no such step, or a run that still runs.

@@ -72,7 +72,7 @@ def test_a_cycle_is_made_seen_and_undone(notebook):
     limit = root.get_by_label("Top k")
     limit.fill("0")
     alert.wait_for()
-    assert "top_k is 0" in alert.inner_text() and root.get_by_role("button", name="Run to here").is_disabled()
+    assert "top_k is 0" in alert.inner_text()
     limit.fill("50")
     nb.wait("!document.querySelector('.wb-alert')")
 

@@ -186,6 +186,7 @@ def pieces(
             fate=fate,
             in_prompt=n is not None and n <= used,
             why=why,
+            of=places.get(identity(result)) if why == "duplicate" else None,
         )
 
     rows = []

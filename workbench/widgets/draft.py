@@ -120,32 +120,3 @@ def moved(plan: Plan, step_id: str, before: str = "") -> Plan:
     index = next((index for index, step in enumerate(steps) if step.step_id == before), len(steps))
     steps.insert(index, plan.step(step_id))
     return plan.model_copy(update={"steps": steps})
-
-
-def released(plan: Plan, fixed: Collection[str] = ()) -> Plan:
-    """Return a copy in which no step is held back, except the fixed ones.
-
-    >>> plan = Plan(steps=[PlanStep(step_id=i, objective="", tool="t", condition="held") for i in "ab"])
-    >>> [step.condition for step in released(plan, {"a"}).steps]
-    ['held', 'always']
-    """
-
-    def release(step: PlanStep) -> PlanStep:
-        blocked = step.condition == "held" and step.step_id not in fixed
-        return step.model_copy(update={"condition": "always"}) if blocked else step
-
-    return plan.model_copy(update={"steps": [release(step) for step in plan.steps]})
-
-
-def held_back(plan: Plan, wanted: Collection[str], fixed: Collection[str] = ()) -> Plan:
-    """Return a copy that holds back every step but those that are wanted or fixed; the wanted ones wait for these."""
-
-    def hold(step: PlanStep) -> PlanStep:
-        if step.step_id in fixed:
-            return step
-        if step.step_id not in wanted:
-            return step.model_copy(update={"condition": "held"})
-        waits = [step_id for step_id in step.depends_on if step_id in wanted or step_id in fixed]
-        return step.model_copy(update={"depends_on": waits, "condition": "always"})
-
-    return plan.model_copy(update={"steps": [hold(step) for step in plan.steps]})

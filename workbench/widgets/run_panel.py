@@ -69,7 +69,6 @@ class Working:
         run_and = self._run_and
         self.editor.observe(lambda _: self._edited(), ["plan", "problems"])
         self.editor.observe(lambda _: self._chosen(), "chosen")
-        self.editor.on_request(run_and(self._scope))
         self.review.observe(lambda change: run_and(self._answer)(change.new), "response")
         self.past.on_request(run_and(lambda run, request: self._fork(run, **request["edits"])))
         self.verdict.on_request(run_and(self._judge))
@@ -247,14 +246,6 @@ class Working:
         except InvalidAnswer as error:
             self.review.refuse(str(error))
             return None
-
-    def _scope(self, run: Run, request: Data) -> None:
-        """Run a part of the plan: as an edit of a paused run, else in a fork."""
-        if self._document["status"] == "paused":
-            self.review.show(self._document, plan=request["plan"], problems=(), forecast=None)
-            self.review.submit()
-        else:
-            self._fork(run, plan=Plan.load(request["plan"]))
 
     def _steer(self, run: Run, request: Data) -> None:
         if "without" in request:
