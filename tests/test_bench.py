@@ -174,9 +174,9 @@ def test_a_run_that_works_is_followed_and_cancelled_at_once(wb: Workbench) -> No
         box.value = False
     bench.ask.submit()
     until = time.monotonic() + SECONDS
-    while "running ·" not in text(bench.working.timeline) and time.monotonic() < until:
+    while "running" not in text(bench.working.editor.list) and time.monotonic() < until:
         time.sleep(0.02)
-    assert "slow" in text(bench.working.timeline)
+    assert "slow" in text(bench.working.editor.list)
     bench.head.press("cancel")
     assert "Cancel this run for good?" in text(bench.head) and bench.run.status == "running"
     bench.head.press("cancel:yes")

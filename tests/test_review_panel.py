@@ -429,7 +429,7 @@ def test_only_the_answers_that_are_allowed_have_buttons(allowed: list[str], show
 
 def test_why_a_plan_is_proposed(waiting: Run) -> None:
     html = panel(waiting).why.html
-    for told in ("a comparison", "Eat Drink Man Woman", "rules", "wave 1: step_0", "wave 2: step_2_naive"):
+    for told in ("a comparison", "Eat Drink Man Woman", "rules"):
         assert told in html
 
 

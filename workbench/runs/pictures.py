@@ -15,7 +15,7 @@ from workbench.views.drawing import Drawing
 from workbench.views.figures.picture import Picture
 from workbench.views.graph import graph as draw_graph
 from workbench.views.graph import walked
-from workbench.views.knowledge import around, with_outside
+from workbench.views.knowledge import around
 from workbench.views.knowledge import knowledge as draw_knowledge
 from workbench.views.labels import labels_for
 from workbench.views.timeline import when
@@ -26,7 +26,7 @@ def dag(run: Recording) -> Drawing:
     versions = run.plans
     if not versions:
         raise RunError(f"Run {run.run_id} has no plan to draw: it is {run.status}, and made none.")
-    return plan_graph.dag(versions[-1], run.records, run.query, versions, _steps_at_work(run))
+    return plan_graph.dag(versions[-1], run.records, run.query, versions)
 
 
 def timeline(run: Recording) -> Drawing:
@@ -48,11 +48,11 @@ def findings(run: Recording) -> Picture:
 
 def knowledge(run: Recording) -> Drawing:
     """See ``Run.knowledge``."""
-    base, outside = _base(run, run.workspace.knowledge), run.state.get("merged", {}).get("enrichment")
+    base = _base(run, run.workspace.knowledge)
     documents = [str(piece["source"].get("doc_id", "")) for piece in run.citations]
     documents = documents or [str(piece["metadata"].get("doc_id", "")) for piece in run.evidence[:8]]
     near = around(base, documents, f"{run.query}\n{run.answer}")
-    return draw_knowledge(with_outside(near, outside), run.query, _language(run))
+    return draw_knowledge(near, run.query, _language(run))
 
 
 def _base(run: Recording, bases: KnowledgeBases) -> KnowledgeBase:
@@ -80,16 +80,6 @@ def _next_nodes(checkpoints: Sequence[Checkpoint]) -> list[str]:
         return []
     outer = "" if newest.graph == "conversation" else f"{newest.graph}:"
     return [f"{outer}{node}" for node in newest.next]
-
-
-def _steps_at_work(run: Recording) -> list[str]:
-    """Return the steps of the wave that runs now and have not ended."""
-    if run.status != "running":
-        return []
-    ended = {(record["step_id"], record["iteration"]) for record in run.records}
-    values = run.state
-    wave = [step["step_id"] for step in values.get("wave", [])]
-    return [step_id for step_id in wave if (step_id, values.get("iteration")) not in ended]
 
 
 def _language(run: Recording) -> Any:

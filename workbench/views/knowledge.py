@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from markupsafe import Markup
@@ -88,19 +88,6 @@ def _within(relations: Iterable[Relation], entities: Collection[str]) -> tuple[R
     """Return the relations between these entities, each once."""
     unique = {r["relation_id"]: r for r in relations if r["source"] in entities and r["target"] in entities}
     return tuple(unique[relation_id] for relation_id in sorted(unique))
-
-
-def with_outside(graph: Around, enrichment: Data | None, source: str = "TMDB") -> Around:
-    """Return the graph with the entities that a source outside the corpus gave for this run, typed by the source."""
-    if not enrichment:
-        return graph
-    new = [entity for entity in enrichment["entities"] if entity["entity_id"] not in graph.entities]
-    entities = dict(graph.entities)
-    for entity in new[: MOST_NODES - len(entities)]:
-        own: Any = {name: entity[name] for name in Entity.__annotations__} | {"type": source}
-        entities[entity["entity_id"]] = own
-    relations = _within([*enrichment["relations"], *graph.relations], entities)
-    return replace(graph, entities=entities, relations=relations)
 
 
 def _neighbours(knowledge: KnowledgeBase, entity_id: str, seeds: Collection[str]) -> list[str]:

@@ -105,7 +105,7 @@ class Working:
         self.editor.show(document, now.seconds(), editable=status in ("paused", "done") and not writes)
         self._show_side(run, document, now)
         self._show_evidence()
-        self._show_timeline(now)
+        self._show_timeline()
         ended = status in ("done", "failed", "cancelled")
         display_if(self.past.region, ended)
         if ended:
@@ -121,7 +121,6 @@ class Working:
         """Show the time that the running steps have taken."""
         if self._document and now.steps:
             self.editor.show(self._document, now.seconds(), editable=False)
-            self._show_timeline(now)
 
     def _moved_on(self) -> None:
         """Close the form of a step when the run comes to another decision, or ends."""
@@ -190,9 +189,9 @@ class Working:
         chosen = {"chosen": self._piece, "sentence": self._sentence}
         self.evidence.show(evidence(self._pieces[1], self._labels, **chosen, every=self._every))
 
-    def _show_timeline(self, now: Now) -> None:
+    def _show_timeline(self) -> None:
         if self._document:
-            self.timeline.show(timeline(self._document, self._labels, now.seconds(), self._unfolded))
+            self.timeline.show(timeline(self._document, self._labels, self._unfolded))
 
     def _forecast(self, plan: Plan) -> Any:
         proposal = proposals.proposal(self._document.get("review") or {})
@@ -287,7 +286,7 @@ class Working:
             self._unfolded = set() if self._unfolded else {"*"}
         elif event.kind == "choose":
             self._unfolded ^= {event.key}
-        self._show_timeline(Now())
+        self._show_timeline()
 
 
 def _checkpoints(run: Run) -> Any:
