@@ -238,12 +238,9 @@ def test_undo_takes_a_word_back_at_once_and_a_row_of_edits_one_by_one():
     assert (of(made, A)["objective"], of(made, A)["priority"]) == ("Ang", 1)
     made.pressed(Event("undo"))
     assert made.plan == plan().dump() and made.fields.fields["objective"].control.widget.value == f"About {A}"
-    made.pressed(Event("redo"))
-    assert of(made, A)["objective"] == "Ang" and made.fields.fields["objective"].control.widget.value == "Ang"
     made.chosen = B
     put(made, "objective", "other")
-    made.pressed(Event("redo"))
-    assert of(made, B)["objective"] == "other" and of(made, A)["priority"] == 1, "a new edit ends what could be redone"
+    assert of(made, B)["objective"] == "other" and of(made, A)["priority"] == 1
     for _ in range(5):
         made.pressed(Event("undo"))
     assert made.plan == plan().dump() and made.edits == 0

@@ -97,8 +97,6 @@ def test_by_keys_alone(notebook):
     nb.page.keyboard.press("Control+z")
     nb.page.keyboard.press("Control+z")
     kernel(nb, "[s['step_id'] for s in editor.plan['steps']]", ["step_0_a", "step_1_b", "step_2_c"])
-    nb.page.keyboard.press("Control+Shift+Z")
-    kernel(nb, "editor.edits", 1)
     root.get_by_role("button", name="Graph").click()
     nb.wait("document.querySelectorAll('.wb-box').length === 3")
     assert len(nb.cells()) == 1

@@ -168,11 +168,6 @@ class Recording(Extended):
         return self.state.get("answer", "")
 
     @property
-    def answer_kind(self) -> str:
-        """Return ``fields``, ``quotation``, ``closest``, ``nothing`` or ``asks`` without a model; else empty."""
-        return str(self.state.get("answer_kind", ""))
-
-    @property
     def support(self) -> list[Supported]:
         """Return each statement of the answer, compared with what it cites."""
         return list(self.state.get("support", []))

@@ -70,17 +70,6 @@ class Run(Recording):
 
     # the four answers
 
-    @property
-    def agent_inbox(self) -> Json | None:
-        """Return what the run asks, in the shape of LangChain's Agent Inbox; None when it asks nothing.
-
-        ``answer_review`` takes the responses of such an inbox as they are.
-        """
-        from workbench.graphs.agent_inbox import to_agent_inbox
-
-        request = self.review
-        return to_agent_inbox(request) if request else None
-
     def approve(self, note: str = "") -> Run:
         """Continue as proposed."""
         return self.answer_review(answer("approve", note=note))

@@ -1,4 +1,4 @@
-"""A plan while a person edits it: undo and redo, steps moved or held back, and the parts that cannot change."""
+"""A plan while a person edits it: undo, steps moved, and the parts that cannot change."""
 
 from __future__ import annotations
 
@@ -18,41 +18,27 @@ class Draft:
     """
 
     def __init__(self, base: Plan):
-        self.base = base
-        self._states, self._position = [base], 0
+        self.base = self.plan = base
+        self._before: list[Plan] = []
         self._key: Hashable = None
-
-    @property
-    def plan(self) -> Plan:
-        """Return the plan with all edits."""
-        return self._states[self._position]
 
     @property
     def undoable(self) -> bool:
         """Return whether there is an edit to undo."""
-        return self._position > 0
-
-    @property
-    def redoable(self) -> bool:
-        """Return whether there is an edit to redo."""
-        return self._position < len(self._states) - 1
+        return bool(self._before)
 
     def edit(self, plan: Plan, key: Hashable = None) -> None:
         """Replace the plan. Consecutive edits with the same key are undone at once, like the letters of a word."""
         if plan == self.plan:
             return
-        continues = key is not None and key == self._key
-        start = self._position if continues else self._position + 1
-        self._states[start:] = [plan]
-        self._position, self._key = start, key
+        if key is None or key != self._key:
+            self._before.append(self.plan)
+        self.plan, self._key = plan, key
 
     def undo(self) -> None:
         """Undo the last edit."""
-        self._position, self._key = max(self._position - 1, 0), None
-
-    def redo(self) -> None:
-        """Redo the edit that was undone last."""
-        self._position, self._key = min(self._position + 1, len(self._states) - 1), None
+        if self._before:
+            self.plan, self._key = self._before.pop(), None
 
     def discard(self) -> None:
         """Return to the base, as an edit that can be undone."""

@@ -120,8 +120,7 @@ class Pick(_Sender):
 
 
 class Sheet(_Sender):
-    """The stylesheet of the root around it, and the keys that are the root's: ``primary``, ``escape``, ``undo``,
-    ``redo``."""
+    """The stylesheet of the root around it, and the keys that are the root's: ``primary``, ``escape``, ``undo``."""
 
     _esm = _FOLDER / "sheet.js"
     lang = traitlets.Unicode("en").tag(sync=True)

@@ -212,7 +212,7 @@ class PlanEditor(Panel):
             self.chosen = ""
         elif not self._editable:
             return
-        elif kind in ("undo", "redo", "discard"):
+        elif kind in ("undo", "discard"):
             getattr(self._draft, kind)()
             self.settle(again=True)
         elif kind == "add":
@@ -336,6 +336,5 @@ class PlanEditor(Panel):
             facts=" · ".join(facts) if plan.steps else labels("plan_empty"),
             editable=self._editable,
             undoable=self._draft.undoable,
-            redoable=self._draft.redoable,
             graph=self._graph,
         )
