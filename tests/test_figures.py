@@ -14,7 +14,7 @@ from workbench.plans import Plan, PlanStep
 from workbench.records.figures import pieces
 from workbench.session import Workbench
 from workbench.views.drawing import COLOURS, Drawing
-from workbench.views.figures import findings
+from workbench.views.figures.charts import findings
 from workbench.views.graph import graph, walked
 from workbench.views.knowledge import Around, knowledge
 from workbench.views.plan_graph import dag

@@ -10,8 +10,9 @@ from workbench.errors import KnowledgeError, RunError
 from workbench.ports import KnowledgeBase, KnowledgeBases
 from workbench.runs.past import Checkpoint
 from workbench.runs.recording import Recording
-from workbench.views import figures, plan_graph
+from workbench.views import plan_graph
 from workbench.views.drawing import Drawing
+from workbench.views.figures.charts import findings as draw_findings
 from workbench.views.figures.picture import Picture
 from workbench.views.graph import graph as draw_graph
 from workbench.views.graph import walked
@@ -43,7 +44,7 @@ def graph(run: Recording, checkpoints: Callable[[], Sequence[Checkpoint]]) -> Dr
 def findings(run: Recording) -> Picture:
     """See ``Run.findings``."""
     cut = sum(record["output_summary"].get("cut", 0) for record in run.records)
-    return figures.findings(run.pieces, run.query, cut, _language(run))
+    return draw_findings(run.pieces, run.query, cut, _language(run))
 
 
 def knowledge(run: Recording) -> Drawing:
