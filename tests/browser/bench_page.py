@@ -63,10 +63,3 @@ class BenchPage:
             rows = rows.filter(has_text=word)
         rows.first.click()
         self.press("Fork from here")
-
-    def graft(self) -> None:
-        """A new run from the one that stopped, with the first step that the other one has beside it."""
-        self.press("Swap")
-        self.press("Graft…")
-        self.page.locator(".wb-futures [role=checkbox]").first.click()
-        self.press("Graft: new run")
