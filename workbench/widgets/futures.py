@@ -45,12 +45,12 @@ class Compare(Panel):
         self._body.show(Markup(page_html(blocks, labels, "wb-worked wb-part wb-beside")))
 
     def _pressed(self, event: Event) -> None:
-        ids = [run["run_id"] for run in self._document["runs"]]
+        ids = [run["run_id"] for run in self._document.get("runs", ())]
         if event.kind == "open" and event.key in ids:
             self.ask(do="open", runs=[event.key])
-        elif event.kind == "swap":
+        elif event.kind == "swap" and ids:
             self.ask(do="swap", runs=[*ids[1:], ids[0]])
-        elif event.kind == "differing":
+        elif event.kind == "differing" and ids:
             self._differing = not self._differing
             self._draw()
 
