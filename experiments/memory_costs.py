@@ -95,7 +95,7 @@ def measured(part: str, most: int = SIZES[-1], length: int = LENGTH) -> dict[str
 @contextmanager
 def opened(**settings: Any) -> Iterator[Workbench]:
     """An empty workspace that is gone afterwards."""
-    own = {"memory_core": True, "postgres_dsn": "", "postgres_host": "", "metrics": ""}
+    own = {"memory_core": True, "postgres_dsn": "", "metrics": ""}
     with TemporaryDirectory() as folder, Workbench.open(folder, **{**own, **settings}) as wb:
         yield wb
 

@@ -30,7 +30,7 @@ def main(folder: Path, workspace: Path) -> None:
         for language, question in QUESTIONS.items():
             run = wb.ask(question, kb="film", incognito=True)
             drawings = {"dag": run.dag(), "timeline": run.timeline(), "graph": run.graph()}
-            drawings |= {"knowledge": run.knowledge(), "way": run.knowledge(path=("李安", "Tom Hanks"))}
+            drawings |= {"knowledge": run.knowledge()}
             for name, drawing in drawings.items():
                 drawing.save(folder / f"{name}-{language}.svg")
             drawn[folder / f"findings-{language}.png"] = run.findings()

@@ -18,7 +18,7 @@ QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"
 
 def edited_in_an_inbox(run: Run, **edits: Any) -> list[dict[str, Any]]:
     """What its editor sends: every argument as a string, with the edits in their place."""
-    asked = run.agent_inbox
+    asked = to_agent_inbox(run.review)
     assert asked is not None
     action = asked["action_request"]
     args = {name: _as_written(value) for name, value in {**action["args"], **edits}.items()}
@@ -51,7 +51,7 @@ waiting_at = pytest.mark.parametrize("waiting", ["plan", "step", "reflect"], ind
 
 @waiting_at
 def test_an_inbox_reads_what_is_asked(waiting: Run) -> None:
-    asked = waiting.agent_inbox
+    asked = to_agent_inbox(waiting.review)
     assert asked is not None and waiting.review is not None
     assert set(asked) == {"action_request", "config", "description"}
     assert asked["action_request"]["action"] == waiting.review["point"]
@@ -62,7 +62,7 @@ def test_an_inbox_reads_what_is_asked(waiting: Run) -> None:
 
 
 def test_nothing_is_asked_of_a_run_that_does_not_wait(wb: Workbench) -> None:
-    assert wb.ask("喜宴哪一年上映？", kb="film").agent_inbox is None
+    assert wb.ask("喜宴哪一年上映？", kb="film").review is None
 
 
 @at

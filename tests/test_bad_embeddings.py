@@ -32,7 +32,7 @@ def server():
 
 
 def bench(place: Path, url: str, **settings) -> Workbench:
-    fast = {"model_backoff_s": 0.01, "embedding_timeout_s": 5, "max_iterations": 1}
+    fast = {"model_backoff_s": 0.01, "chat_timeout_s": 5, "max_iterations": 1}
     names = {"embedding_model": "openai:vectors", "names": "rules", "rerank_model": "none"}
     return Workbench.open(place, embedding_base_url=url, embedding_api_key=KEY, **{**names, **fast, **settings})
 
@@ -53,7 +53,7 @@ REPLIES = {
     "no such model": (Reply(status=404, message="no model"), "WORKBENCH_EMBEDDING_MODEL"),
     "500": (Reply(status=500, message=KEY), "500"),
     "429": (Reply(status=429, message="slow down", headers={"Retry-After": "3600"}), "429"),
-    "hangs": (Reply(hang=True), "WORKBENCH_EMBEDDING_TIMEOUT_S"),
+    "hangs": (Reply(hang=True), "WORKBENCH_CHAT_TIMEOUT_S"),
     "a page": (Reply(body=b"<html>", content_type="text/html"), "often ends in /v1"),
     "other JSON": (Reply(body=b'{"hello": 1}'), "often ends in /v1"),
     "no JSON": (Reply(body=b"{hello"), "often ends in /v1"),
@@ -86,7 +86,7 @@ def fix(server: ScriptedServer) -> None:
 @pytest.mark.parametrize("name", [*VECTORS, *REPLIES])
 def test_indexing_with_a_bad_server_keeps_nothing_wrong(name, tmp_path, server, capfd):
     words = spoil(server, name)
-    with bench(tmp_path, server.url, embedding_timeout_s=0.5) as wb:
+    with bench(tmp_path, server.url, chat_timeout_s=0.5) as wb:
         with pytest.raises(ModelError) as raised:
             fill(wb)
         said = str(raised.value)
@@ -119,7 +119,7 @@ def test_asking_with_a_bad_server_shows_it_in_the_records(name, tmp_path, server
     with bench(tmp_path, server.url) as wb:
         fill(wb)
     spoil(server, name)
-    with bench(tmp_path, server.url, embedding_timeout_s=0.5) as wb:
+    with bench(tmp_path, server.url, chat_timeout_s=0.5) as wb:
         run = wb.ask(QUESTION, kb="notes")
         assert run.status == "done"
         failed = [r for r in run.records if r["status"] == "failed"]

@@ -201,7 +201,7 @@ def test_retry_after_is_waited_for_and_an_hour_is_not(place, server):
     with bench(place, server.url) as wb:
         asked = len(server.requests)
         assert wb.ask(QUESTION, kb="notes", session="b").status == "failed"
-        assert len(server.requests) == asked + 1, "longer than model_longest_wait_s: not asked again"
+        assert len(server.requests) == asked + 1, "longer than it waits: not asked again"
 
 
 def test_the_numbers_are_read(place, server):

@@ -390,13 +390,6 @@ def test_what_killed_processes_left_is_named_and_freed_and_what_a_live_one_write
         assert all(place.exists() for place in live) and not any(place.exists() for place in left)
 
 
-@pytest.mark.parametrize("text", ["'{'", "CAST(x'22ff22' AS TEXT)"])
-def test_the_doctor_finds_the_rows_that_sqlite_cannot_know_to_be_wrong(folder, text):
-    with sqlite3.connect(folder / "workbench.db") as connection:
-        connection.execute(f"UPDATE events SET event = {text} WHERE rowid = (SELECT min(rowid) FROM events)")
-    assert "1 rows of events" in next(examine(folder, Settings.load()))["detail"]
-
-
 def test_a_body_that_is_lost_is_named(folder):
     with sqlite3.connect(folder / "workbench.db") as connection:
         connection.execute("DELETE FROM bodies")

@@ -330,7 +330,7 @@ def test_demo_shows_plan_reflection_timeline_and_a_cited_answer(cli, monkeypatch
     assert done.exit_code == 0, done.output
     for piece in ("计划", "反思", "时间线", "[1]", "来源", "1993"):
         assert piece in done.stdout
-    assert "What next" in done.stderr
+    assert "--review plan,reflect" in done.stderr
     again = json.loads(cli("demo", "--workspace", "ws", "--json").stdout)
     assert again["knowledge"]["unchanged"] == 2
     assert [run["status"] for run in again["runs"]] == ["done", "done"]

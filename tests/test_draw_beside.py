@@ -11,7 +11,7 @@ import pytest
 from tests.test_hostile import ALL, STEERING
 from tests.test_tree import row
 from workbench.futures.tree import tree
-from workbench.views.comparison import beside, change, graft_panel, lettered, offered
+from workbench.views.comparison import beside, change, lettered
 from workbench.views.labels import LANGUAGES, Labels
 from workbench.views.page import draw
 from workbench.views.past import checkpoint_card, checkpoint_list, forks, past_rows
@@ -135,17 +135,7 @@ def test_two_hundred_steps_stay_small(runs: int) -> None:
     first = page(document)
     assert len(first) < 150_000 and "and 160 more" in first
     assert len(plain(beside(document, ENGLISH), 100)) < 100_000
-    assert len(graft_panel(document, ENGLISH, taken=[])) < 150_000
     assert len(words(first).split("step_")) > 20 and ("~ changed B" in words(first)) == (runs > 2)
-
-
-def test_what_may_be_grafted() -> None:
-    document = compared(6)
-    assert list(offered(document)) == [(1, "step_1 "), (1, "step_2 "), (1, "step_4 "), (1, "step_5 ")]
-    drawn = words(graft_panel(document, ENGLISH, taken=[(1, "step_1 ")]))
-    assert "Graft: new run from A with 1 step of B" in drawn
-    assert "Choose at least one step" in words(graft_panel(document, ENGLISH, taken=[]))
-    assert "至少选择一个" in words(graft_panel(document, CHINESE, taken=[]))
 
 
 def test_the_tree_draws_levels_and_says_how_each_run_was_made() -> None:
@@ -185,10 +175,8 @@ def test_whatever_they_say_is_text() -> None:
     moments = past_rows(past, [checkpoint], ENGLISH)
     nodes = tree([row(ALL, (), ALL), row("b", (ALL, "gone " + ALL), ALL, thresholds={ALL: ALL})], lambda _: "done")
     drawn = [
-        draw("graft.bar", ENGLISH, runs=lettered(document), differing=True, graft=True),
+        draw("past.compared", ENGLISH, runs=lettered(document), differing=True),
         page(document),
-        graft_panel(document, ENGLISH, taken=[(1, f"step_1 {ALL}")]),
-        draw("graft.made", ENGLISH, run_id=ALL),
         forks(nodes.to_dict(), ENGLISH).html,
         checkpoint_list(moments, ENGLISH, every=True).html,
         *(checkpoint_card(one, checkpoint, {ALL: ALL}, ENGLISH, f"0-{ALL}") for one in moments),

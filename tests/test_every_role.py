@@ -385,7 +385,7 @@ def test_no_key_and_no_password_is_in_anything_that_a_full_run_leaves(
         run.calls()._repr_html_(),
         run.calls().to_frame().to_csv(),
     ]
-    told += [str(wb), repr(wb), repr(wb.settings), str(wb.settings), wb.prompts._repr_html_()]
+    told += [str(wb), repr(wb), repr(wb.settings), str(wb.settings)]
     told += [str(spans.run_spans(run.recording())), str(wb.compare(run, again)), str(wb.bench()._repr_mimebundle_())]
     with pytest.raises(RunError, match="is a secret"):
         run.fork(settings={"chat_base_url": f"http://me:{PASSWORD}@other.invalid/v1"})

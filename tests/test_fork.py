@@ -14,8 +14,6 @@ from workbench.futures.replay import full_document
 from workbench.plans import Plan, PlanStep
 from workbench.records.tape import Effect, Tape, canonical, differences, read
 from workbench.session import Workbench
-from workbench.views.labels import Labels
-from workbench.views.review import why
 
 TEXTS = {
     "a": "The Wedding Banquet is a 1993 film by Ang Lee.",
@@ -142,8 +140,6 @@ def test_what_will_run_is_counted_as_it_will_run(small, tmp_path):
     more.respond("and Insomnia")  # planned anew, with the steps that are done
     runs = {row["step_id"] for row in more.forecast(more.plan)["steps"] if row["runs"]}
     assert runs == {*more.review["ahead"]} and len(runs) == 3
-    drawn = why(more.to_dict(), Labels("en")).html
-    assert "wave 1: step_3_s3, step_5_s5" in drawn and "wave 3" not in drawn
 
 
 plans = st.integers(2, 6).flatmap(

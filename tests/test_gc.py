@@ -109,33 +109,22 @@ def test_old_runs_go_and_what_waits_stays_however_old(folder):
             wb.run(ended[0])
 
 
-def test_orphans_dead_leases_and_what_an_index_left_over(folder):
+def test_orphans_and_dead_leases(folder):
     with sqlite3.connect(folder / "checkpoints.db") as connection:
         connection.execute(
             "INSERT INTO checkpoints (thread_id, checkpoint_id, checkpoint, metadata)"
             " VALUES ('gone', 'c', x'00', x'00')"
         )
-    with sqlite3.connect(folder / "knowledge" / "film" / "index.db") as connection:
-        connection.execute("INSERT INTO vectors VALUES ('nobody', x'00000000')")
     (folder / "leases").mkdir(exist_ok=True)
     with opened(folder) as wb:
         (folder / "leases" / "0123.json").write_text("{}")
         freed = by_kind(wb.gc(yes=True))
         assert freed["checkpoints of removed runs"]["count"] == 1
         assert freed["leases of dead processes"]["count"] == 1
-        assert freed["index leftovers of film"] == {
-            "kind": "index leftovers of film",
-            "count": 1,
-            "bytes": 4,
-            "detail": "",
-        }
         assert wb.gc() == []
         assert wb.ask(QUESTION, kb="film").answer == ANSWER
 
 
-def test_a_base_that_is_being_written_is_left_alone(folder):
-    with opened(folder) as wb, opened(folder) as other, other.knowledge.writing("film"):
-        assert "being written by process" in by_kind(wb.gc(yes=True))["index leftovers of film"]["detail"]
 
 
 def test_runs_of_another_process_are_never_touched(folder):

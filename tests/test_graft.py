@@ -45,10 +45,8 @@ def test_evidence_of_both_branches_each_with_where_it_came_from(wb, calls, langu
     assert made.status == "done" and not calls and made.called == ["step_2_naive"]
     texts = {piece["evidence"] for piece in made.evidence}
     assert {"the banquet was looked up.", "the dinner was looked up."} <= texts
-    came = {row["title"]: row for row in made.provenance() if row["tool"] == "look"}
-    assert (came["the banquet"]["from_run"], came["the banquet"]["from_step"]) == (one.run_id, LEFT)
-    assert (came["the dinner"]["from_run"], came["the dinner"]["from_step"]) == (two.run_id, RIGHT)
-    assert {row["result_id"] for row in made.provenance()} == {piece["result_id"] for piece in made.evidence}
+    assert {"run_id": one.run_id, "step_id": LEFT} in origins(made).values()
+    assert {"run_id": two.run_id, "step_id": RIGHT} in origins(made).values()
     assert before == [run.to_dict() for run in (base, one, two)]
     assert made.origin == base.run_id and made.answer
     again = wb.replay(made.run_id)
@@ -114,7 +112,7 @@ def test_of_one_call_with_two_outcomes_that_of_the_base_holds(wb):
     for ground, other, text in ((one, two, "the first mood"), (two, one, "the second mood")):
         made = wb.graft({LEFT: other}, base=ground)
         assert text in {p["evidence"] for p in made.evidence} and not made.called
-        assert {row["from_run"] for row in made.provenance()} == {ground.run_id}
+        assert {origin["run_id"] for origin in origins(made).values()} == {ground.run_id}
 
 
 def test_what_cannot_be_grafted_is_said(wb):

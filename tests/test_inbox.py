@@ -1,14 +1,10 @@
-"""The inbox: everything that waits, alike runs together, answered where it stands; it sees what others did."""
+"""The inbox: everything that waits, answered where it stands; it sees what others did."""
 
 from __future__ import annotations
 
-import asyncio
-import gc
 import subprocess
 import sys
-import threading
 import time
-import weakref
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,10 +15,9 @@ import pytest
 from tests.test_hostile import HOSTILE
 from tests.test_review_panel import assert_text, request
 from workbench.errors import WorkbenchError
-from workbench.graphs.reviewers import answer
 from workbench.runs.run import Run
 from workbench.session import Workbench
-from workbench.views.inbox import WaitingRun, inbox, questions
+from workbench.views.inbox import WaitingRun, inbox
 from workbench.views.labels import Labels
 from workbench.widgets.inbox import Inbox
 
@@ -62,12 +57,12 @@ def rows(box: Inbox) -> list[str]:
 def test_everything_that_waits_newest_first(wb: Workbench, three: list[Run]) -> None:
     wb.ask(QUESTION, kb="film")
     box = wb.inbox(lang="en")
-    assert [group.first.run_id for group in box.questions] == [run.run_id for run in reversed(three)]
+    assert [run.run_id for run in box.waiting] == [run.run_id for run in reversed(three)]
     newest, step, plan = rows(box)
     assert "Zorblax" in newest and "reflect · run 1 more step? 50 pieces" in newest
     assert "step · run step_0_wedding_banquet, step_1_eat_drink_man_woman now?" in step
     assert CHINESE in plan and "plan · run " in plan and three[0].run_id in plan
-    assert "3 questions, 3 runs" in box.list.html
+    assert "3 runs" in box.list.html
     assert box.list.html.count('role="option"') == 3
 
 
@@ -83,7 +78,7 @@ def test_nothing_waits(wb: Workbench) -> None:
 def test_open_tells_the_run(wb: Workbench, three: list[Run]) -> None:
     box, heard = wb.inbox(lang="en"), list[str]()
     box.observe(lambda change: heard.append(change.new) if change.new else None, "chosen")
-    box.list.press("choose", box.questions[2].key)
+    box.list.press("choose", box.waiting[2].run_id)
     box.opens.click()
     box.opens.click()
     assert heard == [three[0].run_id] * 2
@@ -92,10 +87,10 @@ def test_open_tells_the_run(wb: Workbench, three: list[Run]) -> None:
 @pytest.mark.parametrize(("button", "action"), [("approve", "approve"), ("stop", "reject")])
 def test_answer_right_there(wb: Workbench, three: list[Run], button: str, action: str) -> None:
     box = wb.inbox(lang="en")
-    box.list.press("choose", box.questions[1].key)
+    box.list.press("choose", box.waiting[1].run_id)
     box.note.value = "from the inbox"
     getattr(box, button).click()
-    assert box.note.value == "" and [group.first.run_id for group in box.questions] == [
+    assert box.note.value == "" and [run.run_id for run in box.waiting] == [
         three[2].run_id,
         three[0].run_id,
     ]
@@ -103,27 +98,12 @@ def test_answer_right_there(wb: Workbench, three: list[Run], button: str, action
     until(lambda: three[1].decisions)
     assert (three[1].decisions[0]["action"], three[1].decisions[0]["note"]) == (action, "from the inbox")
     box.refresh()
-    assert three[1].run_id not in {group.first.run_id for group in box.questions if group.point == "plan"}
-
-
-def test_alike_runs_are_answered_together(wb: Workbench) -> None:
-    runs = [wb.ask(UNKNOWN, kb="film", review=["plan"]) for _ in range(3)]
-    other = wb.ask(QUESTION, kb="film", review=["plan"])
-    box = wb.inbox(lang="en")
-    assert len(box.questions) == 2 and "2 questions, 4 runs" in box.list.html
-    box.list.press("choose", box.questions[1].key)
-    assert "3 runs" in rows(box)[1] and "all 3 propose the same" in rows(box)[1]
-    assert box.approve.description == "Approve 3 runs" and box.stop.description == "Stop 3 runs here"
-    box.stop.click()
-    for run in runs:
-        run.wait(30)
-    assert [run.decisions[0]["action"] for run in runs] == ["reject"] * 3
-    assert other.status == "paused" and not other.decisions
+    assert three[1].run_id not in {run.run_id for run in box.waiting if run.point == "plan"}
 
 
 def test_what_was_answered_elsewhere_is_not_answered_again(wb: Workbench, three: list[Run]) -> None:
     box = wb.inbox(lang="en")
-    assert box.picked == box.questions[0].key
+    assert box.picked == box.waiting[0].run_id
     three[2].reject("from a script")
     box.approve.click()  # what is shown was answered meanwhile: it is not answered again
     assert [d["action"] for d in three[2].decisions] == ["reject"]
@@ -137,7 +117,7 @@ def test_an_answer_to_another_question_of_the_run_is_never_given(wb: Workbench) 
     assert run.review["point"] == "reflect"  # type: ignore[index]
     box.stop.click()
     assert run.status == "paused" and [d["action"] for d in run.decisions] == ["approve"]
-    assert [group.point for group in box.questions] == ["reflect"]
+    assert [run.point for run in box.waiting] == ["reflect"]
 
 
 def test_a_run_whose_process_died_while_it_waited_waits_still(workspace: Path) -> None:
@@ -151,61 +131,17 @@ os._exit(9)
     assert subprocess.run([sys.executable, "-c", script], timeout=120).returncode == 9
     with Workbench.open(workspace) as wb:
         box = wb.inbox(lang="en")
-        [group] = box.questions
+        [run] = box.waiting
         box.approve.click()
-        wb.run(group.first.run_id).wait(30)
-        assert wb.run(group.first.run_id).status == "done"
+        wb.run(run.run_id).wait(30)
+        assert wb.run(run.run_id).status == "done"
 
 
-def test_it_looks_by_itself_while_it_is_displayed_and_no_longer(wb: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workbench.widgets.inbox._EVERY_S", 0.02)
-
-    async def seen(true: Callable[[], Any]) -> None:
-        end = time.monotonic() + 20
-        while not true():
-            assert time.monotonic() < end
-            await asyncio.sleep(0.01)
-
-    async def story() -> None:
-        box = wb.inbox(lang="en")
-        run = await wb.start(UNKNOWN, kb="film", review=["plan"]).aio.wait()
-        await asyncio.sleep(0.1)
-        assert not box.questions  # nobody looks at it
-        threads = set(threading.enumerate())
-        box._view_count = 1  # what a front-end does that shows it
-        await seen(lambda: [group.first.run_id for group in box.questions] == [run.run_id])
-        assert set(threading.enumerate()) <= threads
-        await run.aio.answer_review(answer("reject"))
-        await seen(lambda: not box.questions)
-        box._view_count = 0
-        await seen(lambda: not box._ticks)
-        box._view_count = 1
-        box.close()
-        await seen(lambda: not box._ticks)
-
-    asyncio.run(story())
-
-
-def test_nothing_keeps_an_inbox_alive_that_is_closed(wb: Workbench) -> None:
-    async def story() -> weakref.ref[Inbox]:
-        box = wb.inbox(lang="en")
-        box._view_count = 1
-        box.tick()
-        box.close()
-        box.tick()
-        return weakref.ref(box)
-
-    held = asyncio.run(story())
-    gc.collect()
-    assert held() is None or not held()._ticks  # type: ignore[union-attr]
-
-
-def test_a_closed_workspace_is_told_and_ends_the_looking(workspace: Path) -> None:
+def test_a_closed_workspace_is_told(workspace: Path) -> None:
     with Workbench.open(workspace) as wb:
         wb.ask(UNKNOWN, kb="film", review=["plan"])
         box = wb.inbox(lang="en")
-        box._view_count = 1
-    assert box.tick() is False and "is closed" in box.list.html
+    assert box.refresh() is False and "is closed" in box.list.html
     box.approve.click()
     box.refresh()
     assert "is closed" in box.list.html
@@ -220,13 +156,12 @@ def test_a_second_look_reads_only_what_is_new(wb: Workbench, three: list[Run], m
         return real(run)
 
     monkeypatch.setattr(Run, "review", property(counted))
-    box._view_count = 1
-    box.tick()
+    box.refresh()
     assert read == []
     new = wb.ask(UNKNOWN, kb="film", review=["step"])
     read.clear()  # who waits for a run is shown what it asks
-    box.tick()
-    assert read == [new.run_id] and len(box.questions) == 4
+    box.refresh()
+    assert read == [new.run_id] and len(box.waiting) == 4
 
 
 def test_static_forms_and_a_table(wb: Workbench, three: list[Run]) -> None:
@@ -245,7 +180,7 @@ def test_more_than_are_listed(wb: Workbench, monkeypatch: pytest.MonkeyPatch) ->
     for _ in range(3):
         wb.ask(UNKNOWN, kb="film", review=["plan"])
     box = wb.inbox(lang="en")
-    assert "newest 2 are listed" in box.list.html and len(box.questions[0].runs) == 2
+    assert "newest 2 are listed" in box.list.html and len(box.waiting) == 2
 
 
 def test_importing_the_session_loads_no_widgets() -> None:
@@ -261,9 +196,9 @@ def test_whatever_stands_in_it_is_text(hostile: str) -> None:
         WaitingRun(hostile, hostile, request("step", {"plan": {"steps": []}, "wave": [hostile]}), AT),
         WaitingRun(hostile, hostile, request(hostile, {}), AT),
     ]
-    asked, now = questions(waiting), datetime.now(UTC)
+    now = datetime.now(UTC)
     for language in ("en", "zh"):
         labels = Labels(language)
-        html = inbox(asked, labels, now=now, refused=hostile).html
+        html = inbox(waiting, labels, now=now, refused=hostile).html
         assert_text(html)
         assert len(html) < 20_000

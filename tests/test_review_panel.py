@@ -231,14 +231,10 @@ def test_thresholds_begin_at_what_is_in_force_and_are_judged_again(wb: Workbench
     ("label", "typed", "told"),
     [
         ("Minimum evidence, pieces", "many", "not a whole number"),
-        ("Minimum evidence, pieces", "-1", "too small"),
-        ("Minimum top score, 0 to 1", "7", "too large"),
-        ("Minimum top score, 0 to 1", "", "must not be empty"),
-        ("Query · changing it makes a new plan", "", "must not be empty"),
-        ("Query · changing it makes a new plan", "x" * 10_001, "10,000 characters at most"),
+        ("Minimum top score, 0 to 1", "high", "not a number"),
     ],
 )
-def test_what_the_schema_refuses_is_told_beside_the_field(waiting: Run, label: str, typed: str, told: str) -> None:
+def test_what_cannot_be_read_is_told_beside_the_field(waiting: Run, label: str, typed: str, told: str) -> None:
     review = panel(waiting)
     control = field(review, label)
     before = control.value
@@ -406,8 +402,6 @@ def test_an_unknown_point_gets_a_whole_form() -> None:
     review.show(document(request("send_mail", values, FORM)))
     assert "Do send_mail?" in review.band.html and "a@b" in review.why.html
     assert review.primary.description == "Approve"
-    field(review, "copies").value = "0"
-    assert review.primary.disabled
     field(review, "copies").value = "2"
     field(review, "more").value = '{"x": [1, 2]}'
     assert review.primary.description == "Continue as edited"
@@ -433,7 +427,7 @@ def test_only_the_answers_that_are_allowed_have_buttons(allowed: list[str], show
 
 def test_why_a_plan_is_proposed(waiting: Run) -> None:
     html = panel(waiting).why.html
-    for told in ("a comparison", "Eat Drink Man Woman", "rules", "wave 1: step_0", "wave 2: step_2_naive"):
+    for told in ("a comparison", "Eat Drink Man Woman", "rules"):
         assert told in html
 
 

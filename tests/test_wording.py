@@ -15,7 +15,6 @@ import pytest
 from workbench.session import Workbench
 from workbench.text import CJK
 from workbench.views.outline import ON_PAPER, run_html, run_text
-from workbench.widgets.futures import past_panel
 
 SHELF = {
     "en": {
@@ -85,7 +84,7 @@ def surfaces(language: str, wb: Workbench) -> Iterator[tuple[str, Any]]:
     yield from (
         ("page", run_html(run.to_dict())),
         ("text", run_text(run.to_dict(), parts=ON_PAPER)),
-        ("checkpoints", past_panel(run.checkpoints())),
+        ("checkpoints", str(run.checkpoints())),
     )
     fork = run.fork(plan=run.plan.without(run.plan.steps[-1].step_id), settings={"max_iterations": 1})
     again = run.fork(decision={"action": "reject"}, at="1-reflect")

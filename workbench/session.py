@@ -307,7 +307,7 @@ class Workbench(Extended):
             RunError: the message is empty or too long, or an option is not one: it says which, and what is allowed.
         """
         self._must_be_open()
-        text, run_id = checked_message(message, self.settings.max_message_characters), new_run_id()
+        text, run_id = checked_message(message), new_run_id()
         read = RunOptions.read(self, options)
         stored = read.stored(run_id)
         if prompts := {**self.prompts.own(), **read.prompts}:
@@ -503,13 +503,13 @@ class Workbench(Extended):
             return result
         from workbench.futures.compare import compared
 
-        return compared([self._read(run) for run in runs], self)
+        return compared([self._read(run) for run in runs])
 
     def _tree(self, run: Run | str | None) -> Tree:
         from workbench.futures.tree import tree
 
         run_id = run.run_id if isinstance(run, Run) else clean(str(run)) if run is not None else None
-        return tree(self._work.driver(run_id or "").runs.lineage(), self._work.status, run_id, self)
+        return tree(self._work.driver(run_id or "").runs.lineage(), self._work.status, run_id)
 
     def graft(
         self,
@@ -529,8 +529,7 @@ class Workbench(Extended):
             options: what ``Run.fork`` takes too, as ``review``.
 
         Returns:
-            The new run: ``options["graft"]`` has its ``base`` and its ``steps`` with their origins; ``provenance()``
-            says where the evidence came from.
+            The new run: ``options["graft"]`` has its ``base`` and its ``steps`` with their origins.
 
         Raises:
             RunError: no such step, or a run that still runs.

@@ -137,12 +137,10 @@ class Settings(BaseSettings):
     embedding_model: str = Field("auto", description="'auto', 'hashing', 'use', or 'openai:NAME'")
     embedding_base_url: str = ""
     embedding_api_key: SecretStr = Field(SecretStr(""), validation_alias=_alias("embedding_api_key", "OPENAI_API_KEY"))
-    embedding_timeout_s: float = Field(60, gt=0, description="seconds for one whole answer of an embedding server")
     model_retries: int = Field(2, ge=0, le=10, description="how often a busy or unreachable server is asked again")
     model_backoff_s: float = Field(
         0.5, ge=0, description="seconds before the first retry; each further retry waits twice as long"
     )
-    model_longest_wait_s: float = Field(60, ge=0, description="seconds; a longer Retry-After fails at once")
     prices: str = Field("", description="a TOML file with the price of a million tokens of each model")
     token_budget: int = Field(0, ge=0, description="tokens that the models of one run may use; 0: no limit")
     index_token_budget: int = Field(
@@ -181,9 +179,6 @@ class Settings(BaseSettings):
     # showing
     lang: Literal["", "en", "zh"] = Field("", description="the language of labels; empty: that of the question")
 
-    # asking
-    max_message_characters: int = Field(4_000, ge=10, le=8_000, description="the longest question, in characters")
-
     # routing and planning
     auto_route: bool = Field(True, validation_alias=_alias("auto_route", "KB_AUTO_ROUTE"))
     planner: Literal["rules", "one_step", "llm"] = Field(
@@ -194,7 +189,6 @@ class Settings(BaseSettings):
     # a step's budget
     step_timeout_s: float = Field(15, gt=0)
     step_top_k: int = Field(50, ge=1)
-    step_max_evidence: int = Field(100, ge=1)
     step_max_retries: int = Field(1, ge=0)
 
     # execution and reflection
@@ -240,8 +234,6 @@ class Settings(BaseSettings):
     section_max_context_characters: int = Field(
         800, ge=0, validation_alias=_alias("section_max_context_characters", "MA_SECTION_MAX_CONTEXT_CHARS")
     )
-    multi_pass: bool = Field(True, description="write a section with much evidence in several calls")
-    max_evidence_summary: int = Field(30, ge=1, description="pieces of evidence that a model sees for the outline")
 
     # merging and memory
     merge: Literal["by_score", "as_found"] = Field(
@@ -255,7 +247,6 @@ class Settings(BaseSettings):
     memory_episodes: bool = Field(True, description="recall earlier exchanges")
     memory_scope: Literal["conversation", "user"] = Field("conversation", description="whose exchanges are recalled")
     memory_top_k: int = Field(3, ge=1, description="how many exchanges are recalled")
-    memory_in_prompt: int = Field(2, ge=0, description="how many recalled exchanges a prompt includes")
     memory_least: float = Field(0.3, ge=0, le=1, description="the lowest similarity of a recalled exchange")
     memory_days: int = Field(0, ge=0, description="recall only exchanges of the last days; 0: all")
     memory_token_budget: int = Field(
@@ -265,23 +256,14 @@ class Settings(BaseSettings):
     summary_every: int = Field(
         5, ge=1, description="messages that leave the history window before the summary is updated"
     )
-    summary_anew: int = Field(10, ge=1, description="updates after which the summary is rebuilt from all messages")
     tape_mb: float = Field(32, ge=0, description="megabytes that the tape of one run may use")
     postgres_dsn: SecretStr = Field(SecretStr(""), validation_alias=_alias("postgres_dsn", "POSTGRES_DSN"))
-    postgres_host: str = Field("", validation_alias=_alias("postgres_host", "POSTGRES_HOST"))
-    postgres_port: int = Field(5432, ge=1, le=65_535, validation_alias=_alias("postgres_port", "POSTGRES_PORT"))
-    postgres_user: str = Field("", validation_alias=_alias("postgres_user", "POSTGRES_USER"))
-    postgres_password: SecretStr = Field(
-        SecretStr(""), validation_alias=_alias("postgres_password", "POSTGRES_PASSWORD")
-    )
-    postgres_db: str = Field("", validation_alias=_alias("postgres_db", "POSTGRES_DB"))
 
     # the index
     exact_search_limit: int = Field(20_000, ge=1, description="number of vectors up to which search is exact")
     vector_store: Literal["chroma", "lancedb"] = Field("chroma", description="what searches the vectors of large bases")
     lancedb_path: str = Field("", description="a folder for LanceDB, as ~/.lancedb; empty: one in each base")
     chroma_url: str = Field("", description="a Chroma server for the vectors of large bases; empty: files of the base")
-    chroma_timeout_s: float = Field(60, gt=0, description="seconds for one answer of that server")
     chunk_characters: int = Field(1_200, ge=100)
 
     @field_validator(*MODELS, mode="before")

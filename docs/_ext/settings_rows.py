@@ -17,7 +17,6 @@ NOTES = {
     "max_tasks": "most steps in a plan",
     "step_timeout_s": "seconds for one attempt at a step",
     "step_top_k": "results that a step asks for",
-    "step_max_evidence": "pieces of evidence that a step may return",
     "step_max_retries": "attempts after the first",
     "execution_mode": "how ready steps are run",
     "max_concurrency": "steps that run at the same time",
@@ -42,11 +41,6 @@ NOTES = {
     "merge_max_results": "pieces of evidence that reach the answer",
     "merge_max_characters": "characters of evidence that reach the answer",
     "postgres_dsn": "keep conversations in PostgreSQL instead of SQLite",
-    "postgres_host": "host, in place of a DSN; setting it turns PostgreSQL on",
-    "postgres_port": "port",
-    "postgres_user": "user",
-    "postgres_password": "password",
-    "postgres_db": "database",
     "chunk_characters": "length of a passage",
 }
 

@@ -56,10 +56,6 @@ class BenchPage:
         field.fill(on)
         field.press("Enter")
 
-    def fix(self) -> None:
-        """Press the first fix in the form of the chosen step."""
-        self.page.locator(".wb-step-form [data-do=fix]:visible").first.click()
-
     def fork(self, *words: str) -> None:
         """Fork at a decision, from the list of checkpoints."""
         rows = self.page.locator(".wb-past [role=option]")
@@ -67,10 +63,3 @@ class BenchPage:
             rows = rows.filter(has_text=word)
         rows.first.click()
         self.press("Fork from here")
-
-    def graft(self) -> None:
-        """A new run from the one that stopped, with the first step that the other one has beside it."""
-        self.press("Swap")
-        self.press("Graft…")
-        self.page.locator(".wb-futures [role=checkbox]").first.click()
-        self.press("Graft: new run")

@@ -43,7 +43,7 @@ def kernel(nb: Notebook, expression: str, wanted: object) -> None:
     raise AssertionError(f"{expression} is {found!r}, not {wanted!r}")
 
 
-def test_a_cycle_is_made_seen_and_fixed_by_one_click(notebook):
+def test_a_cycle_is_made_seen_and_undone(notebook):
     nb = notebook([CELL])
     nb.run_all()
     root = nb.page.locator(".wb-root")
@@ -65,17 +65,16 @@ def test_a_cycle_is_made_seen_and_fixed_by_one_click(notebook):
         "document.getElementById(document.querySelector('[aria-invalid=true]').getAttribute('aria-describedby')).innerText"
     )
     assert "\nCycle" in described  # behind its sign
-    assert root.locator(".wb-dag-cycle").count() and root.locator(".wb-step.wb-bad").count() == 2
-    alert.get_by_role("button", name="Remove step_2_c").click()
+    assert root.locator(".wb-step.wb-bad").count() == 2
+    root.get_by_role("button", name="Undo").click()
     kernel(nb, "(editor.problems, editor.plan['steps'][0]['depends_on'])", ([], []))
-    nb.wait("!document.querySelector('[aria-invalid=true]') && !document.querySelector('.wb-dag-cycle')")
+    nb.wait("!document.querySelector('[aria-invalid=true]')")
     limit = root.get_by_label("Top k")
     limit.fill("0")
     alert.wait_for()
-    assert "top_k is 0" in alert.inner_text() and root.get_by_role("button", name="Run to here").is_disabled()
-    alert.get_by_role("button", name="Change to 50").click()
+    assert "top_k is 0" in alert.inner_text()
+    limit.fill("50")
     nb.wait("!document.querySelector('.wb-alert')")
-    assert limit.input_value() == "50"
 
 
 @pytest.mark.full
@@ -98,8 +97,6 @@ def test_by_keys_alone(notebook):
     nb.page.keyboard.press("Control+z")
     nb.page.keyboard.press("Control+z")
     kernel(nb, "[s['step_id'] for s in editor.plan['steps']]", ["step_0_a", "step_1_b", "step_2_c"])
-    nb.page.keyboard.press("Control+Shift+Z")
-    kernel(nb, "editor.edits", 1)
     root.get_by_role("button", name="Graph").click()
     nb.wait("document.querySelectorAll('.wb-box').length === 3")
     assert len(nb.cells()) == 1

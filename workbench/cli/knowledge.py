@@ -188,7 +188,8 @@ def demo(page: Page) -> int:
     if page.as_json:
         page.result({"knowledge": asdict(report), "runs": documents})
     else:
-        show_next(page, shown, documents[0]["run_id"])
+        review = page.command("ask", shown["review"], "--kb", kb, "--review", "plan,reflect")
+        page.say(f"\nDecide yourself at the plan and after each pass:\n  {review}", "bold")
     return max((0 if document["status"] == "done" else 1 for document in documents), default=DONE)
 
 
@@ -207,18 +208,3 @@ def find_demo() -> Json:
         f"{DEMO} is not here: its corpus is CC BY-SA, so the installed package leaves it out. Run `workbench demo` in "
         "a clone of the repository, or index files of your own: workbench kb add NAME PATH..."
     )
-
-
-def show_next(page: Page, shown: Json, run_id: str) -> None:
-    """Say what to try after the demo."""
-    page.say("\nWhat next", "bold")
-    review = ("ask", shown["review"], "--kb", shown["kb"], "--review", "plan,reflect")
-    for what, words in (
-        ("decide yourself at the plan and after each pass", page.command(*review)),
-        ("filters in plain words", page.command("ask", shown["filters"], "--kb", shown["kb"])),
-        ("everything that a run did; --json: the same as data", page.command("show", run_id)),
-        ("what is wrong or could be better here", page.command("doctor")),
-        ("the notebooks: plan, reflection, DAG and timeline in JupyterLab", "make lab"),
-    ):
-        page.say(f"  {words}")
-        page.say(f"      {what}", "dim")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -198,7 +198,6 @@ class Comparison(Shown):
             evidence), ``gained``, ``lost`` or ``""``, and a side the ``citations``, each with its source.
         cost: a run's figures (``figures.Figures``), and its ``tokens``, ``about`` so many where a server does not count
             them; ``saved_tokens`` are those that the tape spared.
-        workspace: where the runs are, so that a widget can graft their steps; not part of the data.
     """
 
     runs: list[Json]
@@ -210,11 +209,10 @@ class Comparison(Shown):
     decisions: list[Json]
     claims: list[Json]
     cost: list[Json]
-    workspace: Any = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> Json:
         """Return the comparison as JSON."""
-        content = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "workspace"}
+        content = {field.name: getattr(self, field.name) for field in fields(self)}
         return json.loads(json.dumps({"document": "workbench.comparison/1", **content}))
 
     def to_frame(self) -> pandas.DataFrame:
@@ -245,7 +243,7 @@ class Comparison(Shown):
         return f"<Comparison of {', '.join(run['run_id'] for run in self.runs)}: {difference.rstrip()}>"
 
 
-def compared(runs: Sequence[Recording], workspace: Any = None) -> Comparison:
+def compared(runs: Sequence[Recording]) -> Comparison:
     """Compare two to four runs (``Workbench.compare``)."""
     if not 2 <= len(runs) <= len(LETTERS):
         raise RunError(f"Two to {len(LETTERS)} runs can be compared, and this is {len(runs)}.")
@@ -264,7 +262,6 @@ def compared(runs: Sequence[Recording], workspace: Any = None) -> Comparison:
         decisions=_decisions(sides),
         claims=_claims(sides),
         cost=[_cost(side) for side in sides],
-        workspace=workspace,
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from dataclasses import dataclass
+from typing import TypedDict
 
 from workbench.errors import UnknownRun
 from workbench.plans import plan_edit, work_seconds
@@ -46,12 +46,10 @@ class Tree(Shown):
     Attributes:
         nodes: one per run, in the order of the drawing.
         here: the run whose tree it is; None for the forest of all runs.
-        workspace: where the runs are, so that a widget can open them; not part of the data.
     """
 
     nodes: tuple[Node, ...]
     here: str | None = None
-    workspace: Any = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> Json:
         """Return the tree as JSON: a flat list, in which ``depth`` and ``parent`` give the shape."""
@@ -70,14 +68,13 @@ class Tree(Shown):
         return f"<Tree of {len(self.nodes)} runs>"
 
 
-def tree(rows: Sequence[Data], status: Callable[[str], str], run_id: str | None = None, workspace: Any = None) -> Tree:
+def tree(rows: Sequence[Data], status: Callable[[str], str], run_id: str | None = None) -> Tree:
     """Return the forest of all runs, or the tree of one run.
 
     Args:
         rows: of ``RunStore.lineage``, newest first.
         status: returns the status of a run whose row says that it runs.
         run_id: whose tree; None for all runs.
-        workspace: where the runs are.
 
     Raises:
         UnknownRun: there is no such run.
@@ -103,7 +100,7 @@ def tree(rows: Sequence[Data], status: Callable[[str], str], run_id: str | None 
         row_id, depth = waiting.pop()
         nodes.append(_node(rows_by_id[row_id], rows_by_id, depth, status))
         waiting += [(child, depth + 1) for child in reversed(children.get(row_id, []))]
-    return Tree(tuple(nodes), run_id, workspace)
+    return Tree(tuple(nodes), run_id)
 
 
 def _sources(row: Data) -> list[str]:

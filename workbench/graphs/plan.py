@@ -55,7 +55,6 @@ def scaled_budget(settings: Settings, seconds: float, results: int) -> PlanBudge
     return PlanBudget(
         timeout_s=round(seconds / FULL[0] * settings.step_timeout_s, 3),
         top_k=max(1, round(results / FULL[1] * settings.step_top_k)),
-        max_evidence_count=settings.step_max_evidence,
         max_retries=settings.step_max_retries,
     )
 

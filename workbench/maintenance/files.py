@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sqlite3
 import tempfile
-import zlib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from workbench.errors import KnowledgeError, WorkspaceError
 from workbench.knowledge.library import Library
@@ -19,10 +17,6 @@ from workbench.records.sqlite import REPAIR, faults, translate_errors
 from workbench.records.store import runs_are_gone
 from workbench.settings import Settings
 
-_JSON = {
-    *("options", "result", "plan", "record", "body", "decision", "event", "citations", "debug", "metadata"),
-    *("said", "asked"),
-}
 _OF_PARTS = ("graph-checkpoints.db", "graphs.db", "experiments.db")
 _FIXES = {"workbench.db": REPAIR, "checkpoints.db": FIX_CHECKPOINTS, **dict.fromkeys(_OF_PARTS, REPAIR)}
 _PASSING = (".lock", ".holder.json", "-wal", "-shm", "-journal")
@@ -96,29 +90,7 @@ def _damage(path: Path, name: str) -> str:
     file = path / name
     if not file.exists() or not file.stat().st_size:
         return ""
-    return "; ".join(faults(file)) or (_torn_rows(file) if name == "workbench.db" else "")
-
-
-def _torn_rows(path: Path) -> str:
-    """Return which rows, intact for SQLite, do not hold what was written."""
-    with translate_errors(path), closing(sqlite3.connect(path)) as connection:
-        connection.text_factory = bytes
-        for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
-            table = name.decode()
-            columns = [row[1].decode() for row in connection.execute(f"PRAGMA table_info({table})")]
-            for column in sorted(_JSON & {*columns}):
-                torn = sum(not _is_json(value) for (value,) in connection.execute(f"SELECT {column} FROM {table}"))
-                if torn:
-                    return f"{torn:,} rows of {table} do not hold what was written"
-    return ""
-
-
-def _is_json(value: Any) -> bool:
-    try:
-        packed = isinstance(value, bytes) and value[:1] == b"\x78"  # as zlib begins
-        return value is None or json.loads(zlib.decompress(value) if packed else value) is not value
-    except (ValueError, TypeError, RecursionError, zlib.error):
-        return False
+    return "; ".join(faults(file))
 
 
 def _index_damage(library: Library, name: str) -> str:

@@ -6,7 +6,6 @@ nothing, and a prune that is killed leaves the rest to the next one.
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import sqlite3
@@ -18,23 +17,13 @@ from typing import Any, TypedDict
 
 from workbench.errors import WorkspaceBusy
 from workbench.knowledge.adding.rebuilding import READY
-from workbench.knowledge.indexes import vectors
-from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.library import Library
-from workbench.models import rerank
 from workbench.records.lease import locked, stale
 from workbench.records.sqlite import translate_errors
 from workbench.records.store import TABLES
 
 _HALF = re.compile(r"\.([a-z0-9][a-z0-9_-]{0,63})\.(?:(?:rebuild|replaced|removed)-.*|ready|holder\.json|lock)")
 _FILE = re.compile(r"\..+\.[0-9a-f]{8}")
-_UNUSED = {
-    "vectors": ("length(vector)", "key NOT IN (SELECT vector FROM passages)"),
-    "found_names": (
-        "length(names)",
-        "substr(key, instr(key, ':') + 1) NOT IN (SELECT digest FROM passages)",
-    ),
-}
 BUSY_S = 5.0
 _ENDED = "status IN ('done', 'failed', 'cancelled') AND owner IS NULL"
 _SIZES = {
@@ -95,10 +84,7 @@ def prune(
         freed += _checkpoints(runs, checkpoints, set(outdated), yes)
     freed += left_behind(path, library, delete=yes)
     freed += to_inspect(library)
-    files = [runs, checkpoints]
-    for name in library.names():
-        freed.append(_index(library, name, yes))
-        files.append(library.root / name / "index.db")
+    files = [runs, checkpoints, *(library.root / name / "index.db" for name in library.names())]
     freed += [_compacted(file, yes) for file in files if file.exists()]
     return [entry for entry in freed if entry["count"] or entry["bytes"] or entry["detail"]]
 
@@ -227,47 +213,6 @@ def to_inspect(library: Library) -> Iterator[Freed]:
     for file in sorted(library.root.glob(".*.broken-*")):
         detail = f"{file}, {folder_size(file) / 1e6:,.2f} MB: delete it yourself when nothing is missing"
         yield Freed(kind="damaged, kept by a rebuild", count=0, bytes=0, detail=detail)
-
-
-def _index(library: Library, name: str, yes: bool) -> Freed:
-    """Count, and with ``yes`` delete, the rows of an index that nothing refers to.
-
-    While another process is writing to the base, what looks unused may be in preparation: then nothing is counted.
-    """
-    count, size, detail = 0, 0, ""
-    try:
-        with (
-            library.writing(name) as folder,
-            closing(Index(folder / "index.db")) as index,
-            index.transaction() as connection,
-        ):
-            for table, (length, where) in _UNUSED.items():
-                select = f"SELECT count(*), ifnull(sum({length}), 0) FROM {table} WHERE {where}"
-                rows, length_sum = connection.execute(select).fetchone()
-                count, size = count + rows, size + length_sum
-                if yes:
-                    connection.execute(f"DELETE FROM {table} WHERE {where}")
-            words = _unused_words(index)
-            count, size = count + len(words), size + sum(len(vector) for _, vector in words)
-            if yes:
-                connection.executemany("DELETE FROM words WHERE word = ?", ((word,) for word, _ in words))
-    except WorkspaceBusy as busy:
-        count, size, detail = 0, 0, str(busy)
-    return Freed(kind=f"index leftovers of {name}", count=count, bytes=size, detail=detail)
-
-
-def _unused_words(index: Index) -> list[tuple[str, bytes]]:
-    """Return the vectors of words that no passage contains."""
-    rows = index.rows("SELECT word, vector FROM words")
-    if not rows:
-        return []
-    sql = "SELECT title, aliases, passages.text FROM passages JOIN documents USING (doc_id)"
-    used = {
-        word
-        for title, aliases, text in index.rows(sql)
-        for word in rerank.words(vectors.titled(title, json.loads(aliases), text))
-    }
-    return [row for row in rows if row[0] not in used]
 
 
 def _compacted(path: Path, yes: bool) -> Freed:

@@ -296,7 +296,7 @@ class OpenAIVectors:
                 from langchain_openai import OpenAIEmbeddings
 
                 settings = self._settings
-                limit = settings.embedding_timeout_s
+                limit = settings.chat_timeout_s
                 key = read_key(settings.embedding_api_key, "WORKBENCH_EMBEDDING_API_KEY")
                 if not key and not settings.embedding_base_url:
                     raise SettingsError(
@@ -310,7 +310,7 @@ class OpenAIVectors:
                     timeout=limit,
                     max_retries=0,  # `patiently` does it, and reports it
                     check_embedding_ctx_length=False,  # otherwise it downloads a tokenizer
-                    http_client=sync_client(limit, limit, "WORKBENCH_EMBEDDING_TIMEOUT_S"),
+                    http_client=sync_client(limit, limit, "WORKBENCH_CHAT_TIMEOUT_S"),
                 )
             return self._client
 

@@ -49,7 +49,7 @@ class Patience:
     @classmethod
     def from_settings(cls, settings: Settings) -> Patience:
         """Read the patience from the settings."""
-        return cls(settings.model_retries, settings.model_backoff_s, settings.model_longest_wait_s)
+        return cls(settings.model_retries, settings.model_backoff_s)
 
     def pause(self, error: Exception, failures: int) -> float | None:
         """Return seconds until the next try; None when there is to be none.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sqlite3
 import threading
 import uuid
@@ -427,18 +428,18 @@ def open_conversations(
         MissingExtra: the DSN is set and psycopg is not installed.
         WorkspaceError: the database cannot be reached, or another version of workbench wrote it.
     """
-    dsn = settings.postgres_dsn.get_secret_value() or _dsn(settings)
+    dsn = settings.postgres_dsn.get_secret_value() or _dsn()
     if not dsn:
         return SqliteConversations(path, now)
     store: SqlConversations = required("stores", "postgres", "sources")(dsn, now)
     return store
 
 
-def _dsn(settings: Settings) -> str:
-    """Return a DSN of the host and the settings that go with it; empty without a host."""
-    if not settings.postgres_host:
+def _dsn() -> str:
+    """Return a DSN of the variables ``POSTGRES_HOST``, ``_PORT``, ``_USER``, ``_PASSWORD`` and ``_DB``, if any."""
+    names = {"host": "HOST", "port": "PORT", "user": "USER", "password": "PASSWORD", "dbname": "DB"}
+    parts = {part: os.environ.get(f"POSTGRES_{name}", "") for part, name in names.items()}
+    if not parts["host"]:
         return ""
-    parts = {"host": settings.postgres_host, "port": str(settings.postgres_port), "user": settings.postgres_user}
-    parts |= {"password": settings.postgres_password.get_secret_value(), "dbname": settings.postgres_db}
     quoted = {name: value.replace("\\", r"\\").replace("'", r"\'") for name, value in parts.items() if value}
     return " ".join(f"{name}='{value}'" for name, value in quoted.items())

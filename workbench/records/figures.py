@@ -135,9 +135,8 @@ class Piece(TypedDict):
     """One finding of a step, or the representative of several.
 
     ``n`` is its place in the merge, None when it did not come so far; ``step`` found it, with the highest score where
-    several did. ``score`` is after the merge, ``scores`` what each step gave it, ``ranks`` its place in each step's
-    findings, both by step. ``why`` it was dropped: ``results`` and ``characters`` are the two limits of the merge,
-    ``duplicate`` the same piece again, whose ``of`` is the place of the one that was kept.
+    several did. ``score`` is after the merge. ``why`` it was dropped: ``results`` and ``characters`` are the two limits
+    of the merge, ``duplicate`` the same piece again, whose ``of`` is the place of the one that was kept.
     """
 
     key: str
@@ -148,8 +147,6 @@ class Piece(TypedDict):
     url: str
     text: str
     score: float
-    scores: dict[str, float]
-    ranks: dict[str, int]
     tools: list[str]
     fate: Fate
     in_prompt: bool
@@ -172,14 +169,12 @@ def pieces(
         citations: of the answer.
     """
     best, places = winners(results_by_step), {identity(result): n for n, result in enumerate(evidence, 1)}
-    scores, ranks = _by_step(results_by_step)
     cited = {citation["result_id"] for citation in citations}
     used = merged["statistics"]["used"] if merged else 0
 
     def piece(step_id: str, result: RetrievalResult, n: int | None, fate: Fate, why: Why, key: str = "") -> Piece:
-        key_of_piece = identity(result)
         return Piece(
-            key=key or "/".join(key_of_piece),
+            key=key or "/".join(identity(result)),
             n=n,
             result_id=result["result_id"],
             step=step_id,
@@ -187,13 +182,11 @@ def pieces(
             url=str(result["metadata"].get("url") or ""),
             text=result["evidence"],
             score=result["score"],
-            scores=scores.get(key_of_piece, {}),
-            ranks=ranks.get(key_of_piece, {}),
             tools=[str(tool) for tool in result["metadata"].get("tools") or []],
             fate=fate,
             in_prompt=n is not None and n <= used,
             why=why,
-            of=places.get(key_of_piece) if why == "duplicate" else None,
+            of=places.get(identity(result)) if why == "duplicate" else None,
         )
 
     rows = []
@@ -212,17 +205,6 @@ def pieces(
                 dropped.append(piece(step_id, result, None, "dropped", "results"))
     order = ("results", "duplicate")
     return [*rows, *sorted(dropped, key=lambda p: (order.index(p["why"]), -p["score"], p["key"]))]
-
-
-def _by_step(results_by_step: ResultsByStep) -> tuple[dict[Identity, dict[str, float]], dict[Identity, dict[str, int]]]:
-    """Return the score and the rank that each step gave to each piece."""
-    scores: dict[Identity, dict[str, float]] = {}
-    ranks: dict[Identity, dict[str, int]] = {}
-    for step_id, results in results_by_step.items():
-        for rank, result in enumerate(results, 1):
-            scores.setdefault(identity(result), {}).setdefault(step_id, result["score"])
-            ranks.setdefault(identity(result), {}).setdefault(step_id, rank)
-    return scores, ranks
 
 
 def _fate(result: RetrievalResult, n: int, used: int, cited: set[str], merged: Merged | None) -> tuple[Fate, Why]:

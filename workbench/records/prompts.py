@@ -13,7 +13,6 @@ import tomllib
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from functools import cache
-from html import escape
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -95,10 +94,6 @@ class Prompt:
         """Return the fields as JSON."""
         return {name: getattr(self, name) for name in ("version", "system", "user", "source")}
 
-    def _repr_html_(self) -> str:
-        parts = "".join(f"<b>{part}</b><pre>{escape(getattr(self, part).strip())}</pre>" for part in _PARTS)
-        return f"<p>{escape(self.name)}, version {escape(self.label)} ({escape(self.source)})</p>{parts}"
-
 
 class Prompts(MutableMapping[str, Prompt]):
     """Every prompt by its name: ``prompts["planner"]`` is the English one, ``prompts["planner.zh"]`` the Chinese.
@@ -147,15 +142,6 @@ class Prompts(MutableMapping[str, Prompt]):
     def _read(self, role: str, language: str) -> Prompt:
         path = self._folder / f"{role}.{language}.toml" if self._folder else None
         return read(path, role, language) if path is not None and path.is_file() else shipped(role, language)
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{escape(name)}</td><td>{escape(p.label)}</td><td>{escape(p.source)}</td>"
-            f"<td>{escape(', '.join(SLOTS[p.role]))}</td></tr>"
-            for name, p in self.items()
-        )
-        head = "<tr><th>prompt</th><th>version</th><th>source</th><th>slots</th></tr>"
-        return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
 
 
 def make_prompt(name: str, value: Any, among: Mapping[str, Prompt]) -> Prompt:

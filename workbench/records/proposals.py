@@ -180,22 +180,6 @@ def will_go_on(reflection: Data, changed: Data) -> bool:
     return bool(now["next_steps"] or now["activate"] or (now["rewrite_query"] and now["rewrite_query"] != old))
 
 
-def waves(steps: Sequence[Step]) -> list[list[str]]:
-    """Ids of steps that can run together, wave by wave; what is in a cycle comes last, as one.
-
-    >>> waves([{"step_id": "a", "depends_on": []}, {"step_id": "b", "depends_on": ["a"]}])
-    [['a'], ['b']]
-    """
-    left = {step["step_id"]: set(step.get("depends_on") or ()) for step in steps}
-    levels: list[list[str]] = []
-    while left:
-        ready = [step_id for step_id, before in left.items() if not before & left.keys()] or list(left)
-        levels.append(ready)
-        for step_id in ready:
-            del left[step_id]
-    return levels
-
-
 def asking(step: Step, old: str, new: str) -> Json:
     """Return the step as JSON, asking the new query where it asked the old one."""
     if not (old and new):

@@ -27,22 +27,24 @@ if TYPE_CHECKING:
     import pandas
 
 
+LONGEST_MESSAGE = 4_000
+"""How long a question may be, in characters."""
 LONGEST_NAME = 200
 """How long the name of a session or a user may be, in characters."""
 
 
-def checked_message(message: Any, longest: int) -> str:
+def checked_message(message: Any) -> str:
     """Return the message as every store takes it.
 
     Raises:
-        RunError: it is no text, says nothing, or is longer than ``longest`` characters.
+        RunError: it is no text, says nothing, or is longer than ``LONGEST_MESSAGE`` characters.
     """
     if not isinstance(message, str):
         raise RunError(f"The message is {shown(message)}, not text. Ask with a string.")
-    if len(message) > longest:
+    if len(message) > LONGEST_MESSAGE:
         raise RunError(
-            f"The message has {len(message):,} characters; a question may have {longest:,}. Ask something shorter, and "
-            "bring long texts in with `workbench kb add` (or raise WORKBENCH_MAX_MESSAGE_CHARACTERS)."
+            f"The message has {len(message):,} characters; a question may have {LONGEST_MESSAGE:,}. Ask something "
+            "shorter, and bring long texts in with `workbench kb add`."
         )
     cleaned = clean(message)
     if not cleaned.strip():

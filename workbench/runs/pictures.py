@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from workbench.errors import KnowledgeError, RunError, shown
+from workbench.errors import KnowledgeError, RunError
 from workbench.ports import KnowledgeBase, KnowledgeBases
 from workbench.runs.past import Checkpoint
 from workbench.runs.recording import Recording
-from workbench.views import figures, plan_graph
+from workbench.views import plan_graph
 from workbench.views.drawing import Drawing
+from workbench.views.figures.charts import findings as draw_findings
 from workbench.views.figures.picture import Picture
 from workbench.views.graph import graph as draw_graph
 from workbench.views.graph import walked
-from workbench.views.knowledge import Around, around, seed_entities, way, with_outside
+from workbench.views.knowledge import around
 from workbench.views.knowledge import knowledge as draw_knowledge
 from workbench.views.labels import labels_for
 from workbench.views.timeline import when
@@ -26,7 +27,7 @@ def dag(run: Recording) -> Drawing:
     versions = run.plans
     if not versions:
         raise RunError(f"Run {run.run_id} has no plan to draw: it is {run.status}, and made none.")
-    return plan_graph.dag(versions[-1], run.records, run.query, versions, _steps_at_work(run))
+    return plan_graph.dag(versions[-1], run.records, run.query, versions)
 
 
 def timeline(run: Recording) -> Drawing:
@@ -43,27 +44,16 @@ def graph(run: Recording, checkpoints: Callable[[], Sequence[Checkpoint]]) -> Dr
 def findings(run: Recording) -> Picture:
     """See ``Run.findings``."""
     cut = sum(record["output_summary"].get("cut", 0) for record in run.records)
-    return figures.findings(run.pieces, run.query, cut, _language(run))
+    return draw_findings(run.pieces, run.query, cut, _language(run))
 
 
-def knowledge(run: Recording, neighbourhood: Around) -> Drawing:
+def knowledge(run: Recording) -> Drawing:
     """See ``Run.knowledge``."""
-    return draw_knowledge(neighbourhood, run.query, _language(run))
-
-
-def around_answer(run: Recording, path: tuple[str, str] | None = None, expand: Iterable[str] = ()) -> Around:
-    """Return the data of ``Run.knowledge``."""
-    base, outside = _base(run, run.workspace.knowledge), run.state.get("merged", {}).get("enrichment")
+    base = _base(run, run.workspace.knowledge)
     documents = [str(piece["source"].get("doc_id", "")) for piece in run.citations]
     documents = documents or [str(piece["metadata"].get("doc_id", "")) for piece in run.evidence[:8]]
-    seeds = seed_entities(base, documents, f"{run.query}\n{run.answer}")
-    opened = [*seeds, *(_entity(base, name) for name in expand)]
-    if path is None:
-        return with_outside(around(base, seeds, opened), outside)
-    relations = way(base, *(_entity(base, name) for name in path))
-    if not relations:
-        raise KnowledgeError(f"No relations of {base.name!r} lead from {shown(path[0])} to {shown(path[1])}.")
-    return with_outside(around(base, seeds, opened, relations), outside)
+    near = around(base, documents, f"{run.query}\n{run.answer}")
+    return draw_knowledge(near, run.query, _language(run))
 
 
 def _base(run: Recording, bases: KnowledgeBases) -> KnowledgeBase:
@@ -79,16 +69,6 @@ def _base(run: Recording, bases: KnowledgeBases) -> KnowledgeBase:
     return bases.get(name)
 
 
-def _entity(base: KnowledgeBase, name: str) -> str:
-    """Return the id of the entity of that name, alias or id."""
-    entity = base.find_entity(name) or base.entity(name)
-    if entity is None:
-        raise KnowledgeError(
-            f"{base.name!r} has no entity {shown(name)}. Give one as the documents write it, in any language."
-        )
-    return entity["entity_id"]
-
-
 def _next_nodes(checkpoints: Sequence[Checkpoint]) -> list[str]:
     """Return where a run stands, as LangGraph says: the next nodes of the innermost graph that has some."""
     last = {checkpoint.graph: checkpoint for checkpoint in checkpoints}
@@ -101,16 +81,6 @@ def _next_nodes(checkpoints: Sequence[Checkpoint]) -> list[str]:
         return []
     outer = "" if newest.graph == "conversation" else f"{newest.graph}:"
     return [f"{outer}{node}" for node in newest.next]
-
-
-def _steps_at_work(run: Recording) -> list[str]:
-    """Return the steps of the wave that runs now and have not ended."""
-    if run.status != "running":
-        return []
-    ended = {(record["step_id"], record["iteration"]) for record in run.records}
-    values = run.state
-    wave = [step["step_id"] for step in values.get("wave", [])]
-    return [step_id for step_id in wave if (step_id, values.get("iteration")) not in ended]
 
 
 def _language(run: Recording) -> Any:

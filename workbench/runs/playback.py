@@ -271,7 +271,6 @@ def _short(arguments: Sequence[Any]) -> str:
 _NOT_OF_A_RUN = (
     *("chat_base_url", "embedding_base_url", "tmdb_base_url", "lang", "prices", "chroma_url"),
     *("graphiti_endpoint", "lancedb_path", "vector_store"),
-    *("postgres_host", "postgres_port", "postgres_user", "postgres_db"),
 )
 """Where servers and files are, and how things are shown: none of it decides what a run does."""
 

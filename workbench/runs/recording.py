@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from workbench.extensions import Extended
 from workbench.knowledge.dated import question_dates
-from workbench.plans import Plan, last_records
+from workbench.plans import Plan
 from workbench.records.document import run_document
-from workbench.records.figures import Identity, Piece, identity, pieces
+from workbench.records.figures import Piece, pieces
 from workbench.records.prompts import Prompts
 from workbench.records.store import RunRow
 from workbench.records.tape import Effect, begun
@@ -157,26 +157,6 @@ class Recording(Extended):
         merged = self.state.get("merged")
         return merged["retrieval_results"] if merged else self._work.found_so_far(self.run_id)
 
-    def provenance(self) -> list[Json]:
-        """Return where each piece of evidence came from: a row per piece and step that found it.
-
-        ``n`` and ``result_id`` of the piece, its ``title`` and ``score``; ``step_id`` and ``tool``; ``from_run`` and
-        ``from_step``, the branch from which a graft took the step.
-        """
-        finders: dict[Identity, dict[str, None]] = {}
-        for step_id, results in self.results_by_step.items():
-            for result in results:
-                finders.setdefault(identity(result), {})[step_id] = None
-        records, rows = last_records(self.records), list[Json]()
-        origins = self.options.get("graft", {}).get("steps", {})
-        for n, piece in enumerate(self.evidence, 1):
-            about = {"n": n, "result_id": piece["result_id"], "title": piece["metadata"].get("title", "")}
-            for step_id in finders.get(identity(piece), ()):
-                origin = origins.get(step_id, {"run_id": self.run_id, "step_id": step_id})
-                found_by = {"score": piece["score"], "step_id": step_id, "tool": records[step_id]["tool"]}
-                rows.append({**about, **found_by, "from_run": origin["run_id"], "from_step": origin["step_id"]})
-        return rows
-
     @property
     def pieces(self) -> list[Piece]:
         """Everything that was found, and what became of it: cited, in the prompt, or dropped, and why."""
@@ -186,11 +166,6 @@ class Recording(Extended):
     def answer(self) -> str:
         """Return the answer, with its ``[n]``; empty before there is one."""
         return self.state.get("answer", "")
-
-    @property
-    def answer_kind(self) -> str:
-        """Return ``fields``, ``quotation``, ``closest``, ``nothing`` or ``asks`` without a model; else empty."""
-        return str(self.state.get("answer_kind", ""))
 
     @property
     def support(self) -> list[Supported]:

@@ -70,17 +70,6 @@ class Run(Recording):
 
     # the four answers
 
-    @property
-    def agent_inbox(self) -> Json | None:
-        """Return what the run asks, in the shape of LangChain's Agent Inbox; None when it asks nothing.
-
-        ``answer_review`` takes the responses of such an inbox as they are.
-        """
-        from workbench.graphs.agent_inbox import to_agent_inbox
-
-        request = self.review
-        return to_agent_inbox(request) if request else None
-
     def approve(self, note: str = "") -> Run:
         """Continue as proposed."""
         return self.answer_review(answer("approve", note=note))
@@ -263,20 +252,16 @@ class Run(Recording):
 
         return findings(self)
 
-    def knowledge(self, path: tuple[str, str] | None = None, expand: Iterable[str] = ()) -> Drawing:
+    def knowledge(self) -> Drawing:
         """Return the knowledge graph around the answer: what it names and cites, and what relates to that.
 
-        Args:
-            path: two entities, by name or alias in any language: a shortest way between them is shown too.
-            expand: further entities whose neighbours are shown.
-
         Raises:
-            KnowledgeError: there is no such entity, or no way; the knowledge base is not here.
+            KnowledgeError: the knowledge base is not here.
             RunError: no knowledge base was asked.
         """
-        from workbench.runs.pictures import around_answer, knowledge
+        from workbench.runs.pictures import knowledge
 
-        return knowledge(self, around_answer(self, path, expand))
+        return knowledge(self)
 
     # how it shows itself
 

@@ -1,29 +1,25 @@
-"""Two to four runs side by side as blocks, with a sign per change; and the form of a graft of their steps."""
+"""Two to four runs side by side as blocks, with a sign per change."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any
-
-from markupsafe import Markup
 
 from workbench.state import Data
 from workbench.views.blocks import Block, Column, Lines, Paragraph, clipped, columns, one_line
 from workbench.views.labels import Labels, milliseconds
 from workbench.views.labels.sentences import duration_text, edit_texts, reviewer_name, savings_text, tokens_text
-from workbench.views.page import cut, draw
+from workbench.views.page import cut
 from workbench.views.plan_graph import field_changes
 
 LETTERS = "ABCD"
-_MOST_ROWS, _MOST_OFFERED = 40, 200
-"""Rows of a table and steps of a graft that are shown; ``Comparison.to_dict()`` has all."""
+_MOST_ROWS = 40
+"""Rows of a table that are shown; ``Comparison.to_dict()`` has all."""
 _SAME = ("same", "shared")
 _ORDER = ("added", "gained", "removed", "lost", "changed", "moved", "recited", *_SAME)
 """Kinds of change, the most important first."""
-Taken = tuple[int, str]
-"""The number of a run in the comparison, and a step of it."""
 
 
 def change(kind: str, labels: Labels) -> str:
@@ -197,38 +193,3 @@ def _cost(document: Data, labels: Labels) -> Block:
     names = ("calls:number", "pieces:number", "claims", "tokens:number", "saved")
     heads = columns(labels, "", *(f"beside_{name}" for name in names))
     return clipped(labels("cost"), heads, rows, notes=[*notes, labels("not_waiting")])
-
-
-# the form of a graft
-
-
-def offered(document: Data) -> dict[Taken, tuple[Data, str]]:
-    """Return the steps that differ from the first run: how each ran, and the kind of its change."""
-    results = {}
-    for n in range(1, len(document["runs"])):
-        for row in document["steps"]:
-            if row["sides"][n] and row["changes"][n - 1] != "same":
-                results[n, row["step_id"]] = (row["sides"][n], "changed" if row["sides"][0] else "added")
-    return results
-
-
-def graft_panel(document: Data, labels: Labels, *, taken: Collection[Taken], working: bool = False) -> Markup:
-    """Return the form of a graft onto the first run.
-
-    Args:
-        document: of the comparison.
-        labels: the words.
-        taken: the chosen steps.
-        working: whether the graft is being made.
-    """
-    offers = offered(document)
-    chosen, action = [offer for offer in offers if offer in taken], ""
-    if chosen:
-        sources = labels("comma").join(dict.fromkeys(LETTERS[n] for n, _ in chosen))
-        steps = labels("steps", n=len(chosen))
-        action = labels("graft_working") if working else labels("graft_now", base="A", steps=steps, others=sources)
-    rows = [
-        (f"{n}:{step_id}", LETTERS[n], step_id, side, change(kind, labels), (n, step_id) in taken)
-        for (n, step_id), (side, kind) in list(offers.items())[:_MOST_OFFERED]
-    ]
-    return draw("graft.panel", labels, offers=rows, action=action, working=working)

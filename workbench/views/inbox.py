@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cached_property
 
 from markupsafe import Markup
 
-from workbench.plans import canonical_json
 from workbench.records import proposals
-from workbench.records.tape import comparable
 from workbench.state import Data
 from workbench.views.labels import Labels
 from workbench.views.page import Picture, draw
@@ -41,38 +37,10 @@ class WaitingRun:
         """Return the id of the request."""
         return str(self.request.get("review_id", ""))
 
-    @cached_property
-    def key(self) -> str:
-        """Return a hash that is equal for runs with the same question and the same proposal."""
-        proposal = comparable(dict(proposals.proposal(self.request)))
-        content = [self.message, proposals.point(self.request), proposal]
-        return hashlib.sha256(canonical_json(content).encode()).hexdigest()[:12]
-
-
-@dataclass(frozen=True)
-class Question:
-    """Runs with the same question and the same proposal, newest first: they are answered together."""
-
-    key: str
-    runs: tuple[WaitingRun, ...]
-
-    @property
-    def first(self) -> WaitingRun:
-        """Return the newest run."""
-        return self.runs[0]
-
     @property
     def point(self) -> str:
         """Return the review point."""
-        return proposals.point(self.first.request)
-
-
-def questions(waiting: Iterable[WaitingRun]) -> list[Question]:
-    """Group runs that are answered together, newest first."""
-    groups: dict[str, list[WaitingRun]] = {}
-    for run in sorted(waiting, key=lambda run: (run.since, run.run_id), reverse=True):
-        groups.setdefault(run.key, []).append(run)
-    return [Question(key, tuple(runs)) for key, runs in groups.items()]
+        return proposals.point(self.request)
 
 
 def waiting_since(log: Sequence[Data], decisions: Sequence[Data], created_at: str) -> str:
@@ -118,25 +86,23 @@ def duration(start: str, now: datetime) -> str:
 
 
 def inbox(
-    waiting: Sequence[Question], labels: Labels, now: datetime, *, picked: str = "", more: int = 0, refused: str = ""
+    waiting: Sequence[WaitingRun], labels: Labels, now: datetime, *, picked: str = "", more: int = 0, refused: str = ""
 ) -> Picture:
     """Return the list, newest first.
 
     Args:
-        waiting: the questions that wait.
+        waiting: the runs that wait.
         labels: the words.
         now: the end of the waiting times.
-        picked: the key of the row that the buttons act on.
+        picked: the id of the run that the buttons act on.
         more: the number of runs that are listed, when there are more.
         refused: why the last answer was refused.
     """
-    rows = {question.key: _row(question, labels, now, question.key == picked) for question in waiting}
-    count = labels("inbox_count", questions=len(waiting), runs=sum(len(question.runs) for question in waiting))
-    return Picture(draw("inbox.list", labels, count=count if waiting else "", more=more, refused=refused), rows)
+    rows = {run.run_id: _row(run, labels, now, run.run_id == picked) for run in waiting}
+    count = labels("inbox_runs", n=len(waiting)) if waiting else ""
+    return Picture(draw("inbox.list", labels, count=count, more=more, refused=refused), rows)
 
 
-def _row(question: Question, labels: Labels, now: datetime, picked: bool) -> Markup:
-    text, count = short(question.first.request, labels), len(question.runs)
-    text = labels("inbox_alike", n=count, what=text) if count > 1 else text
-    waits = duration(question.first.since, now)
-    return draw("inbox.row", labels, question=question, text=text, waits=waits, picked=picked)
+def _row(run: WaitingRun, labels: Labels, now: datetime, picked: bool) -> Markup:
+    words = {"text": short(run.request, labels), "waits": duration(run.since, now)}
+    return draw("inbox.row", labels, run=run, picked=picked, **words)

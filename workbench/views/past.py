@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -10,15 +10,15 @@ from markupsafe import Markup
 from workbench.state import Data
 from workbench.views.blocks import INSET, Block, Lines, Table, clipped, columns, one_line
 from workbench.views.comparison import LETTERS
-from workbench.views.labels import SIGNS, Labels, milliseconds
+from workbench.views.labels import SIGNS, Labels
 from workbench.views.labels.sentences import edit_texts, run_edit_texts, savings_text
 from workbench.views.page import Picture, cut, draw
 from workbench.views.render import page_html
 
 MOST_SHOWN = 400
 _LONGEST_VALUE = 1_200
-_NOTABLE = {"planner", "reflector", "merger", "generate"}
-_NODES = {"route", "recall", "executor", "persist"} | _NOTABLE
+_NOTABLE = {"planner", "executor", "reflector", "merger", "generate"}
+_NODES = {"route", "recall", "persist"} | _NOTABLE
 """Nodes that have a label."""
 
 
@@ -31,8 +31,6 @@ class Row:
         name: its name, in a word or two.
         text: what happened, in a line.
         status: its sign.
-        quote: the words of a person.
-        side: at the right: the duration, or that it was recorded.
         notable: whether it is shown when not all are.
         decision: the review point that was decided here; a fork from here decides it again.
     """
@@ -41,53 +39,36 @@ class Row:
     name: str
     text: str
     status: str = "done"
-    quote: str = ""
-    side: str = ""
     notable: bool = True
     decision: str = ""
 
 
 def past_rows(document: Data, checkpoints: Sequence[Data], labels: Labels) -> list[Row]:
     """Return the rows of checkpoints (``Checkpoint.to_dict()``), oldest first."""
-    rows, waves = list[Row](), 0
-    for checkpoint in checkpoints:
-        waves += checkpoint["graph"] == "retrieval" and "executor" in checkpoint["ran"]
-        rows.append(_row(checkpoint, document, waves, labels))
-    return rows
-
-
-def _row(checkpoint: Data, document: Data, wave: int, labels: Labels) -> Row:
-    """Return the row of a checkpoint: of its decision, its question, or the node that led to it."""
-    key, ran = checkpoint["id"], checkpoint["ran"]
-    changes = {change["key"]: change for change in checkpoint["changes"] or ()}
-    added = {name: change.get("added", []) for name, change in changes.items()}
     decisions = {decision["review_id"]: decision for decision in document["decisions"]}
-    nodes = ran if checkpoint["graph"] == "retrieval" else ()
-    asks, decided = checkpoint["asks"], added.get("decisions") or [""]
-    if nodes and decided[-1] in decisions:
-        return _decision_row(key, decisions[decided[-1]], labels)
+    judgements = {str(reflection["current_iteration"]): reflection for reflection in document["reflections"]}
+    return [_row(checkpoint, decisions, judgements, labels) for checkpoint in checkpoints]
+
+
+def _row(checkpoint: Data, decisions: Mapping[str, Data], judgements: Mapping[str, Data], labels: Labels) -> Row:
+    """Return the row of a checkpoint: of its decision, its question, or the nodes that led to it."""
+    key, ran, asks, inner = checkpoint["id"], checkpoint["ran"], checkpoint["asks"], checkpoint["graph"] == "retrieval"
+    changes = checkpoint["changes"] or ()
+    added = {change["key"]: change.get("added", []) for change in changes}
+    decided = [decisions[review_id] for review_id in added.get("decisions", ()) if review_id in decisions]
+    if inner and decided:
+        return _decision_row(key, decided[-1], labels)
     if asks and asks not in decisions:
         return Row(key, labels("point_" + asks.partition("-")[2]), labels("past_asks"), "paused")
-    if "executor" in nodes:
-        return _wave_row(key, added.get("records", []), document, wave, labels)
-    figures = document["figures"]
-    if "planner" in nodes and (plan := changes.get("plan")):
-        steps = labels("steps", n=len(plan["added"]) + len(plan["changed"]))
-        return Row(key, labels("node_planner"), labels("past_plan", version=plan["after"], steps=f"+{steps}"))
-    if "merger" in nodes:
-        counts = labels("past_merged", found=figures["found"], kept=figures["evidence"])
-        return Row(key, labels("node_merger"), counts)
-    if checkpoint["graph"] == "conversation" and "generate" in ran:
-        counts = labels("past_answered", n=len(document["answer"] or ""), cited=figures["cited"])
-        return Row(key, labels("node_generate"), counts)
     names = [labels(f"node_{name}") if name in _NODES else str(name) for name in dict.fromkeys(ran)]
-    name = labels("comma").join(names) or labels("past_input")
-    text = " · ".join(f"{key} {' '.join(_change_lines(change))}" for key, change in changes.items())
-    reflections = {str(reflection["current_iteration"]): reflection for reflection in document["reflections"]}
-    for reflection in (reflections[number] for number in added.get("reflections", ()) if number in reflections):
+    judged = [judgements[number] for number in added.get("reflections", ()) if number in judgements]
+    text = " · ".join(line for change in changes for line in _entry_lines(change))
+    for reflection in judged:
         verdict = labels("past_judged_on" if reflection["should_continue"] else "past_judged_stop")
         text = f"{verdict} · {reflection['reasoning']}"
-    return Row(key, name, cut(text, 200), "done" if ran else "pending", notable=bool({*ran} & _NOTABLE))
+    name = labels("comma").join(names) or labels("past_input")
+    notable = bool({*ran} & _NOTABLE)
+    return Row(key, name, cut(text, 200), "done" if ran else "pending", notable)
 
 
 def _decision_row(key: str, decision: Data, labels: Labels) -> Row:
@@ -95,22 +76,9 @@ def _decision_row(key: str, decision: Data, labels: Labels) -> Row:
     text = labels("past_by_you", what=action) if who == "person" else labels("past_by", what=action, who=who)
     edits = [cut(words, 120) for words in edit_texts(decision["edits"], decision["proposal"], labels)]
     text += f"{labels('colon')}{labels('comma').join(edits)}" if edits else ""
-    quote = " · ".join(filter(None, (decision["message"], decision["note"])))
+    said = "".join(f" “{words}”" for words in (decision["message"], decision["note"]) if words)
     name = labels("past_decision", point=labels("point_" + decision["point"]))
-    return Row(key, name, text, "paused", quote, decision=decision["review_id"])
-
-
-def _wave_row(key: str, names: Sequence[str], document: Data, wave: int, labels: Labels) -> Row:
-    records = [record for record in document["records"] if f"{record['step_id']}/{record['attempt']}" in names]
-    pieces = sum(record["output_summary"]["evidence_count"] for record in records)
-    steps = labels("comma").join([record["step_id"] for record in records[:3]] or names[:3])
-    steps += f" +{len(names) - 3}" if len(names) > 3 else ""
-    recorded = bool(records) and all(record.get("replayed") for record in records)
-    failures = [record["status"] for record in records if record["status"] in ("failed", "timeout")]
-    status = [*failures, "recorded" if recorded else "done"][0]
-    duration = milliseconds(max((record["duration_ms"] for record in records), default=0))
-    text = labels("past_found", n=pieces, steps=steps)
-    return Row(key, labels("past_wave", n=wave), text, status, side=labels("past_recorded") if recorded else duration)
+    return Row(key, name, text + said, "paused", decision=decision["review_id"])
 
 
 def checkpoint_list(rows: Sequence[Row], labels: Labels, *, chosen: str = "", every: bool = False) -> Picture:
@@ -149,6 +117,11 @@ def _change_lines(change: Data) -> Iterator[str]:
     before, after = change.get("before", ""), change.get("after", "")
     if before or after:
         yield f"{before} → {after}" if before else str(after)
+    yield from _entry_lines(change)
+
+
+def _entry_lines(change: Data) -> Iterator[str]:
+    """Yield which entries of a list were added, changed and removed."""
     for sign, kind in (("+", "added"), ("~", "changed"), ("−", "removed")):
         if names := change.get(kind):
             yield f"{sign} {', '.join(names[:12])}" + (f" +{len(names) - 12}" if len(names) > 12 else "")
@@ -160,7 +133,7 @@ def past_blocks(document: Data, checkpoints: Sequence[Data], labels: Labels) -> 
     pairs = zip(checkpoints, past_rows(document, checkpoints, labels), strict=False)
     for n, (checkpoint, row) in enumerate(pairs, 1):
         pruned = labels("let_go") if checkpoint["changes"] is None else ""
-        text = " · ".join(filter(None, (row.text, row.side, pruned)))
+        text = " · ".join(filter(None, (row.text, pruned)))
         rows.append((str(n), checkpoint["id"][:18], row.name, SIGNS.get(row.status, "·"), text))
     head = Lines([(document["message"], "strong"), [(labels("run") + " ", "dim"), (document["run_id"], "code")]])
     heads = columns(labels, ":number", "checkpoint:code:whole", "node::whole", ":status", "changes")

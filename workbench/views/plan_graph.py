@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -31,7 +31,6 @@ def dag(
     records: Iterable[ExecutionRecord] = (),
     title: str = "",
     versions: Sequence[Plan] = (),
-    running: Collection[str] = (),
 ) -> Drawing:
     """Draw the plan from left to right: one box per step with its status and findings, the critical path heavy.
 
@@ -40,10 +39,9 @@ def dag(
         records: of its steps.
         title: the heading; by default the question.
         versions: every version of the plan, oldest first; a step that a later version added is marked.
-        running: ids of the running steps.
     """
     labels = labels_for(plan.problem_statement)
-    view = PlanView(plan, labels, list(records), live=dict.fromkeys(running, 0.0))
+    view = PlanView(plan, labels, list(records))
     rows = dag_rows(view, versions)
     step_ids = {row["step_id"] for row in rows}
     removed = {step.step_id for version in versions for step in version.steps} - step_ids
@@ -67,7 +65,7 @@ def dag_rows(view: PlanView, versions: Sequence[Plan] = ()) -> list[Json]:
         row = {
             **{key: getattr(step, key) for key in ("step_id", "objective", "tool", "condition")},
             "depends_on": step.dependencies(),
-            "status": "running" if step.step_id in view.live else record.get("status", "pending"),
+            "status": record.get("status", "pending"),
             "replayed": bool(record.get("replayed")),
             "attempts": record.get("attempt", 0),
             "duration_ms": record.get("duration_ms"),

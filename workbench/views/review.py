@@ -17,7 +17,7 @@ from workbench.views.page import NOTHING, Picture, cut, draw, el
 from workbench.views.render import page_html
 
 _MOST_LISTED = 6
-"""Names, waves or steps that are listed; the rest is counted."""
+"""Names or steps that are listed; the rest is counted."""
 _LONGEST_TEXT = 50_000
 _THRESHOLDS = {
     "evidence_count": "evidence",
@@ -101,14 +101,6 @@ def _plan(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]
         "planned_by": labels(f"planner_{planner}") if planner in ("rules", "llm") else planner,
     }
     yield from _facts({labels(name): text for name, text in facts.items()}, labels)
-    ahead = document["review"].get("ahead") or ()
-    waves = proposals.waves([step for step in plan["steps"] if step["step_id"] in ahead])
-    yield from (labels("wave_n", n=n, steps=_names(wave, labels)) for n, wave in enumerate(waves[:_MOST_LISTED], 1))
-    if len(waves) > _MOST_LISTED:
-        yield labels("more_waves", n=len(waves) - _MOST_LISTED)
-    asleep = [step["step_id"] for step in plan["steps"] if step.get("condition") == "if_insufficient"]
-    if asleep:
-        yield labels("only_if_thin", steps=_names(asleep, labels))
 
 
 def _step(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:

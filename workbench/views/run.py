@@ -143,7 +143,7 @@ def turns(messages: Sequence[Data], labels: Labels) -> Picture:
 
 
 def calls(run_calls: Sequence[Data], labels: Labels) -> Picture:
-    """Return the calls of ``Run.calls``, each with a button to edit it; nothing where no model was called."""
+    """Return the calls of ``Run.calls``; nothing where no model was called."""
     return Picture(draw("calls.all", labels, calls=run_calls)) if run_calls else BLANK
 
 

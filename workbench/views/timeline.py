@@ -5,7 +5,7 @@ Places and widths are percentages, so that the picture fits any width.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -28,19 +28,16 @@ _UNFOLDED_UP_TO = 12
 """Attempts up to which a drawing for a page shows the sub-steps."""
 
 
-def timeline(
-    document: Data, labels: Labels, running: Mapping[str, float] | None = None, unfolded: Collection[str] = ()
-) -> Picture:
+def timeline(document: Data, labels: Labels, unfolded: Collection[str] = ()) -> Picture:
     """Return the timeline of a run.
 
     Args:
         document: of the run.
         labels: the words.
-        running: the running steps, with their seconds so far.
         unfolded: ``step_id/attempt`` of the steps whose sub-steps are shown; ``*`` unfolds all.
     """
     segments = bars(document["log"], document["records"], document["decisions"])
-    body = _body(segments, document["records"], labels, running or {}, unfolded)
+    body = _body(segments, document["records"], labels, unfolded)
     duration = duration_text(document["figures"], labels) if document["log"] else ""
     picture = body.picture(role="listbox", aria_label=labels("timeline"))
     words = {"took": duration, "unfolded": bool(unfolded), "svg": picture.frame, "found": bool(segments)}
@@ -58,7 +55,7 @@ def when(
     records, labels = list(records), Labels(language)
     segments, taped = bars(log, records, decisions), _taped(records)
     unfolded = {"*"} if len(attempts(segments)) <= _UNFOLDED_UP_TO else ()
-    body = _body(segments, records, labels, {}, unfolded)._replace(width=920)
+    body = _body(segments, records, labels, unfolded)._replace(width=920)
     rows = [{**asdict(bar), "replayed": (bar.step_id, bar.attempt) in taped} for bar in segments]
     legend = f"┄ {labels('step_recorded')}" if taped else ""
     return sheet(rows, body, title or labels("timeline"), labels("timeline_axis"), legend)
@@ -72,7 +69,6 @@ def _body(
     segments: Sequence[Bar],
     records: Sequence[ExecutionRecord],
     labels: Labels,
-    running: Mapping[str, float],
     unfolded: Collection[str],
 ) -> Body:
     rows, top, taped = dict[str, Markup](), 0, _taped(records)
@@ -84,7 +80,7 @@ def _body(
         rows[key] = draw("svg.lane", key=key, name=name, inside=inside, spoken=spoken, **place)
         top += height
 
-    scale = _Scale(max(span_ms(segments), 1000 * max(running.values(), default=0.0), 1.0))
+    scale = _Scale(max(span_ms(segments), 1.0))
     if segments:
         add("graph", labels("graph"), _graph_lane(segments, scale, labels))
     for bar, inside in attempts(segments):
@@ -98,10 +94,6 @@ def _body(
         for number, sub in enumerate(inside if shown else ()):
             drawn = scale.bar(sub, milliseconds(sub.duration_ms), 6, ink="done-fill")
             add(f"{key}/{number}", f"   · {short(sub.name, 24)}", drawn, _LOW)
-    for step_id, seconds in running.items():
-        now = Bar("step", "", max(scale.total - 1000 * seconds, 0.0), scale.total, 1000 * seconds)
-        words = f"{labels('running')} · {seconds:.1f} s"
-        add(f"{step_id}/now", f"▸ {short(step_id, 26)}", scale.bar(now, words, going=True))
     return Body([_axis(segments, scale, top)] if segments else [], rows, "100%", top + 20)
 
 

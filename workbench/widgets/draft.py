@@ -1,11 +1,9 @@
-"""A plan while a person edits it: undo and redo, steps moved or held back, fixes, and the parts that cannot change."""
+"""A plan while a person edits it: undo, steps moved, and the parts that cannot change."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
-from typing import Any, NamedTuple
 
 from workbench.plans import Plan, PlanStep
 from workbench.records import proposals
@@ -20,41 +18,27 @@ class Draft:
     """
 
     def __init__(self, base: Plan):
-        self.base = base
-        self._states, self._position = [base], 0
+        self.base = self.plan = base
+        self._before: list[Plan] = []
         self._key: Hashable = None
-
-    @property
-    def plan(self) -> Plan:
-        """Return the plan with all edits."""
-        return self._states[self._position]
 
     @property
     def undoable(self) -> bool:
         """Return whether there is an edit to undo."""
-        return self._position > 0
-
-    @property
-    def redoable(self) -> bool:
-        """Return whether there is an edit to redo."""
-        return self._position < len(self._states) - 1
+        return bool(self._before)
 
     def edit(self, plan: Plan, key: Hashable = None) -> None:
         """Replace the plan. Consecutive edits with the same key are undone at once, like the letters of a word."""
         if plan == self.plan:
             return
-        continues = key is not None and key == self._key
-        start = self._position if continues else self._position + 1
-        self._states[start:] = [plan]
-        self._position, self._key = start, key
+        if key is None or key != self._key:
+            self._before.append(self.plan)
+        self.plan, self._key = plan, key
 
     def undo(self) -> None:
         """Undo the last edit."""
-        self._position, self._key = max(self._position - 1, 0), None
-
-    def redo(self) -> None:
-        """Redo the edit that was undone last."""
-        self._position, self._key = min(self._position + 1, len(self._states) - 1), None
+        if self._before:
+            self.plan, self._key = self._before.pop(), None
 
     def discard(self) -> None:
         """Return to the base, as an edit that can be undone."""
@@ -122,83 +106,3 @@ def moved(plan: Plan, step_id: str, before: str = "") -> Plan:
     index = next((index for index, step in enumerate(steps) if step.step_id == before), len(steps))
     steps.insert(index, plan.step(step_id))
     return plan.model_copy(update={"steps": steps})
-
-
-def released(plan: Plan, fixed: Collection[str] = ()) -> Plan:
-    """Return a copy in which no step is held back, except the fixed ones.
-
-    >>> plan = Plan(steps=[PlanStep(step_id=i, objective="", tool="t", condition="held") for i in "ab"])
-    >>> [step.condition for step in released(plan, {"a"}).steps]
-    ['held', 'always']
-    """
-
-    def release(step: PlanStep) -> PlanStep:
-        blocked = step.condition == "held" and step.step_id not in fixed
-        return step.model_copy(update={"condition": "always"}) if blocked else step
-
-    return plan.model_copy(update={"steps": [release(step) for step in plan.steps]})
-
-
-def held_back(plan: Plan, wanted: Collection[str], fixed: Collection[str] = ()) -> Plan:
-    """Return a copy that holds back every step but those that are wanted or fixed; the wanted ones wait for these."""
-
-    def hold(step: PlanStep) -> PlanStep:
-        if step.step_id in fixed:
-            return step
-        if step.step_id not in wanted:
-            return step.model_copy(update={"condition": "held"})
-        waits = [step_id for step_id in step.depends_on if step_id in wanted or step_id in fixed]
-        return step.model_copy(update={"depends_on": waits, "condition": "always"})
-
-    return plan.model_copy(update={"steps": [hold(step) for step in plan.steps]})
-
-
-class Fix(NamedTuple):
-    """A change that solves a problem: the key and the subject of its label, and the changed plan."""
-
-    label: str
-    subject: object
-    plan: Plan
-
-
-def suggest_fix(plan: Plan, problem: Data, step_id: str) -> Fix | None:
-    """Return the obvious fix of a problem in this step, if there is one; every step of a cycle has its own.
-
-    The problem comes from ``Plan.problems`` or ``tools.registry.check``.
-
-    >>> plan = Plan(steps=[PlanStep(step_id="a", objective="", tool="t", depends_on=["b"])])
-    >>> suggest_fix(plan, plan.problems()[0], "a")[:2]
-    ('fix_remove', 'b')
-    """
-    step, kind, values = plan.by_id().get(step_id), problem["kind"], problem["values"]
-    if step is None:
-        return None
-    if kind in ("cycle", "no_such_step"):
-        path = values.get("path", ())
-        source = path[path.index(step_id) + 1] if step_id in path else values.get("missing")
-        depends_on = [dependency for dependency in step.depends_on if dependency != source]
-        references = {name for name, (origin, _) in step.references().items() if origin == source}
-        tool_input = {name: value for name, value in step.tool_input.items() if name not in references}
-        return Fix("fix_remove", source, plan.replace(step_id, depends_on=depends_on, tool_input=tool_input))
-    name, default = values.get("name"), values.get("default")
-    if kind == "too_small":
-        return Fix("fix_change", default, plan.replace(step_id, **{name: default}))
-    if kind == "unknown_tool":
-        similar = get_close_matches(step.tool, values["known"].split(", "), n=1)
-        return Fix("fix_change", similar[0], plan.replace(step_id, tool=similar[0])) if similar else None
-    if default is None and kind != "not_given" and values.get("rule") != "extra_forbidden":
-        return None
-    fixed = plan.replace(step_id, tool_input=_without(step.tool_input, name.split(".")))
-    if fixed == plan:  # the input is inside a list
-        return None
-    return Fix("fix_remove", name, fixed) if default is None else Fix("fix_change", default, fixed)
-
-
-def _without(value: Any, path: Sequence[str]) -> Any:
-    """Return a copy of an object without the property at this path."""
-    name, *rest = path
-    if not isinstance(value, dict) or name not in value:
-        return value
-    if rest:
-        return {**value, name: _without(value[name], rest)}
-    return {key: item for key, item in value.items() if key != name}

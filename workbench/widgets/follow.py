@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import ClassVar
 from weakref import WeakMethod
 
 from workbench.errors import WorkbenchError
@@ -17,32 +15,6 @@ from workbench.state import Data
 
 _OFTEN_S, _SELDOM_S, _REST_S = 0.1, 0.4, 0.5
 """Seconds between two reports while something happens, and while nothing does; between two looks at a run at rest."""
-_TURN_S = 0.0005
-
-
-class ShortTurns:
-    """A shorter switch interval of Python's threads while any run is followed.
-
-    By default a thread waits 5 ms for the interpreter, and a click takes dozens of such turns, one per query and
-    message: next to a tool in pure Python that adds up to a second.
-    """
-
-    _lock: ClassVar = threading.Lock()
-    _taken: ClassVar[int] = 0
-    _before: ClassVar[float] = 0.0
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not ShortTurns._taken:
-                ShortTurns._before = sys.getswitchinterval()
-                sys.setswitchinterval(min(_TURN_S, ShortTurns._before))
-            ShortTurns._taken += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            ShortTurns._taken -= 1
-            if not ShortTurns._taken:
-                sys.setswitchinterval(ShortTurns._before)
 
 
 @dataclass
@@ -160,13 +132,12 @@ class Follow:
         sends no events, so every look reads.
         """
         lately = False
-        with ShortTurns():
-            while not self._over.is_set():
-                news = self._news.wait(_SELDOM_S)
-                self._news.clear()
-                with self._telling:
-                    if self._over.is_set():
-                        return
-                    self._changed(self.now, news or lately or self._elsewhere)
-                lately = news
-                self._over.wait(_OFTEN_S)
+        while not self._over.is_set():
+            news = self._news.wait(_SELDOM_S)
+            self._news.clear()
+            with self._telling:
+                if self._over.is_set():
+                    return
+                self._changed(self.now, news or lately or self._elsewhere)
+            lately = news
+            self._over.wait(_OFTEN_S)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import ipywidgets
 from markupsafe import Markup
@@ -12,127 +11,48 @@ from markupsafe import Markup
 from workbench.errors import WorkbenchError
 from workbench.futures.compare import Comparison
 from workbench.futures.tree import Tree
-from workbench.runs.past import Checkpoint, Past, review_after
-from workbench.runs.pictures import around_answer
+from workbench.runs.past import Checkpoint, review_after
 from workbench.runs.run import Run
 from workbench.state import Data
-from workbench.views.comparison import LETTERS, Taken, beside, graft_panel, lettered, offered
-from workbench.views.knowledge import Around, around, entity_card, knowledge_graph
-from workbench.views.labels import Labels, labels_for
+from workbench.views.comparison import LETTERS, beside, lettered
+from workbench.views.labels import Labels
 from workbench.views.page import BLANK, draw, el
 from workbench.views.past import Row, checkpoint_card, checkpoint_list, forks, past_rows
 from workbench.views.render import page_html
-from workbench.widgets.panel import Event, Panel, PanelRoot, Pick, display_if
-
-T = TypeVar("T")
-
-
-def _toggled(chosen: Sequence[T], element: T, maximum: int | None = None) -> list[T]:
-    """Add an element, or remove it; above the maximum it replaces the last one."""
-    if element in chosen:
-        return [remaining for remaining in chosen if remaining != element]
-    return [*chosen[: maximum and maximum - 1], element]
+from workbench.widgets.panel import Event, Panel, Pick, display_if
 
 
 class Compare(Panel):
-    """Two to four runs next to each other, with the panel that grafts steps of the others onto the first.
-
-    It asks for ``{"do": "graft", "steps": {step_id: [run_ids]}, "base": run_id}``, or for
-    ``{"do": "open" | "swap", "runs": [run ids]}``.
-    """
+    """Two to four runs next to each other. It asks for ``{"do": "open" | "swap", "runs": [run ids]}``."""
 
     def __init__(self, labels: Labels):
         super().__init__(labels)
-        self._workspace: Any = None
         self._document: Data = {}
-        self._ids: list[str] = []
-        self._differing, self._open = False, False
-        self._taken = list[Taken]()
-        self._picks = [Pick(listener=self._pressed) for _ in range(4)]
-        self._head, self._panel, self._note, self._body = self._picks
-        self.region = ipywidgets.VBox(self._picks)
+        self._differing = False
+        self._head, self._body = Pick(listener=self._pressed), Pick()
+        self.region = ipywidgets.VBox([self._head, self._body])
         self._head.show(el("div.wb-dim.wb-part", self.labels("forks_choose")))
 
     def show(self, comparison: Comparison) -> None:
-        """Show a comparison; the steps chosen for a graft stay while the runs are the same."""
-        self._workspace, self._document = comparison.workspace, comparison.to_dict()
-        ids = [run["run_id"] for run in self._document["runs"]]
-        if ids != self._ids:
-            self._ids, self._open, self._taken = ids, False, []
-            self._note.show()
+        """Show a comparison."""
+        self._document = comparison.to_dict()
         self._draw()
-
-    def graft(self, request: Data) -> Run | None:
-        """Make a graft and show a note about it; return None when it is refused."""
-        try:
-            run = self._workspace.graft(request["steps"], base=request["base"])
-        except WorkbenchError as error:
-            self._note.show(el("div.wb-alert", str(error), role="alert"))
-            return None
-        else:
-            self._note.show(draw("graft.made", self.labels, run_id=run.run_id))
-            return run
-        finally:
-            self._draw_panel()
 
     def _draw(self) -> None:
         document, labels = self._document, self.labels
-        bar = {"runs": lettered(document), "differing": self._differing, "graft": self._open}
-        self._head.show(draw("graft.bar", labels, **bar))
+        self._head.show(draw("past.compared", labels, runs=lettered(document), differing=self._differing))
         blocks = beside(document, labels, self._differing)
         self._body.show(Markup(page_html(blocks, labels, "wb-worked wb-part wb-beside")))
-        self._draw_panel()
-
-    def _draw_panel(self, working: bool = False) -> None:
-        if not self._open:
-            self._panel.show()
-            return
-        self._panel.show(graft_panel(self._document, self.labels, taken=self._taken, working=working))
-
-    def _steps(self) -> dict[str, list[str]]:
-        """Return the chosen steps, each with its runs."""
-        steps: dict[str, list[str]] = {}
-        for n, step_id in self._taken:
-            steps.setdefault(step_id, []).append(self._ids[n])
-        return steps
 
     def _pressed(self, event: Event) -> None:
-        kind, key, ids = event.kind, event.key, self._ids
-        if kind == "open" and key:
-            self.ask(do="open", runs=[key])
-        elif kind == "swap" and ids:
+        ids = [run["run_id"] for run in self._document.get("runs", ())]
+        if event.kind == "open" and event.key in ids:
+            self.ask(do="open", runs=[event.key])
+        elif event.kind == "swap" and ids:
             self.ask(do="swap", runs=[*ids[1:], ids[0]])
-        elif self._taken and kind == "graft":
-            self._note.show()
-            self._draw_panel(working=True)
-            self.ask(do="graft", steps=self._steps(), base=ids[0])
-        elif kind == "take":
-            takes = {f"{n}:{step_id}": (n, step_id) for n, step_id in offered(self._document)}
-            self._taken = _toggled(self._taken, takes[key]) if key in takes else self._taken
-            self._draw_panel()
-        elif kind in ("differing", "panel"):
-            self._differing ^= kind == "differing"
-            if kind == "panel":
-                self._open = not self._open
-                self._note.show()
+        elif event.kind == "differing" and ids:
+            self._differing = not self._differing
             self._draw()
-
-
-def comparison_panel(comparison: Comparison) -> PanelRoot:
-    """Return a comparison in a cell, which opens runs below it."""
-    compare, workspace = Compare(labels_for(comparison.runs[0]["message"])), comparison.workspace
-    compare.show(comparison)
-
-    def act(request: Data) -> Any:
-        if request["do"] == "open":
-            return workspace.bench(*request["runs"])
-        if request["do"] == "swap":
-            compare.show(workspace.compare(*request["runs"]))
-        else:  # in a thread, so that other cells can run
-            threading.Thread(target=compare.graft, args=(request,), name="graft", daemon=True).start()
-        return None
-
-    return PanelRoot(compare, comparison, act)
 
 
 class Forks(Panel):
@@ -168,21 +88,11 @@ class Forks(Panel):
         elif event.key in self._run_ids() and event.kind == "choose":
             self.ask(do="open", runs=[event.key])
         elif event.key in self._run_ids() and event.kind == "mark":
-            self._marked = _toggled(self._marked, event.key, len(LETTERS))
+            if event.key in self._marked:
+                self._marked.remove(event.key)
+            else:
+                self._marked = [*self._marked[: len(LETTERS) - 1], event.key]
             self._draw()
-
-
-def forks_panel(tree: Tree) -> PanelRoot:
-    """Return a tree in a cell, which opens runs and comparisons below it."""
-    panel, workspace = Forks(labels_for(tree.nodes[0]["message"] if tree.nodes else "")), tree.workspace
-    panel.show(tree)
-
-    def act(request: Data) -> Any:
-        if request["do"] == "compare":
-            return comparison_panel(workspace.compare(*request["runs"]))
-        return workspace.bench(*request["runs"])
-
-    return PanelRoot(panel, tree, act)
 
 
 class Checkpoints(Panel):
@@ -239,54 +149,6 @@ class Checkpoints(Panel):
             self.ask(edits={"at": self._rows[event.key].decision or event.key})
 
 
-def past_panel(past: Past) -> PanelRoot:
-    """Return the checkpoints of a run in a cell, which open a fork below them."""
-    run, panel = past.run, Checkpoints(labels_for(past.run.message))
-    panel.show(run.to_dict(), past)
-    return PanelRoot(panel, past, lambda request: run.workspace.bench(run.fork(wait=False, **request["edits"]).run_id))
-
-
-class Explore:
-    """The graph around the answer of a run, in its knowledge base.
-
-    Attributes:
-        graph: the part of the graph that is shown.
-        chosen: the id of the chosen entity.
-        region: the widget.
-    """
-
-    def __init__(self, labels: Labels):
-        self._labels = labels
-        self.graph, self.chosen = Around(), ""
-        self._knowledge: Any = None
-        self.picture, self.card, self.note = Pick(listener=self._pressed), Pick(listener=self._pressed), Pick()
-        self.region = ipywidgets.Box([self.picture, ipywidgets.VBox([self.note, self.card])]).add_class("wb-explore")
-
-    def show(self, run: Run) -> None:
-        """Show the graph around the answer of a run, or why its knowledge base is missing."""
-        self.graph, self.chosen = Around(), ""
-        self.note.show()
-        try:
-            self.graph = around_answer(run)
-            self._knowledge = run.workspace.knowledge.get(run.state.get("kb_prefix", ""))
-        except WorkbenchError as error:
-            self.note.show(draw("knowledge.note", text=str(error)))
-        self._draw()
-
-    def _pressed(self, event: Event) -> None:
-        if event.key not in self.graph.entities:
-            return
-        if event.kind == "expand":
-            opened = _toggled(self.graph.opened, event.key)
-            self.graph = around(self._knowledge, self.graph.seeds, opened, self.graph.path)
-        self.chosen = event.key
-        self._draw()
-
-    def _draw(self) -> None:
-        self.picture.show(knowledge_graph(self.graph, self._labels, self.chosen) if self.graph.entities else BLANK)
-        self.card.show(entity_card(self.graph, self.chosen, self._labels))
-
-
 class Futures:
     """The views of a bench other than the work on its run.
 
@@ -296,13 +158,12 @@ class Futures:
 
     def __init__(self, bench: Any):
         self._bench, self._wb, labels = bench, bench.wb, bench.labels
-        self.forks, self.compare, self.knowledge = Forks(labels), Compare(labels), Explore(labels)
+        self.forks, self.compare, self.knowledge = Forks(labels), Compare(labels), Pick()
         self._compared: list[str] = []
-        self._explored = ("", "")
         self._regions = {
             "runs": self.forks.region,
             "compare": self.compare.region,
-            "knowledge": self.knowledge.region,
+            "knowledge": self.knowledge,
         }
         self.region = ipywidgets.VBox(list(self._regions.values())).add_class("wb-futures")
         for view in (self.forks, self.compare):
@@ -318,18 +179,22 @@ class Futures:
             ids = self._compared or _relatives(run)
             if len(ids) > 1:
                 self.compare.show(self._wb.compare(*ids))
-        elif run and document and self._explored != (run.run_id, document["status"]):
-            self._explored = (run.run_id, document["status"])
-            self.knowledge.show(run)
+        elif run and document and document["status"] != "running":
+            self._show_knowledge(run)
+
+    def _show_knowledge(self, run: Run) -> None:
+        """Show the graph around the answer of a run, or why its knowledge base is missing."""
+        try:
+            self.knowledge.show(el("div.wb-part.wb-scroll", run.knowledge().markup))
+        except WorkbenchError as error:
+            self.knowledge.show(el("p.wb-part.wb-dim", str(error)))
 
     def _handle_request(self, request: Data) -> None:
         if request["do"] == "open":
             self._bench.put(self._wb.run(*request["runs"]))
-        elif request["do"] != "graft":  # compare, or swap
+        else:
             self._compared = request["runs"]
             self._bench.view = "compare"
-        elif run := self.compare.graft(request):
-            self._bench.put(run)
 
 
 def _relatives(run: Run | None) -> list[str]:

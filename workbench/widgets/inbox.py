@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import weakref
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +12,7 @@ from workbench.errors import WorkbenchError, WorkspaceError
 from workbench.graphs.reviewers import answer
 from workbench.runs.run import Run
 from workbench.views.blocks import clipped, columns, one_line
-from workbench.views.inbox import Question, WaitingRun, inbox, questions, short, waiting_since
+from workbench.views.inbox import WaitingRun, inbox, short, waiting_since
 from workbench.views.render import display_data
 from workbench.widgets.panel import CellRoot, Event, Pick, labels_in, press_button
 
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 100
 """The number of runs that are listed at most."""
-_EVERY_S = 1.0
 
 
 class Inbox(CellRoot):
@@ -32,7 +29,7 @@ class Inbox(CellRoot):
 
     Attributes:
         chosen: the run that was opened, on a bench below the list.
-        picked: the key of the row that the buttons act on.
+        picked: the id of the run that the buttons act on.
     """
 
     chosen = traitlets.Unicode("")
@@ -40,29 +37,27 @@ class Inbox(CellRoot):
 
     def __init__(self, wb: Any, lang: str | None = None):
         self._wb, self._waiting = wb, dict[tuple[str, int], WaitingRun]()
-        self._refused, self._has_more, self._ticks = "", False, False
+        self._refused, self._has_more = "", False
         self._read()
         newest = next(iter(self._waiting.values()), None)
         self.labels = labels = labels_in(lang, wb.settings.lang, message=newest.message if newest else "")
         self.list = Pick(listener=self._pressed)
         self.note = ipywidgets.Text(description=labels("decision_note"), placeholder=labels("why"))
         self.opens = press_button(labels("inbox_open"), self._open, "wb-primary")
-        self.approve = press_button("", lambda: self._answer("approve"))
-        self.stop = press_button("", lambda: self._answer("reject"))
+        self.approve = press_button(labels("inbox_approve"), lambda: self._answer("approve"))
+        self.stop = press_button(labels("stop_here"), lambda: self._answer("reject"))
         self.renew = press_button(labels("inbox_refresh"), self.refresh, "wb-quiet")
         buttons = ipywidgets.HBox([self.opens, self.approve, self.stop, self.renew]).add_class("wb-buttons")
         self.below = ipywidgets.VBox()
         super().__init__([self.list, self.note, buttons, self.below], lang=labels.html_lang)
         self.add_class("wb-inbox")
-        self.observe(lambda _: self._watch(), "_view_count")
-        self._view_count = 0  # front-ends count from now on
-        self.picked = self.questions[0].key if self.questions else ""
+        self.picked = self.waiting[0].run_id if self.waiting else ""
         self._show()
 
     @property
-    def questions(self) -> list[Question]:
-        """Return the questions that wait, newest first."""
-        return questions(self._waiting.values())
+    def waiting(self) -> list[WaitingRun]:
+        """Return the runs that wait, newest first."""
+        return sorted(self._waiting.values(), key=lambda run: (run.since, run.run_id), reverse=True)
 
     def refresh(self) -> bool:
         """Read the workspace again; return whether that is possible."""
@@ -79,12 +74,11 @@ class Inbox(CellRoot):
         import pandas
 
         now = datetime.now(UTC)
-        names = ["run_id", "question", "point", "review_id", "proposed", "since", "waits_s", "alike"]
+        names = ["run_id", "question", "point", "review_id", "proposed", "since", "waits_s"]
         rows = [
-            (run.run_id, run.message, question.point, run.review_id, short(run.request, self.labels), run.since,
-             (now - datetime.fromisoformat(run.since)).total_seconds(), len(question.runs))
-            for question in self.questions
-            for run in question.runs
+            (run.run_id, run.message, run.point, run.review_id, short(run.request, self.labels), run.since,
+             (now - datetime.fromisoformat(run.since)).total_seconds())
+            for run in self.waiting
         ]  # fmt: skip
         return pandas.DataFrame(rows, columns=names)
 
@@ -94,16 +88,13 @@ class Inbox(CellRoot):
             self.picked = ""
         more = MAX_ROWS if self._has_more else 0
         now = datetime.now(UTC)
-        self.list.show(inbox(self.questions, labels, now, picked=self.picked, more=more, refused=self._refused))
-        count = len(picked.runs) if picked else 0
-        self.approve.description = labels("inbox_approve_n" if count > 1 else "inbox_approve", n=count)
-        self.stop.description = labels("inbox_stop_n" if count > 1 else "stop_here", n=count)
+        self.list.show(inbox(self.waiting, labels, now, picked=self.picked, more=more, refused=self._refused))
         for button in (self.opens, self.approve, self.stop):
             button.disabled = picked is None
         self.update_static_form()
 
-    def _picked(self) -> Question | None:
-        return next((question for question in self.questions if question.key == self.picked), None)
+    def _picked(self) -> WaitingRun | None:
+        return next((run for run in self.waiting if run.run_id == self.picked), None)
 
     def _read(self) -> None:
         """Read every waiting run that is not known yet."""
@@ -118,22 +109,6 @@ class Inbox(CellRoot):
                 waiting[key] = entry
         self._has_more, self._waiting = len(paused) > MAX_ROWS, waiting
 
-    # while it is displayed
-
-    def _watch(self) -> None:
-        if self._view_count and not self._ticks:
-            try:
-                loop = asyncio.get_running_loop()
-            except RuntimeError:  # without a loop the button refreshes
-                return
-            self._ticks = True
-            loop.call_later(_EVERY_S, _tick, weakref.ref(self), loop)
-
-    def tick(self) -> bool:
-        """Refresh once; return whether to continue."""
-        self._ticks = bool(self._view_count) and self.comm is not None and self.refresh()
-        return self._ticks
-
     # what is pressed
 
     def _pressed(self, event: Event) -> None:
@@ -144,38 +119,33 @@ class Inbox(CellRoot):
     def _open(self) -> None:
         if picked := self._picked():
             self.chosen = ""
-            self.chosen = picked.first.run_id
+            self.chosen = picked.run_id
             for bench in self.below.children:
                 bench.close()
             self.below.children = [self._wb.bench(self.chosen, lang=self.labels.language)]
 
     def _answer(self, kind: str) -> None:
-        """Answer every run of the picked row, unless it was answered in the meantime."""
-        picked, errors = self._picked(), list[str]()
-        for waiting in picked.runs if picked else ():
-            try:
-                run = self._wb.run(waiting.run_id)
-                request = run.review
-                if request is not None and request.get("review_id") == waiting.review_id:
-                    run.answer_review(answer(kind, note=self.note.value), wait=False)
-            except WorkbenchError as error:
-                errors.append(str(error))
-        if not errors:
+        """Answer the picked run, unless it was answered in the meantime."""
+        picked, refused = self._picked(), ""
+        if picked is None:
+            return
+        try:
+            run = self._wb.run(picked.run_id)
+            request = run.review
+            if request is not None and request.get("review_id") == picked.review_id:
+                run.answer_review(answer(kind, note=self.note.value), wait=False)
             self.note.value = ""
-        if self.refresh() and errors:
-            self._refused = " ".join(dict.fromkeys(errors))
+        except WorkbenchError as error:
+            refused = str(error)
+        if self.refresh() and refused:
+            self._refused = refused
             self._show()
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         labels = self.labels
         rows = [
-            (
-                one_line(question.first.message),
-                labels(f"point_{question.point}"),
-                one_line(short(question.first.request, labels)),
-                question.first.run_id,
-            )
-            for question in self.questions
+            (one_line(run.message), labels(f"point_{run.point}"), one_line(short(run.request, labels)), run.run_id)
+            for run in self.waiting
         ]
         heads = columns(labels, "question_asked", "point", "proposed_in_short", "run:code")
         return display_data([clipped(labels("inbox" if rows else "inbox_empty"), heads, rows)], labels)
@@ -193,10 +163,3 @@ def _waiting_run(run: Run, decisions: Any) -> WaitingRun | None:
     if request is None:
         return None
     return WaitingRun(run.run_id, run.message, request, waiting_since(run.log, decisions, run.row["created_at"]))
-
-
-def _tick(reference: weakref.ref[Inbox], loop: asyncio.AbstractEventLoop) -> None:
-    """Refresh an inbox and schedule the next time, without keeping the inbox alive."""
-    inbox = reference()
-    if inbox is not None and inbox.tick():
-        loop.call_later(_EVERY_S, _tick, reference, loop)

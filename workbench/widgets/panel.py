@@ -120,8 +120,7 @@ class Pick(_Sender):
 
 
 class Sheet(_Sender):
-    """The stylesheet of the root around it, and the keys that are the root's: ``primary``, ``escape``, ``undo``,
-    ``redo``."""
+    """The stylesheet of the root around it, and the keys that are the root's: ``primary``, ``escape``, ``undo``."""
 
     _esm = _FOLDER / "sheet.js"
     lang = traitlets.Unicode("en").tag(sync=True)
@@ -188,29 +187,6 @@ class Panel(traitlets.HasTraits):
     def on_request(self, listener: Callable[[Data], Any]) -> None:
         """Call a listener for every request."""
         self.observe(lambda change: listener(change.new), "request")
-
-
-class PanelRoot(CellRoot):
-    """A panel alone in a cell.
-
-    Args:
-        panel: the panel.
-        result: the object that it shows, whose static form is that of the cell.
-        act: handles a request; the widget that it returns is shown below the panel.
-    """
-
-    def __init__(self, panel: Panel, result: Any, act: Callable[[Data], Any]):
-        self._result, self._act, self._below = result, act, ipywidgets.VBox()
-        super().__init__([panel.region, self._below], panel.labels.html_lang)
-        panel.on_request(self._handle_request)
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        """Return the static form of the result."""
-        return self._result._repr_mimebundle_()
-
-    def _handle_request(self, request: Data) -> None:
-        if widget := self._act(request):
-            self._below.children = [widget]
 
 
 def display_if(widget: ipywidgets.DOMWidget, shown: Any) -> None:

@@ -7,28 +7,27 @@ discarded.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets
 import traitlets
 from markupsafe import Markup
 
-from workbench.plans import Plan, PlanBudget, PlanStep, fresh_id, needed, problem
+from workbench.plans import Plan, PlanBudget, PlanStep, fresh_id, problem
 from workbench.ports import Tool
 from workbench.state import Data, Json
 from workbench.views.labels import Labels
 from workbench.views.page import draw, joined
 from workbench.views.plan import PlanView, problem_text, steps
 from workbench.views.plan_graph import count_changes, plan_changes, plan_faults, plan_forecast, plan_graph
-from workbench.widgets.draft import Draft, RunPlan, held_back, moved, released, suggest_fix
-from workbench.widgets.form import Fields, Message, names, toggle
+from workbench.widgets.draft import Draft, RunPlan, moved
+from workbench.widgets.form import Fields, names, toggle
 from workbench.widgets.panel import Event, Panel, Pick, display_if
 
 if TYPE_CHECKING:
     from workbench.runs.fork import Forecast
 
-SCOPES = ("only", "to", "rest")
 _SELDOM = ("top_k", "kb_prefix")
 """Inputs that the budget of a step and its run set anyway: shown only when a step has them."""
 _CONDITIONS = {"form_always": "always", "step_if_insufficient": "if_insufficient", "step_held": "held"}
@@ -45,15 +44,13 @@ class StepForm:
     Attributes:
         box: the widget.
         head: the id of the step; its buttons are ``remove`` and ``close``.
-        foot: its buttons are the scopes ``only``, ``to`` and ``rest``.
         form: the form; ``fields`` are its fields, by name.
     """
 
     def __init__(self, labels: Labels, tools: Mapping[str, Tool], listener: Callable[[str, Any], None]):
         self._labels, self._tools = labels, tools
         self._inputs: dict[str, Fields] = {}
-        self._locked = ""
-        self.head, self.foot = Pick(), Pick()
+        self.head = Pick()
         schema = PlanStep.model_json_schema()
         del schema["properties"]["step_id"]  # other steps refer to it
         schema["properties"]["tool"] = {"enum": list(tools)}
@@ -83,7 +80,6 @@ class StepForm:
             ipywidgets.HBox([boxes["tool"], boxes["condition"]]).add_class("wb-pair"),
             *(boxes["tool_input"], boxes["depends_on"]),
             ipywidgets.HBox(numbers).add_class("wb-numbers"),
-            self.foot,
         ]
         self.box = ipywidgets.VBox(inside).add_class("wb-step-form")
 
@@ -100,19 +96,11 @@ class StepForm:
             return
         self.fields["tool_input"].adopt(self._input_fields(step.tool))
         self.form.show(step.model_dump(exclude={"step_id"}), again)
-        self._locked = locked
         self.form.disable(bool(locked))
         if step.tool in self._tools:
             self.fields["tool"].control.widget.tooltip = self._tools[step.tool].description
         self.head.show(draw("plan.step_head", self._labels, step_id=step.step_id, locked=locked))
         display_if(self.box, True)  # only once it is filled: a person may type at once
-
-    def report(self, messages: Mapping[str, Sequence[Message]], runnable: bool) -> None:
-        """Show messages next to the fields, by path, and whether the plan can be run."""
-        self.form.report(messages)
-        locked = {scope: bool(self._locked) for scope in SCOPES} | {"rest": self._locked in ("running", "ended")}
-        scopes = [(scope, locked[scope] or not runnable) for scope in SCOPES]
-        self.foot.show(draw("plan.step_foot", self._labels, scopes=scopes))
 
     def accepted(self, tool: str, tool_input: Data) -> Json:
         """Return the part of an input that a tool accepts."""
@@ -149,7 +137,6 @@ class PlanEditor(Panel):
         problems: its problems (``plans.problem`` each); empty when it can be run.
         chosen: the id of the step whose form is shown; empty for none.
         foreseen: the forecast for the plan, or for the last one that could be run; None without a forecast.
-        asked: ``{"scope", "plan", "n"}`` when a person wants to run this step ``only``, up ``to`` it, or the ``rest``.
         region: the widget with the steps, the changes and the forecast.
         form: the widget with the form of the chosen step.
     """
@@ -178,7 +165,7 @@ class PlanEditor(Panel):
         self._pause: asyncio.TimerHandle | None = None
         self.bar, self.list, self.below = Pick(), Pick(), Pick()
         self.fields = StepForm(labels, tools, self._typed)
-        for part in (self.bar, self.list, self.below, self.fields.head, self.fields.foot):
+        for part in (self.bar, self.list, self.below, self.fields.head):
             part.on_event(self.pressed)
         self.region = ipywidgets.VBox([self.bar, self.list, self.below]).add_class("wb-plan")
         self.form = self.fields.box
@@ -225,13 +212,11 @@ class PlanEditor(Panel):
             self.chosen = ""
         elif not self._editable:
             return
-        elif kind in ("undo", "redo", "discard"):
+        elif kind in ("undo", "discard"):
             getattr(self._draft, kind)()
             self.settle(again=True)
         elif kind == "add":
             self._add()
-        elif kind in SCOPES:
-            self._run_part(kind)
         elif key not in steps_by_id or self._lock(key):
             return
         elif kind == "remove":
@@ -247,25 +232,6 @@ class PlanEditor(Panel):
         step = PlanStep(step_id=step_id, objective=objective, tool=tool, tool_input={"query": query})
         self._edit(plan.adding(step))
         self.chosen = step_id
-
-    def _run_part(self, scope: str) -> None:
-        """Ask to run a part of the plan, once it can be run."""
-        self.settle()
-        plan = self._draft.plan
-        if self.problems or not plan.steps or (scope != "rest" and self.chosen not in plan.by_id()):
-            return
-        locked = {step_id for step_id in plan.by_id() if self._lock(step_id)}
-        if scope == "rest":
-            self.ask(scope=scope, plan=released(plan, locked).dump())
-            return
-        ends = Plan.ends(self._draft.base, self._run_plan.records)
-        finished = {step_id for step_id, end in ends.items() if end in ("success", "partial")}
-        before = self._draft.base.by_id()
-        for step_id in finished & plan.by_id().keys() - needed(plan, self.chosen):  # an edit would run it again
-            plan = plan.replace(step_id, **before[step_id].model_dump(exclude={"step_id"}))
-        wanted = needed(plan, self.chosen, PlanStep.dependencies if scope == "to" else _sources)
-        fixed = finished | locked
-        self.ask(scope=scope, plan=held_back(plan, wanted - fixed, fixed).dump())
 
     def _typed(self, path: str, value: Any) -> None:
         step_id, plan = self.chosen, self._draft.plan
@@ -352,25 +318,12 @@ class PlanEditor(Panel):
         if self.foreseen:
             below.append(plan_forecast(self.foreseen, not self.problems, labels))
         self.below.show(joined(below))
-        messages: dict[str, list[Message]] = {}
+        messages: dict[str, list[str]] = {}
         for fault in self.problems:
             concerned = (fault["step_id"], *fault["values"].get("path", ()))
             if self.chosen and self.chosen in concerned and fault["kind"] != "typed":
-                messages.setdefault(fault["field"], []).append(self._message(fault))
-        self.fields.report(messages, runnable=not self.problems)
-
-    def _message(self, fault: Problem) -> Message:
-        step_id, text = self.chosen, problem_text(fault, self.labels)
-        fix = None if self._lock(step_id) else suggest_fix(self._draft.plan, fault, step_id)
-        if fix is None:
-            return Message(text)
-
-        def apply() -> None:
-            # from the current plan: it may have been edited since, for the check waits for a pause in typing
-            if current := suggest_fix(self._draft.plan, fault, step_id):
-                self._edit(current.plan)
-
-        return Message(text, self.labels(fix.label, what=fix.subject), apply)
+                messages.setdefault(fault["field"], []).append(problem_text(fault, labels))
+        self.fields.form.report(messages)
 
     def _bar(self, edits: int) -> Markup:
         labels, plan = self.labels, self._draft.plan
@@ -383,11 +336,5 @@ class PlanEditor(Panel):
             facts=" · ".join(facts) if plan.steps else labels("plan_empty"),
             editable=self._editable,
             undoable=self._draft.undoable,
-            redoable=self._draft.redoable,
             graph=self._graph,
         )
-
-
-def _sources(step: PlanStep) -> Iterator[str]:
-    """Yield the steps that the input of a step is taken from."""
-    return (source for source, _ in step.references().values())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
 
 import ipywidgets
 
@@ -12,34 +11,10 @@ from workbench.state import Data, Json
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import field_label
 from workbench.views.page import cut, el, glyph
-from workbench.widgets.form import ABSENT, Control, Field, Fields, Message, choice, form_fields, text, toggle
+from workbench.widgets.form import Control, Field, Fields, choice, text, toggle
 from workbench.widgets.panel import Pick, on_change
 
 Listener = Callable[[], None]
-_BREAKS: dict[str, Callable[[Any, Any], bool]] = {
-    "minLength": lambda value, minimum: isinstance(value, str) and len(value) < minimum,
-    "maxLength": lambda value, maximum: isinstance(value, str) and len(value) > maximum,
-    "pattern": lambda value, pattern: isinstance(value, str) and pattern == r"\S" and not value.strip(),
-    "minimum": lambda value, minimum: isinstance(value, int | float) and value < minimum,
-    "maximum": lambda value, maximum: isinstance(value, int | float) and value > maximum,
-    "enum": lambda value, options: value not in options,
-}
-"""The rules of a schema that are checked while a person types, each with what breaks it; the others are checked when
-the answer is sent. The library for schemas takes seconds to import, which would delay the first bench."""
-
-
-def fault(field: Field, labels: Labels) -> str:
-    """Return the rule of its schema that the value of a field breaks; empty when it is valid."""
-    rules = {name: field.spec[name] for name in _BREAKS if name in field.spec}
-    value = field.value
-    if value is ABSENT or value is None:
-        emptied = field.present and (field.spec.get("type") != "string" or {"pattern", "minLength"} & {*rules})
-        return labels("wrong_minLength") if field.required or emptied else ""
-    for rule, limit in rules.items():
-        if _BREAKS[rule](value, limit):
-            shown = f"{limit:,}" if isinstance(limit, int | float) else cut(limit)
-            return labels(f"wrong_{'minLength' if rule == 'pattern' else rule}", value=cut(value, 50), limit=shown)
-    return ""
 
 
 class Form:
@@ -68,7 +43,6 @@ class Form:
             schema["properties"] = {name: properties[name] for name in self.shown if name in properties}
             values = {name: values[name] for name in schema["properties"] if values.get(name) not in (None, "")}
         self._required = schema.get("required", ())
-        self._wrong: set[str] = set()
         self._fields = Fields(schema, labels, self.changed, title=self._title, own=self._own())
         self._fields.show(values)
         inside = [heading(labels("edit_first")), self._fields.box]
@@ -77,7 +51,7 @@ class Form:
     @property
     def faults(self) -> int:
         """Return the number of faults, which keep the answer from being sent."""
-        return len(self._wrong)
+        return len(self._fields.faults)
 
     def edits(self, plan: Data | None) -> Json:
         """Return the differences to the proposal; ``plan`` is the plan as edited next to this form."""
@@ -89,10 +63,8 @@ class Form:
         self.changed()
 
     def changed(self, path: str = "") -> None:
-        """Check every field and report a change by a person."""
-        wrong = {path: words for path, field in form_fields(self._fields) if (words := fault(field, self._labels))}
-        self._fields.report({path: [Message(words)] for path, words in wrong.items()})
-        self._wrong = {*wrong, *self._fields.faults}
+        """Show why typed text is invalid, and report a change by a person."""
+        self._fields.report({})
         self._listener()
 
     def _schema(self, schema: Data) -> Data:
@@ -196,7 +168,7 @@ class ReflectForm(Form):
     @property
     def faults(self) -> int:
         """Return the number of invalid fields and of changed steps that cannot change."""
-        return len(self._wrong) + len(self._refused)
+        return super().faults + len(self._refused)
 
     @property
     def goes_on(self) -> Field:
@@ -204,7 +176,7 @@ class ReflectForm(Form):
         return self._fields.fields["should_continue"]
 
     def changed(self, path: str = "") -> None:
-        """Check every field and report a change by a person."""
+        """Report a change by a person."""
         if path == "should_continue":
             self._chosen = self.goes_on.value
         super().changed(path)

@@ -17,9 +17,8 @@ from workbench.runs.run import Run
 from workbench.state import Data
 from workbench.tools.registry import check
 from workbench.views.page import Picture, draw
-from workbench.views.run import answer, evidence, rail, turns
+from workbench.views.run import answer, calls, evidence, rail, turns
 from workbench.views.timeline import timeline
-from workbench.widgets.calls import Calls
 from workbench.widgets.feedback import Verdict
 from workbench.widgets.follow import Now
 from workbench.widgets.futures import Checkpoints
@@ -43,7 +42,7 @@ class Working:
         self._run: Run | None = None
         self._document: Data = {}
         self._pieces: tuple[Any, list[Any]] = (None, [])
-        self.calls, self.verdict = Calls(labels), Verdict(labels)
+        self.calls, self.verdict = Pick(), Verdict(labels)
         memory = provided("widgets", "memory")
         self.memory = memory(labels) if memory else None
         self.reset()
@@ -58,8 +57,8 @@ class Working:
 
     def _laid_out(self) -> ipywidgets.Box:
         review = [self.review.band, self.fork_bar, self.editor.form, self.review.inside]
-        display_if(self.calls.region, False)
-        below = [part.region for part in (self.verdict, self.calls, self.memory, self.ask) if part]
+        panels = [part.region for part in (self.verdict, self.memory, self.ask) if part]
+        below = [self.calls, *panels]
         self.side = ipywidgets.VBox([self.turns, *review, self.answer, *below])
         self.plan = ipywidgets.VBox([self.editor.region, self.past.region])
         regions = {"plan": self.plan, "side": self.side, "evidence": self.evidence, "timeline": self.timeline}
@@ -70,10 +69,8 @@ class Working:
         run_and = self._run_and
         self.editor.observe(lambda _: self._edited(), ["plan", "problems"])
         self.editor.observe(lambda _: self._chosen(), "chosen")
-        self.editor.on_request(run_and(self._scope))
         self.review.observe(lambda change: run_and(self._answer)(change.new), "response")
-        for part in (self.past, self.calls):
-            part.on_request(run_and(lambda run, request: self._fork(run, **request["edits"])))
+        self.past.on_request(run_and(lambda run, request: self._fork(run, **request["edits"])))
         self.verdict.on_request(run_and(self._judge))
         if self.memory:
             self.memory.on_request(run_and(self._steer))
@@ -83,7 +80,6 @@ class Working:
         """Forget what is chosen, unfolded or edited, for another run."""
         self._unfolded, self._piece, self._sentence, self._every = set[str](), "", "", False
         self._at = ("", "")
-        self.calls.close()
 
     # show
 
@@ -109,7 +105,7 @@ class Working:
         self.editor.show(document, now.seconds(), editable=status in ("paused", "done") and not writes)
         self._show_side(run, document, now)
         self._show_evidence()
-        self._show_timeline(now)
+        self._show_timeline()
         ended = status in ("done", "failed", "cancelled")
         display_if(self.past.region, ended)
         if ended:
@@ -125,7 +121,6 @@ class Working:
         """Show the time that the running steps have taken."""
         if self._document and now.steps:
             self.editor.show(self._document, now.seconds(), editable=False)
-            self._show_timeline(now)
 
     def _moved_on(self) -> None:
         """Close the form of a step when the run comes to another decision, or ends."""
@@ -143,9 +138,7 @@ class Working:
             before = self._conversation(run)
             self.turns.show(turns(before, self._labels))
             display_if(self.turns, before)
-            calls = run.calls()
-            self.calls.show(run, calls, self._wb.settings)
-            display_if(self.calls.region, calls)
+            self.calls.show(calls(run.calls(), self._labels))
         done = document["status"] == "done"
         judged = done and not run.options["incognito"]
         display_if(self.verdict.region, judged)
@@ -196,9 +189,9 @@ class Working:
         chosen = {"chosen": self._piece, "sentence": self._sentence}
         self.evidence.show(evidence(self._pieces[1], self._labels, **chosen, every=self._every))
 
-    def _show_timeline(self, now: Now) -> None:
+    def _show_timeline(self) -> None:
         if self._document:
-            self.timeline.show(timeline(self._document, self._labels, now.seconds(), self._unfolded))
+            self.timeline.show(timeline(self._document, self._labels, self._unfolded))
 
     def _forecast(self, plan: Plan) -> Any:
         proposal = proposals.proposal(self._document.get("review") or {})
@@ -225,12 +218,7 @@ class Working:
 
     def keyed(self, kind: str) -> None:
         """Handle a key of the bench."""
-        calls = self.calls
-        if kind == "escape" and calls.opened:
-            calls.close()
-        elif kind == "primary" and calls.edits:
-            calls.submit()
-        elif kind == "primary":
+        if kind == "primary":
             self._primary()
         else:
             self.editor.pressed(Event(kind))
@@ -257,14 +245,6 @@ class Working:
         except InvalidAnswer as error:
             self.review.refuse(str(error))
             return None
-
-    def _scope(self, run: Run, request: Data) -> None:
-        """Run a part of the plan: as an edit of a paused run, else in a fork."""
-        if self._document["status"] == "paused":
-            self.review.show(self._document, plan=request["plan"], problems=(), forecast=None)
-            self.review.submit()
-        else:
-            self._fork(run, plan=Plan.load(request["plan"]))
 
     def _steer(self, run: Run, request: Data) -> None:
         if "without" in request:
@@ -306,7 +286,7 @@ class Working:
             self._unfolded = set() if self._unfolded else {"*"}
         elif event.kind == "choose":
             self._unfolded ^= {event.key}
-        self._show_timeline(Now())
+        self._show_timeline()
 
 
 def _checkpoints(run: Run) -> Any:

@@ -54,8 +54,8 @@ export default {
         const command = event.ctrlKey || event.metaKey;
         if (command && event.key === "Enter") return "primary";
         if (event.key === "Escape") return "escape";
-        if (!command || event.key.toLowerCase() !== "z" || event.target.matches?.(TYPING)) return null;
-        return event.shiftKey ? "redo" : "undo";
+        if (!command || event.key !== "z" || event.target.matches?.(TYPING)) return null;
+        return "undo";
       };
       // On the way in, for the text fields of ipywidgets let no key out.
       root.addEventListener("keydown", (event) => {

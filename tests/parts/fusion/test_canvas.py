@@ -4,7 +4,6 @@ import cProfile
 import json
 import os
 import pstats
-import re
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from workbench.cli import main
 from workbench.knowledge.reading import canvas as reading
 from workbench.knowledge.reading.corpus import load
 from workbench.knowledge.reading.files import Unreadable
-from workbench.parts.fusion.board import Board
 from workbench.parts.fusion.commands import OPERATIONS
 from workbench.session import Workbench
 
@@ -490,7 +488,7 @@ def test_a_canvas_is_drawn_with_everything_escaped(desk, folder):
     shown = desk.canvas(write(folder, nodes, [edge("<b>", "l", bad, fromSide="bottom"), edge("l", "zz")]))
     page = shown._repr_html_()
     assert "<img" not in page and "<b>" not in page and "\u202e" not in page
-    assert page.count("&lt;img src=x") >= 5 and '"#abcdef"' in page and "marker-end" in page
+    assert page.count("&lt;img src=x") >= 4 and '"#abcdef"' in page and "marker-end" in page
     assert "edge 'l-zz' has toNode 'zz'" in str(shown) and "3 nodes" in str(shown)
     many = desk.canvas(write(folder, [node(f"n{n}", "x", n) for n in range(1200)]))
     assert "200 nodes and edges are not drawn" in many._repr_html_()
@@ -705,84 +703,3 @@ def test_canvas_from_the_terminal(workspace, tmp_path):
     assert [one["node"] for one in json.loads(done.stdout)["results"]] == ["calvin", "light"]
     assert run(LEAF, "--write", copy).exit_code == 2
     assert run(tmp_path / "no.canvas").exit_code == 1
-
-
-def test_a_board_works_on_what_is_chosen_and_writes_a_copy(desk, folder):
-    (folder / "chlorophyll.md").write_text("# Chlorophyll")
-    (folder / "leaf.canvas").write_bytes(LEAF.read_bytes())
-    board = Board(desk.canvas(folder / "leaf.canvas"))
-    assert board.write.disabled and "Photosynthesis" in board._repr_mimebundle_()["text/html"]
-    places = {node_id: str(n) for n, node_id in enumerate(board.canvas.nodes)}
-    for key in (places["calvin"], places["answer-light"], places["calvin"], "x", "-1", "999", ""):
-        board.picture.press("choose", key)
-    assert board.nodes.value == ("answer-light",)
-    assert board.picture.picture.html.count('aria-selected="true"') == 1
-    board.operation.value = "verification"
-    board.work.click()
-    assert board.worked.entries[0]["node"] == "answer-light" and "supported" in board.found.html
-    assert "supported" in board.picture.picture.html and "verification" in board.copy.value
-    board.picture.press("choose", str(len(places)))  # what was found is no node of the canvas
-    assert board.nodes.value == ("answer-light",)
-    board.write.click()
-    assert len(desk.canvas(folder / "leaf.verification.canvas").nodes) == len(places) + 1
-    board.copy.value = "notes.canvas"
-    board.write.click()
-    assert "is there already" in board.told.html and "wb-alert" in board.told.html
-    board.close()
-
-
-def test_a_board_is_hostile_text_escaped_in_the_language_of_the_canvas(desk, folder):
-    bad = "<img src=x onerror=alert(1)>\u202e坏"
-    nodes = [node("<b>\ud800", bad), node("\ud800", ""), node("g", bad, -9, -9, 900, 300, type="group")]
-    board = Board(desk.canvas(write(folder, nodes, [edge("g", "<b>\ud800", bad)], "bad.canvas")))
-    board.work.click()
-    for html in (board.picture.html, board.found.html, board.told.html):
-        assert "<img" not in html and "<b>" not in html and "\u202e" not in html
-    assert all("\u202e" not in told and told.encode() for told, _ in board.nodes.options)
-    assert "&lt;img" in board.picture.html and "分解" in board.found.html and board.work.description == "执行"
-    board.close()
-
-
-# --- as the specification has it ---
-
-
-COLOR = r"[1-6]|#[0-9a-fA-F]{6}"
-SPECIFIED = {
-    "text": {"text": str}, "file": {"file": str, "subpath": str}, "link": {"url": str},
-    "group": {"label": str, "background": str, "backgroundStyle": str},
-}  # fmt: skip
-ENDS = {"fromSide": reading.SIDES, "toSide": reading.SIDES, "fromEnd": ("none", "arrow"), "toEnd": ("none", "arrow")}
-
-
-def faults(raw):
-    """What JSON Canvas 1.0 (jsoncanvas.org/spec/1.0) does not allow in a text."""
-    whole = json.loads(raw)
-    nodes, edges = whole.get("nodes", []), whole.get("edges", [])
-    ids = [one["id"] for one in [*nodes, *edges]]
-    wrong = [*whole.keys() - {"nodes", "edges"}, *(one for one in ids if type(one) is not str or ids.count(one) > 1)]
-    for one in nodes:
-        of_type = SPECIFIED[one["type"]]
-        needed = {"id": str, "type": str, **dict.fromkeys(("x", "y", "width", "height"), int)}
-        needed |= dict(list(of_type.items())[: one["type"] != "group"])
-        wrong += [(one["id"], key) for key, kind in needed.items() if type(one.get(key)) is not kind]
-        wrong += [(one["id"], key) for key in one.keys() - needed.keys() - of_type.keys() - {"color"}]
-    for one in edges:
-        wrong += [one[end] for end in ("fromNode", "toNode") if one[end] not in {node["id"] for node in nodes}]
-        wrong += [(one["id"], key) for key, among in ENDS.items() if one.get(key, among[0]) not in among]
-        wrong += [(one["id"], key) for key in one.keys() - {"id", "fromNode", "toNode", "color", "label", *ENDS}]
-        wrong += [one["id"]] * (type(one.get("label", "")) is not str)
-    return wrong + [one["id"] for one in [*nodes, *edges] if not re.fullmatch(COLOR, one.get("color", "1"))]
-
-
-@pytest.mark.parametrize("path", [MATHS, LEAF])
-def test_the_samples_and_what_operations_write_into_copies_are_json_canvas(desk, path, tmp_path):
-    assert faults(path.read_text("utf-8")) == []
-    for operation in OPERATIONS:
-        worked = desk.canvas(path).work(operation, list(desk.canvas(path).nodes)[1:4])
-        assert faults(worked.save(tmp_path / f"{operation}.canvas").path.read_text("utf-8")) == []
-
-
-def test_the_specification_is_held_against():
-    nodes = [node("a", "x", x=1.5), node("a", "x", color="red", mine=1)]
-    wrong = faults(json.dumps({"nodes": nodes, "edges": [edge("a", "b", toEnd="dot")]}))
-    assert len(wrong) == 7  # two ids, x, color, a key, an end, no node

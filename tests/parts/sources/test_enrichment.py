@@ -372,13 +372,9 @@ def test_every_view_of_an_enriched_run_shows_it(place, server):
         run, other = wb.ask(QUESTION, kb="film"), wb.ask("Who directed Memento?", kb="film")
         for figure in (run.dag(), run.timeline(), run.graph(), run.findings(), run.knowledge()):
             assert figure.to_frame() is not None
-        drawn = run.knowledge().to_frame()
-        assert ("Parasite", "directed_by", "Bong Joon Ho") in set(
-            drawn[["source", "relation", "target"]].itertuples(index=False, name=None)
-        )
         piece = next(p for p in run.pieces if p["result_id"] == "low_level:tmdb:movie/496243")
         assert piece["fate"] == "cited" and piece["tools"] == ["enrichment"]
-        assert run.provenance() is not None and run.what_if() is not None
+        assert run.what_if() is not None
         assert wb.compare(run, other) is not None and run.to_frame() is not None
         assert "Parasite" in str(run._repr_mimebundle_())
         assert outside(wb.graft({step.step_id: other for step in other.plan.steps}, base=run))

@@ -23,7 +23,7 @@ def vector_place(folder: Path, settings: Settings) -> Place:
         MissingExtra: LanceDB is asked for and cannot be had.
     """
     if settings.vector_store == "chroma":
-        return Place(folder / "chroma", settings.chroma_url, settings.chroma_timeout_s)
+        return Place(folder / "chroma", settings.chroma_url)
     if find_spec("lancedb") is None:
         raise MissingExtra("WORKBENCH_VECTOR_STORE=lancedb", "lancedb")
     if settings.lancedb_path:

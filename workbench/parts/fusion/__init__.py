@@ -9,5 +9,4 @@ PART = Part(
     commands={"fusion": "commands:fusion", "canvas": "commands:canvas"},
     workbench={"fusion": "run:fusion", "canvas": "canvases:canvas"},
     run={"fusion": "run:outcome"},
-    cells={f"{__name__}.canvases:CanvasFile": "board:Board"},
 )

@@ -62,7 +62,7 @@ class CanvasFile(Canvas, Shown):
 
     def _repr_html_(self) -> str:
         labels = labels_for(self.message)
-        return drawn(self, labels).html + page_html(self.blocks(), labels)
+        return drawn(self, labels) + page_html(self.blocks(), labels)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/plain": str(self), "text/html": self._repr_html_()}

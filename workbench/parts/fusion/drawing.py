@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from markupsafe import Markup
 
 from workbench.knowledge.reading.canvas import COLORS, SIDES, Canvas, node_color, node_text, node_title
-from workbench.state import Data, Json
+from workbench.state import Data
 from workbench.views.blocks import Block, Lines, clipped, columns
 from workbench.views.labels import Labels
-from workbench.views.page import ROWS, Picture, cut, el
+from workbench.views.page import cut, el
 
 MOST_DRAWN = 1_000
 """Nodes and edges that a picture shows; the rest is counted."""
@@ -21,48 +21,39 @@ _INK = dict(
 _TEXT = "box-sizing:border-box;height:100%;padding:8px;overflow:hidden;white-space:pre-wrap;font:16px/1.4 sans-serif"
 
 
-def drawn(canvas: Canvas, labels: Labels, chosen: Collection[str] | None = None) -> Picture:
-    """Return the picture: groups behind, then nodes, over the edges; everything in it is text.
-
-    With ``chosen`` nodes are options, to be chosen by their places.
-    """
-    places = {node_id: n for n, node_id in enumerate(canvas.nodes)}
+def drawn(canvas: Canvas, labels: Labels) -> Markup:
+    """Return the picture: groups behind, then nodes, over the edges; everything in it is text."""
     nodes = sorted(canvas.nodes.values(), key=lambda node: node["type"] != "group")[:MOST_DRAWN]
     if not nodes:
-        return Picture(el("p", labels("canvas_empty")))
+        return el("p", labels("canvas_empty"))
     shown = {node["id"] for node in nodes}
     edges = [e for e in canvas.edges.values() if {e["fromNode"], e["toNode"]} <= shown][:MOST_DRAWN]
     left, top = (min(node[key] for node in nodes) - 40 for key in ("x", "y"))
     right, low = (max(n[key] + n[size] for n in nodes) + 40 for key, size in (("x", "width"), ("y", "height")))
     corner = {"markerWidth": 9, "markerHeight": 9, "refX": 9, "refY": 5, "viewBox": "0 0 10 10"}
-    end = "wb-canvas-end" if chosen is None else "wb-board-end"  # the static form, hidden, would hide its own
     tip = el("path", d="M0 0L10 5L0 10z", fill="currentColor")
-    marker = el("defs", el("marker", tip, id=end, orient="auto-start-reverse", **corner))
+    marker = el("defs", el("marker", tip, id="wb-canvas-end", orient="auto-start-reverse", **corner))
     style = f"width:100%;max-height:640px;aspect-ratio:{(right - left) / (low - top):.3f}"
-    aria = {"role": "img"} if chosen is None else {"role": "listbox", "aria_multiselectable": True}
     box = f"{left:g} {top:g} {right - left:g} {low - top:g}"
-    rows = {str(places[node["id"]]): _box(node, places[node["id"]], chosen) for node in nodes}
     hidden = len(canvas.nodes) + len(canvas.edges) - len(nodes) - len(edges)
     note = el("p", labels("canvas_hidden", n=hidden)) if hidden else None
-    lines = [_line(edge, canvas.nodes, end) for edge in edges]
-    svg = el("svg", marker, lines, ROWS, viewBox=box, style=style, aria_label=_counted(canvas, labels), **aria)
-    return Picture(el("div", svg, note), rows)
+    drawing = [marker, *(_line(edge, canvas.nodes) for edge in edges), *map(_box, nodes)]
+    svg = el("svg", drawing, viewBox=box, style=style, role="img", aria_label=_counted(canvas, labels))
+    return el("div", svg, note)
 
 
 def _counted(canvas: Canvas, labels: Labels) -> str:
     return labels("canvas_told", n=len(canvas.nodes), m=len(canvas.edges), g=len(canvas.groups))
 
 
-def _box(node: Data, key: int, chosen: Collection[str] | None) -> Markup:
-    group, ink, aria = node["type"] == "group", _ink(node), Json()
+def _box(node: Data) -> Markup:
+    group, ink = node["type"] == "group", _ink(node)
     place = {"x": node["x"], "y": node["y"], "width": node["width"], "height": node["height"]}
     text = node_title(node) if group or node["type"] == "file" else node_text(node, "text") or node_text(node, "url")
     ground = None if group else el("rect", rx=8, style="fill:var(--jp-layout-color1,Canvas)", **place)
-    tint = el("rect.wb-tint", rx=8, fill=ink, fill_opacity=0.07, stroke=ink, stroke_width=2, **place)
+    tint = el("rect", rx=8, fill=ink, fill_opacity=0.07, stroke=ink, stroke_width=2, **place)
     label = el("foreignObject", el("div", cut(text, 1_000), style=_TEXT + ";font-weight:600" * group), **place)
-    if chosen is not None:
-        aria = {"role": "option", "aria_selected": node["id"] in chosen, "aria_label": node_title(node) or node["id"]}
-    return el("g.wb-card", ground, tint, label, data_key=key, **aria)
+    return el("g", ground, tint, label)
 
 
 def _ink(element: Data) -> str:
@@ -70,10 +61,10 @@ def _ink(element: Data) -> str:
     return _INK.get(color) or color or "currentColor"
 
 
-def _line(edge: Data, nodes: Mapping[str, Data], end: str) -> Markup:
+def _line(edge: Data, nodes: Mapping[str, Data]) -> Markup:
     (x1, y1), (x2, y2) = _ends(edge, nodes)
     ends = {
-        f"marker_{mark}": f"url(#{end})"
+        f"marker_{mark}": "url(#wb-canvas-end)"
         for mark, key, otherwise in (("start", "fromEnd", "none"), ("end", "toEnd", "arrow"))
         if edge.get(key, otherwise) == "arrow"
     }

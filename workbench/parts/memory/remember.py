@@ -25,6 +25,8 @@ from workbench.state import AppliedPreference, Condition, Data
 from workbench.text import fold
 
 RULES = "rules"
+_REBUILD_EVERY = 10
+"""Updates after which a summary is made of all messages again."""
 
 
 def preference_conditions(
@@ -174,7 +176,7 @@ def due(count: int, covered: int, *, begins: int, window: int, every: int) -> bo
 async def bring_up(context: Context, store: Any, conversation_id: str, user_id: str = "") -> str:
     """Sum up what has left the window of a conversation, if that is due; by whom, or "" where it was not.
 
-    Incremental, and of all messages again at every ``summary_anew``-th time. Where the model fails the rules do it.
+    Incremental, and of all messages again at every ``_REBUILD_EVERY``-th time. Where the model fails the rules do it.
     """
     settings = context.settings
     window, old = settings.history_window, store.get_summary(conversation_id)
@@ -184,7 +186,7 @@ async def bring_up(context: Context, store: Any, conversation_id: str, user_id: 
     stale = old is not None and outdated(old, of_user)
     if not settings.memory_summary or not (stale or due(count, covered, **limits)):
         return ""
-    rebuild = old is None or stale or (old["update_count"] + 1) % settings.summary_anew == 0
+    rebuild = old is None or stale or (old["update_count"] + 1) % _REBUILD_EVERY == 0
     messages = store.list_messages(conversation_id)[: count - window]
     fresh = messages if rebuild else messages[covered:]
     before, author = "" if rebuild else old["summary"], RULES

@@ -26,6 +26,8 @@ _SECTIONS, _CLAIMS = 12, 40
 """Most sections of an outline, and claims of a batch."""
 _PIECE, _CLAIM, _SHORT = 500, 600, 300
 """Characters of a piece in the prompt of an outline, of a claim, and of another line."""
+_MOST_SHOWN = 30
+"""Pieces of evidence in the prompt of an outline."""
 
 
 _STARTS = re.compile(r"^(?:(?:#{1,6}|[-+*])(?:\s+|$)|>\s*|`{3,}|~{3,}|\d{1,9}[.)]\s+(?=[#>*+`~-]))+")
@@ -87,12 +89,12 @@ async def outlined_by_model(
     Args:
         context: the ports.
         question: what the report is on.
-        results: the evidence, of which the first ``max_evidence_summary`` pieces are shown, each cut short.
+        results: the evidence, of which the first ``_MOST_SHOWN`` pieces are shown, each cut short.
         aspects: what the plan asked for.
     """
     if not ready(context) or not results:
         return None
-    short = [r.copy() for r in results[: context.settings.max_evidence_summary]]
+    short = [r.copy() for r in results[:_MOST_SHOWN]]
     for piece in short:
         piece["evidence"] = piece["evidence"][:_PIECE]
     pieces = next(_batches(short, len(short), context.settings.merge_max_characters))
@@ -177,7 +179,7 @@ class _Writing:
             if text := await self._ask_text("section", slots, marks):
                 parts.append(text)
             before += len(batch)
-            if not settings.multi_pass or not self._replied:
+            if not self._replied:
                 break
         return "\n\n".join(parts)
 

@@ -266,7 +266,7 @@ def _take_question(values: Json, name: str, wb: Workbench) -> str:
         if not people:
             raise RunError(f'Nothing is asked. Give {{"{name}": "..."}}, or a message of a person in "messages".')
         text = str(people[-1].text)
-    return checked_message(text, wb.settings.max_message_characters)
+    return checked_message(text)
 
 
 def _read_options(values: Data) -> ConversationOptions:

@@ -55,7 +55,7 @@ class PostgresConversations(SqlConversations):
         except psycopg.OperationalError as error:
             raise WorkspaceError(
                 f"PostgreSQL cannot be reached: {str(error).strip()}. "
-                "Is it running, and is WORKBENCH_POSTGRES_DSN (or WORKBENCH_POSTGRES_HOST) right?"
+                "Is it running, and is WORKBENCH_POSTGRES_DSN (or POSTGRES_HOST) right?"
             ) from None
         except psycopg.ProgrammingError:
             raise SettingsError(

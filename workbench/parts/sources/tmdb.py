@@ -392,8 +392,7 @@ class _Server:
         self.language, self.count = language, 0
         self._url, self._key, self._timeout_s = settings.tmdb_base_url.rstrip("/"), key, settings.tmdb_timeout_s
         self._address, _ = address(self._url), urlsplit(self._url).port  # either raises ValueError for a wrong one
-        longest = min(settings.model_longest_wait_s, self._timeout_s)
-        self._patience = Patience(settings.model_retries, settings.model_backoff_s, longest)
+        self._patience = Patience(settings.model_retries, settings.model_backoff_s, self._timeout_s)
         headers = {"Accept": "application/json", "Authorization": f"Bearer {key}"}
         self._client = httpx.AsyncClient(timeout=self._timeout_s, headers=headers)
 

@@ -83,22 +83,14 @@ def _trace(kind: str, count: int, pieces: Sequence[Piece], labels: Labels) -> Sc
         name=safe(f"{_label(kind, labels)} · {count}"),
         marker={"symbol": symbol, "size": 10, "color": COLOURS[family][0]},
         hoverinfo="text",
-        hovertext=[_hover(piece, labels) for piece in pieces],
+        hovertext=[hover(piece["title"], f"{piece['score']:.2f}", short(piece["step"], 40)) for piece in pieces],
     )
 
 
-def _label(kind: str, labels: Labels, number: str = "[n]") -> str:
+def _label(kind: str, labels: Labels) -> str:
     if kind in ("cited", "used", "found"):
         return labels(f"fate_{kind}")
-    return labels("dropped", why=labels(f"why_{kind}", n=number))
-
-
-def _hover(piece: Piece, labels: Labels) -> str:
-    number = f"[{piece['n']}] " if piece["n"] else ""
-    fate = _label(_kind(piece), labels, f"[{piece['of']}]" if piece["of"] else "—")
-    step, rank = short(piece["step"], 40), piece["ranks"].get(piece["step"])
-    lane = labels("step_rank", step=step, n=rank) if rank else step
-    return hover(f"{number}{piece['title']}", f"{piece['score']:.2f} · {fate}", lane)
+    return labels("dropped", why=labels(f"why_{kind}", n="[n]"))
 
 
 def _subtitle(pieces: Sequence[Piece], drawn: Sequence[Piece], cut: int, labels: Labels) -> str:
