@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from tests import forked
 from tests.shelves import CORE, PROJECT, corpus, environment, shelved
 from tests.test_store import empty_postgres, postgres  # noqa: F401  every database
 from tests.test_store import store as conversations  # noqa: F401
@@ -529,7 +530,7 @@ def test_a_killed_forgetting_is_ended_by_the_next(template, tmp_path, named, num
     source, given, left = template
     folder = Path(shutil.copytree(source, tmp_path / "w"))
     command = [sys.executable, "-c", KILLED, str(folder), named, str(number), moment, json.dumps(given)]
-    died = subprocess.run(command, env=environment(), cwd=PROJECT, capture_output=True, text=True, timeout=120)
+    died = forked.run(command, env=environment(), cwd=PROJECT, capture_output=True, text=True, timeout=120)
     assert died.returncode == -signal.SIGKILL, died.stderr
     with Workbench.open(folder, **REMEMBERING) as wb:
         assert wb.ask("Who directed Film 9?", kb="film", session="new", user="cai").status == "done", "it opens"
@@ -558,10 +559,10 @@ def test_a_forgetting_that_was_killed_ends_while_another_process_uses_the_name(t
     source, _, _ = template
     folder = Path(shutil.copytree(source, tmp_path / "w"))
     command = [sys.executable, "-c", KILLED, str(folder), "forget", "1", "after", json.dumps({"session": "s"})]
-    died = subprocess.run(command, env=environment(), cwd=PROJECT, capture_output=True, text=True, timeout=120)
+    died = forked.run(command, env=environment(), cwd=PROJECT, capture_output=True, text=True, timeout=120)
     assert died.returncode == -signal.SIGKILL, died.stderr
     command = [sys.executable, "-c", ASKING, str(folder), "20"]
-    asking = subprocess.Popen(command, env=environment(), cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    asking = forked.Popen(command, env=environment(), cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert asking.stdout is not None and asking.stdout.readline()
     with Workbench.open(folder, **REMEMBERING) as wb:
         assert forget(wb, session="s").done
@@ -582,7 +583,7 @@ def test_two_processes_forget_at_once_while_a_third_has_the_workspace_open(templ
             [sys.executable, "-c", KILLED, str(folder), "scrub", "0", "never", json.dumps(one)]
             for one in (given, given, {"session": "s"}, {"user": "default"})
         ]
-        working = [subprocess.Popen(c, env=environment(), cwd=PROJECT, stderr=subprocess.PIPE) for c in commands]
+        working = [forked.Popen(c, env=environment(), cwd=PROJECT, stderr=subprocess.PIPE) for c in commands]
         ended = [one.communicate(timeout=180)[1].decode() for one in working]
         assert all(p.returncode == 0 or "There is no memory" in s for p, s in zip(working, ended, strict=True)), ended
         assert kept(wb) == bobs

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
+from tests import forked
 from workbench.errors import WorkbenchError
 from workbench.graphs.merge import first_documents
 from workbench.parts.fusion import graph as fusion
@@ -405,7 +406,7 @@ time.sleep(600)
 def test_killed_between_nodes_it_goes_on_and_repeats_none(workspace, monkeypatch):
     from workbench.session import Workbench
 
-    process = subprocess.Popen([sys.executable, "-c", KILLED, workspace, HARD], stdout=subprocess.PIPE, text=True)
+    process = forked.Popen([sys.executable, "-c", KILLED, workspace, HARD], stdout=subprocess.PIPE, text=True)
     [run_id] = {process.stdout.readline().strip() for _ in range(2)} - {"reranking"}
     process.kill()
     process.wait()
