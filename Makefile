@@ -45,24 +45,29 @@ demo: $(ENV_READY) ## index the films, ask a question, show everything that happ
 lab: $(ENV_READY) ## open JupyterLab on the notebooks
 	@$(BIN)/jupyter lab --notebook-dir=. notebooks
 
+# The films, indexed once for the tests and the notebooks, while style and types are looked at.
+FILMS = $(BIN)/workbench kb add film data/films.jsonl --workspace build/films
+
 .PHONY: test
-test: lint types $(LOCAL_READY) ## lint, types, architecture, tests and notebooks: what must be green
-	$(PYTEST) --durations 10
+test: $(LOCAL_READY) ## lint, types, architecture, tests and notebooks: what must be green
+	@rm -rf build/films; mkdir -p build
+	@$(FILMS) >build/films.log 2>&1 & films=$$!; $(MAKE) --no-print-directory lint types; checked=$$?; \
+	    wait $$films || { cat build/films.log; exit 1; }; exit $$checked
+	WORKBENCH_TEST_FILMS=build/films $(PYTEST) --durations 10
 	@$(MAKE) --no-print-directory notebooks
 
-# Notebooks over one workspace run one after another, beside those with workspaces of their own, whose films are copied.
+# Notebooks over one workspace run one after another, beside those with workspaces of their own.
 OWN := $(addprefix notebooks/,04_reflect.ipynb 05_models.ipynb 08_fusion.ipynb 10_your_graph.ipynb 11_experiment.ipynb)
 SHARED := $(filter-out $(OWN),$(sort $(wildcard notebooks/*.ipynb notebooks/*/*.ipynb)))
 NBVAL = $(BIN)/python -m pytest -q -p tests.forked --nbval --nbval-current-env \
     --nbval-sanitize-with notebooks/sanitize.cfg --durations 5
 
 .PHONY: notebooks
-notebooks: $(LOCAL_READY) ## run the notebooks and compare what they show
-	@$(BIN)/workbench kb add film data/films.jsonl --workspace .workbench
-	@for own in fusion your-graph experiment; do \
-	    [ -e .workbench/$$own/knowledge/film ] || { mkdir -p .workbench/$$own/knowledge && \
-	    cp -r .workbench/knowledge/film .workbench/$$own/knowledge/; } || exit 1; done
-	@mkdir -p build
+notebooks: $(LOCAL_READY)
+	@[ -e build/films/knowledge/film ] || $(FILMS)
+	@for own in .workbench .workbench/fusion .workbench/your-graph .workbench/experiment; do \
+	    [ -e $$own/knowledge/film ] || { mkdir -p $$own/knowledge && \
+	    cp -r build/films/knowledge/film $$own/knowledge/; } || exit 1; done
 	@$(NBVAL) $(OWN) >build/notebooks.log 2>&1 & own=$$!; \
 	    $(NBVAL) $(SHARED); shared=$$?; wait $$own; own=$$?; cat build/notebooks.log; [ $$shared = 0 ] && [ $$own = 0 ]
 

@@ -24,6 +24,7 @@ os.environ.update(
 )
 KEPT = {
     "WORKBENCH_LOCAL_MODEL",
+    "WORKBENCH_TEST_FILMS",
     "WORKBENCH_TEST_POSTGRES_DSN",
     "WORKBENCH_TEST_QUESTIONS",
 }  # said to the tests, not to the product

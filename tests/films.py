@@ -16,7 +16,12 @@ FILMS = Path(__file__).resolve().parent.parent / "data" / "films.jsonl"
 
 @pytest.fixture(scope="session")
 def film_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the indexed films, shared by every worker process; nobody writes to it afterwards."""
+    """A folder with the indexed films, shared by every worker process; nobody writes to it afterwards.
+
+    ``WORKBENCH_TEST_FILMS`` names one that ``make test`` made.
+    """
+    if made := os.environ.get("WORKBENCH_TEST_FILMS"):
+        return Path(made).resolve()
     base = tmp_path_factory.getbasetemp()
     shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "film-index"
     with FileLock(f"{shared}.lock"):

@@ -21,6 +21,7 @@ from workbench.graphs.merge import first_documents
 from workbench.parts.fusion import graph as fusion
 from workbench.parts.fusion.graph import build_fusion, read_config, read_query, should_retry
 from workbench.ports import Context
+from workbench.session import Workbench
 from workbench.settings import Settings
 from workbench.tools import hybrid
 from workbench.tools.fusing import STRATEGIES, WEIGHTS, cascade
@@ -277,10 +278,20 @@ async def test_a_thread_takes_one_question_after_another(wb):
 # --- Canvases ---
 
 
+@pytest.fixture(scope="module")
+def canvases(tmp_path_factory):
+    """A folder with two indexed canvases."""
+    folder = tmp_path_factory.mktemp("canvases")
+    with Workbench.open(folder) as opened:
+        opened.add_knowledge("math", [CANVASES / "离散数学.canvas"], lambda *_: None)
+        opened.add_knowledge("leaves", [CANVASES / "photosynthesis.canvas"], lambda *_: None)
+    return folder / "knowledge"
+
+
 @pytest.fixture
-def math(wb):
-    wb.add_knowledge("math", [CANVASES / "离散数学.canvas"], lambda *_: None)
-    wb.add_knowledge("leaves", [CANVASES / "photosynthesis.canvas"], lambda *_: None)
+def math(wb, workspace, canvases):
+    for name in ("math", "leaves"):
+        (workspace / "knowledge" / name).symlink_to(canvases / name, target_is_directory=True)
     return wb
 
 
