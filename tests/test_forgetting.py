@@ -604,6 +604,7 @@ def interrupted(*_: Any) -> None:
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("kind", ["session", "memory", "message"])
+@pytest.mark.few(3)
 def test_a_stopped_forgetting_goes_on_with_its_ids_though_the_name_is_used_again(bench, monkeypatch, kind, moment):
     wb = bench(memory_scope="user")
     told(wb, "s", CAT)

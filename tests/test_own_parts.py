@@ -103,6 +103,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.few(2)
 def test_a_registered_router_names_bases_and_workers(wb, notes, way):
     names, worker = WAYS[way]
     wb.add_knowledge("shop", [notes.parent / "shop.md"])

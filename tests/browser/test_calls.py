@@ -34,6 +34,7 @@ def test_what_the_models_saw_and_said_stands_under_the_answer(
     shot(bench, tmp_path, "bench-calls")
 
 
+@pytest.mark.full
 def test_a_reply_is_edited_and_the_fork_answers_with_it(
     notebook: Callable[..., Any], workspace: Path, tmp_path: Path
 ) -> None:

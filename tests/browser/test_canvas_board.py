@@ -24,7 +24,8 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize("lang", ["en", pytest.param("zh", marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("lang", ["en", "zh"])
 def test_nodes_are_chosen_worked_on_and_written(notebook: Callable[..., Any], tmp_path: Path, lang: str) -> None:
     name, card, operation, work, copy, write, found = SAID[lang]
     copytree(CANVASES, tmp_path / "notes")

@@ -309,6 +309,7 @@ def math(wb, workspace, canvases):
         ),
     ],
 )
+@pytest.mark.few(2)
 def test_operation_and_nodes_ask_and_rank(math, operation, nodes, asked, first):
     run = math.fusion(canvas=CANVASES / "离散数学.canvas", operation=operation, nodes=nodes)
     assert run.message == asked and run.state["kb_prefix"] == "math" and run.status == "done"
@@ -332,6 +333,7 @@ def test_an_explanation_of_a_canvas_is_no_bare_link(math):
         ({"question": "Memento", "strategy": "best"}, "rrf, weighted, cascade"),
     ],
 )
+@pytest.mark.few(3)
 def test_what_is_not_there_is_named(math, given, told):
     with pytest.raises(WorkbenchError, match=told):
         math.fusion(**given)
