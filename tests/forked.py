@@ -12,6 +12,7 @@ import gc
 import importlib
 import json
 import os
+import pickle
 import select
 import shutil
 import signal
@@ -21,6 +22,7 @@ import sys
 import tempfile
 import threading
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -72,6 +74,12 @@ class Popen(subprocess.Popen):
             finally:
                 self._waitpid_lock.release()
         return self.returncode
+
+
+def call(function: Callable[..., Any], *args: Any, **how: Any) -> Popen:
+    """Call the function in a process of its own."""
+    code = "import pickle, sys; function, args = pickle.loads(bytes.fromhex(sys.argv[1])); function(*args)"
+    return Popen([sys.executable, "-c", code, pickle.dumps((function, args)).hex()], **how)
 
 
 def run(args: Any, *, timeout: float | None = None, check: bool = False, **how: Any) -> subprocess.CompletedProcess:
