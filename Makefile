@@ -12,7 +12,8 @@ UV := $(BIN)/python -m uv
 ENV_READY := $(VENV)/.ready
 LOCAL_READY := $(VENV)/.ready-local
 WORKERS ?= 2
-PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --max-worker-restart 0
+# nbval loads grammars for five seconds in every process: only where notebooks are run.
+PYTEST = $(BIN)/python -m pytest -p no:nbval -n $(WORKERS) --dist loadscope --no-loadscope-reorder --max-worker-restart 0
 # Tests of one part each that end within seconds.
 FAST := workbench $(addprefix tests/test_,$(addsuffix .py,architecture chat corpus document draw_beside figures \
     labels linking merge plans properties readme registry runs scratch store))
@@ -44,12 +45,31 @@ demo: $(ENV_READY) ## index the films, ask a question, show everything that happ
 lab: $(ENV_READY) ## open JupyterLab on the notebooks
 	@$(BIN)/jupyter lab --notebook-dir=. notebooks
 
+# The films, indexed once for the tests and the notebooks, while style and types are looked at.
+FILMS = $(BIN)/workbench kb add film data/films.jsonl --workspace build/films
+
 .PHONY: test
-test: lint types $(LOCAL_READY) ## lint, types, architecture, tests and notebooks: what must be green
-	$(PYTEST) --durations 10
-	$(BIN)/python -m pytest --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg notebooks
-	@mkdir -p build
-	$(BIN)/papermill --no-progress-bar experiments/ask.ipynb build/ask.ipynb -p max_iterations 1
+test: $(LOCAL_READY) ## lint, types, architecture, tests and notebooks: what must be green
+	@rm -rf build/films; mkdir -p build
+	@$(FILMS) >build/films.log 2>&1 & films=$$!; $(MAKE) --no-print-directory lint types; checked=$$?; \
+	    wait $$films || { cat build/films.log; exit 1; }; exit $$checked
+	WORKBENCH_TEST_FILMS=build/films $(PYTEST) --durations 10
+	@$(MAKE) --no-print-directory notebooks
+
+# Notebooks over one workspace run one after another, beside those with workspaces of their own.
+OWN := $(addprefix notebooks/,04_reflect.ipynb 05_models.ipynb 08_fusion.ipynb 10_your_graph.ipynb 11_experiment.ipynb)
+SHARED := $(filter-out $(OWN),$(sort $(wildcard notebooks/*.ipynb notebooks/*/*.ipynb)))
+NBVAL = $(BIN)/python -m pytest -q -p tests.forked --nbval --nbval-current-env \
+    --nbval-sanitize-with notebooks/sanitize.cfg --durations 5
+
+.PHONY: notebooks
+notebooks: $(LOCAL_READY)
+	@[ -e build/films/knowledge/film ] || $(FILMS)
+	@for own in .workbench .workbench/fusion .workbench/your-graph .workbench/experiment; do \
+	    [ -e $$own/knowledge/film ] || { mkdir -p $$own/knowledge && \
+	    cp -r build/films/knowledge/film $$own/knowledge/; } || exit 1; done
+	@$(NBVAL) $(OWN) >build/notebooks.log 2>&1 & own=$$!; \
+	    $(NBVAL) $(SHARED); shared=$$?; wait $$own; own=$$?; cat build/notebooks.log; [ $$shared = 0 ] && [ $$own = 0 ]
 
 SLICE ?=
 .PHONY: full

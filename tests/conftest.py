@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ os.environ.update(
 )
 KEPT = {
     "WORKBENCH_LOCAL_MODEL",
+    "WORKBENCH_TEST_FILMS",
     "WORKBENCH_TEST_POSTGRES_DSN",
     "WORKBENCH_TEST_QUESTIONS",
 }  # said to the tests, not to the product
@@ -36,13 +37,11 @@ WALK_NODES = {
     "bad_models",
     "enrichment",
     "every_answer",
-    "film_hops",
     "followup",
     "fusion",
     "generate",
     "hops",
     "merge",
-    "merging",
     "planner",
     "plans",
     "recall",
@@ -54,7 +53,7 @@ WALK_NODES = {
 }
 
 from tests.counting import calls  # noqa: E402, F401 - a fixture for every test
-from tests.films import film_index, shared_wb, small_set, wb, workspace  # noqa: E402, F401 - fixtures for every test
+from tests.films import film_index, shared_wb, wb, workspace  # noqa: E402, F401 - fixtures for every test
 from workbench.settings import Settings  # noqa: E402 - only now is the environment what tests are to see
 
 Settings.model_config["env_file"] = None  # a person's own .env stays out of the tests
@@ -77,9 +76,19 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return True if helper and Path(__file__).parent in collection_path.parents else None
 
 
-@pytest.hookimpl(trylast=True)  # after -m and -k
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put what takes long first, so that no worker is left with it at the end: the browser, then slow files."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    """Leave most cases of a sweep to ``make full``, and put what takes long first: the browser, then slow files."""
+    sweeps: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("few") and not item.get_closest_marker("full"):
+            sweeps.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in sweeps.values():
+        [few] = cases[0].get_closest_marker("few").args
+        for number, item in enumerate(cases):
+            if number * few % len(cases) >= few:  # those that stay are drawn evenly
+                item.add_marker("full")
+    yield  # -m and -k
     if chosen := config.getoption("--slice"):
         part, parts = map(int, chosen.split("/"))
         config.hook.pytest_deselected(items=[item for number, item in enumerate(items) if number % parts != part - 1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +16,12 @@ FILMS = Path(__file__).resolve().parent.parent / "data" / "films.jsonl"
 
 @pytest.fixture(scope="session")
 def film_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the indexed films, shared by every worker process; nobody writes to it afterwards."""
+    """A folder with the indexed films, shared by every worker process; nobody writes to it afterwards.
+
+    ``WORKBENCH_TEST_FILMS`` names one that ``make test`` made.
+    """
+    if made := os.environ.get("WORKBENCH_TEST_FILMS"):
+        return Path(made).resolve()
     base = tmp_path_factory.getbasetemp()
     shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "film-index"
     with FileLock(f"{shared}.lock"):
@@ -54,22 +58,3 @@ def wb(workspace: Path) -> Iterator[Workbench]:
     """That workspace, open."""
     with Workbench.open(workspace) as opened:
         yield opened
-
-
-@pytest.fixture
-def small_set(wb, workspace, tmp_path: Path) -> Path:
-    """A folder with a question set of two questions, whose base is in the workspace, which is closed."""
-    corpus = tmp_path / "cmrc.jsonl"
-    texts = ["运河在北镇开始。", "北镇有三座桥。", "灯塔在南港。"]
-    lines = [{"id": str(n), "title": text[:2], "text": text} for n, text in enumerate(texts)]
-    corpus.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
-    wb.add_knowledge("cmrc", [corpus])
-    wb.close()
-    (tmp_path / "cmrc").mkdir()
-    asked = [
-        {"id": "q1", "question": "运河在哪里开始？", "gold": ["0"]},
-        {"id": "q2", "question": "北镇有三座桥吗？", "gold": ["1"]},
-    ]
-    questions = tmp_path / "cmrc" / "questions.jsonl"
-    questions.write_text("\n".join(json.dumps(one, ensure_ascii=False) for one in asked), encoding="utf-8")
-    return tmp_path

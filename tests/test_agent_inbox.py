@@ -70,6 +70,7 @@ def test_nothing_is_asked_of_a_run_that_does_not_wait(wb: Workbench) -> None:
     ("kind", "args", "action"),
     [("accept", None, "approve"), ("ignore", None, "reject"), ("response", "only the fathers", "respond")],
 )
+@pytest.mark.few(4)
 def test_each_response_is_an_answer(paused: Run, kind: str, args: Any, action: str) -> None:
     paused.answer_review([{"type": kind, "args": args}])
     assert paused.decisions[0]["action"] == action

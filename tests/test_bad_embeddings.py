@@ -84,6 +84,7 @@ def fix(server: ScriptedServer) -> None:
 
 
 @pytest.mark.parametrize("name", [*VECTORS, *REPLIES])
+@pytest.mark.few(6)
 def test_indexing_with_a_bad_server_keeps_nothing_wrong(name, tmp_path, server, capfd):
     words = spoil(server, name)
     with bench(tmp_path, server.url, chat_timeout_s=0.5) as wb:

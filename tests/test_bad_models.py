@@ -133,6 +133,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
+@pytest.mark.few(7)
 def test_a_bad_answer_fails_clearly_and_the_run_resumes(name, place, server, capfd):
     reply, settings, words, partial = BAD[name]
     server.answer(reply)
@@ -253,6 +254,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("name", FORMS)
+@pytest.mark.few(4)
 def test_a_form_is_read_whatever_stands_around_it(name, place, server):
     server.answer(Reply([FORMS[name]]))
     roles = {f"{role}_model": "rules" for role in ROLES if role != "reflector"}
@@ -271,6 +273,7 @@ SLOW = {
 
 @pytest.mark.parametrize("way", ["cancel", "interrupt", "close"])
 @pytest.mark.parametrize("where", SLOW)
+@pytest.mark.few(3)
 def test_stopping_a_run_stops_the_request_at_the_server(where, way, place, server):
     server.answer(SLOW[where])
     wb = bench(place, server.url, chat_timeout_s=60)
@@ -337,6 +340,7 @@ PLANS = {
 
 
 @pytest.mark.parametrize("name", PLANS)
+@pytest.mark.few(5)
 def test_a_planner_that_misbehaves_is_repaired_or_replaced_and_says_so(name, place, server):
     replies, planner, requests = PLANS[name]
     server.answer(*replies)
@@ -368,6 +372,7 @@ def test_a_planner_that_misbehaves_is_repaired_or_replaced_and_says_so(name, pla
     ],
     ids=["401", "500", "hang", "page", "list", "empty", "huge"],
 )
+@pytest.mark.few(2)
 def test_a_model_that_cannot_rewrite_leaves_it_to_the_rules(reply, place, server):
     server.answer(reply)
     with bench(place, server.url, max_iterations=2, chat_timeout_s=0.5) as wb:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import subprocess
 import sys
 import threading
 import time
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests import forked
 from workbench.errors import WorkbenchError
 from workbench.graphs.reviewers import answer
 from workbench.plans import Plan, PlanStep
@@ -139,7 +139,7 @@ def test_a_run_whose_process_died_is_gone_on_with(workspace: Path) -> None:
     asked += "@wb.tools.tool(name='slow', description='slow', intents=['compare'])\n"
     asked += "async def slow(query: str) -> list[str]:\n    os._exit(9)\n"
     asked += f"wb.ask({QUESTION!r}, kb='film', session='bench film')\n"
-    assert subprocess.run([sys.executable, "-c", asked], timeout=120).returncode == 9
+    assert forked.run([sys.executable, "-c", asked], timeout=120).returncode == 9
     with Workbench.open(workspace) as wb:
 
         @wb.tools.tool(name="slow", description="slow", intents=["compare"])

@@ -125,6 +125,7 @@ def test_a_new_workspace_on_a_full_disk(tmp_path):
 
 
 @pytest.mark.parametrize("kib", [48, 96, 288, *(pytest.param(kib, marks=pytest.mark.full) for kib in (32, 64, 256))])
+@pytest.mark.few(2)
 def test_a_run_on_a_disk_that_fills_goes_on_when_there_is_space(tmp_path, folder, undisturbed, kib):
     """At each limit another write is the first that fails: a store's, a checkpoint's, the row itself."""
     for database in ("workbench.db", "checkpoints.db"):
@@ -230,6 +231,7 @@ WHERE = ["head", "middle", "cut", "empty", "everything"]
 
 @pytest.mark.parametrize("where", WHERE)
 @pytest.mark.parametrize("name", ["workbench.db", "checkpoints.db"])
+@pytest.mark.few(4)
 def test_a_damaged_database_is_named_and_left_and_a_copy_takes_its_place(folder, name, where):
     with opened(folder) as wb:
         copy = wb.backup(folder.parent / "copy")
@@ -307,6 +309,7 @@ def test_a_checkpoint_that_only_its_reader_knows_to_be_damaged(folder, damage_to
 
 
 @pytest.mark.parametrize("where", WHERE)
+@pytest.mark.few(3)
 def test_a_damaged_index_is_named_and_rebuilt_and_stops_no_other(folder, where):
     with opened(folder) as wb:
         before = wb.knowledge.get("film").fingerprint()

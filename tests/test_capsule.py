@@ -8,13 +8,13 @@ import socket
 import sqlite3
 import stat
 import struct
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.servers import Reply, only, scripted_server
 from tests.shelves import ANSWER, CORE, PROJECT, QUESTION, corpus, environment, opened, workbench
 from workbench.errors import CapsuleError, Divergence, RunError
@@ -164,7 +164,7 @@ def test_what_was_killed_and_resumed_holds_what_came_last(folder, tmp_path):
             **{f"WORKBENCH_{name.upper()}": value for name, value in only("writer").items()},
         }
         command = [sys.executable, "-c", KILLED, str(folder)]
-        patched = subprocess.run(command, env={**environment(), **told}, cwd=PROJECT, timeout=120)
+        patched = forked.run(command, env={**environment(), **told}, cwd=PROJECT, timeout=120)
         assert patched.returncode == 9
         server.answer(Reply(["The second answer [1]."]))
         with Workbench.open(folder, model(server.url)) as wb:
@@ -181,6 +181,7 @@ def model(url: str, *roles: str) -> Settings:
 
 
 @pytest.mark.parametrize("roles", [(), ("planner",), ROLES], ids=["writer", "planner", "every role"])
+@pytest.mark.few(2)
 def test_a_run_with_a_model_replays_with_its_server_off(folder, tmp_path, roles, monkeypatch):
     with scripted_server(SAID) as server:
         settings = model(server.url, *roles)
@@ -327,9 +328,10 @@ with opened(sys.argv[1]) as wb:
 
 
 @pytest.mark.parametrize("at", [1, 4, 6])
+@pytest.mark.few(2)
 def test_a_killed_import_leaves_nothing_half(sealed, tmp_path, at):
     folder = tmp_path / "killed"
-    done = subprocess.run(
+    done = forked.run(
         [sys.executable, "-c", IMPORT, str(folder), str(sealed), str(at)], env=environment(), cwd=PROJECT, timeout=120
     )
     assert done.returncode == 9

@@ -18,16 +18,17 @@ WORDS = ["tea", "bees", "war", "love", "喜宴", "stones"]
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("server")
+def one_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaServer]:
+    running = ChromaServer(tmp_path_factory.mktemp("server"))
+    yield running
+    running.kill()
 
 
 @pytest.fixture
-def server(files: Path) -> Iterator[ChromaServer]:
-    running = ChromaServer(files)
-    running.start()
-    yield running
-    running.kill()
+def server(one_server: ChromaServer) -> ChromaServer:
+    """A server that runs, whatever the test before did to it."""
+    one_server.start()
+    return one_server
 
 
 def settings(url: str) -> Settings:

@@ -18,6 +18,7 @@ import jsonschema
 import pytest
 from click.testing import CliRunner
 
+from tests import forked
 from tests.servers import Reply, scripted_server
 from tests.shelf import VOCABULARY
 from workbench.cli import main
@@ -372,12 +373,11 @@ def test_ctrl_c_leaves_the_run_resumable(indexed):
     with scripted_server(slow, Reply(["In 1993 [1]."])) as server:
         chat = {"WORKBENCH_WRITER_MODEL": "openai:slow", "WORKBENCH_CHAT_BASE_URL": server.url}
         settings = environment(indexed, **chat)
-        asking = subprocess.Popen(
+        asking = forked.Popen(
             [*COMMAND, "ask", WHEN, "--kb", "film", "--stream"],
             env=settings,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored where tests run as `make test &`
         )
         assert asking.stdout.read(3) == b"The"  # the answer has begun
         asking.send_signal(signal.SIGINT)
@@ -385,14 +385,14 @@ def test_ctrl_c_leaves_the_run_resumable(indexed):
         _, said = asking.communicate(timeout=120)
         assert asking.returncode == 4, said.decode()
         run_id = re.search(r"workbench resume (\w+)", said.decode())[1]
-        on = subprocess.run([*COMMAND, "resume", run_id, "--json"], env=settings, capture_output=True, timeout=180)
+        on = forked.run([*COMMAND, "resume", run_id, "--json"], env=settings, capture_output=True, timeout=180)
         assert (on.returncode, json.loads(on.stdout)["answer"]) == (0, "In 1993 [1].")
 
 
 def converse(words: list[str], answers: list[tuple[str, str]], env: dict[str, str]) -> tuple[int, str]:
     """Run a command on a terminal of its own: wait for each text, then type."""
     master, slave = pty.openpty()
-    process = subprocess.Popen([*COMMAND, *words], stdin=slave, stdout=slave, stderr=slave, env=env, close_fds=True)
+    process = forked.Popen([*COMMAND, *words], stdin=slave, stdout=slave, stderr=slave, env=env, close_fds=True)
     os.close(slave)
     heard, mark, left, until = "", 0, list(answers), time.monotonic() + 180
     while time.monotonic() < until:

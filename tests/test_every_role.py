@@ -146,6 +146,7 @@ OTHERWISE: dict[str, tuple[Any, list[str]]] = {
 
 
 @pytest.mark.parametrize("role", [role for role in ROLES if role in OTHERWISE])
+@pytest.mark.few(3)
 def test_a_fork_with_one_prompt_changed_makes_no_call_that_does_not_depend_on_it(role, bench, server) -> None:
     wb = bench()
     run = ask(wb)
@@ -215,6 +216,7 @@ PAIRS |= {(role, [*FAILS][place]) for place, role in enumerate(SAYS_SO)}
         for way in FAILS
     ],
 )
+@pytest.mark.few(7)
 def test_a_server_that_fails_leaves_the_role_to_its_default_and_is_told(role, way, bench, server) -> None:
     reply, tries, words, limits = FAILS[way]
     server.respond = responder(**{**GOOD, role: other(reply(role == "writer"))})
@@ -297,6 +299,7 @@ WRONG: dict[tuple[str, str], tuple[Callable[[str], Any], str]] = {
 
 
 @pytest.mark.parametrize(("role", "way"), WRONG, ids=[f"{role} {way}" for role, way in WRONG])
+@pytest.mark.few(7)
 def test_a_model_that_is_wrong_ends_and_the_record_says_what_was_overruled(role, way, bench, server) -> None:
     says, words = WRONG[role, way]
     good = {**GOOD, role: says}

@@ -8,7 +8,6 @@ import re
 import shutil
 import signal
 import sqlite3
-import subprocess
 import sys
 import threading
 import zipfile
@@ -20,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from tests import forked
 from tests.shelves import CORE, PROJECT, corpus, environment, shelved
 from tests.test_store import empty_postgres, postgres  # noqa: F401  every database
 from tests.test_store import store as conversations  # noqa: F401
@@ -515,7 +515,7 @@ def test_a_killed_forgetting_is_ended_by_the_next(template, tmp_path, named, num
     source, given, left = template
     folder = Path(shutil.copytree(source, tmp_path / "w"))
     command = [sys.executable, "-c", KILLED, str(folder), named, str(number), moment, json.dumps(given)]
-    died = subprocess.run(command, env=environment(), cwd=PROJECT, capture_output=True, text=True, timeout=120)
+    died = forked.run(command, env=environment(), cwd=PROJECT, capture_output=True, text=True, timeout=120)
     assert died.returncode == -signal.SIGKILL, died.stderr
     with Workbench.open(folder, **REMEMBERING) as wb:
         assert wb.ask("Who directed Film 9?", kb="film", session="new", user="cai").status == "done", "it opens"

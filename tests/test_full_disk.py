@@ -45,6 +45,7 @@ def content(wb):
         ("rebuild", 150, 10, 300, ["index.db"]),
     ],
 )
+@pytest.mark.few(2)
 def test_a_disk_that_fills_while_adding(tmp_path, verb, documents, notes, kib, words):
     folder, path = tmp_path / "workspace", tmp_path / "hills.jsonl"
     write(path, 20, 10)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.shelves import ANSWER, PROJECT, QUESTION, corpus, environment, opened, workbench
 from workbench.errors import UnknownRun
 from workbench.records.store import TABLES
@@ -125,8 +126,6 @@ def test_orphans_and_dead_leases(folder):
         assert wb.ask(QUESTION, kb="film").answer == ANSWER
 
 
-
-
 def test_runs_of_another_process_are_never_touched(folder):
     code = (
         "import sys, asyncio; from tests.shelves import opened\n"
@@ -137,7 +136,7 @@ def test_runs_of_another_process_are_never_touched(folder):
         "    await asyncio.sleep(600)\n"
         "run = wb.start('Who directed Film 5?', kb='film'); print(run.run_id, flush=True); run.wait()\n"
     )
-    process = subprocess.Popen(
+    process = forked.Popen(
         [sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE, text=True, cwd=PROJECT, env=environment()
     )
     try:
@@ -162,6 +161,7 @@ def test_runs_of_another_process_are_never_touched(folder):
 @pytest.mark.parametrize(
     "statement", ["DELETE FROM events", "DELETE FROM runs", "DELETE FROM writes", "DELETE FROM checkpoints", "VACUUM"]
 )
+@pytest.mark.few(2)
 def test_killed_in_the_middle_it_leaves_a_workspace_that_opens(folder, statement):
     code = (
         "import os, signal, sqlite3, sys; from tests.shelves import opened\n"
@@ -175,7 +175,7 @@ def test_killed_in_the_middle_it_leaves_a_workspace_that_opens(folder, statement
         "sqlite3.connect = lambda *a, **k: real(*a, factory=Killed, **k)\n"
         "wb.gc(keep=1, yes=True)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(folder), statement], cwd=PROJECT, env=environment())
+    done = forked.run([sys.executable, "-c", code, str(folder), statement], cwd=PROJECT, env=environment())
     assert done.returncode == -signal.SIGKILL
     with opened(folder) as wb:
         assert len(wb.runs.list()) in (2, 5)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import random
 import signal
-import subprocess
 import sys
 
 import pytest
 
+from tests import forked
 from tests.films import FILMS
 from workbench.knowledge.library import Library
 from workbench.settings import Settings
@@ -131,12 +131,13 @@ Library(Path(sys.argv[1]), settings).add("film", [sys.argv[2]])
 
 
 @pytest.mark.parametrize("moment", ["_add_document", "_settle_names", "_degrees", "build", "keep"])
+@pytest.mark.few(2)
 def test_killed_while_the_graph_is_made_it_is_as_it_was(library, tmp_path, films, moment):
     path = write(tmp_path / "a.jsonl", films[:40])
     library.add("film", [path])
     before = {table: content(library, table) for table in TABLES}
     write(path, [{**films[0], "title": "Other"}, *films[2:42]])
-    killed = subprocess.run([sys.executable, "-c", KILLED, tmp_path / "kb", path, moment], timeout=300)
+    killed = forked.run([sys.executable, "-c", KILLED, tmp_path / "kb", path, moment], timeout=300)
     assert killed.returncode == -signal.SIGKILL
     assert {table: content(library, table) for table in TABLES} == before
     library.add("film", [path])

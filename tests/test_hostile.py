@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
+from tests import forked
 from tests.browser.lab import chromium
 from workbench.cli import main
 from workbench.session import Workbench
@@ -224,7 +225,7 @@ def test_progress_on_a_terminal_is_text(hostile):
     import select
 
     main, side = pty.openpty()
-    process = subprocess.Popen(
+    process = forked.Popen(
         [*COMMAND, "ask", f"喜宴 {ALL}".replace("\x00", ""), "--kb", "film", "--workspace", str(hostile)],
         stdout=side,
         stderr=side,

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests import forked
 from tests.test_hostile import HOSTILE
 from tests.test_review_panel import assert_text, request
 from workbench.errors import WorkbenchError
@@ -128,7 +129,7 @@ wb = Workbench.open({str(workspace)!r})
 wb.ask({UNKNOWN!r}, kb="film", review=["plan"])
 os._exit(9)
 """
-    assert subprocess.run([sys.executable, "-c", script], timeout=120).returncode == 9
+    assert forked.run([sys.executable, "-c", script], timeout=120).returncode == 9
     with Workbench.open(workspace) as wb:
         box = wb.inbox(lang="en")
         [run] = box.waiting

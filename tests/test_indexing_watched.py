@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from tests.forked import kernels
 from tests.shelves import environment
 from workbench.widgets import indexing
 
@@ -27,9 +28,10 @@ def write(path, documents):
 
 
 @pytest.fixture
-def kernel():
+def kernel(tmp_path, monkeypatch):
     from jupyter_client.manager import start_new_kernel
 
+    monkeypatch.setenv("JUPYTER_PATH", str(kernels(tmp_path / "jupyter")))
     manager, client = start_new_kernel(kernel_name="python3", env=environment())
     yield manager, client
     client.stop_channels()

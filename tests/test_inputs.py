@@ -107,6 +107,7 @@ def test_a_folder_with_pipes_loops_and_links_to_nothing_is_read(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("one", ["喜宴和", "《", "e\u0301", "films directed by Ang Lee after 1990 or "])
+@pytest.mark.few(2)
 def test_the_longest_question_is_answered_in_seconds_and_a_longer_one_refused(place: Place, one: str) -> None:
     longest = LONGEST_MESSAGE
     begun = time.monotonic()

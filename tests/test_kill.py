@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
 from workbench.plans import Plan, PlanStep
 from workbench.records.tape import canonical
 from workbench.session import Workbench
@@ -65,7 +66,7 @@ def undisturbed(workspace, tmp_path) -> bytes:
 def test_killed_in_a_wave(workspace, tmp_path, undisturbed):
     calls = tmp_path / "calls"
     code = "import sys; from tests.test_kill import start_and_tell; start_and_tell(*sys.argv[1:])"
-    process = subprocess.Popen(
+    process = forked.Popen(
         [sys.executable, "-c", code, str(workspace), str(calls)],
         stdout=subprocess.PIPE,
         text=True,
@@ -117,7 +118,7 @@ def emptied(names=globals(), wait=time.sleep):
 
 def test_left_while_a_step_runs(workspace):
     """A process that ends in good order, as a kernel that is restarted, leaves a run that can go on."""
-    left = subprocess.run([sys.executable, "-c", LEFT, workspace, QUESTION], capture_output=True, text=True, timeout=60)
+    left = forked.run([sys.executable, "-c", LEFT, workspace, QUESTION], capture_output=True, text=True, timeout=60)
     assert left.returncode == 0 and not left.stderr, left.stderr
     with Workbench.open(workspace) as wb:
         run = wb.run(left.stdout.strip())

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.shelf import VOCABULARY, where
 from workbench.errors import CorpusError, KnowledgeError, UnknownKnowledge
 from workbench.knowledge.library import Library
@@ -383,9 +384,7 @@ def test_readers_go_on_while_somebody_writes(library, film, tmp_path):
 
 def run(code: str, *args: object, **env: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", code, *map(str, args)]
-    return subprocess.Popen(
-        command, env={**os.environ, **env}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    return forked.Popen(command, env={**os.environ, **env}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 ADDING = """

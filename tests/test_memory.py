@@ -95,6 +95,7 @@ else:
 """
 
 
+@pytest.mark.full
 def test_the_peak_of_a_process_that_indexes_does_not_grow_with_the_corpus(tmp_path):
     """The larger corpus has 17 MB more, of which next to nothing is left: documents that were held would be more."""
     fewer, more, notes = 300, 1_200, 20_000

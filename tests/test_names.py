@@ -258,6 +258,7 @@ def test_linking_takes_any_text_and_its_spans_lie_in_it(names, text):
     assert all(one["end"] <= two["start"] for one, two in pairwise(mentions))
 
 
+@pytest.mark.full
 def test_a_hundred_thousand_names_are_matched_in_time_that_the_text_decides():
     pick = random.Random(7)
     words = [f"w{n}" for n in range(3000)]
@@ -275,6 +276,7 @@ def test_folding_is_idempotent(text):
     assert fold(once) == once and terms(once) == terms(text)
 
 
+@pytest.mark.full
 def test_every_character_folds_to_what_stays():
     every = (chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000)
     moving = [c for c in every if fold(fold(c)) != fold(c)]

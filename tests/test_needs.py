@@ -225,6 +225,7 @@ def mixed(tmp_path_factory):
 @pytest.mark.parametrize(
     "question", [q.strip() for line in QUESTIONS.split("\n") for q in line.split("|") if q.strip()]
 )
+@pytest.mark.few(12)
 def test_enough_and_the_needs_and_the_kind_of_the_answer_agree(mixed, question) -> None:
     run = mixed.ask(question, kb="mixed")
     last, lines = run.reflections[-1], entries(run).values()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from experiments.score import negations
 from tests.blind import BLIND, SETS
 from tests.shelves import opened
@@ -11,6 +13,7 @@ from tests.shelves import opened
 FILMS = Path(__file__).resolve().parent.parent / "data" / "films.jsonl"
 
 
+@pytest.mark.full
 def test_no_question_that_says_not_is_answered_as_its_opposite(tmp_path):
     with opened(tmp_path) as wb:
         for name in SETS:

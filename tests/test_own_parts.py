@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import subprocess
 import sys
 import threading
 from configparser import ConfigParser
@@ -15,6 +14,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
 from pydantic import Field, SecretStr
 
+from tests import forked
 from tests.servers import only
 from workbench.errors import RunError, SettingsError, WorkbenchError
 from workbench.graphs.reviewers import RuleReviewer, answer
@@ -103,6 +103,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.few(2)
 def test_a_registered_router_names_bases_and_workers(wb, notes, way):
     names, worker = WAYS[way]
     wb.add_knowledge("shop", [notes.parent / "shop.md"])
@@ -293,7 +294,7 @@ def test_models_may_be_objects_whose_keys_are_never_written(tmp_path, notes):
     with pytest.raises(SettingsError, match="LangChain chat model"):
         Workbench.open(place, chat_model=object())
     reopened = f"from workbench import Workbench; Workbench.open({str(place)!r}).knowledge.get('studio')"
-    done = subprocess.run([sys.executable, "-c", reopened], capture_output=True, text=True)
+    done = forked.run([sys.executable, "-c", reopened], capture_output=True, text=True)
     assert "Give it again: Workbench.open(..., embedding_model=OBJECT)" in done.stderr
 
 

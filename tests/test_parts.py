@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
 import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -13,11 +11,21 @@ from typing import Any
 
 import pytest
 
+from tests import forked
 from tests.shelves import CORE, PROJECT
 from workbench import extensions
 from workbench.extensions import BUILT_IN, Part
 from workbench.session import Workbench
 
+# What was loaded of the package goes; the libraries stay.
+FRESH = """
+import sys
+for name in [name for name in sys.modules if name.partition(".")[0] in ("workbench", "tests")]:
+    del sys.modules[name]
+sys.path.insert(0, sys.argv.pop(1))
+import workbench
+assert workbench.__file__.startswith(sys.path[0])
+"""
 ASKED = """
 import json, sys
 from workbench.session import Workbench
@@ -56,10 +64,9 @@ def without(names: set[str], folder: Path) -> Path:
 
 
 def run_with(package: Path, code: str, *given: str) -> Any:
-    """Run code in a fresh process that imports this copy of the package; return what it prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", code, *given],
-        env={**os.environ, "PYTHONPATH": str(package)},
+    """Run code in a process that imports this copy of the package; return what it prints."""
+    done = forked.run(
+        [sys.executable, "-c", FRESH + code, str(package), *given],
         cwd=package,
         capture_output=True,
         text=True,

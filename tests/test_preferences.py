@@ -52,6 +52,7 @@ CONVERSATIONS = [
 
 
 @pytest.mark.parametrize("turns", CONVERSATIONS, ids=lambda turns: turns[-2])
+@pytest.mark.few(12)
 def test_memory_holds_what_was_asked_for_and_says_what_it_does_not_hold(bench, turns):  # noqa: F811
     wb = bench()
     for message, expected in zip(turns[::2], turns[1::2], strict=True):

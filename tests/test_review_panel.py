@@ -470,6 +470,7 @@ def test_forecast_is_told_with_what_it_rests_on() -> None:
 
 @pytest.mark.parametrize("make", [lambda t: t, lambda t: {"x": t}, lambda t: [t] * 20], ids=["text", "object", "list"])
 @pytest.mark.parametrize("hostile", [*HOSTILE, "long " * 200_000], ids=lambda text: ascii(text[:12]))
+@pytest.mark.few(12)
 def test_whatever_stands_in_a_request_is_text(hostile: str, make: Callable[[str], Any]) -> None:
     step = {"step_id": hostile, "objective": hostile, "tool": hostile, "tool_input": {hostile: make(hostile)}}
     plan = {"steps": [{**step, "depends_on": [hostile], "condition": "always"}], "metadata": {"planner": hostile}}

@@ -210,6 +210,7 @@ def test_a_need_is_met_only_by_a_passage_that_there_is(bench, server) -> None:
     ],
     ids=["twice", "again and again", "no step", "no form", "no such tool", "fifty steps", "down"],
 )
+@pytest.mark.few(3)
 def test_a_reflector_that_misbehaves_ends_and_is_told(bench, server, bad) -> None:
     server.respond = responder(**{**GOOD, "reflector": bad})
     wb = bench(max_iterations=3, model_retries=0)
@@ -284,7 +285,8 @@ def test_budgets_of_tokens_and_money_stop_cleanly(bench, server, tmp_path) -> No
     assert len(cheap.ask(QUESTION, kb="notes").calls()) == 2
 
 
-async def test_fifty_answers_stream_at_once_without_a_mix_up(bench, server) -> None:
+@pytest.mark.parametrize("count", [12, pytest.param(50, marks=pytest.mark.full)])
+async def test_many_answers_stream_at_once_without_a_mix_up(count, bench, server) -> None:
     def says(request: dict[str, Any]) -> Reply:
         number = str(request["messages"][-1]["content"]).rpartition("number ")[2].split("?")[0]
         return Reply([f"It is {number}", f" and {number}", " [1]."], delay_s=0.01)
@@ -296,8 +298,8 @@ async def test_fifty_answers_stream_at_once_without_a_mix_up(bench, server) -> N
         events = wb.start(f"Which kiln has the number {number}?", kb="notes").aio.events()
         return "".join([event["content"] async for event in events if event.get("status") == "token"])
 
-    answers = await asyncio.gather(*map(streamed, range(50)))
-    assert answers == [f"It is {n} and {n} [1]." for n in range(50)]
+    answers = await asyncio.gather(*map(streamed, range(count)))
+    assert answers == [f"It is {n} and {n} [1]." for n in range(count)]
 
 
 # --- the tape ---

@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from tests import forked
 from workbench.errors import UnknownRun, WorkspaceError
 from workbench.records.lease import Lease
 from workbench.records.store import RunStore
@@ -96,7 +97,7 @@ def test_a_lease_dies_with_its_process(tmp_path):
         "import sys; from pathlib import Path; from workbench.records.lease import Lease;"
         "lease = Lease(Path(sys.argv[1])); print(lease.owner, flush=True); sys.stdin.read()"
     )
-    process = subprocess.Popen(
+    process = forked.Popen(
         [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     owner = process.stdout.readline().strip()

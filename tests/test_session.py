@@ -10,6 +10,7 @@ import threading
 
 import pytest
 
+from tests import forked
 from workbench.errors import (
     InvalidAnswer,
     NotPaused,
@@ -41,7 +42,7 @@ with Workbench.open(sys.argv[1]) as wb:
 
 def elsewhere(workspace, run_id: str, action: str) -> dict:
     command = [sys.executable, "-c", ELSEWHERE, str(workspace), run_id, action]
-    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return json.loads(forked.run(command, capture_output=True, text=True, check=True).stdout)
 
 
 def test_a_question_is_answered_with_its_source(wb):
@@ -98,7 +99,7 @@ def test_a_run_left_by_a_dead_process_is_interrupted_and_goes_on(workspace):
         "    print(wb.runs.list()[0].run_id, flush=True); time.sleep(60); return []\n"
         "wb.start('喜宴哪一年上映？', kb='film').wait()"
     )
-    process = subprocess.Popen([sys.executable, "-c", code, str(workspace)], stdout=subprocess.PIPE, text=True)
+    process = forked.Popen([sys.executable, "-c", code, str(workspace)], stdout=subprocess.PIPE, text=True)
     run_id = process.stdout.readline().strip()
     with Workbench.open(workspace) as wb:
         run = wb.run(run_id)

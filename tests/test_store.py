@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.servers import postgres_server
 from workbench.errors import MissingExtra, SettingsError, WorkbenchError, WorkspaceError
 from workbench.records.conversations import VERSION, SqlConversations, SqliteConversations, _dsn, open_conversations
@@ -283,7 +284,7 @@ for i in range(1_000_000):
 
 def test_a_killed_writer_loses_nothing_that_it_was_told_was_stored(tmp_path):
     path = tmp_path / "workbench.db"
-    writer = subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True)
+    writer = forked.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True)
     told = [int(writer.stdout.readline()) for _ in range(50)]
     os.kill(writer.pid, signal.SIGKILL)
     told += [int(line) for line in writer.stdout.read().split("\n")[:-1]]

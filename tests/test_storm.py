@@ -14,7 +14,8 @@ from workbench.parts.memory.summarizing import summarize
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [4, pytest.param(30, marks=pytest.mark.full)])
 def test_nothing_is_lost_doubled_repeated_or_answered_otherwise(film_index, tmp_path, count):
-    only = tuple(scenario.name for scenario in (*QUESTIONS, *ADDINGS))
+    every = tuple(scenario.name for scenario in (*QUESTIONS, *ADDINGS))
+    only = every if count == 30 else (QUESTIONS[2].name, ADDINGS[1].name)
     with Storm(tmp_path, seed=20, only=only, knowledge=film_index / "knowledge") as storm:
         outcomes = list(storm.trials(kills=count, workers=2))
     kills = [kill for outcome in outcomes for kill in outcome.kills]

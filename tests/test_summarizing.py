@@ -71,6 +71,7 @@ def test_every_sentence_of_a_real_conversation_stands_in_it(name):
         ("记住我对花生过敏。", "我对花生过敏吗？", "其实我对花生不过敏。", "我对花生过敏。"),
     ],
 )
+@pytest.mark.few(2)
 def test_what_does_not_hold_any_more_is_in_no_prompt_and_in_no_newer_summary(bench, before, asked, after, old):  # noqa: F811
     wb = bench(summary_from=4, summary_every=1, history_window=2)
     for message in (before, asked, "How old is the bridge?", "And the mill?", "And the kiln?"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests import forked
 from tests.test_bad_models import fill
 from workbench.plans import Plan, PlanBudget, PlanStep
 from workbench.session import Workbench
@@ -116,6 +116,7 @@ def begun(folder: Path) -> str:
 
 
 @pytest.mark.parametrize("name", WALLS)
+@pytest.mark.few(2)
 def test_the_same_as_at_once_whatever_the_clock_says(name, tmp_path, at_once):
     run_id = begun(tmp_path)
     for wall in (*WALLS[name], *[WALLS[name][-1]] * 9):
@@ -134,7 +135,7 @@ def test_the_same_as_at_once_in_other_processes(tmp_path, at_once):
     code = "import sys; from tests.test_thinking_time import go_on; go_on(*sys.argv[1:])"
     for wall in (3 * DAY, 0.0, -DAY, 4.0, 4.0, 4.0):
         command = [sys.executable, "-c", code, str(tmp_path), run_id, str(wall)]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent.parent, timeout=120)
+        done = forked.run(command, capture_output=True, text=True, cwd=Path(__file__).parent.parent, timeout=120)
         assert done.returncode == 0, done.stderr
         said = json.loads(done.stdout)
         if said["status"] != "paused":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import subprocess
 import sys
@@ -11,11 +10,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Client, Listener
 from pathlib import Path
 
 import pytest
 
+from tests import forked
 from workbench.errors import NotPaused, RunError, WorkbenchError, WorkspaceBusy
 from workbench.parts.memory.service import find_store
 from workbench.plans import Plan, PlanBudget, PlanStep
@@ -29,15 +29,13 @@ COMMAND = [sys.executable, "-c", "from workbench.cli import main; main()"]
 
 
 class Other:
-    """A process with the workspace open that does what it is told, forked from one that has everything loaded."""
+    """A process with the workspace open that does what it is told."""
 
     def __init__(self, workspace: Path):
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["tests.storm.warm"])
-        self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=obey, args=(str(workspace), theirs), daemon=True)
-        self.process.start()
-        theirs.close()
+        code = "import sys; from tests.test_two_at_once import obey; obey(*sys.argv[1:])"
+        with Listener(family="AF_UNIX") as listener:
+            self.process = forked.Popen([sys.executable, "-c", code, workspace, listener.address], cwd=ROOT)
+            self.pipe = listener.accept()
         assert self.heard() == "ready"
 
     @property
@@ -56,11 +54,12 @@ class Other:
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.join()
+        self.process.wait()
 
 
-def obey(workspace: str, pipe: Connection) -> None:
+def obey(workspace: str, address: str) -> None:
     """What ``Other`` runs."""
+    pipe = Client(address)
     with Workbench.open(workspace, time_budget_s=600) as wb:  # so that what is endless is
         endless(wb)
         wb.ports()
@@ -175,9 +174,7 @@ def test_the_command_line_says_who_works_on_a_run_and_stops_it(workspace, other)
     run_id = them.do("slow")
 
     def cli(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*COMMAND, *words, "--workspace", str(workspace)], capture_output=True, text=True, cwd=ROOT
-        )
+        return forked.run([*COMMAND, *words, "--workspace", str(workspace)], capture_output=True, text=True, cwd=ROOT)
 
     holder = f"process {them.pid} on "
     assert holder in cli("runs").stdout and holder in cli("show", run_id).stdout
@@ -205,10 +202,11 @@ def test_cancelling_a_paused_run_and_one_whose_process_died(wb, other):
     assert done.cancel().status == "done" and done.answer
 
 
-def test_one_answer_counts_when_two_processes_give_one(workspace, wb, other):
+@pytest.mark.parametrize("rounds", [2, pytest.param(12, marks=pytest.mark.full)])
+def test_one_answer_counts_when_two_processes_give_one(workspace, wb, other, rounds):
     one, two = other(), other()
     ended = Counter[str]()
-    for _ in range(12):
+    for _ in range(rounds):
         run = wb.ask(QUESTION, kb="film", review="reflect", session=str(time.monotonic_ns()))
         assert run.status == "paused"
         for number, them in enumerate((one, two)):
@@ -230,11 +228,12 @@ def test_one_answer_counts_when_two_processes_give_one(workspace, wb, other):
             "user": 1,
             "assistant": 1,
         }
-    assert ended["refused"] == 12
+    assert ended["refused"] == rounds
 
 
-def test_one_answer_counts_when_two_threads_give_one(wb):
-    for _ in range(6):
+@pytest.mark.parametrize("rounds", [2, pytest.param(6, marks=pytest.mark.full)])
+def test_one_answer_counts_when_two_threads_give_one(wb, rounds):
+    for _ in range(rounds):
         run = wb.ask(QUESTION, kb="film", review="reflect", session=str(time.monotonic_ns()))
         barrier, said = threading.Barrier(4), list[str]()
 
@@ -254,9 +253,10 @@ def test_one_answer_counts_when_two_threads_give_one(wb):
         assert len(run.decisions) == 1 and Counter(entry["node"] for entry in run.log)["generate"] == 1
 
 
-def test_one_process_goes_on_with_an_interrupted_run(workspace, wb, other):
+@pytest.mark.parametrize("rounds", [1, pytest.param(4, marks=pytest.mark.full)])
+def test_one_process_goes_on_with_an_interrupted_run(workspace, wb, other, rounds):
     dead, one, two = other(), other(), other()
-    for _ in range(4):
+    for _ in range(rounds):
         run_id = dead.do("slow")
         dead.kill()
         one.tell("resume", run_id)
@@ -267,7 +267,7 @@ def test_one_process_goes_on_with_an_interrupted_run(workspace, wb, other):
         winner = (one, two)[said.index("running")]
         assert refused.startswith(("WorkspaceBusy", "NotPaused")) and f"process {winner.pid} on" in refused, said
         assert winner.do("cancel", run_id) == "cancelled"
-        dead = other()
+        dead = other() if rounds > 1 else dead
 
 
 def test_the_recorded_answer_goes_on_and_another_is_refused(workspace, wb, other):
@@ -289,7 +289,7 @@ with Workbench.open(sys.argv[1]) as wb:
 """
     runs = []
     for session in ("b", "c"):
-        died = subprocess.run(
+        died = forked.run(
             [sys.executable, "-c", code, str(workspace), session], stdout=subprocess.PIPE, text=True, cwd=ROOT
         )
         assert died.returncode == 9
@@ -320,12 +320,12 @@ def test_waiting_for_a_run_that_another_process_went_on_with(wb, other):
     assert run.wait(60).status == "done" and run.answer
 
 
-def test_two_sessions_and_two_runs_in_one_keep_their_order(wb, other):
+@pytest.mark.parametrize("count", [3, pytest.param(8, marks=pytest.mark.full)])
+def test_two_sessions_and_two_runs_in_one_keep_their_order(wb, other, count):
     one, two = other(), other()
-    count = 8
     for them, mine in ((one, "A"), (two, "B")):
         them.tell("say", mine, count)
-    shared = [threading.Thread(target=lambda n=n: wb.ask(f"shared {n} hello", session="S")) for n in range(6)]
+    shared = [threading.Thread(target=lambda n=n: wb.ask(f"shared {n} hello", session="S")) for n in range(count)]
     for thread in shared:
         thread.start()
     for thread in shared:
@@ -338,8 +338,8 @@ def test_two_sessions_and_two_runs_in_one_keep_their_order(wb, other):
         assert [m["role"] for m in messages] == ["user", "assistant"] * count
         assert [m["content"] for m in messages[::2]] == [f"{session} {n} hello" for n in range(count)]
     messages = store.list_messages(store.get_or_create_conversation_id("default", "S"))
-    assert Counter(m["role"] for m in messages) == {"user": 6, "assistant": 6}
-    assert sorted(m["content"] for m in messages if m["role"] == "user") == [f"shared {n} hello" for n in range(6)]
+    assert Counter(m["role"] for m in messages) == {"user": count, "assistant": count}
+    assert sorted(m["content"] for m in messages if m["role"] == "user") == [f"shared {n} hello" for n in range(count)]
     for run in wb.runs.list(session_id="S"):
         place = {(m["debug"] or {}).get("run_id"): i for i, m in enumerate(messages) if m["role"] == "assistant"}
         asked = next(i for i, m in enumerate(messages) if m["content"] == run.message)
@@ -348,15 +348,16 @@ def test_two_sessions_and_two_runs_in_one_keep_their_order(wb, other):
         assert [h["content"] for h in run.state["history"]] == before[-len(run.state["history"]) :] or not before
 
 
-def test_two_processes_in_one_session(wb, other):
+@pytest.mark.parametrize("count", [3, pytest.param(6, marks=pytest.mark.full)])
+def test_two_processes_in_one_session(wb, other, count):
     one, two = other(), other()
     for them in (one, two):
-        them.tell("say", "shared", 6)
+        them.tell("say", "shared", count)
     ids = [*one.heard(), *two.heard()]
     store = find_store(wb)
     messages = store.list_messages(store.get_or_create_conversation_id("default", "shared"))
-    assert len(messages) == 24 and len({m["id"] for m in messages}) == 24
+    assert len(messages) == len({m["id"] for m in messages}) == 4 * count
     by_run = {(m["debug"] or {}).get("run_id") for m in messages if m["role"] == "assistant"}
     assert by_run == set(ids)
     for user in ("default", "somebody else"):
-        assert len(wb.runs.list(user_id=user)) == (12 if user == "default" else 0)
+        assert len(wb.runs.list(user_id=user)) == (2 * count if user == "default" else 0)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
 from workbench.errors import KnowledgeError, UnknownKnowledge, WorkspaceBusy
 from workbench.session import Workbench
 
@@ -43,7 +44,7 @@ def write_corpus(folder: Path, generation: int, documents: int = 12) -> Path:
 def process(function: str, *args: object) -> subprocess.Popen[str]:
     """A real process that runs a function of this file with these words; told and heard line by line."""
     code = f"import sys; from tests.test_two_readers import {function}; {function}(*sys.argv[1:])"
-    return subprocess.Popen(
+    return forked.Popen(
         [sys.executable, "-c", code, *map(str, args)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -201,7 +202,7 @@ def test_one_writer_and_its_name(tmp_path, corpus):
             for refused in (lambda: wb.add_knowledge("film", [corpus]), lambda: wb.knowledge.remove("film")):
                 with pytest.raises(WorkspaceBusy, match=rf"'film' is being written by process {holder.pid} on \S+ "):
                     refused()
-            said = subprocess.run(
+            said = forked.run(
                 [*COMMAND, "kb", "add", "film", str(corpus), "--workspace", str(tmp_path / "ws")],
                 capture_output=True,
                 text=True,
@@ -342,7 +343,7 @@ def test_two_kernels_and_a_command_line_on_one_workspace(tmp_path, corpus):
     environment = {**os.environ, "WORKBENCH_EMBEDDING_MODEL": "hashing", "WORKBENCH_NAMES": "rules"}
 
     def cli(*words: str) -> str:
-        done = subprocess.run(
+        done = forked.run(
             [*COMMAND, *words, "--workspace", str(tmp_path / "ws")],
             capture_output=True, text=True, cwd=ROOT, env=environment,
         )  # fmt: skip

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 import pytest
 from chromadb.api.shared_system_client import SharedSystemClient
 
+from tests import forked
 from workbench.errors import KnowledgeError, MissingExtra
 from workbench.knowledge.indexes import stores, vectors
 from workbench.knowledge.indexes.chroma import Chroma
@@ -312,7 +312,7 @@ def test_killed_inside_a_write_of_a_store_it_opens_and_answers_as_one_that_was_n
         wb.add_knowledge("notes", told(range(60)), lambda *_: None)
     told(range(30, 120))
     command = [sys.executable, "-c", KILLED, tmp_path / "killed", notes, place, sign, settings.model_dump_json()]
-    killed = subprocess.run(list(map(str, command)), timeout=120, capture_output=True, text=True)
+    killed = forked.run(list(map(str, command)), timeout=120, capture_output=True, text=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     if torn:  # as a machine leaves it that loses its power
         newest = max((f for f in place.rglob("*") if f.is_file()), key=lambda f: f.stat().st_mtime_ns)

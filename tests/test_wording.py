@@ -53,6 +53,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str,
         yield request.param, wb
 
 
+@pytest.mark.few(1)
 def test_every_surface_speaks_one_language_and_counts(place: tuple[str, Workbench]) -> None:
     language, wb = place
     faults = {line: name for name, shown in surfaces(language, wb) for line in lines(shown) if wrong(line, language)}

@@ -1,4 +1,4 @@
-"""The fixtures of the browser's tests: one JupyterLab a worker, one Chromium a file, notebooks that a test opens."""
+"""The fixtures of the browser's tests: one JupyterLab, one Chromium, notebooks that a test opens."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     return report
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """JupyterLab over the folder that holds every ``tmp_path`` of this worker."""
     with jupyterlab(tmp_path_factory.getbasetemp(), tmp_path_factory.mktemp("jupyterlab")) as started:
         yield started
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     with chromium(tmp_path_factory.mktemp("chromium")) as opened:
         yield opened

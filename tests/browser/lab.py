@@ -13,9 +13,9 @@ The notebook lies in ``tmp_path`` and its kernel works there, so the workspace i
 ``run_cell(i)``, ``cells()``, ``save()``, ``restart_kernel()``, ``kernel_status()``, ``reopen()``,
 ``theme(dark=True)``, ``resize(675)`` (the width of an output), ``eval(js)``, ``screenshot(path)``. At the end
 ``clean()`` is called by itself: an error in the console, a request to another host or a dialog fails the test; a
-failed test leaves a picture beside its notebook. Each file has a Chromium of its own, each worker of pytest one
-JupyterLab, each notebook a kernel. While Chromium is open the thread counts as inside an event loop: no
-``asyncio.run`` and no async tests in these files.
+failed test leaves a picture beside its notebook. All files share one Chromium and one JupyterLab; each notebook has a
+kernel of its own, forked from a process that has everything loaded. While Chromium is open the thread counts as inside
+an event loop: no ``asyncio.run`` and no async tests in these files.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ from urllib.parse import quote, urlsplit
 import nbformat
 import pytest
 from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Page, expect, sync_playwright
+
+from tests.forked import kernels
 
 HERE = {"127.0.0.1", "localhost"}
 NO_CHROMIUM = "no Chromium here: apt-get install chromium, or playwright install chromium"
@@ -322,6 +324,7 @@ def jupyterlab(root: Path, own: Path) -> Iterator[Lab]:
         *LAB_FLAGS,
     ]
     environment = os.environ | {variable: str(own / name) for variable, name in names.items()}
+    environment["JUPYTER_PATH"] = str(kernels(own / "forked"))
     log = own / "jupyterlab.log"
     with log.open("wb") as written:
         process = subprocess.Popen(command, env=environment, cwd=root, stdout=written, stderr=subprocess.STDOUT)

@@ -21,7 +21,8 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize("lang", ["en", pytest.param("zh", marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("lang", ["en", "zh"])
 def test_a_verdict_is_pressed_noted_kept_over_a_restart_and_taken_back(
     notebook: Callable[..., Any],
     store: Workbench,  # noqa: F811

@@ -80,6 +80,7 @@ def test_memory_is_seen_corrected_and_switched_off(
     expect(bench.root.locator(".wb-head")).to_contain_text(fork.run_id)
 
 
+@pytest.mark.full
 def test_a_preference_is_struck_at_the_plan(notebook: Callable[..., Any], store: Workbench, tmp_path: Path) -> None:  # noqa: F811
     asked = ASKED.format(messages=SAID["en"][0][:2])
     nb = notebook([OPEN, asked, 'wb.bench(kb="film", session="s", review=["plan"])'])

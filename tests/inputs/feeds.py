@@ -7,7 +7,6 @@ there afterwards is lost.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +17,7 @@ from unittest.mock import patch
 from click.testing import CliRunner
 from pydantic import ValidationError
 
+from tests import forked
 from tests.inputs.wild import NAMES, bent, changed, spelled, text, value
 from workbench.cli import main
 from workbench.errors import WorkbenchError
@@ -293,7 +293,7 @@ def processes(place: Place, rng: Random) -> bool:
     """The command line, as a process of its own."""
     words = [os.fsencode(word[:10_000]) for word in _words(place, rng)]
     code = [sys.executable, "-c", "from workbench.cli import main; main()"]
-    done = subprocess.run(
+    done = forked.run(
         [*code, *words], capture_output=True, input=b"", timeout=60, env={**os.environ, **place.environment}
     )
     return _ended(done.returncode, (done.stdout + done.stderr).decode("utf-8", "replace"), None)

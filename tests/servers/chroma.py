@@ -10,6 +10,8 @@ from pathlib import Path
 
 import httpx
 
+from tests import forked
+
 PATIENCE_S = 60
 
 
@@ -25,12 +27,15 @@ class ChromaServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start, and wait until it answers."""
-        command = [Path(sys.executable).with_name("chroma"), "run", "--path", self.folder]
+        """Start where it does not run, and wait until it answers."""
+        if self._process:
+            return
+        code = "import sys; sys.argv[0] = 'chroma'; from chromadb.cli.cli import app; app()"
+        command = [sys.executable, "-c", code, "run", "--path", self.folder]
         command += ["--host", "127.0.0.1", "--port", str(self.port)]
         self.folder.mkdir(exist_ok=True)
         with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
+            self._process = forked.Popen(command, stdout=log, stderr=log, cwd=self.folder)
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:

@@ -122,3 +122,10 @@ class Failpoints:
 def line(message: dict[str, Any]) -> bytes:
     """A message as it goes through a pipe."""
     return json.dumps(message, ensure_ascii=False).encode() + b"\n"
+
+
+class Told:
+    """Where a process of its own tells: its standard output."""
+
+    def fileno(self) -> int:
+        return 1

@@ -11,17 +11,16 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from tests.storm.moments import Failpoints, Moment, line
+from tests.storm.moments import Failpoints, Moment, Told, line
 from tests.storm.scenarios import Adding, Keeping, Question, Talk
 
 Tell = Callable[[dict[str, Any]], None]
 
 
-def ask(pipe: Connection, folder: str, scenario: Question, moment: Moment | None, options: Mapping[str, Any]) -> None:
+def ask(pipe: Told, folder: str, scenario: Question, moment: Moment | None, options: Mapping[str, Any]) -> None:
     """Carry the scenario's run on, from wherever it stands, to its end.
 
     Tells ``begun``, ``where`` (how it was found), ``run``, ``step``, ``call`` and ``done`` with the canonical bytes.
@@ -57,7 +56,7 @@ def ask(pipe: Connection, folder: str, scenario: Question, moment: Moment | None
         tell({"done": canonical(document).decode(), "answer": run.answer})
 
 
-def talk(pipe: Connection, folder: str, scenario: Talk, moment: Moment | None, options: Mapping[str, Any]) -> None:
+def talk(pipe: Told, folder: str, scenario: Talk, moment: Moment | None, options: Mapping[str, Any]) -> None:
     """Hold the conversation from wherever it stands; without a moment to be killed at, to its end. Tells ``done``."""
     tell, points = _prepared(pipe, moment)
     from workbench.session import Workbench
@@ -113,7 +112,7 @@ def _count_calls(tell: Tell) -> None:
     execute.attempt = told
 
 
-def add(pipe: Connection, folder: str, scenario: Adding, moment: Moment | None, options: Mapping[str, Any]) -> None:
+def add(pipe: Told, folder: str, scenario: Adding, moment: Moment | None, options: Mapping[str, Any]) -> None:
     """Add the scenario's documents, or make the base anew, and tell ``done``."""
     tell, points = _prepared(pipe, moment)
     from workbench.session import Workbench
@@ -128,7 +127,7 @@ def add(pipe: Connection, folder: str, scenario: Adding, moment: Moment | None, 
         tell({"done": "made"})
 
 
-def look(pipe: Connection, folder: str, scenario: Adding, moment: Moment | None, options: Mapping[str, Any]) -> None:
+def look(pipe: Told, folder: str, scenario: Adding, moment: Moment | None, options: Mapping[str, Any]) -> None:
     """Tell what a reader finds: the documents, none when there is no index yet, and a digest of each table."""
     tell, _ = _prepared(pipe, None)
     from workbench.errors import KnowledgeError
@@ -140,9 +139,7 @@ def look(pipe: Connection, folder: str, scenario: Adding, moment: Moment | None,
         tell({"content": {name: _digest(rows) for name, rows in _content(Path(folder)).items()}})
 
 
-def furnish(
-    pipe: Connection, folder: str, scenario: Keeping, moment: Moment | None, options: Mapping[str, Any]
-) -> None:
+def furnish(pipe: Told, folder: str, scenario: Keeping, moment: Moment | None, options: Mapping[str, Any]) -> None:
     """Make the workspace that the scenario works on, and tell ``done``."""
     tell, _ = _prepared(pipe, None)
     from workbench.session import Workbench
@@ -153,7 +150,7 @@ def furnish(
     tell({"done": "furnished"})
 
 
-def keep(pipe: Connection, folder: str, scenario: Keeping, moment: Moment | None, options: Mapping[str, Any]) -> None:
+def keep(pipe: Told, folder: str, scenario: Keeping, moment: Moment | None, options: Mapping[str, Any]) -> None:
     """Do what the scenario is named for, and tell ``done``."""
     tell, _points = _prepared(pipe, moment)
     from workbench.session import Workbench
@@ -167,7 +164,7 @@ def keep(pipe: Connection, folder: str, scenario: Keeping, moment: Moment | None
     tell({"done": "kept"})
 
 
-def tidy(pipe: Connection, folder: str, scenario: Keeping, moment: Moment | None, options: Mapping[str, Any]) -> None:
+def tidy(pipe: Told, folder: str, scenario: Keeping, moment: Moment | None, options: Mapping[str, Any]) -> None:
     """Free once more, and tell ``done``."""
     tell, _ = _prepared(pipe, None)
     from workbench.session import Workbench
@@ -177,7 +174,7 @@ def tidy(pipe: Connection, folder: str, scenario: Keeping, moment: Moment | None
     tell({"done": "tidy"})
 
 
-def read(pipe: Connection, folder: str, scenario: Keeping, moment: Moment | None, options: Mapping[str, Any]) -> None:
+def read(pipe: Told, folder: str, scenario: Keeping, moment: Moment | None, options: Mapping[str, Any]) -> None:
     """Tell what a reader can read, ``{name: bytes}``, or that the workspace does not open."""
     tell, _ = _prepared(pipe, None)
     from workbench.errors import WorkbenchError
@@ -229,7 +226,7 @@ def _digest(rows: list[Any]) -> str:
     return f"{len(rows)} rows, {hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
-def _prepared(pipe: Connection, moment: Moment | None) -> tuple[Tell, Failpoints]:
+def _prepared(pipe: Told, moment: Moment | None) -> tuple[Tell, Failpoints]:
     lock = threading.Lock()
 
     def tell(message: dict[str, Any]) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import re
 import shutil
+import subprocess
 import threading
 import time
 from collections import Counter
@@ -14,16 +14,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests import forked
 from tests.storm import ledger, process
-from tests.storm.moments import Moment
+from tests.storm.moments import Moment, Told
 from tests.storm.scenarios import Adding, Keeping, Question, Talk
 from workbench.parts.memory.remember import due
 from workbench.settings import Settings
 
 LIMIT_S = 180.0
 """How long one stretch of work may take, on a busy machine, before it counts as hung."""
-_ONE_ASKS = threading.Lock()
-"""A process that starts asks after every other one; how one ended is told once, and 255 to whoever asks second."""
 
 
 @dataclass
@@ -77,20 +76,14 @@ class Calm:
 def stretch(
     work: Callable[..., None], folder: Path, scenario: Any, moment: Moment | None = None, **options: Any
 ) -> Stretch:
-    """Run one process to its end or its kill, forked from one that has everything loaded."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.storm.warm"])
-    listening, speaking = context.Pipe(duplex=False)
-    child = context.Process(target=work, args=(speaking, str(folder), scenario, moment, options))
-    with _ONE_ASKS:
-        child.start()
-    speaking.close()
+    """Run one process to its end or its kill."""
+    child = forked.call(work, Told(), str(folder), scenario, moment, options, stdout=subprocess.PIPE)
     told, late = Stretch([], False), threading.Event()
     watch = threading.Timer(LIMIT_S, lambda: (late.set(), child.kill()))
     watch.start()
     kill: threading.Timer | None = None
     began = time.monotonic()
-    with open(listening.fileno(), "rb", closefd=False) as lines:
+    with child.stdout as lines:
         for raw in lines:
             if not raw.endswith(b"\n"):
                 break  # the line in which it was killed
@@ -101,15 +94,13 @@ def stretch(
                 kill = threading.Timer(moment.at, child.kill)
                 kill.start()
     told.seconds = time.monotonic() - began
-    with _ONE_ASKS:
-        child.join()
-    listening.close()
+    child.wait()
     watch.cancel()
     if kill:
         kill.cancel()
-    told.hung, told.killed = late.is_set(), child.exitcode == -9
-    if child.exitcode not in (0, -9):
-        told.lines.append({"failed": f"the process ended with {child.exitcode}"})
+    told.hung, told.killed = late.is_set(), child.returncode == -9
+    if child.returncode not in (0, -9):
+        told.lines.append({"failed": f"the process ended with {child.returncode}"})
     return told
 
 

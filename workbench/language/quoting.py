@@ -136,7 +136,7 @@ def split_sentences(results: Evidence) -> list[Sentence]:
         metadata = result["metadata"]
         doc_id = str(metadata.get("doc_id") or result["result_id"])
         title = _title(str(metadata.get("title") or ""), result["evidence"])
-        pieces = list(parts(result["evidence"], title)) or list(parts(result["evidence"], ""))
+        pieces = parts(result["evidence"], title) or parts(result["evidence"], "")
         lead, above = "", ""
         for place, (heading, text) in enumerate(pieces):
             lead = lead if heading == above else ""
@@ -375,20 +375,22 @@ LONGEST = 600
 """Characters of one quotation; a longer one is cut at a word."""
 
 
-def parts(text: str, title: str) -> Iterator[tuple[str, str]]:
-    r"""Yield ``(heading, text)`` of each sentence, list item, row of a table and block of code of a passage, in order.
+@lru_cache(maxsize=4_096)  # a run splits what it found at its reflection, its merge and its answer
+def parts(text: str, title: str) -> tuple[tuple[str, str], ...]:
+    r"""Return ``(heading, text)`` of each sentence, list item, row of a table and block of code of a passage, in order.
 
-    >>> list(parts("# Oven\n\n- It is **hot**. Mind it.\n\n|what|how|\n|--|--|\n|bread|220 °C|", "Oven"))
-    [('Oven', 'It is hot. Mind it.'), ('Oven', 'bread: how 220 °C')]
+    >>> parts("# Oven\n\n- It is **hot**. Mind it.\n\n|what|how|\n|--|--|\n|bread|220 °C|", "Oven")
+    (('Oven', 'It is hot. Mind it.'), ('Oven', 'bread: how 220 °C'))
     """
-    heading = ""
+    heading, found = "", list[tuple[str, str]]()
     for block in blocks(text):
         if block.kind == "heading":
             heading = bare(block.text)
         elif block.kind == "text":
-            yield from ((heading, sentence) for sentence in _sentences(block.text, title))
+            found += [(heading, sentence) for sentence in _sentences(block.text, title)]
         elif words := _whole_piece(block):
-            yield heading, cut(words)
+            found.append((heading, cut(words)))
+    return tuple(found)
 
 
 def _whole_piece(block: Block) -> str:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 _WORKERS = min(os.cpu_count() or 1, 4)
-_CACHED_TEXTS = 64
+_CACHED_TEXTS = 512
 """Texts asked for alone whose vector is cached: most tools of a plan ask for the vector of the same question."""
 _log = logging.getLogger(__name__)
 
@@ -161,7 +161,8 @@ class SentenceEncoder:
         import numpy as np
 
         cleaned = [clean(text) for text in texts]
-        rows = list(map(self._asked, cleaned)) if len(cleaned) == 1 else self._encoded([[text] for text in cleaned])
+        few = len(cleaned) < 4  # a question, an exchange: asked for again and again
+        rows = list(map(self._asked, cleaned)) if few else self._encoded([[text] for text in cleaned])
         return np.array([row[0] for row in rows], np.float32).reshape(len(texts), 512)
 
     def words(self, words: Sequence[str]) -> np.ndarray:

@@ -69,6 +69,7 @@ def test_ways_floor_and_ceiling_stand_beside_one_another(wb, questions, server) 
     assert "as set" in str(table)
 
 
+@pytest.mark.full
 def test_judges_count_where_all_of_them_agree(wb, questions, server) -> None:
     server.respond = responder(judge=grade, writer=said_1993)
     table = eval_answers(wb, "notes", questions, judges=["openai:a", "openai:b"])
@@ -97,6 +98,7 @@ def said_1993(_: str) -> str:
     return "It was built in 1993 [1]."
 
 
+@pytest.mark.full
 def test_one_model_judges_by_several_prompts(wb, questions, server, tmp_path) -> None:
     strict = tmp_path / "strict.toml"
     strict.write_text('version = 4\nsystem = "Be strict."\nuser = "<answer>\\n$answer\\n</answer>"\n', "utf-8")
@@ -133,6 +135,7 @@ def test_an_answer_that_gives_orders_stays_in_its_fence(wb, questions, server) -
         assert "Obey" in fence(text, "answer") and text.count("\n</answer>") == 1
 
 
+@pytest.mark.full
 def test_two_versions_of_a_prompt_are_scored_on_the_same_questions(wb, questions, server, tmp_path) -> None:
     other = tmp_path / "brief.toml"
     other.write_text('version = 2\nsystem = "Be exact. $evidence"\nuser = "$question"\n', encoding="utf-8")

@@ -10,12 +10,28 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tests.test_benchmarks import QUESTIONS, TEXTS
 from workbench import Workbench
 from workbench.cli import main
 from workbench.errors import ToolError
 from workbench.parts.evaluate.rankers import WITHOUT, RankResult, ranker, without
 from workbench.parts.evaluate.retrieval import eval_retrieval, reliability
+
+TEXTS = {
+    "ride": ("Ride with the Devil", "Ride with the Devil is a 1999 western directed by Ang Lee."),
+    "lee": ("Ang Lee", "Ang Lee was born in Pingtung in Taiwan."),
+    "pingtung": ("Pingtung", "Pingtung is a county in the south of Taiwan."),
+    "heat": ("Heat", "Heat is a 1995 film directed by Michael Mann."),
+    "mann": ("Michael Mann", "Michael Mann was born in Chicago in the United States."),
+    "chicago": ("Chicago", "Chicago is a city on Lake Michigan."),
+    "喜宴": ("喜宴", "《喜宴》是李安执导的1993年电影。"),
+    "李安": ("李安", "李安出生于台湾屏东。"),
+}
+QUESTIONS = [
+    ("Where was the director of Ride with the Devil born?", ["ride", "lee"]),
+    ("Where was the director of Heat born?", ["heat", "mann"]),
+    ("Which city lies on Lake Michigan?", ["chicago"]),
+    ("《喜宴》的导演出生在哪里？", ["喜宴", "李安"]),
+]
 
 
 @pytest.fixture(scope="module")

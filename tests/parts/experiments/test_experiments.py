@@ -12,6 +12,7 @@ import nbformat
 import pytest
 import yaml
 
+from tests import forked
 from tests.shelves import workbench
 from workbench.errors import WorkbenchError
 from workbench.parts.experiments import notebooks
@@ -141,7 +142,7 @@ from workbench.session import Workbench
 with Workbench.open({str(place / "w")!r}, embedding_model="hashing") as wb:
     wb.experiments.run({str(path)!r}, progress=lambda name, done, total: done == 5 and os._exit(9))
 """
-    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 9
+    assert forked.run([sys.executable, "-c", script], check=False).returncode == 9
     with opened(place) as wb:
         assert wb.experiments.get("killed").status()["done"] in (5, 6)
         done = wb.experiments.run(path)

@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
+from tests import forked
 from workbench.errors import WorkbenchError
 from workbench.graphs.merge import first_documents
 from workbench.parts.fusion import graph as fusion
 from workbench.parts.fusion.graph import build_fusion, read_config, read_query, should_retry
 from workbench.ports import Context
+from workbench.session import Workbench
 from workbench.settings import Settings
 from workbench.tools import hybrid
 from workbench.tools.fusing import STRATEGIES, WEIGHTS, cascade
@@ -276,10 +278,20 @@ async def test_a_thread_takes_one_question_after_another(wb):
 # --- Canvases ---
 
 
+@pytest.fixture(scope="module")
+def canvases(tmp_path_factory):
+    """A folder with two indexed canvases."""
+    folder = tmp_path_factory.mktemp("canvases")
+    with Workbench.open(folder) as opened:
+        opened.add_knowledge("math", [CANVASES / "离散数学.canvas"], lambda *_: None)
+        opened.add_knowledge("leaves", [CANVASES / "photosynthesis.canvas"], lambda *_: None)
+    return folder / "knowledge"
+
+
 @pytest.fixture
-def math(wb):
-    wb.add_knowledge("math", [CANVASES / "离散数学.canvas"], lambda *_: None)
-    wb.add_knowledge("leaves", [CANVASES / "photosynthesis.canvas"], lambda *_: None)
+def math(wb, workspace, canvases):
+    for name in ("math", "leaves"):
+        (workspace / "knowledge" / name).symlink_to(canvases / name, target_is_directory=True)
     return wb
 
 
@@ -297,6 +309,7 @@ def math(wb):
         ),
     ],
 )
+@pytest.mark.few(2)
 def test_operation_and_nodes_ask_and_rank(math, operation, nodes, asked, first):
     run = math.fusion(canvas=CANVASES / "离散数学.canvas", operation=operation, nodes=nodes)
     assert run.message == asked and run.state["kb_prefix"] == "math" and run.status == "done"
@@ -320,6 +333,7 @@ def test_an_explanation_of_a_canvas_is_no_bare_link(math):
         ({"question": "Memento", "strategy": "best"}, "rrf, weighted, cascade"),
     ],
 )
+@pytest.mark.few(3)
 def test_what_is_not_there_is_named(math, given, told):
     with pytest.raises(WorkbenchError, match=told):
         math.fusion(**given)
@@ -405,7 +419,7 @@ time.sleep(600)
 def test_killed_between_nodes_it_goes_on_and_repeats_none(workspace, monkeypatch):
     from workbench.session import Workbench
 
-    process = subprocess.Popen([sys.executable, "-c", KILLED, workspace, HARD], stdout=subprocess.PIPE, text=True)
+    process = forked.Popen([sys.executable, "-c", KILLED, workspace, HARD], stdout=subprocess.PIPE, text=True)
     [run_id] = {process.stdout.readline().strip() for _ in range(2)} - {"reranking"}
     process.kill()
     process.wait()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -20,6 +19,7 @@ from langgraph.cache.memory import InMemoryCache
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import CachePolicy, interrupt
 
+from tests import forked
 from tests.parts.record.graphs import KINDS, LOG, Kind, Log, Reader, executed, finish, review, step
 from tests.shelves import workbench
 from workbench.errors import RunError, WorkspaceFull
@@ -249,10 +249,10 @@ with Workbench.open({str(tmp_path / "w")!r}) as wb:
     run = agent.runs()[0].resume() if agent.runs() else agent.ask(graphs.LOG)
     print(run.status, run.state["answer"], dict(graphs.executed))
 """
-    first = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    first = forked.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert first.returncode == 9, first.stderr
     (tmp_path / "second").touch()
-    second = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    second = forked.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert second.stdout.strip() == "done 1 steps, approved: None {'finish': 1}"
 
 
@@ -325,7 +325,7 @@ with Workbench.open({str(tmp_path / "w")!r}) as wb:
     kills = 0
     for attempt in range(40):
         command = [sys.executable, "-c", script, *([f"{0.05 + 0.02 * (attempt % 7)}"] if attempt < 39 else [])]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = forked.run(command, capture_output=True, text=True, check=False)
         kills += done.returncode == 9
         if done.returncode == 0:
             break

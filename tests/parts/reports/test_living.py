@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.shelves import CORE, PROJECT, environment, opened, workbench
 from workbench.errors import WorkbenchError
 from workbench.parts.reports.checking import opposed
@@ -240,13 +241,13 @@ def test_an_update_that_is_killed_goes_on_and_two_at_once_are_two_reports(harbou
     where = tmp_path / "workspace"
     words = [sys.executable, "-c", KILLED, str(where), old.run.run_id]
     told = {"env": {**environment(), **{f"WORKBENCH_{k.upper()}": v for k, v in CORE.items()}}, "cwd": PROJECT}
-    assert subprocess.run([*words, "die"], **told).returncode == -signal.SIGKILL
+    assert forked.run([*words, "die"], **told).returncode == -signal.SIGKILL
     with opened(where) as wb:
         run = wb.runs.list()[0]
         assert run.status == "interrupted" and wb.run(old.run.run_id).report.text == text
         new = run.resume().report
         assert new.status == "completed" and written(new) == {"Ferry"}
-    both = [subprocess.Popen([*words, "live"], stdout=subprocess.PIPE, text=True, **told) for _ in range(2)]
+    both = [forked.Popen([*words, "live"], stdout=subprocess.PIPE, text=True, **told) for _ in range(2)]
     ids = {one.communicate(timeout=120)[0].strip() for one in both}
     assert len(ids) == 2 and [one.returncode for one in both] == [0, 0]
     with opened(where) as wb:

@@ -6,13 +6,13 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import forked
 from tests.shelves import PROJECT, environment, workbench
 from workbench.errors import WorkbenchError
 from workbench.language.support import statements
@@ -264,7 +264,7 @@ with Workbench.open(sys.argv[1]) as wb:
 
 
 def test_a_killed_report_goes_on_and_writes_no_section_twice(workspace, monkeypatch):
-    killed = subprocess.run(
+    killed = forked.run(
         [sys.executable, "-c", KILLED, str(workspace), "Ang Lee's films: war, food"], env=FULL, cwd=PROJECT
     )
     assert killed.returncode == -signal.SIGKILL

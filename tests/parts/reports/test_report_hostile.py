@@ -81,6 +81,7 @@ MARKED = {
 
 
 @pytest.mark.parametrize("case", MARKED)
+@pytest.mark.few(5)
 def test_what_no_source_says_is_marked_and_breaks_nothing(session, server, case):
     text, words = MARKED[case]
     report = reported(session, server, "section", text)
@@ -104,6 +105,7 @@ NOTHING: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("case", NOTHING)
+@pytest.mark.few(3)
 def test_where_a_model_gives_nothing_the_rules_write_and_the_report_says_so(session, server, case):
     report = reported(session, server, "section", NOTHING[case])
     whole(report)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import os
 import shutil
 import signal
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests import forked
 from tests.harbour import TITLES, TOPIC, harbour, prompt_of, title_of, writes
 from tests.servers import scripted_server
 from tests.shelves import CORE, opened
@@ -106,13 +106,9 @@ def test_killed_at_every_node_it_reads_as_if_undisturbed(indexed, tmp_path, monk
     with scripted_server() as server:
         server.respond = writes
         url = server.url if writer == "model" else ""
-        processes = multiprocessing.get_context("forkserver")
-        processes.set_forkserver_preload([__name__, "workbench.parts.reports.graph", "chromadb"])
         for kill in KILLS:
-            process = processes.Process(target=go_on_and_die, args=(str(tmp_path / "killed"), url, str(calls), kill))
-            process.start()
-            process.join()
-            assert process.exitcode == -signal.SIGKILL, kill
+            killed = forked.call(go_on_and_die, str(tmp_path / "killed"), url, str(calls), kill)
+            assert killed.wait() == -signal.SIGKILL, kill
         noting(report, calls, monkeypatch.setattr)
         with Workbench.open(tmp_path / "killed", **settings(url)) as wb:
             run = go_on(wb)

@@ -19,6 +19,7 @@ import pytest
 from click.testing import CliRunner
 from starlette.testclient import TestClient
 
+from tests import forked
 from tests.servers import Reply, closed_port, scripted_server
 from workbench.cli import main
 from workbench.errors import SettingsError, WorkspaceError
@@ -381,7 +382,7 @@ def served(
     """``workbench serve`` as a process on a free port, and a client of it."""
     settings = {f"WORKBENCH_{name.upper()}": value for name, value in {**CORE, **environment}.items()}
     command = ["serve", "--workspace", str(folder), "--port", "0", "--json", *options]
-    process = subprocess.Popen(
+    process = forked.Popen(
         [sys.executable, "-c", "from workbench.cli import main; main()", *command],
         env={**os.environ, **settings},
         stdout=subprocess.PIPE,

@@ -211,6 +211,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
+@pytest.mark.few(6)
 def test_whatever_goes_wrong_is_a_note_and_the_run_ends_well(place, server, case):
     instead, said = WRONG[case]
     server.instead = {path: list(replies) for path, replies in instead.items()}
@@ -234,6 +235,7 @@ def test_whatever_goes_wrong_is_a_note_and_the_run_ends_well(place, server, case
         ({"tmdb_base_url": ""}, "gave no usable answer"),
     ],
 )
+@pytest.mark.few(3)
 def test_without_a_key_or_a_network_there_is_a_note(place, settings, said):
     with bench(place, closed_port(), **settings) as wb:
         run = wb.ask(QUESTION, kb="film")
