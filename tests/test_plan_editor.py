@@ -17,9 +17,11 @@ from tests.test_hostile import ALL, HOSTILE
 from workbench.plans import Plan, PlanBudget, PlanStep
 from workbench.tools.registry import ToolRegistry, check
 from workbench.views.labels import Labels
-from workbench.views.plan import PlanView, problem_text
+from workbench.views.layout import MOST_LANES, Edge, gutters
+from workbench.views.plan import PlanView, problem_text, steps
 from workbench.views.plan_graph import plan_graph
-from workbench.widgets.form import Field, form_fields
+from workbench.widgets.draft import suggest_fix
+from workbench.widgets.form import Field, Message, form_fields
 from workbench.widgets.panel import Event
 from workbench.widgets.plan import PlanEditor
 
@@ -98,10 +100,15 @@ def at(made: PlanEditor, path: str) -> Field:
     return dict(form_fields(made.fields.form))[path]
 
 
-def message(made: PlanEditor, path: str) -> str:
+def message(made: PlanEditor, path: str) -> Message:
     """The only message of a field."""
     (only,) = at(made, path).messages
     return only
+
+
+def fix(made: PlanEditor, path: str) -> None:
+    """Press the button of the first message of a field."""
+    at(made, path).box.children[-1].press("fix", "0")
 
 
 def proposed(made: PlanEditor, *approved: str) -> list[dict[str, Any]]:
@@ -147,20 +154,21 @@ def test_each_field_of_a_step(field: str, value: Any, path: tuple[str, ...]):
     assert made.plan == plan().dump() and made.edits == 0
 
 
-def test_a_cycle_is_reported_at_every_step_of_it():
+def test_a_cycle_is_reported_at_every_step_of_it_and_fixed_by_one_click():
     made = editor()
     made.chosen = A
     put(made, "depends_on", [C])
     assert [one["kind"] for one in made.problems] == ["cycle"]
-    assert message(made, "depends_on") == f"Cycle: {A} → {C} → back. Remove one of the two."
+    assert message(made, "depends_on")[:2] == (f"Cycle: {A} → {C} → back. Remove one of the two.", f"Remove {C}")
     assert 'role="alert"' in made.fields.fields["depends_on"].box.children[-1].html
-    assert made.list.picture.html.count("wb-step wb-bad") == 2
+    assert made.list.picture.html.count("wb-step wb-bad") == 2 and "wb-dag-cycle" in made.list.picture.html
     made.list.press("choose", C)
+    assert message(made, "depends_on").fix == f"Remove {A}"
     made.bar.press("graph")
     assert "wb-dag-cycle" in made.list.picture.html
-    put(made, "depends_on", [B])
+    fix(made, "depends_on")
     assert not made.problems and not at(made, "depends_on").messages and of(made, C)["depends_on"] == [B]
-    assert "wb-bad" not in made.list.picture.html
+    assert at(made, "depends_on").control.widget.value == [B] and "wb-bad" not in made.list.picture.html
     made.pressed(Event("undo"))
     assert [one["kind"] for one in made.problems] == ["cycle"]
 
@@ -170,10 +178,10 @@ def test_a_wrong_number_is_told_beside_it_and_in_the_row_and_the_last_forecast_i
     made.chosen = B
     assert "≈ 1.6 s expected" in made.below.html
     put(made, "budget.top_k", 0)
-    assert message(made, "budget.top_k") == f"{B}: top_k is 0. Give 1 or more (default 50)."
+    assert message(made, "budget.top_k")[:2] == (f"{B}: top_k is 0. Give 1 or more (default 50).", "Change to 50")
     assert "once the plan is valid" in made.below.html and "1.6 s" in made.below.html
     assert "1 problem to fix" in made.list.picture.rows[B]
-    put(made, "budget.top_k", 50)
+    fix(made, "budget.top_k")
     assert not made.problems and made.edits == 0 and "returns" not in made.below.html
 
 
@@ -196,6 +204,8 @@ def test_input_as_json_and_back():
     made.fields.fields["tool_input"].form.value = True
     made.settle()
     assert at(made, "tool_input.query").messages and not made.fields.fields["tool_input"].messages
+    fix(made, "tool_input.nothing")
+    assert of(made, B)["tool_input"] == {"query": ""}
 
 
 def test_what_another_tool_does_not_accept_is_left_out_and_comes_back_with_undo():
@@ -226,6 +236,15 @@ def test_add_remove_and_reorder():
     assert made.plan == plan().dump() and made.edits == 0
     made.pressed(Event("undo"))
     assert ids(made) == [A, C, "step_4_new", D], "letting go can be taken back too"
+
+
+def test_a_removed_step_that_is_needed_by_reference_is_told():
+    made = editor()
+    made.list.press("remove", A)
+    assert [one["kind"] for one in made.problems] == ["no_such_step"]
+    made.chosen = D
+    fix(made, "depends_on")
+    assert not made.problems and of(made, D)["tool_input"] == {"query": D}
 
 
 def test_undo_takes_a_word_back_at_once_and_a_row_of_edits_one_by_one():
@@ -357,6 +376,44 @@ def test_every_kind_of_problem_has_chinese_words():
         told = problem_text(one, Labels("zh"))
         assert re.search("[一-鿿]", told) and "Give" not in told and "Known" not in told and "{" not in told, told
         assert problem_text(one, Labels("en")), one
+    for one in problems:
+        if suggestion := suggest_fix(bad, one, one["step_id"]):
+            assert one not in check(suggestion.plan, TOOLS), one
+
+
+def test_fixes_of_inputs_and_tools():
+    first = step("a", tool="naiv_search", tool_input={"query": "x"})
+    conditions = [{"field": "year", "op": "exists", "z": 1}]
+    wrong = {"query": "x", "sort": {"field": "year", "colour": 1}, "conditions": conditions}
+    second = step("b", tool="discover", tool_input=wrong)
+    third = step("c", tool_input={"query": "x", "top_k": 5000, "entities": {"$from": "b.none"}})
+    bad = Plan(steps=[first, second, third])
+    fixes = {one["field"]: suggest_fix(bad, one, one["step_id"]) for one in check(bad, TOOLS)}
+    assert {field: (one.label, one.subject) for field, one in fixes.items() if one} == {
+        "tool": ("fix_change", "naive_search"),
+        "tool_input.sort.colour": ("fix_remove", "sort.colour"),
+        "tool_input.top_k": ("fix_change", "50"),
+        "tool_input.entities": ("fix_remove", "entities"),
+    }
+    assert fixes["tool_input.sort.colour"].plan.step("b").tool_input["sort"] == {"field": "year"}
+    assert fixes["tool_input.conditions.0.z"] is None, "an input inside a list is left to the person"
+
+
+def test_a_step_that_cannot_change_has_no_fix_and_a_fix_keeps_what_was_typed_since():
+    made = editor(document(Plan(steps=[step(A, budget=PlanBudget(top_k=0)), step(B)]), records=[record(A)]))
+    made.chosen = A
+    assert message(made, "budget.top_k").fix == ""
+
+    async def typing() -> None:
+        made = editor()
+        made.chosen = A
+        put(made, "budget.top_k", 0)
+        made.settle()
+        put(made, "objective", "typed since")
+        fix(made, "budget.top_k")
+        assert of(made, A)["objective"] == "typed since" and not made.problems
+
+    asyncio.run(typing())
 
 
 def test_while_a_loop_runs_the_check_waits_for_a_pause_in_typing():
@@ -468,9 +525,29 @@ def test_two_hundred_steps(capsys: pytest.CaptureFixture[str]):
         )
 
 
+@pytest.mark.parametrize(
+    "edges",
+    [
+        [(n, 199) for n in range(199)],
+        [(0, n) for n in range(1, 200)],
+        [(n, 100 + m) for n in range(0, 100, 5) for m in range(0, 100, 5)],
+        [(n, n - 3) for n in range(3, 200)],
+    ],
+    ids=["into one", "from one", "all to all", "upwards"],
+)
+def test_lines_stay_in_few_lanes(edges: list[tuple[int, int]]):
+    rows, width = gutters(200, [Edge(*edge) for edge in edges])
+    assert len(rows) == 200 and width <= gutters(1, [])[1] + 13 * (MOST_LANES - 1)
+    touched = {row for edge in edges for row in edge}
+    assert all(bool(rows[row]) for row in touched)
+
+
 def test_the_critical_path_is_heavy_and_a_proposal_dashed():
     view = PlanView(
         plan(), Labels("en"), records=[{**record(A), "duration_ms": 900.0}, record(B), record(C)], proposed={D}
     )
     assert view.critical == {(A, C), (C, D)} or view.critical == {(A, C)}
+    assert "wb-dag-heavy" in steps(view).rows[A] and "wb-dag-heavy" not in "".join(
+        steps(view).rows[B].split("wb-sign")[1:]
+    )
     assert "wb-dag-heavy" in plan_graph(view).html and "stroke-dasharray" in plan_graph(view).rows[D]

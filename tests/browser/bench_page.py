@@ -56,6 +56,10 @@ class BenchPage:
         field.fill(on)
         field.press("Enter")
 
+    def fix(self) -> None:
+        """Press the first fix in the form of the chosen step."""
+        self.page.locator(".wb-step-form [data-do=fix]:visible").first.click()
+
     def fork(self, *words: str) -> None:
         """Fork at a decision, from the list of checkpoints."""
         rows = self.page.locator(".wb-past [role=option]")

@@ -1,4 +1,4 @@
-"""What models saw and said, on the bench: folded, in order, as text."""
+"""What models saw and said, on the bench: folded, in order, as text; edited there, and a fork made of it."""
 
 from __future__ import annotations
 
@@ -34,6 +34,50 @@ def test_what_the_models_saw_and_said_stands_under_the_answer(
     shot(bench, tmp_path, "bench-calls")
 
 
+def test_a_reply_is_edited_and_the_fork_answers_with_it(
+    notebook: Callable[..., Any], workspace: Path, tmp_path: Path
+) -> None:
+    nb, bench = asked(notebook)
+    opened(bench, "writer")
+    expect(bench.root.get_by_role("button", name="Fork: nothing edited yet")).to_be_disabled()
+    bench.root.get_by_label("Reply", exact=True).fill("Ang Lee made both films [1].")
+    button = bench.root.get_by_role("button", name="Fork with 1 edit")
+    expect(button).to_be_enabled()
+    shot(bench, tmp_path, "bench-call-edited")
+    before = bench.root.inner_text()
+    assert "(fork" not in before
+    bench.root.get_by_label("Reply", exact=True).press("Control+Enter")
+    expect(nb.page.locator(".wb-answer")).to_contain_text("Ang Lee made both films")
+    expect(nb.page.locator(".wb-call-form")).to_be_hidden()
+    nb.page.locator(".wb-calls summary").first.click()
+    expect(nb.page.locator(".wb-calls")).to_contain_text("reply edited")
+    expect(nb.page.locator(".wb-calls")).to_contain_text("from the tape")
+
+
+@pytest.mark.full
+def test_a_prompt_with_an_unknown_slot_is_refused_with_its_reason(
+    notebook: Callable[..., Any], workspace: Path, tmp_path: Path
+) -> None:
+    nb, bench = asked(notebook)
+    opened(bench, "writer")
+    part = bench.root.get_by_label("Prompt: what is asked", exact=True)
+    right = part.input_value()
+    part.fill(right + "\n$weather")
+    form = nb.page.locator(".wb-call-form")
+    expect(form.get_by_role("alert")).to_contain_text("There is no slot $weather here. Known: $question, $memory")
+    expect(form.get_by_role("button", name="1 problem")).to_be_disabled()
+    shot(bench, tmp_path, "bench-call-refused")
+    nb.theme(dark=True)
+    shot(bench, tmp_path, "bench-call-refused-dark")
+    part.fill(right + "\nBe brief.")
+    expect(form.get_by_role("button", name="Fork with 1 edit")).to_be_enabled()
+    bench.root.get_by_label("Reply", exact=True).fill("Otherwise.")
+    expect(form.get_by_role("alert")).to_contain_text("not both")
+    bench.root.get_by_label("Reply", exact=True).press("Escape")
+    expect(form).to_be_hidden()
+    expect(nb.page.locator(".wb-calls")).to_be_visible()
+
+
 def asked(notebook: Callable[..., Any]) -> tuple[Any, BenchPage]:
     """A bench on which a question was answered by a model."""
     nb = notebook([OPEN, MODEL, 'wb.bench(kb="film", review=None)'])
@@ -44,6 +88,16 @@ def asked(notebook: Callable[..., Any]) -> tuple[Any, BenchPage]:
     bench.ask(QUESTION)
     nb.page.locator(".wb-answer").wait_for()
     return nb, bench
+
+
+def opened(bench: BenchPage, role: str) -> None:
+    """The form of the first call of a role."""
+    calls = bench.page.locator(".wb-calls")
+    calls.locator("summary").first.click()
+    one = calls.locator(".wb-call").filter(has_text=f"{role}.en").first
+    one.locator("summary").click()
+    one.get_by_role("button", name="Edit and fork").click()
+    bench.page.locator(".wb-call-form").wait_for()
 
 
 def shot(bench: BenchPage, tmp_path: Path, name: str) -> None:

@@ -62,7 +62,7 @@ def test_ask_edit_decide_fork_compare(
     expect(bench.alert.first).to_contain_text("Cycle")
     expect(bench.alert.first).to_contain_text(new)
     expect(bench.primary).to_be_disabled()
-    bench.press("Undo")
+    bench.fix()
     expect(bench.primary).to_be_enabled()
     expect(bench.primary).to_contain_text("Run as edited")
     bench.press("Run as edited")

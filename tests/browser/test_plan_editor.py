@@ -43,7 +43,7 @@ def kernel(nb: Notebook, expression: str, wanted: object) -> None:
     raise AssertionError(f"{expression} is {found!r}, not {wanted!r}")
 
 
-def test_a_cycle_is_made_seen_and_undone(notebook):
+def test_a_cycle_is_made_seen_and_fixed_by_one_click(notebook):
     nb = notebook([CELL])
     nb.run_all()
     root = nb.page.locator(".wb-root")
@@ -65,16 +65,17 @@ def test_a_cycle_is_made_seen_and_undone(notebook):
         "document.getElementById(document.querySelector('[aria-invalid=true]').getAttribute('aria-describedby')).innerText"
     )
     assert "\nCycle" in described  # behind its sign
-    assert root.locator(".wb-step.wb-bad").count() == 2
-    root.get_by_role("button", name="Undo").click()
+    assert root.locator(".wb-dag-cycle").count() and root.locator(".wb-step.wb-bad").count() == 2
+    alert.get_by_role("button", name="Remove step_2_c").click()
     kernel(nb, "(editor.problems, editor.plan['steps'][0]['depends_on'])", ([], []))
-    nb.wait("!document.querySelector('[aria-invalid=true]')")
+    nb.wait("!document.querySelector('[aria-invalid=true]') && !document.querySelector('.wb-dag-cycle')")
     limit = root.get_by_label("Top k")
     limit.fill("0")
     alert.wait_for()
     assert "top_k is 0" in alert.inner_text()
-    limit.fill("50")
+    alert.get_by_role("button", name="Change to 50").click()
     nb.wait("!document.querySelector('.wb-alert')")
+    assert limit.input_value() == "50"
 
 
 @pytest.mark.full

@@ -1,9 +1,13 @@
-"""The places of the nodes of a graph in layers."""
+"""The places of the nodes of a graph: in layers, or next to a list with lines in its gutter."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
+
+from markupsafe import Markup
+
+from workbench.views.page import el
 
 Pair = tuple[str, str]
 """An edge: its source and its target."""
@@ -44,3 +48,81 @@ def layered(nodes: Collection[str], edges: Iterable[Pair]) -> Layers:
         members_in_order.sort(key=lambda node: sum(before[node]) / max(len(before[node]), 1))
         places |= {node: (layer, row - (len(members_in_order) - 1) / 2) for row, node in enumerate(members_in_order)}
     return Layers({node: places[node] for node in nodes}, back)
+
+
+# gutters
+
+MOST_LANES = 8
+"""Further lines share the last lane."""
+_MIDDLE, _LOW, _BOTTOM, _FIRST, _APART = 26, 52, 999, 9, 13
+_STRENGTH = ("dashed", "plain", "heavy", "cycle")
+Path = tuple[str, str]
+"""The look of a line and its SVG path."""
+
+
+class Edge(NamedTuple):
+    """An edge from one row to another; ``look`` is ``plain``, ``heavy``, ``dashed`` or ``cycle``."""
+
+    source: int
+    target: int
+    look: str = "plain"
+
+
+def gutters(count: int, edges: Iterable[Edge]) -> tuple[list[list[Path]], int]:
+    """Return the lines of each row, and the width of the gutter in pixels.
+
+    Dots are on lane 0. Edges to the same row share a lane, which is straight between neighbouring rows.
+
+    >>> [len(lines) for lines in gutters(3, [Edge(0, 2), Edge(1, 2)])[0]], gutters(1, [])[1]
+    ([1, 3, 1], 18)
+    """
+    groups: dict[int, list[Edge]] = {}
+    for edge in edges:
+        if edge.source != edge.target:
+            groups.setdefault(edge.target, []).append(edge)
+    rows: list[list[Path]] = [[] for _ in range(count)]
+    ends = list[int]()
+    for group in sorted(groups.values(), key=lambda group: min(min(edge[:2]) for edge in group)):
+        touched = sorted({row for edge in group for row in edge[:2]})
+        first, last = touched[0], touched[-1]
+        free = [lane for lane, end in enumerate(ends) if end <= first]
+        lane = 0 if last - first == 1 else 1 + (free[0] if free else min(len(ends), MOST_LANES - 2))
+        if lane:
+            ends[lane - 1 : lane] = [last]
+        for row in range(first, last + 1):
+            rows[row] += _lines(group, row, lane, first, last)
+    return rows, _x(len(ends)) + _FIRST
+
+
+def gutter_svg(lines: Sequence[Path], width: int, hollow: bool = False) -> Markup:
+    """Return the gutter of one row as SVG, whose lines reach as far down as the row is high."""
+    looks = {look: "".join(path for line_look, path in lines if line_look == look) for look in _STRENGTH}
+    paths = [el(f"path.wb-dag.wb-dag-{look}", d=path) for look, path in looks.items() if path]
+    dot = el("circle.wb-dot.wb-hollow" if hollow else "circle.wb-dot", cx=_x(0), cy=_MIDDLE, r=4)
+    return el("svg.wb-gutter", paths, dot, width=width, aria_hidden="true")
+
+
+def _lines(group: Sequence[Edge], row: int, lane: int, first: int, last: int) -> Iterator[Path]:
+    """Yield the lines of edges with a common target in one row."""
+    x, dot = _x(lane), _x(0)
+    up = f"M{x} 0C{x} 13 {dot} 13 {dot} {_MIDDLE}"
+    down = f"M{x} {_BOTTOM}V{_LOW}C{x} 39 {dot} 39 {dot} {_MIDDLE}"
+    covering = [edge for edge in group if min(edge[:2]) <= row <= max(edge[:2])]
+    joins = [edge for edge in covering if row in edge[:2]]
+    if first < row < last:
+        yield _strongest(edge for edge in covering if min(edge[:2]) < row), f"M{x} 0V{_MIDDLE}"
+        yield _strongest(edge for edge in covering if max(edge[:2]) > row), f"M{x} {_MIDDLE}V{_BOTTOM}"
+    for path, edges in (
+        (up, [edge for edge in joins if min(edge[:2]) < row]),
+        (down, [edge for edge in joins if max(edge[:2]) > row]),
+    ):
+        if edges:
+            yield _strongest(edges), path
+
+
+def _strongest(edges: Iterable[Edge]) -> str:
+    return max((edge.look for edge in edges), key=_STRENGTH.index)
+
+
+def _x(lane: int) -> int:
+    return _FIRST + _APART * lane

@@ -1,4 +1,4 @@
-"""The plan as a list of steps, and the problems of a plan in words."""
+"""The plan as a list of steps with its DAG in the gutter, and the problems of a plan in words."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ from workbench.plans import ENDED_WELL, Plan, PlanStep, last_records
 from workbench.state import Data, ExecutionRecord
 from workbench.views.labels import Labels, milliseconds
 from workbench.views.labels.sentences import reason_text
-from workbench.views.layout import Pair
+from workbench.views.layout import Edge, Pair, Path, gutter_svg, gutters
 from workbench.views.page import Picture, cut, draw
 
 _LONGEST_ERROR = 300
-_MOST_NAMED = 6
-"""Steps that are named in one line; the rest is counted."""
 _HOLLOW = ("proposed", "waiting", "held")
 """Statuses of steps that may never run."""
 
@@ -89,7 +87,7 @@ class PlanView:
             return set()
 
     def look(self, edge: Pair) -> str:
-        """Return how the line between two steps is drawn (``drawing.Line``)."""
+        """Return how the line between two steps is drawn (``layout.Edge``)."""
         if edge in self.cycle:
             return "cycle"
         if edge in self.critical:
@@ -151,25 +149,27 @@ class PlanView:
 
 
 def steps(view: PlanView) -> Picture:
-    """Return the list: one row per step, with the steps that it waits for."""
-    rows = {step.step_id: _row(view, step) for step in view.plan.steps}
+    """Return the list: one row per step, with dots and lines for its dependencies."""
+    index = {step.step_id: row for row, step in enumerate(view.plan.steps)}
+    edges = [Edge(index[source], index[target], view.look((source, target))) for source, target in view.edges]
+    gutter, wide = gutters(len(view.plan.steps), edges)
+    rows = {step.step_id: _row(view, step, row, wide) for step, row in zip(view.plan.steps, gutter, strict=True)}
     return Picture(draw("plan.steps", view.labels), rows)
 
 
-def _row(view: PlanView, step: PlanStep) -> Markup:
-    before = [cut(source, 40) for source in step.dependencies()]
-    if len(before) > _MOST_NAMED:
-        before = [*before[:_MOST_NAMED], view.labels("and_more", n=len(before) - _MOST_NAMED)]
+def _row(view: PlanView, step: PlanStep, gutter: Sequence[Path], wide: int) -> Markup:
+    status = view.status(step)
     return draw(
         "plan.step",
         view.labels,
         step=step,
-        status=view.status(step),
+        status=status,
         word=view.word(step),
         mark=view.marks.get(step.step_id),
         facts=view.facts(step),
         trouble=view.trouble(step),
-        before=view.labels("step_after", steps=view.labels("comma").join(before)) if before else "",
+        gutter=gutter_svg(gutter, wide, hollow=status in _HOLLOW),
+        wide=wide,
         chosen=step.step_id == view.chosen,
         movable=step.step_id in view.movable,
     )
@@ -182,6 +182,9 @@ def seconds_text(value: float) -> str:
     ('1.2', '0.05')
     """
     return f"{value:.1f}" if value >= 0.095 else f"{value:.2f}"
+
+
+_MOST_NAMED = 6
 
 
 def problem_text(problem: Data, labels: Labels) -> str:

@@ -1,9 +1,11 @@
-"""A plan while a person edits it: undo, steps moved, and the parts that cannot change."""
+"""A plan while a person edits it: undo, steps moved, fixes, and the parts that cannot change."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, NamedTuple
 
 from workbench.plans import Plan, PlanStep
 from workbench.records import proposals
@@ -106,3 +108,54 @@ def moved(plan: Plan, step_id: str, before: str = "") -> Plan:
     index = next((index for index, step in enumerate(steps) if step.step_id == before), len(steps))
     steps.insert(index, plan.step(step_id))
     return plan.model_copy(update={"steps": steps})
+
+
+class Fix(NamedTuple):
+    """A change that solves a problem: the key and the subject of its label, and the changed plan."""
+
+    label: str
+    subject: object
+    plan: Plan
+
+
+def suggest_fix(plan: Plan, problem: Data, step_id: str) -> Fix | None:
+    """Return the obvious fix of a problem in this step, if there is one; every step of a cycle has its own.
+
+    The problem comes from ``Plan.problems`` or ``tools.registry.check``.
+
+    >>> plan = Plan(steps=[PlanStep(step_id="a", objective="", tool="t", depends_on=["b"])])
+    >>> suggest_fix(plan, plan.problems()[0], "a")[:2]
+    ('fix_remove', 'b')
+    """
+    step, kind, values = plan.by_id().get(step_id), problem["kind"], problem["values"]
+    if step is None:
+        return None
+    if kind in ("cycle", "no_such_step"):
+        path = values.get("path", ())
+        source = path[path.index(step_id) + 1] if step_id in path else values.get("missing")
+        depends_on = [dependency for dependency in step.depends_on if dependency != source]
+        references = {name for name, (origin, _) in step.references().items() if origin == source}
+        tool_input = {name: value for name, value in step.tool_input.items() if name not in references}
+        return Fix("fix_remove", source, plan.replace(step_id, depends_on=depends_on, tool_input=tool_input))
+    name, default = values.get("name"), values.get("default")
+    if kind == "too_small":
+        return Fix("fix_change", default, plan.replace(step_id, **{name: default}))
+    if kind == "unknown_tool":
+        similar = get_close_matches(step.tool, values["known"].split(", "), n=1)
+        return Fix("fix_change", similar[0], plan.replace(step_id, tool=similar[0])) if similar else None
+    if default is None and kind != "not_given" and values.get("rule") != "extra_forbidden":
+        return None
+    fixed = plan.replace(step_id, tool_input=_without(step.tool_input, name.split(".")))
+    if fixed == plan:  # the input is inside a list
+        return None
+    return Fix("fix_remove", name, fixed) if default is None else Fix("fix_change", default, fixed)
+
+
+def _without(value: Any, path: Sequence[str]) -> Any:
+    """Return a copy of an object without the property at this path."""
+    name, *rest = path
+    if not isinstance(value, dict) or name not in value:
+        return value
+    if rest:
+        return {**value, name: _without(value[name], rest)}
+    return {key: item for key, item in value.items() if key != name}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import ipywidgets
 from traitlets import TraitError
@@ -14,14 +14,22 @@ from workbench.plans import format_condition, parse_condition
 from workbench.records.proposals import resolved
 from workbench.state import Data, Json
 from workbench.views.labels import Labels
-from workbench.views.page import BLANK, el, glyph
-from workbench.widgets.panel import Pick, on_change
+from workbench.views.page import BLANK, button, el, glyph
+from workbench.widgets.panel import Event, Pick, on_change
 
 _DEEPEST = 2
 _NOT_SHOWN = (TraitError, ValueError, TypeError, KeyError, AttributeError, StopIteration)
 """Errors of a widget or of its formatting when it cannot show a value."""
 ABSENT: Final = object()
 """The value of a field that stays at its default."""
+
+
+class Message(NamedTuple):
+    """A message next to a field, with the label of a button that fixes the problem, and what the button does."""
+
+    text: str
+    fix: str = ""
+    apply: Callable[[], None] = lambda: None
 
 
 class Control:
@@ -70,7 +78,7 @@ class Control:
         """Allow or forbid changes."""
         self.widget.disabled = disabled
 
-    def report(self, messages: Mapping[str, Sequence[str]]) -> list[str]:
+    def report(self, messages: Mapping[str, Sequence[Message]]) -> list[Message]:
         """Show messages about parts of the value, by path; return those that have no place here."""
         return [message for group in messages.values() for message in group]
 
@@ -198,7 +206,7 @@ class Field:
     ):
         self.name, self.spec, self.required, self.fault = name, spec, required, ""
         self.value: Any = ABSENT
-        self.messages: Sequence[str] = ()
+        self.messages: Sequence[Message] = ()
         self.present, self._writing = False, False
         self._labels, self._notify, self._nullable = form.labels, form.notify, nullable
         self.control: Control
@@ -246,19 +254,27 @@ class Field:
         finally:
             self.value, self._writing = value, False
 
-    def report(self, messages: Sequence[str]) -> None:
+    def report(self, messages: Sequence[Message]) -> None:
         """Show these messages beneath the control, after the field's own fault."""
-        messages = [*([self.fault] if self.fault else []), *messages]
+        messages = [*([Message(self.fault)] if self.fault else []), *messages]
         if messages == self.messages:
             return
         self.messages = messages
         if self._note is None:
-            self._note = Pick()
+            self._note = Pick(listener=self._pressed)
             self.box.children = (*self.box.children, self._note)
         sign = glyph("invalid", self._labels, spoken=False)
-        lines = [el("p", sign, el("span", text)) for text in messages]
+        lines = [
+            el("p", sign, el("span", text), button(fix, "fix", key=str(index)) if fix else None)
+            for index, (text, fix, _) in enumerate(messages)
+        ]
         self._note.show(el("div.wb-alert.wb-beside", lines, role="alert") if lines else BLANK)
         (self.box.add_class if lines else self.box.remove_class)("wb-wrong")
+
+    def _pressed(self, event: Event) -> None:
+        fixes = {str(index): message.apply for index, message in enumerate(self.messages)}
+        if event.kind == "fix" and event.key in fixes:
+            fixes[event.key]()
 
     def _switch(self) -> None:
         self.show(self.value, again=True)
@@ -357,7 +373,7 @@ class Fields(Control):
         """Call with the path of each change by a person."""
         self._listener = listener
 
-    def report(self, messages: Mapping[str, Sequence[str]]) -> list[str]:
+    def report(self, messages: Mapping[str, Sequence[Message]]) -> list[Message]:
         """Show messages by path; return those whose field is not in this form."""
         left = dict(messages)
         for name, field in self.fields.items():

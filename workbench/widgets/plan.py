@@ -21,8 +21,8 @@ from workbench.views.labels import Labels
 from workbench.views.page import draw, joined
 from workbench.views.plan import PlanView, problem_text, steps
 from workbench.views.plan_graph import count_changes, plan_changes, plan_faults, plan_forecast, plan_graph
-from workbench.widgets.draft import Draft, RunPlan, moved
-from workbench.widgets.form import Fields, names, toggle
+from workbench.widgets.draft import Draft, RunPlan, moved, suggest_fix
+from workbench.widgets.form import Fields, Message, names, toggle
 from workbench.widgets.panel import Event, Panel, Pick, display_if
 
 if TYPE_CHECKING:
@@ -318,12 +318,25 @@ class PlanEditor(Panel):
         if self.foreseen:
             below.append(plan_forecast(self.foreseen, not self.problems, labels))
         self.below.show(joined(below))
-        messages: dict[str, list[str]] = {}
+        messages: dict[str, list[Message]] = {}
         for fault in self.problems:
             concerned = (fault["step_id"], *fault["values"].get("path", ()))
             if self.chosen and self.chosen in concerned and fault["kind"] != "typed":
-                messages.setdefault(fault["field"], []).append(problem_text(fault, labels))
+                messages.setdefault(fault["field"], []).append(self._message(fault))
         self.fields.form.report(messages)
+
+    def _message(self, fault: Problem) -> Message:
+        step_id, text = self.chosen, problem_text(fault, self.labels)
+        fix = None if self._lock(step_id) else suggest_fix(self._draft.plan, fault, step_id)
+        if fix is None:
+            return Message(text)
+
+        def apply() -> None:
+            # from the current plan: it may have been edited since, for the check waits for a pause in typing
+            if current := suggest_fix(self._draft.plan, fault, step_id):
+                self._edit(current.plan)
+
+        return Message(text, self.labels(fix.label, what=fix.subject), apply)
 
     def _bar(self, edits: int) -> Markup:
         labels, plan = self.labels, self._draft.plan

@@ -17,8 +17,9 @@ from workbench.runs.run import Run
 from workbench.state import Data
 from workbench.tools.registry import check
 from workbench.views.page import Picture, draw
-from workbench.views.run import answer, calls, evidence, rail, turns
+from workbench.views.run import answer, evidence, rail, turns
 from workbench.views.timeline import timeline
+from workbench.widgets.calls import Calls
 from workbench.widgets.feedback import Verdict
 from workbench.widgets.follow import Now
 from workbench.widgets.futures import Checkpoints
@@ -42,7 +43,7 @@ class Working:
         self._run: Run | None = None
         self._document: Data = {}
         self._pieces: tuple[Any, list[Any]] = (None, [])
-        self.calls, self.verdict = Pick(), Verdict(labels)
+        self.calls, self.verdict = Calls(labels), Verdict(labels)
         memory = provided("widgets", "memory")
         self.memory = memory(labels) if memory else None
         self.reset()
@@ -57,8 +58,8 @@ class Working:
 
     def _laid_out(self) -> ipywidgets.Box:
         review = [self.review.band, self.fork_bar, self.editor.form, self.review.inside]
-        panels = [part.region for part in (self.verdict, self.memory, self.ask) if part]
-        below = [self.calls, *panels]
+        display_if(self.calls.region, False)
+        below = [part.region for part in (self.verdict, self.calls, self.memory, self.ask) if part]
         self.side = ipywidgets.VBox([self.turns, *review, self.answer, *below])
         self.plan = ipywidgets.VBox([self.editor.region, self.past.region])
         regions = {"plan": self.plan, "side": self.side, "evidence": self.evidence, "timeline": self.timeline}
@@ -70,7 +71,8 @@ class Working:
         self.editor.observe(lambda _: self._edited(), ["plan", "problems"])
         self.editor.observe(lambda _: self._chosen(), "chosen")
         self.review.observe(lambda change: run_and(self._answer)(change.new), "response")
-        self.past.on_request(run_and(lambda run, request: self._fork(run, **request["edits"])))
+        for part in (self.past, self.calls):
+            part.on_request(run_and(lambda run, request: self._fork(run, **request["edits"])))
         self.verdict.on_request(run_and(self._judge))
         if self.memory:
             self.memory.on_request(run_and(self._steer))
@@ -80,6 +82,7 @@ class Working:
         """Forget what is chosen, unfolded or edited, for another run."""
         self._unfolded, self._piece, self._sentence, self._every = set[str](), "", "", False
         self._at = ("", "")
+        self.calls.close()
 
     # show
 
@@ -138,7 +141,9 @@ class Working:
             before = self._conversation(run)
             self.turns.show(turns(before, self._labels))
             display_if(self.turns, before)
-            self.calls.show(calls(run.calls(), self._labels))
+            calls = run.calls()
+            self.calls.show(run, calls, self._wb.settings)
+            display_if(self.calls.region, calls)
         done = document["status"] == "done"
         judged = done and not run.options["incognito"]
         display_if(self.verdict.region, judged)
@@ -218,7 +223,12 @@ class Working:
 
     def keyed(self, kind: str) -> None:
         """Handle a key of the bench."""
-        if kind == "primary":
+        calls = self.calls
+        if kind == "escape" and calls.opened:
+            calls.close()
+        elif kind == "primary" and calls.edits:
+            calls.submit()
+        elif kind == "primary":
             self._primary()
         else:
             self.editor.pressed(Event(kind))

@@ -1,0 +1,147 @@
+"""The calls of models on the bench; each can be edited, which makes a fork."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import ipywidgets
+
+from workbench.records.prompts import LANGUAGES, SLOTS, Prompt
+from workbench.runs.calls import Call
+from workbench.runs.run import Run
+from workbench.settings import ROLES, RULES, Settings
+from workbench.state import Json
+from workbench.views.labels import Labels
+from workbench.views.page import draw, el
+from workbench.views.run import calls
+from workbench.widgets.form import Fields, text
+from workbench.widgets.panel import Event, Panel, Pick, display_if, press_button
+
+_PARTS = ("system", "user")
+
+
+class Calls(Panel):
+    """The prompts and replies of the models of a run; the form of one call replaces the list while it is edited.
+
+    It asks for ``{"edits": {...}}``, as ``Run.fork`` takes them.
+    """
+
+    def __init__(self, labels: Labels):
+        super().__init__(labels)
+        self._calls: dict[str, Call] = {}
+        self._run: Run | None = None
+        self._settings: Settings | None = None
+        self._call: Call | None = None
+        self._prompt: Prompt | None = None
+        self.list, self._head = Pick(listener=self._pressed), Pick(listener=self._pressed)
+        self._model = ipywidgets.Combobox()
+        rows = {"reply": 6, "system": 8, "user": 8}
+        controls = {name: text(ipywidgets.Textarea(rows=count)) for name, count in rows.items()}
+        controls["model"] = text(self._model)
+        schema = {"properties": {name: {} for name in controls}, "required": [*controls]}
+
+        def title(name: str) -> str:
+            return labels(f"call_field_{name}")
+
+        self._fields = Fields(schema, labels, lambda _: self._changed(), title=title, own=controls)
+        self.fields = self._fields.fields
+        self.slots = ipywidgets.HTML()
+        self.button = press_button("", self.submit, "wb-primary")
+        explanation = ipywidgets.HTML(el("div.wb-dim.wb-small", labels("fork_edits_told")))
+        boxes = {name: field.box for name, field in self.fields.items()}
+        heading = ipywidgets.HTML(el("div.wb-strong.wb-small.wb-call-asked", labels("call_of_role")))
+        inside = [self._head, boxes["reply"], heading, boxes["system"], boxes["user"], self.slots]
+        self.form = ipywidgets.VBox([*inside, boxes["model"], self.button, explanation])
+        self.form.add_class("wb-call-form")
+        self.region = ipywidgets.VBox([self.list, self.form])
+        display_if(self.form, False)
+
+    def show(self, run: Run, run_calls: Iterable[Call], settings: Settings) -> None:
+        """Show the calls of a run; an open form stays, with its text.
+
+        Args:
+            run: the run.
+            run_calls: its calls.
+            settings: of the workspace, whose models are offered.
+        """
+        self._run, self._settings = run, settings
+        self._calls = {call["key"]: call for call in run_calls}
+        self.list.show(calls(list(self._calls.values()), self.labels))
+        if self._call and self._call["key"] not in self._calls:
+            self.close()
+
+    @property
+    def opened(self) -> bool:
+        """Return whether a call is being edited."""
+        return self._call is not None
+
+    def open(self, key: str) -> None:
+        """Edit a call: the form has its prompt and its reply."""
+        call, run = self._calls.get(key), self._run
+        if call is None or run is None:
+            return
+        name = call["prompt"].split(" ")[0]
+        editable = call["role"] in SLOTS and name in {f"{call['role']}.{language}" for language in LANGUAGES}
+        self._model.options = self._models()  # before the call is set: the widget reports a change
+        self._call, self._prompt = call, run.prompts[name] if editable else None
+        self._head.show(draw("calls.edited", self.labels, call=call))
+        prompt = {part: getattr(self._prompt, part) if self._prompt else "" for part in _PARTS}
+        self._fields.show({"reply": self._reply, "model": call["model"], **prompt}, again=True)
+        for widget in (*(self.fields[part].box for part in _PARTS), self.slots):
+            display_if(widget, self._prompt)
+        slots = ", ".join(f"${slot}" for slot in SLOTS.get(call["role"], ()))
+        self.slots.value = el("div.wb-dim.wb-small", self.labels("call_slots", slots=slots))
+        self._changed()
+        display_if(self.list, False)
+        display_if(self.form, True)
+        self.fields["reply"].control.widget.focus()
+
+    def close(self) -> None:
+        """Return to the list and discard what was typed."""
+        self._call = None
+        display_if(self.form, False)
+        display_if(self.list, True)
+
+    def submit(self) -> None:
+        """Ask for the fork, unless nothing was changed."""
+        if self.edits:
+            self.ask(edits=self.edits)
+
+    @property
+    def edits(self) -> Json:
+        """Return the changes to the call, as a fork takes them."""
+        call, prompt, edits = self._call, self._prompt, Json()
+        if call is None:
+            return edits
+        typed = self._fields.value
+        if typed["reply"] != self._reply:
+            edits["replies"] = {call["key"]: typed["reply"]}
+        parts = {part: typed[part] for part in _PARTS if prompt and typed[part] != getattr(prompt, part)}
+        if prompt and parts:
+            edits["prompts"] = {prompt.name: parts}
+        model = typed["model"].strip()
+        if model != call["model"]:
+            edits["models"] = {call["role"]: model}
+        return edits
+
+    @property
+    def _reply(self) -> str:
+        return "" if self._call is None or self._call["failed"] else self._call["reply"]
+
+    def _models(self) -> list[str]:
+        """Return the models to choose from: none, the configured ones, and those that answered."""
+        configured = [self._settings.chat_model, *map(self._settings.role_model, ROLES)] if self._settings else []
+        models = [*configured, *(call["model"] for call in self._calls.values())]
+        return [RULES, *dict.fromkeys(name for name in models if name and ":" in name)]
+
+    def _changed(self) -> None:
+        edits = self.edits
+        count = len(edits) - ("prompts" in edits) + sum(map(len, edits.get("prompts", {}).values()))
+        words = self.labels("fork_edits", n=count) if edits else self.labels("call_nothing_edited")
+        self.button.description, self.button.disabled = words, not edits
+
+    def _pressed(self, event: Event) -> None:
+        if event.kind == "edit":
+            self.open(event.key)
+        elif event.kind == "close":
+            self.close()
