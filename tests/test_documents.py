@@ -1,7 +1,6 @@
 """Documents as researchers have them, made here by the libraries that write them, in both languages."""
 
 import io
-import sys
 import zipfile
 from datetime import datetime
 from pathlib import Path
@@ -16,8 +15,6 @@ from pypdf.generic import ArrayObject, DictionaryObject, NameObject, StreamObjec
 from workbench.cli import main
 from workbench.knowledge.reading import formats as documents
 from workbench.knowledge.reading.corpus import load
-from workbench.knowledge.reading.files import Unreadable
-from workbench.knowledge.reading.formats import record
 
 HTML = """<html><head><title>No</title><meta name=author content="Li"><meta name="dc.date" content="2024-03-01">
 <meta name=keywords content="a, b"></head><body><script>alert(1)</script>
@@ -106,10 +103,6 @@ def test_what_is_not_taken_is_named_with_its_reason(tmp_path, monkeypatch):
     reasons = {p["file"].rsplit("/")[-1]: p["reason"] for p in load([tmp_path]).problems}
     said = {"pictures": "OCR", "locked": "encrypted", "broken": "damaged", "empty": "no text", "bomb": "unpacks to"}
     assert {name.split(".")[0] for name, why in reasons.items() if said[name.split(".")[0]] in why} == set(said)
-
-    monkeypatch.setitem(sys.modules, "kreuzberg", None)
-    with pytest.raises(Unreadable, match=r"pip install 'workbench\[documents\]'"):
-        record(pdf(tmp_path / "a.pdf", "x"))
 
 
 def test_a_parser_that_never_returns_is_ended_and_its_document_listed(tmp_path, monkeypatch):

@@ -150,7 +150,6 @@ def test_every_import_is_declared(project: Path, pyproject: dict) -> None:
         "local",
         "postgres",
         "eval",
-        "documents",
         "tracing",
         "metrics",
         "mcp",

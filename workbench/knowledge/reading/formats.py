@@ -114,8 +114,6 @@ def record(path: Path) -> Json:
         result = READERS[kind](path)
     except (Unreadable, OSError):
         raise
-    except ImportError as error:
-        raise Unreadable(f"{kind} needs {error.name}: pip install 'workbench[documents]'") from None
     except Exception as error:  # whatever a parser raises over a damaged file
         if "password" in str(error):
             raise Unreadable("an encrypted file: save it without its password") from None
