@@ -142,6 +142,13 @@ class Settings(BaseSettings):
         0.5, ge=0, description="seconds before the first retry; each further retry waits twice as long"
     )
     prices: str = Field("", description="a TOML file with the price of a million tokens of each model")
+    bounds: Literal["strict", "off"] = Field(
+        "strict", description="'off': a model's judgement stands, and no mark, filter or total of the rules is added"
+    )
+    on_failure: Literal["rules", "raise"] = Field(
+        "rules", description="what happens when a model gives nothing usable: the rules do it, or the run fails"
+    )
+    reflector_window: int = Field(5, ge=1, le=50, description="results of each step that the reflector's model reads")
     token_budget: int = Field(0, ge=0, description="tokens that the models of one run may use; 0: no limit")
     index_token_budget: int = Field(
         0, ge=0, description="tokens that the extractor may use in one `kb add`; 0: indexing uses no model"

@@ -1,7 +1,7 @@
 """Check an answer against its sources, by rules and by the checker's model where there is one; mark what fails.
 
-Rules check every statement first. A model may find support where the words differ, but not for a name, a number or an
-address that the sources do not have.
+Rules check every statement first. Where a model checks too, its verdict counts, but for an address that no source has,
+and what the rules missed stays beside it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, Literal
 
 from pydantic import Field
@@ -17,7 +18,7 @@ from pydantic import Field
 from workbench.errors import Divergence, KnowledgeError
 from workbench.graphs.roles import ModelForm, ask_model, evidence_text, numbered
 from workbench.language.citing import marked_sentences
-from workbench.language.support import ADDRESS, Shares, Support, checked
+from workbench.language.support import ADDRESS, Shares, Support, checked, is_refusal
 from workbench.ports import Context, KnowledgeBase
 from workbench.state import Evidence, RetrievalResult, Supported
 from workbench.text import CJK
@@ -46,7 +47,13 @@ class CheckedAll(ModelForm):
 async def supported(context: Context, text: str, evidence: Evidence, question: str) -> list[Supported]:
     """Return every statement of an answer with its verdict."""
     statements = _by_rules(context, text, evidence)
-    citing = [each for each in statements if each.cited and {*each.cited} <= {*range(1, len(evidence) + 1)}]
+    numbers = {*range(1, len(evidence) + 1)}
+    cited = [each for each in statements if each.cited and {*each.cited} <= numbers]
+    # a sentence without a source may have that of the next one
+    led = [
+        here._replace(cited=after.cited) for here, after in pairwise(statements) if not here.cited and after in cited
+    ]
+    citing = [*cited, *led]
     verdicts: dict[str, str] = {}
     if "checker" in context.models and citing:
         groups = _groups(citing, evidence, context.settings.merge_max_characters)
@@ -82,11 +89,10 @@ def _groups(statements: Sequence[Support], evidence: Evidence, limit: int) -> It
 
 async def _by_model(context: Context, group: Sequence[Support], evidence: Evidence, question: str) -> dict[str, str]:
     cited = sorted({n for statement in group for n in statement.cited})
-    places = {n: place for place, n in enumerate(cited, 1)}
-    lines = [f"{each.sentence} (cites {', '.join(str(places[n]) for n in each.cited)})" for each in group]
+    lines = [f"{each.sentence} (cites {', '.join(map(str, each.cited))})" for each in group]
     slots = {
         "sentences": numbered(lines),
-        "evidence": evidence_text([evidence[n - 1] for n in cited], context.settings.merge_max_characters),
+        "evidence": evidence_text([evidence[n - 1] for n in cited], context.settings.merge_max_characters, cited),
     }
     reply = await ask_model(context, "checker", CheckedAll, slots, question=question)
     verdicts = reply.form.sentences if reply.form else []
@@ -94,12 +100,11 @@ async def _by_model(context: Context, group: Sequence[Support], evidence: Eviden
 
 
 def _combined(support: Support, verdict: str, judge: str) -> Supported:
-    """Combine the rules with a model's verdict: missing names and numbers limit it, addresses and quotations more."""
+    """Return a model's verdict where there is one, with what the rules missed; an address that no source has fails."""
     final: Any = support.verdict
     probability, by = support.probability, support.by
-    if verdict and final != "uncited":
-        limited = "unsupported" if ADDRESS.search(support.why) or "“" in support.why else "partly"
-        final = limited if verdict != "unsupported" and support.why else verdict
+    if verdict and (final != "uncited" or verdict != "unsupported"):
+        final = "unsupported" if ADDRESS.search(support.why) else verdict
         probability = {"supported": 1.0, "partly": 0.5}.get(final, 0.0)
         by = support.cited if final == "supported" else by
     return Supported(
@@ -165,7 +170,8 @@ def with_marks(text: str, support: Sequence[Supported]) -> str:
         if not match:
             continue
         end = match.end()
-        if mark := _MARKS.get(verdicts.get(sentence, "")):
+        mark = _MARKS.get(verdicts.get(sentence, ""))
+        if mark and not is_refusal(sentence):
             end -= len(sentence) - len(re.sub(r"[.!?。！？；]$", "", sentence))
             marked, at = f"{marked}{text[at:end]}{mark[bool(CJK.search(sentence))]}", end
         marked, at = marked + text[at : match.end()], match.end()

@@ -14,14 +14,15 @@ from workbench.errors import ModelError
 from workbench.events import progress, token
 from workbench.extensions import provided, required
 from workbench.graphs.check import supported, with_marks
-from workbench.graphs.roles import NONE, accounted, budget_spent, evidence_text
+from workbench.graphs.roles import NONE, accounted, budget_spent, evidence_text, planned_by_model_alone
 from workbench.knowledge.dated import DatedBase, dated_bases, question_dates
 from workbench.language.answer import judge, write
 from workbench.language.citing import cite
 from workbench.models.chat import Limits, server_name, stream_text, token_usage
 from workbench.models.thinking import Thinking
-from workbench.plans import ENDED_WELL
+from workbench.plans import ENDED_WELL, format_condition, last_records
 from workbench.ports import Context, call_writer
+from workbench.records.proposals import MET
 from workbench.state import Citation, ConversationState, Data, Json, RetrievalResult
 from workbench.text import clean, detect_language, visible
 from workbench.views.labels import Labels
@@ -40,8 +41,8 @@ def messages(state: Data, context: Context) -> list[list[str]]:
         "question": clean(message) + (f"\n(That is: {query})" if query and query != clean(message) else ""),
         "memory": _remembered(state, language) or NONE,
         "totals": totals(state, context, Labels(language)),
-        "evidence": evidence_text(merged_evidence(state), context.settings.merge_max_characters)
-        or Labels(language)("prompt_nothing"),
+        "findings": findings(state),
+        "evidence": written_from(state, context) or Labels(language)("prompt_nothing"),
     }
     system, question = context.prompts.for_language("writer", language).messages(slots)
     before = earlier[-window:] if window else []
@@ -53,8 +54,55 @@ def _remembered(state: Data, language: str) -> str:
     return str(prompt(state, language == "zh")) if prompt else ""
 
 
+def written_from(state: Data, context: Context) -> str:
+    """Return the evidence for the writer under its numbers: first what met a need, and nothing of score 0."""
+    evidence = merged_evidence(state)
+    met = {result_id for entry in _needs(state) for result_id in entry["by"] if entry["met"] >= MET}
+    numbers = [n for n, piece in enumerate(evidence, 1) if piece["score"] > 0]
+    numbers.sort(key=lambda n: evidence[n - 1]["result_id"] not in met)  # stable: the rest stays in its order
+    pieces = [evidence[n - 1] for n in numbers]
+    return evidence_text(pieces, context.settings.merge_max_characters, numbers)
+
+
+def findings(state: Data) -> str:
+    """Return what the search concluded: each need with the pieces that met it, and the last judgement."""
+    places = {piece["result_id"]: n for n, piece in enumerate(merged_evidence(state), 1)}
+    lines = []
+    for entry in _needs(state):
+        by = " ".join(f"[{places[result_id]}]" for result_id in entry["by"] if result_id in places)
+        lines.append(f"- {entry['need']}: {'met by ' + by if by and entry['met'] >= MET else 'not found'}")
+    if lines:
+        lines.append(str(state["reflections"][-1]["reasoning"]))
+    return "\n".join(lines) or NONE
+
+
+def _needs(state: Data) -> list[Json]:
+    """Return the ledger of a model's last reflection; the rules' own is for their writer."""
+    reflections = state.get("reflections") or []
+    signals = reflections[-1]["signals"] if reflections else {}
+    return list(signals.get("needs", [])) if "judge" in signals else []
+
+
+def counted(state: Data, context: Context) -> list[str]:
+    """Return how many documents hold for each search by fields that ran."""
+    lines = []
+    for record in last_records(state.get("records", [])).values():
+        if record["tool"] == "discover" and record["status"] in ENDED_WELL and record["raw_output_ref"]:
+            output = context.runs.body(state["run_id"], str(record["raw_output_ref"])).get("output", {})
+            conditions = " & ".join(format_condition(c) for c in record["raw_input"].get("conditions") or [])
+            lines.append(
+                f"{output.get('total')} ({conditions or record['raw_input'].get('query') or record['step_id']})"
+            )
+    return lines
+
+
 def totals(state: Data, context: Context, say: Labels) -> str:
-    """Return what the whole corpus counts, next to the evidence: how many documents hold, and of each kind."""
+    """Return what the whole corpus counts, next to the evidence: how many documents hold, and of each kind.
+
+    Where a model planned, what counts are the conditions of its own steps.
+    """
+    if planned_by_model_alone(state.get("plan"), context.settings):
+        return "; ".join(counted(state, context)) or NONE
     question = state.get("route_decision", {}).get("question")
     bases = dated_bases(context, state) if state.get("kb_prefixes") else []
     if not question or not bases or not state.get("use_retrieval", True):
@@ -106,7 +154,7 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> Json:
         answer = offline(state, context)
     evidence = merged_evidence(state)
     support = await supported(context, answer.text, evidence, state["message"]) if evidence else []
-    if spoken and support:
+    if spoken and support and context.settings.bounds == "strict":
         answer = answer._replace(text=with_marks(answer.text, support))
     if short is None and state.get("use_retrieval", True):
         answer = answer._replace(text=answer.text + dates_note(state, context))

@@ -11,6 +11,7 @@ from langgraph.runtime import Runtime
 
 from workbench.events import Event, enrichment
 from workbench.graphs.enrich import STEP, enriched
+from workbench.graphs.roles import planned_by_model_alone
 from workbench.graphs.route import AGENT_TOOLS, Worker, make_worker_name, parse_workers
 from workbench.plans import ENDED_WELL, IDLE, last_records
 from workbench.ports import Bases, Context, RunLog, call_merger
@@ -125,7 +126,7 @@ async def merger(state: RetrievalState, runtime: Runtime[Context]) -> Json:
         records,
         max_results=settings.merge_max_results,
         max_characters=settings.merge_max_characters,
-        matching=matching_documents(decision, context.bases(state.get("kb_prefixes", []))),
+        matching=_matching(state, context),
         by_score=settings.merge == "by_score",
     )
     if "merger" in context.parts:
@@ -186,9 +187,14 @@ def collect(state: RetrievalState, context: Context) -> dict[str, list[Retrieval
 
 def current_evidence(state: RetrievalState, context: Context) -> list[RetrievalResult]:
     """Return the pieces that an answer would be written from now, in the order of their numbers."""
-    bases = context.bases(state.get("kb_prefixes", []))
-    matching = matching_documents(state.get("route_decision"), bases)
-    return _in_order(collect(state, context), matching, context.settings.merge == "by_score")
+    return _in_order(collect(state, context), _matching(state, context), context.settings.merge == "by_score")
+
+
+def _matching(state: RetrievalState, context: Context) -> frozenset[str] | None:
+    """Return the documents that match what the rules read; None where a model planned by what it read itself."""
+    if planned_by_model_alone(state.get("plan"), context.settings):
+        return None
+    return matching_documents(state.get("route_decision"), context.bases(state.get("kb_prefixes", [])))
 
 
 def gather(records: Records, runs: RunLog, run_id: str) -> dict[str, list[RetrievalResult]]:

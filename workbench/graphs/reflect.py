@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, create_model
 
 from workbench.errors import PlanError
 from workbench.graphs.enrich import can_enrich
-from workbench.graphs.merge import SEARCH, current_evidence, first_documents
+from workbench.graphs.merge import SEARCH, collect, current_evidence
 from workbench.graphs.model_plan import make_steps, step_form
 from workbench.graphs.needs import (
     Entry,
@@ -38,10 +38,10 @@ from workbench.graphs.roles import (
     ask_model,
     budget_spent,
     described,
-    evidence_text,
     left,
     numbered,
     offered,
+    piece_text,
     steps_text,
 )
 from workbench.graphs.route import AGENT_TYPES
@@ -60,6 +60,7 @@ from workbench.plans import (
     work_seconds,
 )
 from workbench.ports import Bases, Context, KnowledgeBase, call_reflector
+from workbench.records.figures import ResultsByStep
 from workbench.records.proposals import MET
 from workbench.records.tape import RULES
 from workbench.state import (
@@ -173,7 +174,11 @@ async def _prepare(proposal: Proposal, now: Pass, supply: Supply, one_step: bool
     if is_enough(seen) or one_step:
         return
     before = [r for r in state.get("reflections", []) if r["current_iteration"] < seen["iteration"]]
-    if "rewriter" in context.models and not any(reflection["rewrite_query"] for reflection in before):
+    if (
+        "rewriter" in context.models
+        and proposal.is_poor()
+        and not any(reflection["rewrite_query"] for reflection in before)
+    ):
         proposal.rewritten, note = await rewritten_by_model(context, state["query"], proposal.writings, now.label)
         seen |= {"rewrite_note": note} if note else {}
 
@@ -390,8 +395,8 @@ def _facts(seen: Data, say: Labels) -> Iterable[str]:
 # enough; only passages that exist meet a need; no search is made twice; passes, time and money end a run.
 # ``signals["overruled"]`` lists what was not followed.
 
-READ = 10
-"""Passages that a model reads; the first of each document come first."""
+READ = 60
+"""The highest number of a passage that a model may name."""
 STEPS = 3
 """Most steps of one reflection."""
 _SHOWN = ("evidence_count", "top_score", "unknown", "missing", "missing_fields", "probability", "failures", "timeouts")
@@ -420,11 +425,46 @@ async def rewritten_by_model(context: Context, query: str, writings: Sequence[st
     return " ".join(reply.form.query.split()), ""
 
 
-def shown_to(evidence: Evidence) -> list[RetrievalResult]:
-    """Return the passages that a model reads: of the first documents one each, then the others."""
-    first = first_documents(evidence)
-    ids = {result["result_id"] for result in first}
-    return [*first, *(r for r in evidence if r["result_id"] not in ids)][:READ]
+def read_window(
+    plan: Plan, results_by_step: ResultsByStep, met: Sequence[str], most: int
+) -> tuple[list[RetrievalResult], list[tuple[str, int]]]:
+    """Return the passages that a model reads, and where each group of them begins: its title and its first number.
+
+    What met a need before comes first, by its id; then the first results of each step, in the step's own order, without
+    texts that a passage before them holds.
+    """
+    passages, groups, ids = list[RetrievalResult](), list[tuple[str, int]](), set[str]()
+
+    def show(title: str, results: Evidence, most: int) -> None:
+        new = list[RetrievalResult]()
+        for result in results:
+            text, before = result["evidence"], [*passages, *new]
+            if len(new) < most and len(before) < READ and result["result_id"] not in ids:
+                if not any(text in shown["evidence"] for shown in before):
+                    new.append(result)
+                ids.add(result["result_id"])
+        if new:
+            groups.append((title.format(n=len(new), m=len(results)), len(passages) + 1))
+            passages.extend(new)
+
+    found = {result["result_id"]: result for results in results_by_step.values() for result in results}
+    show("What met a need so far:", [found[result_id] for result_id in met if result_id in found], READ)
+    for step_id, results in results_by_step.items():
+        tool = plan.step(step_id).tool if step_id in plan.by_id() else ""
+        show(f"{step_id} ({tool}), {{n}} of {{m}} shown:".replace(" ()", ""), results, most)
+    return passages, groups
+
+
+def window_text(passages: Evidence, groups: Sequence[tuple[str, int]], limit: int) -> str:
+    """Return the passages with their numbers, each group under its title; a text is cut where all would not fit."""
+    titles = {first: title for title, first in groups}
+    share = max(200, limit // max(1, len(passages)))
+    lines = []
+    for n, result in enumerate(passages, start=1):
+        text = piece_text(n, result)
+        lines += [titles[n]] if n in titles else []
+        lines.append(text if len(text) <= share else f"{text[:share]} …")
+    return "\n\n".join(lines)
 
 
 def _judged(entries: Sequence[Entry], verdicts: Iterable[Verdict], passages: Evidence) -> tuple[list[Entry], list[str]]:
@@ -442,6 +482,10 @@ def _judged(entries: Sequence[Entry], verdicts: Iterable[Verdict], passages: Evi
             invented.append(f"need {verdict.need}: there are {len(needs)}")
             continue
         entry = needs[verdict.need - 1]
+        if entry["kind"] == "count" and entry["met"] >= MET:
+            continue  # counted, and no passage says it
+        if verdict.verdict == "met" and not by:
+            invented.append(f"need {verdict.need}: met, by no passage")
         entry["met"] = float(bool(by) and verdict.verdict == "met")
         entry["verdict"] = verdict.verdict if by else "missing"
         entry["by"] = [result["result_id"] for result in by]
@@ -453,7 +497,10 @@ async def reflected_by_model(now: Pass, proposal: Proposal) -> tuple[Reflection 
     """Return the reflection of the reflector's model, limited; None and why, where the rules must propose."""
     context, seen, query = now.context, proposal.seen, now.state["query"]
     entries, records, tools = seen.get("needs", []), now.state.get("records", []), offered(now.context.tools, now.bases)
-    passages, needs = shown_to(now.evidence), [entry for entry in entries if not is_settled(entry)]
+    needs, reflections = [entry for entry in entries if not is_settled(entry)], now.state.get("reflections", [])
+    before = reflections[-1]["signals"].get("needs", []) if reflections else []
+    met = list(dict.fromkeys(result_id for entry in before for result_id in entry["by"] if entry["met"] >= MET))
+    passages, groups = read_window(now.plan, collect(now.state, context), met, context.settings.reflector_window)
     slots = {
         "question": query,
         "needs": numbered([f"{entry['need']} (so far: {entry['met']:.2f})" for entry in needs]),
@@ -461,7 +508,7 @@ async def reflected_by_model(now: Pass, proposal: Proposal) -> tuple[Reflection 
         "signals": json.dumps({name: seen[name] for name in _SHOWN if name in seen}, ensure_ascii=False),
         "budget": left(context, context.settings.time_budget_s - work_seconds(records)),
         "tools": described(tools),
-        "evidence": evidence_text(passages, context.settings.merge_max_characters),
+        "evidence": window_text(passages, groups, context.settings.merge_max_characters),
         "most": str(STEPS),
     }
     form_class = _form(step_form(tools, [base.name for base in now.bases]))
@@ -473,7 +520,8 @@ async def reflected_by_model(now: Pass, proposal: Proposal) -> tuple[Reflection 
     judged, invented = _judged(entries, form.needs, passages)
     overruled += invented
     unsaid = [f"{field} of {title}" for title, field in seen.get("missing_fields", [])]
-    enough = form.enough and bool(now.evidence) and not unsaid
+    strict = context.settings.bounds == "strict"
+    enough = form.enough and (not strict or (bool(now.evidence) and not unsaid))
     if form.enough and not enough:
         reason = f"nothing says {', '.join(unsaid)}" if now.evidence else "there is no evidence"
         overruled.insert(0, f"enough: {reason}")
@@ -482,11 +530,11 @@ async def reflected_by_model(now: Pass, proposal: Proposal) -> tuple[Reflection 
     if overruled:
         proposal.seen["overruled"] = overruled
         facts.append(proposal.say("reflect_overruled", names=proposal.say("comma").join(overruled)))
-    for step in [] if enough else steps:
+    for step in [] if enough or form.stop else steps:
         proposal.steps.append(step)
         proposal.reasons.append(proposal.say("reflect_ask", query=step.tool_input.get("query") or step.objective))
     reflection = proposal.conclude(enough, context.settings.max_iterations, facts)
-    if reflection["stop_reason"] in ("no_further_action", "error"):
+    if reflection["stop_reason"] in ("no_further_action", "error") and not form.stop:
         return None, [*reply.refused, *overruled, "it named no step that can be run, so the rules say what to do"]
     return reflection, reply.refused
 
@@ -497,6 +545,7 @@ def _form(step: Any) -> type[BaseModel]:
         __base__=ModelForm,
         needs=(list[Verdict], Field(default_factory=list, max_length=20)),
         enough=(bool, ...),
+        stop=(bool, False),
         steps=(list[step], Field(default_factory=list, max_length=STEPS)),
         reasoning=(str, Field("", max_length=600)),
     )

@@ -22,7 +22,8 @@ from workbench.ports import Context, KnowledgeBase, Tool, Tools
 from workbench.records.prompts import Prompt
 from workbench.records.spending import price, spent
 from workbench.records.tape import RULES
-from workbench.state import Data, Evidence, Json, Message, Records
+from workbench.settings import Settings
+from workbench.state import Data, Evidence, Json, Message, Records, RetrievalResult
 from workbench.text import clean, detect_language
 from workbench.tools.registry import BUILT_IN
 
@@ -41,6 +42,11 @@ _REPAIR = {
 }
 NONE = "—"
 """The text of an empty slot of a prompt."""
+
+
+def planned_by_model_alone(plan: Data | None, settings: Settings) -> bool:
+    """Check whether a model made this plan, so that what the rules read in the question binds nothing."""
+    return settings.bounds == "off" or bool(plan and (plan.get("metadata") or {}).get("planner") == "llm")
 
 
 def model_plans(context: Context) -> bool:
@@ -105,6 +111,8 @@ async def ask_model(
             return Reply(filled, refused, attempt == 2)
         refused += wrong
         messages = [*messages, ["ai", reply["text"]], ["human", _REPAIR[language] + "\n".join(wrong)]]
+    if context.settings.on_failure == "raise" and not quiet:
+        raise ModelError(f"The model gave nothing usable as {role}, and WORKBENCH_ON_FAILURE is 'raise': {refused[-1]}")
     if not quiet:
         tell(f"The model gave nothing usable as {role}, so the rules do it. {refused[-1]}")
     return Reply(None, refused, replied=not reply.get("error"))
@@ -210,23 +218,30 @@ OF_ALL = ("query", "kb_prefix", "entities", "conditions", "sort", "candidates", 
 _VALUES, _TITLES, _KINDS, _LONGEST_VALUE, _NAME = 8, 12, 20, 400, 80
 
 
-def evidence_text(results: Evidence, limit: int) -> str:
+def evidence_text(results: Evidence, limit: int, numbers: Sequence[int] = ()) -> str:
     """Return the evidence with its numbers, titles, typed fields, sources and scores, as many as fit, at least one.
+
+    ``numbers`` are those that the pieces have elsewhere; without them they count from 1.
 
     >>> piece = {"evidence": "It is green.", "score": 0.9, "metadata": {"title": "Moss", "fields": {"year": 2003}}}
     >>> evidence_text([piece], 1000)
     '[1] Moss (year: 2003; score 0.90)\\nIt is green.'
     """
     blocks, length = list[str](), 0
-    for n, result in enumerate(results, 1):
-        about = result["metadata"]
-        fields = [f"{name}: {_cell(value)}" for name, value in (about.get("fields") or {}).items() if value]
-        aside = "; ".join([*fields, *filter(None, [about.get("url")]), f"score {result['score']:.2f}"])
-        blocks.append(f"[{n}] {about.get('title') or ''} ({aside})\n{result['evidence']}".replace("]  (", "] ("))
+    for n, result in zip(numbers or range(1, len(results) + 1), results, strict=True):
+        blocks.append(piece_text(n, result))
         length += len(blocks[-1]) + 2
-        if length > limit and n > 1:
+        if length > limit and len(blocks) > 1:
             return "\n\n".join(blocks[:-1])
     return "\n\n".join(blocks)
+
+
+def piece_text(n: int, result: RetrievalResult) -> str:
+    """Return one piece of evidence under its number."""
+    about = result["metadata"]
+    fields = [f"{name}: {_cell(value)}" for name, value in (about.get("fields") or {}).items() if value]
+    aside = "; ".join([*fields, *filter(None, [about.get("url")]), f"score {result['score']:.2f}"])
+    return f"[{n}] {about.get('title') or ''} ({aside})\n{result['evidence']}".replace("]  (", "] (")
 
 
 def _cell(value: Any) -> str:

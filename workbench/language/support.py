@@ -55,6 +55,15 @@ _SAYS_NOTHING = re.compile(
 )
 
 
+def is_refusal(sentence: str) -> bool:
+    """Check whether a sentence says that the corpus does not say something.
+
+    >>> is_refusal("The corpus does not say who built it."), is_refusal("Ann Lee built it.")
+    (True, False)
+    """
+    return bool(_SAYS_NOTHING.search(sentence))
+
+
 class Support(NamedTuple):
     """The verdict on one sentence of an answer, the sources that it cites and those that support it, and why not."""
 

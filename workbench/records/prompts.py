@@ -32,7 +32,7 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "clarify": ("question", "corpus", "reading", "known", "most"),
     "reflector": ("question", "needs", "steps", "signals", "budget", "tools", "evidence", "most"),
     "rewriter": ("question", "names"),
-    "writer": ("question", "memory", "totals", "evidence"),
+    "writer": ("question", "memory", "totals", "findings", "evidence"),
     "outline": ("question", "aspects", "evidence", "most"),
     "section": ("question", "title", "summary", "wish", "earlier", "evidence"),
     "map": ("question", "title", "summary", "evidence"),

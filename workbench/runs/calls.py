@@ -94,7 +94,8 @@ class Calls(list[Call]):
 
 def model_calls(effects: Iterable[Effect]) -> Calls:
     """Return the calls among the effects of a tape; of one that a node made twice, the last."""
-    last = {effect.key: effect for effect in effects if effect.kind == "model"}
+    model_effects = [effect for effect in effects if effect.kind == "model"]
+    last = {(effect.key, str(dict(effect.value or {}).get("at") or "")): effect for effect in model_effects}
     return Calls(_call(n, effect) for n, effect in enumerate(last.values(), 1))
 
 

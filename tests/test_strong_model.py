@@ -1,0 +1,121 @@
+"""What a strong model finds and concludes reaches its other roles and the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.servers.roles import responder
+from tests.servers.scripted import scripted_server
+from workbench.session import Workbench
+
+QUESTION = "Which films did Ang Lee direct?"
+SEARCH = {"name": "lee", "objective": "Ang Lee", "tool": "hybrid_search", "query": "Ang Lee director"}
+SELECT = {
+    "name": "films",
+    "objective": "his films",
+    "tool": "discover",
+    "query": "films",
+    "conditions": [{"field": "directors", "op": "eq", "values": ["Ang Lee"]}],
+}
+PLAN = {"steps": [SEARCH, SELECT], "acceptance_criteria": ["films of Ang Lee"], "assumptions": []}
+
+
+@pytest.fixture
+def asked(workspace) -> Any:
+    """Ask with a model of these roles; gives the run and what each role was sent."""
+
+    def ask(roles: dict[str, Callable[[str], Any]], question: str = QUESTION, **settings: Any) -> tuple[Any, Any]:
+        sent: dict[str, list[str]] = {}
+
+        def heard(role: str) -> Callable[[str], Any]:
+            def say(text: str) -> Any:
+                sent.setdefault(role, []).append(text)
+                return roles[role](text)
+
+            return say
+
+        models = {f"{role}_model": "openai:m" for role in roles}
+        with scripted_server() as server:
+            server.respond = responder(**{role: heard(role) for role in roles})
+            with Workbench.open(workspace, chat_base_url=server.url, **models, **settings) as wb:
+                run = wb.ask(question, kb="film").recording()
+                return run.error, run.state, run.evidence, run.answer, run.reflections, run.records, sent
+
+    return ask
+
+
+def enough(_: str) -> Any:
+    needs = [{"need": 1, "passages": [1], "verdict": "met"}]
+    return {"needs": needs, "enough": True, "steps": [], "reasoning": "It is."}
+
+
+def test_the_reflector_sees_the_first_of_each_step_under_its_name(asked):
+    *_, sent = asked({"planner": lambda _: PLAN, "reflector": enough}, reflector_window=3)
+    [text] = sent["reflector"]
+    assert "(hybrid_search), 3 of " in text and "(discover), 3 of " in text
+    assert "[6]" in text and "[7]" not in text
+
+
+def test_what_was_met_stays_and_stop_is_a_word(asked):
+    first_reply = {
+        "needs": [{"need": 1, "passages": [2], "verdict": "met"}],
+        "enough": False,
+        "steps": [{**SEARCH, "query": "Ang Lee awards"}],
+        "reasoning": "More.",
+    }
+    last_reply = {"needs": [], "enough": False, "stop": True, "steps": [], "reasoning": "Nothing else is there."}
+    replies = iter([first_reply, last_reply])
+    roles = {"planner": lambda _: PLAN, "reflector": lambda _: next(replies)}
+    _, state, _, _, reflections, records, sent = asked(roles)
+    first, second = sent["reflector"]
+    met = first.partition("[2] ")[2].partition("[3] ")[0]
+    assert "What met a need so far:" in second and met[:80] in second.partition("(hybrid_search)")[0]
+    assert len(reflections) == 2 and state["stop_reason"] == "no_further_action"
+    assert "Nothing else is there" in reflections[-1]["reasoning"]
+    assert not any(record["iteration"] == 3 for record in records)
+
+
+def test_the_writer_hears_the_planner_and_the_reflector(asked):
+    *_, sent = asked({"planner": lambda _: PLAN, "reflector": enough, "writer": lambda _: "Two films [1]."})
+    [text] = sent["writer"]
+    assert "- films of Ang Lee: met by [" in text and "It is" in text
+    assert "(directors = Ang Lee)" in text, "the count of the step that selects"
+    assert "hold the conditions" not in text, "no total of what the rules read"
+    assert "score 0.00" not in text
+
+
+def test_nothing_is_halved_where_a_model_planned(asked):
+    roles = {"planner": lambda _: PLAN, "reflector": enough}
+    _, _, evidence, *_ = asked(roles, question="List the films by Ang Lee after 2000")
+    assert evidence and not any(piece["metadata"].get("contradicts_filters") for piece in evidence)
+
+
+def test_a_strict_checker_is_not_overruled_on_form(asked):
+    """A date in other words, a sentence whose source stands in the next, and a right refusal carry no mark."""
+    text = (
+        "He is known for films. Brokeback Mountain came out on the 2nd of September 2005 [1]. "
+        "The corpus does not say who paid for them [1]."
+    )
+
+    def checker(_: str) -> Any:
+        verdicts = ["supported", "unsupported", "supported"]  # the cited ones first
+        return {"sentences": [{"sentence": n, "verdict": v} for n, v in enumerate(verdicts, 1)]}
+
+    roles = {"planner": lambda _: PLAN, "reflector": enough, "writer": lambda _: text, "checker": checker}
+    _, state, _, answer, *_ = asked(roles)
+    assert "(" not in answer, answer
+    assert [each["verdict"] for each in state["support"]][:2] == ["supported", "supported"]
+
+
+def test_bounds_off_leaves_the_answer_as_the_model_wrote_it(asked):
+    roles = {"planner": lambda _: PLAN, "reflector": enough, "writer": lambda _: "Zork built it in 1802 [1]."}
+    _, state, _, answer, *_ = asked(roles, bounds="off")
+    assert answer == "Zork built it in 1802 [1]." and state["support"][0]["verdict"] != "supported"
+
+
+def test_on_failure_raise_mixes_no_two_planners(asked):
+    error, *_ = asked({"planner": lambda _: "nothing usable"}, on_failure="raise")
+    assert error and "WORKBENCH_ON_FAILURE" in error
