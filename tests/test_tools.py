@@ -204,12 +204,6 @@ def test_a_question_is_read_as_names_and_weighted_words(film):
     assert seen == {"covered": pytest.approx(1.0), "unread": 0.0, "subject": 1.0}
 
 
-def test_a_quoted_title_that_is_not_known_is_no_unread_word(film):
-    question = Question.read("《霸王别姬》是谁导演的？", film)
-    seen = question.signals(film.passages(doc_ids=film.select())[0])
-    assert seen["covered"] == 0.0 and seen["unread"] < 0.5
-
-
 def test_fusion_rewards_agreement_and_breaks_ties_by_id():
     one, other = [("b", 2.0), ("a", 1.0)], [("a", 0.9), ("b", 0.8)]
     assert [i for i, _ in rrf({"bm25": one, "dense": other})] == ["a", "b"]

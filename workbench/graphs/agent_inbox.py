@@ -42,7 +42,8 @@ def from_agent_inbox(response: Any, request: Request) -> Any:
 
     Args:
         response: ``{"type": "accept" | "ignore" | "response" | "edit", "args": ...}`` or a list of one, as an
-            inbox sends it; or the bare word for a yes or a no, as Studio's field takes it.
+            inbox sends it; the bare word for a yes or a no, as Studio's field takes it; or ``{"decisions": [...]}``,
+            whose edited arguments are parsed in the same way.
         request: the question.
 
     Raises:
@@ -56,6 +57,8 @@ def from_agent_inbox(response: Any, request: Request) -> Any:
         return {"decisions": [{"type": action}]}
     if not isinstance(response, Mapping):
         return response
+    if "decisions" in response:
+        return _parse_middleware(response, request)
     return {"decisions": [_decision(response, request)]} if "type" in response else response
 
 
@@ -79,6 +82,16 @@ def _decision(response: Data, request: Request) -> Json:
     required = proposals.schema(request).get("required", ())
     edits = proposals.differing(proposals.in_force(request), _parse(args["args"], request), required)
     return {"type": "edit", "edited_action": {"name": point, "args": edits}} if edits else {"type": "approve"}
+
+
+def _parse_middleware(answer: Data, request: Request) -> Data:
+    """Return a middleware's answer whose edited arguments may be strings, and may include what was only shown."""
+    try:
+        decision = answer["decisions"][0]
+        action = {**decision["edited_action"], "args": _parse(decision["edited_action"]["args"], request)}
+    except (KeyError, IndexError, TypeError, AttributeError, InvalidAnswer):
+        return answer  # the review point refuses it too, and names the place of the fault
+    return {**answer, "decisions": [{**decision, "edited_action": action}, *answer["decisions"][1:]]}
 
 
 def _parse(args: Data, request: Request) -> Json:

@@ -123,11 +123,21 @@ class FieldsWriter:
         return ""
 
     def _words_left(self) -> str:
-        """List what holds for the conditions and has the words that no field accounts for; "" for none."""
+        """List what holds for the conditions and has the words that no field accounts for, else say that none has."""
         question = self.question
+        if not question["conditions"] or question["names"]:
+            return ""
         wanted = stems(" ".join(question["words"]))
-        having = [document for document in self.holding if any(wanted & stems(s.text) for s in document.sentences)]
-        return self.listing(having, len(having)) if question["conditions"] and not question["names"] else ""
+        notes = {}
+        for document in self.holding:
+            best = max(document.sentences, key=lambda s: len(wanted & stems(s.text)), default=None)
+            if best is not None and wanted & stems(best.text):
+                notes[document.doc_id] = f"{self.say(': ', '：')}{best.text.rstrip('.。')}"
+        if having := [document for document in self.holding if document.doc_id in notes]:
+            return self.listing(having, len(having), notes)
+        ignored, text = " ".join(question["not_applied"]), self.listing(self.holding, len(self.selected))
+        self.not_applied.extend(word for word in question["words"] if text and word not in ignored)
+        return text
 
     def about(self) -> list[Document]:
         """Return the documents of the evidence that the question names; of a name that no base knows, by title."""
@@ -234,12 +244,13 @@ class FieldsWriter:
         names = dict.fromkeys([sort["field"], *self.question["fields"]])
         return "\n".join(self._statement(document, names, self.inside()) for document in first)
 
-    def listing(self, documents: Sequence[Document], total: int) -> str:
+    def listing(self, documents: Sequence[Document], total: int, notes: Mapping[str, str] | None = None) -> str:
         """Write documents as a list below a heading that counts them; "" for none.
 
         Args:
             documents: in their order.
             total: how many there are in the corpus.
+            notes: document id -> what stands behind it.
         """
         sort = self.question["sort"]
         documents = [d for d in documents if d.values(sort["field"])] if sort else documents
@@ -252,11 +263,11 @@ class FieldsWriter:
             f"{total:,} {self.noun(total)}{inside}{cut}:",
             f"{self.noun(total)}{inside}共 {total:,} {self.measure()}{cut}：",
         )
-        return "\n".join([head, *self.lines(shown_here)])
+        return "\n".join([head, *self.lines(shown_here, notes or {})])
 
-    def lines(self, documents: Sequence[Document]) -> list[str]:
-        """Write each document as a line of a list, with its number."""
-        return [f"- {self.brief(document)} [{document.n}]" for document in documents]
+    def lines(self, documents: Sequence[Document], notes: Mapping[str, str]) -> list[str]:
+        """Write each document as a line of a list, with its note and its number."""
+        return [f"- {self.brief(document)}{notes.get(document.doc_id, '')} [{document.n}]" for document in documents]
 
     def brief(self, document: Document) -> str:
         """Write a title and, in brackets, the fields that are asked for and tell it from the others."""
@@ -284,7 +295,7 @@ class FieldsWriter:
         values = self._values_of(about)
         related = [document for document in documents if values & self._values_of([document])]
         head = self.say(f"Worth a look{inside}:", f"可以看看{inside}：")
-        lines = self.lines((related or documents)[: question["limit"] or RECOMMENDED])
+        lines = self.lines((related or documents)[: question["limit"] or RECOMMENDED], {})
         return "\n".join([head, *lines]) if lines else ""
 
     def _values_of(self, documents: Iterable[Document]) -> set[tuple[str, str]]:
