@@ -46,9 +46,9 @@ def names_in(text: str, bases: Bases) -> list[NameRead]:
 
 def _owner_of_field(text: str, base: KnowledgeBase) -> re.Match[str] | None:
     """Match the name in 海风的作者是谁, of which a field is asked; descriptions and pronouns are not names."""
-    fields = base.schema()
+    fields = base.about()["fields"]
     words = {word for field in fields for word in field["called"].get("zh", ())}
-    common = {*base.nouns().get("zh", ()), *(value for field in fields for value in _chinese_values(field))}
+    common = {*base.about()["nouns"].get("zh", ()), *(value for field in fields for value in _chinese_values(field))}
     match = re.match(
         rf"(?:请问)?([\u4e00-\u9fff]{{2,12}})的(?:{'|'.join(map(re.escape, words)) or '$'})(?![\u4e00-\u9fff]*的)", text
     )

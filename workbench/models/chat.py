@@ -266,7 +266,7 @@ async def filled_in(
     replying: Any = None
     if not hasattr(model, "openai_api_base"):
         # a model without forms, or wrapped so that it has none, is asked in words; how it says so differs by wrapper
-        with suppress(Exception):
+        with suppress(NotImplementedError, ValueError, TypeError, AttributeError, NameError):
             replying = model.with_structured_output(form, method="json_schema", include_raw=True)
 
     async def by_schema() -> Any:
