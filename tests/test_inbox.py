@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import subprocess
 import sys
+import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +20,7 @@ from tests import forked
 from tests.test_hostile import HOSTILE
 from tests.test_review_panel import assert_text, request
 from workbench.errors import WorkbenchError
+from workbench.graphs.reviewers import answer
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.inbox import WaitingRun, inbox
@@ -138,11 +143,55 @@ os._exit(9)
         assert wb.run(run.run_id).status == "done"
 
 
-def test_a_closed_workspace_is_told(workspace: Path) -> None:
+def test_it_looks_by_itself_while_it_is_displayed_and_no_longer(wb: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workbench.widgets.inbox._EVERY_S", 0.02)
+
+    async def seen(true: Callable[[], Any]) -> None:
+        end = time.monotonic() + 20
+        while not true():
+            assert time.monotonic() < end
+            await asyncio.sleep(0.01)
+
+    async def story() -> None:
+        box = wb.inbox(lang="en")
+        run = await wb.start(UNKNOWN, kb="film", review=["plan"]).aio.wait()
+        await asyncio.sleep(0.1)
+        assert not box.waiting  # nobody looks at it
+        threads = set(threading.enumerate())
+        box._view_count = 1  # what a front-end does that shows it
+        await seen(lambda: [run.run_id for run in box.waiting] == [run.run_id])
+        assert set(threading.enumerate()) <= threads
+        await run.aio.answer_review(answer("reject"))
+        await seen(lambda: not box.waiting)
+        box._view_count = 0
+        await seen(lambda: not box._ticks)
+        box._view_count = 1
+        box.close()
+        await seen(lambda: not box._ticks)
+
+    asyncio.run(story())
+
+
+def test_nothing_keeps_an_inbox_alive_that_is_closed(wb: Workbench) -> None:
+    async def story() -> weakref.ref[Inbox]:
+        box = wb.inbox(lang="en")
+        box._view_count = 1
+        box.tick()
+        box.close()
+        box.tick()
+        return weakref.ref(box)
+
+    held = asyncio.run(story())
+    gc.collect()
+    assert held() is None or not held()._ticks  # type: ignore[union-attr]
+
+
+def test_a_closed_workspace_is_told_and_ends_the_looking(workspace: Path) -> None:
     with Workbench.open(workspace) as wb:
         wb.ask(UNKNOWN, kb="film", review=["plan"])
         box = wb.inbox(lang="en")
-    assert box.refresh() is False and "is closed" in box.list.html
+        box._view_count = 1
+    assert box.tick() is False and "is closed" in box.list.html
     box.approve.click()
     box.refresh()
     assert "is closed" in box.list.html
@@ -157,11 +206,12 @@ def test_a_second_look_reads_only_what_is_new(wb: Workbench, three: list[Run], m
         return real(run)
 
     monkeypatch.setattr(Run, "review", property(counted))
-    box.refresh()
+    box._view_count = 1
+    box.tick()
     assert read == []
     new = wb.ask(UNKNOWN, kb="film", review=["step"])
     read.clear()  # who waits for a run is shown what it asks
-    box.refresh()
+    box.tick()
     assert read == [new.run_id] and len(box.waiting) == 4
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import weakref
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 100
 """The number of runs that are listed at most."""
+_EVERY_S = 1.0
 
 
 class Inbox(CellRoot):
@@ -37,7 +40,7 @@ class Inbox(CellRoot):
 
     def __init__(self, wb: Any, lang: str | None = None):
         self._wb, self._waiting = wb, dict[tuple[str, int], WaitingRun]()
-        self._refused, self._has_more = "", False
+        self._refused, self._has_more, self._ticks = "", False, False
         self._read()
         newest = next(iter(self._waiting.values()), None)
         self.labels = labels = labels_in(lang, wb.settings.lang, message=newest.message if newest else "")
@@ -51,6 +54,8 @@ class Inbox(CellRoot):
         self.below = ipywidgets.VBox()
         super().__init__([self.list, self.note, buttons, self.below], lang=labels.html_lang)
         self.add_class("wb-inbox")
+        self.observe(lambda _: self._watch(), "_view_count")
+        self._view_count = 0  # front-ends count from now on
         self.picked = self.waiting[0].run_id if self.waiting else ""
         self._show()
 
@@ -109,6 +114,22 @@ class Inbox(CellRoot):
                 waiting[key] = entry
         self._has_more, self._waiting = len(paused) > MAX_ROWS, waiting
 
+    # while it is displayed
+
+    def _watch(self) -> None:
+        if self._view_count and not self._ticks:
+            try:
+                loop = asyncio.get_running_loop()
+            except RuntimeError:  # without a loop the button refreshes
+                return
+            self._ticks = True
+            loop.call_later(_EVERY_S, _tick, weakref.ref(self), loop)
+
+    def tick(self) -> bool:
+        """Refresh once; return whether to continue."""
+        self._ticks = bool(self._view_count) and self.comm is not None and self.refresh()
+        return self._ticks
+
     # what is pressed
 
     def _pressed(self, event: Event) -> None:
@@ -163,3 +184,10 @@ def _waiting_run(run: Run, decisions: Any) -> WaitingRun | None:
     if request is None:
         return None
     return WaitingRun(run.run_id, run.message, request, waiting_since(run.log, decisions, run.row["created_at"]))
+
+
+def _tick(reference: weakref.ref[Inbox], loop: asyncio.AbstractEventLoop) -> None:
+    """Refresh an inbox and schedule the next time, without keeping the inbox alive."""
+    inbox = reference()
+    if inbox is not None and inbox.tick():
+        loop.call_later(_EVERY_S, _tick, reference, loop)
