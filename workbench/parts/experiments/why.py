@@ -18,7 +18,7 @@ NOT_IN_CORPUS, NOT_FOUND, CUT, BEYOND, NOT_USED, USED = STAGES = (
 )
 """Where a document was lost, in the order of a run."""
 CHANGES: dict[str, Json] = {
-    NOT_FOUND: {"step_top_k": 200, "step_max_evidence": 400, "merge_max_results": 400, "merge_max_characters": 40_000},
+    NOT_FOUND: {"step_top_k": 200, "merge_max_results": 400, "merge_max_characters": 40_000},
     CUT: {"merge_max_results": 400, "merge_max_characters": 40_000},
     BEYOND: {"merge_max_characters": 40_000},
 }
