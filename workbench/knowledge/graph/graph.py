@@ -114,16 +114,35 @@ def _resolution(documents: int) -> float:
 
 
 def _louvain(ids: Sequence[str], weights: Mapping[tuple[str, str], float], resolution: float) -> list[list[str]]:
-    """Return groups of ids. Nodes are numbers, so that no hash seed changes the order in which Louvain meets them."""
+    """Return groups of ids. An entity with one neighbour joins its neighbour's group; Louvain groups the others.
+
+    Its nodes are numbers, so that no hash seed can change the order in which Louvain meets them.
+    """
     import networkx
 
-    number = {entity_id: n for n, entity_id in enumerate(ids)}
+    neighbours: dict[str, list[str]] = defaultdict(list)
+    for a, b in weights:
+        neighbours[a].append(b)
+        neighbours[b].append(a)
+    inner = [i for i in ids if len(neighbours[i]) > 1]
+    number = {entity_id: i for i, entity_id in enumerate(inner)}
     graph: networkx.Graph = networkx.Graph()
-    graph.add_nodes_from(range(len(ids)))
-    graph.add_weighted_edges_from((number[a], number[b], weight) for (a, b), weight in weights.items())
+    graph.add_nodes_from(range(len(inner)))
+    pairs = ((number[a], number[b], weight) for (a, b), weight in weights.items() if a in number and b in number)
+    graph.add_weighted_edges_from(pairs)
     louvain = networkx.community.louvain_communities
-    partition = louvain(graph, weight="weight", resolution=resolution, seed=_SEED) if ids else []
-    return [[ids[n] for n in sorted(group)] for group in partition]
+    partition = louvain(graph, weight="weight", resolution=resolution, seed=_SEED) if inner else []
+    groups = [[inner[i] for i in sorted(group)] for group in partition]
+    home = {entity_id: group for group in groups for entity_id in group}
+    for entity_id in ids:
+        if entity_id not in number:
+            neighbour = neighbours[entity_id][0] if neighbours[entity_id] else entity_id
+            if neighbour not in home:  # a pair on its own, or an entity alone
+                groups.append([])
+                home[neighbour] = groups[-1]
+            home[entity_id] = home[neighbour]
+            home[entity_id].append(entity_id)
+    return groups
 
 
 def summary(leads: Iterable[str]) -> str:

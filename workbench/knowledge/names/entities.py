@@ -288,7 +288,7 @@ class GraphBuilder:
         doc = document_entity(source.doc_id)
         for chunk_id, text, _ in source.passages:
             for sentence in sentences(text):
-                mentions = mentions_in(sentence, names, matcher, doc)
+                mentions = mentions_in(sentence, names, matcher, doc, careless=True)
                 for mention in nearest(mentions, doc, lambda entity_id: self._related.get(entity_id, ())):
                     self._mention(doc, mention["entity_id"], sentence, chunk_id)
 
