@@ -339,7 +339,7 @@ def test_a_dsn_or_its_parts_lead_to_postgres_and_no_password_is_told(tmp_path, m
     )
     for name, value in parts.items():
         monkeypatch.setenv(f"POSTGRES_{name}", value)
-    given = conninfo_to_dict(_dsn(Settings.load()))
+    given = conninfo_to_dict(_dsn())
     assert sorted(given.values()) == sorted(parts.values()), "without a DSN, its parts"
     with pytest.raises(WorkspaceError, match="HOST") as raised:
         open_conversations(tmp_path / "workbench.db", Settings.load())

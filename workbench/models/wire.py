@@ -161,8 +161,8 @@ _FIXES = {
     "RateLimitError": "Wait a little, or use a smaller model.",
     "BadRequestError": "See what it says; a model with other parameters can be given as a LangChain object.",
     "InternalServerError": "The server is in trouble: see its log, and try again later.",
-    "APITimeoutError": "Raise {timeout_s}, or use a faster model.",
-    "TimeoutException": "Raise {timeout_s}, or use a faster model.",
+    "APITimeoutError": "Raise WORKBENCH_CHAT_TIMEOUT_S, or use a faster model.",
+    "TimeoutException": "Raise WORKBENCH_CHAT_TIMEOUT_S, or use a faster model.",
     "APIConnectionError": "Is the server running, and is {base_url} right?",
     "UnicodeDecodeError": "The server sent bytes that are not UTF-8: see its log.",
     "JSONDecodeError": _NO_MODEL,
@@ -232,7 +232,7 @@ def explain(error: BaseException, server: str, *secrets: str, what: str = "chat"
     kinds = {kind.__name__ for e in chain for kind in type(e).__mro__}
     kind = next((fix for kind, fix in _FIXES.items() if kind in kinds), "Try again, or see the log of the server.")
     fix = next(filter(None, map(_special, chain)), kind)
-    settings = {name: f"WORKBENCH_{what}_{name}".upper() for name in ("api_key", "model", "base_url", "timeout_s")}
+    settings = {name: f"WORKBENCH_{what}_{name}".upper() for name in ("api_key", "model", "base_url")}
     line = " <- ".join(dict.fromkeys(lines))
     line = line if len(line) <= LONGEST else f"{line[:LONGEST]}..."
     return f"The {what} model at {address(server)} failed: {line.rstrip('.')}. {fix.format(**settings)}".rstrip()
