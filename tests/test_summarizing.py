@@ -61,12 +61,6 @@ def test_every_sentence_of_a_real_conversation_stands_in_it(name):
     [
         ("I don't like horror films.", "Do I like horror?", "Actually, I like horror films now.", "don't like horror"),
         ("我不喜欢恐怖片。", "我喜欢恐怖片吗？", "我现在喜欢恐怖片了。", "不喜欢恐怖片"),
-        (
-            "I don't like horror films.",
-            "Do I like horror?",
-            "Forget that I don't like horror films.",
-            "don't like horror",
-        ),
         ("Remember that I live in Leeds.", "Where do I live?", "I don't live in Leeds any more.", "“I live in Leeds"),
         ("记住我对花生过敏。", "我对花生过敏吗？", "其实我对花生不过敏。", "我对花生过敏。"),
     ],
