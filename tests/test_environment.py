@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -100,6 +101,7 @@ def test_local_models_are_the_ones_of_the_extra(project: Path, pyproject: dict) 
     assert f"{server} " in (project / "requirements" / "local.txt").read_text()
 
 
+@cache
 def imported(folder: Path) -> dict[str, str]:
     """Canonical distribution name -> one file that imports it."""
     own = {"workbench", "tests", "experiments", "conftest"} | {path.stem for path in folder.rglob("*.py")}
