@@ -67,7 +67,7 @@ def test_a_reply_goes_into_a_fork_that_asks_nothing_before_it(done: Run, server:
 
 def test_a_prompt_and_a_model_hold_for_the_role(done: Run, server: ScriptedServer) -> None:
     bench, calls = on_bench(done, "writer")
-    assert "$question, $memory, $totals, $evidence" in calls.slots.value
+    assert "$question, $memory, $totals, $findings, $evidence" in calls.slots.value
     typed(calls, "system", str(calls.fields["system"].value) + "\nBe brief.")
     assert list(calls.edits["prompts"]) == ["writer.en"] and not calls.button.disabled
     before = len(server.requests)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from tests.test_hostile import HOSTILE
 from workbench.tools.registry import ToolRegistry
 from workbench.views.labels import Labels
-from workbench.widgets.form import Fields, form_fields
+from workbench.widgets.form import Fields, Message, form_fields
 
 
 class Inner(BaseModel):
@@ -117,17 +117,23 @@ def test_a_number_that_is_none_is_told_and_kept_as_typed():
     assert fields.value["filters"] == {"year_from": 1993} and heard[-1] == "filters.year_from"
 
 
-def test_a_message_is_shown_beneath_its_field():
+def test_a_message_is_shown_beneath_its_field_with_its_fix():
     fields, _ = form()
-    fields.report({"count": ["count is 0."], "filters.ratio": ["far"]})
+    fixed: list[str] = []
+    message = Message("count is 0.", "Change to 50", lambda: fixed.append("count"))
+    fields.report({"count": [message], "filters.ratio": [Message("far")]})
     count = fields.fields["count"]
     note = count.box.children[-1]
-    assert 'role="alert"' in note.html and "count is 0." in note.html
+    assert 'role="alert"' in note.html and "count is 0." in note.html and "Change to 50" in note.html
     assert "wb-wrong" in count.box._dom_classes and "wb-wrong" not in fields.fields["query"].box._dom_classes
     ratio = dict(form_fields(fields))["filters.ratio"].box.children[-1]
-    assert "far" in ratio.html
+    assert "far" in ratio.html and "<button" not in ratio.html
+    for key in ("0", "9", "x"):
+        note.press("fix", key)
+    assert fixed == ["count"]
     fields.report({})
-    assert "wb-wrong" not in count.box._dom_classes
+    note.press("fix", "0")
+    assert "wb-wrong" not in count.box._dom_classes and fixed == ["count"]
 
 
 def test_showing_does_not_touch_a_widget_that_shows_it_already():
@@ -156,7 +162,7 @@ def test_hostile_names_and_messages_are_text(text: str):
     schema = {"properties": {text: {"type": "string", "description": text}}, "required": [text]}
     fields = Fields(schema, Labels("en"))
     fields.show({text: text})
-    fields.report({text: [text]})
+    fields.report({text: [Message(text, text)]})
     label, _, note = fields.fields[text].box.children
     for html in (label.value, note.html):
         assert "<script" not in html and "<img" not in html and "<a " not in html and "\x1b" not in html

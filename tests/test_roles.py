@@ -121,7 +121,8 @@ def test_every_role_is_asked_and_each_call_is_told(bench, server) -> None:
         sent = [str(message["content"]) for message in request["messages"]]
         assert [text for _, text in call["messages"]] == sent and call["reply"] and not call["failed"]
         assert (call["input"], call["output"], call["model"]) == (7, 5, "openai:m")
-        assert call["prompt"] == f"{call['role']}.en 1" and call["sampling"]["temperature"] == 0
+        version = wb.prompts[call["role"]].version
+        assert call["prompt"] == f"{call['role']}.en {version}" and call["sampling"]["temperature"] == 0
     assert list(calls.to_frame()["role"]) == [call["role"] for call in calls]
     assert "<table" in calls._repr_html_()
 

@@ -60,7 +60,7 @@ async def supported(context: Context, text: str, evidence: Evidence, question: s
         for checked_group in await asyncio.gather(*(_by_model(context, group, evidence, question) for group in groups)):
             verdicts |= checked_group
     judge = context.settings.role_model("checker") if verdicts else ""
-    return [_combined(each, verdicts.get(each.sentence, ""), judge) for each in statements]
+    return [_combined(each, verdicts.get(each.sentence, ""), judge, evidence) for each in statements]
 
 
 def _by_rules(context: Context, text: str, evidence: Evidence) -> list[Support]:
@@ -99,12 +99,18 @@ async def _by_model(context: Context, group: Sequence[Support], evidence: Eviden
     return {group[each.sentence - 1].sentence: each.verdict for each in verdicts if each.sentence <= len(group)}
 
 
-def _combined(support: Support, verdict: str, judge: str) -> Supported:
-    """Return a model's verdict where there is one, with what the rules missed; an address that no source has fails."""
+def _combined(support: Support, verdict: str, judge: str, evidence: Evidence) -> Supported:
+    """Return a model's verdict where there is one, with what the rules missed.
+
+    An address that no source has fails, and so does a quotation in the language of its sources that none of them has.
+    """
     final: Any = support.verdict
     probability, by = support.probability, support.by
     if verdict and (final != "uncited" or verdict != "unsupported"):
-        final = "unsupported" if ADDRESS.search(support.why) else verdict
+        sources = [evidence[n - 1]["evidence"] for n in support.cited if n <= len(evidence)]
+        translated = not any(bool(CJK.search(text)) == bool(CJK.search(support.sentence)) for text in sources)
+        quoted = "“" in support.why and not translated
+        final = "unsupported" if quoted or ADDRESS.search(support.why) else verdict
         probability = {"supported": 1.0, "partly": 0.5}.get(final, 0.0)
         by = support.cited if final == "supported" else by
     return Supported(
