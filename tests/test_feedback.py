@@ -69,12 +69,13 @@ def test_it_is_a_table_with_a_column_for_each_label(wb, run) -> None:
 def test_ratings_are_counted_by_kind_of_answer_and_agent(wb, run, tmp_path) -> None:
     run.feedback(True).feedback(False, who="bob")
     wb.ask(QUESTION, kb="notes", worker="notes:naive_rag_agent").feedback(True)
-    first, second = wb.feedback().ratings()
+    ratings = wb.feedback().ratings()
+    by_agent = {row["agent_type"]: row for row in ratings}
     kind = run.state["answer_kind"]
-    assert first == {"answer_kind": kind, "agent_type": "fusion_agent", "good": 1, "bad": 1} and kind
-    assert (second["agent_type"], second["good"], second["bad"]) == ("naive_rag_agent", 1, 0)
+    assert by_agent["fusion_agent"] == {"answer_kind": kind, "agent_type": "fusion_agent", "good": 1, "bad": 1} and kind
+    assert (by_agent["naive_rag_agent"]["good"], by_agent["naive_rag_agent"]["bad"]) == (1, 0)
     told = CliRunner().invoke(main, ["feedback", "--workspace", str(tmp_path / "w"), "--json"])
-    assert json.loads(told.output)["ratings"] == [first, second]
+    assert json.loads(told.output)["ratings"] == ratings
 
 
 def test_a_fork_and_a_replay_are_judged_apart_from_their_origin(wb, run) -> None:

@@ -32,7 +32,6 @@ CONVERSATIONS = [
     ["I love horror.", "", "I don't like horror any more.", "", "What films do I like?", "!I love horror"],
     # what is forgotten is not held
     ["My name is Dana.", "", "Forget my name.", "No longer held", "What is my name?", "Nothing of that is noted"],
-    ["我喜欢京剧。", "", "忘掉我喜欢京剧这件事", "不再采用", "我喜欢什么？", "没有记过"],
     # likes are asked for in the first person
     ["I like westerns.", "", "What kind of films do I like?", "“I like westerns”"],
     ["我喜欢科幻片。", "", "我喜欢什么类型的电影？", "“我喜欢科幻片”"],

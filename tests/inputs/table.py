@@ -183,8 +183,6 @@ ROWS: dict[str, list[Row]] = {
         Row("an unknown run", "`workbench show`", cli("show", "nothing")),
         Row("an unknown tool", "`wb.tools[...]`", python(lambda wb: wb.tools["hybrid_serch"])),
         Row("an unknown memory", "`memory edit`", cli("memory", "edit", "nothing", "x")),
-        Row("a moment that is none", "`memory show --at`", cli("memory", "show", "--at", "soon")),
-        Row("a turn of no session", "`memory show --at`", cli("memory", "show", "--at", "3")),
         Row(
             "an unknown section",
             "`wb.memory`",

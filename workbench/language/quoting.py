@@ -414,7 +414,8 @@ def _sentences(text: str, title: str) -> Iterator[str]:
     for line in without_heading(text, title).split("\n"):
         for sentence in sentences(bare(line)):
             words = cut(sentence)
-            if words and fold(words) != fold(title) and not re.fullmatch(r"https?://\S+", words):
+            names_source = words.startswith("— ")  # who said it, or a relation of the graph
+            if words and fold(words) != fold(title) and not names_source and not re.fullmatch(r"https?://\S+", words):
                 yield words
 
 

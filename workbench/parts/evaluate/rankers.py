@@ -133,7 +133,7 @@ def _agent(agent_type: str, context: Context) -> Ranker:
         state, log = await agent_of(knowledge.name).walk(question, "evaluation")
         nodes = [entry["node"] for entry in log]
         result = _result(state["merged"]["retrieval_results"], nodes.count("executor"), nodes.count("reflector"))
-        return result._replace(quality=state["reflections"][0]["signals"].get("quality"))
+        return result._replace(quality=state["reflections"][0]["signals"].get("probability"))
 
     return rank
 
