@@ -30,8 +30,6 @@ CONVERSATIONS = [
     ["Remember that I am allergic to nuts.", "", "I'm not allergic to nuts.", "", "Am I allergic?", "!“I am allergic"],
     ["记住我对花生过敏", "", "其实我对花生不过敏。", "记住了", "我对花生过敏吗？", "我对花生不过敏"],
     ["I love horror.", "", "I don't like horror any more.", "", "What films do I like?", "!I love horror"],
-    # what is forgotten is not held
-    ["My name is Dana.", "", "Forget my name.", "No longer held", "What is my name?", "Nothing of that is noted"],
     # likes are asked for in the first person
     ["I like westerns.", "", "What kind of films do I like?", "“I like westerns”"],
     ["我喜欢科幻片。", "", "我喜欢什么类型的电影？", "“我喜欢科幻片”"],
