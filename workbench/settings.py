@@ -57,8 +57,8 @@ def model_name(setting: str, model: Any) -> Any:
 
 def join_model(name: str, options: Json) -> str:
     """Return a model's name with the options of its calls, as one text."""
-    written = {key: value if isinstance(value, str) else json.dumps(value) for key, value in options.items()}
-    return f"{name}?{urlencode(written)}" if written else name
+    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in options.items()}
+    return f"{name}?{urlencode(texts)}" if texts else name
 
 
 def split_model(text: str) -> tuple[str, Json]:
@@ -123,7 +123,7 @@ class Settings(BaseSettings):
     extractor_model: str = Field("", description="reads names, relations and communities while indexing")
     memory_model: str = Field("", description="decides what to remember from a message")
     summarizer_model: str = Field("", description="summarizes a conversation")
-    agent_model: str = Field("", description="calls tools by itself (`wb.agent`)")
+    agent_model: str = Field("", description="drives the tools (`wb.agent`)")
     chat_base_url: str = Field("", description="base URL of an OpenAI-compatible server")
     chat_api_key: SecretStr = Field(SecretStr(""), validation_alias=_alias("chat_api_key", "OPENAI_API_KEY"))
     chat_timeout_s: float = Field(

@@ -1,7 +1,7 @@
 """Check an answer against its sources, by rules and by the checker's model where there is one; mark what fails.
 
 Rules check every statement first. Where a model checks too, its verdict counts, but for an address that no source has,
-and what the rules missed stays beside it.
+and what the rules missed is shown with it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ async def supported(context: Context, text: str, evidence: Evidence, question: s
     cited = [each for each in statements if each.cited and {*each.cited} <= numbers]
     # a sentence without a source may have that of the next one
     led = [
-        here._replace(cited=after.cited) for here, after in pairwise(statements) if not here.cited and after in cited
+        sentence._replace(cited=after.cited)
+        for sentence, after in pairwise(statements)
+        if not sentence.cited and after in cited
     ]
     citing = [*cited, *led]
     verdicts: dict[str, str] = {}

@@ -193,20 +193,20 @@ def _grounded(passage: Titled, read_passage: ReadPassage | None) -> Extraction |
     parts = [(fold(sentence), sentence) for sentence in sentences(passage.text)]
     title = fold(passage.title)
 
-    def sentence_of(*names: str) -> str:
+    def find_sentence(*names: str) -> str:
         wanted = [fold(name) for name in names if fold(name) != title]
         return next((sentence for folded, sentence in parts if all(name in folded for name in wanted)), "")
 
     names = {}
     for entity in read_passage.entities:
-        if stands := sentence_of(entity.name) if fold(entity.name) != title else "":
+        if stands := find_sentence(entity.name) if fold(entity.name) != title else "":
             names[entity.name] = Name(entity.name, "Name" if entity.type == _UNTYPED else entity.type, stands)
     stated = []
     for fact in read_passage.relations:
         ends = (fact.subject.strip(), fact.object.strip())
         apart = fold(ends[0]) != fold(ends[1])
         # the sentence that says both, else the one of the object: who is meant by "she" the model has read
-        stands = sentence_of(*ends) or (sentence_of(ends[0]) and sentence_of(ends[1]))
+        stands = find_sentence(*ends) or (find_sentence(ends[0]) and find_sentence(ends[1]))
         if apart and stands and (kind := _kind(fact.relation)):
             stated.append(Stated(ends[0], kind, ends[1], stands))
     return Extraction(list(names.values()), stated)

@@ -426,7 +426,7 @@ async def rewritten_by_model(context: Context, query: str, writings: Sequence[st
 
 
 def read_window(
-    plan: Plan, results_by_step: ResultsByStep, met: Sequence[str], most: int
+    plan: Plan, results_by_step: ResultsByStep, met: Sequence[str], limit: int
 ) -> tuple[list[RetrievalResult], list[tuple[str, int]]]:
     """Return the passages that a model reads, and where each group of them begins: its title and its first number.
 
@@ -435,11 +435,11 @@ def read_window(
     """
     passages, groups, ids = list[RetrievalResult](), list[tuple[str, int]](), set[str]()
 
-    def show(title: str, results: Evidence, most: int) -> None:
+    def show(title: str, results: Evidence, limit: int) -> None:
         new = list[RetrievalResult]()
         for result in results:
             text, before = result["evidence"], [*passages, *new]
-            if len(new) < most and len(before) < READ and result["result_id"] not in ids:
+            if len(new) < limit and len(before) < READ and result["result_id"] not in ids:
                 if not any(text in shown["evidence"] for shown in before):
                     new.append(result)
                 ids.add(result["result_id"])
@@ -447,11 +447,11 @@ def read_window(
             groups.append((title.format(n=len(new), m=len(results)), len(passages) + 1))
             passages.extend(new)
 
-    found = {result["result_id"]: result for results in results_by_step.values() for result in results}
-    show("What met a need so far:", [found[result_id] for result_id in met if result_id in found], READ)
+    by_id = {result["result_id"]: result for results in results_by_step.values() for result in results}
+    show("What met a need so far:", [by_id[result_id] for result_id in met if result_id in by_id], READ)
     for step_id, results in results_by_step.items():
         tool = plan.step(step_id).tool if step_id in plan.by_id() else ""
-        show(f"{step_id} ({tool}), {{n}} of {{m}} shown:".replace(" ()", ""), results, most)
+        show(f"{step_id} ({tool}), {{n}} of {{m}} shown:".replace(" ()", ""), results, limit)
     return passages, groups
 
 

@@ -90,13 +90,13 @@ def disambiguate(
             words = [w for w in dict.fromkeys(terms(around)) if w not in _IGNORED and (len(w) > 1 or CJK.match(w))]
             scores, about = dict[str, float](), [(entity, *_surroundings(index, entity)) for entity in bearers]
             first, first_year, *_ = about[0]
-            for entity, year, neighbours, known in about:
+            for entity, year, neighbours, said_words in about:
                 # documents of one title without a type or a year are parts of one
                 dated = year is not None and first_year is not None
                 same = year == first_year if dated else entity["type"] == first["type"] == _UNTYPED
                 if not scores or not same:
                     support = len(names & neighbours) + (str(year) in words)
-                    scores[entity["entity_id"]] = rarest * support + sum(weight(w) for w in words if w in known)
+                    scores[entity["entity_id"]] = rarest * support + sum(weight(w) for w in words if w in said_words)
             best = max(scores, key=scores.__getitem__)  # the first of equal ones
             limit = min(scores[best] - LEAD * rarest, _SHARE * scores[best])
             possible = [entity_id for entity_id, score in scores.items() if entity_id != best and score > limit]
@@ -356,8 +356,8 @@ class CorpusKnowledge:
         rows = self._index.rows_in(_PASSAGES + "WHERE chunk_id IN ({})", list(dict.fromkeys(chunk_ids)))
         passages = {row[0]: _passage(row) for row in rows}
         places = {doc_id: place for place, doc_id in enumerate(dict.fromkeys(doc_ids))}
-        whole = map(_passage, self._index.rows_in(_PASSAGES + "WHERE passages.doc_id IN ({})", list(places)))
-        in_order = sorted(whole, key=lambda passage: (places[passage["doc_id"]], passage["position"]))
+        in_documents = map(_passage, self._index.rows_in(_PASSAGES + "WHERE passages.doc_id IN ({})", list(places)))
+        in_order = sorted(in_documents, key=lambda passage: (places[passage["doc_id"]], passage["position"]))
         return [*(passages[chunk_id] for chunk_id in chunk_ids if chunk_id in passages), *in_order]
 
     @_in_one_generation

@@ -292,13 +292,13 @@ class FieldsWriter:
             documents = [document for document in self.documents.values() if document not in about]
             self.not_applied.extend([self.conditions()] if inside else [])
             inside = ""
-        values = self._values_of(about)
-        related = [document for document in documents if values & self._values_of([document])]
+        values = self._list_values(about)
+        related = [document for document in documents if values & self._list_values([document])]
         head = self.say(f"Worth a look{inside}:", f"可以看看{inside}：")
         lines = self.lines((related or documents)[: question["limit"] or RECOMMENDED], {})
         return "\n".join([head, *lines]) if lines else ""
 
-    def _values_of(self, documents: Iterable[Document]) -> set[tuple[str, str]]:
+    def _list_values(self, documents: Iterable[Document]) -> set[tuple[str, str]]:
         """Return the names and categories in the fields of documents."""
         names = [name for name, field in self.schema.items() if field["type"] in ("category", "name")]
         return {(name, fold(value)) for document in documents for name in names for value in document.values(name)}

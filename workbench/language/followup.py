@@ -69,10 +69,10 @@ def _joined(message: str, turns: Sequence[Turn], bases: Bases) -> str:
             return f"{before} {message}"
         if _MORE.search(message) and not (names or question["conditions"]):
             return before
-    known = [name for name in names if name["type"] not in ("", "Name")]
+    known_names = [name for name in names if name["type"] not in ("", "Name")]
     wish = question["conditions"] or question["intent"] == "recommend"
     short = not wish and len(question["words"]) + len(names) <= OWN_WORDS
-    leans = pronoun and pronoun.start() < known[0]["start"] if known else pronoun or short
+    leans = pronoun and pronoun.start() < known_names[0]["start"] if known_names else pronoun or short
     carried = _carried(message, turns) if leans else []
     brackets = "{}（{}）" if detect_language(message) == "zh" else "{} ({})"
     return brackets.format(message, ", ".join(carried)) if carried else message

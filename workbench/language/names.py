@@ -39,9 +39,9 @@ def names_in(text: str, bases: Bases) -> list[NameRead]:
     for base in bases:
         linked = (_linked(text, mention, base, quotes) for mention in base.link(text))
         names += [name for name in linked if name]
-    known = _without_overlaps(names)
+    known_names = _without_overlaps(names)
     owners = [match.span(1) for base in bases if (match := _owner_of_field(text, base))]
-    return _without_overlaps([*known, *_unknown(text, [*quotes, *owners], known)])
+    return _without_overlaps([*known_names, *_unknown(text, [*quotes, *owners], known_names)])
 
 
 def _owner_of_field(text: str, base: KnowledgeBase) -> re.Match[str] | None:

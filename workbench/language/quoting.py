@@ -382,15 +382,15 @@ def parts(text: str, title: str) -> tuple[tuple[str, str], ...]:
     >>> parts("# Oven\n\n- It is **hot**. Mind it.\n\n|what|how|\n|--|--|\n|bread|220 °C|", "Oven")
     (('Oven', 'It is hot. Mind it.'), ('Oven', 'bread: how 220 °C'))
     """
-    heading, found = "", list[tuple[str, str]]()
+    heading, pieces = "", list[tuple[str, str]]()
     for block in blocks(text):
         if block.kind == "heading":
             heading = bare(block.text)
         elif block.kind == "text":
-            found += [(heading, sentence) for sentence in _sentences(block.text, title)]
+            pieces += [(heading, sentence) for sentence in _sentences(block.text, title)]
         elif words := _whole_piece(block):
-            found.append((heading, cut(words)))
-    return tuple(found)
+            pieces.append((heading, cut(words)))
+    return tuple(pieces)
 
 
 def _whole_piece(block: Block) -> str:

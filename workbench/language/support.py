@@ -213,7 +213,7 @@ def _contrary(sentence: str, place: str) -> bool:
     """Check whether only one of a sentence and its nearest sentence in a place is negated."""
     text = _PARTICLE.sub("", sentence)
     words = _words(_DENIES.sub("", text))
-    shares = [(_share(words, set(_words(_DENIES.sub("", other)))), other) for other in sentences(place) or [place]]
+    shares = [(_share(words, set(_words(_DENIES.sub("", line)))), line) for line in sentences(place) or [place]]
     share, nearest = max(shares)
     return share >= _SAME and denies(text) != denies(nearest)
 

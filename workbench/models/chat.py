@@ -281,13 +281,13 @@ async def filled_in(
 
     async def call() -> Any:
         try:
-            return await reply_of()
+            return await get_reply()
         except Exception as error:
             if not _without(model, error):
                 raise
             return await call()
 
-    async def reply_of() -> Any:
+    async def get_reply() -> Any:
         if place in _WITHOUT_SCHEMA or (replying is None and not hasattr(model, "openai_api_base")):
             return await in_words()
         try:

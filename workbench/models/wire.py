@@ -138,11 +138,11 @@ def _retrying(kind: Callable[..., Any], patience: Patience, explain: Callable[[E
         error = state.outcome.exception()
         return patience.pause(error, state.attempt_number) if isinstance(error, Exception) else None
 
-    def said(state: Any) -> None:
+    def tell_pause(state: Any) -> None:
         tries = f"({state.attempt_number} of {patience.retries})"
         tell(f"{explain(state.outcome.exception())} It is asked again in {state.upcoming_sleep:g} s {tries}.")
 
-    return kind(retry=lambda state: pause(state) is not None, wait=pause, before_sleep=said, reraise=True)
+    return kind(retry=lambda state: pause(state) is not None, wait=pause, before_sleep=tell_pause, reraise=True)
 
 
 KEYLESS = "none"

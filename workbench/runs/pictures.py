@@ -52,8 +52,8 @@ def knowledge(run: Recording) -> Drawing:
     base = _base(run, run.workspace.knowledge)
     documents = [str(piece["source"].get("doc_id", "")) for piece in run.citations]
     documents = documents or [str(piece["metadata"].get("doc_id", "")) for piece in run.evidence[:8]]
-    near = around(base, documents, f"{run.query}\n{run.answer}")
-    return draw_knowledge(near, run.query, _language(run))
+    neighbourhood = around(base, documents, f"{run.query}\n{run.answer}")
+    return draw_knowledge(neighbourhood, run.query, _language(run))
 
 
 def _base(run: Recording, bases: KnowledgeBases) -> KnowledgeBase:

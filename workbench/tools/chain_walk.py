@@ -67,9 +67,9 @@ class Seeds(NamedTuple):
 def seeds(question: str, knowledge: KnowledgeBase) -> Seeds:
     """Return the passages that are like the question, and the ones that it names."""
     titles = knowledge.ways.titles_in(question)
-    named = {doc_id: question[t["start"] : t["end"]] for t in titles for doc_id in t["doc_ids"]}
-    mine = {p["chunk_id"]: p["doc_id"] for p in knowledge.passages(doc_ids=list(named))}
-    lexical = _lexical(question, list(named.values()), mine, knowledge)
+    titles_by_document = {doc_id: question[t["start"] : t["end"]] for t in titles for doc_id in t["doc_ids"]}
+    mine = {p["chunk_id"]: p["doc_id"] for p in knowledge.passages(doc_ids=list(titles_by_document))}
+    lexical = _lexical(question, list(titles_by_document.values()), mine, knowledge)
     dense = _scaled(dict(knowledge.vector_search(question, DEEP)))
     rest = min(dense.values(), default=0.0)
     likeness = {i: (lexical.get(i, 0.0) + dense.get(i, rest)) / 2 for i in sorted({*lexical, *dense, *mine})}
@@ -79,7 +79,7 @@ def seeds(question: str, knowledge: KnowledgeBase) -> Seeds:
         highest = max((likeness[i] for i in group), default=0.0)
         for i in group:
             score[i] += TITLE * likeness[i] / (highest + 1e-9)
-    return Seeds(likeness, rest / 2, score, named)
+    return Seeds(likeness, rest / 2, score, titles_by_document)
 
 
 def _lexical(question: str, titles: Sequence[str], mine: Iterable[str], knowledge: KnowledgeBase) -> dict[str, float]:
@@ -220,7 +220,9 @@ class Walk:
     def _load(self, chunk_ids: Iterable[str]) -> None:
         missing = [i for i in dict.fromkeys(chunk_ids) if i not in self._held]
         self._held |= dict.fromkeys(missing, frozenset())
-        self._held |= {i: frozenset(map(root, held)) for i, held in self._knowledge.ways.stems(missing).items()}
+        self._held |= {
+            i: frozenset(map(root, stems_held)) for i, stems_held in self._knowledge.ways.stems(missing).items()
+        }
 
     def _edges(self) -> Iterator[tuple[str, Step]]:
         """Yield the passages that can be reached from those in front, each with its step."""

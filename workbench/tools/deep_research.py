@@ -68,23 +68,23 @@ def research_tool(name: str, description: str, rounds: int) -> FunctionTool:
     async def search(tool_input: DeepResearchInput, knowledge: KnowledgeBase, log: ToolLog) -> DeepResearchOutput:
         query, top_k = tool_input.query, tool_input.top_k
         results, seen, thoughts, stopped = dict[str, RetrievalResult](), set[str](), list[Json](), ""
-        tool, asked = hybrid.TOOL, query
+        tool, search_query = hybrid.TOOL, query
         for number in range(1, rounds + 1):
             if number > 1 and _late(log, tool_input.timeout_s):
                 stopped = "time"
                 break
-            with log(f"search {number}: {asked[:LONGEST_QUERY]}", tool=tool.name, query=asked) as detail:
+            with log(f"search {number}: {search_query[:LONGEST_QUERY]}", tool=tool.name, query=search_query) as detail:
                 # each search is a thread of its own, so that a cancelled step begins no other one
-                found = await asyncio.to_thread(_search, tool, asked, top_k, knowledge)
+                found = await asyncio.to_thread(_search, tool, search_query, top_k, knowledge)
                 detail |= {"hits": len(found), "evidence": evidence.titles(found[:FRONT])}
-            _take(results, found, number, asked)
+            _take(results, found, number, search_query)
             front = _best(results)[:FRONT]
             new = [result["source_id"] for result in front if result["result_id"] not in seen]
             seen |= {result["result_id"] for result in front}
             titles = [title for title in evidence.titles(front)[:FOLLOWED] if fold(title) not in fold(query)]
             following = query if number == 1 else " ".join([query, *titles])
             # the chain is always followed once: it leads where no word of the question does
-            if number > 1 and (not new or (tool is chain.TOOL and following == asked)):
+            if number > 1 and (not new or (tool is chain.TOOL and following == search_query)):
                 stopped = "nothing new"
             elif number == rounds:
                 stopped = "rounds"
@@ -92,7 +92,7 @@ def research_tool(name: str, description: str, rounds: int) -> FunctionTool:
             thoughts.append({"round": number, "evidence": new, "asks": asks})
             if stopped:
                 break
-            tool, asked = chain.TOOL, following
+            tool, search_query = chain.TOOL, following
         question, best = await asyncio.to_thread(Question.read, query, knowledge), _best(results)
         for result in best:
             result["metadata"]["tools"] = [name]  # it is judged as this tool's, whichever search found it

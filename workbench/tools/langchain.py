@@ -22,7 +22,7 @@ LONGEST_DOCUMENT = 6_000
 """Characters of a document that ``open_document`` returns at once."""
 _FOR_STEPS = ("results", "entities", "candidates")
 """What later steps of a plan read of an output; a model reads the passages."""
-Found = tuple[str, list[Document]]
+ToolResult = tuple[str, list[Document]]
 
 
 def langchain_tools(tools: Mapping[str, Tool], base: KnowledgeBase, names: Sequence[str]) -> list[BaseTool]:
@@ -53,10 +53,10 @@ def _search(tool: Tool, base: KnowledgeBase) -> BaseTool:
     if "top_k" in tool.input_schema.model_fields:
         fields["top_k"] = (int, Field(RESULTS, ge=1, le=50, description="How many results at most"))
 
-    async def call(**values: Any) -> Found:
+    async def call(**values: Any) -> ToolResult:
         filled = {name: value for name, value in values.items() if value is not None}
         output = await tool(read_input(tool, filled), base, StepLog())
-        return _told(output.model_dump(mode="json"))
+        return _as_text_and_documents(output.model_dump(mode="json"))
 
     return _structured(tool.name, tool.description, fields, call, base)
 
@@ -67,32 +67,32 @@ def _open_document(base: KnowledgeBase) -> BaseTool:
         "start": (int, Field(0, ge=0, description="At which character to begin")),
     }
 
-    async def call(document: str, start: int = 0) -> Found:
+    async def call(document: str, start: int = 0) -> ToolResult:
         passages = base.passages(doc_ids=[document]) or base.passages(doc_ids=[document.rpartition("#")[0]])
         if not passages:
             raise ToolError(f"There is no document {document!r}. Give an id that a search returned.")
         text = "\n".join(passage["text"] for passage in passages)
         end = start + LONGEST_DOCUMENT
         more = f"\n({len(text) - end} characters follow: start={end}.)" if len(text) > end else ""
-        found = [
+        results = [
             {"source_id": p["chunk_id"], "evidence": p["text"], "score": 1.0, "metadata": {**p, "text": ""}}
             for p in passages
         ]
-        return f"{passages[0]['title']}\n{text[start:end]}{more}", [as_document(result) for result in found]
+        return f"{passages[0]['title']}\n{text[start:end]}{more}", [as_document(result) for result in results]
 
     return _structured("open_document", "The whole text of a document.", fields, call, base)
 
 
 def _structured(
-    name: str, description: str, fields: Json, call: Callable[..., Coroutine[Any, Any, Found]], base: KnowledgeBase
+    name: str, description: str, fields: Json, call: Callable[..., Coroutine[Any, Any, ToolResult]], base: KnowledgeBase
 ) -> BaseTool:
-    async def acall(**values: Any) -> Found:
+    async def acall(**values: Any) -> ToolResult:
         try:
             return await call(**values)
         except (ToolError, KnowledgeError) as error:
             raise ToolException(str(error)) from error  # a model reads it, and asks again
 
-    def wait(**values: Any) -> Found:
+    def wait(**values: Any) -> ToolResult:
         with ThreadPoolExecutor(1) as thread:  # the caller's may have a running loop
             return thread.submit(asyncio.run, acall(**values)).result()
 
@@ -108,7 +108,7 @@ def _structured(
     )
 
 
-def _told(output: Data) -> Found:
+def _as_text_and_documents(output: Data) -> ToolResult:
     """Return an output as text and as documents: its results, and whatever else it has to say."""
     results = output.get("results", [])
     lines = [_passage(result) for result in results]
@@ -135,5 +135,5 @@ def _id(result: Data) -> str:
 def as_document(result: Data) -> Document:
     """Return a result as a LangChain document, with its id, document, title and score."""
     about = result.get("metadata") or {}
-    kept = {name: about[name] for name in ("doc_id", "title", "url", "fields") if about.get(name)}
-    return Document(result["evidence"], id=_id(result), metadata={**kept, "score": float(result["score"])})
+    known_fields = {name: about[name] for name in ("doc_id", "title", "url", "fields") if about.get(name)}
+    return Document(result["evidence"], id=_id(result), metadata={**known_fields, "score": float(result["score"])})

@@ -73,8 +73,8 @@ def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Aro
         text: the question and its answer.
     """
     mentioned = [mention["entity_id"] for mention in knowledge.link(text)]
-    named = dict.fromkeys([*mentioned, *(f"doc:{doc_id}" for doc_id in documents)])
-    seeds = [entity_id for entity_id in named if knowledge.entity(entity_id) is not None][:_MOST_SEEDS]
+    entity_ids = dict.fromkeys([*mentioned, *(f"doc:{doc_id}" for doc_id in documents)])
+    seeds = [entity_id for entity_id in entity_ids if knowledge.entity(entity_id) is not None][:_MOST_SEEDS]
     ids = dict.fromkeys(seeds)
     for seed in seeds:
         ids |= dict.fromkeys(_neighbours(knowledge, seed, seeds)[:_MOST_NEIGHBOURS])

@@ -111,10 +111,10 @@ class Names:
         rows = list(self._sentences(chunk_ids))
         holders = self._holders([sentence for _, _, sentence in rows], limit)
         return [
-            Shared(chunk_id=chunk_id, phrase=name, sentence=sentence, chunk_ids=others)
+            Shared(chunk_id=chunk_id, phrase=name, sentence=sentence, chunk_ids=holding)
             for (chunk_id, _, sentence), names in zip(rows, holders, strict=True)
             for name, ids in names.items()
-            if (others := [holder for holder in ids if holder != chunk_id])
+            if (holding := [holder for holder in ids if holder != chunk_id])
         ]
 
     def holding(self, text: str, limit: int) -> dict[str, list[str]]:

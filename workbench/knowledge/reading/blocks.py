@@ -86,8 +86,8 @@ def blocks(text: str) -> Iterator[Block]:
             if listed:
                 yield Block("item", line[: len(line) - len(line.lstrip())] + _joined(prose), apart=apart)
             else:
-                for one in _unwrapped(prose):
-                    yield Block("text", one, apart=apart)
+                for paragraph in _unwrapped(prose):
+                    yield Block("text", paragraph, apart=apart)
                     apart = False
         apart = False
 

@@ -586,7 +586,7 @@ def _document(record: Any, path: Path) -> Document:
         raise Unreadable(f"id is {shown(doc_id)}: a string or a whole number is needed")
     if len(str(doc_id)) > _LONGEST_ID:
         raise Unreadable(f"id has more than {_LONGEST_ID} characters: shorten it")
-    others = [*_strings(record.get("aliases"), "aliases"), *aliases.of_document(fields)]
+    aliases_given = [*_strings(record.get("aliases"), "aliases"), *aliases.of_document(fields)]
     return Document(
         doc_id=str(doc_id).strip(),
         title=title,
@@ -595,7 +595,7 @@ def _document(record: Any, path: Path) -> Document:
         licence=str(record.get("licence") or record.get("license") or ""),
         type=str(record.get("type") or "Document"),
         fields=fields,
-        aliases=tuple(name for name in dict.fromkeys(others) if name != title),
+        aliases=tuple(name for name in dict.fromkeys(aliases_given) if name != title),
         names=_names(record.get("names"), fields),
         source=path.resolve().as_posix(),
     )

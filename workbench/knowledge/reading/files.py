@@ -122,8 +122,10 @@ def _below(folder: Path) -> Iterator[tuple[Path, str, str]]:
         left |= {link.name: _OUTSIDE for link in links if not Path(os.path.realpath(link)).is_relative_to(inside)}
         folders[:] = [name for name in folders if name not in left]
         for name in (*names, *left.keys() - set(names)):
-            known = name.lower().endswith(SUFFIXES)
-            why = left.get(name) or ("" if known else f"not a kind of file that is read: {Path(name).suffix or name}")
+            readable = name.lower().endswith(SUFFIXES)
+            why = left.get(name) or (
+                "" if readable else f"not a kind of file that is read: {Path(name).suffix or name}"
+            )
             path = Path(place, name)
             yield path, path.relative_to(folder).as_posix(), why
 

@@ -1,4 +1,4 @@
-"""Retrieval for agents: one that drives the tools of a knowledge base by itself, and a graph for somebody else's."""
+"""An agent over the tools of a knowledge base, and the retrieval graph as a node of any graph."""
 
 from workbench.extensions import Part
 

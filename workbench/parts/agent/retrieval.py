@@ -41,8 +41,8 @@ def retrieval_graph(wb: Any, kb: str, worker: str = "hybrid_agent") -> Any:
         query = state.get("query") or (messages[-1].text if messages else "")
         if not query:
             raise RunError("Nothing is asked. Give a `query`, or `messages`.")
-        found, _ = await agent.walk(str(query), corpus)
-        return {"documents": [as_document(result) for result in found["merged"]["retrieval_results"]]}
+        state_found, _ = await agent.walk(str(query), corpus)
+        return {"documents": [as_document(result) for result in state_found["merged"]["retrieval_results"]]}
 
     graph = StateGraph(RetrievalMessages).add_node("retrieve", retrieve).add_edge(START, "retrieve")
     return graph.compile(name=f"retrieval {kb}")

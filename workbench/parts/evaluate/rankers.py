@@ -126,11 +126,11 @@ async def run_tool(tool: Any, question: str, knowledge: KnowledgeBase, context: 
 
 def _agent(agent_type: str, context: Context) -> Ranker:
     @cache
-    def agent_of(kb: str) -> RetrieveAgent:
+    def make_agent(kb: str) -> RetrieveAgent:
         return RetrieveAgent(make_worker_name(kb, agent_type), context, _no_other_loop)
 
     async def rank(question: str, knowledge: KnowledgeBase) -> RankResult:
-        state, log = await agent_of(knowledge.name).walk(question, "evaluation")
+        state, log = await make_agent(knowledge.name).walk(question, "evaluation")
         nodes = [entry["node"] for entry in log]
         result = _result(state["merged"]["retrieval_results"], nodes.count("executor"), nodes.count("reflector"))
         return result._replace(quality=state["reflections"][0]["signals"].get("probability"))

@@ -58,18 +58,18 @@ def _loss(run: Any, document: str, base: KnowledgeBase) -> Loss:
     evidence = run.evidence
     in_prompt = [evidence[piece["n"] - 1] for piece in run.pieces if piece["in_prompt"] and piece["n"]]
     cited = {str(citation["source"].get("doc_id", "")) for citation in run.citations}
-    found = [result for results in run.results_by_step.values() for result in results]
+    results = [result for results in run.results_by_step.values() for result in results]
     if document in cited:
         return Loss(USED, document)
     if document in _documents(in_prompt):
         return Loss(NOT_USED, document)
     if document in _documents(evidence):
         return Loss(BEYOND, document)
-    if document in _documents(found):
+    if document in _documents(results):
         return Loss(CUT, document)
     words, meaning = (_rank(search(run.query, _DEEP), document) for search in (base.keyword_search, base.vector_search))
-    known = words or meaning or _has(base, document)
-    return Loss(NOT_FOUND if known else NOT_IN_CORPUS, document, words, meaning)
+    is_there = words or meaning or _has(base, document)
+    return Loss(NOT_FOUND if is_there else NOT_IN_CORPUS, document, words, meaning)
 
 
 def _documents(results: Iterable[RetrievalResult]) -> set[str]:

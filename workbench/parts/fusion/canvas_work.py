@@ -149,7 +149,7 @@ class Desk:
         texts = []
         for passage, text in sources:
             title = passage["title"]
-            texts.append("\n".join([title, *(_with_subject(title, other) for other in sentences(text))]))
+            texts.append("\n".join([title, *(_with_subject(title, sentence) for sentence in sentences(text))]))
         covered = [support.signals(claim, text, self.shares)["covered"] for text in texts]
         verdicts = [self.verdict(claim, text) for text in texts]  # one by one: together they support anything
         nearest = max(range(len(texts)), key=lambda n: (covered[n], -n))

@@ -229,8 +229,8 @@ class _Forgetting:
             self._ids.add(note["id"])
 
     def _add_message(self, message: Data, text: str) -> None:
-        named = message["id"] in self._ids or message["conversation_id"] in self._conversations
-        if named or any(wanted in text for wanted in self._contents):
+        is_named = message["id"] in self._ids or message["conversation_id"] in self._conversations
+        if is_named or any(wanted in text for wanted in self._contents):
             self._ids.add(message["id"])
             if message["role"] == "user":
                 self._sentences |= _searchable(sentence[:_QUOTED] for sentence in sentences(message["content"]))

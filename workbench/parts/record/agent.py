@@ -175,13 +175,13 @@ class RecordedGraph:
             RunError: a run still works, or a fork takes effects from it.
         """
         gone = [self.run(run_id) for run_id in run_ids]
-        kept = [run for run in self.runs() if run.run_id not in run_ids]
+        other_runs = [run for run in self.runs() if run.run_id not in run_ids]
         for run in gone:
             if run.status == "running":
                 raise RunError(f"Run {run.run_id} still works. Cancel it first.")
-            if forks := [fork.run_id for fork in kept if run.run_id in fork.sources]:
+            if forks := [fork.run_id for fork in other_runs if run.run_id in fork.sources]:
                 raise RunError(f"Run {run.run_id} cannot be removed: {', '.join(forks)} was made from it.")
-        threads = {run.physical_thread for run in gone} - {run.physical_thread for run in kept}
+        threads = {run.physical_thread for run in gone} - {run.physical_thread for run in other_runs}
         self._wb.call(self._saver.delete_threads(sorted(threads)))
         self._runs.store.remove(run_ids)
 

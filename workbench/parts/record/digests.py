@@ -46,7 +46,7 @@ def digest(value: Any) -> str:
 
 
 def leaves(value: Any) -> Iterator[Any]:
-    """Yield what stands in a node's result: in its lists and dicts, in a command, and behind a tool message.
+    """Yield what is in a node's result: in its lists and dicts, in a command, and behind a tool message.
 
     >>> list(leaves({"a": [1, 2], "b": "c"}))
     [1, 2, 'c']

@@ -159,8 +159,8 @@ def _span(record: Json) -> Span:
         name=str(_first(flat, _NAME) or kind or "span"),
         start=_seconds(_first(record, ("start_time", "startTime", "startTimeUnixNano"))),
         end=_seconds(_first(record, ("end_time", "endTime", "endTimeUnixNano"))),
-        input=_value(record, attributes, _INPUT),
-        output=documents or _value(record, attributes, _OUTPUT),
+        input=_field(record, attributes, _INPUT),
+        output=documents or _field(record, attributes, _OUTPUT),
         tokens=int(tokens or 0),
         error=str(record.get("error") or (flat.get("statusMessage") or flat.get("status_message") or status))
         if record.get("error") or "ERROR" in str(status).upper()
@@ -169,7 +169,7 @@ def _span(record: Json) -> Span:
 
 
 def _effects(spans: Iterable[Span]) -> Iterator[GraphEffect]:
-    """Yield a trace's spans as effects; a call stands in the node around it."""
+    """Yield a trace's spans as effects; a call is placed in the node around it."""
     counts, places = Counter[str](), dict[str, str]()
     for span in spans:
         node = places.get(span.parent, "").partition(":")[0]
@@ -226,7 +226,7 @@ def _documents(attributes: Data) -> list[Json]:
     ]
 
 
-def _value(record: Data, attributes: Data, names: Iterable[str]) -> Any:
+def _field(record: Data, attributes: Data, names: Iterable[str]) -> Any:
     value = _first(record, names)
     value = _first(attributes, names) if value is None else value
     if isinstance(value, str) and value[:1] in ("{", "["):
