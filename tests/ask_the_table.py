@@ -22,7 +22,7 @@ def main(folder: str, every: str = "1") -> None:
         wb.add_knowledge("film", [PROJECT / "data" / "films.jsonl"])
         rows = read_rows(PROJECT / "experiments" / "film_questions.jsonl", "id", "question")[:: int(every)]
         for row, run in zip(rows, ask_all(wb, rows, kb="film"), strict=True):
-            document = {**run.to_dict(), "evidence": run.evidence, "merged": run.state["merged"]}
+            document = {**run.to_dict(), "evidence": run.evidence, "merged": run.state.get("merged")}
             print(json.dumps([row["id"], canonical(document).decode()], ensure_ascii=False), flush=True)
 
 

@@ -9,71 +9,93 @@ from contextlib import contextmanager
 from typing import Any
 
 from workbench.views.labels import Labels
-from workbench.views.page import el
 from workbench.widgets.display import in_kernel
 
 Tell = Callable[[str, int, int], None]
 """``tell(stage, done, total)``; ``total`` is 0 where it is unknown."""
-_PAUSE_S = 0.3
-"""Seconds before the first report to a notebook and between two; faster work needs no bar."""
+_SHOWN_AFTER_S = 0.3
+"""Faster work needs no bar."""
+_PAUSE_S = 0.1
+"""Seconds between two messages to a front-end, unless another stage begins."""
 
 
 @contextmanager
 def watched(name: str, lang: str, report: Tell | None = None) -> Iterator[Tell | None]:
-    """Yield a function for the progress of a block that indexes; ``report`` itself when it is passed."""
+    """Yield a function for the progress of a block that indexes; ``report`` itself when it is passed.
+
+    In a notebook the bar leaves a line when it was stopped (Kernel > Interrupt).
+    """
     if report:
         yield report
     elif "ipykernel" in sys.modules and in_kernel():
-        with _in_cell(name, Labels(lang)) as tell:
-            yield tell
+        with Bar(name, Labels(lang)) as shown:
+            yield shown.tell
     elif sys.stderr.isatty():
-        with _in_terminal() as tell:
+        from rich.console import Console
+
+        with bar(Console(stderr=True)) as tell:
             yield tell
     else:
         yield None
 
 
-@contextmanager
-def _in_cell(name: str, labels: Labels) -> Iterator[Tell]:
-    """Yield a bar in the output of a cell: a line remains when it was stopped (Kernel > Interrupt), else nothing."""
-    from IPython.display import display
+class Bar:
+    """A bar for all stages of indexing.
 
-    handle: Any = None
-    stage, shown_at = "read", time.monotonic()
+    Attributes:
+        bar: the progress of the stage; full without a number where it is unknown.
+        text: the base, the stage and its numbers.
+    """
 
-    def tell(now: str, done: int, total: int) -> None:
-        nonlocal handle, stage, shown_at
-        stage, moment = now, time.monotonic()
-        if moment - shown_at < _PAUSE_S:
+    def __init__(self, name: str, labels: Labels):
+        import ipywidgets
+
+        self._name, self._labels = name, labels
+        self._stage, self._began, self._updated = "read", time.monotonic(), 0.0
+        self._handle: Any = None
+        self.bar = ipywidgets.IntProgress(max=1)
+        self.text = ipywidgets.Label()
+        self._box = ipywidgets.HBox([self.bar, self.text])
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Leave a line when it was stopped, else nothing.
+
+        A widget would be an error in a reopened notebook, and a bar does not appear at each execution of a cell.
+        """
+        if self._handle is not None:
+            stopped = self._labels("kb_stopped", name=self._name, stage=self._labels(f"kb_stage_{self._stage}"))
+            self._handle.update({"text/plain": stopped} if kind else {}, raw=True)
+        for widget in (self._box, self.bar, self.text):
+            widget.close()
+
+    def tell(self, stage: str, done: int, total: int) -> None:
+        """Show the progress of a stage; ``total`` is 0 where it is unknown."""
+        now = time.monotonic()
+        if stage == self._stage and now - self._updated < _PAUSE_S:
             return
-        shown_at = moment
-        numbers = f" {done:,} / {total:,}" if total else ""
-        words = f" {name}: {labels(f'kb_stage_{stage}')}{numbers}"
-        # without a text, for nbval would compare whether there was time for a bar
-        bundle = {"text/html": el("div", el("progress", max=total or None, value=done if total else None), words)}
-        if handle:
-            handle.update(bundle, raw=True)
-        else:
-            handle = display(bundle, raw=True, display_id=True)
+        self._stage, self._updated = stage, now
+        numbers = f" {done:,} / {total:,}" if total > 1 else f" {done:,}" if done > 1 else ""
+        self.text.value = f"{self._name}: {self._labels(f'kb_stage_{stage}')}{numbers}"
+        self.bar.bar_style = "" if total else "info"
+        self.bar.max, self.bar.value = total or 1, done if total else 1
+        if self._handle is None and now - self._began > _SHOWN_AFTER_S:
+            from IPython.display import display
 
-    stopped = True
-    try:
-        yield tell
-        stopped = False
-    finally:
-        if handle:
-            line = labels("kb_stopped", name=name, stage=labels(f"kb_stage_{stage}"))
-            handle.update({"text/plain": line} if stopped else {}, raw=True)
+            # without a text, for nbval would compare whether there was time for a bar
+            view = {"model_id": self._box.model_id, "version_major": 2, "version_minor": 0}
+            self._handle = display({"application/vnd.jupyter.widget-view+json": view}, raw=True, display_id=True)
 
 
 @contextmanager
-def _in_terminal() -> Iterator[Tell]:
-    """Yield a bar that disappears at the end of the block."""
-    from rich.console import Console
+def bar(console: Any) -> Iterator[Tell]:
+    """Yield a progress bar on this console, which disappears at the end of the block."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description:<8}"), BarColumn(40), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("read", total=None)
 
         def tell(stage: str, done: int, total: int) -> None:
