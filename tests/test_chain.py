@@ -103,7 +103,6 @@ def test_ways_say_who_names_whom_and_what_is_shared(english):
     assert [link["sentence"] for link in ways.links_to("man", ["woman#0"])] == ["Her husband was Jonas Hale."]
     shared = ways.shared(["man#0"], 60)
     assert {(s["phrase"], *s["chunk_ids"]) for s in shared} >= {("royal academy of tarn", "school#0")}
-    assert ways.holding("the Royal Academy of Tarn", 60) == {"royal academy of tarn": ["man#0", "school#0"]}
     assert {"director", "osterbi"} <= ways.stems(["woman#0"])["woman#0"]
 
 
@@ -126,7 +125,7 @@ def test_what_is_taken_out_of_the_corpus_leads_nowhere(tmp_path):
     ways = library.get("base").ways
     assert ways.titles_in("Who was Jonas Hale?") == []
     assert {link["doc_id"] for link in ways.links_from(["woman#0"])} == {"town"}
-    assert ways.holding("the Royal Academy of Tarn", 60) == {"royal academy of tarn": ["school#0"]}
+    assert "royal academy of tarn" not in {shared["phrase"] for shared in ways.shared(["school#0"], 60)}
     library.close()
 
 

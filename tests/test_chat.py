@@ -11,10 +11,11 @@ from langchain_core.messages import HumanMessage
 from pydantic import BaseModel, Field
 
 from tests.servers import Reply, scripted_server
-from workbench.errors import ModelError, SettingsError
+from workbench.errors import ModelError, RunError, SettingsError
 from workbench.models.chat import filled_in, open_chat_model, reply_text, sampling, stream_text, thinking_text
 from workbench.models.thinking import Thinking, split
 from workbench.models.wire import hearing
+from workbench.runs.fork import checked
 from workbench.settings import Settings
 
 
@@ -300,3 +301,28 @@ def test_one_refused_schema_does_not_switch_the_others_off():
             assert reply_text(asyncio.run(filled_in(model_at(server.url), [("human", "?")], form)))
     names = [request.get("response_format", {}).get("json_schema", {}).get("name") for request in server.requests]
     assert names == ["Filled", None, "Second"]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("openai:m?api_key=sk-12345678", "kept with each run"),
+        ("openai:m?temperature=hot", "temperature"),
+        ("openai:m?max_retries=many", "max_retries"),
+    ],
+)
+def test_options_that_a_model_cannot_have_are_refused(name, words):
+    with pytest.raises(SettingsError, match=words) as raised:
+        open_chat_model(Settings(chat_model=name, chat_base_url="http://127.0.0.1:9/v1"))
+    assert "sk-12345678" not in str(raised.value)
+
+
+def test_an_option_wins_over_what_is_always_sent():
+    model = open_chat_model(Settings(chat_model="openai:m?stream_usage=false", chat_base_url="http://127.0.0.1:9/v1"))
+    assert model.stream_usage is False
+
+
+def test_options_of_a_model_are_no_secret_of_a_fork():
+    assert checked({"writer_model": "openai:m?effort=high"}) == {"writer_model": "openai:m?effort=high"}
+    with pytest.raises(RunError, match="secret"):
+        checked({"chat_base_url": "http://me:hush-hush@127.0.0.1/v1"})

@@ -21,6 +21,7 @@ from tests.servers import postgres_server
 from workbench.errors import MissingExtra, SettingsError, WorkbenchError, WorkspaceError
 from workbench.records.conversations import VERSION, SqlConversations, SqliteConversations, _dsn, open_conversations
 from workbench.settings import Settings
+from workbench.text import without_secrets
 
 
 def ticking():
@@ -340,6 +341,7 @@ def test_a_dsn_or_its_parts_lead_to_postgres_and_no_password_is_told(tmp_path, m
     for name, value in parts.items():
         monkeypatch.setenv(f"POSTGRES_{name}", value)
     given = conninfo_to_dict(_dsn())
+    assert "it's hush" not in without_secrets("password it's hush"), "kept out of every log, tape and export"
     assert sorted(given.values()) == sorted(parts.values()), "without a DSN, its parts"
     with pytest.raises(WorkspaceError, match="HOST") as raised:
         open_conversations(tmp_path / "workbench.db", Settings.load())

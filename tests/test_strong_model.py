@@ -9,6 +9,8 @@ import pytest
 
 from tests.servers.roles import responder
 from tests.servers.scripted import scripted_server
+from workbench.graphs.reflect import read_window, window_text
+from workbench.plans import Plan, PlanStep
 from workbench.session import Workbench
 
 QUESTION = "Which films did Ang Lee direct?"
@@ -72,7 +74,7 @@ def test_what_was_met_stays_and_stop_is_a_word(asked):
     _, state, _, _, reflections, records, sent = asked(roles)
     first, second = sent["reflector"]
     met = first.partition("[2] ")[2].partition("[3] ")[0]
-    assert "What met a need so far:" in second and met[:80] in second.partition("(hybrid_search)")[0]
+    assert "What met a need so far, 1 of 1 shown:" in second and met[:80] in second.partition("(hybrid_search)")[0]
     assert len(reflections) == 2 and state["stop_reason"] == "no_further_action"
     assert "Nothing else is there" in reflections[-1]["reasoning"]
     assert not any(record["iteration"] == 3 for record in records)
@@ -119,3 +121,25 @@ def test_bounds_off_leaves_the_answer_as_the_model_wrote_it(asked):
 def test_on_failure_raise_mixes_no_two_planners(asked):
     error, *_ = asked({"planner": lambda _: "nothing usable"}, on_failure="raise")
     assert error and "WORKBENCH_ON_FAILURE" in error
+
+
+def test_shorter_texts_leave_room_for_longer_ones():
+    def piece(n: int, length: int) -> Any:
+        return {"result_id": str(n), "evidence": "x" * length, "score": 1.0, "metadata": {"title": ""}}
+
+    pieces = [piece(1, 100), piece(2, 3000), piece(3, 100)]
+    assert "…" not in window_text(pieces, [("a", 1)], 4000)
+    cut = window_text(pieces, [("a", 1)], 2000)
+    assert cut.count("…") == 1 and 1500 < len(cut) < 2100
+
+
+def test_a_step_may_be_called_anything():
+    plan = Plan(steps=[PlanStep(step_id="a{b}", objective="", tool="naive_search", tool_input={"query": "x"})])
+    piece = {"result_id": "r", "evidence": "text", "score": 1.0, "metadata": {}}
+    assert read_window(plan, {"a{b}": [piece]}, [], 3)[1] == [("a{b} (naive_search), 1 of 1 shown:", 1)]
+
+
+def test_on_failure_raise_holds_for_a_reflector_that_names_no_step(asked):
+    lost = {"needs": [], "enough": False, "steps": [], "reasoning": "More."}
+    error, *_ = asked({"planner": lambda _: PLAN, "reflector": lambda _: lost}, on_failure="raise")
+    assert error and "reflector" in error

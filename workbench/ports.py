@@ -112,10 +112,6 @@ class Ways(Protocol):
         """Return phrases (names, titles) of these passages that others hold too; none that more than ``limit`` hold."""
         return []
 
-    def holding(self, text: str, limit: int) -> dict[str, list[str]]:
-        """Phrase of a text -> ids of the passages that hold it; those that more than ``limit`` hold are left out."""
-        return {}
-
     def stems(self, chunk_ids: Sequence[str]) -> dict[str, frozenset[str]]:
         """Return the terms of each passage and its titles, without endings (``text.stem``)."""
         return {}

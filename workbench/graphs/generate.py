@@ -14,7 +14,7 @@ from workbench.errors import ModelError
 from workbench.events import progress, token
 from workbench.extensions import provided, required
 from workbench.graphs.check import supported, with_marks
-from workbench.graphs.roles import NONE, accounted, budget_spent, evidence_text, planned_by_model_alone
+from workbench.graphs.roles import NONE, accounted, budget_spent, evidence_text, rules_bind
 from workbench.knowledge.dated import DatedBase, dated_bases, question_dates
 from workbench.language.answer import judge, write
 from workbench.language.citing import cite
@@ -70,7 +70,8 @@ def findings(state: Data) -> str:
     lines = []
     for entry in _needs(state):
         by = " ".join(f"[{places[result_id]}]" for result_id in entry["by"] if result_id in places)
-        lines.append(f"- {entry['need']}: {'met by ' + by if by and entry['met'] >= MET else 'not found'}")
+        met = f"met by {by}" if by else "met"
+        lines.append(f"- {entry['need']}: {met if entry['met'] >= MET else 'not found'}")
     if lines:
         lines.append(str(state["reflections"][-1]["reasoning"]))
     return "\n".join(lines) or NONE
@@ -101,7 +102,7 @@ def totals(state: Data, context: Context, say: Labels) -> str:
 
     Where a model planned, what counts are the conditions of its own steps.
     """
-    if planned_by_model_alone(state.get("plan"), context.settings):
+    if not rules_bind(state.get("plan"), context.settings):
         return "; ".join(counted(state, context)) or NONE
     question = state.get("route_decision", {}).get("question")
     bases = dated_bases(context, state) if state.get("kb_prefixes") else []

@@ -11,7 +11,7 @@ from langgraph.runtime import Runtime
 
 from workbench.events import Event, enrichment
 from workbench.graphs.enrich import STEP, enriched
-from workbench.graphs.roles import planned_by_model_alone
+from workbench.graphs.roles import rules_bind
 from workbench.graphs.route import AGENT_TOOLS, Worker, make_worker_name, parse_workers
 from workbench.plans import ENDED_WELL, IDLE, last_records
 from workbench.ports import Bases, Context, RunLog, call_merger
@@ -192,7 +192,7 @@ def current_evidence(state: RetrievalState, context: Context) -> list[RetrievalR
 
 def _matching(state: RetrievalState, context: Context) -> frozenset[str] | None:
     """Return the documents that match what the rules read; None where a model planned by what it read itself."""
-    if planned_by_model_alone(state.get("plan"), context.settings):
+    if not rules_bind(state.get("plan"), context.settings):
         return None
     return matching_documents(state.get("route_decision"), context.bases(state.get("kb_prefixes", [])))
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, cast
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field, create_model
 
-from workbench.errors import PlanError
+from workbench.errors import ModelError, PlanError
 from workbench.graphs.enrich import can_enrich
 from workbench.graphs.merge import SEARCH, collect, current_evidence
 from workbench.graphs.model_plan import make_steps, step_form
@@ -436,6 +436,7 @@ def read_window(
     passages, groups, ids = list[RetrievalResult](), list[tuple[str, int]](), set[str]()
 
     def show(title: str, results: Evidence, limit: int) -> None:
+        """Add a group, whose title says how many of them are shown."""
         new = list[RetrievalResult]()
         for result in results:
             text, before = result["evidence"], [*passages, *new]
@@ -444,24 +445,26 @@ def read_window(
                     new.append(result)
                 ids.add(result["result_id"])
         if new:
-            groups.append((title.format(n=len(new), m=len(results)), len(passages) + 1))
+            groups.append((f"{title}, {len(new)} of {len(results)} shown:", len(passages) + 1))
             passages.extend(new)
 
     by_id = {result["result_id"]: result for results in results_by_step.values() for result in results}
-    show("What met a need so far:", [by_id[result_id] for result_id in met if result_id in by_id], READ)
+    show("What met a need so far", [by_id[result_id] for result_id in met if result_id in by_id], READ)
     for step_id, results in results_by_step.items():
-        tool = plan.step(step_id).tool if step_id in plan.by_id() else ""
-        show(f"{step_id} ({tool}), {{n}} of {{m}} shown:".replace(" ()", ""), results, limit)
+        tool = f" ({plan.step(step_id).tool})" if step_id in plan.by_id() else ""
+        show(f"{step_id}{tool}", results, limit)
     return passages, groups
 
 
 def window_text(passages: Evidence, groups: Sequence[tuple[str, int]], limit: int) -> str:
-    """Return the passages with their numbers, each group under its title; a text is cut where all would not fit."""
-    titles = {first: title for title, first in groups}
-    share = max(200, limit // max(1, len(passages)))
+    """Return the passages with their numbers, each group under its title; where all do not fit, the longest are cut."""
+    titles, texts = {first: title for title, first in groups}, [piece_text(n, p) for n, p in enumerate(passages, 1)]
+    share, left = limit, limit
+    for place, length in enumerate(sorted(map(len, texts))):
+        share = left // (len(texts) - place)  # what shorter texts leave is shared by the longer ones
+        left -= min(length, share)
     lines = []
-    for n, result in enumerate(passages, start=1):
-        text = piece_text(n, result)
+    for n, text in enumerate(texts, start=1):
         lines += [titles[n]] if n in titles else []
         lines.append(text if len(text) <= share else f"{text[:share]} …")
     return "\n\n".join(lines)
@@ -535,7 +538,10 @@ async def reflected_by_model(now: Pass, proposal: Proposal) -> tuple[Reflection 
         proposal.reasons.append(proposal.say("reflect_ask", query=step.tool_input.get("query") or step.objective))
     reflection = proposal.conclude(enough, context.settings.max_iterations, facts)
     if reflection["stop_reason"] in ("no_further_action", "error") and not form.stop:
-        return None, [*reply.refused, *overruled, "it named no step that can be run, so the rules say what to do"]
+        refused = [*reply.refused, *overruled, "it named no step that can be run, so the rules say what to do"]
+        if context.settings.on_failure == "raise":
+            raise ModelError(f"The reflector's model cannot be followed: {'; '.join(refused)}.")
+        return None, refused
     return reflection, reply.refused
 
 

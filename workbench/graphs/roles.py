@@ -44,9 +44,10 @@ NONE = "—"
 """The text of an empty slot of a prompt."""
 
 
-def planned_by_model_alone(plan: Data | None, settings: Settings) -> bool:
-    """Check whether a model made this plan, so that what the rules read in the question binds nothing."""
-    return settings.bounds == "off" or bool(plan and (plan.get("metadata") or {}).get("planner") == "llm")
+def rules_bind(plan: Data | None, settings: Settings) -> bool:
+    """Check whether conditions that the rules read in the question bind: not where a model made the plan."""
+    planner = (plan.get("metadata") or {}).get("planner") if plan else ""
+    return settings.bounds == "strict" and planner != "llm"
 
 
 def model_plans(context: Context) -> bool:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing, suppress
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
@@ -81,28 +82,43 @@ def open_chat_model(settings: Settings, setting: str = "chat_model") -> BaseChat
     if provider != "openai":
         from langchain.chat_models import init_chat_model
 
-        model = init_chat_model(own_name, model_provider=provider, **options)
+        with _option_errors(setting, name):
+            model = init_chat_model(own_name, model_provider=provider, **options)
         return model
     key = read_key(settings.chat_api_key, "WORKBENCH_CHAT_API_KEY")
     client = async_client(settings.chat_timeout_s, settings.chat_answer_s, "WORKBENCH_CHAT_ANSWER_S")
     kind, effort = _model_class(), options.pop("effort", None)
     fields = {option: value for option, value in options.items() if option in kind.model_fields}
     extra = {option: value for option, value in options.items() if option not in kind.model_fields}
-    model = kind(
-        model=own_name,
-        base_url=settings.chat_base_url or None,
-        api_key=SecretStr(key or KEYLESS),
-        timeout=settings.chat_timeout_s,
-        stream_usage=True,
-        max_completion_tokens=settings.chat_max_tokens or None,
-        max_retries=0,  # `patiently` does it, and reports it
-        stream_chunk_timeout=None,  # chat_timeout_s is the time between two parts already
-        http_async_client=client,
-        reasoning_effort=effort,
-        extra_body=extra or None,
-        **{"temperature": 0, **fields},
-    )
+    given_by_settings: Json = {
+        "model": own_name,
+        "base_url": settings.chat_base_url or None,
+        "api_key": SecretStr(key or KEYLESS),
+        "timeout": settings.chat_timeout_s,
+        "temperature": 0,
+        "stream_usage": True,
+        "max_completion_tokens": settings.chat_max_tokens or None,
+        "max_retries": 0,  # `patiently` does it, and reports it
+        "stream_chunk_timeout": None,  # chat_timeout_s is the time between two parts already
+        "http_async_client": client,
+        "reasoning_effort": effort,
+        "extra_body": extra or None,
+    }
+    with _option_errors(setting, name):
+        model = kind(**{**given_by_settings, **fields})
     return model
+
+
+@contextmanager
+def _option_errors(setting: str, name: str) -> Iterator[None]:
+    """Raise what a model's class says of its options as a fault of the setting."""
+    try:
+        yield
+    except (ValidationError, TypeError, ValueError) as error:
+        fault = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": str(error)}
+        where = ".".join(map(str, fault["loc"]))
+        message = f"{where}: {fault['msg']}" if where else str(fault["msg"])
+        raise SettingsError(f"WORKBENCH_{setting.upper()}: {name} cannot be opened: {message}") from None
 
 
 @cache
@@ -133,6 +149,9 @@ def _with_thought(generation: Any, message: Any) -> Any:
     return generation
 
 
+_SECRET = re.compile(r"key|token$|secret|password|authorization", re.I)
+
+
 def require_chat_model(settings: Settings, setting: str) -> None:
     """Refuse the name of a chat model that cannot be opened, without opening it.
 
@@ -145,7 +164,13 @@ def require_chat_model(settings: Settings, setting: str) -> None:
     if model.startswith(given.PREFIX):
         given.model_object(setting, model)
         return
-    provider, _, name = given.split_model(model)[0].partition(":")
+    full_name, options = given.split_model(model)
+    provider, _, name = full_name.partition(":")
+    if secret := next((option for option in options if _SECRET.search(option)), ""):
+        raise SettingsError(
+            f"{variable} has {secret!r} among its options, and names of models are kept with each run. Set "
+            "WORKBENCH_CHAT_API_KEY, or give a LangChain chat model as an object."
+        )
     package = f"langchain_{provider}"
     if not name or not (provider.isidentifier() and find_spec(package)):
         fix = f" {package.replace('_', '-')} is not installed." if name else ""
@@ -264,9 +289,9 @@ async def filled_in(
     place = f"{_place(model)} {getattr(model, 'model_name', '')} {form.__name__}"
 
     replying: Any = None
-    if not hasattr(model, "openai_api_base"):
-        # a model without forms, or wrapped so that it has none, is asked in words; how it says so differs by wrapper
-        with suppress(NotImplementedError, ValueError, TypeError, AttributeError, NameError):
+    if not hasattr(model, "openai_api_base") and hasattr(type(model), "with_structured_output"):
+        # LangChain has no way to ask whether a model takes a JSON schema; one that does not is asked in words
+        with suppress(NotImplementedError, ValueError, TypeError):
             replying = model.with_structured_output(form, method="json_schema", include_raw=True)
 
     async def by_schema() -> Any:

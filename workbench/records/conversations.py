@@ -25,7 +25,7 @@ from workbench.extensions import required
 from workbench.records.sqlite import PATIENCE_S, begin_with_log, translate_errors
 from workbench.settings import Settings
 from workbench.state import Citation, Data, Json
-from workbench.text import clean
+from workbench.text import clean, keep_secret
 
 VERSION = 5
 """Of the tables."""
@@ -439,6 +439,7 @@ def _dsn() -> str:
     """Return a DSN of the variables ``POSTGRES_HOST``, ``_PORT``, ``_USER``, ``_PASSWORD`` and ``_DB``, if any."""
     names = {"host": "HOST", "port": "PORT", "user": "USER", "password": "PASSWORD", "dbname": "DB"}
     parts = {part: os.environ.get(f"POSTGRES_{name}", "") for part, name in names.items()}
+    keep_secret(parts["password"])
     if not parts["host"]:
         return ""
     quoted = {name: value.replace("\\", r"\\").replace("'", r"\'") for name, value in parts.items() if value}

@@ -164,7 +164,11 @@ def checked(settings: Data) -> Json:
         RunError: a secret, which is never written down with a run.
     """
     fields = Settings.model_fields
-    secret = [n for n, v in settings.items() if n in fields and (fields[n].annotation is SecretStr or hidden(str(v)))]
+    secret = [
+        name
+        for name, value in settings.items()
+        if name in fields and (fields[name].annotation is SecretStr or ("://" in str(value) and hidden(str(value))))
+    ]
     if secret:
         raise RunError(f"{secret[0]} is a secret and is not kept with a run. Set it where the workspace is opened.")
     loaded = Settings.load(**settings).model_dump(mode="json") if settings else {}

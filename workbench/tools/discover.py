@@ -54,12 +54,14 @@ class DiscoverInput(Search):
         default=None,
         description="The order; best for the query, else newest first, if none; old and new evenly if nothing is asked",
     )
+    count_by: str = Field("", description="A field: count the documents by its values too")
 
 
 class DiscoverOutput(ToolOutput):
     """The output of ``discover``: ``candidates`` are the titles, best first."""
 
     total: int = Field(0, description="How many documents hold")
+    counts: dict[str, int] = Field(default={}, description="Value of the field -> documents, most first")
 
 
 def search(tool_input: DiscoverInput, knowledge: KnowledgeBase, log: ToolLog) -> DiscoverOutput:
@@ -87,6 +89,7 @@ def search(tool_input: DiscoverInput, knowledge: KnowledgeBase, log: ToolLog) ->
         entities=question.entities,
         candidates=evidence.titles(results),
         total=total,
+        counts=dict(knowledge.tally(tool_input.count_by, conditions)) if tool_input.count_by else {},
     )
 
 

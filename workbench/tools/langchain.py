@@ -13,6 +13,7 @@ from pydantic import Field, create_model
 
 from workbench.errors import KnowledgeError, ToolError, UnknownTool
 from workbench.ports import KnowledgeBase, Tool
+from workbench.records.prompts import fenced
 from workbench.state import Data, Json
 from workbench.tools.tool import StepLog, read_input
 
@@ -78,7 +79,7 @@ def _open_document(base: KnowledgeBase) -> BaseTool:
             {"source_id": p["chunk_id"], "evidence": p["text"], "score": 1.0, "metadata": {**p, "text": ""}}
             for p in passages
         ]
-        return f"{passages[0]['title']}\n{text[start:end]}{more}", [as_document(result) for result in results]
+        return fenced(f"{passages[0]['title']}\n{text[start:end]}{more}"), [as_document(result) for result in results]
 
     return _structured("open_document", "The whole text of a document.", fields, call, base)
 
@@ -113,7 +114,8 @@ def _as_text_and_documents(output: Data) -> ToolResult:
     results = output.get("results", [])
     lines = [_passage(result) for result in results]
     more = [f"{name}: {_text(value)}" for name, value in output.items() if name not in _FOR_STEPS and value]
-    return "\n\n".join([*more, *lines]) or "Nothing was found.", [as_document(result) for result in results]
+    text = fenced("\n\n".join([*more, *lines]))
+    return text or "Nothing was found.", [as_document(result) for result in results]
 
 
 def _text(value: Any) -> str:

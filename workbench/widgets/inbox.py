@@ -67,12 +67,18 @@ class Inbox(CellRoot):
     def refresh(self) -> bool:
         """Read the workspace again; return whether that is possible."""
         self._refused = ""
+        return self._look()
+
+    def _look(self) -> bool:
+        """Read and show what waits; why an answer was refused stays until the next one."""
         try:
             self._read()
         except WorkbenchError as error:
             self._refused = str(error)
+            self._show()
+            return False
         self._show()
-        return not self._refused
+        return True
 
     def to_frame(self) -> pandas.DataFrame:
         """Return one row per waiting run, newest first."""
@@ -127,7 +133,7 @@ class Inbox(CellRoot):
 
     def tick(self) -> bool:
         """Refresh once; return whether to continue."""
-        self._ticks = bool(self._view_count) and self.comm is not None and self.refresh()
+        self._ticks = bool(self._view_count) and self.comm is not None and self._look()
         return self._ticks
 
     # what is pressed

@@ -274,7 +274,6 @@ def test_a_graph_of_ones_own_answers_the_same_questions_in_the_same_table(place:
         assert wb.experiments.run(sweep).status()["done"] == 6
         assert not [look for look in done.looks if look["kind"] == "stale"]
         (place / "own_graph.py").write_text(OWN_GRAPH.replace("Ann Lee [mill", "Nobody [mill"))
-        sys.modules.pop("own_graph")
         changed = wb.experiments.get("ways")
         changed.prepare()
         assert any("graph has changed" in str(look) for look in changed.looks)
@@ -303,3 +302,17 @@ def test_a_wrong_answer_is_traced_to_where_its_document_was_lost(
         assert list(table["lost"]) == [stage] and list(table["document"]) == [gold]
         if stage == "not found":
             assert table["rank_by_words"][0] == 2 and table["right_with_wider_limits"][0] == 0
+
+
+def test_two_files_of_one_name_are_two_graphs_and_other_parameters_are_refused(place: Path) -> None:
+    for folder, builder in (("first", "Ann Lee"), ("second", "Nobody")):
+        (place / folder).mkdir()
+        (place / folder / "agent.py").write_text(OWN_GRAPH.replace("Ann Lee [mill", f"{builder} [mill"))
+    ways = [{"graph": f"{place}/{folder}/agent.py:graph", "field": "question"} for folder in ("first", "second")]
+    sweep = {"name": "alike", "kb": "mill", "questions": QUESTIONS[:1], "configurations": ways, "measure": "holds"}
+    with opened(place) as wb:
+        assert list(wb.experiments.run(sweep).to_frame()["holds"]) == [1.0, 0.0]
+        with pytest.raises(WorkbenchError, match="takes no 'max_iterations'"):
+            wb.experiments.run({**sweep, "configurations": [{**ways[0], "max_iterations": 1}]})
+        with pytest.raises(WorkbenchError, match="no plan"):
+            wb.experiments.get("alike").why(1)

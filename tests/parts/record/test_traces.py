@@ -157,13 +157,31 @@ def test_a_trace_is_a_run_that_is_seen_and_compared_and_never_replayed(wb, tmp_p
             again()
 
 
+def test_a_span_that_failed_is_a_run_that_failed(wb, tmp_path: Path):
+    span = OTEL["resourceSpans"][0]["scopeSpans"][0]["spans"][0]
+    (tmp_path / "spans.json").write_text(json.dumps([{**span, "status": {"code": 2, "message": "no more quota"}}]))
+    [run] = wb.read_traces(tmp_path / "spans.json")
+    assert (run.status, run.error) == ("failed", "no more quota")
+
+
 def test_documents_of_a_trace_are_evidence(wb, tmp_path: Path):
     (tmp_path / "spans.json").write_text(json.dumps(OTEL))
     [run] = wb.read_traces(tmp_path / "spans.json")
     assert [(piece["result_id"], piece["score"]) for piece in run.evidence] == [("mill", 0.9)]
 
 
-@pytest.mark.parametrize("text", ["", "no json", "[]", '{"a": 1}', "[" * 100_000])
+BROKEN = [
+    "",
+    "no json",
+    "[]",
+    '{"a": 1}',
+    "[" * 100_000,
+    '{"start_time": 1, "context": 3, "attributes": {"llm": {"token_count": {"total": "many"}}}}',
+    '{"start_time": 1, "attributes": [{"key": "retrieval.documents.0.document.score", "value": {"stringValue": "x"}}]}',
+]
+
+
+@pytest.mark.parametrize("text", BROKEN)
 def test_what_is_no_trace_is_said(wb, tmp_path: Path, text):
     (tmp_path / "x.json").write_text(text)
     with pytest.raises(RunError, match=r"spans|JSON"):

@@ -117,10 +117,6 @@ class Names:
             if (holding := [holder for holder in ids if holder != chunk_id])
         ]
 
-    def holding(self, text: str, limit: int) -> dict[str, list[str]]:
-        """Return name in a text -> ids of the passages that have it, of at most ``limit`` passages."""
-        return self._holders([text], limit)[0]
-
     def _holders(self, texts: Sequence[str], limit: int) -> list[dict[str, list[str]]]:
         """Return for each text its names, and the passages that have them; no name of more than ``limit`` passages."""
         names = self.bearers(list({key for text in texts for key in candidates(text)}), "AND NOT category")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from workbench.errors import ModelError
+from workbench.errors import ModelError, UnknownTool
 from workbench.extensions import required
 from workbench.graphs.roles import card
 
@@ -21,7 +21,7 @@ def agent(
     *,
     model: Any = None,
     tools: Sequence[str] = (),
-    review: bool | Sequence[str] = False,
+    review: bool | str | Sequence[str] = False,
     name: str = "",
 ) -> Any:
     """Return an agent over a knowledge base: a model calls tools until it answers, and everything is on a tape.
@@ -38,6 +38,7 @@ def agent(
     Raises:
         ModelError: there is no model.
         UnknownKnowledge: lists the known bases.
+        UnknownTool: lists the tools that it has.
     """
     from langchain.agents import create_agent
     from langchain.agents.middleware import (
@@ -59,7 +60,10 @@ def agent(
         ToolCallLimitMiddleware(run_limit=TOOL_CALLS, exit_behavior="continue"),
     ]
     if review:
-        names = [tool.name for tool in tools_of_base] if review is True else list(review)
+        offered = [tool.name for tool in tools_of_base]
+        names = offered if review is True else [review] if isinstance(review, str) else list(review)
+        if unknown := [name for name in names if name not in offered]:
+            raise UnknownTool(unknown[0], offered)
         middleware.append(HumanInTheLoopMiddleware(interrupt_on=dict.fromkeys(names, True)))
     prompt = wb.prompts.for_language("agent", "zh" if wb.settings.lang == "zh" else "en")
     [[_, system], _] = prompt.messages({"corpus": card([base])})

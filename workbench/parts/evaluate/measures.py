@@ -9,9 +9,9 @@ on the same questions (paired), after Sakai, SIGIR 2006, and the differences of 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from workbench.errors import MissingExtra
 from workbench.parts.evaluate.questions import Row, groups
@@ -70,22 +70,9 @@ def percent(share: float | np.floating) -> float:
     return round(100 * float(share), 2)
 
 
-def scipy_stats() -> Any:
-    """Import ``scipy.stats``.
-
-    Raises:
-        MissingExtra: scipy is not installed.
-    """
-    try:
-        from scipy import stats
-    except ImportError:
-        raise MissingExtra("Measuring", "eval") from None
-    return stats
-
-
 def share_interval(count: int, total: int) -> list[float]:
     """Return the 95 % interval of a share in percent: sound for few questions, and for none or all of them (Wilson)."""
-    interval = scipy_stats().binomtest(count, total).proportion_ci(_CONFIDENCE, method="wilson")
+    interval = stats.binomtest(count, total).proportion_ci(_CONFIDENCE, method="wilson")
     return [percent(interval.low), percent(interval.high)]
 
 
@@ -121,7 +108,7 @@ def difference(
     apart = {question: value - against[question] for question, value in values.items()}
     low, high = _resampled(apart, clusters, confidence)
     if not any(apart.values()):  # none in so many differs: that leaves open how many would among more
-        high = percent(scipy_stats().binomtest(0, len(apart)).proportion_ci(confidence).high)
+        high = percent(stats.binomtest(0, len(apart)).proportion_ci(confidence).high)
         low = -high
     return {"difference": percent(np.mean(list(apart.values()))), "low": low, "high": high}
 
@@ -132,7 +119,7 @@ def _resampled(values: Mapping[str, float], clusters: Mapping[str, str] | None, 
         return [percent(numbers[0])] * 2
     names = [(clusters or {}).get(question, "") for question in values]
     groups = np.unique(names if len(set(names)) > 1 else list(values), return_inverse=True)[1]
-    result = scipy_stats().bootstrap(
+    result = stats.bootstrap(
         (np.bincount(groups, numbers), np.bincount(groups)),
         lambda sums, sizes, axis=-1: sums.sum(axis=axis) / sizes.sum(axis=axis),
         paired=True,

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import stats
 
 from workbench.errors import CorpusError
 from workbench.graphs.route import AGENT_TYPES
@@ -28,7 +29,6 @@ from workbench.parts.evaluate.measures import (
     Scores,
     compare,
     milliseconds,
-    scipy_stats,
     score_rankings,
 )
 from workbench.parts.evaluate.questions import Row, choose, gold_ids, read_rows
@@ -126,7 +126,7 @@ class QuestionSet:
         complete = [quality for quality, is_complete in judged if is_complete]
         incomplete = [quality for quality, is_complete in judged if not is_complete]
         pairs = len(complete) * len(incomplete)
-        auc = round(scipy_stats().mannwhitneyu(complete, incomplete).statistic / pairs, 3) if pairs else None
+        auc = round(stats.mannwhitneyu(complete, incomplete).statistic / pairs, 3) if pairs else None
         return {"questions": len(judged), "incomplete": len(incomplete), "auc": auc}
 
 

@@ -236,7 +236,8 @@ class Experiment:
         first: dict[int, Run] = {}
         for row in cells:
             if row["cell"] not in mine:
-                if row["run_id"] and row["status"] == "done" and self._is_ours(json.loads(row["parameters"])):
+                ours = not self.spec.notebook and not self._graph(json.loads(row["parameters"]))
+                if row["run_id"] and row["status"] == "done" and ours:
                     first.setdefault(row["repeat"], self._wb.run(row["run_id"]))
                 continue
             if self._over_budget(began) or self._store.state(self.name) == "stopped":
@@ -258,8 +259,8 @@ class Experiment:
         try:
             if self.spec.notebook:
                 columns = self._notebook(row["cell"], variant)
-            elif not self._is_ours(variant):
-                columns = self._recorded(question, variant)
+            elif graph := self._graph(variant):
+                columns = self._recorded(graph, question, variant)
             else:
                 columns = self._question(question, variant, row, first)
         except WorkspaceError:  # no room, or held by another process: no failure of this cell
@@ -276,22 +277,24 @@ class Experiment:
         status = "failed" if error else "done"
         return {"status": status, "error": error or None, "scores": json.dumps(scores), "run_id": str(output)}
 
-    def _is_ours(self, variant: Json) -> bool:
-        return not self.spec.notebook and "graph" not in {**self.spec.base, **variant}
-
     def _graph(self, variant: Json) -> Any:
-        """Return the recorded graph that answers in this configuration; None where the workbench's own does."""
-        if self.spec.notebook or self._is_ours(variant):
+        """Return the recorded graph that answers in this configuration; None where the workbench or a notebook does.
+
+        Raises:
+            WorkbenchError: it has other parameters, which the graph would not hear of.
+        """
+        name = "" if self.spec.notebook else str(variant.get("graph", ""))
+        if not name:
             return None
-        name = str({**self.spec.base, **variant}.get("graph", ""))
+        if ignored := sorted(set(variant) - {"graph", "field"}):
+            raise WorkbenchError(f"{self.name}: a graph takes no {ignored[0]!r}. Its parameters: graph, field.")
         if name not in self._graphs:
             self._graphs[name] = self._wb.agent(self.spec.kb) if name == "agent" else self._wb.record(name)
         return self._graphs[name]
 
-    def _recorded(self, question: Json, variant: Json) -> Json:
-        parameters = {**self.spec.base, **variant}
-        field, text = parameters.get("field"), question["question"]
-        run = self._graph(variant).ask({field: text} if field else text)
+    def _recorded(self, graph: Any, question: Json, variant: Json) -> Json:
+        field, text = variant.get("field"), question["question"]
+        run = graph.ask({field: text} if field else text)
         answer, evidence = run.reply, run.evidence
         for n, piece in enumerate(evidence, start=1):  # an agent cites ids, and what judges answers counts
             answer = answer.replace(f"[{piece['result_id']}]", f"[{n}]")
@@ -472,6 +475,9 @@ class Experiment:
             configuration: by its number; 0 is the baseline.
             measure: an answer is wrong where it is below 1.
             try_changes: fork each run with wider limits where it lost its document, and say whether that was enough.
+
+        Raises:
+            WorkbenchError: a notebook or a graph answered.
         """
         import pandas
 
@@ -483,9 +489,10 @@ class Experiment:
         rows = []
         for cell in self._store.cells(self.name):
             value = json.loads(cell["scores"] or "{}").get(measure, 1.0)
-            ours = self._is_ours(json.loads(cell["parameters"]))
-            if cell["configuration"] != configuration or cell["status"] != "done" or value >= 1 or not ours:
+            if cell["configuration"] != configuration or cell["status"] != "done" or value >= 1:
                 continue
+            if self.spec.notebook or self._graph(json.loads(cell["parameters"])):
+                raise WorkbenchError(f"Configuration {configuration} of {self.name} has no plan and no tape of ours.")
             question, run = questions[cell["question"]], self._wb.run(cell["run_id"])
             loss = find_loss(run, gold_documents(question), base)
             row = {"question": question["question"], "lost": loss.stage, "document": loss.document}

@@ -6,6 +6,7 @@ import asyncio
 import copy
 import dataclasses
 import importlib
+import importlib.util
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +39,7 @@ def record(wb: Any, graph: Any, name: str = "", *, wrap: Iterable[Any] = ()) -> 
         RunError: not such a graph.
     """
     if isinstance(graph, str):
-        name, graph = name or graph.rpartition(":")[2], load_graph(graph)
+        name, graph = name or graph, load_graph(graph)
     if not hasattr(graph, "get_subgraphs") and callable(graph):
         graph = graph()
     return RecordedGraph(wb, graph, name or str(getattr(graph, "name", "") or "graph"), list(wrap))
@@ -58,16 +59,24 @@ def load_graph(name: str) -> Any:
             raise RunError(f"{name!r} is not in langgraph.json. Known: {', '.join(graphs) or 'none'}; or MODULE:GRAPH.")
         name = graphs[name] if isinstance(graphs[name], str) else graphs[name]["path"]
     module, _, attribute = name.rpartition(":")
-    path = Path(module)
-    if path.suffix == ".py":
-        sys.path.insert(0, str(path.resolve().parent))
-        module = path.stem
-    elif "" not in sys.path:
-        sys.path.insert(0, "")
+    folder = str(Path(module).resolve().parent) if module.endswith(".py") else ""
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
     try:
-        return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
+        return getattr(_load_file(Path(module)) if folder else importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, OSError) as error:
         raise RunError(f"{name!r} cannot be loaded: {error}.") from None
+
+
+def _load_file(path: Path) -> Any:
+    """Execute a file as a module of its own name: two files may be called alike, and one may have changed."""
+    name = f"{path.stem}_{digest(str(path.resolve()))}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no Python file")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 class RecordedGraph:

@@ -26,6 +26,12 @@ KINDS: Mapping[str, str] = {
     **dict.fromkeys(("tool", "execute_tool", "retriever", "reranker", "embedding", "embeddings"), "tool"),
 }
 """What tools call their spans -> the kind of the effect; every other span is a node."""
+_ID = ("id", "spanId", "context.span_id")
+_TRACE = ("trace_id", "traceId", "context.trace_id")
+_PARENT = ("parentObservationId", "parent_run_id", "parentSpanId", "parent_id")
+_START, _END = ("start_time", "startTime", "startTimeUnixNano"), ("end_time", "endTime", "endTimeUnixNano")
+_STATUS = ("status.code", "status_code", "level", "status")
+_MESSAGE = ("statusMessage", "status_message", "status.message")
 _KIND = ("run_type", "span_kind", "type", "openinference.span.kind", "gen_ai.operation.name")
 _NAME = ("gen_ai.tool.name", "tool.name", "name")
 _INPUT = ("inputs", "input", "input.value", "gen_ai.input.messages", "gen_ai.tool.call.arguments")
@@ -123,9 +129,9 @@ def read_spans(path: Path) -> list[Span]:
             content = json.loads(text)
         except ValueError:
             content = [json.loads(line) for line in text.splitlines() if line.strip()]
-    except (OSError, ValueError, RecursionError) as error:
-        raise RunError(f"{path} is no trace in JSON: {error}.") from None
-    return [_span(record) for record in _records(content)]
+        return [_span(record) for record in _records(content)]
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise RunError(f"{path} is no trace in JSON: {type(error).__name__}: {error}.") from None
 
 
 def _records(content: Any) -> Iterator[Json]:
@@ -137,34 +143,30 @@ def _records(content: Any) -> Iterator[Json]:
         nested = ("resourceSpans", "scopeSpans", "spans", "observations", "child_runs", "data", "runs")
         for name in nested:
             yield from _records(content.get(name) or [])
-        if any(name in content for name in ("startTimeUnixNano", "start_time", "startTime")):
+        if any(name in content for name in _START):
             yield {name: value for name, value in content.items() if name not in nested}
 
 
 def _span(record: Json) -> Span:
     attributes = _attributes(record.get("attributes") or {})
-    context = record.get("context") or {}
-    flat = {**attributes, **_flat({n: v for n, v in record.items() if n != "attributes"})}
-    inside, about = _first(flat, ("parentObservationId", "parent_run_id", "parentSpanId", "parent_id")), record
-    documents = _documents(attributes)
+    flat = {**attributes, **_flat({name: value for name, value in record.items() if name != "attributes"})}
+    own_id, kind = str(_first(flat, _ID) or ""), str(_first(flat, _KIND) or "").lower()
     tokens = _first(flat, _TOKENS) or sum(int(flat.get(name) or 0) for pair in _PARTS_OF_TOKENS for name in pair)
-    status = flat.get("status.code") or flat.get("status_code") or flat.get("level") or ""
-    own = str(_first(flat, ("id", "spanId", "context.span_id")) or "")
-    kind = str(_first({**flat, **{n: about[n] for n in ("type",) if n in about}}, _KIND) or "").lower()
+    error, status = record.get("error"), str(_first(flat, _STATUS) or "")
+    if not error and (status == "2" or "ERROR" in status.upper()):  # OpenTelemetry's number for an error is 2
+        error = _first(flat, _MESSAGE) or status
     return Span(
-        id=own,
-        trace=str(_first(flat, ("trace_id", "traceId")) or context.get("trace_id") or own),
-        parent=str(inside or ""),
+        id=own_id,
+        trace=str(_first(flat, _TRACE) or own_id),
+        parent=str(_first(flat, _PARENT) or ""),
         kind=KINDS.get(kind, "node"),
         name=str(_first(flat, _NAME) or kind or "span"),
-        start=_seconds(_first(record, ("start_time", "startTime", "startTimeUnixNano"))),
-        end=_seconds(_first(record, ("end_time", "endTime", "endTimeUnixNano"))),
+        start=_seconds(_first(record, _START)),
+        end=_seconds(_first(record, _END)),
         input=_field(record, attributes, _INPUT),
-        output=documents or _field(record, attributes, _OUTPUT),
-        tokens=int(tokens or 0),
-        error=str(record.get("error") or (flat.get("statusMessage") or flat.get("status_message") or status))
-        if record.get("error") or "ERROR" in str(status).upper()
-        else "",
+        output=_documents(attributes) or _field(record, attributes, _OUTPUT),
+        tokens=int(tokens),
+        error=str(error or ""),
     )
 
 

@@ -64,8 +64,6 @@ class Metrics:
         """Count a run that has ended; one that is resumed after a failure is counted again, whole."""
         document = run.to_dict()
         status = document["status"]
-        self._counters["runs"].labels(status).inc()
-        self._seconds["run"].labels(status).observe(document["figures"]["total_s"])
         for record in own(document["records"]):
             tool = record["tool"] if record["tool"] in tools else _OTHER_LABEL
             self._counters["steps"].labels(tool, record["status"]).inc()
@@ -76,6 +74,8 @@ class Metrics:
         for call in run.calls():
             if not call["replayed"]:
                 self._count_call(call)
+        self._seconds["run"].labels(status).observe(document["figures"]["total_s"])
+        self._counters["runs"].labels(status).inc()  # last: whoever sees the run, sees all of it
 
     def _count_call(self, call: Any) -> None:
         role = call["role"] if call["role"] in ROLES else _OTHER_LABEL
