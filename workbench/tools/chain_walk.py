@@ -6,6 +6,7 @@ those that name it, and to passages that share a phrase with it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -32,6 +33,10 @@ NAMED_BY, HUB = 15, 60
 """Passages looked at that name this one; a title or a phrase that more than ``HUB`` hold leads nowhere."""
 ALIKE = 10
 """Passages looked at that share a phrase."""
+SAME_TITLE, SIBLING = 0.15, 0.05
+"""How much each further passage of one article, and of one parent, loses: a chain needs different documents."""
+POOL = 40
+"""Passages among which those are counted."""
 
 
 def root(stemmed: str) -> str:
@@ -143,8 +148,23 @@ class Walk:
         return [self.titles[i] for i in self._front]
 
     def best(self, limit: int) -> list[str]:
-        """Return the best passages."""
-        return by_score(self.score)[:limit]
+        """Return the best passages; each further one of an article or of a parent counts for less."""
+        order = by_score(self.score)
+        pool, chosen = order[:POOL], list[str]()
+        self.read(pool)
+        articles, parents = Counter[str](), Counter[str]()
+        while pool and len(chosen) < limit:
+            worth = {i: self.score[i] - SAME_TITLE * articles[self._article(i)] for i in pool}
+            worth |= {i: worth[i] - SIBLING * parents[self.steps[i].parent] for i in pool if i in self.steps}
+            chosen.append(by_score(worth)[0])
+            pool.remove(chosen[-1])
+            articles[self._article(chosen[-1])] += 1
+            if chosen[-1] in self.steps:
+                parents[self.steps[chosen[-1]].parent] += 1
+        return [*chosen, *order[POOL:limit]]
+
+    def _article(self, chunk_id: str) -> str:
+        return self.titles.get(chunk_id, "").lower()
 
     def answered(self, chunk_ids: Sequence[str]) -> float:
         """Return how much of the question these passages hold together, 0 to 1."""
