@@ -37,7 +37,6 @@ REACH = 24
 """Most characters between a field's word and its value."""
 _OPPOSITES: dict[str, Op] = {"eq": "ne", "in": "not_in", "gt": "le", "ge": "lt", "lt": "ge", "le": "gt"}
 _YES, _NO = ("yes", "true", "是", "有"), ("no", "false", "否", "无")
-_FULL_NAME = re.compile(r"(?:[A-Z][\w.'’-]* )+[A-Z][\w'’-]*")
 
 At = tuple[int, int]
 """Where something stands: ``text[start:end]``."""
@@ -112,7 +111,7 @@ class _Reader:
         self.values = [value for value in values if value.field in self.fields]
         self.called = self._called()
         heads = [span for word in nouns for span in word_spans(word, self.plain) if not meets(span, self.values)]
-        self.heads = sorted([*heads, *map(at, filter(self._is_head, self.values))])
+        self.heads = sorted([*heads, *map(at, filter(self._is_plural, self.values))])
 
     def question(self) -> Question:
         """Read everything, what the rest depends on first."""
@@ -188,9 +187,7 @@ class _Reader:
         by_name = {field["name"]: field for field in self.fields}
         words = spoken(spoken_words(f for f in self.fields if f["type"] == "category"), text)
         names = names_in(text, self.bases)
-        people = [at(n) for n in names if n["entity_id"] and _FULL_NAME.fullmatch(n["surface"])]
         values = [Span(s, e, by_name[name], v) for s, e, name, v in words if fold(v) not in (*_YES, *_NO)]
-        values = [value for value in values if at(value) not in people]
         linked = [
             n for n in names if n["doc_id"] or not any(v.start <= n["start"] and n["end"] <= v.end for v in values)
         ]
@@ -229,21 +226,19 @@ class _Reader:
             called += [span for span in spans if not meets(span, [*called, *self.values, *self.dates])]
         return sorted(called, key=at)
 
-    def _is_head(self, value: Span) -> bool:
-        """Return True for a value that means the documents that have it: "laptops", "the cheapest phone"."""
+    def _is_plural(self, value: Span) -> bool:
+        """Return True for a value that means the documents that have it: "laptops"."""
         surface = self.plain[value.start : value.end]
-        if CJK.search(surface):
-            return False
-        plural = surface not in (fold(value.value), value.value)
-        determined = pattern("values.determined").search(self.plain[: value.start])
-        return plural or bool(determined and self._stands_alone(value))
+        return not CJK.search(surface) and surface not in (fold(value.value), value.value)
 
     def _stands_alone(self, value: Span) -> bool:
-        """Return True for a value that is not part of another phrase, nor the topic of a text."""
-        rest = self.plain[value.end :]
-        behind = len(self.plain) - len(rest.lstrip())
-        follows = [at(span)[0] for span in (*self.heads, *self.values, *self.names, *self.called)]
-        alone = behind in follows or pattern("values.behind").match(rest)
+        """Return True for a value that is not part of a longer phrase, nor what a text is about."""
+        behind = self.plain[value.end :]
+        word = re.match(r"\s*([a-z']+|[\u3400-\u9fff])", behind)
+        next_place = value.end + len(behind) - len(behind.lstrip())
+        read_next = next_place in (at(span)[0] for span in (*self.heads, *self.values, *self.names, *self.called))
+        closed = not word or word[1] in stop_words() or word[1].endswith("ed") or word[1] in "片类型"
+        alone = read_next or closed or pattern("words.stop_zh").match(behind.lstrip())
         return bool(alone) and not pattern("values.topic").search(self.plain[: value.start])
 
     def nearest(self, span: Any, kind: str, limit: int = REACH) -> Span | None:
@@ -346,45 +341,25 @@ class _Reader:
             self._add_values(field, [(at(v), v.value) for v in applied if v.field == field])
 
     def _apply_names(self) -> None:
-        """Apply the names that a field holds: by the word next to it, else by the field that holds it."""
+        """Apply the names that a field holds: of several fields the one that is called next to it, else the usual."""
         names, applied = list[NameRead](), list[tuple[Field, At, str]]()
         for name in self.names:
-            span = at(name)
+            span, called = at(name), self.nearest(name, "name")
             holders = list[tuple[int, str, Field]]()
             for field in (*self.of_type("name"), *self.of_type("category")):
                 count = len(self.select([Condition(field=field["name"], op="eq", value=name["name"])]))
                 holders += [(count, field["name"], field)] if count else []
-            holding = [field for *_, field in holders]
-            role = self._role(span)
-            chosen = role.field if role and (role.field in holding or not name["entity_id"]) else None
-            if chosen is None and applied and applied[-1][0] in holding:
-                joined = pattern("words.joined").fullmatch(self.plain[applied[-1][1][1] : span[0]])
-                chosen = applied[-1][0] if joined else None
-            if chosen is None and holders and (not name["doc_id"] or span in self.refused):
-                chosen = max(holders, key=lambda holder: holder[:2])[2]
-            if chosen is None:
+            own = called and (called.field in [field for *_, field in holders] or not name["entity_id"])
+            if called and own:
+                self.used.append(at(called))
+                applied.append((called.field, span, name["name"]))
+            elif holders and (not name["doc_id"] or span in self.refused):
+                applied.append((max(holders, key=lambda holder: holder[:2])[2], span, name["name"]))
+            else:
                 names.append(name)
-                continue
-            if role and role.field == chosen:
-                self.used.append(at(role))
-            applied.append((chosen, span, name["name"]))
         for field in self.fields:
             self._add_values(field, [(span, name) for owner, span, name in applied if owner == field])
         self.names = names
-
-    def _role(self, span: At) -> Span | None:
-        """Return the field's word that stands with a name ("edited by X", X编辑的), unless it asks for its value."""
-        starts = [start for start, end in map(at, self.names) if (start, end) != span]
-        best: list[tuple[int, int, Span]] = []
-        for called in self.called:
-            low, high = min(span[1], called.end), max(span[0], called.start)
-            gap = self.plain[low:high]
-            apart = any(low <= start < high for start in starts)
-            before = self.plain[max(0, called.start - 8) : called.start]
-            asks = called.end <= span[0] and pattern("answers.subject").search(before)
-            if called.field["type"] == "name" and len(gap) <= REACH and not apart and not asks:
-                best.append((len(gap), called.start, called))
-        return min(best)[2] if best else None
 
     def _apply_empty(self) -> None:
         """Apply "without a budget" and 没有负责人: the field is to be empty, or to be "no"."""
@@ -414,25 +389,13 @@ class _Reader:
             self._add(field, cast(Op, number.op), bounds if number.op == "between" else bounds[0], span, field_word)
 
     def _number_field(self, number: NumberSpan) -> Field | None:
-        """Return the number's field: by its unit, by the nearest word of a field, or by what an adjective measures."""
+        """Return the number's field: by its unit, or by the nearest word of a field."""
         by_unit = [f for f in self.of_type("number") if number.unit and fits(number.unit, f)]
         if len(by_unit) == 1:
             return by_unit[0]
         field_word = self.nearest(number, "number")
-        if field_word and (not number.unit or field_word.field in by_unit or not by_unit):
-            return field_word.field
-        return self._measured(self.plain[slice(*at(number))], by_unit or self.of_type("number"))
-
-    def _measured(self, text: str, fields: Iterable[Field]) -> Field | None:
-        """Return the one field that an adjective of this text measures."""
-        for adjective, words in closed_words()["measures"].items():
-            if re.search(adjective, text):
-                own = re.compile(words, re.I)
-                matching = [
-                    f for f in fields if any(own.match(fold(w)) for w in (*field_words(f), f["name"], f["unit"]))
-                ]
-                return matching[0] if len(matching) == 1 else None
-        return None
+        fitting = field_word and (not number.unit or field_word.field in by_unit or not by_unit)
+        return field_word.field if field_word and fitting else None
 
     def _apply_dates(self, selecting: bool, has_document: bool) -> None:
         """Apply dates to the field that is called next to them; else where all possible fields select the same."""
@@ -476,9 +439,9 @@ class _Reader:
             (start, end), kind = match.span(), "date" if name.endswith("date") else "number"
             field_word, of_kind = self.nearest((start, end), kind, 12), self.of_type(kind)
             # "the oldest mill", or "which mill is the oldest"
-            headed = [h for h in self.heads if -2 <= h[0] - end <= REACH or 0 <= start - h[1] <= 8]
-            measured = None if kind == "date" else self._measured(match.group(), of_kind)
-            field = field_word.field if field_word else measured or self.only(kind)
+            nouns = sorted([*self.heads, *map(at, self.values)])
+            headed = [span for span in nouns if -2 <= span[0] - end <= REACH or 0 <= start - span[1] <= 8]
+            field = field_word.field if field_word else self.only(kind)
             if field is None and kind == "date":
                 firsts = [self.select(scope, Sort(field=f["name"], descending=descending), 1) for f in of_kind]
                 field = of_kind[0] if firsts and firsts.count(firsts[0]) == len(firsts) else None
