@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from tests.linked import LinkedKnowledge
 from tests.shelf import small_base
 from workbench.knowledge.names.surfaces import writings
-from workbench.tools.chain import TOOL, ChainOutput, search
-from workbench.tools.chain_walk import STEPS, Walk
+from workbench.tools.chain import STEPS, TOOL, ChainOutput, Walk, search
 from workbench.tools.tool import Search, StepLog
 
 ENGLISH = [

@@ -77,7 +77,8 @@ RESULT_KEYS = (
 async def persist(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Store the answer and the result; running it again stores nothing twice."""
     conversations, runs, run_id = runtime.context.conversations, runtime.context.runs, state["run_id"]
-    change = {"retrieval_ms": round(retrieval_seconds(state.get("records", [])) * 1000, 3)}
+    records = state.get("records", [])
+    change = {"retrieval_ms": round(retrieval_seconds(records) * 1000, 3) if records else 0.0}
     conversations.append_message(
         state["conversation_id"],
         "assistant",
@@ -207,16 +208,15 @@ async def _standing_alone(state: ConversationState, context: Context) -> tuple[s
     base is routed again.
     """
     message, history = state.get("to_search") or state["message"], state.get("history", [])
-    route = Route(state["route_decision"], state["kb_prefixes"])
+    route, query = Route(state["route_decision"], state["kb_prefixes"]), ""
     unrouted = route.decision["method"] == "default" and context.settings.auto_route
     names = context.knowledge.names() if unrouted else route.kb_prefixes
-    if not names or is_small_talk(message):
+    if not names or is_small_talk(message) or (not history and message == state["message"]):
         return message, route
-    query = None
     if history and "follow_up" in context.models:
         slots = {"history": history_text(history, context.settings.history_window), "message": message}
         reply = await ask_model(context, "follow_up", StandsAlone, slots, question=message)
-        query = " ".join(reply.form.question.split()) if reply.form else None
+        query = " ".join(reply.form.question.split()) if reply.form else ""
     query = query or standalone(message, history, context.bases(names))
     if query == state["message"]:
         return query, route

@@ -119,13 +119,10 @@ def totals(state: Data, context: Context, say: Labels) -> str:
 # --- What is said where no evidence is looked at: to a greeting, and when a search was stopped or failed ---
 
 
-def greeting(say: Labels, bases: Sequence[str], example: str = "…") -> str:
-    """Return a short reply to what is not a question: what can be asked, with an example."""
-    rest = "reply_no_base"
-    if bases:
-        rest = "reply_from_one" if len(bases) == 1 else "reply_from_several"
-    lead = say("reply_hello")
-    return f"{lead}{'' if say.language == 'zh' else ' '}{say(rest, names=say('comma').join(bases), example=example)}"
+def greeting(say: Labels, bases: Sequence[str]) -> str:
+    """Return a short reply to what is not a question: which knowledge bases can be asked."""
+    rest = "reply_from" if bases else "reply_no_base"
+    return f"{say('reply_hello')}{'' if say.language == 'zh' else ' '}{say(rest, names=say('comma').join(bases))}"
 
 
 class Answer(NamedTuple):
@@ -201,9 +198,7 @@ def without_evidence(state: Data, context: Context) -> str | None:
             return None
         if recalled := state.get("recalls"):
             return str(required("nodes", "answer", "memory")(recalled, state, zh))
-        names = context.knowledge.names()
-        example = next(iter(context.knowledge.get(names[0]).about()["titles"]), "") if names else ""
-        return greeting(say, names, example)
+        return greeting(say, context.knowledge.names())
     if merged_evidence(state):
         return None
     if state.get("stop_reason") == "stopped_by_reviewer":

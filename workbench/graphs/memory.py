@@ -47,5 +47,5 @@ def with_preferences(
     state: Data, route: Route, bases: Sequence[KnowledgeBase], struck: Iterable[str] = ()
 ) -> tuple[Route, list[AppliedPreference]]:
     """Return the route with preferences of the person as conditions, and these."""
-    part = provided("nodes", "with_preferences")
+    part = provided("nodes", "with_preferences") if bases else None
     return part(state, route, bases, struck) if part else (route, [])

@@ -170,9 +170,9 @@ async def _prepare(proposal: Proposal, now: Pass, supply: Supply, one_step: bool
     """Give the rules what they may propose: names to add, an outside source, a model's words."""
     state, context, seen = now.state, now.context, proposal.seen
     proposal.writings = list(dict.fromkeys(writing for entity in supply.linked for writing in entity.writings))
-    proposal.enrich = can_enrich(state, context)
     if is_enough(seen) or one_step:
         return
+    proposal.enrich = can_enrich(state, context)
     before = [r for r in state.get("reflections", []) if r["current_iteration"] < seen["iteration"]]
     if (
         "rewriter" in context.models

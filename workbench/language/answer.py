@@ -88,7 +88,8 @@ def judge(
     """
     documents = group_by_document(results)
     listed = [entry["content"] for entry in history if entry["role"] == "assistant"]
-    fields = FieldsWriter(question, documents, bases, listed if asks_for_more(message, question) else ())
+    listed = listed if listed and asks_for_more(message, question) else []
+    fields = FieldsWriter(question, documents, bases, listed)
     missing = tuple(name["name"] for name in question["names"] if not is_about(name, results))
     none = Judgement(text=_nothing(fields, missing), documents=documents, missing_names=missing)
     if left := left_open(message, bases, history) if message else None:

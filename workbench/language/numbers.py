@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from workbench.language.dates import read_dates
-from workbench.language.phrases import Draft, Phrase, comparison
+from workbench.language.dates import Draft, Phrase, comparison, read_dates
 from workbench.text import DIGITS, SCALE, SIZES, UNIT, WORDS, compile_words, decimal, read_number, scaled
 
 _COUNTER = "[个部篇本条项份家册集首名位次场件种只台]"

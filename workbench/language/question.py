@@ -70,7 +70,27 @@ def read(text: str, bases: Bases, today: str = "") -> Question:
         bases: the knowledge bases that are asked; with none only its words are read.
         today: the ISO day that "last month" and 近三年 are relative to; without one they are not applied.
     """
-    return _Reader(text, bases, today).question()
+    return unread(text) if is_small_talk(text) else _Reader(text, bases, today).question()
+
+
+def unread(text: str) -> Question:
+    """Return a question of which nothing is read, as a greeting is."""
+    return Question(
+        text=text,
+        language=cast(Any, detect_language(text)),
+        intent="unknown",
+        answer_type="text",
+        names=[],
+        conditions=[],
+        sort=None,
+        limit=None,
+        count=False,
+        fields=[],
+        words=[],
+        date_asked="",
+        understood=[],
+        not_applied=[],
+    )
 
 
 class _Reader:
@@ -148,22 +168,21 @@ class _Reader:
         intent = self._intent(listing)
         conditions = sorted(self.conditions, key=lambda entry: entry[0])
         self.understood += [text for _, _, text in conditions]
-        return Question(
-            text=self.text,
-            language=cast(Any, self.language),
-            intent=intent,
-            answer_type=self._answer_type(intent, count),
-            names=self.names,
-            conditions=[condition for _, condition, _ in conditions],
-            sort=sort,
-            limit=limit,
-            count=count,
-            fields=[] if intent == "person" else fields,
-            words=words,
-            date_asked=self.date_asked,
-            understood=list(dict.fromkeys(self.understood)),
-            not_applied=list(dict.fromkeys(self.not_applied)),
-        )
+        return {
+            **unread(self.text),
+            "intent": intent,
+            "answer_type": self._answer_type(intent, count),
+            "names": self.names,
+            "conditions": [condition for _, condition, _ in conditions],
+            "sort": sort,
+            "limit": limit,
+            "count": count,
+            "fields": [] if intent == "person" else fields,
+            "words": words,
+            "date_asked": self.date_asked,
+            "understood": list(dict.fromkeys(self.understood)),
+            "not_applied": list(dict.fromkeys(self.not_applied)),
+        }
 
     # --- What stands where ---
 
@@ -478,8 +497,6 @@ class _Reader:
         return list(dict.fromkeys(words))
 
     def _intent(self, listing: bool) -> QueryIntent:
-        if is_small_talk(self.text):
-            return "unknown"
         if self.find("intent.compare") or (len(self.names) > 1 and self.find("intent.either")):
             return "compare"
         if self.wishes or listing:

@@ -1,21 +1,24 @@
 """``chain_exploration``: from what the question names, along titles and shared phrases, to what it asks for.
 
-No model is asked. A path is scored by what of the question it newly covers (``chain_walk.py``), and is
-evidence itself: the sentence in which one passage names the next one.
+A chain covers the words of a question, each with its weight. A passage leads on to the documents that it names, to
+those that name it, and to passages that share a phrase with it. A path is evidence itself: the sentence in which one
+passage names the next one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 from pydantic import Field
 
-from workbench.ports import KnowledgeBase, ToolLog
+from workbench.ports import KnowledgeBase, Link, Shared, ToolLog
 from workbench.state import Json, RetrievalResult
-from workbench.text import detect_language
+from workbench.text import detect_language, stem, stems, terms
 from workbench.tools import evidence
-from workbench.tools.chain_walk import STEPS, Walk
-from workbench.tools.scoring import Question, descending, probability
+from workbench.tools.evidence import document_id
+from workbench.tools.scoring import Question, content_terms, descending, probability
 from workbench.tools.tool import FunctionTool, Search, ToolOutput
 
 ANSWERING = 5
@@ -104,6 +107,285 @@ def says(parent: str, by: str, surface: str, child: str, sentence: str) -> str:
     words = _SAYS[language, by].format(parent=parent, surface=surface, child=child)
     short = sentence if len(sentence) <= _LONGEST else f"{sentence[:_LONGEST]}…"
     return _QUOTED[language].format(said=words, sentence=short) if sentence else words
+
+
+# --- The walk: where chains begin, how one passage leads to others, which passages answer together ---
+
+TITLE = 0.6
+"""The bonus of a passage whose title the question names."""
+EXPLAINED = 0.9
+"""The part of a title's words that counts for nothing elsewhere."""
+DEEP = 500
+"""Passages whose likeness to the question is known; any other has none."""
+TOGETHER = 4
+"""Passages of one document that are read when one of them is in front."""
+WIDTH, STEPS = 6, 2
+"""Passages from which a step is taken, one a title; and how many steps there are."""
+PARENT, SENTENCE, PASSAGE, OWN = 0.6, 0.4, 0.3, 0.3
+"""What a reached passage is worth of: its parent's score, the cover of the linking sentence, its own, its likeness."""
+TRUST = {"title": 1.0, "named by": 0.8, "phrase": 0.7}
+"""How far a link is trusted: a named title, a passage that names this one, a phrase that both hold."""
+NAMED_BY, HUB = 15, 60
+"""Passages looked at that name this one; a title or a phrase that more than ``HUB`` hold leads nowhere."""
+ALIKE = 10
+"""Passages looked at that share a phrase."""
+SAME_TITLE, SIBLING = 0.15, 0.05
+"""How much each further passage of one article, and of one parent, loses: a chain needs different documents."""
+POOL = 40
+"""Passages among which those are counted."""
+
+
+def root(stemmed: str) -> str:
+    """Return a stem without the ending of who does it: an inspector has inspected.
+
+    >>> root("inspector"), root("inspect"), root("her")
+    ('inspect', 'inspect', 'her')
+    """
+    return stemmed[:-2] if len(stemmed) >= 6 and stemmed.endswith(("er", "or")) else stemmed
+
+
+def roots(text: str) -> frozenset[str]:
+    """Return the roots of the words of a text."""
+    return frozenset(map(root, stems(text)))
+
+
+class Seeds(NamedTuple):
+    """The passages before any step.
+
+    Attributes:
+        likeness: to the question, 0 to 1.
+        rest: the likeness of any other passage.
+        score: the likeness, with a bonus for the titles that the question names.
+        named: id of a document whose title is in the question -> that title.
+    """
+
+    likeness: dict[str, float]
+    rest: float
+    score: dict[str, float]
+    named: dict[str, str]
+
+
+def seeds(question: str, knowledge: KnowledgeBase) -> Seeds:
+    """Return the passages that are like the question, and the ones that it names."""
+    titles = knowledge.ways.titles_in(question)
+    titles_by_document = {doc_id: question[t["start"] : t["end"]] for t in titles for doc_id in t["doc_ids"]}
+    mine = {p["chunk_id"]: p["doc_id"] for p in knowledge.passages(doc_ids=list(titles_by_document))}
+    lexical = _lexical(question, list(titles_by_document.values()), mine, knowledge)
+    dense = _scaled(dict(knowledge.vector_search(question, DEEP)))
+    rest = min(dense.values(), default=0.0)
+    likeness = {i: (lexical.get(i, 0.0) + dense.get(i, rest)) / 2 for i in sorted({*lexical, *dense, *mine})}
+    score = dict(likeness)
+    for title in titles:  # of several passages of one title the most like the question gets the whole bonus
+        group = [i for i, doc_id in mine.items() if doc_id in title["doc_ids"]]
+        highest = max((likeness[i] for i in group), default=0.0)
+        for i in group:
+            score[i] += TITLE * likeness[i] / (highest + 1e-9)
+    return Seeds(likeness, rest / 2, score, titles_by_document)
+
+
+def _lexical(question: str, titles: Sequence[str], mine: Iterable[str], knowledge: KnowledgeBase) -> dict[str, float]:
+    """BM25 from 0 to 1; words of named titles count in full for the passages of those titles alone."""
+    plain = dict(knowledge.keyword_search(question, DEEP))
+    explained = frozenset().union(*map(stems, titles))
+    rest = " ".join(term for term in terms(question) if not stems(term) <= explained)
+    unexplained = dict(knowledge.keyword_search(rest, DEEP)) if titles and rest else plain
+    highest = max(plain.values(), default=0.0) + 1e-9
+    part = EXPLAINED if titles else 0.0
+    every = {*plain, *unexplained}
+    scores = {i: ((1 - part) * plain.get(i, 0.0) + part * unexplained.get(i, 0.0)) / highest for i in every}
+    return scores | {i: plain.get(i, 0.0) / highest for i in mine}
+
+
+def _scaled(values: Mapping[str, float]) -> dict[str, float]:
+    high = max(values.values(), default=0.0)
+    return {i: max(0.0, value) / (high + 1e-9) for i, value in values.items()}
+
+
+def by_score(score: Mapping[str, float]) -> list[str]:
+    """Ids, best first, ties by id."""
+    return sorted(score, key=lambda i: (-round(score[i], 9), i))
+
+
+class Step(NamedTuple):
+    """A step of the walk: the passage it came from, the link, and the sentence that states it."""
+
+    parent: str
+    by: Literal["title", "named by", "phrase"]
+    surface: str
+    sentence: str
+
+
+class Walk:
+    """One question's way through a knowledge base.
+
+    Attributes:
+        score: of every passage that is known.
+        steps: by which a passage was reached, where it owes its score to one; ``ways`` to all others.
+        titles: of every passage that was read. Passages of one title are one article.
+    """
+
+    def __init__(self, question: str, knowledge: KnowledgeBase):
+        self._knowledge, self._asked, self._seeds = knowledge, stems(question), seeds(question, knowledge)
+        self._weights = {root(stem(term)): knowledge.term_weight(term) for term in content_terms(question)}
+        self.score, self.titles = dict(self._seeds.score), dict[str, str]()
+        self.steps, self.ways = dict[str, Step](), dict[str, Step]()
+        self._held, self._covered = dict[str, frozenset[str]](), dict[str, frozenset[str]]()
+        self._seen, self._front = set[str](), list[str]()
+        self._go_on(by_score(self.score)[: WIDTH * 4], {})
+
+    @property
+    def named(self) -> list[str]:
+        """Return the titles that the question names."""
+        return list(dict.fromkeys(self._seeds.named.values()))
+
+    @property
+    def front(self) -> list[str]:
+        """Return titles of the passages from which the next step is taken."""
+        return [self.titles[i] for i in self._front]
+
+    def best(self, limit: int) -> list[str]:
+        """Return the best passages; each further one of an article or of a parent counts for less."""
+        order = by_score(self.score)
+        pool, chosen = order[:POOL], list[str]()
+        self.read(pool)
+        articles, parents = Counter[str](), Counter[str]()
+        while pool and len(chosen) < limit:
+            worth = {i: self.score[i] - SAME_TITLE * articles[self._article(i)] for i in pool}
+            worth |= {i: worth[i] - SIBLING * parents[self.steps[i].parent] for i in pool if i in self.steps}
+            chosen.append(by_score(worth)[0])
+            pool.remove(chosen[-1])
+            articles[self._article(chosen[-1])] += 1
+            if chosen[-1] in self.steps:
+                parents[self.steps[chosen[-1]].parent] += 1
+        return [*chosen, *order[POOL:limit]]
+
+    def _article(self, chunk_id: str) -> str:
+        return self.titles.get(chunk_id, "").lower()
+
+    def answered(self, chunk_ids: Sequence[str]) -> float:
+        """Return how much of the question these passages hold together, 0 to 1."""
+        self._load(chunk_ids)
+        return self._share(frozenset().union(*(self._held[i] for i in chunk_ids)))
+
+    def path(self, chunk_id: str) -> list[tuple[str, Step]]:
+        """Return the steps that lead to a passage, the first one first."""
+        way, seen = list[tuple[str, Step]](), {chunk_id}
+        while (step := self.steps.get(chunk_id) or self._way(chunk_id)) and step.parent not in seen:
+            way.append((chunk_id, step))
+            chunk_id = step.parent
+            seen.add(chunk_id)
+        return way[::-1]
+
+    def _way(self, chunk_id: str) -> Step | None:
+        """Return a step to a passage that is good on its own, from what is better."""
+        step = self.ways.get(chunk_id)
+        return step if step and self.score[step.parent] > self.score[chunk_id] else None
+
+    def step(self) -> int:
+        """Go one step from the passages in front; how many passages were reached."""
+        reached: dict[str, tuple[float, Step]] = {}
+        for target, step in list(self._edges()):
+            covered, score = self._covered[step.parent], self.score[step.parent]
+            in_sentence, in_passage = (
+                self._share(roots(step.sentence), covered),
+                self._share(self._held[target], covered),
+            )
+            led = PARENT * score + SENTENCE * in_sentence + PASSAGE * in_passage
+            worth = TRUST[step.by] * led + OWN * self._likeness(target)
+            if worth > reached.get(target, (0.0,))[0]:
+                reached[target] = (worth, step)
+        for target, (worth, step) in sorted(reached.items()):
+            # no chain leads back to where it came from
+            if worth > self.score.get(target, -1.0) and target not in (step.parent, *self._origins(step.parent)):
+                self.score[target], self.steps[target] = worth, step
+            else:
+                self.ways.setdefault(target, step)
+        new = {i: self.score[i] for i in reached if document_id(i) not in self._seen and i in self.score}
+        self._go_on(by_score(new), {i: self._covered[step.parent] for i, (_, step) in reached.items()})
+        return len(reached)
+
+    def _origins(self, chunk_id: str) -> list[str]:
+        return [step.parent for _, step in self.path(chunk_id)]
+
+    def _share(self, held: Collection[str], covered: Collection[str] = ()) -> float:
+        """Return the share of the weight of the words that are not covered which are held."""
+        left = {word: weight for word, weight in self._weights.items() if word not in covered}
+        total = sum(left.values())
+        return sum(weight for word, weight in left.items() if word in held) / total if total else 0.0
+
+    def _likeness(self, chunk_id: str) -> float:
+        return self._seeds.likeness.get(chunk_id, self._seeds.rest)
+
+    def _go_on(self, order: Sequence[str], covered: Mapping[str, frozenset[str]]) -> None:
+        """Go on from the first passages of different titles, which cover what their parents did and their titles."""
+        self.read(order)
+        first: dict[str, str] = {}
+        for i in order:
+            if i in self.titles:
+                first.setdefault(self.titles[i].lower(), i)
+        self._front = list(first.values())[:WIDTH]
+        for i in self._front:
+            self._covered[i] = covered.get(i, frozenset()) | roots(self.titles[i])
+        self._seen |= {document_id(i) for i in self._front}
+
+    def read(self, chunk_ids: Iterable[str]) -> None:
+        """Learn the titles of passages."""
+        passages = self._knowledge.passages([i for i in dict.fromkeys(chunk_ids) if i not in self.titles])
+        self.titles |= {passage["chunk_id"]: passage["title"] for passage in passages}
+
+    def _load(self, chunk_ids: Iterable[str]) -> None:
+        missing = [i for i in dict.fromkeys(chunk_ids) if i not in self._held]
+        self._held |= dict.fromkeys(missing, frozenset())
+        self._held |= {
+            i: frozenset(map(root, stems_held)) for i, stems_held in self._knowledge.ways.stems(missing).items()
+        }
+
+    def _edges(self) -> Iterator[tuple[str, Step]]:
+        """Yield the passages that can be reached from those in front, each with its step."""
+        ways, parts = self._knowledge.ways, dict[str, list[str]]()
+        for passage in self._knowledge.passages(doc_ids=[document_id(i) for i in self._front]):
+            parts.setdefault(passage["doc_id"], []).append(passage["chunk_id"])
+        groups = {i: list(dict.fromkeys([i, *parts.get(document_id(i), ())]))[:TOGETHER] for i in self._front}
+        every = [i for group in groups.values() for i in group]
+        links, shared = ways.links_from(every), ways.shared(every, HUB)
+        about = self._knowledge.passages(doc_ids=sorted({link["doc_id"] for link in links}))
+        first = {p["doc_id"]: p["chunk_id"] for p in about if not p["position"]}
+        for parent, group in groups.items():
+            edges = [(first[link["doc_id"]], link) for link in links if link["doc_id"] in first]
+            steps = [(i, _step(parent, "title", link)) for i, link in edges if link["chunk_id"] in group]
+            steps += self._naming(parent)
+            steps += self._sharing(parent, [s for s in shared if s["chunk_id"] in group])
+            self.read(target for target, _ in steps)
+            self._load(target for target, _ in steps)
+            own = self.titles[parent].lower()
+            yield from (edge for edge in steps if self.titles.get(edge[0], "").lower() not in ("", own))
+
+    def _naming(self, parent: str) -> Iterator[tuple[str, Step]]:
+        """Yield passages that name the document of this one."""
+        doc_id, ways = document_id(parent), self._knowledge.ways
+        naming = sorted(ways.naming(doc_id, HUB), key=lambda i: (-round(self._likeness(i), 9), i))
+        for link in ways.links_to(doc_id, naming[:NAMED_BY]):
+            yield link["chunk_id"], _step(parent, "named by", link)
+
+    def _sharing(self, parent: str, alike: Sequence[Shared]) -> Iterator[tuple[str, Step]]:
+        """Passages that hold a phrase of this one which the question does not, by what they cover of the question."""
+        covered, best = self._covered[parent], dict[str, tuple[float, Step]]()
+        for shared in alike:
+            if not stems(shared["phrase"]) <= self._asked:
+                share = self._share(roots(shared["sentence"]), covered)
+                step = Step(parent, "phrase", shared["phrase"], shared["sentence"])
+                for chunk_id in shared["chunk_ids"]:
+                    if share >= best.get(chunk_id, (0.0,))[0]:
+                        best[chunk_id] = (share, step)
+        self._load(best)
+        covers = {i: self._share(self._held[i], covered) for i in best}
+        for i in by_score(covers)[:ALIKE]:
+            if covers[i] > 0:
+                yield i, best[i][1]
+
+
+def _step(parent: str, by: Literal["title", "named by"], link: Link) -> Step:
+    return Step(parent, by, link["surface"], link["sentence"])
 
 
 TOOL = FunctionTool(
