@@ -48,7 +48,6 @@ def test_a_name_of_two_documents_is_asked_back(base: Any) -> None:
     ("question", "word"),
     [
         ("What did he sell?", "he"),
-        ("When was it founded?", "it"),
         ("她在哪里？", "她"),
     ],
 )

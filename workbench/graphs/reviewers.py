@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping
 from typing import Any, Literal, Protocol
 
 from workbench.errors import DecisionDiffers, InvalidAnswer
-from workbench.plans import canonical_json
 from workbench.records.tape import comparable, differences
 from workbench.state import Data, Decision, Json
 from workbench.text import clean
@@ -44,78 +42,6 @@ class RuleReviewer:
     def __call__(self, request: Data) -> Answer | None:
         """Approve."""
         return answer("approve", who="rules")
-
-
-FEWEST = 30
-"""Questions that a fitted reviewer needs."""
-NOT_PERSONS = frozenset({"rules", "autopilot", "recording"})
-
-
-def margin(proposal: Data) -> float:
-    """Return the smaller of evidence and top score as shares of their thresholds.
-
-    >>> margin({"signals": {"evidence_count": 5, "top_score": 0.9, "thresholds": {"min_evidence": 10}}})
-    0.5
-    """
-    signals = proposal.get("signals", {})
-    thresholds = signals.get("thresholds", {})
-    evidence = signals.get("evidence_count", 0) / max(thresholds.get("min_evidence", 1), 1)
-    return float(min(evidence, signals.get("top_score", 0.0) / max(thresholds.get("min_top_score", 1.0), 1e-6)))
-
-
-class ThresholdReviewer:
-    """Approves from the lowest margin on from which the person approved at least the share ``trust``, else asks.
-
-    Use ``ThresholdReviewer.fit``.
-
-    Attributes:
-        limits: whether the proposal continues -> the lowest margin that it approves.
-        why: why it always asks; empty when it may approve.
-    """
-
-    def __init__(self, cases: Sequence[tuple[bool, float, bool]], trust: float):
-        from scipy.stats import binomtest
-
-        self.limits, self.why = dict[bool, float](), ""
-        base_rate = sum(approved for *_, approved in cases) / max(1, len(cases))
-        for continues in (False, True):
-            for limit in sorted({own for kind, own, _ in cases if kind is continues}):
-                outcomes = [approved for kind, own, approved in cases if kind is continues and own >= limit]
-                interval = binomtest(sum(outcomes), len(outcomes)).proportion_ci(0.9, method="wilson")
-                if interval.low > max(trust, base_rate):
-                    self.limits[continues] = limit
-                    break
-        if len(cases) < FEWEST:
-            self.why = f"not trusted: {len(cases)} decisions; it needs {FEWEST}."
-        elif not self.limits:
-            self.why = f"not trusted: it predicts no better than that {base_rate:.0%} are approved."
-
-    @classmethod
-    def fit(cls, decisions: Iterable[Data | Decision], trust: float = 0.9) -> ThresholdReviewer:
-        """Learn from decisions of persons at reflect; those on the same evidence count once.
-
-        Args:
-            decisions: ``Decision`` rows of any number of runs.
-            trust: the share of approvals that it needs, 0.5 to 1.
-        """
-        if not 0.5 <= trust <= 1:
-            raise ValueError(f"trust is {trust:g}; it is a probability from 0.5 to 1.")
-        cases: dict[str, tuple[bool, float, bool]] = {}
-        for row in decisions:
-            who, proposal = row.get("who", "person"), row["proposal"]
-            if row["point"] == "reflect" and who not in NOT_PERSONS:
-                evidence = {k: v for k, v in proposal.get("signals", {}).items() if k != "time_left_s"}
-                case = (bool(proposal.get("should_continue")), margin(proposal), row["action"] == "approve")
-                cases[canonical_json([who, evidence, row["action"]])] = case
-        return cls(list(cases.values()), trust)
-
-    def __call__(self, request: Data) -> Answer | None:
-        """Approve what the person would approve; return None, which asks the person, for all else."""
-        proposal = request["action_requests"][0]["args"]
-        limit = self.limits.get(bool(proposal.get("should_continue")), math.inf)
-        if self.why or request["point"] != "reflect" or margin(proposal) < limit:
-            return None
-        return answer("approve", who="autopilot", note=f"the person approved from a margin of {limit:.2f} on")
 
 
 class ReplayReviewer:

@@ -1,4 +1,4 @@
-"""Asking back: a pronoun without anything before it, and a name that several documents have."""
+"""Asking back: a person's pronoun in a question that names nobody, and a name that several documents have."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from workbench.language.followup import PERSON
+from workbench.language.names import names_in
 from workbench.ports import Bases
 from workbench.state import Data
 from workbench.text import content_stems
 
 READINGS = 4
 _KIND = re.compile(r"\((.+)\)$")
-_PRONOUN = re.compile(
-    r"\W*(?:(?:who|what|when|where|why|how|which)(?: \w+)? )?(?:is|are|was|were|do|does|did|has|have|had|can|could)"
-    r" (he|she|they|him|his|her|their|it(?= \w+\W*$))\b|\W*(he|she|they|his|her|their)\b|(?:请问)?([他她它]们?)",
-    re.I,
-)
 
 
 class Reading(NamedTuple):
@@ -41,8 +38,9 @@ def left_open(question: str, bases: Bases, history: Sequence[Data]) -> Open | No
         bases: the knowledge bases that were searched.
         history: the messages before it; after any of them a pronoun has something to refer to.
     """
-    if pronoun := None if history else _PRONOUN.match(question):
-        return Open([], next(filter(None, pronoun.groups())))
+    pronoun = None if history else PERSON.search(question)
+    if pronoun and not names_in(question, bases):
+        return Open([], pronoun.group())
     readings = _namesakes(question, bases)
     return Open(readings[:READINGS]) if readings else None
 
