@@ -28,13 +28,6 @@ ENGLISH = [
     *((f"noise{n}", f"Ledger {n}", f"A ledger of accounts number {n} was kept in the office.") for n in range(12)),
     *((f"life{n}", f"Person {n}", f"Person {n} was born, studied and worked in an office.") for n in range(6)),
 ]
-CHINESE = [
-    ("film", "夜航灯", "《夜航灯》是一部剧情片，由林若川执导。"),
-    ("man", "林若川", "林若川，导演，成长于临溪镇，妻子是画家苏晚晴。"),
-    ("wife", "苏晚晴", "苏晚晴是一位画家，毕业于云泽美术学院。"),
-    ("town", "临溪镇", "临溪镇是一座古镇，以木桥闻名。"),
-    *((f"noise{n}", f"账册{n}号", f"这是办公室里的第{n}本账册，记录了收支。") for n in range(12)),
-]
 WHERE = "Where did the painter study who married the director of Lanterns at Dusk?"
 TOOLS = {tool.name: tool for tool in (deep_research.DEEP, deep_research.DEEPER)}
 
@@ -42,13 +35,6 @@ TOOLS = {tool.name: tool for tool in (deep_research.DEEP, deep_research.DEEPER)}
 @pytest.fixture(scope="module")
 def english(tmp_path_factory):
     library = small_base(tmp_path_factory.mktemp("english"), ENGLISH)
-    yield library.get("base")
-    library.close()
-
-
-@pytest.fixture(scope="module")
-def chinese(tmp_path_factory):
-    library = small_base(tmp_path_factory.mktemp("chinese"), CHINESE)
     yield library.get("base")
     library.close()
 
@@ -72,11 +58,6 @@ def test_chains_lead_to_the_answer(english, tool):
     assert steps and all(a["to"] == b["from"] for way in steps for a, b in itertools.pairwise(way))
     assert any("Mara Velden" in path for path in output.paths)
     assert {name for r in output.results for name in r["metadata"]["tools"]} == {tool}
-
-
-def test_research_in_chinese(chinese):
-    output, _ = research(chinese, "《夜航灯》的导演的妻子毕业于哪所学院？", "deeper_research")
-    assert {"film", "man", "wife"} <= set(documents(output)[:5])
 
 
 def test_every_search_is_a_sub_step_and_every_round_a_thought(english):

@@ -91,11 +91,6 @@ def test_what_stands_alone_is_left_alone(shelf: Any, history: list[dict[str, str
     assert standalone(message, history, [shelf.get("film")]) == message
 
 
-def test_follow_ups_of_follow_ups(shelf: Any) -> None:
-    history = [*BANQUET, *said("Who directed Hulk?", "Ang Lee.")]
-    assert standalone("When was it released?", history, [shelf.get("film")]) == "When was it released? (Hulk)"
-
-
 def test_small_talk_between_changes_nothing(shelf: Any) -> None:
     history = [*XIYAN, *said("谢谢", "不客气。")]
     assert standalone("导演是谁？", history, [shelf.get("film")]) == "导演是谁？（喜宴）"
@@ -106,10 +101,6 @@ def test_a_conversation_without_names_gives_its_rarest_words(shelf: Any) -> None
     assert (
         standalone("How does it work?", history, [shelf.get("essays")]) == "How does it work? (tea, partly, oxidised)"
     )
-
-
-def test_only_the_window_counts(shelf: Any) -> None:
-    assert standalone("And Pushing Hands?", BANQUET[2:], [shelf.get("film")]) == "And Pushing Hands?"
 
 
 def test_more_of_a_list_is_what_was_not_listed(wb: Any, tmp_path: Path) -> None:

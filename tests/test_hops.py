@@ -86,15 +86,6 @@ def test_typed_documents_are_chained_when_words_are_left_that_no_field_takes(que
     assert ("chain_exploration" in tools) is chained, tools
 
 
-def test_a_bridge_becomes_a_chain_a_search_beside_it_and_a_step_for_want_of_both(base):
-    plan = plan_for("Where was the director of Lanterns at Dusk born?", base)
-    assert [(step.tool, step.condition) for step in plan.steps] == [
-        ("chain_exploration", "always"),
-        ("hybrid_search", "always"),
-        ("naive_search", "if_insufficient"),
-    ]
-
-
 @pytest.mark.parametrize(
     ("question", "sides"),
     [

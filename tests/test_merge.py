@@ -45,12 +45,6 @@ def test_no_evidence_has_every_key() -> None:
     assert merged["statistics"]["success_rate"] == 0 and merged["statistics"]["deduplication_rate"] == 0
 
 
-def test_highest_score_wins_and_every_tool_is_kept() -> None:
-    merged = merge({"a": [piece("d1#0", 0.4, tool="keyword_search")], "b": [piece("d1#0", 0.8, tool="hybrid_search")]})
-    (only,) = merged["retrieval_results"]
-    assert only["score"] == 0.8 and only["metadata"]["tools"] == ["hybrid_search", "keyword_search"]
-
-
 def test_what_a_search_and_a_chain_say_of_a_passage_is_weighed_together() -> None:
     search = [piece("both#0", 0.5, tool="hybrid_search"), piece("search#0", 0.5, tool="hybrid_search")]
     chain = [piece("both#0", 0.5, tool="chain_exploration"), piece("chain#0", 0.5, tool="chain_exploration")]
@@ -62,16 +56,6 @@ def test_what_a_search_and_a_chain_say_of_a_passage_is_weighed_together() -> Non
     assert [r["score"] for r in distinct({"a": search})] == [0.5, 0.5]
     again = distinct({"a": search, "b": chain, "c": [piece("search#0", 0.97, tool="naive_search")]})
     assert (again[0]["source_id"], again[0]["score"]) == ("search#0", 0.97)
-
-
-def test_a_chain_that_went_along_no_title_counts_for_less() -> None:
-    def said(by: str) -> float:
-        chain = piece("d#0", 0.6, tool="chain_exploration")
-        chain["metadata"]["chain"] = {"says": "", "steps": [{"by": by}]}
-        found = distinct({"a": [piece("e#0", 0.5, tool="hybrid_search")], "b": [chain]})
-        return next(r["score"] for r in found if r["source_id"] == "d#0")
-
-    assert said("phrase") < said("title") == said("named by")
 
 
 def test_a_chain_is_believed_in_full_where_a_title_led_it() -> None:
@@ -98,16 +82,6 @@ def test_more_said_is_never_believed_less(one: float, other: float, more: float)
     assert said(one, other) <= said(max(one, more), other) and said(one, other) <= said(one, max(other, more))
 
 
-def test_one_source_on_two_levels_is_two_pieces() -> None:
-    found = distinct({"a": [piece("x", 0.5), piece("x", 0.5, granularity="community", source_type="community")]})
-    assert [r["granularity"] for r in found] == ["community", "low_level"]
-
-
-def test_equal_scores_stand_by_id() -> None:
-    found = distinct({"a": [piece("b#0", 0.5), piece("a#0", 0.5), piece("c#0", 0.9)]})
-    assert [r["source_id"] for r in found] == ["c#0", "a#0", "b#0"]
-
-
 def test_as_found_one_step_stands_behind_the_other_and_nothing_is_compared() -> None:
     found = {"a": [piece("a#0", 0.2), piece("b#0", 0.1)], "b": [piece("c#0", 0.9), piece("b#0", 0.8)]}
     assert [r["source_id"] for r in merge(found)["retrieval_results"]] == ["c#0", "b#0", "a#0"]
@@ -121,22 +95,6 @@ def test_the_cut_is_between_pieces_and_touches_the_context_only() -> None:
     assert len(merged["retrieval_results"]) == 5
     assert merged["statistics"]["used"] == 2 and merged["statistics"]["left_out"] == 3
     assert merged["statistics"]["context_length"] == len(merged["context"])
-
-
-def test_a_first_piece_that_is_too_long_stays_whole() -> None:
-    merged = merge({"a": [piece("d1#0", 0.9, "x" * 500), piece("d2#0", 0.8)]}, max_characters=100)
-    assert "x" * 500 in merged["context"] and merged["statistics"]["used"] == 1
-
-
-def test_at_most_so_many_results() -> None:
-    merged = merge({"a": [piece(f"d{n:03}#0", 0.5) for n in range(80)]}, max_results=50, max_characters=100_000)
-    assert len(merged["retrieval_results"]) == 50 and merged["statistics"]["after_dedup"] == 80
-    assert merged["statistics"]["left_out"] == 30
-
-
-def test_numbers_follow_the_results() -> None:
-    merged = merge({"a": [piece("low#0", 0.2, "second"), piece("high#0", 0.9, "first")]})
-    assert merged["context"] == "[1] high#0\nfirst\n\n[2] low#0\nsecond"
 
 
 def test_references_by_kind() -> None:

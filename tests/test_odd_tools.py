@@ -314,11 +314,6 @@ def test_an_answer_to_what_was_seen_is_refused_when_something_else_is_asked(wb) 
     assert other.approve().status == "done"
 
 
-def test_who_has_seen_nothing_answers_what_there_is(wb) -> None:
-    run_id = wb.ask("When was the kiln built?", kb="site", review="plan").run_id
-    assert wb.run(run_id).approve().status == "done", "who has seen nothing answers what there is"
-
-
 async def test_the_asynchronous_doors_hold_to_it_too(wb) -> None:
     mine = await wb.start("When was the kiln built?", kb="site", review="plan").aio.wait()
     await wb.run(mine.run_id).aio.answer_review({"decisions": [{"type": "respond", "message": "and the mill?"}]})

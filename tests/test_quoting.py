@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from workbench.language.quoting import Quotes, best_quotes, in_reading_order, split_sentences
+from workbench.language.quoting import Quotes, best_quotes, split_sentences
 from workbench.state import RetrievalResult
 
 FAQ = """
@@ -86,15 +86,6 @@ def test_unsure_where_nothing_answers_and_where_nothing_is_there():
     assert best_quotes("When did the old school open?", passages).sure
     assert not best_quotes("Who owns the lighthouse?", evidence(("Old school", "It opened in 1904."), score=0.02)).sure
     assert best_quotes("Who owns the lighthouse?", []) == Quotes([], 0.0)
-
-
-def test_quotes_of_one_document_stand_in_its_order():
-    passages = evidence(("Mill", "It was built in 1821. Ann Lee built the mill."), ("Lee", "Ann Lee was a builder."))
-    first, second, third = split_sentences(passages)
-    quotes = best_quotes("Who built the mill?", passages).quotes
-    ordered = [quote.sentence for quote in in_reading_order(quotes)]
-    assert [s for s in ordered if s.doc_id == "Mill"] == [s for s in (first, second) if s in ordered]
-    assert third.doc_id == "Lee"
 
 
 @pytest.mark.parametrize("question", ["What is a weir?", "Weir", "什么是“树”？", "树是什么？"])

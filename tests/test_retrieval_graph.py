@@ -198,17 +198,6 @@ async def test_execution_modes_start_what_they_should(mode):
     )
 
 
-async def test_plan_review_approve():
-    desk = Desk(step("a"))
-    await desk.run(review=["plan"])
-    asked = await desk.asked()
-    assert asked["point"] == "plan" and asked["action_requests"][0]["args"]["plan"]["steps"][0]["step_id"] == "a"
-    assert desk.calls == []
-    state = await desk.say("approve")
-    assert desk.calls == ["a"] and state["decisions"][0]["action"] == "approve"
-    assert desk.context.runs.decisions("r") == state["decisions"]
-
-
 async def test_plan_review_edit_makes_a_version_and_says_who():
     desk = Desk(step("a"))
     await desk.run(review=["plan"])
