@@ -9,6 +9,7 @@ import pytest
 
 from tests.shelf import small_base
 from workbench.language.asking_back import left_open
+from workbench.language.question import read
 
 FOOD = [
     ("a", "Jack in the Box", "Jack in the Box is a fast food chain founded in San Diego."),
@@ -29,7 +30,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 def readings(question: str, bases: list[Any]) -> list[str]:
     """What a question may mean, as texts."""
-    left = left_open(question, bases, [])
+    left = left_open(read(question, bases), bases, [])
     return [reading.text for reading in left.readings] if left else []
 
 
@@ -52,7 +53,7 @@ def test_a_name_of_two_documents_is_asked_back(base: Any) -> None:
     ],
 )
 def test_a_referent_that_is_missing_is_asked_for(base: Any, question: str, word: str) -> None:
-    left = left_open(question, [base], [])
+    left = left_open(read(question, [base]), [base], [])
     assert left and left.word == word
 
 
@@ -61,5 +62,5 @@ def test_a_referent_that_is_missing_is_asked_for(base: Any, question: str, word:
     ["Write a report on Chipotle.", "Is it true that Chipotle sells burritos?", "写一份关于火星的报告", "其他公司呢？"],
 )
 def test_a_subject_that_is_there_is_not_asked_for(base: Any, question: str) -> None:
-    assert left_open(question, [base], []) is None
-    assert left_open("What did he sell?", [base], turn("Who was Chipotle's founder?")) is None
+    assert left_open(read(question, [base]), [base], []) is None
+    assert left_open(read("What did he sell?", [base]), [base], turn("Who was Chipotle's founder?")) is None

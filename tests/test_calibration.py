@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.tools.scoring import MODELS, Logistic, probability, rank_scores
+from workbench.tools.scoring import MODELS, Logistic, probability
 
 
 @pytest.mark.parametrize("tool", list(MODELS))
@@ -27,8 +27,3 @@ def test_probabilities_have_six_digits_and_no_overflow():
     assert probability("hybrid_search", {"covered": 0.3333333333}) == round(
         probability("hybrid_search", {"covered": 1 / 3}), 6
     )
-
-
-def test_an_order_without_scores_stays_an_order():
-    assert rank_scores(0) == [] and rank_scores(1) == [1.0]
-    assert rank_scores(50) == sorted(rank_scores(50), reverse=True) and min(rank_scores(50)) == 0.95

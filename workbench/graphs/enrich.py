@@ -9,9 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from workbench.extensions import provided
-from workbench.language.answer import judge
-from workbench.ports import Bases, Context
-from workbench.records.figures import ResultsByStep
+from workbench.ports import Context
 from workbench.records.tape import FROM_TAPE, Tape
 from workbench.state import Data, Enrichment, ExecutionRecord, Json, RetrievalResult, RetrievalState
 from workbench.tools import enrichment
@@ -34,7 +32,7 @@ class Added(NamedTuple):
         return {"asked": self.summary["asked"], "found": self.pieces, "notes": self.summary["notes"]}
 
 
-async def enriched(state: RetrievalState, context: Context, results_by_step: ResultsByStep) -> Added | None:
+async def enriched(state: RetrievalState, context: Context) -> Added | None:
     """Return what an external source adds to the evidence; None when nothing is missing or no source can be asked."""
     decision = state.get("route_decision")
     question = decision.get("question") if decision else None
@@ -43,7 +41,7 @@ async def enriched(state: RetrievalState, context: Context, results_by_step: Res
     # "Who edited Salt Road (1982)?" selects by a year, but asks for a field of what it names.
     lists = question and question["intent"] in ("list", "recommend") and not (question["names"] and question["fields"])
     kb = _base_to_ask(state, context) if question and not lists else None
-    names = missing_names(state, results_by_step, context.bases([kb])) if kb else []
+    names = missing_names(state) if kb else []
     if not kb or not names:
         return None
     args = {"query": state["query"], "names": names}
@@ -104,12 +102,10 @@ def _is_stopped(state: RetrievalState) -> bool:
     return state.get("stop_reason") == "stopped_by_reviewer" or not state.get("reflections")
 
 
-def missing_names(state: RetrievalState, results_by_step: ResultsByStep, bases: Bases) -> list[str]:
-    """Return the names of the question without evidence, and those without a field that is asked for."""
+def missing_names(state: RetrievalState) -> list[str]:
+    """Return the names of the question without evidence, and those without a field that the source may know."""
     signals = state["reflections"][-1]["signals"]
-    evidence = [result for results in results_by_step.values() for result in results]
-    judgement = judge(state["route_decision"]["question"], evidence, bases)
     names = [*signals.get("unknown", []), *(c["name"] for c in signals.get("coverage", []) if not c["found"])]
     fields = provided("sources", "fields") or ()
-    titles = {title for title, field in judgement.missing_fields if field in fields}
-    return list(dict.fromkeys([*names, *judgement.missing_names, *titles]))
+    titles = {title for title, field in signals.get("missing_fields", []) if field in fields}
+    return list(dict.fromkeys([*names, *sorted(titles)]))

@@ -117,7 +117,7 @@ async def merger(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     context, decision = runtime.context, state.get("route_decision")
     settings, records, results_by_step = context.settings, state.get("records", []), collect(state, context)
     prefixes = state.get("kb_prefixes") or [state["kb_prefix"]]
-    added = await enriched(state, context, results_by_step)
+    added = await enriched(state, context)
     if added:
         results_by_step |= {STEP: added.results} if added.results else {}
         runtime.stream_writer(enrichment({**added.summary, "found": added.pieces}))

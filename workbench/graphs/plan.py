@@ -16,11 +16,10 @@ from typing import Any, Literal
 
 from workbench.graphs.needs import read_needs
 from workbench.graphs.route import AGENT_TOOLS, parse_workers
-from workbench.language.names import names_in
 from workbench.plans import Plan, PlanBudget, PlanStep, step_renamed
 from workbench.ports import Bases, KnowledgeBase, Tools
 from workbench.settings import Settings, default_settings
-from workbench.state import Condition, Json, QueryIntent, RouteDecision
+from workbench.state import Json, QueryIntent, RouteDecision
 from workbench.text import detect_language, fold
 from workbench.tools.registry import BUILT_IN
 from workbench.views.labels import Labels
@@ -84,11 +83,12 @@ class RulePlanner:
                     notes.append(say("plan_stands_in", query, agent=worker.agent_type, wanted=wanted, tool=tool))
             elif self.settings.planner == "one_step":
                 tool = SEARCH
-            text = without_refused(query, decision["filters"], base)
             prefix = base.name if len(knowledge) > 1 else ""
-            ask = Ask(query, text, decision, names_for(base, knowledge, decision), self.settings, prefix)
+            ask = Ask(query, decision, names_for(base, knowledge, decision), self.settings, prefix)
             if tool:
-                branches.append([ask.step(tool.removesuffix("_search"), tool, "plan_search", {"query": ask.grounded})])
+                branches.append(
+                    [ask.step(tool.removesuffix("_search"), tool, "plan_search", {"query": ask.grounded or query})]
+                )
             else:
                 branches.append(steps_for(ask, base, tools))
             by_intent = by_intent or not tool
@@ -189,7 +189,6 @@ class Ask:
     """What one branch of a plan is for: the question, and its words as one knowledge base is searched for them."""
 
     query: str
-    words_searched: str
     decision: RouteDecision
     names: tuple[str, ...]
     settings: Settings
@@ -242,15 +241,16 @@ class Ask:
         Of a recommendation only its content is searched: "Recommend a few" would find a title with these words.
         """
         wish = self.decision["query_intent"] == "recommend"
-        return with_names(" ".join(self.words) if wish else self.words_searched, self.names).strip()
+        text = " ".join(self.words) if wish else searched_text(self.query, self.decision)
+        return with_names(text, self.names).strip()
 
     def search(self, label: str = "hybrid", key: str = "plan_search", **words: Any) -> PlanStep:
         """Return a plain search for the question."""
-        return self.step(label, SEARCH, key, {"query": self.grounded}, **words)
+        return self.step(label, SEARCH, key, {"query": self.grounded or self.query}, **words)
 
     def naive(self, key: str, after: Sequence[PlanStep], condition: Any = "always") -> PlanStep:
         """Return a search by meaning alone, behind these steps."""
-        return self.step("naive", "naive_search", key, {"query": self.grounded}, SHORT, after, condition)
+        return self.step("naive", "naive_search", key, {"query": self.grounded or self.query}, SHORT, after, condition)
 
     def discover(self, key: str = "plan_discover") -> PlanStep:
         """Return the selection of documents by their fields."""
@@ -258,22 +258,11 @@ class Ask:
         return self.step("discover", "discover", key, {"query": query, **self.selection}, WIDE)
 
 
-def without_refused(query: str, conditions: Iterable[Condition], base: KnowledgeBase) -> str:
-    """Return the query without the values and names that a condition refuses: they would rank what is left out first.
-
-    A query of nothing else stays unchanged.
-    """
-    refused = [c["value"] for c in conditions if c["op"] in ("ne", "not_in")]
-    values = {
-        fold(str(value))
-        for refused_value in refused
-        for value in (refused_value if isinstance(refused_value, list) else [refused_value])
-    }
-    if not values:
-        return query
-    spans = [(start, end) for start, end, _, value in base.values_in(query) if fold(value) in values]
-    spans += [(n["start"], n["end"]) for n in names_in(query, [base]) if fold(n["name"]) in values]
-    return _without(query, spans) or query
+def searched_text(query: str, decision: RouteDecision) -> str:
+    """Return the query; where a condition refuses something, only what else is asked: it would rank that first."""
+    asked = decision["extracted_entities"]
+    refuses = any(condition["op"] in ("ne", "not_in") for condition in decision["filters"])
+    return " ".join([*asked["low_level"], *asked["high_level"]]) if refuses else query
 
 
 def with_names(query: str, names: Iterable[str]) -> str:
@@ -289,7 +278,7 @@ def steps_for(ask: Ask, base: KnowledgeBase, tools: Tools) -> list[PlanStep]:
     """Return the steps that a question needs in one knowledge base."""
     intent = ask.decision["query_intent"]
     if ask.selection and intent in ("qa", "unknown"):
-        return [ask.discover(), ask.search()]
+        return [ask.discover(), *([ask.search()] if ask.grounded else [])]
     recipe = RECIPES[intent] if ask.names or RECIPES[intent] is _discover else _otherwise
     return _chained(ask, base, tools) or recipe(ask)
 
@@ -361,7 +350,7 @@ def _chained(ask: Ask, base: KnowledgeBase, tools: Tools) -> list[PlanStep]:
     for number, name in enumerate(sides, start=1):
         query = _without(ask.query, [(m["start"], m["end"]) for m in mentions if m["name"] != name])
         steps.append(ask.step(f"side_{number}", CHAIN, "plan_side", {"query": query}, name=name))
-    steps = steps or [ask.step("chain", CHAIN, "plan_chain", {"query": ask.grounded})]
+    steps = steps or [ask.step("chain", CHAIN, "plan_chain", {"query": ask.grounded or ask.query})]
     steps.append(ask.search())
     return [*steps, ask.naive("plan_fallback", steps, "if_insufficient")]
 

@@ -31,7 +31,7 @@ from workbench.graphs.needs import (
     thresholds,
     unmet,
 )
-from workbench.graphs.plan import without_refused
+from workbench.graphs.plan import searched_text
 from workbench.graphs.roles import (
     NONE,
     ModelForm,
@@ -126,7 +126,7 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     if spent := budget_spent(context):
         seen["spent"] = spent
     one_step = state.get("resolved_agent_type", "") not in ("", AGENT_TYPES[0])
-    words = without_refused(query, decision["filters"], now.base)
+    words = searched_text(query, decision) or query
     proposal = Proposal(words, now.plan, seen, state.get("records", []), context.tools, state.get("activated", []))
     reflection = None
     if "reflector" in context.models and not one_step:

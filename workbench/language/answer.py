@@ -51,7 +51,6 @@ class Judgement:
         documents: what the evidence has of each document, by id.
         holding: ids of the documents of the evidence that hold for the conditions, in the order that is asked for.
         missing_fields: ``(title, field)`` pairs that are asked for and are in no field and no quotation.
-        missing_names: names of the question that the evidence neither is about nor speaks of.
         not_applied: what the question asks for and the answer was not filtered by.
     """
 
@@ -61,7 +60,6 @@ class Judgement:
     documents: Mapping[str, Document] = field(default_factory=dict)
     holding: tuple[str, ...] = ()
     missing_fields: tuple[tuple[str, str], ...] = ()
-    missing_names: tuple[str, ...] = ()
     not_applied: tuple[str, ...] = ()
 
     @property
@@ -91,8 +89,8 @@ def judge(
     listed = listed if listed and asks_for_more(message, question) else []
     fields = FieldsWriter(question, documents, bases, listed)
     missing = tuple(name["name"] for name in question["names"] if not is_about(name, results))
-    none = Judgement(text=_nothing(fields, missing), documents=documents, missing_names=missing)
-    if left := left_open(message, bases, history) if message else None:
+    none = Judgement(text=_nothing(fields, missing), documents=documents)
+    if left := left_open(question, bases, history) if message else None:
         return replace(none, kind="asks", text=_asking(left, fields))
     if not results and not question["count"]:
         return none

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from workbench.language.followup import PERSON
-from workbench.language.names import names_in
 from workbench.ports import Bases
-from workbench.state import Data
+from workbench.state import Data, Question
 from workbench.text import content_stems
 
 READINGS = 4
@@ -30,18 +29,18 @@ class Open(NamedTuple):
     word: str = ""
 
 
-def left_open(question: str, bases: Bases, history: Sequence[Data]) -> Open | None:
+def left_open(question: Question, bases: Bases, history: Sequence[Data]) -> Open | None:
     """Return what the question leaves open; None where it is clear.
 
     Args:
-        question: as the user wrote it.
+        question: as it was read.
         bases: the knowledge bases that were searched.
         history: the messages before it; after any of them a pronoun has something to refer to.
     """
-    pronoun = None if history else PERSON.search(question)
-    if pronoun and not names_in(question, bases):
+    pronoun = None if history else PERSON.search(question["text"])
+    if pronoun and not question["names"]:
         return Open([], pronoun.group())
-    readings = _namesakes(question, bases)
+    readings = _namesakes(question["text"], bases)
     return Open(readings[:READINGS]) if readings else None
 
 

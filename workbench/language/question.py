@@ -394,10 +394,9 @@ class _Reader:
             span = at(number)
             if meets(span, self.used) or (limit is not None and number.low == limit and not number.unit):
                 continue
-            field, field_word = self._number_field(number), self.nearest(span, "number")
-            own = field_word is not None and field_word.field == field
-            distance = max(field_word.start - span[1], span[0] - field_word.end) if field_word and own else REACH
-            if number.op == "eq" and not (distance <= 4 or (field and number.unit and selecting)):
+            field, beside = self._number_field(number), self.nearest(span, "number", 4)
+            called = beside is not None and beside.field == field
+            if number.op == "eq" and not (called or (field and number.unit and selecting)):
                 continue  # a bare number is a word
             if field is None or number.unclear:
                 if selecting:
@@ -405,7 +404,13 @@ class _Reader:
                 continue
             scaled = bool(pattern("measure.scale").search(self.plain[slice(*span)]))
             bounds = [in_unit(b, number.unit, field, scaled) for b in (number.low, number.high) if b is not None]
-            self._add(field, cast(Op, number.op), bounds if number.op == "between" else bounds[0], span, field_word)
+            self._add(
+                field,
+                cast(Op, number.op),
+                bounds if number.op == "between" else bounds[0],
+                span,
+                self.nearest(span, "number"),
+            )
 
     def _number_field(self, number: NumberSpan) -> Field | None:
         """Return the number's field: by its unit, or by the nearest word of a field."""

@@ -41,50 +41,34 @@ class DeepResearchOutput(ToolOutput):
     stopped: str = Field("", description="Why it stopped: nothing new, rounds, or time")
 
 
-def _search(tool: FunctionTool, query: str, top_k: int, knowledge: KnowledgeBase) -> list[RetrievalResult]:
-    request: Any = tool.input_schema(query=query, top_k=top_k)
-    with knowledge.reading():
-        results: list[RetrievalResult] = tool.function(request, knowledge, StepLog())["results"]
-    return results
-
-
-def _take(results: dict[str, RetrievalResult], found: list[RetrievalResult], number: int, query: str) -> None:
-    """Take in what a search found: each piece of evidence once, with its highest score and the search that had it."""
-    for result in found:
-        before = results.get(result["result_id"])
-        research = {"research": {"round": number, "query": query}}
-        metadata = {**research, **result["metadata"], **(before["metadata"] if before else {})}
-        score = max(result["score"], before["score"] if before else 0.0)
-        results[result["result_id"]] = {**result, "score": score, "metadata": metadata}
-
-
-def _best(results: dict[str, RetrievalResult]) -> list[RetrievalResult]:
-    return sorted(results.values(), key=lambda result: (-result["score"], result["result_id"]))
-
-
 def research_tool(name: str, description: str, rounds: int) -> FunctionTool:
     """Make a preset of the loop with at most so many rounds, the first search included."""
 
     async def search(tool_input: DeepResearchInput, knowledge: KnowledgeBase, log: ToolLog) -> DeepResearchOutput:
-        query, top_k = tool_input.query, tool_input.top_k
         results, seen, thoughts, stopped = dict[str, RetrievalResult](), set[str](), list[Json](), ""
-        tool, search_query = hybrid.TOOL, query
+        tool, query = hybrid.TOOL, tool_input.query
         for number in range(1, rounds + 1):
             if number > 1 and _late(log, tool_input.timeout_s):
                 stopped = "time"
                 break
-            with log(f"search {number}: {search_query[:LONGEST_QUERY]}", tool=tool.name, query=search_query) as detail:
+            with log(f"search {number}: {query[:LONGEST_QUERY]}", tool=tool.name, query=query) as detail:
                 # each search is a thread of its own, so that a cancelled step begins no other one
-                found = await asyncio.to_thread(_search, tool, search_query, top_k, knowledge)
+                request: Any = tool.input_schema(query=query, top_k=tool_input.top_k)
+                found = (await tool(request, knowledge, StepLog())).model_dump()["results"]
                 detail |= {"hits": len(found), "evidence": evidence.titles(found[:FRONT])}
-            _take(results, found, number, search_query)
-            front = _best(results)[:FRONT]
+            for result in found:  # each piece once, with its highest score and the search that had it first
+                before = results.get(result["result_id"], result)
+                research = {"research": {"round": number, "query": query}}
+                metadata = {**research, **result["metadata"], **before["metadata"]}
+                score = max(result["score"], before["score"])
+                results[result["result_id"]] = {**result, "score": score, "metadata": metadata}
+            front: list[Any] = evidence.ranked(results.values(), FRONT)
             new = [result["source_id"] for result in front if result["result_id"] not in seen]
             seen |= {result["result_id"] for result in front}
-            titles = [title for title in evidence.titles(front)[:FOLLOWED] if fold(title) not in fold(query)]
-            following = query if number == 1 else " ".join([query, *titles])
+            titles = [title for title in evidence.titles(front)[:FOLLOWED] if fold(title) not in fold(tool_input.query)]
+            following = query if number == 1 else " ".join([tool_input.query, *titles])
             # the chain is always followed once: it leads where no word of the question does
-            if number > 1 and (not new or (tool is chain.TOOL and following == search_query)):
+            if number > 1 and (not new or (tool is chain.TOOL and following == query)):
                 stopped = "nothing new"
             elif number == rounds:
                 stopped = "rounds"
@@ -92,11 +76,11 @@ def research_tool(name: str, description: str, rounds: int) -> FunctionTool:
             thoughts.append({"round": number, "evidence": new, "asks": asks})
             if stopped:
                 break
-            tool, search_query = chain.TOOL, following
-        question, best = await asyncio.to_thread(Question.read, query, knowledge), _best(results)
-        for result in best:
+            tool, query = chain.TOOL, following
+        for result in results.values():
             result["metadata"]["tools"] = [name]  # it is judged as this tool's, whichever search found it
-        answer = evidence.answer(question, best, top_k)
+        question = await asyncio.to_thread(Question.read, tool_input.query, knowledge)
+        answer = evidence.answer(question, results.values(), tool_input.top_k)
         paths = chain.chain_paths(answer["results"])
         return DeepResearchOutput(**answer, thoughts=thoughts, paths=paths, stopped=stopped)
 

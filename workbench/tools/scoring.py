@@ -15,9 +15,6 @@ from workbench.ports import Entity, KnowledgeBase, Passage, Relation
 from workbench.state import Data
 from workbench.text import CJK, fold, stem, terms
 
-FIELDS_ARE_RIGHT = 0.93
-"""Of 6,599 documents that MetaQA has too, this share has exactly the same values there (data/README)."""
-
 
 @dataclass(frozen=True)
 class Logistic:
@@ -64,15 +61,6 @@ def descending(scores: Sequence[float]) -> list[float]:
     return falling
 
 
-def rank_scores(count: int) -> list[float]:
-    """Probabilities for results that nothing but an order tells apart: from 1 down to 0.95.
-
-    >>> rank_scores(3)
-    [1.0, 0.975, 0.95]
-    """
-    return [round(1 - 0.05 * place / max(1, count - 1), 6) for place in range(count)]
-
-
 LEAD = 60  # the hits over which a lead is measured, whatever part of them is asked for
 PARTS = 100  # documents of one title that are read
 MEANT = 5  # further names that join the words searched for; more would drown the question
@@ -82,7 +70,7 @@ MEANT = 5  # further names that join the words searched for; more would drown th
 class NamedEntity:
     """A named entity of a question: its names, folded, its weight, and the passages and document it is in.
 
-    A name weighs as much as two words of its rarity; a value of a category as one word. ``subjects`` are the documents
+    A name weighs as much as two words of its rarity. ``subjects`` are the documents
     of all who bear it; ``doc_ids`` these and those of the same title that no year tells apart: the parts of an article.
     """
 
@@ -104,7 +92,6 @@ class Question:
         rest: the query without the names that the knowledge base knows.
         weights: content word of ``rest`` -> inverse document frequency.
         named: the entities, in the order of the question; a name that several bear means all of them.
-        grouped: values of categories, which say what kind of thing is asked for.
     """
 
     text: str
@@ -112,7 +99,6 @@ class Question:
     knowledge: KnowledgeBase
     weights: Mapping[str, float]
     named: tuple[NamedEntity, ...]
-    grouped: tuple[NamedEntity, ...]
 
     @classmethod
     def read(cls, text: str, knowledge: KnowledgeBase, also: Sequence[str] = ()) -> Question:
@@ -123,9 +109,6 @@ class Question:
         meant = {e["entity_id"]: e for e in map(knowledge.find_entity, also) if e is not None}
         passages = knowledge.about()["counts"]["passages"]
         rest = _without(text, [(m["start"], m["end"]) for m in mentions])
-        groups = knowledge.values_in(rest)
-        called = {field["name"]: field["values_called"] for field in knowledge.about()["fields"]} if groups else {}
-        rest = _without(rest, [(start, end) for start, end, _, _ in groups])
         further = [e["name"] for i, e in meant.items() if i not in linked_by_id]
         bearers = {
             m["entity_id"]: list(filter(None, map(knowledge.entity, m["others"]))) for m in mentions if m.get("others")
@@ -138,7 +121,6 @@ class Question:
             named=tuple(
                 _merge_bearers([e, *bearers.get(i, ())], passages, knowledge) for i, e in (linked_by_id | meant).items()
             ),
-            grouped=tuple({v: _group(v, called[field].get(v, {}), knowledge) for _, _, field, v in groups}.values()),
         )
 
     @property
@@ -163,15 +145,13 @@ class Question:
         terms_held, chinese = passage_terms(text)
         folded = {_folded(value) for value in values}
         covered = sum(name.weight for name in self.named if _holds(passage, name, folded))
-        covered += sum(g.weight for g in self.grouped if _holds(passage, g, folded) or _says(passage, g))
         unread = 0.0
         for word, weight in self.weights.items():
             if _has(word, terms_held):
                 covered += weight
             elif bool(CJK.match(word)) != chinese:
                 unread += weight
-        units = sum(unit.weight for unit in (*self.named, *self.grouped))
-        total = units + sum(self.weights.values()) or 1.0
+        total = sum(name.weight for name in self.named) + sum(self.weights.values()) or 1.0
         return {
             "covered": covered / total,
             "unread": unread / total,
@@ -255,11 +235,6 @@ def _parts(entity: Entity, knowledge: KnowledgeBase) -> list[Passage]:
     if not own or "year" in own[0]["fields"] or entity["type"] != "Document":
         return own
     return [p for p in passages if fold(p["title"]) == fold(own[0]["title"])]
-
-
-def _group(value: str, called: Mapping[str, Sequence[str]], knowledge: KnowledgeBase) -> NamedEntity:
-    names = [value, *(word for words in called.values() for word in words)]
-    return NamedEntity(value, tuple(map(fold, names)), knowledge.term_weight(value.lower()))
 
 
 def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
