@@ -20,7 +20,6 @@ from tests.servers import Reply, ScriptedServer, scripted_server
 from tests.servers.roles import needs, responder, role_of
 from workbench.errors import RunError
 from workbench.futures.replay import full_document
-from workbench.parts.evaluate.answers import eval_answers
 from workbench.parts.serve import spans
 from workbench.records.tape import canonical
 from workbench.session import Workbench
@@ -233,22 +232,6 @@ def test_a_server_that_fails_leaves_the_role_to_its_default_and_is_told(role, wa
     if role == "writer":
         server.respond = responder(**GOOD)
         assert run.resume().status == "done"
-
-
-@pytest.mark.parametrize(
-    "way",
-    [pytest.param(way, marks=[] if way in ("429", "refusal", "time-out") else pytest.mark.full) for way in FAILS],
-)
-def test_a_judge_whose_server_fails_gives_no_verdict(way, bench, server, tmp_path) -> None:
-    reply, tries, _, limits = FAILS[way]
-    server.respond = responder(judge=other(reply(False)))
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text(json.dumps({"id": "1", "question": FIRST, "answer": "Jingdezhen", "gold": []}), encoding="utf-8")
-    table = eval_answers(bench(chat_model="", **limits), "notes", rows, judges=["openai:j"])
-    judged = [line["judged"] for line in table["ways"].values() if "judged" in line]
-    for figures in judged:
-        assert figures["refused"] == 1 and figures["correct"] is None
-    assert len(server.requests) == tries * len(judged)
 
 
 # --- models that are wrong ---

@@ -253,11 +253,3 @@ def test_references_are_filled_from_what_was_found():
         resolve_input(step, {"a": {"results": []}})
     with pytest.raises(ToolError, match="It gave no output"):
         resolve_input(step, {})
-
-
-def test_a_log_shows_what_failed():
-    log = StepLog()
-    with pytest.raises(ValueError), log("outer"), log("inner", k=1):
-        raise ValueError("no")
-    assert [s["name"] for s in log.sub_steps] == ["outer", "inner"]
-    assert log.sub_steps[1]["detail"] == {"k": 1, "error": "ValueError: no"}

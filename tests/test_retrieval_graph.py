@@ -151,13 +151,6 @@ async def test_a_failure_is_a_record_is_retried_and_then_skips_what_needs_it():
     assert "ConnectionError: down" in by_id["x"]["error"]
 
 
-async def test_a_step_times_out_by_its_own_budget():
-    budget = PlanBudget(timeout_s=0.05, max_retries=0)
-    state = await Desk(step("a", tool="slow", budget=budget)).run()
-    assert ends(state)["a"] == "timeout"
-    assert "0.05 s" in state["records"][0]["error"]
-
-
 async def test_the_time_budget_ends_the_run_and_says_so():
     slow = {"tool": "slow", "tool_input": {"query": "a", "seconds": 0.3}}
     desk = Desk(step("a", **slow), step("b", "a"), time_budget_s=0.2)

@@ -15,7 +15,6 @@ from langchain_core.language_models import FakeListChatModel
 from tests.servers import Reply, ScriptedServer, llama_server, only, scripted_server, small_model
 from tests.servers.roles import needs, passages, responder, role_of
 from workbench.errors import RunError, SettingsError
-from workbench.plans import Plan, PlanStep
 from workbench.records.prompts import SLOTS, Prompts, fenced
 from workbench.session import Workbench
 from workbench.settings import ROLES, Settings
@@ -187,33 +186,6 @@ def test_no_evidence_and_an_unmet_field_are_never_enough(bench, server, tmp_path
     assert run.reflections[-1]["stop_reason"] != "quality_satisfied"
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        reflects(False, step("east kiln"), step("east kiln")),
-        reflects(False, step("east kiln"), verdict="missing"),
-        reflects(False),
-        lambda _: {"enough": "maybe"},
-        lambda _: {"enough": False, "needs": [], "steps": [step("x", tool="rm_rf")], "reasoning": ""},
-        lambda _: {"enough": False, "needs": [], "steps": [step(f"s{n}") for n in range(50)], "reasoning": ""},
-        lambda _: Reply(status=500, message=f"no: {KEY}"),
-    ],
-    ids=["twice", "again and again", "no step", "no form", "no such tool", "fifty steps", "down"],
-)
-@pytest.mark.few(3)
-def test_a_reflector_that_misbehaves_ends_and_is_told(bench, server, bad) -> None:
-    server.respond = responder(**{**GOOD, "reflector": bad})
-    wb = bench(max_iterations=3, model_retries=0)
-    run = wb.ask(QUESTION, kb="notes")
-    assert run.status == "done" and len(run.reflections) <= 3
-    assert len(run.plan.steps) <= 20
-    calls = [json.dumps([r["tool"], r["raw_input"]], sort_keys=True) for r in run.records if r["status"] == "success"]
-    assert len(calls) == len(set(calls)), "no search is made twice"
-    told = json.dumps([r["signals"] for r in run.reflections])
-    assert KEY not in told and KEY not in json.dumps(run.to_dict())
-    assert wb.replay(run.run_id).status == "done"
-
-
 def test_a_planner_may_use_the_inputs_of_a_tool_of_ones_own(bench, server) -> None:
     wb = bench(**only("planner"))
 
@@ -241,23 +213,6 @@ def test_what_a_reviewer_says_is_an_instruction_to_the_planner(bench, server) ->
     run.respond("look at the uncle too").approve()
     assert run.query == QUESTION and "look at the uncle too" in heard[-1]
     assert "look at the uncle too" not in heard[0] and run.plan.problem_statement == QUESTION
-
-
-def test_what_a_reviewer_says_reaches_a_planner_of_ones_own(bench, server) -> None:
-    server.respond = responder(**GOOD)
-    heard: list[str] = []
-
-    async def mine(query: str, decision: Any, knowledge: Any, tools: Any) -> Plan:
-        heard.append(query)
-        return Plan(
-            steps=[PlanStep(step_id=f"s{len(heard)}", objective="", tool="naive_search", tool_input={"query": query})]
-        )
-
-    wb = bench()
-    wb.register("planner", mine)
-    wb.ask(QUESTION, kb="notes", review="plan").respond("the uncle too").approve()
-    assert heard == [QUESTION, f"{QUESTION} the uncle too"]
-    assert "planner" not in {role_of(request) for request in server.requests}
 
 
 def test_budgets_of_tokens_and_money_stop_cleanly(bench, server, tmp_path) -> None:

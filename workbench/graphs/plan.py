@@ -12,13 +12,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from workbench.graphs.needs import read_needs
 from workbench.graphs.route import AGENT_TOOLS, parse_workers
 from workbench.plans import Plan, PlanBudget, PlanStep, step_renamed
 from workbench.ports import Bases, KnowledgeBase, Tools
-from workbench.settings import Settings, default_settings
+from workbench.records.tape import RULES
+from workbench.settings import Settings
 from workbench.state import Json, QueryIntent, RouteDecision
 from workbench.text import detect_language, fold
 from workbench.tools.registry import BUILT_IN
@@ -58,17 +59,16 @@ def scaled_budget(settings: Settings, seconds: float, results: int) -> PlanBudge
     )
 
 
+@dataclass(frozen=True)
 class RulePlanner:
     """Plans by intent, the same plan for the same question.
 
-    Args:
+    Attributes:
         settings: ``max_tasks``, ``execution_mode`` and the budget of a step.
     """
 
-    name = "rules"
-
-    def __init__(self, settings: Settings | None = None):
-        self.settings = settings or default_settings()
+    settings: Settings
+    name: ClassVar[str] = RULES
 
     async def __call__(self, query: str, decision: RouteDecision, knowledge: Bases, tools: Tools) -> Plan:
         """Return the plan for a question: a branch for each worker of each knowledge base."""

@@ -19,7 +19,6 @@ from workbench.graphs.roles import ModelForm, ask_model, card
 from workbench.language.question import read
 from workbench.language.words import is_small_talk
 from workbench.ports import Bases, Context, KnowledgeBase, KnowledgeBases, call_router
-from workbench.ports import Field as DataField
 from workbench.state import Condition, ExtractedEntities, Json, QueryIntent, Question, RouteDecision
 from workbench.text import terms
 
@@ -186,31 +185,17 @@ def _find_fits(message: str, wished: list[str] | None, knowledge: KnowledgeBases
 
 
 def _fit(message: str, base: KnowledgeBase) -> Fit:
-    """Score what a base has of a question: its names, the values and words of its fields, the words of its passages."""
-    entities = [base.entity(mention["entity_id"]) for mention in base.link(message)]
-    message_terms = set(terms(message))
-    evidence = {
-        "knows": (0.7, [entity["name"] for entity in entities if entity]),
-        "has": (0.4, [value for *_, value in base.values_in(message)]),
-        "has the fields": (
-            0.3,
-            [field["name"] for field in base.about()["fields"] if _is_called(field, message_terms)],
-        ),
-    }
-    coverage = _coverage(message, base)
+    """Score what a base has of a question: names, conditions and fields that it reads, and words of a passage."""
+    reading, coverage = read(message, [base]), _coverage(message, base)
+    names = [name["name"] for name in reading["names"] if name["entity_id"]]
+    evidence = {"knows": (0.7, names), "has": (0.7, reading["understood"]), "has the fields": (0.3, reading["fields"])}
     doubt, reasons = 1 - 0.6 * coverage, list[str]()
     for verb, (weight, words) in evidence.items():
         if words:
             doubt *= 1 - weight
-            reasons.append(f"{verb} {', '.join(dict.fromkeys(words))}")
+            reasons.append(f"{verb} {', '.join(words)}")
     reasons += [f"says {coverage:.0%} of the question in one passage"] if coverage >= 0.005 else []
     return Fit(kb_prefix=base.name, score=round(1 - doubt, 6), reason="; ".join(reasons) or "knows nothing of it")
-
-
-def _is_called(field: DataField, message_terms: set[str]) -> bool:
-    """Check whether a message has one of the words for a field."""
-    calls = [set(terms(word)) for words in field["called"].values() for word in words]
-    return any(call and call <= message_terms for call in calls)
 
 
 def _coverage(message: str, base: KnowledgeBase) -> float:
