@@ -25,10 +25,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from workbench.knowledge.reading.blocks import ITEM, Block, blocks, cells
-from workbench.language.words import pattern, stop_words
 from workbench.ports import Matches
 from workbench.state import Evidence, Json
-from workbench.text import CJK, fold, sentences, spelled, stem, terms
+from workbench.text import CJK, STOP_WORDS, fold, sentences, spelled, stem, terms
 
 Similar = Callable[[str, Sequence[str]], Matches]
 Rerank = Callable[[str, Sequence[str]], list[float] | None]
@@ -160,11 +159,27 @@ def _title(title: str, text: str) -> str:
 # --- What is seen of a sentence ---
 
 
+_ASKING = re.compile(
+    r"什么|甚么|怎么样?|怎样|如何|为何|为什么|多少|哪[个些里儿位年种座条部家所国天月支名份]?|谁|几[个位名次岁种条年月]?|是否|有没有"
+    r"|何[时地人处种]"
+)
+_FUNCTION = frozenset("的了和是在与或一也都而及并把被从到对为以于他她它这那有中上里吗呢之其将就由")
+_MORE_STOP_WORDS = """
+    after also am any been before between both can could do does doing done during each every into many may might most
+    much must no not other same should some such than then through too until very which while within without would
+"""
+_QUESTION_WORDS = STOP_WORDS | frozenset(_MORE_STOP_WORDS.split())
+
+
 @lru_cache(maxsize=32_768)
 def word_stems(text: str) -> tuple[str, ...]:
     """Return the stems of the words that say something, in their order; of Chinese pairs of characters."""
-    content = terms(pattern("words.stop_zh").sub(" ", fold(text)))
-    return tuple(stem(term) for term in content if term not in stop_words())
+    stems = []
+    for term in terms(_ASKING.sub(" ", fold(text))):
+        if term in _QUESTION_WORDS or all(character in _FUNCTION for character in term):
+            continue
+        stems.append(stem(term))
+    return tuple(stems)
 
 
 _SAME = 0.95
