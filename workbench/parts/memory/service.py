@@ -8,7 +8,6 @@ from concurrent.futures import Future, wait
 from typing import Any
 
 from workbench.extensions import Service
-from workbench.language.words import is_small_talk
 from workbench.parts.memory.recalling import RETRIES_S, Recalling
 from workbench.parts.memory.store import MemoryStore
 from workbench.records.conversations import SqlConversations
@@ -47,8 +46,8 @@ class MemoryService(Service):
             recalling.forget()
 
     def ended(self, run: Any) -> None:
-        """Begin to bring up what is remembered of a conversation; a fork, a replay and a greeting add nothing now."""
-        if run.status == "done" and "tape" not in run.options and not is_small_talk(run.message):
+        """Begin to bring up what is remembered of the conversation of a run; a fork or a replay adds nothing."""
+        if run.status == "done" and "tape" not in run.options:
             self._keeping = [work for work in self._keeping if not work.done()]
             self._keeping.append(self._wb._work.loop.submit(self._keep_up(run.run_id)))
 
