@@ -1,4 +1,4 @@
-"""Asking back: a person's pronoun in a question that names nobody, and a name that several documents have."""
+"""Asking back: a pronoun without anything before it, and a name that several documents have."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from workbench.language.followup import PERSON
 from workbench.ports import Bases
 from workbench.state import Data, Question
 from workbench.text import content_stems
 
 READINGS = 4
 _KIND = re.compile(r"\((.+)\)$")
+
+
+_PRONOUN = re.compile(
+    r"\W*(?:(?:who|what|when|where|why|how|which)(?: \w+)? )?(?:is|are|was|were|do|does|did|has|have|had|can|could)"
+    r" (he|she|they|him|his|her|their|it(?= \w+\W*$))\b|\W*(he|she|they|his|her|their)\b|(?:请问)?([他她它]们?)",
+    re.I,
+)
 
 
 class Reading(NamedTuple):
@@ -37,9 +43,8 @@ def left_open(question: Question, bases: Bases, history: Sequence[Data]) -> Open
         bases: the knowledge bases that were searched.
         history: the messages before it; after any of them a pronoun has something to refer to.
     """
-    pronoun = None if history else PERSON.search(question["text"])
-    if pronoun and not question["names"]:
-        return Open([], pronoun.group())
+    if pronoun := None if history else _PRONOUN.match(question["text"]):
+        return Open([], next(filter(None, pronoun.groups())))
     readings = _namesakes(question["text"], bases)
     return Open(readings[:READINGS]) if readings else None
 

@@ -22,8 +22,7 @@ CARRIED = 3
 """Names or words that are carried over: more would drown the message."""
 OWN_WORDS = 3
 """With this many words or fewer and no name a message leans."""
-PERSON = re.compile(r"\b(?:he|him|his|she|hers?)\b|(?<!其)[他她](?!们)", re.I)
-"""A pronoun of one person."""
+_PERSON = re.compile(r"\b(?:he|him|his|she|hers?)\b|(?<!其)[他她](?!们)", re.I)
 _PRONOUN = re.compile(
     r"\b(?:he|him|his|she|hers?|its?|they|them|theirs?|this|that|these|those|there|similar)\b"
     r"|(?<!其)[他她它]|[这那][一两几]?[个部份篇项条款本种位些]|该|[前后两]者|类似",
@@ -86,7 +85,7 @@ def asks_for_more(message: str, question: Question) -> bool:
 
 def _carried(message: str, turns: Sequence[Turn]) -> list[str]:
     """Return names of the question before, of a person for "he"; where it has none, its words."""
-    person = bool(PERSON.search(message))
+    person = bool(_PERSON.search(message))
     for turn in reversed(turns):
         names = [*turn.names, *turn.answer] if person else turn.names
         alike = [name for name in names if (name["type"].lower() == "person") == person]

@@ -368,8 +368,9 @@ class _Reader:
             for field in (*self.of_type("name"), *self.of_type("category")):
                 count = len(self.select([Condition(field=field["name"], op="eq", value=name["name"])]))
                 holders += [(count, field["name"], field)] if count else []
+            before = self.plain[max(0, called.start - 8) : called.start] if called and called.end <= span[0] else ""
             own = called and (called.field in [field for *_, field in holders] or not name["entity_id"])
-            if called and own:
+            if called and own and not pattern("answers.subject").search(before):  # else its value is asked for
                 self.used.append(at(called))
                 applied.append((called.field, span, name["name"]))
             elif holders and (not name["doc_id"] or span in self.refused):
