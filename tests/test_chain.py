@@ -171,7 +171,7 @@ def test_chains_lead_to_the_answer(english, tool):
     assert output.stopped in ("nothing new", "rounds")
     steps = [r["metadata"]["chain"]["steps"] for r in output.results if "chain" in r["metadata"]]
     assert steps and all(a["to"] == b["from"] for way in steps for a, b in itertools.pairwise(way))
-    assert any("Mara Velden" in path for path in output.paths)
+    assert any("Mara K. Velden" in path for path in output.paths)
     assert {name for r in output.results for name in r["metadata"]["tools"]} == {tool}
 
 
