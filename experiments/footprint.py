@@ -1,9 +1,9 @@
 """Count what one act of a user runs through: files and functions of the package, and statements of SQL.
 
-    python experiments/footprint.py
+    python experiments/footprint.py [--files]
 
 The acts are a greeting, a question over a small corpus, a click on *Approve* at a pause, and adding two documents.
-Every thread counts. A function that is only imported does not.
+Every thread counts. A function that is only imported does not. ``--files`` names the files of each act.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sqlite3
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FrameType
@@ -86,11 +87,15 @@ def main() -> None:
         profile = Profile()
         with Workbench.open(folder / "workspace", **CORE) as wb:
             wb.ask("What is Film 3?", kb="film")  # what is loaded once is not counted
+            time.sleep(1)
             for name, act in acts.items():
                 profile.codes.clear()
                 act(wb)
+                time.sleep(1)  # what a run leaves to the background belongs to it, not to the next one
                 files = {code.co_filename for code in profile.codes}
                 print(f"{name:12}{len(files):8}{len(profile.codes):12}")
+                if "--files" in sys.argv:
+                    print("   ", " ".join(sorted(str(Path(file).relative_to(PACKAGE)) for file in files)))
             print(f"\ntwo documents: {count_statements(lambda: wb.add_knowledge('film', [more]))} statements of SQL")
 
 
