@@ -431,7 +431,7 @@ class ReportOutline(TypedDict):
 class Claim(TypedDict):
     """A statement of a section, held against what it cites.
 
-    ``claim_id`` is a hash of what it says and of its section; ``evidence_ids`` are ids of pieces; ``entities`` names.
+    ``claim_id`` is the hash of its section and its number there; ``evidence_ids`` are ids of pieces; ``entities`` names.
     """
 
     claim_id: str

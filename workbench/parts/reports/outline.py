@@ -101,7 +101,7 @@ class Outliner:
         drafts = self._by_aspect(aspects) if aspects else []
         if not any(section["quotes"] for section in drafts):
             drafts += self._by_name() or self._by_document()
-        sections = self.kind.shaped(placed(drafts))
+        sections = placed(drafts)[: self.kind.sections]
         return ReportOutline(
             report_type=self.kind.name,
             title=capitalised(self.subject),
