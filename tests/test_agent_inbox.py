@@ -61,10 +61,6 @@ def test_an_inbox_reads_what_is_asked(waiting: Run) -> None:
     json.dumps(asked)
 
 
-def test_nothing_is_asked_of_a_run_that_does_not_wait(wb: Workbench) -> None:
-    assert wb.ask("喜宴哪一年上映？", kb="film").review is None
-
-
 @at
 @pytest.mark.parametrize(
     ("kind", "args", "action"),
@@ -75,19 +71,6 @@ def test_each_response_is_an_answer(paused: Run, kind: str, args: Any, action: s
     paused.answer_review([{"type": kind, "args": args}])
     assert paused.decisions[0]["action"] == action
     assert paused.decisions[0]["message"] == (args or "")
-
-
-@at
-def test_accepting_with_arguments_that_became_strings_is_approval(paused: Run) -> None:
-    sent = edited_in_an_inbox(paused)[0]
-    paused.answer_review({**sent, "type": "accept"})
-    assert paused.decisions[0]["action"] == "approve"
-
-
-@at
-def test_an_edit_that_changes_nothing_is_approval(paused: Run) -> None:
-    paused.answer_review(edited_in_an_inbox(paused))
-    assert paused.decisions[0]["action"] == "approve"
 
 
 def test_an_edited_plan_comes_back_as_a_string(wb: Workbench) -> None:

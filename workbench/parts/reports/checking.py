@@ -9,7 +9,6 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Any
 
 from langgraph.runtime import Runtime
 
@@ -19,7 +18,7 @@ from workbench.language.support import by_words, denies, lost
 from workbench.parts.reports.validating import meant_by, validate
 from workbench.ports import Context
 from workbench.state import Claim, ConversationState, Data, Json, RetrievalResult, SectionContent, SectionOutline
-from workbench.text import fold, terms
+from workbench.text import terms
 
 SAME = 0.6
 """The share of a statement's words with which another speaks of the same."""
