@@ -218,7 +218,13 @@ def by_rules(message: str, memories: Sequence[Memory] = ()) -> Json:
     if not statements:
         return {"noted": [], "recalls": question_to_memory(message, memories), "to_search": message}
     noted = [
-        Noted(**statement._asdict(), replaces=[m["id"] for m in memories if same_thing(statement, as_statement(m))])
+        Noted(
+            section=statement.section,
+            content=statement.content,
+            about=statement.about,
+            polarity=statement.polarity,
+            replaces=[m["id"] for m in memories if same_thing(statement, as_statement(m))],
+        )
         for statement in statements[:MOST_NOTED]
     ]
     # only what is disliked leaves the question: its words would be searched for
