@@ -271,10 +271,13 @@ class Memories:
         read = read_note(content)
         if section == "human":
             section = read.section if read else "facts"
-        statement = read if read and read.section == section else Statement(section, content, content)
-        same = [m["id"] for m in self._store.memories(user) if same_thing(statement, as_statement(m))]
-        if old and not read:
+        if read and read.section == section:
+            statement = read
+        elif old and section != "name":
             statement = as_statement(old)._replace(content=content)
+        else:
+            statement = Statement(section, content, content)
+        same = [m["id"] for m in self._store.memories(user) if same_thing(statement, as_statement(m))]
         return self._store.remember(
             user,
             section,
