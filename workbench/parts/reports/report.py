@@ -38,14 +38,18 @@ _UPDATE_OPTIONS = ("kb", "user", "worker", "thresholds", "settings", "prompts")
 Assumption = Annotated[str, Field(pattern=r"\S", max_length=1_000)]
 
 
+def _sentences(value: Any) -> Any:
+    """Return one sentence as a list, and texts as a store takes them."""
+    values = [value] if isinstance(value, str) else value or []
+    return [clean(v) if isinstance(v, str) else v for v in values] if isinstance(values, list | tuple) else values
+
+
 class ReportOptions(BaseModel, extra="forbid"):
     """The options of a report."""
 
     report_type: str | None = None
     style: str | None = None
-    assumptions: Annotated[
-        list[Assumption], Field(max_length=50), BeforeValidator(lambda v: [v] if isinstance(v, str) else v or [])
-    ] = []
+    assumptions: Annotated[list[Assumption], Field(max_length=50), BeforeValidator(_sentences)] = []
     cached: bool = True
 
 
@@ -60,9 +64,8 @@ def asked_for(settings: Settings, options: Data) -> Json:
     style = request.style or settings.citation_style
     if style not in STYLES:
         raise RunError(f"There is no citation style {shown(style)}. Known: {', '.join(STYLES)}.")
-    assumptions = [clean(sentence) for sentence in request.assumptions]
     name = report_type(request.report_type or settings.report_type).name
-    return {"type": name, "style": style, "assumptions": assumptions, "cached": request.cached}
+    return {"type": name, "style": style, "assumptions": request.assumptions, "cached": request.cached}
 
 
 class Report:
@@ -428,7 +431,7 @@ def write_report(
     Raises:
         WorkbenchError: no such type or style; it says which there are.
     """
-    request = {"report_type": report_type, "style": style, "assumptions": assumptions, "cached": cached}
+    request = {"report_type": report_type, "style": style, "assumptions": request.assumptions, "cached": cached}
     arguments: Any = {**options, "report": request}
     run: Run = (wb.ask if wait else wb.start)(question, **arguments)
     return run
