@@ -431,7 +431,7 @@ def write_report(
     Raises:
         WorkbenchError: no such type or style; it says which there are.
     """
-    request = {"report_type": report_type, "style": style, "assumptions": request.assumptions, "cached": cached}
+    request = {"report_type": report_type, "style": style, "assumptions": assumptions, "cached": cached}
     arguments: Any = {**options, "report": request}
     run: Run = (wb.ask if wait else wb.start)(question, **arguments)
     return run
