@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.blind import BLIND, SETS, questions, rows
 from workbench.parts.memory.recall import by_rules
 
-KINDS = ("preferences", "facts", "name", "not kept", "recall", "search changed")
+KINDS = ("preferences", "facts", "name", "recall", "search changed")
 
 
 def shipped() -> dict[str, list[str]]:

@@ -126,16 +126,6 @@ def test_memories_and_exchanges_are_searched_for_their_person_alone(bench: Make)
     assert list(found.to_frame()["id"]) == [row["id"] for row in found]
 
 
-def test_the_same_question_without_a_memory(bench: Make) -> None:  # noqa: F811
-    wb = bench(memory_core=True)
-    *_, run = told(wb, "I don't like horror films.", "My name is Ann.", "Recommend some films.")
-    [obeyed] = run.applied_preferences
-    without = run.fork(without=[obeyed["memory_id"]])
-    assert not without.applied_preferences and run.applied_preferences and len(wb.memory.view().memories) == 2, (
-        "a fork notes nothing"
-    )
-
-
 def test_a_prompt_is_mapped_part_by_part_with_what_was_left_out(bench: Make, server: ScriptedServer) -> None:  # noqa: F811
     wb = bench(memory_core=True, chat_base_url=server.url, writer_model="openai:m", history_window=2, names="rules")
     told(
@@ -158,16 +148,6 @@ def test_a_prompt_is_mapped_part_by_part_with_what_was_left_out(bench: Make, ser
     run = tight.ask("What is my cat called?", kb="film", session="s")
     assert any(p["why"] == "budget" and not p["kept"] for p in run.prompt_parts())
     assert "no room in the budget" in str(run.prompt_parts())
-
-
-def test_where_there_is_little_room_the_newest_comes_first(bench: Make) -> None:  # noqa: F811
-    wb = bench(memory_core=True, memory_token_budget=24)
-    for colour in ("red", "green", "blue"):
-        wb.memory.core_memory_update("facts", f"paints in {colour}, and in no other colour")
-    wb.memory.archival_memory_insert("The kiln in the east is the one that is hot.")
-    run = wb.ask("How is the weather?", kb="general", session="s")
-    texts = [p["text"] for p in run.prompt_parts() if p["part"] == "core" and p["kept"]]
-    assert [text.split()[3].strip(",") for text in texts] == ["green", "blue"]
 
 
 def test_hostile_text_is_text_wherever_memory_shows_itself(bench: Make) -> None:  # noqa: F811
@@ -215,23 +195,6 @@ def test_a_person_strikes_what_would_be_obeyed_and_it_is_recorded_and_replayed(b
     assert approved.applied_preferences and "The Long Dark" not in titles(approved)
     assert len(wb.memory.view().memories) == 1, "it holds as before: only this run did not obey it"
     assert next(p for p in run.prompt_parts() if p["part"] == "core")["why"] == "struck"
-
-
-def test_what_is_struck_is_not_told_to_a_model_either(bench: Make, server: ScriptedServer) -> None:  # noqa: F811
-    wb = bench(memory_core=True, chat_base_url=server.url)
-    run = horror(wb, models={"writer": "openai:m"})
-    run.edit(struck=[run.review["obeyed"][0]["memory_id"]]).approve()
-    assert "Preferences" not in str(server.requests[-1]["messages"])
-    run = wb.ask("Recommend some films.", kb="film", session="s", models={"writer": "openai:m"})
-    assert "Preferences: I don" in str([m["content"] for m in server.requests[-1]["messages"]])
-
-
-def test_memory_is_still_obeyed_when_the_question_is_changed_at_the_review(bench: Make) -> None:  # noqa: F811
-    wb = bench(memory_core=True)
-    run = horror(wb).edit(query="Recommend two films").approve()
-    assert run.applied_preferences and "The Long Dark" not in titles(run)
-    run = horror(wb).respond("set by a river").approve()
-    assert run.applied_preferences
 
 
 def test_it_is_struck_on_the_panel_and_on_the_command_line(bench: Make, tmp_path: Any) -> None:  # noqa: F811
@@ -315,17 +278,6 @@ async def test_an_agent_edits_and_searches_memory_by_the_protocol(bench: Make, m
         refused = await agent.call_tool("core_memory_update", {"section": "mood", "content": "x"})
     assert core["human"]["preferences"] == ["不喜欢恐怖片"] and refused.is_error
     assert [row["id"] for row in found] == [kept.structured_content["id"]] and not wb.memory.view().memories
-
-
-def test_where_a_message_stands_is_told_by_every_store(store: SqlConversations) -> None:
-    talk(store, "ann", "s", ("one", "yes"), ("two", "no"))
-    other = talk(store, "ann", "t", ("three", "so"))
-    assert [(t["session_id"], t["messages"]) for t in store.talks("ann")] == [("s", 4), ("t", 2)]
-    [asked, answered] = store.list_messages(other)
-    told = store.source(answered["id"])
-    assert told is not None and (told["session_id"], told["turn"], told["content"]) == ("t", 1, "so")
-    second = store.list_messages(store.conversation_id("ann", "s"))[2]
-    assert store.source(second["id"])["turn"] == 2 and store.source("nothing") is None and asked["content"] == "three"
 
 
 def test_what_is_pressed_on_the_bench_changes_what_is_remembered(bench: Make) -> None:  # noqa: F811

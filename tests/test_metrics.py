@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers import Reply, only, scripted_server
-from workbench.errors import MissingExtra, SettingsError
+from workbench.errors import SettingsError
 from workbench.parts.serve import metrics
 from workbench.session import Workbench
 from workbench.settings import Settings
@@ -113,21 +113,6 @@ def test_labels_hold_nothing_of_what_was_asked_found_or_named(tmp_path, notes, p
         assert secret not in names
 
 
-def test_a_tool_that_is_not_registered_is_other(tmp_path, notes, port) -> None:
-    with Workbench.open(tmp_path / "w", metrics=str(port), **CORE) as wb:
-        wb.add_knowledge("notes", [notes])
-        run = wb.ask(QUESTION, kb="notes")
-        when(port, ended(1))
-        wb._services["observers"].metrics.count(run.recording(), set())
-        found = scraped(port)
-    assert [name for name in found if name.startswith("workbench_steps_total") and 'tool="other"' in name]
-
-
-def test_a_port_alone_is_one_of_this_machine(tmp_path, port) -> None:
-    with Workbench.open(tmp_path / "w", metrics=str(port), **CORE) as wb:
-        assert wb._services["observers"].metrics.server.server_address == ("127.0.0.1", port)
-
-
 def test_a_port_that_is_taken_is_said_and_runs_go_on(tmp_path, notes, port, caplog) -> None:
     with socket.socket() as other, caplog.at_level(logging.WARNING):
         other.bind(("127.0.0.1", port))
@@ -139,14 +124,6 @@ def test_a_port_that_is_taken_is_said_and_runs_go_on(tmp_path, notes, port, capl
     assert len(said) == 1 and str(port) in said[0] and "Name another port" in said[0]
 
 
-def test_two_workspaces_of_a_process_count_together(tmp_path, notes, port) -> None:
-    for name in ("a", "b"):
-        with Workbench.open(tmp_path / name, metrics=str(port), **CORE) as wb:
-            wb.add_knowledge("notes", [notes])
-            wb.ask(QUESTION, kb="notes")
-    when(port, ended(2))
-
-
 def test_a_library_that_raises_touches_no_run(tmp_path, notes, port, monkeypatch, caplog) -> None:
     def broken(*_: object) -> None:
         raise RuntimeError("no counting today")
@@ -156,12 +133,6 @@ def test_a_library_that_raises_touches_no_run(tmp_path, notes, port, monkeypatch
         wb.add_knowledge("notes", [notes])
         assert wb.ask(QUESTION, kb="notes").status == "done"
     assert "no counting today" in caplog.text
-
-
-def test_without_the_library_the_install_line_is_said(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(metrics, "find_spec", lambda _: None)
-    with pytest.raises(MissingExtra, match=r"pip install 'workbench\[metrics\]'"):
-        Workbench.open(tmp_path / "w", metrics="9464")
 
 
 @pytest.mark.parametrize("wrong", ["here", "localhost:", "1 2:80", "9464/metrics"])

@@ -10,13 +10,9 @@ from workbench.parts.memory.recall import by_rules
 from workbench.parts.memory.service import find_store
 
 CONVERSATIONS = [
-    # what is asked to be remembered answers the person's question; a plain fact is not kept
-    ["I live in Oslo.", "Not kept. To keep it: remember that I live in Oslo."],
-    ["我住在奥斯陆。", "未记住。要记住，请说：记住我住在奥斯陆。"],
+    # what is asked to be remembered answers the person's question
     ["remember that I live in Oslo", "Noted", "Where do I live?", "“I live in Oslo”"],
     ["请记住我住在奥斯陆。", "记住了", "我住在哪里？", "“我住在奥斯陆”"],
-    ["I live in Oslo.", "Not kept", "Where do I live?", "Nothing of that is noted"],
-    ["My passport number is X1234567.", "Not kept", "What is my passport number?", "Nothing of that is noted"],
     ["Remember that I am in Oslo.", "Noted", "Remember that I live in Rome.", "", "Where do I live?", "live in Rome"],
     # the newest note on one thing holds
     ["I love Chinese food.", "Noted", "I hate Chinese food.", "Noted", "Do I like Chinese food?", "I hate Chinese"],
@@ -25,10 +21,6 @@ CONVERSATIONS = [
     ["记住我住在成都", "", "记住我住在杭州", "", "我住在哪里？", "!成都"],
     ["My name is Rhea. Please call me Ray.", "Noted", "What is my name?", "Ray"],
     ["我叫小安。", "记住了", "我叫什么？", "小安", "What is my name?", "小安"],
-    # a denial ends what it denies
-    ["Remember that I am allergic to peanuts.", "", "Actually, I am not allergic.", "Noted: I am not allergic"],
-    ["Remember that I am allergic to nuts.", "", "I'm not allergic to nuts.", "", "Am I allergic?", "!“I am allergic"],
-    ["记住我对花生过敏", "", "其实我对花生不过敏。", "记住了", "我对花生过敏吗？", "我对花生不过敏"],
     ["I love horror.", "", "I don't like horror any more.", "", "What films do I like?", "!I love horror"],
     # likes are asked for in the first person
     ["I like westerns.", "", "What kind of films do I like?", "“I like westerns”"],
@@ -38,7 +30,6 @@ CONVERSATIONS = [
     # the conversation is asked only where the question says so
     ["Who wrote Cold Soup?", "", "What did I ask about Cold Soup?", "You asked on"],
     ["I don't like horror films.", "", "What did I say about horror?", "“I don't like horror films.”"],
-    ["I used to work at Acme.", "", "Where did I work before?", "“I used to work at Acme.”"],
     ["What did I say about opera?", "Nothing in this conversation is about “opera”."],
     ["我说过关于京剧的什么？", "在这段对话里没有找到"],
     # and the rest of a message is answered

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from workbench.models.embeddings import HashingEmbeddings
-from workbench.parts.memory.ranking import WEIGHTS, Conversation, Turn
+from workbench.parts.memory.ranking import Conversation, Turn
 
 TURNS = [
     ("a", "1", "2024-03-04", "Mei", "I adopted a grey cat last week, she is called Biscuit."),
@@ -57,32 +57,6 @@ def test_what_a_question_is_about_comes_first_in_both_languages(vectors):
         if conv == "a":
             vector = model.array([question])[0] if vectors else None
             assert gold[0] in [found.id for found in made.rank(question, vector)][:2], question
-
-
-def test_turns_that_come_one_by_one_rank_as_those_that_came_together():
-    grown = talk(True, 3)
-    list(grown.rank("warm up what is cached", HashingEmbeddings().array(["warm up"])[0]))
-    for row in [row for row in numbered() if row["conv"] == "a"][3:]:
-        turn = Turn(row["id"], row["session"], row["date"], row["speaker"], row["text"])
-        grown.add(turn, HashingEmbeddings().array([turn.text])[0])
-    asked = "大理的天气如何？", HashingEmbeddings().array(["大理的天气如何？"])[0]
-    assert list(grown.rank(*asked)) == list(talk(True).rank(*asked)) == list(talk(True).rank(*asked))
-    assert session_of_best(grown, *asked) == "a-2"
-    grown.add(Turn("x", "s", "", "Tom", "zqunique vectorless"))
-    assert next(iter(grown.rank("zqunique", asked[1]))).id == "x", "by its words, until it has a vector"
-    assert list(Conversation().rank("anything")) == []
-
-
-def test_every_set_of_weights_is_of_signals_that_there_are():
-    vector = HashingEmbeddings().array(["x"])[0]
-    near = Conversation(lambda words: HashingEmbeddings().array(list(words)))
-    near.add(Turn("1", "s", "", "Ann", "The kiln is hot."), vector)
-    found = {
-        "words": talk(False).signals("x"),
-        "vectors": talk(True).signals("x", vector),
-        "nearest": near.signals("x", vector),
-    }
-    assert all(set(WEIGHTS[kind]) <= set(signals) for kind, signals in found.items())
 
 
 def test_who_is_named_is_preferred_and_pronouns_name_the_roles():

@@ -173,13 +173,6 @@ def test_a_preference_is_noted_obeyed_struck_and_replayed(bench):
     assert not other.applied_preferences
 
 
-def test_a_fork_that_asks_something_else_can_be_replayed(bench):
-    wb = bench(memory_core=True)
-    fork = wb.ask("Recommend some films.", kb="film", session="s").fork(query="Which films are from 2005?").wait()
-    again = wb.replay(fork.run_id)
-    assert again.answer == fork.answer and "Paper Boats" in fork.answer
-
-
 FILM_WORDS = Path(__file__).parents[1] / "data" / "films.vocabulary.toml"
 
 
@@ -217,12 +210,6 @@ def test_a_preference_is_obeyed_where_it_cannot_go_against_the_question(
     knowledge = wb.ports().knowledge
     found = preference_conditions(preferences, decide(question, ["worded"], "", knowledge), [knowledge.get("worded")])
     assert [f"{one['condition']['op']} {one['condition']['value']}" for one in found] == conditions
-
-
-def test_a_dislike_of_the_message_itself_holds_for_what_it_asks(bench):
-    run = bench().ask("I don't like horror. Which films are there?", kb="film", session="s")
-    assert {r["metadata"]["title"] for r in run.evidence} >= {"Paper Boats", "Cold Soup"}
-    assert "The Long Dark" not in run.answer
 
 
 @pytest.mark.parametrize(
@@ -406,29 +393,6 @@ def test_an_exchange_that_the_model_refuses_holds_up_no_other(store):
     assert memory.embed(conversation) == 19 and len(store.unembedded(model.name, 99, conversation)) == 1
     calls = model.calls
     assert memory.embed(conversation) == 0 and model.calls == calls, "it is not asked again in this process"
-
-
-def test_what_is_liked_gives_way_to_what_is_not(bench):
-    wb = bench()
-    for said in ("I don't like horror films.", "I love films by R. Lund."):
-        wb.ask(said, kb="film", session="s")
-    run = wb.ask("Recommend some films.", kb="film", session="s")
-    assert run.status == "done" and run.applied_preferences and run.evidence, run.answer
-
-
-def test_a_name_is_told_in_either_language(bench):
-    wb = bench()
-    wb.ask("Hi, my name is Dana.", kb="film", session="s")
-    assert "Dana" in wb.ask("我叫什么名字？", kb="film", session="s").answer
-
-
-def test_a_read_of_a_base_may_name_its_arguments(bench):
-    """On a tape they stand by their places."""
-    wb = bench()
-    run = wb.ask("I like Paper Boats.", kb="film", session="s")
-    again = wb.ask("Recommend some films.", kb="film", session="s")
-    assert (run.status, again.status) == ("done", "done")
-    assert wb.replay(again.run_id).answer == again.answer
 
 
 def test_a_key_that_a_model_repeats_and_one_that_a_person_types_are_kept_nowhere(tmp_path, server):

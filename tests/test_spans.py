@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from tests.servers import Reply, only, scripted_server
-from workbench.errors import MissingExtra
 from workbench.parts.serve import spans
 from workbench.session import Workbench
 
@@ -97,9 +96,3 @@ def test_a_collector_that_is_away_touches_no_run(tmp_path, notes, monkeypatch, c
         wb.add_knowledge("notes", [notes])
         assert wb.ask("When was the kiln built?", kb="notes").status == "done"
     assert "no such collector" in caplog.text
-
-
-def test_without_the_extra_the_install_line_is_said(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(spans, "find_spec", lambda _: None)
-    with pytest.raises(MissingExtra, match=r"pip install 'workbench\[tracing\]'"):
-        Workbench.open(tmp_path / "w", spans="otlp")

@@ -17,29 +17,25 @@ def said(*contents: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("messages", "facts", "text"),
+    ("messages", "text"),
     [
         (
             said("What did the bridge cost?", "The corpus does not say."),
-            [],
             "Asked: What did the bridge cost?",
         ),
         (
             said("我不喜欢恐怖片。", "记住了。", "《异形》是谁导演的？", "《异形》由雷德利·斯科特于1979年执导 [1]。"),
-            ["我不喜欢恐怖片"],
             "问过：《异形》是谁导演的？\n查明：《异形》由雷德利·斯科特于1979年执导。",
         ),
         (
             said("Who built the mill?", "Ann Lee built it.", "And the kiln?", "So.", "Was the mill sold?", "In 1903."),
-            [],
             "Asked: Who built the mill?\nFound: Ann Lee built it.\nAsked last: Was the mill sold?",
         ),
-        (said("I don't live in Leeds any more.", "Noted."), ["I live in Leeds"], ""),
-        (said("Thanks!", "You're welcome."), [], ""),
+        (said("Thanks!", "You're welcome."), ""),
     ],
 )
-def test_it_says_what_was_asked_and_what_was_found(messages, facts, text):
-    assert summarize(messages, facts) == text
+def test_it_says_what_was_asked_and_what_was_found(messages, text):
+    assert summarize(messages) == text
 
 
 @pytest.mark.parametrize("name", ["film_en", "film_zh", "work_en", "work_zh", "friends_en", "family_zh"])
@@ -61,8 +57,6 @@ def test_every_sentence_of_a_real_conversation_stands_in_it(name):
     [
         ("I don't like horror films.", "Do I like horror?", "Actually, I like horror films now.", "don't like horror"),
         ("我不喜欢恐怖片。", "我喜欢恐怖片吗？", "我现在喜欢恐怖片了。", "不喜欢恐怖片"),
-        ("Remember that I live in Leeds.", "Where do I live?", "I don't live in Leeds any more.", "“I live in Leeds"),
-        ("记住我对花生过敏。", "我对花生过敏吗？", "其实我对花生不过敏。", "我对花生过敏。"),
     ],
 )
 @pytest.mark.few(2)

@@ -467,7 +467,7 @@ class RunLog(Protocol):
         """Store the result of the run."""
 
     def report(self, report_id: str, user: str) -> Json:
-        """Return the newest report of that id and user: ``fingerprint``, ``by``, ``outline``, ``proposed``,
+        """Return the newest report of that id and user: ``by``, ``outline``, ``proposed``,
         ``sections``, ``numbers``, ``evidence``; empty without one.
         """
 

@@ -431,7 +431,7 @@ class ReportOutline(TypedDict):
 class Claim(TypedDict):
     """A statement of a section, held against what it cites.
 
-    ``claim_id`` is a hash of what it says and of its section; ``evidence_ids`` are ids of pieces; ``entities`` names.
+    ``claim_id`` is the hash of its section and its number there; ``evidence_ids`` are of pieces; ``entities`` names.
     """
 
     claim_id: str
@@ -544,7 +544,6 @@ class Noted(TypedDict):
         section: where it belongs: ``name``, ``preferences``, ``current_intent``, ``facts``.
         content: a note that stands alone.
         about: its subject.
-        attribute: the fact, if a user has exactly one of its kind ("name"), else "".
         polarity: ``like`` or ``dislike`` of a preference, else "".
         replaces: ids of memories that no longer hold.
     """
@@ -552,7 +551,6 @@ class Noted(TypedDict):
     section: str
     content: str
     about: str
-    attribute: str
     polarity: str
     replaces: list[str]
 

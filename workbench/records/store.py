@@ -279,7 +279,7 @@ class RunStore:
         report = result.get("report") or {}
         if report.get("rejected"):
             return {}
-        fields = {name: report.get(name) for name in ("fingerprint", "by", "outlined_by", "numbers", "evidence")}
+        fields = {name: report.get(name) for name in ("by", "outlined_by", "numbers", "evidence")}
         outline, sections = result.get("outline") or {"sections": []}, result.get("sections") or []
         return {"run_id": rows[0]["run_id"], **fields, "outline": outline, "sections": sections}
 

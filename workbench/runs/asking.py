@@ -195,15 +195,15 @@ def _from_context(info: ValidationInfo, name: str) -> Any:
 
 
 @contextmanager
-def refusing(what: str = "") -> Iterator[None]:
-    """Raise what pydantic finds wrong with a value as a ``RunError`` that names the place and the value."""
+def refusing(what: str = "", known: Iterable[str] = ()) -> Iterator[None]:
+    """Raise what pydantic finds wrong with a value as a ``RunError`` that names the place, the value and the known."""
     try:
         yield
     except ValidationError as error:
         fault = error.errors()[0]
         where = ".".join([*filter(None, [what]), *map(str, fault["loc"])])
-        if fault["type"] == "extra_forbidden" and not what:
-            raise RunError(f"Unknown option {shown(where)}. Known: {', '.join(RunOptions.model_fields)}.") from None
+        if fault["type"] == "extra_forbidden" and known:
+            raise RunError(f"Unknown option {shown(where)}. Known: {', '.join(known)}.") from None
         if fault["type"] == "refused":
             raise RunError(f"{where}: {fault['msg']}") from None
         raise RunError(f"{where} cannot be {shown(fault['input'])}: {fault['msg'].rstrip('.')}.") from None
@@ -264,7 +264,7 @@ class RunOptions(BaseModel):
             RunError: an option is not one, or has another value than it may have: it says which, and what is allowed.
         """
         context = {"settings": workspace.settings, "bases": workspace.knowledge.names()}
-        with refusing():
+        with refusing(known=cls.model_fields):
             return cls.model_validate(
                 dict(options), context={**context, "tools": workspace.tools, "prompts": workspace.prompts}
             )

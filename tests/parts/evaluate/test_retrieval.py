@@ -112,28 +112,6 @@ def test_annotations_reach_no_tool(wb, tmp_path, monkeypatch, tool) -> None:
         assert [call["query"] for call in seen] == QUESTIONS * 2
 
 
-def test_rank_is_the_first_appearance_of_a_document(wb, folder) -> None:
-    pieces = [
-        {"text": "no document", "id": "x", "doc_id": ""},
-        {"text": "one", "id": "a1#0", "doc_id": "a1", "score": 0.9},
-        {"text": "again", "id": "a1#1", "doc_id": "a1", "score": 0.8},
-        {"text": "two", "id": "a3#0", "doc_id": "a3", "score": 0.7},
-    ]
-    spied(wb, pieces)
-    found = eval_retrieval(wb, "talk", folder / "questions.jsonl", tools=["spy"], cuts=[1, 2], limit=1)["tools"]["spy"]
-    assert (found["R@1"], found["R@2"], found["all@1"], found["all@2"]) == (50.0, 100.0, 0.0, 100.0)
-
-
-def test_a_cut_context_shortens_no_ranking(folder) -> None:
-    def found(**settings: Any) -> dict[str, Any]:
-        with Workbench.open(folder / "ws", embedding_model="hashing", names="rules", **settings) as wb:
-            return eval_retrieval(wb, "talk", folder / "questions.jsonl", tools=["fusion_agent"])
-
-    cut, whole = found(merge_max_characters=100), found()
-    assert whole["tools"]["fusion_agent"]["R@5"] > 0 and "failed" not in whole["tools"]["fusion_agent"]
-    assert without_ms(cut) == without_ms(whole)
-
-
 def test_a_tool_that_fails_found_nothing_and_the_table_says_so(wb, folder) -> None:
     @wb.tools.tool(description="Fails")
     def broken(query: str, top_k: int = 10) -> list[str]:

@@ -1,9 +1,7 @@
 """JSON Canvas: read as knowledge, shown, edited and written back to the byte, worked on, and made of runs."""
 
-import cProfile
 import json
 import os
-import pstats
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,6 @@ from workbench.cli import main
 from workbench.knowledge.reading import canvas as reading
 from workbench.knowledge.reading.corpus import load
 from workbench.knowledge.reading.files import Unreadable
-from workbench.parts.fusion.commands import OPERATIONS
 from workbench.session import Workbench
 
 
@@ -90,29 +87,6 @@ def test_nodes_are_documents_and_edges_and_groups_relations(folder, tmp_path):
     assert "Implication" in answer
 
 
-def test_groups_positions_and_colours_are_fields(folder):
-    found = {document.doc_id.partition("#")[2]: document for document in load([folder / "notes.canvas"]).documents}
-    assert [(d.type, d.title) for d in found.values()] == [
-        ("Group", "Mathematics"), ("Group", "Logic"), ("Text", "Proposition"), ("Text", "Implication"),
-        ("File", "Truth tables"), ("Link", "example.org/x"),
-    ]  # fmt: skip
-    assert found["a"].fields["group"] == ["Mathematics", "Logic"]
-    assert (found["logic"].fields["color"], found["d"].fields["color"]) == ("green", "#ff00aa")
-    assert found["b"].fields[reading.STRUCTURE]["position"] == {"x": 300, "y": 0, "width": 200, "height": 80}
-    assert found["c"].text.startswith("# Truth tables\n\nA truth table lists")
-    assert (found["c"].aliases, found["d"].url) == (("a",), "https://www.example.org/x?y")
-
-
-def test_an_id_may_be_any_text(folder, tmp_path):
-    odd = ["a#b", "#", "notes.canvas#a", "\ud800x", "doc:a"]
-    path = write(folder, [node(one, f"Thing{n}") for n, one in enumerate(odd)], [edge(odd[0], one) for one in odd[1:]])
-    with Workbench.open(tmp_path / "ws") as wb:
-        assert wb.add_knowledge("odd", [path], lambda *_: None).problems == []
-        found = wb.knowledge.get("odd").entity_relations("doc:notes.canvas#a#b")
-        assert {r["target"] for r in found} == {f"doc:notes.canvas#{one}" for one in [*odd[1:3], "?x", odd[4]]}
-        assert all(wb.knowledge.get("odd").entity(r["target"]) for r in found)
-
-
 def test_what_is_taken_from_a_canvas_goes_from_the_base(folder, tmp_path):
     with Workbench.open(tmp_path / "ws") as wb:
         wb.add_knowledge("math", [folder / "notes.canvas"], lambda *_: None)
@@ -120,20 +94,6 @@ def test_what_is_taken_from_a_canvas_goes_from_the_base(folder, tmp_path):
         report = wb.add_knowledge("math", [folder / "notes.canvas"], lambda *_: None)
         assert (report.deleted, report.problems) == (1, [])
         assert wb.knowledge.get("math").entity_relations("doc:notes.canvas#b") == []
-
-
-def test_the_innermost_group_is_the_smallest_that_holds_a_node():
-    def held(*nodes):
-        return reading.Canvas(json.dumps({"nodes": nodes})).parents
-
-    outer, inner = node("o", "", 0, 0, 900, 900, type="group"), node("i", "", 100, 100, 300, 300, type="group")
-    assert held(inner, node("x", "x", 110, 110), outer) == {"x": "i", "i": "o"}
-    assert held(outer, inner, node("x", "x", 390, 390)) == {"i": "o", "x": "o"}  # it sticks out of the inner one
-    assert held(inner, node("x", "x", 350, 110)) == {}
-    beside = [node(f"g{n}", "", 110, 110 + 40 * n, 30, 30, type="group") for n in range(7)]
-    assert held(outer, inner, *beside, node("x", "x", 150, 300, 10, 10)) == dict.fromkeys(
-        [*(f"g{n}" for n in range(7)), "x"], "i"
-    ) | {"i": "o"}
 
 
 def holds(outer, inner) -> bool:
@@ -188,37 +148,6 @@ def test_nothing_outside_the_folder_is_read(folder, file, why):
     [problem] = loaded.problems
     assert why in problem["reason"] and "'f'" in problem["reason"] and ":" in problem["reason"]
     assert len(loaded.documents) == 2 and not any("tulip" in document.text for document in loaded.documents)
-
-
-def test_a_file_is_found_from_the_root_of_the_vault_too_and_a_picture_is_no_fault(folder):
-    (folder / "p.png").write_bytes(b"\x89PNG")
-    nodes = [node("f", "notes/a.md", type="file"), node("p", "p.png", type="file")]
-    loaded = load([write(folder, nodes)])
-    assert loaded.problems == [] and "truth table" in loaded.documents[0].text
-    assert loaded.documents[1].text == "p.png"
-
-
-def test_a_file_that_a_canvas_shows_is_there_once_with_its_folder(folder):
-    (folder / "other.md").write_text("Other words.")
-    loaded = load([folder])
-    assert sorted(document.doc_id for document in loaded.documents) == [
-        *(f"notes.canvas#{one}" for one in ("a", "all", "b", "c", "d", "logic")), "other.md",
-    ]  # fmt: skip
-    assert not loaded.problems
-
-
-def test_a_node_may_show_a_section_of_a_file(folder):
-    (folder / "a.md").write_text(
-        "# Tables\n\nAll.\n\n## Truth\n\nIn every case.\n\n### More\n\nRows.\n\n## Other\n\nNot it."
-    )
-    write(
-        folder, [node("f", "a.md", type="file", subpath="#Truth"), node("w", "a.md", 300, type="file", subpath="#Gone")]
-    )
-    shown, whole = load([folder / "notes.canvas"]).documents
-    assert (shown.title, shown.text) == ("a#Truth", "## Truth\n\nIn every case.\n\n### More\n\nRows.\n\n")
-    assert "Not it." in whole.text
-    write(folder, [node("f", "a.md", type="file", subpath="#Truth")])
-    assert "a.md" in {document.doc_id for document in load([folder]).documents}  # its rest is there by itself
 
 
 def test_no_link_is_fetched(folder, monkeypatch):
@@ -302,41 +231,6 @@ def test_hostile_text_is_only_text(folder):
     assert all(document.digest() for document in loaded.documents)  # it can be kept
 
 
-def test_the_smallest_group_around_each_of_5_000_nodes_is_its_parent():
-    size = 5_000
-    nested = [node(f"g{n}", f"G{n}", n, n, 10**6 - 2 * n, 10**6 - 2 * n, type="group") for n in range(size // 4)]
-    inner = [node(f"i{n}", "x", size // 4 + 5 * n, 400_000, 4, 4) for n in range(size // 4)]
-    # at one place, of one size, and none around what stands below them
-    row = [node(f"s{n}", "S", -900, -900, 100 + n / 1000, 50, type="group") for n in range(size // 4)]
-    row += [node(f"t{n}", "x", -895, -849, 9, 9) for n in range(size // 4)]
-    canvas = reading.Canvas(json.dumps({"nodes": [*row, *nested, *inner], "edges": []}))
-    assert canvas.parents["i3"] == f"g{size // 4 - 1}" and canvas.problems == []
-    assert canvas.parents["g7"] == "g6" and canvas.parents["s1"] == "s2" and "t3" not in canvas.parents
-
-
-def calls_of_adding(folder, size):
-    """Calls of functions while a canvas of that many nodes is indexed: a chain, a hub of half of them, groups."""
-    nodes = [
-        node(f"n{n}", f"Letter {n}\nIt is number {n} of all.", 220 * (n % 20), 100 * (n // 20)) for n in range(size)
-    ]
-    nodes += [node(f"g{n}", f"Row {n}", -5, 100 * n - 5, 4500, 90, type="group") for n in range(size // 20)]
-    edges = [edge(f"n{n}", f"n{n + 1}", "comes before") for n in range(size - 1)]
-    edges += [edge("n0", f"n{n}", "begins") for n in range(2, size // 2)]
-    path, profile = write(folder, nodes, edges, f"{size}.canvas"), cProfile.Profile()
-    with Workbench.open(folder / f"ws{size}", embedding_model="hashing", names="rules", rerank_model="none") as wb:
-        with profile:
-            assert wb.add_knowledge("letters", [path], lambda *_: None).added == len(nodes)
-        relations = wb.knowledge.get("letters").about()["counts"]["relations"]
-    assert relations >= len(edges)
-    return pstats.Stats(profile).total_calls
-
-
-@pytest.mark.full
-def test_indexing_a_canvas_takes_calls_as_it_has_nodes(folder):
-    calls_of_adding(folder, 20)  # what is read and imported once
-    assert calls_of_adding(folder, 1_200) <= 4 * calls_of_adding(folder, 300) * 1.15
-
-
 # --- shown, edited, written back ---
 
 
@@ -381,16 +275,6 @@ def test_what_was_not_touched_stays(folder, desk, style):
     assert len(again.to_text()) > 100 and json.loads(again.to_text().lstrip("\ufeff"))["edges"] == NOTES["edges"][:2]
 
 
-def test_a_number_that_json_cannot_hold_is_refused():
-    raw = f'{{"nodes" : [{json.dumps(node("b", "text", 0, 0))[:-1]}, "k":1e400}}] ,"v":2.50}}'
-    canvas = reading.Canvas(raw)
-    canvas.edit("b", y=7, note="新")
-    with pytest.raises(reading.CanvasError, match="too large to be written"):
-        canvas.to_text()
-    canvas.edit("b", note=None, y=0)
-    assert canvas.to_text() == canvas.raw == raw
-
-
 IDS = st.sampled_from(["a", "b", "c", "d", "logic"])
 
 
@@ -428,19 +312,6 @@ def test_a_canvas_may_begin_empty(folder, desk, raw):
     canvas.connect(first, canvas.add("group", "组", next_to=first))
     again = desk.canvas(canvas.save())
     assert [len(again.nodes), len(again.edges), again.problems] == [2, 1, []]
-
-
-def test_new_nodes_stand_beside_their_target_and_on_nothing(desk, folder):
-    canvas = desk.canvas(folder / "notes.canvas")
-    made = [canvas.add("text", "word " * n, next_to="a") for n in (5, 60, 5)] + [canvas.add("text", "below")]
-    boxes = {i: reading._box(canvas.nodes[i]) for i in [*made, "a", "b", "c", "d"]}
-    for one in made:
-        for other, (left, top, right, low) in boxes.items():
-            x, y, r, bottom = boxes[one]
-            assert one == other or r <= left or right <= x or bottom <= top or low <= y, (one, other)
-    assert all(canvas.nodes[i]["x"] > 200 for i in made[:3]) and canvas.nodes[made[3]]["y"] > 900
-    canvas.add("group", "Another", id="other", x=180, y=400, width=900, height=900)
-    assert canvas.nodes[canvas.add("text", "word " * 300, next_to="a")]["y"] > 1300  # in no group of others
 
 
 @pytest.mark.parametrize(
@@ -548,43 +419,6 @@ def test_scoring_says_what_an_answer_covers_lacks_and_has_wrong(desk):
     assert kinds(wrong["da-deng-jia"])["等价关系是自反的、对称的和传递的二元关系。"] == "contradicted"
 
 
-BREAD = [
-    node("g", "Bread", -50, -50, 2000, 1200, type="group"),
-    node("gluten", "Gluten\nGluten is a net of proteins. It holds the gas that yeast makes.", 320),
-    node("yeast", "Yeast\nYeast eats sugar and makes carbon dioxide and alcohol. It works fastest at 35 degrees."),
-    node("rise", "Rising\nDough rises because yeast fills the gluten net with gas.", 800),
-    node("why", "Why does bread dough rise?", 800, 300),
-    node("mine", "My answer: Yeast makes carbon dioxide. It holds the gas. Yeast works fastest at 60 degrees.", 1200),
-    node("site", "https://example.org/rising-bread-dough", 1600, type="link"),
-]
-LEADS = [
-    edge("gluten", "rise", "holds gas for"), edge("yeast", "rise", "drives"), edge("rise", "why"),
-    edge("why", "mine", "my answer"), edge("site", "rise"),
-]  # fmt: skip
-LAW = [
-    node("g", "合同纠纷", -50, -50, 2000, 1200, type="group"),
-    node("yao", "要约\n要约是希望与他人订立合同的意思表示。要约的内容应当具体确定。", 350),
-    node("cheng", "承诺\n承诺是受要约人同意要约的意思表示。承诺生效时合同成立。", 700),
-    node("wen", "合同什么时候成立？", 0, 400),
-    node("da", "我的答案\n合同在承诺生效时成立。", 350, 400),
-]
-
-
-def test_the_answer_to_a_question_is_scored_by_what_the_question_rests_on(desk, folder):
-    entry = found(desk, write(folder, BREAD, LEADS, "bread.canvas"), "scoring")["mine"]
-    assert kinds(entry) == {
-        "It works fastest at 35 degrees.": "contradicted",
-        "Dough rises because yeast fills the gluten net with gas.": "missing",
-        "Gluten is a net of proteins.": "missing",
-        "Yeast eats sugar and makes carbon dioxide and alcohol.": "partly",
-        "It holds the gas that yeast makes.": "partly",
-    }  # and the address of a page is no point
-    law = write(folder, LAW, [edge("yao", "cheng"), edge("cheng", "wen"), edge("wen", "da", "我的回答")], "law.canvas")
-    assert kinds(found(desk, law, "scoring")["da"])["承诺生效时合同成立。"] == "covered"
-    [claim] = found(desk, law, "verification", "da")["da"]["rows"]
-    assert (claim["kind"], claim["node"]) == ("supported", "cheng")
-
-
 def test_a_canvas_that_is_worked_on_makes_no_base_that_lasts(folder, tmp_path):
     (tmp_path / "kiln.md").write_text("# Kiln\n\nThe kiln was built in 1911.")
     with Workbench.open(tmp_path / "w", embedding_model="hashing", names="rules") as wb:
@@ -600,21 +434,6 @@ def test_a_canvas_that_is_worked_on_makes_no_base_that_lasts(folder, tmp_path):
         assert run.state["kb_prefix"] == "site", "no other question goes there"
         wb.add_knowledge("board", [folder / "notes.canvas"])
         assert canvas.work("explanation", ["a"], "board").kb == "board" and "board" in wb.knowledge.names()
-
-
-def test_a_group_stands_for_what_is_in_it_and_what_has_no_source_leads_nowhere(desk, folder):
-    path = write(folder, BREAD, LEADS, "bread.canvas")
-    for operation in ("verification", "review"):
-        assert found(desk, path, operation, "g").keys() == {"gluten", "yeast", "rise", "why"}
-    assert list(found(desk, path, "scoring", "g")) == ["mine"]
-    parts = found(desk, path, "decomposition", "g", "gluten")
-    assert {row["node"] for row in parts["g"]["rows"]} >= {"gluten", "yeast", "rise"}
-    assert ("leads_to", "rise") in {(row["kind"], row["node"]) for row in parts["gluten"]["rows"]}
-    [first, second] = found(desk, path, "verification", "yeast")["yeast"]["rows"]
-    assert first["kind"] == second["kind"] == "unsupported" and first["node"] == second["node"] == ""
-    assert first["because"].startswith("nearest to it")
-    [again] = found(desk, path, "review", "why").values()
-    assert again["rows"][0]["text"] == "Why does bread dough rise?"  # asked as it is
 
 
 def test_verification_holds_each_sentence_against_others_and_no_answer_is_a_source(desk):
@@ -651,13 +470,6 @@ def test_review_goes_from_the_weakest_and_of_equals_from_what_others_rest_on(des
     assert any("8个元素" in row["text"] for row in power["rows"]) and "复习" in str(worked)
 
 
-def test_the_five_results_differ_and_are_the_same_each_time(desk):
-    canvas = desk.canvas(LEAF)
-    once = [canvas.work(one, "calvin").to_dict()["results"][0]["rows"] for one in OPERATIONS]
-    assert len({json.dumps(rows) for rows in once}) == 5 and all(once)
-    assert once == [canvas.work(one, "calvin").to_dict()["results"][0]["rows"] for one in OPERATIONS]
-
-
 def test_what_was_found_is_written_into_a_copy_beside_its_targets(desk, folder):
     before, copy = LEAF.read_bytes(), folder / "copy.canvas"
     worked = desk.canvas(LEAF).work("verification", ["answer-light", "answer-calvin"])
@@ -680,14 +492,6 @@ def test_what_was_found_is_written_into_a_copy_beside_its_targets(desk, folder):
 def test_an_unknown_operation_or_node_says_what_is_known(desk, operation, nodes, why):
     with pytest.raises(reading.CanvasError, match=f"{why}.*Known: "):
         desk.canvas(LEAF).work(operation, nodes)
-
-
-def test_too_many_nodes_at_once_are_refused(desk, folder):
-    path = write(
-        folder, [node(f"n{n}", f"Thing {n}\nIt is number {n}.", 300 * n) for n in range(60)], name="many.canvas"
-    )
-    with pytest.raises(reading.CanvasError, match="60 nodes are too many at once: name at most 50"):
-        desk.canvas(path).work("decomposition")
 
 
 def test_canvas_from_the_terminal(workspace, tmp_path):

@@ -17,16 +17,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from tests import forked
 from workbench.errors import WorkbenchError
-from workbench.graphs.merge import first_documents
 from workbench.parts.fusion import graph as fusion
-from workbench.parts.fusion.graph import build_fusion, read_config, read_query, should_retry
+from workbench.parts.fusion.graph import build_fusion, read_config, read_query
 from workbench.ports import Context
 from workbench.session import Workbench
-from workbench.settings import Settings
-from workbench.tools import hybrid
-from workbench.tools.fusing import STRATEGIES, WEIGHTS, cascade
-from workbench.tools.registry import StepLog
-from workbench.tools.scoring import Question
+from workbench.tools.fusing import STRATEGIES
 
 ASKED = {"session_id": "s", "canvas_path": "", "operation": "explanation", "messages": []}
 RANKING = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 9), max_size=8).map(
@@ -63,74 +58,7 @@ def test_found_by_both_never_ranks_below_found_by_one_that_no_source_puts_before
                 assert source[one] < source[both] or scores[one] <= scores[both]
 
 
-@given(words=RANKING, meaning=RANKING)
-def test_a_cascade_puts_the_first_source_first(words, meaning):
-    order = [i for i, _ in cascade({"words": words, "meaning": meaning})]
-    assert order[: len(words)] == [i for i, _ in words]
-
-
-def test_sums_of_scores_are_weighed_by_the_kind_of_question(wb):
-    base, log = wb.knowledge.get("film"), StepLog()
-    said = {}
-    for query in ("Who directed Memento?", "一部关于两个老朋友的安静的电影", "a quiet story of two old friends"):
-        question = Question.read(query, base)
-        hits = hybrid.from_texts(question, 20, log)
-        said[query] = hybrid.kind(question, hits["dense"])
-        scores = dict(STRATEGIES["weighted"](hits, WEIGHTS[said[query]]))
-        fused = hybrid.fuse(question, hits, 20, log, "weighted")
-        assert fused and all(score == scores.get(passage["chunk_id"], 0.0) for passage, score in fused)
-    assert list(said.values()) == ["named", "across", "plain"]
-
-
 # --- The graph ---
-
-
-async def test_what_is_found_at_once_is_not_asked_for_again(wb):
-    state = await ask(wb, "Who directed Memento?")
-    assert state["quality_score"] >= 0.7 and state["retry_count"] == 0
-    assert "Nolan" in state["reranked_results"][0]["evidence"] + str(state["reranked_results"][0]["metadata"]["fields"])
-    assert {hit["source"] for hit in state["vector_results"]} == {"bm25", "dense"}
-    assert {hit["source"] for hit in state["graph_results"]} == {"graph"}
-    ranks = [result["metadata"]["rank"] for result in state["reranked_results"]]
-    fused = {hit["chunk_id"]: hit for hit in state["fused_results"]}
-    assert ranks == list(range(1, len(ranks) + 1))
-    assert set(fused) >= {result["source_id"] for result in state["reranked_results"]}
-    assert all(set(hit["sources"]) <= {"bm25", "dense", "graph"} and hit["score"] >= 0 for hit in fused.values())
-    assert any(len(hit["sources"]) == 3 for hit in fused.values())
-
-
-async def test_one_pass_is_what_hybrid_search_finds(wb):
-    base, tool = wb.knowledge.get("film"), wb.ports().tools["hybrid_search"]
-    for query in ("Who directed Memento?", "喜宴讲了什么？", "films about dreams within dreams"):
-        found = await tool(tool.input_schema(query=query, top_k=10), base, StepLog())
-        state = await ask(wb, query, max_retries=0)
-        assert state["reranked_results"] == found.results
-
-
-async def test_a_hard_question_is_asked_again_and_the_best_pass_stands(wb, monkeypatch):
-    given, passes = iter([0.5, 0.4, 0.9]), []
-
-    def quality(question: str, found: Any, base: Any) -> float:
-        passes.append([result["result_id"] for result in found])
-        return next(given)
-
-    monkeypatch.setattr(fusion, "measure_quality", quality)
-    state = await ask(wb, "Where was the director of The Wedding Banquet born?")
-    assert state["quality_score"] == 0.9 and state["retry_count"] == 2 and len(passes) == 3
-    assert {ask["pass"] for ask in state["asked"]} == {1, 2, 3} and {hit["pass"] for hit in state["graph_results"]} == {
-        1,
-        2,
-        3,
-    }
-    assert [result["result_id"] for result in first_documents(state["reranked_results"])] == passes[2]
-
-
-async def test_at_the_limit_the_best_pass_is_given_and_says_which_it_was(wb, monkeypatch):
-    given = iter([0.2, 0.6, 0.1, 0.3])
-    monkeypatch.setattr(fusion, "measure_quality", lambda *_: next(given))
-    state = await ask(wb, "Where was the director of The Wedding Banquet born?", max_retries=3)
-    assert state["retry_count"] == 3 and state["quality_score"] == 0.6 and state["best"]["retry_count"] == 1
-    assert state["best_effort"] and [one["quality_score"] for one in state["passes"]] == [0.2, 0.6, 0.1, 0.3]
 
 
 async def test_it_ends_where_nothing_else_can_be_asked(wb, monkeypatch):
@@ -180,17 +108,6 @@ def test_its_input_has_a_published_schema(project):
     assert schema["properties"]["operation"]["enum"] == names
 
 
-def test_should_retry_reads_what_a_call_configures():
-    state: Any = {"quality_score": 0.5, "retry_count": 1, "asked": [{"pass": n, "query": "a"} for n in (1, 2, 3)]}
-    assert should_retry(state, {}) == "retry"
-    assert should_retry(state, {"configurable": {"quality_threshold": 0.4}}) == "end"
-    assert should_retry(state, {"configurable": {"max_retries": 1}}) == "end"
-    assert should_retry({**state, "ended": True}, {}) == "end"
-    plain: Any = {"quality_score": 0.69, "retry_count": 2}
-    assert should_retry(plain, {}) == "retry" and should_retry({**plain, "retry_count": 3}, {}) == "end"
-    assert should_retry({**plain, "quality_score": 0.7}, {}) == "end"
-
-
 @pytest.mark.parametrize(
     ("options", "told"),
     [
@@ -205,18 +122,6 @@ def test_should_retry_reads_what_a_call_configures():
 def test_a_wrong_option_is_named(options, told):
     with pytest.raises(WorkbenchError, match=told):
         read_config({"configurable": options})
-
-
-def test_a_configuration_acts_or_is_refused(tmp_path):
-    given = fusion.CanvasRAGConfig(graphiti_endpoint="http://localhost:8000", lancedb_path="~/.lancedb")
-    settings = {"vector_store": "lancedb", "lancedb_path": str(Path("~/.lancedb").expanduser())}
-    known = fusion.fusion_options(Settings(**settings))
-    assert read_config({"configurable": {**given.model_dump(), "thread_id": "t"}}, **known) == given
-    with pytest.raises(WorkbenchError, match=r"keeps its vectors .*elsewhere"):
-        read_config({"configurable": {"lancedb_path": str(tmp_path)}}, **{**known, "lancedb_path": "elsewhere"})
-    for wrong in ({"graphiti_endpoint": "bolt://localhost:7687"}, {"lancedb": "x"}, {"top_k": 0}):
-        with pytest.raises(ValueError, match=next(iter(wrong))):
-            fusion.CanvasRAGConfig(**wrong)
 
 
 async def test_nothing_asked_and_no_base_named_are_errors(wb):
@@ -318,11 +223,6 @@ def test_operation_and_nodes_ask_and_rank(math, operation, nodes, asked, first):
     assert [entry["node"] for entry in found] == ([] if operation == "explanation" else nodes)
 
 
-def test_an_explanation_of_a_canvas_is_no_bare_link(math):
-    run = math.fusion(canvas=CANVASES / "离散数学.canvas")
-    assert run.citations and not any(one["sentence"].startswith("http") for one in run.citations)
-
-
 @pytest.mark.parametrize(
     ("given", "told"),
     [
@@ -337,13 +237,6 @@ def test_an_explanation_of_a_canvas_is_no_bare_link(math):
 def test_what_is_not_there_is_named(math, given, told):
     with pytest.raises(WorkbenchError, match=told):
         math.fusion(**given)
-
-
-async def test_the_graph_names_what_is_not_there(math):
-    with pytest.raises(WorkbenchError, match="no operation 'drawing'"):
-        await ask_elsewhere(math, {"canvas_path": "", "operation": "drawing", "query": "a"}, kb_prefix="film")
-    with pytest.raises(WorkbenchError, match="Which base"):
-        await ask_elsewhere(math, {"canvas_path": "", "operation": "review", "query": "a"})
 
 
 # --- As a run ---
@@ -365,39 +258,6 @@ def test_a_run_shows_its_passes_and_a_replay_asks_nothing(wb):
     fork = run.fork(plan=run.plan.replace("fusion", tool_input=given))
     assert fork.called == ["fusion"] and "weighted" in str(wb.compare(run, fork))
     assert wb.ask("Memento", kb="film").fusion == {}
-
-
-async def test_its_nodes_are_streamed(wb):
-    plan = wb.fusion("Memento", kb="film").plan
-    events = wb.start("Memento", kb="film", plan=plan).aio.events()
-    told = [e["content"] async for e in events if e.get("status") == "progress"]
-    nodes = [one["node"] for one in told if one["stage"] == "fusion"]
-    assert sorted(nodes[:2]) == ["retrieve_graph", "retrieve_vectors"]
-    assert nodes[2:] == ["fuse_results", "rerank_results", "check_quality"]
-
-
-def test_both_sources_overlap_in_the_record(wb, monkeypatch):
-    import threading
-
-    both, retrieve = threading.Barrier(2, timeout=30), fusion._retrieve
-
-    def meeting(*given: Any) -> Any:
-        both.wait()
-        found = retrieve(*given)
-        both.wait()
-        return found
-
-    monkeypatch.setattr(fusion, "_retrieve", meeting)
-    one, other = wb.fusion("Memento", kb="film").records[0]["sub_steps"][:2]
-    begun = max(one["offset_ms"], other["offset_ms"])
-    assert {one["name"], other["name"]} == {"retrieve_graph", "retrieve_vectors"}
-    assert begun < min(sub["offset_ms"] + sub["duration_ms"] for sub in (one, other))
-
-
-async def test_the_step_works_without_a_run(wb):
-    tool, base = wb.tools["fusion_search"], wb.knowledge.get("film")
-    found = await tool(tool.input_schema(query="Memento"), base, StepLog())
-    assert found.results == (await ask(wb, "Memento"))["reranked_results"] and found.best_pass == 1
 
 
 KILLED = """
@@ -448,19 +308,6 @@ def test_settings_reach_it_and_a_call_wins(workspace, monkeypatch):
     assert [given[name] for name in names] == ["zscore", 0.2, 0, ""], "the base knows its reranker"
 
 
-async def test_settings_reach_a_graph_that_is_compiled_by_hand(workspace):
-    from workbench.session import Workbench
-
-    asked = {**ASKED, "query": HARD}
-    config: Any = {"configurable": {"kb_prefix": "film", "quality_threshold": 1.0}}
-    with Workbench.open(workspace, fusion_strategy="cascade", max_retries=1) as wb:
-        once = await build_fusion().compile().ainvoke(asked, config, context=wb.ports())
-        assert once["retry_count"] == 1
-        config["configurable"] |= {"max_retries": 0}
-        sure = await build_fusion().compile().ainvoke({**ASKED, "query": "Memento"}, config, context=wb.ports())
-    assert sure["retry_count"] == 0 and not sure["vector_results"]
-
-
 def test_ones_own_reranker_reads_for_it(wb):
     read = []
 
@@ -482,10 +329,3 @@ def test_at_the_terminal(workspace, monkeypatch):
     assert asked.exit_code == 0 and "Nolan" in asked.stdout
     wrong = CliRunner().invoke(main, ["fusion", "Memento", "--kb", "film", "--strategy", "best"])
     assert wrong.exit_code == 1 and "percentile" in wrong.stderr
-
-
-def test_quality_falls_where_the_first_documents_leave_words_unsaid(wb):
-    question, base = "Who directed Memento?", wb.knowledge.get("film")
-    evidence = first_documents(wb.ask(question, kb="film").evidence)
-    whole, part = (fusion.measure_quality(text, evidence, base) for text in (question, f"{question} zeppelin"))
-    assert 0 < part < whole <= 1 and fusion.measure_quality(question, [], base) == 0

@@ -20,16 +20,14 @@ from tests.servers import Reply, scripted_server
 from workbench.cli.follow import edited
 from workbench.errors import InvalidAnswer
 from workbench.graphs.planner import planner
-from workbench.graphs.reviewers import ReplayReviewer, answer
+from workbench.graphs.reviewers import answer
 from workbench.graphs.route import read_question
 from workbench.knowledge.library import Library
 from workbench.models.chat import open_chat_model
 from workbench.parts.reports.clarify import (
     ClarifyEdits,
     answered,
-    chosen,
     clarify,
-    must_ask,
     open_questions,
     refined,
     review_clarify,
@@ -40,9 +38,8 @@ from workbench.plans import Plan, PlanStep
 from workbench.ports import Context
 from workbench.records import proposals
 from workbench.records.document import run_document
-from workbench.runs.asking import checked_points
 from workbench.settings import Settings
-from workbench.state import REPORT_POINTS, REVIEW_POINTS, ConversationState, RetrievalState
+from workbench.state import ConversationState, RetrievalState
 from workbench.testing import FixedPlanner, memory_context
 from workbench.views.labels import Labels
 from workbench.views.outline import outline
@@ -127,26 +124,6 @@ def test_an_assumption_that_speaks_of_a_question_settles_it(library):
     assert asked["answer"] == "", "it does not speak of that name"
     (scope,) = opened(library, "Write a report.", "It is about oolong.", base="notes", domain="oolong")
     assert scope["answer"]
-
-
-@pytest.mark.parametrize(
-    ("said", "option"),
-    [("1", "A (1978, Ida)"), ("Ole", "A (2018, Ole)"), ("a (2018, ole)", "A (2018, Ole)"), ("A", ""), ("7", "")],
-)
-def test_an_answer_means_an_option_or_stands_for_itself(said, option):
-    assert chosen(said, ["A (1978, Ida)", "A (2018, Ole)"]) == option
-
-
-def test_what_is_assumed_is_stated_as_that(library):
-    asked = opened(library, "What is Harbour about?")
-    assert stated(asked, "en") == [f"It is assumed: “Harbour” means {H78}."]
-    assert stated(answered(asked, {"name:Harbour": "1978"}), "en") == [f"“Harbour” means {H78}."]
-
-
-def test_points_of_a_report_are_no_points_of_a_question():
-    assert checked_points(True) == list(REVIEW_POINTS) and checked_points("all", REPORT_POINTS) == list(REPORT_POINTS)
-    with pytest.raises(Exception, match="Known: plan, step, reflect"):
-        checked_points("clarify")
 
 
 # --- the nodes ---
@@ -245,15 +222,6 @@ async def test_nobody_there_means_the_likeliest_is_searched_for_and_said(library
     assert state["plan"]["assumptions"] == ["In English.", f"It is assumed: “Harbour” means {H78}."]
 
 
-async def test_approving_takes_the_assumptions_and_an_assumption_of_ones_own_asks_nothing(library):
-    desk = Desk(library)
-    await desk.ask(AMBIGUOUS, type="short")
-    assert (await desk.say("approve"))["query"] == "What is Harbour (1978) about?"
-    desk = Desk(library)
-    state = await desk.ask(AMBIGUOUS, type="short", assumptions=["Harbour means the one of 1978."])
-    assert await desk.asked() is None and state["query"] == "What is Harbour (1978) about?"
-
-
 async def test_words_or_another_query_are_read_and_nothing_is_asked_twice(library):
     desk = Desk(library)
     await desk.ask(AMBIGUOUS, type="short")
@@ -282,19 +250,6 @@ async def test_what_does_not_fit_is_refused_and_the_pause_stands(library, edits,
     with pytest.raises((ValidationError, InvalidAnswer), match=told):
         await desk.say("edit", edits=edits)
     assert (await desk.asked())["point"] == "clarify"
-
-
-async def test_a_recorded_decision_answers_again(library):
-    desk = Desk(library)
-    await desk.ask(AMBIGUOUS, type="short")
-    first = await desk.say("edit", edits={"answers": {"name:Harbour": "1978"}})
-    again = Desk(library)
-    await again.ask(AMBIGUOUS, type="short")
-    replay = ReplayReviewer(first["decisions"])
-    given = replay(await again.asked())
-    second = await again.graph.ainvoke(Command(resume=given), again.config, context=again.context)
-    assert second["query"] == first["query"] and not replay.differed
-    assert second["plan"]["plan_id"] == first["plan"]["plan_id"]
 
 
 @pytest.fixture
@@ -334,12 +289,6 @@ async def test_a_model_that_says_nothing_usable_asks_nothing(modelled, said):
     desk = modelled(said, said, said, said)
     state = await desk.ask("What is Kiln about?", type="short")
     assert state["clarifications"] == [] and state["plan"]
-
-
-def test_settings_alone_say_whether_it_stops():
-    one = {"question_id": "time", "kind": "time", "must": False, "answer": ""}
-    assert must_ask([], ["clarify"], Settings.load(allow_unclarified_plan=False)) is False
-    assert must_ask([{**one, "answer": "2001"}], ["clarify"], Settings.load()) is False  # type: ignore[typeddict-item]
 
 
 # --- what a person sees of it ---

@@ -129,12 +129,6 @@ def test_an_outline_that_cannot_be_used_is_the_rules(session, server, sections):
     assert report.notes[0].startswith("outline:")
 
 
-def test_a_title_is_words(session, server):
-    hostile = part("<script>alert(7)</script> **x** [1] \n## Pirates", 1)
-    headings, odd = read(reported(session, server, "outline", {"sections": [hostile, part("References", 2)]}).text)
-    assert headings[2].startswith("1. ") and headings[3] == "2. References" and headings[4] == "References" and not odd
-
-
 def test_an_abstract_is_held_against_the_sources(session, server):
     report = reported(session, server, "abstract", "Pirates own it [1]. <b>Trolls [2].\n\n## References\n\n[1] Dragons")
     whole(report)
@@ -186,11 +180,11 @@ def test_a_writer_of_one_s_own_that_fails_costs_no_section(session, monkeypatch)
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"assumptions": 3}, "assumptions is 3"),
-        ({"assumptions": {"a": 1}}, "assumptions is {'a': 1}"),
+        ({"assumptions": 3}, "report.assumptions cannot be 3"),
+        ({"assumptions": {"a": 1}}, "report.assumptions cannot be {'a': 1}"),
         ({"assumptions": ["a"] * 51}, "at most 50"),
-        ({"assumptions": ["a" * 1_001]}, "at most 50"),
-        ({"report_type": ["short"]}, "no report type"),
+        ({"assumptions": ["a" * 1_001]}, "at most 1000"),
+        ({"report_type": ["short"]}, "report.report_type cannot be ['short']"),
         ({"plan": {"a": 1}}, "plan.a cannot be 1"),
         ({"plan": 3}, "plan cannot be 3"),
         ({"settings": {"report_type": "novel"}}, "no report type"),
@@ -202,20 +196,12 @@ def test_what_is_no_report_is_refused_in_words(session, wrong, told):
 
 
 def test_options_that_are_no_mapping_and_assumptions_that_no_store_takes(session, server):
-    with pytest.raises(RunError, match="report is True"):
+    with pytest.raises(RunError, match="report cannot be True"):
         session.start(TOPIC, kb="harbour", report=True)
     server.respond = writes
     made = session.report(TOPIC, kb="harbour", assumptions="Only \ud800 <b>\x1b[31m\n## bridges | count.").report
     whole(made)
     assert "## bridges \\| count." in made.text
-
-
-def test_progress_counts_the_sections(session, server):
-    server.respond = writes
-    run = session.report(TOPIC, kb="harbour", cached=False, wait=False)
-    told = [e["content"] for e in run.events() if e.get("status") == "progress" and e["content"]["stage"] == "report"]
-    assert {one["note"] for one in told} == set(TITLES) and {one["total"] for one in told} == {4}
-    assert [one["completed"] for one in told] == sorted(one["completed"] for one in told)
 
 
 def test_a_report_that_is_cancelled_keeps_what_was_written(session, server):
@@ -230,10 +216,3 @@ def test_a_report_that_is_cancelled_keeps_what_was_written(session, server):
             written = 0
     assert run.status == "cancelled" and run.report.status == "failed"
     assert {one["title"] for one in run.report.sections} == {*TITLES} - {"Ferry"}
-
-
-def test_a_comparison_is_of_what_the_sections_say(session, server):
-    server.respond = writes
-    one, other = (session.report(topic, kb="harbour", cached=False) for topic in (TOPIC, "The harbour: fish"))
-    told = [claim["text"] for claim in session.compare(one, other).claims]
-    assert "The fish market opens at five." in told and not [text for text in told if text.startswith(("#", "|"))]

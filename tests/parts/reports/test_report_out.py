@@ -83,14 +83,6 @@ def test_styles_of_csl_are_set_in_the_language_of_each_source(style, paper, book
         assert "](https://zh.example.org/%E8%8C%B6%E9%A6%86)" in second and "10.1000/xyz123" in first
 
 
-@pytest.mark.parametrize(("date", "told"), [("2006", "(2006)."), ("2006-05", "(2006, May)."), ("", "(n.d.).")])
-def test_apa_writes_as_much_of_a_date_as_is_known(date, told):
-    fields = {"year": date, "author": "Roe, Jane"}
-    metadata = {"title": "A page", "url": "https://example.org/page", "fields": fields}
-    (line,) = references([{"metadata": metadata, "source_id": "a"}], "apa", "en")
-    assert line.startswith(f"Roe, J. {told}")
-
-
 def test_bibtex_is_entries_whose_values_stay_in_their_braces():
     paper, book, _ = references(SOURCES, "bibtex")
     assert paper.startswith(
@@ -121,11 +113,6 @@ def test_no_document_can_make_a_reference_anything_but_words(style, language):
     )
     assert {a.get("href", "")[:9] for a in page.find_all("a")} <= {"", "https://y"}
     assert page.find(id="ref-1").parent["class"] == ["reference"] and page.find(id="ref-6")
-
-
-def test_a_style_nobody_knows_is_named_with_the_known_ones():
-    with pytest.raises(ReportError, match=r"'mla'. Known: default, apa, ieee, gb7714, bibtex\.$"):
-        references(SOURCES, "mla")
 
 
 def test_without_its_library_the_install_line_is_told(monkeypatch):

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -17,19 +16,14 @@ import pytest
 from tests.test_review_panel import field, panel
 from workbench.cli.follow import decide, edited
 from workbench.cli.page import Page
-from workbench.events import nested
 from workbench.parts.reports.forms import OutlineForm
 from workbench.parts.reports.markdown import chapters, html
-from workbench.parts.reports.showing import finished, written_so_far
+from workbench.parts.reports.showing import finished
 from workbench.records import proposals
 from workbench.records.document import SCHEMA_FILE
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.labels import Labels, labels_for
-from workbench.views.outline import outline, run_text
-from workbench.views.review import band
-from workbench.views.run import node_states, rail
-from workbench.views.terminal import plain
 from workbench.widgets.review import Review
 
 TOPIC = "The harbour: bridge, ferry, fish"
@@ -107,16 +101,6 @@ def test_sections_are_renamed_moved_put_below_one_another_removed_and_added(aske
     assert outlined[1]["evidence_ids"] == proposed[0]["evidence_ids"] and outlined[2]["evidence_ids"] == []
 
 
-def test_typed_back_is_no_edit_and_no_section_is_told(asked: Run) -> None:
-    review = panel(asked)
-    said = lines(review).value
-    lines(review).value = "Other"
-    lines(review).value = said
-    assert review.primary.description.startswith("Approve")
-    lines(review).value = " "
-    assert review.primary.disabled and "A report needs a section" in str(form(review)._fields.faults)
-
-
 def test_what_was_edited_is_there_after_a_restart(wb: Workbench, asked: Run) -> None:
     review = Review(Labels("en"), wb.runs)
     review.show(asked.to_dict())
@@ -149,18 +133,6 @@ def finish(run: Run) -> Run:
     return run
 
 
-def test_every_point_is_asked_in_chinese_too(wb: Workbench) -> None:
-    run = wb.report("渔港：鲱鱼、鱼市", kb="harbour", review={"outline"}, cached=False)
-    seen = []
-    while run.status == "paused":
-        review = panel(run, "zh")
-        seen.append(review.primary.description)
-        assert not re.search(r"[A-Za-z]{4,}", re.sub(r"<[^>]*>", "", review.band.html))
-        run.approve()
-    assert len(seen) == 1 and re.fullmatch(r"批准：撰写 \d+ 节", seen[0])
-    assert "章节：" not in run_text(run.to_dict(), parts=("decisions",))
-
-
 # the report itself
 
 
@@ -175,10 +147,6 @@ def test_a_report_shows_itself_on_a_page_and_nothing_in_it_is_markup(asked: Run)
     assert "score" in page and "<h2>" in page
 
 
-def test_until_there_is_a_report_it_shows_its_run(asked: Run) -> None:
-    assert "outline" in asked.report._repr_html_() and "<Report" in asked.report._repr_mimebundle_()["text/plain"]
-
-
 def test_the_bench_shows_the_report_in_place_of_the_answer(wb: Workbench, asked: Run) -> None:
     report = finish(asked).report
     shown = finished(report, asked.citations, Labels("en"))
@@ -190,15 +158,6 @@ def test_the_bench_shows_the_report_in_place_of_the_answer(wb: Workbench, asked:
     bench.working.answer.press("evidence", first)
     assert bench.working.evidence.picture.html.count('aria-selected="true"') == 1
     bench.close()
-
-
-def test_sections_are_ticked_while_they_are_written() -> None:
-    sections = [{"section_id": "1", "title": "A"}, {"section_id": "2", "title": "B <i>"}]
-    report: Any = SimpleNamespace(outline={"sections": sections}, sections=[{"title": "A"}])
-    assert "1 of 2 sections written" in written_so_far(report, set(), Labels("en"))
-    shown = written_so_far(report, {"B <i>"}, Labels("zh"))
-    assert "共 2 节，已写 2 节" in shown and "<i>" not in shown
-    assert "正在拟定提纲" in written_so_far(SimpleNamespace(outline={}, sections=[]), set(), Labels("zh"))  # type: ignore[arg-type]
 
 
 def test_a_report_is_asked_for_on_the_bench(wb: Workbench) -> None:
@@ -235,31 +194,12 @@ def test_chapters_have_their_own_marks_and_no_other_markup() -> None:
 # the drawing and the log
 
 
-def test_the_rail_has_the_nodes_that_write_and_says_where_the_run_stands(asked: Run) -> None:
-    states = node_states(asked.to_dict(), True)
-    assert states["outliner"] == "paused" and states["section"] == "pending" and "generate" not in states
-    assert set(node_states(finish(asked).to_dict(), True).values()) == {"done"}
-    assert "提纲" in rail(asked.to_dict(), Labels("zh"), True).html
-    assert [one["node"] for one in nested(asked.log)][-2:] == ["reporter", "persist"]
-    inside = nested(asked.log)[-2]["sub_steps"]
-    assert [one["node"] for one in inside][:2] == ["outliner", "review_outline"]
-
-
 # the terminal
 
 
 @pytest.fixture
 def page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Page:
     return Page(str(tmp_path), False)
-
-
-def test_a_terminal_shows_the_outline(asked: Run) -> None:
-    told = plain(outline(asked.to_dict(), ("review",)), 100)
-    proposed = proposals.proposal(asked.review)
-    assert all(one["title"] in told for one in proposed["sections"])
-    assert "{" not in told and proposed["sections"][0]["evidence_ids"][0] in told
-    asked.edit(sections=[{**proposed["sections"][0], "title": "Stone"}])
-    assert "sections: 1 Stone" in run_text(asked.to_dict(), parts=("decisions",))
 
 
 def test_the_editor_opens_what_can_be_changed_and_gives_what_was(
@@ -290,8 +230,3 @@ def test_a_person_decides_at_a_terminal(
     assert decide(page, asked) is None
     told = capsys.readouterr().err
     assert "write this outline?" in told and '"section_id"' not in told
-
-
-def test_the_question_at_each_point_has_words_in_both_languages(asked: Run) -> None:
-    for lang in ("en", "zh"):
-        assert "ask" not in band(asked.review, Labels(lang)).html

@@ -10,23 +10,19 @@ from typing import Any
 
 import pytest
 
-from tests.servers import DEADLINE_S, Reply, ScriptedServer, scripted_server
+from tests.servers import Reply, ScriptedServer, scripted_server
 from tests.servers.roles import passages, responder, role_of
 from workbench.errors import WorkbenchError
 from workbench.graphs.check import supported, with_marks
-from workbench.language.citing import renumbered
-from workbench.language.support import lost, statements
+from workbench.language.support import statements
 from workbench.models.chat import close_chat_model, open_chat_model
 from workbench.parts.reports.writer import (
-    STRATEGIES,
     Draft,
     abstract_by_model,
     outlined_by_model,
-    reduced,
     section_by_model,
 )
 from workbench.ports import Context
-from workbench.records.prompts import SHIPPED
 from workbench.records.tape import Tape
 from workbench.state import RetrievalResult
 from workbench.testing import memory_context
@@ -157,14 +153,6 @@ def user(request: dict[str, Any]) -> str:
     return str(request["messages"][-1]["content"])
 
 
-async def test_no_end_is_shown_where_none_is_wanted_and_long_pieces_make_smaller_calls(context, server) -> None:
-    writes(server)
-    long = [piece(n, f"{'Wood is dry. ' * 300}Kiln {n} burns wood.") for n in range(1, 5)]
-    draft = await section(context(section_max_context_characters=0), long)
-    assert draft and len(server.requests) == 2, "10,000 characters of evidence a call"
-    assert all("Wood is dry" not in user(request) for request in server.requests)
-
-
 CALLS = {"collapse": 1, "refine": 2, "tree": 2}
 
 
@@ -200,49 +188,6 @@ async def test_a_reducer_of_ones_own_is_recorded(context, server) -> None:
         await section(replace(context(), parts={"reducer": nothing}), pieces(20))
 
 
-@pytest.mark.parametrize("parallel", [True, False])
-async def test_batches_are_mapped_at_the_same_time_or_one_after_another(parallel, context, server) -> None:
-    batches, open_, most = 5, 0, 0
-    told = responder(**WRITES)
-
-    def respond(request: dict[str, Any]) -> Reply:
-        """With all of them open at once, none is answered before the last has come."""
-        nonlocal open_, most
-        open_, most = open_ + 1, max(most, open_ + 1)
-        server.changed.notify_all()
-        if parallel and role_of(request) == "map":
-            assert server.changed.wait_for(lambda: most >= batches, DEADLINE_S)
-        open_ -= 1
-        return told(request)
-
-    server.respond = respond
-    draft = await section(context(parallel_map=parallel), pieces(40))
-    assert draft and asked(server).count("map") == batches and most == (batches if parallel else 1)
-
-
-async def test_the_strategies_by_themselves() -> None:
-    made: list[list[str]] = []
-
-    async def reduce(texts):
-        made.append([*texts])
-        return "".join(texts)
-
-    for strategy in STRATEGIES:
-        for count in range(1, 9):
-            made.clear()
-            letters = list("abcdefgh"[:count])
-            assert await reduced(letters, reduce, strategy, 1_000) == "".join(letters) and made
-    made.clear()
-    await reduced(["a" * 400] * 5, reduce, "collapse", 200)
-    assert [len(group) for group in made] == [2, 2, 2, 2], "two fit; four of them do not, and there is an end"
-    made.clear()
-    await reduced(list("abcd"), reduce, "tree", 1)
-    assert made == [["a", "b"], ["c", "d"], ["ab", "cd"]]
-    made.clear()
-    await reduced(list("abcd"), reduce, "refine", 1)
-    assert made == [["a", "b"], ["ab", "c"], ["abc", "d"]]
-
-
 async def test_a_replay_needs_no_server(context, server) -> None:
     writes(server)
     for count in (5, 19, 40):
@@ -276,13 +221,6 @@ async def test_the_claims_stand_where_nothing_joins_them(context, server) -> Non
     assert nothing and not nothing.text and nothing.notes
 
 
-async def test_without_a_model_or_evidence_nothing_is_asked(context, server) -> None:
-    offline = replace(context(), models={})
-    assert await section(offline, pieces(3)) is None and await section(context(), []) is None
-    assert await outlined_by_model(offline, "x", pieces(3), []) is None
-    assert await abstract_by_model(offline, "x", "It burns [1].") is None and not server.requests
-
-
 # --- models that misbehave ---
 
 
@@ -292,74 +230,6 @@ async def checked_text(context: Context, text: str, found: list[RetrievalResult]
 
 
 GOOD = {"en": "Kiln 1 burns 100 kilos of dry wood in a day [1].", "zh": "第1座窑炉每天烧掉100公斤干木柴 [1]。"}
-UNCITED = {"en": "(without a source)", "zh": "（未注明出处）"}
-UNSUPPORTED = {"en": "(not in its sources)", "zh": "（来源中没有依据）"}
-
-
-@LANGUAGES
-async def test_sources_that_do_not_exist_are_taken_out_noted_and_marked(language, context, server) -> None:
-    invented = {
-        "en": "Whales sing at night [99]. See [here](http://evil.example/a) [0].",
-        "zh": "鲸鱼在夜里唱歌【99】。",
-    }
-    writes(server, section=lambda _: {"text": f"{GOOD[language]} {invented[language]}"})
-    here = context()
-    draft = await section(here, pieces(3, language), language)
-    assert draft and len(server.requests) == 1
-    assert numbers(draft.text) == [1] and "evil.example" not in draft.text
-    assert any("citations of no evidence were removed: [99]" in note for note in draft.notes)
-    marked = await checked_text(here, draft.text, pieces(3, language), language)
-    assert UNCITED[language] in marked and GOOD[language] in marked
-
-
-@LANGUAGES
-async def test_what_is_mended_is_taken(language, context, server) -> None:
-    said = iter([{"text": GOOD[language].replace("[1]", "[7]")}, {"text": GOOD[language]}])
-    writes(server, section=lambda _: next(said))
-    draft = await section(context(), pieces(3, language), language)
-    assert draft and draft.text == GOOD[language] and draft.notes
-
-
-QUOTES = {
-    "en": "The potter says: “Kiln 1 burns 100 kilos of wet coal in a day.” [1] It is so.",
-    "zh": "窑工说：“第1座窑炉每天烧掉100公斤湿煤炭。”[1]确实如此。",
-}
-
-
-@LANGUAGES
-async def test_a_quotation_that_is_not_there_is_marked(language, context, server) -> None:
-    writes(server, section=lambda _: {"text": f"{GOOD[language]} {QUOTES[language]}"})
-    server_says = {"sentences": [{"sentence": n, "verdict": "supported"} for n in (1, 2)]}
-    here = context("writer", "checker")
-    writes(server, section=lambda _: {"text": f"{GOOD[language]} {QUOTES[language]}"}, checker=lambda _: server_says)
-    draft = await section(here, pieces(3, language), language)
-    assert draft
-    found = await supported(here, draft.text, pieces(3, language), QUESTION[language])
-    assert [one["verdict"] for one in found] == ["supported", "unsupported", "uncited"], "whatever the checker says"
-    marked = with_marks(draft.text, found)
-    assert marked.count(UNSUPPORTED[language]) == 1 and marked.count(UNCITED[language]) == 1
-    right = {
-        "en": "It is said: “Kiln 1 burns 100 kilos of dry wood in a day.” [1]",
-        "zh": f"据说：“{SAYS['zh'].format(n=1)}”[1]",
-    }
-    [one] = await supported(here, right[language], pieces(1, language), QUESTION[language])
-    assert one["verdict"] == "supported" and not one["why"]
-
-
-@pytest.mark.parametrize(
-    "sentence, source, wrong",
-    [
-        ("“The fire is hot and dry” [1].", "He says the FIRE is hot, and dry.", 0),
-        ("“The fire is hot and dry” [1].", "He says the fire is cold and dry.", 1),
-        ('"The fire is possible to see" [1].', "The fire is impossible to see.", 1),
-        ("He called it “Great Fire” [1].", "Something else.", 0),
-        ("「火很热也很干燥」[1]。", "他说火很熱，也很乾燥。", 0),
-        ("『火很热也很干燥』[1]。", "他说火很冷也很干燥。", 1),
-        ("“The fire … is dry” [1].", "The fire, as we saw, is dry.", 0),
-    ],
-)
-def test_quotations_stand_word_for_word(sentence, source, wrong) -> None:
-    assert sum(item.startswith("“") for item in lost(sentence, f"Another. {source}")) == wrong
 
 
 NOTHING: list[Any] = ["", "   ", "…", "[1]", "nothing at all", {"text": ""}, {"text": " \n"}, {"text": "** [1]"}]
@@ -405,17 +275,6 @@ async def test_tables_links_pictures_fences_and_tags_become_sentences(context, s
     assert "- Kiln 1: 100 kilos [1]" in draft.text and "Kiln 2 burns 200 kilos [2]." in draft.text
 
 
-@LANGUAGES
-async def test_invented_numbers_are_marked(language, context, server) -> None:
-    wrong = {"en": "It has 4711 chimneys of gold [1].", "zh": "它有4711座金烟囱[1]。"}
-    writes(server, section=lambda _: {"text": f"{GOOD[language]}\n\n- {wrong[language]}"})
-    here = context()
-    draft = await section(here, pieces(3, language), language)
-    assert draft and len(server.requests) == 1
-    marked = await checked_text(here, draft.text, pieces(3, language), language)
-    assert marked.count(UNSUPPORTED[language]) == 1 and marked.index("4711") < marked.index(UNSUPPORTED[language])
-
-
 async def test_an_address_of_no_source_is_taken_out_and_noted(context, server) -> None:
     writes(
         server, section=lambda _: {"text": f"{GOOD['en']} See https://evil.example/x?y=1, and www.evil.example [1]."}
@@ -436,51 +295,6 @@ async def test_claims_and_drafts_of_a_hostile_model_bring_in_no_marks(context, s
 
 
 # --- the check of whole sections ---
-
-
-LONG = {
-    "en": "Kiln 1 burns 100 kilos of dry wood in a day. [1] It sings. It sings.\n\n"
-    "1. Kiln 2 burns 200 kilos of dry wood in a day [2].\n2. It sings.\n\n"
-    "* **Kiln 3** burns 300 kilos of dry wood in a day [3].\n* It has 900 doors [3].",
-    "zh": "第1座窑炉每天烧掉100公斤干木柴。[1]它会唱歌。它会唱歌。\n\n"
-    "1. 第2座窑炉每天烧掉200公斤干木柴[2]。\n2、它会唱歌。\n\n"
-    "- **第3座窑炉**每天烧掉300公斤干木柴[3]。\n- 它有900扇门。[3]",
-}
-
-
-@LANGUAGES
-async def test_paragraphs_and_lists_are_checked_and_marked_where_they_stand(language, context, server) -> None:
-    here = replace(context(), models={})
-    found = await supported(here, LONG[language], pieces(3, language), QUESTION[language])
-    assert [one["verdict"] for one in found].count("supported") == 3
-    marked = with_marks(LONG[language], found)
-    assert marked.count(UNCITED[language]) == 3 and marked.count(UNSUPPORTED[language]) == 1
-    bare = marked.replace(f" {UNCITED['en']}", "").replace(f" {UNSUPPORTED['en']}", "")
-    assert bare.replace(UNCITED["zh"], "").replace(UNSUPPORTED["zh"], "") == LONG[language]
-    assert re.search(r"It sings \(w[^)]*\)\. It sings \(w[^)]*\)\.|唱歌（未[^）]*）。它会唱歌（未[^）]*）。", marked)
-
-
-async def test_numbers_beyond_the_evidence_stop_no_check(context, server) -> None:
-    found = await supported(context("checker"), "It burns [9]. It sinks [0].", pieces(2), "x")
-    assert [one["verdict"] for one in found] == ["unsupported", "unsupported"] and not server.requests
-
-
-async def test_a_checker_is_shown_all_that_is_cited(context, server) -> None:
-    long = [piece(n, f"Kiln {n} burns wood. {'It is dry. ' * 200}") for n in range(1, 13)]
-    text = "\n".join(f"Kiln {n} burns wood [{n}]." for n in range(1, 13))
-    shown_: list[int] = []
-
-    def checker(asked_: str) -> dict[str, Any]:
-        sentences = re.findall(r"^(\d+)\. Kiln (\d+) burns wood \[\d+\]\. \(cites (\d+)\)", asked_, re.M)
-        for _, kiln, place in sentences:
-            assert f"Kiln {kiln} burns" in passages(asked_)[int(place)]
-            shown_.append(int(kiln))
-        return {"sentences": [{"sentence": int(n), "verdict": "supported"} for n, *_ in sentences]}
-
-    server.respond = responder(checker=checker)
-    found = await supported(context("checker"), text, long, "x")
-    assert sorted(shown_) == list(range(1, 13)) and len(server.requests) > 1
-    assert {one["judge"] for one in found} == {"openai:m"}
 
 
 # --- outlines and abstracts ---
@@ -521,17 +335,6 @@ async def test_an_outline_is_mended_once_or_refused(context, server) -> None:
         assert len(server.requests) == 2
 
 
-async def test_an_outline_sees_so_many_pieces_and_no_more(context, server, monkeypatch) -> None:
-    server.respond = responder(outline=lambda text: {"sections": [part("Fuel", len(seen(text)))]})
-    with monkeypatch.context() as few:
-        few.setattr("workbench.parts.reports.writer._MOST_SHOWN", 7)
-        made = await outlined_by_model(context(), "x", pieces(40), [])
-    assert made and made[0]["evidence"] == [7]
-    long = [piece(n, "Wood is dry. " * 200) for n in range(1, 41)]
-    made = await outlined_by_model(context(), "x", long, [])
-    assert made and 10 < made[0]["evidence"][0] < 30, "as many as a prompt holds, each cut short"
-
-
 @LANGUAGES
 async def test_an_abstract_says_what_the_sections_say(language, context, server) -> None:
     sections = f"{GOOD[language]}\n\n{GOOD[language].replace('[1]', '[2]')}"
@@ -544,9 +347,3 @@ async def test_an_abstract_says_what_the_sections_say(language, context, server)
         server.respond = responder(abstract=lambda _, text=text: {"text": text})
         made = await abstract_by_model(context(), QUESTION[language], sections)
         assert made == (GOOD[language] if name == "good" else None), name
-
-
-def test_the_prompts_of_a_report_are_there_in_both_languages() -> None:
-    for name in ("outline", "section", "map", "reduce", "abstract"):
-        assert all((SHIPPED / f"{name}.{language}.toml").is_file() for language in ("en", "zh"))
-    assert renumbered("a [1] b [2, 3]", {3: 1}) == ("a b [1]", [1, 2])

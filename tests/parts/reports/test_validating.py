@@ -9,10 +9,9 @@ import pytest
 
 from tests.shelf import shelf
 from tests.test_retrieval_graph import ENOUGH, Desk, ends, step
-from workbench.graphs.retrieval import current_records
 from workbench.language.question import read
 from workbench.parts.reports.validating import meant_by, validate
-from workbench.plans import Plan, PlanStep
+from workbench.plans import PlanStep
 from workbench.testing import MemoryKnowledge
 from workbench.tools.registry import check, read_input
 from workbench.tools.tool import StepLog
@@ -22,26 +21,11 @@ __all__ = ["shelf"]
 KB = MemoryKnowledge("notes", {"mill": "Salt Mill was built by Titus Salt in 1853.", "茶": "盐仓由沈万和建造。"})
 
 
-def test_names_and_words_are_the_keywords(shelf: Any):
-    reading = read("Which films of Ang Lee since 2000 are about marriage?", [shelf.get("film")])
-    found = validate(reading, "Lust, Caution (2007) by Ang Lee is about a marriage.")
-    assert "Ang Lee" in found["keywords"] and found["passed"] and not found["missing"]
-    assert not validate(reading, "")["passed"] and validate(reading, "")["coverage"] == 0
-
-
 def test_the_other_language_counts_where_the_base_knows_the_name(shelf: Any):
     base, asked = shelf.get("film"), "李安拍过哪些电影？"
     reading, text = read(asked, [base]), "Ang Lee made several films."
     assert validate(reading, text, meant_by(asked, base))["passed"]
     assert not validate(reading, "Spike Lee made several films.", meant_by(asked, base))["passed"]
-
-
-@pytest.mark.parametrize(
-    ("text", "passed"), [("盐仓由沈万和建造。", True), ("盐仓在运河边。", False), ("沈万和建造了粮仓。", False)]
-)
-def test_chinese_words_are_looked_up_in_either_cut(text, passed):
-    name = {"name": "盐仓", "surface": "盐仓"}
-    assert validate({"names": [name], "words": ["建造者"], "conditions": []}, text)["passed"] is passed
 
 
 async def test_the_tool_says_what_is_missing_and_finds_nothing_itself():
@@ -98,52 +82,6 @@ async def test_with_leave_the_step_asks_for_what_is_missing_and_what_it_had_foun
     said = [result["evidence"] for result in state["merged"]["retrieval_results"]]
     assert "about amber lantern violin" in said and "about amber" not in said
     assert ends(state)["b"] == "success" and len(done) == 5
-
-
-@pytest.mark.parametrize("most", [0, 2])
-async def test_it_ends_after_so_many_times(most):
-    desk = desk_of(reflection_allow_retry=True, reflection_max_retries=most)
-    tool = desk.tools["shy"]
-
-    @desk.tools.tool(name="shy", replace=True)
-    def stubborn(query: str) -> list[str]:
-        """Never says more."""
-        return ["about amber"]
-
-    state = await desk.run(thresholds=ENOUGH)
-    assert tool is not desk.tools["shy"]
-    assert [a for s, a, _ in attempts(state) if s == "a"] == list(range(1, most + 2))
-    assert ends(state)["judge"] == "partial" and ends(state)["b"] == "success", "it ends, and the rest goes on"
-
-
-async def test_an_attempt_that_fails_takes_the_earlier_evidence_with_it():
-    desk = desk_of(reflection_allow_retry=True, step_max_retries=0)
-
-    @desk.tools.tool(name="shy", replace=True)
-    def once(query: str) -> list[str]:
-        """Fails when it is asked again."""
-        if query != "amber":
-            raise ConnectionError("down")
-        return ["about amber"]
-
-    state = await desk.run(thresholds=ENOUGH)
-    assert [s for s in attempts(state) if s[0] == "a"][1][2] == "failed"
-    assert "about amber" not in [result["evidence"] for result in state["merged"]["retrieval_results"]]
-
-
-def test_only_what_was_there_before_the_reflection_is_rolled_back():
-    def record(step_id, attempt, passed=None):
-        seen = [{"detail": {"passed": passed, "missing": ["x"]}}] if passed is not None else []
-        tool = "reflection" if step_id == "judge" else "shy"
-        return {"step_id": step_id, "attempt": attempt, "tool": tool, "status": "success", "sub_steps": seen}
-
-    plan = Plan(steps=a_plan())
-    first = [record("a", 1), record("judge", 1, False)]
-    again = [*first, record("a", 2)]
-    assert current_records(plan, first, 1) == [] and current_records(plan, again, 1) == again[2:]
-    assert (
-        current_records(plan, first, 0) == first and current_records(plan, [*again, record("judge", 2, True)], 1) != []
-    )
 
 
 async def test_a_retry_waits_and_a_cancel_ends_the_wait(monkeypatch):

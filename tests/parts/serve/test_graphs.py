@@ -85,15 +85,6 @@ async def test_a_pause_is_answered_in_each_shape(served, resume) -> None:
     assert (await graph.ainvoke(Command(resume=resume), config))["answer"] == ANSWER
 
 
-async def test_a_wrong_answer_leaves_the_pause(served) -> None:
-    graph = (await served.conversation()).copy({"checkpointer": InMemorySaver()})
-    config = {"configurable": {"thread_id": "t"}}
-    await graph.ainvoke({**person(QUESTION), "review": ["reflect"]}, config, context={"kb_prefix": "notes"})
-    with pytest.raises(Exception, match="perhaps"):
-        await graph.ainvoke(Command(resume="perhaps"), config)
-    assert (await graph.ainvoke(Command(resume="approve"), config))["answer"] == ANSWER
-
-
 @pytest.mark.parametrize(
     ("given", "context", "configurable"),
     [
@@ -136,10 +127,10 @@ async def test_a_report_is_written(served) -> None:
         ("conversation", {}, "Nothing is asked"),
         ("conversation", {"messages": [{"role": "ai", "content": "x"}]}, "Nothing is asked"),
         ("conversation", {"messages": [{"colour": 1}]}, "messages cannot be read"),
-        ("conversation", {"message": "x", "colour": 1}, "colour cannot be 1.*Known: kb_prefix"),
+        ("conversation", {"message": "x", "colour": 1}, "'colour'.*Known: kb_prefix"),
         ("conversation", {"message": "x", "review": ["everywhere"]}, "Unknown review point 'everywhere'"),
         ("conversation", {"message": "x", "kb_prefix": "nots"}, "notes"),
-        ("conversation", {"message": "x", "report": {"colour": 1}}, "report has 'colour'"),
+        ("conversation", {"message": "x", "report": {"colour": 1}}, "'report.colour'. Known: report_type"),
         ("retrieval", {"query": "x"}, "Which knowledge base.*notes"),
         ("retrieval", {"kb_prefix": "notes"}, "Nothing is asked"),
         ("fusion", {"query": "x", "operation": "dance"}, "no operation 'dance'"),

@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from mcp import Client, StdioServerParameters
 
-from workbench.cli import main
 from workbench.parts.serve import commands as serve
 from workbench.parts.serve.mcp import NOTICE, make_server
 from workbench.session import Workbench
@@ -220,9 +218,3 @@ async def test_over_standard_input_and_output(folder) -> None:
         done = await agent.call_tool("ask", {"question": QUESTION, "kb": "notes"})
     assert "1993" in found.structured_content["passages"][0]["text"]
     assert "1993" in done.structured_content["answer"]
-
-
-def test_without_the_library_the_install_line_is_said(folder, monkeypatch) -> None:
-    monkeypatch.setattr(serve, "find_spec", lambda _: None)
-    done = CliRunner().invoke(main, ["mcp", "--workspace", str(folder)])
-    assert done.exit_code == 1 and done.stderr.strip().endswith("pip install 'workbench[mcp]'")

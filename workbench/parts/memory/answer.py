@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from workbench.language.words import is_small_talk
-from workbench.parts.memory.preferences import NOT_KEPT
 from workbench.parts.memory.store import Memory
 from workbench.state import Data, MemoryQuestion, Noted
 from workbench.text import CJK, STOP_WORDS, content_stems, fold, sentences
@@ -21,39 +20,24 @@ share of the question's words that a note or an exchange has at least; letters o
 
 # --- Which questions memory answers ---
 
-_SPEAK = "say|said|tell|told|mention(?:ed)?|ask(?:ed)?|recommend(?:ed)?|suggest(?:ed)?|talk(?:ed)?|discuss(?:ed)?"
+_SPEAK = "say|said|tell|told|mention(?:ed)?|ask(?:ed)?|recommend(?:ed)?|suggest(?:ed)?|discuss(?:ed)?"
 _SPEAK_ZH = "说|问|提|讲|推荐|聊|告诉|谈"
 _EARLIER = re.compile(
-    rf"\b(?:did|have) (?P<a>i|you|we) (?:just |already |ever )?(?:{_SPEAK})\b"
-    rf"|\b(?P<b>i|you|we)(?:'ve| have| had)? (?:just |already )?(?:said|told|mentioned|asked|recommended|suggested)\b"
-    r"|\bjust now\b|\bfrom (?:earlier|before)\b"
-    r"|\b(?:i|me|my|you|your|we|our)\b.*\b(?:earlier(?! than)|before(?=\W*$))"
-    rf"|(?P<d>[我你])们?(?:刚刚|之前|先前|曾经?)?(?:{_SPEAK_ZH})过|刚才|(?:刚刚|之前|先前)(?P<e>[我你])?们?(?:{_SPEAK_ZH})"
-    rf"|(?P<f>[我你])们?(?:刚刚|之前|先前)",
+    rf"\b(?:did|have) (i|you|we) (?:just |already |ever )?(?:{_SPEAK})\b"
+    rf"|\b(i|you|we)(?: have|'ve| had)? (?:just |already )?(?:said|told|mentioned|asked|recommended|suggested)\b"
+    rf"|([我你])们?(?:刚才|刚刚|之前|先前)?(?:{_SPEAK_ZH})过|([我你])们?(?:刚才|刚刚|之前|先前)"
+    r"|刚才|\bjust now\b|\b(?:i|my|you|your|we)\b.*\bearlier(?! than)",
     re.IGNORECASE,
 )
+_PERSON = re.compile(r"\b(?:i|my|me)\b|我(?!们)", re.I)
 _IS_QUESTION = re.compile(r"[?？]\W*$|[吗呢]\W*$|什么|谁|哪|几|多少")
-_OF_PERSON = re.compile(
-    r"\b(?:do|did|am|was) i\b(?! (?:need|have to|allowed|supposed|required|able|eligible|entitled|get|use|find))"
-    r"|\b(?:what|who|when|where|which|how old)(?:'s| is| are| was| were) my\b"
-    r"|^(?:请问|那么?)?我(?:的.{1,6})?(?:是|叫|姓|住|不?喜欢|讨厌|爱|对.+过敏|多大|几岁|今年)",
-    re.IGNORECASE,
-)
-_INSTRUCTS = re.compile(
-    r"\bwhy\b|\bhow (?:do|did|can|should|would|must) i\b|\b(?:should|can|could|may|must|shall) i\b"
-    r"|怎么|如何|怎样|应该|可以|能否|能不能|需要|为什么|找",
-    re.IGNORECASE,
-)
-_NAME = re.compile(
-    r"\bmy name\b|\bam i called\b|\bwho am i\b|我(?:的名字)?(?:叫|是)(?:什么|谁|啥)|我的?(?:名字|姓名)", re.I
-)
+_NAME = re.compile(r"\bmy name\b|\bwho am i\b|我(?:的名字)?(?:叫|是)(?:什么|谁|啥)|我的?(?:名字|姓名)", re.I)
 _LIKING = re.compile(r"\bdo(?: not|n't)? i (?:not )?(?:like|love|enjoy)\b|我不?(?:最|很)?(?:喜欢|爱)", re.I)
 _DISLIKING = re.compile(r"\bi not\b|n't i\b|\bi (?:hate|dislike)\b|我(?:不喜欢|讨厌|不爱)", re.I)
 _OPEN = re.compile(r"^\W*(?:what|which|who)\b|什么|哪|谁", re.I)
 _EMPTY = re.compile(
-    rf"\b(?:{_SPEAK}|earlier|before|just|now|about|again|remember|first|last|previous|question|kind|sort|type|like|love"
-    r"|enjoy|hate|dislike|am|not|don't|anything|ever|said|us|favou?rite)\b"
-    rf"|刚才|刚刚|之前|先前|{_SPEAK_ZH}|什么|哪[里儿个部些]?|谁|多少|多大|几|类型|那[个部些]?|这[个部些]?|怎么|关于|喜欢|讨厌|有没有"
+    rf"\b(?:{_SPEAK}|earlier|before|just|now|about|again|kind|sort|type|like|love|enjoy|hate|dislike|am|not|don't)\b"
+    rf"|刚才|刚刚|之前|先前|{_SPEAK_ZH}|什么|哪[里儿个部些]?|谁|多少|几|类型|那[个部些]?|这[个部些]?|怎么|关于|喜欢|讨厌"
     r"|[我你他她们的了是在过吗呢啊不最有得到]",
     re.IGNORECASE,
 )
@@ -66,24 +50,17 @@ def question_to_memory(message: str, notes: Sequence[Memory]) -> MemoryQuestion 
     >>> asked["about"], asked["whose"], question_to_memory("What was agreed on 3 May?", [])
     ('opera', 'user', None)
     """
-    if len(message) > _LONGEST:
-        return None
     plain = message.replace("’", "'")
+    if len(message) > _LONGEST or not _IS_QUESTION.search(plain):
+        return None
     if match := _EARLIER.search(plain):
         who = next(filter(None, match.groups()), "").lower()
         whose = "user" if who in ("i", "我") else "assistant" if who in ("you", "你") else ""
         return MemoryQuestion(about=_about(plain), whose=whose, notes=None)
-    if not re.search(r"\b(?:i|my|me)\b|我(?!们)", plain, re.I) or not _asks(plain) or _INSTRUCTS.search(plain):
-        return None
-    fitting = _notes_for(plain, notes)
-    if not fitting and not _OF_PERSON.search(plain):
-        return None
-    return MemoryQuestion(about=_about(plain), whose="", notes=[note["id"] for note in fitting])
-
-
-def _asks(message: str) -> bool:
-    begins = r"^\W*(?:what|who|when|where|which|how|do|did|am|was|have|is|are)\b"
-    return bool(_IS_QUESTION.search(message) or re.match(begins, message, re.I))
+    fitting = _notes_for(plain, notes) if _PERSON.search(plain) else []
+    if fitting or _NAME.search(plain) or (_LIKING.search(plain) and _OPEN.search(plain)):
+        return MemoryQuestion(about=_about(plain), whose="", notes=[note["id"] for note in fitting])
+    return None
 
 
 def _about(message: str) -> str:
@@ -125,19 +102,11 @@ class _Exchange(NamedTuple):
 
 
 def acknowledge(noted: Sequence[Noted], zh: bool, user: str = "default") -> str:
-    """Return what is noted of a message, or not kept, and how to change that."""
+    """Return what is noted of a message, and how to take it back."""
     labels = Labels("zh" if zh else "en")
-    whose = "" if user == "default" else f", user={user!r}"
-    texts: dict[str, list[str]] = {NOT_KEPT: [], "": []}
-    for note in noted:
-        key = note["section"] if note["section"] in texts else ""
-        texts[key].append(note["content"].rstrip(" .。！!"))
-    lines = list[str]()
-    if texts[""]:
-        undo = f"wb.memory.undo({whose.removeprefix(', ')})"
-        lines.append(labels("ack_noted", text=labels("semicolon").join(texts[""]), undo=undo))
-    lines += [labels("ack_not_kept", fact=re.sub(r"^My\b", "my", fact)) for fact in texts[NOT_KEPT]]
-    return "\n".join(lines)
+    text = labels("semicolon").join(note["content"].rstrip(" .。！!") for note in noted)
+    undo = f"wb.memory.undo({'' if user == 'default' else f'user={user!r}'})"
+    return labels("ack_noted", text=text, undo=undo) if noted else ""
 
 
 def answer_from_memory(request: MemoryQuestion, state: Data, zh: bool) -> str:
@@ -154,7 +123,7 @@ def answer_from_memory(request: MemoryQuestion, state: Data, zh: bool) -> str:
 
 
 def _from_conversation(request: MemoryQuestion, state: Data, labels: Labels) -> list[str]:
-    """Quote the exchanges that have most of the words asked for on either side, of equal ones the newest.
+    """Quote the exchanges that have most of the words asked for, of equal ones the newest.
 
     The person's own question is never the answer to a question of what was said: then it is what answered it.
     """
@@ -164,18 +133,12 @@ def _from_conversation(request: MemoryQuestion, state: Data, labels: Labels) -> 
         / (len(wanted) or 1)
         for exchange in exchanges
     }
-    fitting = [exchange for exchange, share in shares.items() if share > _SHARE]
-    if not wanted:
-        fitting = exchanges[-1:]
-    elif not fitting:
-        fitting = [e for e, share in shares.items() if share >= _SHARE or e.similarity >= _SIMILAR][-1:]
-    statements = [exchange for exchange in fitting if not _IS_QUESTION.search(exchange.user)]
-    if of_user and statements:
-        fitting = statements
-    best = sorted(fitting, key=lambda exchange: -shares[exchange])[:_LIMIT]
-    if not of_user:
-        best = [exchange for exchange in best if shares[exchange] == shares[best[0]]]
-    return [_side(exchange, request["whose"], wanted, labels) for exchange in best]
+    best = sorted(exchanges, key=lambda exchange: (shares[exchange], exchange.at), reverse=True)
+    if wanted:
+        best = [exchange for exchange in best if shares[exchange] >= _SHARE or exchange.similarity >= _SIMILAR]
+    statements = [exchange for exchange in best if of_user and not _IS_QUESTION.search(exchange.user)]
+    count = _LIMIT if statements and wanted else 1
+    return [_side(exchange, request["whose"], wanted, labels) for exchange in (statements or best)[:count]]
 
 
 def _side(exchange: _Exchange, whose: str, wanted: set[str], labels: Labels) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import ModelError, WorkbenchError, shown
 from workbench.models.embeddings import text_model
 from workbench.parts.memory.forgetting import Forgotten, forget
-from workbench.parts.memory.preferences import read_note, read_preferences, same_thing
+from workbench.parts.memory.preferences import Statement, read_note, same_thing
 from workbench.parts.memory.recalling import Recalling
 from workbench.parts.memory.service import find_store
 from workbench.parts.memory.store import Memory, MemoryStore, as_statement, core_memory
@@ -271,18 +271,23 @@ class Memories:
         read = read_note(content)
         if section == "human":
             section = read.section if read else "facts"
-        if section == "facts":  # as if the person had asked to remember it
-            read = next(iter(read_preferences(f"remember that {content}")[0]), None)
-        read = read if read and read.section == section else None
-        human = [m for m in self._store.memories(user) if m["section"] in HUMAN]
-        same = [m["id"] for m in human if read and same_thing(read, as_statement(m))]
-        names = ("about", "attribute", "polarity")
-        fields = {"about": content} if section == "name" or not old else {name: str(dict(old)[name]) for name in names}
-        if read:
-            fields = {name: getattr(read, name) or fields.get(name, "") for name in names}
-        replaced = [old["id"]] if old else same
-        arguments: Any = {"author": author, "replaces": replaced, "why": why or content, **fields}
-        return self._store.remember(user, section, content, **arguments)
+        if read and read.section == section:
+            statement = read
+        elif old and section != "name":
+            statement = as_statement(old)._replace(content=content)
+        else:
+            statement = Statement(section, content, content)
+        same = [m["id"] for m in self._store.memories(user) if same_thing(statement, as_statement(m))]
+        return self._store.remember(
+            user,
+            section,
+            content,
+            about=statement.about,
+            polarity=statement.polarity,
+            author=author,
+            replaces=[old["id"]] if old else same,
+            why=why or content,
+        )
 
 
 def _versions(memories: Sequence[Memory]) -> dict[str, int]:

@@ -16,7 +16,6 @@ import json
 import math
 import re
 from array import array
-from calendar import monthrange
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -24,6 +23,7 @@ from datetime import date
 from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
+from workbench.knowledge.dated import last_day
 from workbench.language.dates import read_dates
 from workbench.models.embeddings import products
 from workbench.models.rerank import words as words_of
@@ -239,7 +239,7 @@ class Conversation:
         spans: list[Span] = []
         for found in reversed(read_dates(question, begin)):
             with suppress(ValueError):  # open at one end, or no such day in that year
-                spans.append((_first_day(found.low), _last_day(found.high)))
+                spans.append((_ordinal(f"{found.low}-01-01"[:10]), _ordinal(last_day(found.high))))
                 if today and not re.search(r"\d", question[found.start : found.end]):
                     question = f"{question[: found.start]} {question[found.end :]}"
         return spans, question
@@ -501,16 +501,5 @@ def _day(text: str) -> int | None:
     return None
 
 
-def _first_day(iso_text: str) -> int:
-    return date.fromisoformat(f"{iso_text}-01-01"[:10]).toordinal()
-
-
-def _last_day(written: str) -> int:
-    """Return the last day of an ISO date of any precision.
-
-    >>> date.fromordinal(_last_day("2024-02")).isoformat(), date.fromordinal(_last_day("2023")).isoformat()
-    ('2024-02-29', '2023-12-31')
-    """
-    whole_year = len(written) == len("2024")
-    year, month, day = map(int, (f"{written}-12-0" if whole_year else f"{written}-0").split("-")[:3])
-    return date(year, month, day or monthrange(year, month)[1]).toordinal()
+def _ordinal(iso_date: str) -> int:
+    return date.fromisoformat(iso_date).toordinal()

@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field
 from workbench.graphs.memory import window
 from workbench.graphs.roles import ask_model, history_text, numbered
 from workbench.parts.memory.answer import question_to_memory
-from workbench.parts.memory.preferences import DENIAL, Statement, read_preferences, same_thing
+from workbench.parts.memory.preferences import read_preferences, same_thing
 from workbench.parts.memory.store import Memory, as_statement, core_memory
 from workbench.ports import Context
 from workbench.records.prompts import fenced
@@ -214,30 +214,22 @@ async def noticed(context: Context, message: str, history: Sequence[Message], me
 
 def by_rules(message: str, memories: Sequence[Memory] = ()) -> Json:
     """Return what ``noticed`` does, without a model."""
-    statements, rest = read_preferences(message, (m["content"] for m in memories if m["section"] == "facts"))
-    noted = [_noted(statement, memories) for statement in statements][:MOST_NOTED]
-    if not noted:
+    statements, rest = read_preferences(message)
+    if not statements:
         return {"noted": [], "recalls": question_to_memory(message, memories), "to_search": message}
+    noted = [
+        Noted(
+            section=statement.section,
+            content=statement.content,
+            about=statement.about,
+            polarity=statement.polarity,
+            replaces=[m["id"] for m in memories if same_thing(statement, as_statement(m))],
+        )
+        for statement in statements[:MOST_NOTED]
+    ]
     # only what is disliked leaves the question: its words would be searched for
     cut = not rest or any(note["polarity"] == "dislike" for note in noted)
     return {"noted": noted, "recalls": None, "to_search": rest if cut else message}
-
-
-def _noted(statement: Statement, memories: Sequence[Memory]) -> Noted:
-    """Return a statement as a note in the place of those about the same thing."""
-    section, attribute = statement.section, statement.attribute
-    replaced = [m for m in memories if same_thing(statement, as_statement(m))]
-    if section == DENIAL:
-        replaced = [m for m in memories if m["content"] == statement.about]
-        section, attribute = "facts", next((m["attribute"] for m in replaced), "")
-    return Noted(
-        section=section,
-        content=statement.content,
-        about=statement.content if statement.section == DENIAL else statement.about,
-        attribute=attribute,
-        polarity=statement.polarity,
-        replaces=[m["id"] for m in replaced],
-    )
 
 
 async def _by_model(
@@ -256,7 +248,6 @@ async def _by_model(
             section=note.section,
             content=note.content.strip(),
             about=note.about.strip(),
-            attribute="",
             polarity=note.polarity,
             replaces=[memories[n - 1]["id"] for n in note.replaces if 1 <= n <= len(memories)],
         )

@@ -16,7 +16,6 @@ from workbench.graphs.roles import ask_model
 from workbench.graphs.route import Route
 from workbench.language.wording import in_words
 from workbench.parts.memory.answer import question_to_memory
-from workbench.parts.memory.preferences import NOT_KEPT
 from workbench.parts.memory.store import outdated
 from workbench.parts.memory.summarizing import summarize
 from workbench.ports import Context, KnowledgeBase, Remembering
@@ -48,11 +47,11 @@ def preference_conditions(
     reading = route.decision.get("question")
     if not reading or reading["intent"] not in ("recommend", "list"):
         return []
-    question, not_these, newest = fold(reading["text"]), set(struck), dict[tuple[str, str], AppliedPreference]()
+    question, left_out, newest = fold(reading["text"]), set(struck), dict[tuple[str, str], AppliedPreference]()
     for preference in preferences:
         now = not preference.get("id") and preference["polarity"] == "dislike"
         memory_id = str(preference.get("id") or f"now:{preference['about']}")
-        if not preference["polarity"] or memory_id in not_these or not (now or reading["intent"] == "recommend"):
+        if not preference["polarity"] or memory_id in left_out or not (now or reading["intent"] == "recommend"):
             continue
         for base in bases:
             for field, value in _values(base, preference["about"]):
@@ -60,23 +59,19 @@ def preference_conditions(
                 if fold(value) not in question and fold(preference["about"]) not in question:
                     newest[field, value] = _as_condition(preference, memory_id, base, field, value, reading["language"])
     likes = [preference for preference in newest.values() if preference["condition"]["op"] == "in"]
-    question_conditions, dislikes = (
-        reading["conditions"],
-        [preference for preference in newest.values() if preference["condition"]["op"] == "ne"],
-    )
-    if question_conditions:
-        return [
-            preference
-            for preference in dislikes
-            if any(base.select([*question_conditions, preference["condition"]], limit=1) for base in bases)
-        ]
+    dislikes = [preference for preference in newest.values() if preference["condition"]["op"] == "ne"]
+
+    def leaves_any(applied: Sequence[AppliedPreference]) -> bool:
+        conditions = with_conditions(route, applied).decision["question"]["conditions"]
+        return any(base.select(conditions, limit=1) for base in bases)
+
+    if reading["conditions"]:
+        return [preference for preference in dislikes if leaves_any([preference])]
     if reading["names"] or not likes:
         return dislikes
-    leading = [
-        preference for preference in likes if preference["condition"]["field"] == likes[-1]["condition"]["field"]
-    ]
-    every = with_conditions(route, [*dislikes, *leading]).decision["question"]["conditions"]
-    return [*dislikes, *leading] if any(base.select(every, limit=1) for base in bases) else dislikes
+    field = likes[-1]["condition"]["field"]
+    leading = [preference for preference in likes if preference["condition"]["field"] == field]
+    return [*dislikes, *leading] if leaves_any([*dislikes, *leading]) else dislikes
 
 
 def _as_condition(
@@ -85,11 +80,7 @@ def _as_condition(
     likes = preference["polarity"] == "like"
     condition = Condition(field=field, op="in" if likes else "ne", value=[value] if likes else value)
     about = next(f for f in base.about()["fields"] if f["name"] == field)
-    because = (
-        f"（因为你说过：{preference['content']}）"
-        if language == "zh"
-        else f" (since you said: {preference['content']})"
-    )
+    because = ("（因为你说过：{}）" if language == "zh" else " (since you said: {})").format(preference["content"])
     return AppliedPreference(
         memory_id=memory_id, condition=condition, told=in_words(condition, about, language) + because
     )
@@ -137,14 +128,11 @@ def apply_preferences(
 def keep_noted(memory: Remembering, state: Data, author: str) -> None:
     """Write down what the message said of the person; running again writes it once."""
     for number, note in enumerate(state.get("noted") or []):
-        if note["section"] == NOT_KEPT:
-            continue
         memory.remember(
             state["user_id"],
             note["section"],
             note["content"],
             about=note["about"],
-            attribute=note["attribute"],
             polarity=note["polarity"],
             author=author,
             conversation_id=state["conversation_id"],
@@ -195,7 +183,7 @@ async def bring_up(context: Context, store: Any, conversation_id: str, user_id: 
     elif text := await _by_model(context, before, fresh) if "summarizer" in context.models else "":
         author = settings.role_model("summarizer")
     if not text:
-        text = summarize(_of_the_corpus(messages, of_user), [m["content"] for m in of_user])
+        text = summarize(_of_the_corpus(messages, of_user))
     store.save_summary(conversation_id, text, len(messages), author, [m["id"] for m in messages])
     return author
 

@@ -54,7 +54,6 @@ TABLES = (
         section TEXT NOT NULL,
         content TEXT NOT NULL,
         about TEXT NOT NULL,
-        attribute TEXT NOT NULL,
         polarity TEXT NOT NULL,
         author TEXT NOT NULL,
         created_at TEXT NOT NULL,
@@ -78,7 +77,6 @@ class Memory(TypedDict):
         message_id: the message that says it; "" for what a person wrote by hand.
         polarity: ``like`` or ``dislike`` of a preference, else "".
         about: what it is about, by which a newer one replaces it.
-        attribute: which fact it is where a person has one of it (``home``), else "".
         author: ``rules``, ``person``, or the name of a model.
         ended_at: since when it does not hold any more; None while it does.
     """
@@ -90,7 +88,6 @@ class Memory(TypedDict):
     section: str
     content: str
     about: str
-    attribute: str
     polarity: str
     author: str
     created_at: str
@@ -250,7 +247,6 @@ class MemoryStore:
         content: str,
         *,
         about: str = "",
-        attribute: str = "",
         polarity: str = "",
         author: str = "person",
         conversation_id: str = "",
@@ -266,7 +262,6 @@ class MemoryStore:
             section: one of ``SECTIONS``; of those in ``SINGLE`` the present memory is replaced.
             content: the text.
             about: what it is about.
-            attribute: which fact.
             polarity: of a preference.
             author: who noted it.
             conversation_id: where it was said.
@@ -286,7 +281,7 @@ class MemoryStore:
             raise WorkbenchError("There is nothing to remember: the text is empty.")
         memory_id, now, who = key or uuid.uuid4().hex, self._time(), clean(user_id)
         where = (memory_id, who, conversation_id, message_id, section, text)
-        row = (*where, clean(about), clean(attribute), polarity, author, now)
+        row = (*where, clean(about), polarity, author, now)
         with self._transaction() as execute:
             if execute("SELECT 1 FROM memories WHERE id = ?", (memory_id,)):
                 return memory_id
@@ -295,7 +290,7 @@ class MemoryStore:
                 sql = "SELECT id FROM memories WHERE user_id = ? AND section = ? AND ended_at IS NULL"
                 old += [current["id"] for current in execute(sql, (who, section))]
             self._end(execute, who, old, now, why, memory_id)
-            execute(f"INSERT INTO memories ({_MEMORY}) VALUES ({', '.join('?' * 14)})", (*row, None, "", ""))
+            execute(f"INSERT INTO memories ({_MEMORY}) VALUES ({', '.join('?' * 13)})", (*row, None, "", ""))
         return memory_id
 
     def end(self, user_id: str, memory_ids: Sequence[str], why: str) -> int:
@@ -392,7 +387,7 @@ class MemoryStore:
 
 def as_statement(memory: Data) -> Statement:
     """Return a memory as the statement that it was."""
-    return Statement(memory["section"], memory["content"], memory["about"], memory["polarity"], memory["attribute"])
+    return Statement(memory["section"], memory["content"], memory["about"], memory["polarity"])
 
 
 def outdated(summary: Data, memories: Iterable[Memory]) -> bool:

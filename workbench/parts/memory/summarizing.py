@@ -23,12 +23,11 @@ _REFUSED = re.compile(r"corpus does not say|^nothing (?:here|in)\b|没有(?:提�
 _FORGETS = re.compile(r"^\W*(?:please )?forget\b|忘[掉了记]", re.IGNORECASE)
 
 
-def summarize(messages: Sequence[Data], facts: Sequence[str] = ()) -> str:
+def summarize(messages: Sequence[Data]) -> str:
     """Return the question most spoken of, what answered it, and the newest question.
 
     Args:
         messages: oldest first, each with ``role`` (``user`` or ``assistant``) and ``content``.
-        facts: noted of the person, now or earlier: a denial of one is not a question.
 
     >>> asked = [{"role": "user", "content": "Who wrote Emma?"},
     ...          {"role": "assistant", "content": "Jane Austen wrote Emma in 1815 [1]."}]
@@ -37,7 +36,7 @@ def summarize(messages: Sequence[Data], facts: Sequence[str] = ()) -> str:
     Found: Jane Austen wrote Emma in 1815.
     """
     words = Counter(word for message in messages for word in content_stems(str(message["content"])))
-    questions = list(_questions(messages, facts))
+    questions = list(_questions(messages))
     if not questions:
         return ""
     sentence, answer = max(questions, key=lambda pair: _weight(pair[0], words))  # of equal ones the first: the topic
@@ -47,14 +46,14 @@ def summarize(messages: Sequence[Data], facts: Sequence[str] = ()) -> str:
     return "\n".join(f"{head}{line}" for head, line in zip(heads, lines, strict=True) if line)
 
 
-def _questions(messages: Sequence[Data], facts: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _questions(messages: Sequence[Data]) -> Iterator[tuple[str, str]]:
     """Yield the sentences of the person that are to be answered, each with the answer that follows."""
     for number, message in enumerate(messages):
         if message["role"] != "user" or is_small_talk(message["content"]):
             continue
         following = messages[number + 1] if number + 1 < len(messages) else {"role": "", "content": ""}
         answer = str(following["content"]) if following["role"] == "assistant" else ""
-        for sentence in sentences(read_preferences(str(message["content"]), facts)[1]):
+        for sentence in sentences(read_preferences(str(message["content"]))[1]):
             if len(sentence) <= LONGEST and content_stems(sentence) and not _FORGETS.search(sentence):
                 yield sentence, answer
 

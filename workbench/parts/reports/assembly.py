@@ -17,7 +17,7 @@ from workbench.language.citing import cite
 from workbench.language.fields import FieldsWriter
 from workbench.parts.reports.checking import written_sections
 from workbench.parts.reports.citing import references
-from workbench.parts.reports.extracting import definitions, matrix
+from workbench.parts.reports.extracting import definitions
 from workbench.parts.reports.kinds import report_type
 from workbench.parts.reports.markdown import escaped, inline
 from workbench.parts.reports.writer import abstract_by_model
@@ -167,16 +167,23 @@ class _Assembly:
         return with_marks(text, await supported(self.context, text, self.places(), self.state["message"]))
 
     def _rests(self) -> str:
-        """Return which documents each section rests on."""
-        titles = {r["result_id"]: _title(r) for r in self.results}
-        by_title: dict[str, list[int]] = {}
-        for piece, n in self.numbers.items():
-            by_title.setdefault(titles.get(piece, ""), []).append(n)
-        rests = [
-            (s["title"], list(dict.fromkeys(titles[i] for i in s["sources"] if i in titles))) for s in self.sections
-        ]
+        """Return which documents each section rests on, a line a section: a summary without a model."""
         fields = FieldsWriter(self.reading, {}, self.context.bases(self.state["kb_prefixes"]))
-        return matrix(rests, by_title, self.zh, fields.called)
+        pieces = {r["result_id"]: r for r in self.results if r["result_id"] in self.numbers}
+        lines = []
+        for section in self.sections:
+            marks: dict[str, int] = {}
+            for piece in section["sources"]:
+                if piece in pieces:
+                    marks.setdefault(_title(pieces[piece]), self.numbers[piece])
+            if list(map(fold, marks)) == [fold(section["title"])]:
+                continue  # it says so itself
+            called = ((escaped(fields.called(title)) if self.zh else escaped(title), n) for title, n in marks.items())
+            cited = [f"《{title}》 [{n}]" if self.zh else f"{title} [{n}]" for title, n in called]
+            if cited:
+                names = self.labels("comma").join(cited)
+                lines.append(f"- **{escaped(section['title'])}**{self.labels('colon')}{names}")
+        return "\n".join(lines)
 
     def _open(self) -> str:
         missing = [section["title"] for section in self.sections if not section["sources"]]
@@ -186,7 +193,7 @@ class _Assembly:
         names = {name for section in self.sections for claim in section["claims"] for name in claim["entities"]}
         return "\n".join(
             f"- **{name}**{self.labels('colon')}{self._cited(f'{text} [{n}]')}"
-            for name, text, n in definitions(names, self.results, self.sections, self.zh)
+            for name, text, n in definitions(names, self.results, self.sections)
         )
 
     def _cited(self, text: str) -> str:
@@ -224,24 +231,23 @@ class _Assembly:
         return "\n\n".join([f"*{self._writers()}*", *headed])
 
     def _writers(self) -> str:
-        labels = self.labels
+        labels, comma = self.labels, self.labels("comma")
         writers = dict.fromkeys(section["by"] for section in self.sections if section["by"] != RULES)
-        ruled = [
-            escaped(section["title"]) for section in self.sections if section["by"] == RULES and section["sources"]
-        ]
+        ruled = [escaped(s["title"]) for s in self.sections if s["by"] == RULES and s["sources"]]
         if not writers:
             return labels("written_by_rules")
-        by = labels("written_by", who=labels("comma").join(writers))
-        return by + labels("written_by_rules_too", titles=labels("comma").join(ruled)) if ruled else by
+        by = labels("written_by", who=comma.join(writers))
+        return by + (labels("written_by_rules_too", titles=comma.join(ruled)) if ruled else "")
 
     def _checked(self, check: Data) -> list[tuple[str, str]]:
-        rows = {name: str(check[name]) for name in _CHECKED}
-        rows |= {name: f"{check[name]:.1%}" for name in ("precision", "recall")}
-        rows["score"] = f"{check['score']:.2f}"
-        validation: Data = check.get("validation", {})
-        if validation.get("keywords"):
-            lost = f" (− {self.labels('comma').join(validation['missing'])})" if validation["missing"] else ""
-            rows["validation"] = f"{len(validation['covered'])} / {len(validation['keywords'])}{lost}"
+        validation: Data = check["validation"]
+        lost = f" (− {self.labels('comma').join(validation['missing'])})" if validation["missing"] else ""
+        rows = {
+            **{name: str(check[name]) for name in _CHECKED},
+            **{name: f"{check[name]:.1%}" for name in ("precision", "recall")},
+            "score": f"{check['score']:.2f}",
+            "validation": f"{len(validation['covered'])} / {len(validation['keywords'])}{lost}",
+        }
         return [(self.labels(f"check_{name}"), value) for name, value in rows.items()]
 
 

@@ -9,7 +9,6 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Any
 
 from langgraph.runtime import Runtime
 
@@ -19,7 +18,7 @@ from workbench.language.support import by_words, denies, lost
 from workbench.parts.reports.validating import meant_by, validate
 from workbench.ports import Context
 from workbench.state import Claim, ConversationState, Data, Json, RetrievalResult, SectionContent, SectionOutline
-from workbench.text import fold, terms
+from workbench.text import terms
 
 SAME = 0.6
 """The share of a statement's words with which another speaks of the same."""
@@ -34,11 +33,6 @@ def written_sections(state: Data) -> list[SectionContent]:
     return [by_id[outline["section_id"]] for outline in state["outline"]["sections"] if outline["section_id"] in by_id]
 
 
-def claim_id(section_id: str, text: str) -> str:
-    """Twelve hex digits of a statement and its section."""
-    return hashlib.sha256(f"{section_id}\n{fold(text)}".encode()).hexdigest()[:12]
-
-
 def without_marks(text: str) -> str:
     """Return a statement as it stands, without its marks, and without the title of its document before it.
 
@@ -46,17 +40,6 @@ def without_marks(text: str) -> str:
     ('It has 42 arches.', '有 42 个桥拱。')
     """
     return _LED_BY.sub("", re.sub(r"\s?\[\d+\]", "", text).strip())
-
-
-def fingerprint(*parts: Any) -> str:
-    """Sixteen hex digits of what something was made from."""
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
-
-
-def of_evidence(results: Sequence[RetrievalResult]) -> list[tuple[str, str]]:
-    """Return what of the evidence a text depends on: which pieces there are, and what they say."""
-    texts = {r["result_id"]: (r["metadata"].get("title"), r["evidence"], r["metadata"].get("fields")) for r in results}
-    return [(result_id, hashlib.sha256(repr(text).encode()).hexdigest()[:16]) for result_id, text in texts.items()]
 
 
 def contradictions(claims: Sequence[Claim], documents: Mapping[str, str]) -> list[Json]:
@@ -77,11 +60,11 @@ def contradictions(claims: Sequence[Claim], documents: Mapping[str, str]) -> lis
     """
     pairs = []
     for first, second in combinations([c for c in claims if c["evidence_ids"]], 2):
-        apart = {documents.get(i) for i in first["evidence_ids"]}.isdisjoint(
-            documents.get(i) for i in second["evidence_ids"]
-        )
-        if about := opposed(first["text"], second["text"]) if apart else "":
-            sources = [*first["evidence_ids"], *second["evidence_ids"]]
+        sources = [*first["evidence_ids"], *second["evidence_ids"]]
+        own = {documents.get(i) for i in first["evidence_ids"]}
+        if own & {documents.get(i) for i in second["evidence_ids"]}:
+            continue
+        if about := opposed(first["text"], second["text"]):
             pairs.append({"first": first["text"], "second": second["text"], "sources": sources, "about": about})
     return pairs
 
@@ -116,8 +99,9 @@ def _alike(first: str, second: str) -> float:
 def section_print(section: SectionOutline, by_id: Mapping[str, RetrievalResult], who: str) -> str:
     """Return what a section is written from, as a hash; its place in the report does not matter."""
     pieces = [by_id[i] for i in section["evidence_ids"] if i in by_id]
+    texts = [(r["result_id"], r["metadata"].get("title"), r["evidence"], r["metadata"].get("fields")) for r in pieces]
     request = (section["title"], section["summary"], section["query"], section["quotes"])
-    return fingerprint(request, of_evidence(pieces), who)
+    return hashlib.sha256(repr((request, texts, who)).encode()).hexdigest()[:16]
 
 
 async def checked(
@@ -134,7 +118,7 @@ async def checked(
     bases = context.bases(kb_prefixes)
     claims = [
         Claim(
-            claim_id=claim_id(content["section_id"], statement["sentence"]),
+            claim_id=f"{content['fingerprint']}/{number}",
             section_id=content["section_id"],
             text=without_marks(statement["sentence"]),
             evidence_ids=[pieces[n - 1]["result_id"] for n in statement["cited"] if n <= len(pieces)],
@@ -142,7 +126,7 @@ async def checked(
             verdict=statement["verdict"],
             why=statement["why"],
         )
-        for statement in support
+        for number, statement in enumerate(support, 1)
     ]
     return {**content, "text": with_marks(content["text"], support), "claims": claims}
 
@@ -171,9 +155,7 @@ def _measures(sections: Sequence[SectionContent], results: Sequence[RetrievalRes
     claims = [claim for section in sections for claim in section["claims"]]
     counts = {v: sum(c["verdict"] == v for c in claims) for v in ("supported", "partly", "unsupported", "uncited")}
     backed, cited = counts["supported"] + counts["partly"], len(claims) - counts["uncited"]
-    both = (
-        2 * backed / (cited + len(claims)) if claims else 0.0
-    )  # 2pr / (p + r), where p = held / cited, r = held / all
+    both = 2 * backed / (cited + len(claims)) if claims else 0.0  # the harmonic mean of precision and recall
     covered = sum(bool(section["sources"]) for section in sections) / len(sections) if sections else 0.0
     documents = {r["result_id"]: str(r["metadata"].get("doc_id") or r["source_id"]) for r in results}
     return {

@@ -1,10 +1,8 @@
 """Before a report is planned: what its question leaves open is asked, and added to the query, or assumed.
 
 Two nodes, so that a model that has questions is asked once: ``clarify`` finds them, ``review_clarify`` asks a person
-where the run is to stop for that, and reads the question again with what they said. Both stand between
-``prepare_retrieval`` and the retrieval graph, and do nothing where no report is written. Whom a name means and which
-subject is meant is asked by rules: the knowledge base says which entities have a name, and how they differ. An
-assumption of the person that names an option settles its question.
+where the run is to stop for that, and reads the question again with the answers. Rules ask two things only: whom a name
+means that several entities of a base have, and which subject is meant where the question has no word of the bases.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
@@ -24,7 +22,7 @@ from workbench.graphs.route import read_question
 from workbench.ports import Context, KnowledgeBase
 from workbench.settings import Settings
 from workbench.state import Clarification, ConversationState, Entity, Json, Question
-from workbench.text import detect_language, fold, sentences, terms
+from workbench.text import detect_language, fold
 from workbench.views.labels import Labels
 
 MODEL_LIMIT = 3
@@ -164,11 +162,8 @@ async def _by_model(
 
 LIMIT, MOST_OPTIONS = 5, 6
 """Questions that a person is asked at once, and options of one."""
-_ENOUGH, _LONGEST = 2, 80
-"""Fields that tell things apart, and characters of a value."""
-_GENERAL = ("", "通用", "general")
-"""Domains that are none in particular."""
-_DETAIL = re.compile(r"[(（]((?:[^()（）]|\([^()]*\)|（[^（）]*）)*)[)）]$")
+_DETAILS = 2
+"""Fields that tell things of one name apart."""
 
 
 def open_questions(
@@ -184,28 +179,20 @@ def open_questions(
         query: as it stands alone.
         reading: of it.
         bases: that are asked.
-        assumptions: what the person assumes; one that speaks of a question is its ``answer``.
+        assumptions: of the person; one that says an option of a question is its ``answer``.
         domain: what is assumed where the question says no subject; empty: all that the bases hold.
     """
     questions = [*_names(query, reading, bases), *_scope(reading, bases, domain)][:LIMIT]
     for question in questions:
-        answers = (_settled_by(text, question, bases) for text in assumptions)
+        name = fold(_subject(question))
+        answers = (chosen(text, question["options"]) for text in assumptions if name in fold(text))
         question["answer"] = next(filter(None, answers), "")
     return questions
 
 
-def _settled_by(text: str, question: Clarification, bases: Sequence[KnowledgeBase]) -> str:
-    """Return what an assumption answers to a question, or ""."""
-    if question["kind"] == "name":
-        names_it = fold(_subject(question)) in fold(text)
-        return chosen(text, question["options"]) if names_it else ""
-    speaks_of_bases = any(base.link(text) or base.values_in(text) for base in bases)
-    return text if speaks_of_bases else chosen(text, question["options"])
-
-
 def _subject(question: Clarification) -> str:
-    """Return the name that a question is about."""
-    return question["question_id"].partition(":")[2]
+    """Return the name that a question is about, or ""."""
+    return question["question_id"].partition(":")[2] if question["kind"] == "name" else ""
 
 
 def unanswered(clarifications: Iterable[Clarification]) -> list[Clarification]:
@@ -230,25 +217,29 @@ def answered(clarifications: Iterable[Clarification], answers: Mapping[str, str]
 
 
 def chosen(answer: str, options: Sequence[str]) -> str:
-    """Return the option that an answer means, by its number, its words, or what only it says; "" for none or several.
+    """Return the option that an answer means, by its number, or by a detail that no other has; "" for none or several.
 
     >>> books = ["Emma (1815, Jane Austen)", "Emma (2021, Ida Brandt)"]
-    >>> [chosen(text, books) for text in ("2", "the one by Austen", "Emma", "that of 2021")]
+    >>> [chosen(text, books) for text in ("2", "the one by Jane Austen", "Emma", "that of 2021")]
     ['Emma (2021, Ida Brandt)', 'Emma (1815, Jane Austen)', '', 'Emma (2021, Ida Brandt)']
     """
-    text = answer.strip().rstrip(".。")
-    numbered = {str(n): option for n, option in enumerate(options, 1)} | {fold(option): option for option in options}
-    if fold(text) in numbered:
-        return numbered[fold(text)]
-    words = [set(terms(option)) for option in options]
-    common = set.intersection(*words) if len(words) > 1 else set()
-    shares = [len((own - common) & set(terms(text))) for own in words]
-    best = max(shares, default=0)
-    return options[shares.index(best)] if best and shares.count(best) == 1 else ""
+    text = fold(answer.strip().rstrip(".。"))
+    for number, option in enumerate(options, 1):
+        if text in (str(number), fold(option)):
+            return option
+    meant = [option for option in options if any(fold(part) in text for part in _details(option, options))]
+    return meant[0] if len(meant) == 1 else ""
+
+
+def _details(option: str, options: Sequence[str]) -> list[str]:
+    """Return the parts of an option that no other option has."""
+    rest = "\n".join(text for text in options if text != option)
+    parts = re.split(r"\s*[,，()（）]\s*", option)
+    return [part for part in parts if part and part not in rest]
 
 
 def refined(query: str, clarifications: Iterable[Clarification]) -> str:
-    """Return the query with what was answered said in it, behind the name that it is of, or at the end.
+    """Return the query with the answers in it, each behind the name that it is of, or at the end.
 
     >>> one = Clarification(question_id="name:Dune", kind="name", question="Which Dune is meant?", must=True,
     ...                     options=["Dune (1984)", "Dune (2021)"], assumed="Dune (1984)", answer="Dune (2021)")
@@ -258,18 +249,19 @@ def refined(query: str, clarifications: Iterable[Clarification]) -> str:
     '《沙丘》（2021）反响如何？'
     """
     for clarification in clarifications:
-        answer, after = clarification["answer"], len(query)
+        answer, end = clarification["answer"], len(query)
         if not answer or (clarification["kind"] == "scope" and fold(answer) == fold(clarification["assumed"])):
             continue
         if clarification["kind"] == "name":
-            answer = _telling_apart(clarification)
+            # one detail is enough; a whole description would ask for more things
+            answer = next(iter(_details(answer, clarification["options"])), answer)
             name = re.search(rf"{re.escape(_subject(clarification))}[》〉」』”\"'`]*", query)
-            after = name.end() if name else 0
+            end = name.end() if name else 0
         elif clarification["kind"] == "model":
             answer = f"{clarification['question']} {answer}"
-        if after and answer not in query:
+        if end and answer not in query:
             aside = f"（{answer}）" if detect_language(query) == "zh" else f" ({answer})"
-            query = query[:after] + aside + query[after:]
+            query = query[:end] + aside + query[end:]
     return query
 
 
@@ -290,23 +282,19 @@ def stated(clarifications: Iterable[Clarification], language: str) -> list[str]:
     return lines
 
 
-# --- whom a name means ---
-
-
 def _names(query: str, reading: Question, bases: Sequence[KnowledgeBase]) -> Iterator[Clarification]:
-    """Yield a question for each name that several in a base bear, unless the reading has settled it."""
-    zh, surfaces = reading["language"] == "zh", set[str]()
+    """Yield a question for each name that several entities of a base have, unless the reading has settled it."""
+    surfaces = set[str]()
     for base in bases:
         for mention in base.link(query):
             surface, ids = mention["surface"], [mention["entity_id"], *mention.get("others", [])]
             read = any(n["start"] <= mention["start"] and mention["end"] <= n["end"] for n in reading["names"])
             if len(ids) < 2 or not read or surface in surfaces:
                 continue
-            entities = map(base.entity, ids[:MOST_OPTIONS])
-            bearers = [entity for entity in entities if entity]
-            written_of = [entity for entity in bearers if entity["doc_id"]]
-            bearers = written_of or bearers  # what no document is about is rarely meant beside what one is
-            options = list(dict.fromkeys(_described(bearers, base, zh))) if len(bearers) > 1 else []
+            entities = [entity for entity in map(base.entity, ids[:MOST_OPTIONS]) if entity]
+            written_of = [entity for entity in entities if entity["doc_id"]]
+            # what no document is about is rarely meant beside what one is
+            options = list(dict.fromkeys(_described(written_of or entities, base, reading["language"])))
             if len(options) < 2:
                 continue
             surfaces.add(surface)
@@ -321,53 +309,36 @@ def _names(query: str, reading: Question, bases: Sequence[KnowledgeBase]) -> Ite
             )
 
 
-def _described(bearers: Sequence[Entity], base: KnowledgeBase, zh: bool) -> Iterator[str]:
-    """Yield each bearer by its name and what tells it from the others: fields, else how its text begins."""
-    passages = [next(iter(base.passages(doc_ids=[b["doc_id"]])), None) if b["doc_id"] else None for b in bearers]
+def _described(entities: Sequence[Entity], base: KnowledgeBase, language: str) -> Iterator[str]:
+    """Yield each entity by its name and the fields in which it differs from the others, else its id."""
+    documents = [base.passages(doc_ids=[entity["doc_id"]])[:1] if entity["doc_id"] else [] for entity in entities]
+    rows = [document[0]["fields"] if document else {} for document in documents]
     order = ("date", "name", "category", "number")  # when and whose come first to a person's mind
-    telling = sorted(
-        (f for f in base.about()["fields"] if f["type"] in order), key=lambda field: order.index(field["type"])
+    fields = sorted(
+        (field for field in base.about()["fields"] if field["type"] in order),
+        key=lambda field: order.index(field["type"]),
     )
-    columns = [[_field_text(p["fields"].get(field["name"])) if p else "" for p in passages] for field in telling]
-    columns = [column for column in columns if len(set(column)) > 1][:_ENOUGH]
-    if len({*zip(*columns, strict=True)}) < len(bearers):
-        columns.append([_begun(p["text"], b["name"]) if p else "" for p, b in zip(passages, bearers, strict=True)])
-    for bearer, row in zip(bearers, zip(*columns, strict=True), strict=True):
-        details = ("，" if zh else ", ").join(filter(None, row)) or bearer["entity_id"]
-        yield f"{bearer['name']}（{details}）" if zh else f"{bearer['name']} ({details})"
+    columns = [[_field_text(row.get(field["name"])) for row in rows] for field in fields]
+    columns = [column for column in columns if len(set(column)) > 1][:_DETAILS]
+    comma, form = ("，", "{}（{}）") if language == "zh" else (", ", "{} ({})")
+    for place, entity in enumerate(entities):
+        details = comma.join(filter(None, (column[place] for column in columns)))
+        yield form.format(entity["name"], details or entity["entity_id"])
 
 
-def _field_text(value: Any) -> str:
+def _field_text(value: object) -> str:
     values = value[:2] if isinstance(value, list) else [value]
-    text = ", ".join(str(value) for value in values if value is not None)
-    return text if len(text) <= _LONGEST else ""
-
-
-def _begun(text: str, name: str) -> str:
-    """Return the beginning of a text, without the name."""
-    first = next(iter(sentences(text)), "").strip().rstrip(".。").removeprefix(name).lstrip(" ,，")
-    return first if len(first) <= _LONGEST else f"{first[: _LONGEST - 1].rstrip()}…"
-
-
-def _telling_apart(question: Clarification) -> str:
-    """Return the first thing in an answer that no other option has: a whole description would ask for more things."""
-    answer = question["answer"]
-    detail = match[1] if (match := _DETAIL.search(answer)) else answer
-    rest = "\n".join(option for option in question["options"] if option != answer)
-    return next((part for part in re.split(r"\s*[,，]\s*", detail) if part and part not in rest), detail)
-
-
-# --- which subject ---
+    return ", ".join(str(value)[:80] for value in values if value is not None)
 
 
 def _scope(reading: Question, bases: Sequence[KnowledgeBase], domain: str) -> Iterator[Clarification]:
-    """Yield the subject, where the question says nothing that the knowledge bases know."""
+    """Yield the subject, where the question has no word of the knowledge bases."""
     has_words = any(base.keyword_search(word, 1) for base in bases for word in reading["words"])
     if reading["names"] or reading["conditions"] or has_words:
         return
     labels, number = Labels(reading["language"]), sum(base.about()["counts"]["documents"] for base in bases)
     everything = labels("clarify_everything", names=", ".join(base.name for base in bases), n=f"{number:,}")
-    assumed = everything if domain.strip() in _GENERAL else domain.strip()
+    assumed = everything if domain in ("", "通用", "general") else domain
     yield Clarification(
         question_id="scope",
         kind="scope",

@@ -5,7 +5,7 @@ Sentences in another language than the topic are quoted unchanged, and marked as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from workbench.language.answer import CLOSED
 from workbench.language.citing import marked, spaced
@@ -14,7 +14,7 @@ from workbench.language.quoting import Sentence, split_sentences
 from workbench.parts.reports.markdown import escaped
 from workbench.ports import KnowledgeBase
 from workbench.state import Question, RetrievalResult, SectionContent, SectionOutline
-from workbench.text import CJK, detect_language, fold, sentences, terms
+from workbench.text import detect_language, fold, sentences
 
 LEADS = 2
 """Sentences of a piece from which nothing was chosen."""
@@ -69,50 +69,16 @@ def sentences_in(n: int, piece: RetrievalResult) -> list[Sentence]:
     return [sentence._replace(n=n) for sentence in split_sentences([piece])]
 
 
-def matrix(
-    sections: Sequence[tuple[str, Sequence[str]]],
-    numbers: Mapping[str, Sequence[int]],
-    zh: bool,
-    called: Callable[[str], str] = str,
-) -> str:
-    """Return which documents each section rests on, a line a section: what a conclusion can say without a model.
-
-    Args:
-        sections: title, and titles of documents.
-        numbers: title of a document -> its marks.
-        zh: whether it is for Chinese readers.
-        called: the title as they know it.
-    """
-    lines = []
-    for title, documents in sections:
-        if list(map(fold, documents)) == [fold(title)]:
-            continue  # it says so itself
-        cited = [document for document in documents if numbers.get(document)]
-        names = [f"《{escaped(called(document))}》" if zh else escaped(document) for document in cited]
-        words = [f"{name} [{numbers[document][0]}]" for name, document in zip(names, cited, strict=True)]
-        if words:
-            lines.append(f"- **{escaped(title)}**{'：' if zh else ': '}{('、' if zh else ', ').join(words)}")
-    return "\n".join(lines)
-
-
 def definitions(
-    names: Collection[str], results: Sequence[RetrievalResult], sections: Sequence[SectionContent], zh: bool
+    names: Collection[str], results: Sequence[RetrievalResult], sections: Sequence[SectionContent]
 ) -> list[tuple[str, str, int]]:
-    """Names that sections speak of and no section is about: the sentence that says what each is, and its place in the
-    evidence.
-    """
-    words, cited_ids = (
-        fold("\n".join(section["text"] for section in sections)),
-        {i for section in sections for i in section["sources"]},
-    )
-    about = {str(r["metadata"].get("title") or "") for r in results if r["result_id"] in cited_ids}
-    by_name: dict[str, tuple[str, str, int]] = {}
+    """Return names that sections speak of and none is about: name, the first sentence of its document, its place."""
+    text, used = fold(" ".join(s["text"] for s in sections)), {i for s in sections for i in s["sources"]}
+    wanted, by_name = set(map(fold, names)), dict[str, tuple[str, str, int]]()
     for n, result in enumerate(results, 1):
         title = str(result["metadata"].get("title") or "")
-        first = sentences_in(n, result)[:1]
-        if not first or title in about or fold(first[0].text) in words or bool(CJK.search(first[0].text)) != zh:
-            continue
-        tells = fold(title) in fold(first[0].text) and len(terms(first[0].text)) > len(terms(title)) + 2
-        if tells and any(fold(title) == fold(name) for name in names):
-            by_name.setdefault(fold(title), (escaped(title), first[0].text, n))
+        if result["result_id"] not in used and fold(title) in wanted:
+            first = next(iter(sentences_in(n, result)), None)
+            if first and fold(first.text) not in text:
+                by_name.setdefault(fold(title), (escaped(title), first.text, n))
     return sorted(by_name.values())[:MOST_DEFINED]

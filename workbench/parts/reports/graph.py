@@ -7,6 +7,7 @@ same evidence is taken over. A person may decide at ``outline``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, cast
 
 from langgraph.graph import END, START, StateGraph
@@ -24,13 +25,12 @@ from workbench.graphs.roles import budget_spent
 from workbench.knowledge.dated import dated_bases, question_dates
 from workbench.language.answer import judge
 from workbench.language.citing import cite
-from workbench.parts.reports import checking
 from workbench.parts.reports.assembly import assemble
 from workbench.parts.reports.checking import checked, consistency, section_print
 from workbench.parts.reports.clarify import clarify, review_clarify
 from workbench.parts.reports.extracting import section_text, sentences_in
 from workbench.parts.reports.kinds import Aspect, ReportType, Topic, report_type
-from workbench.parts.reports.outline import Meaning, Outliner, carried, threshold
+from workbench.parts.reports.outline import Meaning, Outliner, carried
 from workbench.parts.reports.review import review_outline
 from workbench.parts.reports.writer import Draft, outlined_by_model, section_by_model
 from workbench.plans import Plan, PlanStep, fresh_id
@@ -66,14 +66,8 @@ class SectionTask(TypedDict):
     total: int
 
 
-def report_topic(state: Data) -> Topic:
-    """Return the topic of a report's run, in its parts."""
-    report = state["report"]
-    return Topic(state["query"], tuple(Aspect(title, tuple(parts)) for title, parts in report.get("aspects", [])))
-
-
 async def outliner(state: ConversationState, runtime: Runtime[Context]) -> Json:
-    """Return what the report will say: the model's outline, or the rules'; and what is there from before."""
+    """Return what the report will say: the model's outline, or the rules'; and the sections of an earlier report."""
     context, request, results = runtime.context, state["report"], merged_evidence(state)
     kind, plan = report_type(request["type"]), state.get("plan") or {}
     report_id = f"{plan.get('plan_id', '')}:{plan.get('version', 1)}:{kind.name}"
@@ -82,38 +76,20 @@ async def outliner(state: ConversationState, runtime: Runtime[Context]) -> Json:
     lookup = {"report_id": report_id, "user": state.get("user_id", "")}
     look: Any = context.runs.report if request.get("cached", True) else lambda **_: {}
     earlier = context.tape.effect("memory", "report", lookup, lambda: look(**lookup))
-    words = checking.of_evidence(results)
-    full_print = checking.fingerprint(
-        words,
-        state["message"],
-        state["query"],
-        request.get("assumptions"),
-        request.get("preferences"),
-        repr(kind),
-        who,
-        "outliner" in context.parts,
-    )
-    report = {
-        **request,
-        **{"report_id": report_id, "fingerprint": full_print, "by": who, "cache_hit": False},
-        "numbers": earlier.get("numbers", {}),
-        "outlined_by": earlier.get("outlined_by", RULES),
-    }
-    looked_at = "outline" in state.get("review", [])  # who wants to decide is asked
-    if earlier.get("fingerprint") == full_print and earlier.get("sections") and not looked_at:
-        reused = [cast(SectionContent, {**section, "reused": True}) for section in earlier["sections"]]
-        return {"report": {**report, "cache_hit": True}, "outline": earlier["outline"], "sections": reused}
+    report = {**request, "report_id": report_id, "by": who, "numbers": earlier.get("numbers") or {}}
+    report["outlined_by"] = earlier.get("outlined_by") or RULES
     if earlier.get("sections") and report["outlined_by"] != RULES:
         outline = carried(earlier["outline"], results, earlier["evidence"], Meaning(dated_bases(context, state)))
     else:
         outline, report["outlined_by"], report["notes"] = await _outlined(state, context, kind)
     by_print, by_id = {section["fingerprint"]: section for section in earlier.get("sections", [])}, _by_id(results)
-    reused = []
+    reused: list[Any] = []
     for section in outline["sections"]:
-        own = section_print(section, by_id, who)
-        if own in by_print:
-            place = {"section_id": section["section_id"], "reused": True}
-            reused.append(cast(SectionContent, {**by_print[own], **place}))
+        fingerprint = section_print(section, by_id, who)
+        if fingerprint in by_print:
+            reused.append({**by_print[fingerprint], "section_id": section["section_id"], "reused": True})
+    asked = "outline" in state.get("review", [])
+    report["cache_hit"] = bool(reused) and len(reused) == len(outline["sections"]) and not asked
     return {"report": report, "outline": outline, "sections": reused}
 
 
@@ -124,19 +100,18 @@ def _by_id(results: Sequence[RetrievalResult]) -> dict[str, RetrievalResult]:
 async def _outlined(
     state: ConversationState, context: Context, kind: ReportType
 ) -> tuple[ReportOutline, str, list[str]]:
-    """Return the outline, who made it, and what is to be said of how it came about."""
-    topic, results, bases = report_topic(state), merged_evidence(state), dated_bases(context, state)
+    """Return the outline, who made it, and the notes on how it came about."""
+    results, bases, aspects = merged_evidence(state), dated_bases(context, state), state["report"].get("aspects", [])
+    topic = Topic(state["query"], tuple(Aspect(title, tuple(parts)) for title, parts in aspects))
     reading = state["route_decision"]["question"]
     known_nouns = (base.about()["nouns"] for base in bases)
     nouns: Data = next((words for words in known_nouns if words.get("en") or words.get("zh")), {})
-    judged, says = judge(reading, results, bases), Meaning(bases)
-    rules = Outliner(topic, reading, judged, results, nouns, says, kind).outline()
+    rules = Outliner(topic, reading, judge(reading, results, bases), results, nouns, Meaning(bases), kind).outline()
     rules["title"] = " ".join(state["message"].split())[:300]
-    if not results:
-        return rules, RULES, []
-    if "outliner" in context.parts:
-        proposals: Any = await call_outliner(context, state["query"], results)
-    elif "writer" in context.models and not budget_spent(context):
+    proposals: Any = None
+    if results and "outliner" in context.parts:
+        proposals = await call_outliner(context, state["query"], results)
+    elif results and "writer" in context.models and not budget_spent(context):
         proposals = await outlined_by_model(context, state["message"], results, topic.titles())
     else:
         return rules, RULES, []
@@ -152,10 +127,9 @@ async def _outlined(
             estimated_words=max(60, 40 * len(proposal["evidence"])),
             quotes=[],
         )
-        for n, proposal in enumerate(proposals, 1)
+        for n, proposal in enumerate(proposals[: kind.sections], 1)
     ]
-    sections = kind.shaped(sections)
-    words = sum(s["estimated_words"] for s in sections)
+    words = sum(section["estimated_words"] for section in sections)
     return {**rules, "sections": sections, "total_estimated_words": words}, "outliner", []
 
 
@@ -163,29 +137,23 @@ def fan_out(state: ConversationState) -> list[Send] | str:
     """Return one writer for each section that is not there yet."""
     by_id = _by_id(merged_evidence(state))
     prints = {section["section_id"]: section["fingerprint"] for section in state.get("sections", [])}
-    tasks = []
-    for section in state["outline"]["sections"]:
-        own = section_print(section, by_id, state["report"]["by"])
-        if prints.get(section["section_id"]) != own:
-            tasks.append(_task(state, section, own))
-    total = len(tasks)
-    return [Send("section", {**task, "total": total}) for task in tasks] or "consistency"
-
-
-def _task(state: ConversationState, section: SectionOutline, own: str) -> SectionTask:
-    by_id = _by_id(merged_evidence(state))
-    return SectionTask(
-        run_id=state["run_id"],
-        message=state["message"],
-        kb_prefixes=state["kb_prefixes"],
-        route_decision=state["route_decision"],
-        dates=question_dates(state),
-        section=section,
-        pieces=[by_id[i] for i in section["evidence_ids"] if i in by_id],
-        fingerprint=own,
-        wish=state["report"].get("preferences", ""),
-        total=1,
-    )
+    tasks = [
+        SectionTask(
+            run_id=state["run_id"],
+            message=state["message"],
+            kb_prefixes=state["kb_prefixes"],
+            route_decision=state["route_decision"],
+            dates=question_dates(state),
+            section=section,
+            pieces=[by_id[i] for i in section["evidence_ids"] if i in by_id],
+            fingerprint=section_print(section, by_id, state["report"]["by"]),
+            wish=state["report"].get("preferences", ""),
+            total=0,
+        )
+        for section in state["outline"]["sections"]
+    ]
+    tasks = [task for task in tasks if prints.get(task["section"]["section_id"]) != task["fingerprint"]]
+    return [Send("section", {**task, "total": len(tasks)}) for task in tasks] or "consistency"
 
 
 async def section(task: SectionTask, runtime: Runtime[Context]) -> Json:
@@ -256,13 +224,11 @@ def build_reporter() -> StateGraph[Any, Context, Any, Any]:
     graph.add_node(logged("research", research))
     graph.add_node(logged("check", consistency))
     graph.add_node(logged("assemble", assemble))
-    graph.add_edge(START, "outliner")
-    graph.add_edge("outliner", "review_outline")
+    way = [START, "outliner", "review_outline"], ["research", "review_outline"]
+    for nodes in (*way, ["section", "consistency", "assemble", END]):
+        for start, end in pairwise(nodes):
+            graph.add_edge(start, end)
     graph.add_conditional_edges("review_outline", after_outline, ["research", "section", "consistency", "assemble"])
-    graph.add_edge("research", "review_outline")
-    graph.add_edge("section", "consistency")
-    graph.add_edge("consistency", "assemble")
-    graph.add_edge("assemble", END)
     return graph
 
 
@@ -282,13 +248,12 @@ async def research(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Search for what a person wishes for a section, and give the section what was found."""
     context, redo = runtime.context, state["report"]["redo"]
     plan, wish = Plan.load(state["plan"]), redo["wish"]
-    query, step_id = f"{state['query']} {wish}", fresh_id(plan, "research")
-    records: list[ExecutionRecord] = []
-    for number, kb in enumerate(state["kb_prefixes"]):
-        name = step_id if len(state["kb_prefixes"]) == 1 else f"{step_id}_{number}"
-        step = PlanStep(step_id=name, objective=wish, tool=SEARCH, tool_input={"query": query, "kb_prefix": kb})
+    query, records = f"{state['query']} {wish}", list[ExecutionRecord]()
+    for kb in state["kb_prefixes"]:
+        tool_input = {"query": query, "kb_prefix": kb}
+        step = PlanStep(step_id=fresh_id(plan, "research"), objective=wish, tool=SEARCH, tool_input=tool_input)
         plan = plan.adding(step).model_copy(update={"version": plan.version + 1})
-        context.runs.save_plan(state["run_id"], plan.dump(), redo.get("who", "person"), wish)
+        context.runs.save_plan(state["run_id"], plan.dump(), redo["who"], wish)
         task = StepTask(
             run_id=state["run_id"],
             query=query,
@@ -304,19 +269,18 @@ async def research(state: ConversationState, runtime: Runtime[Context]) -> Json:
         records += (await executor(task, cast(Any, runtime)))["records"]
     gathered = [r for results in gather(records, context.runs, state["run_id"]).values() for r in results]
     pieces = [r for r in gathered if r["source_type"] == "chunk"][:RESEARCH_LIMIT]
-    known_ids = _by_id(merged_evidence(state))
-    results = [*merged_evidence(state), *(r for r in pieces if r["result_id"] not in known_ids)]
     quoted = [(piece["result_id"], sentence.text) for piece in pieces for sentence in sentences_in(1, piece)]
-    shares = Meaning(dated_bases(context, state))(wish, [text for _, text in quoted])
-    fit = [words for words, share in zip(quoted, shares, strict=True) if share >= threshold(wish, words[1])]
-    sections = [dict(section) for section in state["outline"]["sections"]]
-    outlined: Any = next(section for section in sections if section["section_id"] == redo["section_id"])
-    outlined["evidence_ids"] = list(dict.fromkeys([*outlined["evidence_ids"], *(piece for piece, _ in fit)]))
-    outlined["quotes"] = list(dict.fromkeys([*outlined["quotes"], *(text for _, text in fit)]))
-    outline = {**state["outline"], "sections": sections}
+    shares = Meaning(dated_bases(context, state)).enough(wish, [text for _, text in quoted])
+    fit = [words for words, share in zip(quoted, shares, strict=True) if share]
+    found = {"evidence_ids": list(dict.fromkeys(i for i, _ in fit)), "quotes": list(dict.fromkeys(q for _, q in fit))}
+    sections = [
+        {**section, **found} if section["section_id"] == redo["section_id"] else section
+        for section in state["outline"]["sections"]
+    ]
+    results = list({**_by_id(merged_evidence(state)), **_by_id(pieces)}.values())
     return {
         "plan": plan.dump(),
         "records": records,
         "merged": {**state["merged"], "retrieval_results": results},
-        "outline": outline,
+        "outline": {**state["outline"], "sections": sections},
     }

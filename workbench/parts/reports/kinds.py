@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from workbench.errors import WorkbenchError, shown
-from workbench.state import Data, Json, Question, SectionOutline
+from workbench.state import Data, Json
 from workbench.text import clean
 
 PARTS = ("abstract", "introduction", "conclusion", "glossary", "appendix")
@@ -38,10 +38,6 @@ class ReportType:
     of_one: int = 3
     parts: frozenset[str] = frozenset(PARTS)
     wanted: tuple[str, ...] = ()
-
-    def shaped(self, sections: Sequence[SectionOutline]) -> list[SectionOutline]:
-        """Return the sections that fit; override it to order or drop them otherwise."""
-        return list(sections[: self.sections])
 
 
 _TYPES = {
@@ -74,10 +70,12 @@ def report_type(name: str) -> ReportType:
 
 
 _COLON = re.compile(r"\s*[:：]\s*")
-_GROUPS = re.compile(r"\s*[;；]\s*")
 _ITEMS = re.compile(
-    r"\s*[,，、;；]\s*(?:and\s+)?|\s+and\s+|(?<=[\u4e00-\u9fff])(?:以及|[和与與及])(?=[\u4e00-\u9fff]{2})"
+    r"(?:\s*[,，、;；]\s*(?:and\s+)?|\s+and\s+|(?<=[\u4e00-\u9fff])(?:以及|[和与與及])(?=[\u4e00-\u9fff]{2}))"
+    r"(?![^(（]*[)）])"
 )
+"""What stands between aspects, outside brackets."""
+_ASPECT = re.compile(r"([^(（]*)(?:[(（]([^)）]*)[)）])?(.*)", re.DOTALL)
 ASPECT_LIMIT = 12
 
 
@@ -114,34 +112,21 @@ Aspect(title='power', parts=())))
     colon = next((m for m in _COLON.finditer(text) if not any(a < m.start() and m.end() <= b for a, b in names)), None)
     if colon is None or not text[: colon.start()].strip() or not text[colon.end() :].strip(" .。?？"):
         return Topic(text)
-    aspects: list[Aspect] = []
-    for group in _GROUPS.split(text[colon.end() :].strip(" .。?？")):
-        for item in _ITEMS.split(re.sub(r"[(（][^()（）]*[)）]", _hidden, group)):
-            aspects += [aspect] if (aspect := _aspect(item)).title else []
-    return Topic(text[: colon.start()].strip(), tuple(dict.fromkeys(aspects))[:ASPECT_LIMIT])
-
-
-def _hidden(match: re.Match[str]) -> str:
-    """Return the text in brackets, with its commas out of sight."""
-    return "\x00" + "\x01".join(filter(None, _ITEMS.split(match.group()[1:-1]))) + "\x00"
+    aspects = [_aspect(item) for item in _ITEMS.split(text[colon.end() :].strip(" .。?？"))]
+    aspects = list(dict.fromkeys(aspect for aspect in aspects if aspect.title))
+    return Topic(text[: colon.start()].strip(), tuple(aspects[:ASPECT_LIMIT]))
 
 
 def _aspect(item: str) -> Aspect:
-    title, _, rest = item.partition("\x00")
-    inside, _, behind = rest.partition("\x00")
-    title = " ".join(f"{title} {behind}".split())
-    return Aspect(title, tuple(part.strip() for part in inside.split("\x01") if part.strip()))
-
-
-def spans(reading: Question) -> list[tuple[int, int]]:
-    """Return the places of names in a question."""
-    return [(name["start"], name["end"]) for name in reading["names"]]
+    title, inside, rest = _ASPECT.fullmatch(item).groups("")  # type: ignore[union-attr]
+    parts = [part.strip() for part in _ITEMS.split(inside)]
+    return Aspect(" ".join(f"{title} {rest}".split()), tuple(filter(None, parts)))
 
 
 def split_topic(state: Data) -> Json:
     """Return what of a report's topic is searched as its question, and the aspects that are searched besides."""
-    reading = state["route_decision"].get("question")
-    topic = split(state["message"], spans(reading) if reading else ())
+    names = (state["route_decision"].get("question") or {}).get("names", ())
+    topic = split(state["message"], [(name["start"], name["end"]) for name in names])
     aspects = [[aspect.title, list(aspect.parts)] for aspect in topic.aspects]
     preferences = state.get("memory_context", "")
     return {"to_search": topic.subject, "report": {**state["report"], "aspects": aspects, "preferences": preferences}}

@@ -100,8 +100,8 @@ class Outliner:
         aspects = self.topic.aspects or tuple(Aspect(title) for title in self.kind.wanted)
         drafts = self._by_aspect(aspects) if aspects else []
         if not any(section["quotes"] for section in drafts):
-            drafts += self._by_name() or self._by_document()
-        sections = self.kind.shaped(placed(drafts))
+            drafts += self._by_document()
+        sections = placed(drafts)[: self.kind.sections]
         return ReportOutline(
             report_type=self.kind.name,
             title=capitalised(self.subject),
@@ -122,18 +122,16 @@ class Outliner:
             return [every[doc_id] for doc_id in self.judged.holding]
         if names:
             about = {name["doc_id"] for name in names} & every.keys()
-            words = [d for d in every.values() if d.doc_id in about or self._names(d)]
-            return sorted(words, key=lambda d: d.doc_id not in about)
+            named = [d for d in every.values() if any(is_about(name, self._document_results(d)) for name in names)]
+            return sorted(
+                [d for d in every.values() if d in named or d.doc_id in about], key=lambda d: d.doc_id not in about
+            )
         texts = [" ".join([d.title, *(s.text for s in d.sentences)]) for d in every.values()]
         if not any(any(self.says.enough(word, texts)) for word in self.says.foremost(self.subject)):
             self.unknown = True  # what the corpus has only shares lesser words with it
             return []
         shares = self.says.enough(self.subject, texts)
         return [document for document, share in zip(every.values(), shares, strict=True) if share]
-
-    def _names(self, document: Document) -> bool:
-        own = self._document_results(document)
-        return any(is_about(name, own) for name in self.reading["names"])
 
     def _document_results(self, document: Document) -> list[RetrievalResult]:
         return [r for r in self.results if r["metadata"].get("doc_id") == document.doc_id]
@@ -175,29 +173,16 @@ class Outliner:
                 words.setdefault(best, []).append(Piece(sentence, shares[best][place]))
         return words
 
-    def _by_name(self) -> list[SectionOutline]:
-        """Return a section for each thing that is named, and one for what other documents say of them."""
-        every = self.judged.documents
-        about = {n["doc_id"]: every[n["doc_id"]] for n in self.reading["names"] if n["doc_id"] in every}
-        result = [
-            self._section(d.title, d.title, map(Piece, d.sentences), self.kind.statements) for d in about.values()
-        ]
-        names = [name["surface"] for name in self.reading["names"]] + [d.title for d in about.values()]
-        bare = [fold(name).strip("《》“”\"' ") for name in names]
-        rest = [s for d in self.documents if d.doc_id not in about for s in d.sentences]
-        words = [Piece(s) for s in rest if any(name in fold(s.text) for name in bare)]
-        if result and words:
-            title = self._say("In other documents", "其他文档中的记述")
-            result.append(self._section(title, self.subject, words, self.kind.of_one))
-        return result
-
     def _by_document(self) -> list[SectionOutline]:
-        """Return a section for each document that says most of the topic; the rest is together at the end."""
-        pool = self._pool(self.documents)
+        """Return a section for each thing that is named, then for each document that says most of the topic.
+
+        The rest is together at the end.
+        """
+        pool, about = self._pool(self.documents), {name["doc_id"] for name in self.reading["names"]}
         words: dict[str, list[Piece]] = {}
         for sentence, share in zip(pool, self.says(self.subject, [s.text for s in pool]), strict=True):
             words.setdefault(sentence.doc_id, []).append(Piece(sentence, share))
-        order = sorted(words, key=lambda i: -max(piece.share for piece in words[i]))
+        order = sorted(words, key=lambda i: (i not in about, -max(piece.share for piece in words[i])))
         every, count = self.judged.documents, self.kind.sections - 1
         sections = [
             self._section(every[i].title, f"{self.subject} {every[i].title}", words[i], self.kind.of_one * 2)
@@ -208,7 +193,8 @@ class Outliner:
     def _rest_section(self, documents: Sequence[Document]) -> SectionOutline:
         words = list(self.nouns.get("zh" if self.zh else "en", ()))
         title = f"其余{(words or ['文档'])[0]}" if self.zh else f"Other {(words[1:2] or ['documents'])[0]}"
-        return self._section(title, self.subject, self._leads(documents, 2), None)
+        first = [[s for s in d.sentences if len(terms(s.text)) > 1][: min(2, self.kind.of_one)] for d in documents]
+        return self._section(title, self.subject, [Piece(s) for sentences in first for s in sentences], None)
 
     # which sentences they quote
 
@@ -218,11 +204,6 @@ class Outliner:
         for sentence in (s for d in documents for s in d.sentences):
             first.setdefault(fold(sentence.text), sentence)
         return [sentence for sentence in first.values() if len(terms(sentence.text)) > 1]
-
-    def _leads(self, documents: Sequence[Document], limit: int = 9) -> list[Piece]:
-        """Return the first sentences of each document, which say what it is about."""
-        words = [[Piece(s) for s in d.sentences if len(terms(s.text)) > 1] for d in documents]
-        return [piece for pieces in words for piece in pieces[: min(limit, self.kind.of_one)]]
 
     def _section(
         self, title: str, query: str, pieces: Iterable[Piece], of_one: int | None, depth: str = ""

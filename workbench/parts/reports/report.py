@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, Field
 
 from workbench.errors import RunError, shown
 from workbench.graphs.reviewers import ReplayReviewer
@@ -13,9 +15,10 @@ from workbench.parts.reports.assembly import in_order, renumbered
 from workbench.parts.reports.checking import written_sections
 from workbench.parts.reports.citing import STYLES
 from workbench.parts.reports.kinds import report_type
-from workbench.plans import ENDED_WELL, IDLE, last_records
+from workbench.plans import ENDED_WELL, IDLE, Plan, last_records
 from workbench.records.tape import RULES
 from workbench.records.writing import write_file
+from workbench.runs.asking import refusing
 from workbench.settings import Settings
 from workbench.state import Data, ExecutionRecord, Json, RetrievalResult
 from workbench.text import clean, detect_language
@@ -32,7 +35,22 @@ _ENDED = ("completed", "partial", "failed")
 
 _UPDATE_OPTIONS = ("kb", "user", "worker", "thresholds", "settings", "prompts")
 """Options of a run that hold for its update too."""
-_MOST_ASSUMED, _LONGEST_ASSUMED = 50, 1_000
+Assumption = Annotated[str, Field(pattern=r"\S", max_length=1_000)]
+
+
+def _sentences(value: Any) -> Any:
+    """Return one sentence as a list, and texts as a store takes them."""
+    values = [value] if isinstance(value, str) else value or []
+    return [clean(v) if isinstance(v, str) else v for v in values] if isinstance(values, list | tuple) else values
+
+
+class ReportOptions(BaseModel, extra="forbid"):
+    """The options of a report."""
+
+    report_type: str | None = None
+    style: str | None = None
+    assumptions: Annotated[list[Assumption], Field(max_length=50), BeforeValidator(_sentences)] = []
+    cached: bool = True
 
 
 def asked_for(settings: Settings, options: Data) -> Json:
@@ -41,28 +59,13 @@ def asked_for(settings: Settings, options: Data) -> Json:
     Raises:
         WorkbenchError: there is no such option, type or style, or an assumption is no text.
     """
-    names = ("report_type", "style", "assumptions", "cached")
-    if not isinstance(options, Mapping):
-        raise RunError(f"report is {shown(options)}. Give its options, as {{'report_type': 'short'}}, or {{}}.")
-    if unknown := set(options) - set(names):
-        raise RunError(f"report has {shown(sorted(map(str, unknown))[0])}. Known: {', '.join(names)}.")
-    name = report_type(options.get("report_type") or settings.report_type).name
-    style = options.get("style") or settings.citation_style
+    with refusing("report", ReportOptions.model_fields):
+        request = ReportOptions.model_validate(options)
+    style = request.style or settings.citation_style
     if style not in STYLES:
         raise RunError(f"There is no citation style {shown(style)}. Known: {', '.join(STYLES)}.")
-    words = options.get("assumptions") or []
-    words = [words] if isinstance(words, str) else words
-    if not isinstance(words, list | tuple) or len(words) > _MOST_ASSUMED or not all(map(_is_sentence, words)):
-        raise RunError(
-            f"assumptions is {shown(words)}. Give a list of sentences, at most {_MOST_ASSUMED}, of at most "
-            f"{_LONGEST_ASSUMED:,} characters each."
-        )
-    assumptions = [clean(sentence) for sentence in words]
-    return {"type": name, "style": style, "assumptions": assumptions, "cached": bool(options.get("cached", True))}
-
-
-def _is_sentence(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip()) and len(value) <= _LONGEST_ASSUMED
+    name = report_type(request.report_type or settings.report_type).name
+    return {"type": name, "style": style, "assumptions": request.assumptions, "cached": request.cached}
 
 
 class Report:
@@ -230,16 +233,6 @@ class Report:
         """
         run, plan = self.run, self.run.plan
         last = last_records(run.records)
-        nodes = [
-            {
-                "task_id": step.step_id,
-                "task_type": step.tool,
-                "description": step.objective,
-                "depends_on": step.dependencies(),
-                "status": last[step.step_id]["status"] if step.step_id in last else "pending",
-            }
-            for step in (plan.steps if plan else ())
-        ]
         findings = run.results_by_step
         reflected = {reflection["current_iteration"]: reflection for reflection in run.reflections}
         records = [
@@ -257,30 +250,19 @@ class Report:
             }
             for r in run.records
         ]
-        spec: Json = {}
-        if plan:
-            graph = {"nodes": nodes, "execution_mode": plan.execution_mode}
-            spec = {
-                "plan_id": plan.plan_id,
-                "version": plan.version,
-                "problem_statement": {"original_query": run.message, "refined_query": run.query},
-                "assumptions": list(dict.fromkeys([*self._kept.get("assumptions", []), *plan.assumptions])),
-                "task_graph": graph,
-                "acceptance_criteria": plan.acceptance_criteria,
-                "status": self.status,
-            }
+        consistency, sections = self.consistency, self.sections
         report = {
             "outline": self.outline,
-            "sections": self.sections,
+            "sections": sections,
             "final_report": self.text,
             "references": "\n".join(self._kept.get("references", [])),
-            "consistency_check": self.consistency,
+            "consistency_check": consistency,
         }
         context = {
             "outline": self.outline,
-            "section_drafts": {section["section_id"]: section["text"] for section in self.sections},
+            "section_drafts": {section["section_id"]: section["text"] for section in sections},
             "citations": list(run.citations),
-            "consistency_check_results": self.consistency,
+            "consistency_check_results": consistency,
             "report_type": self._kept.get("type", ""),
             "report_id": self.report_id,
             "cache_hit": self.cache_hit,
@@ -296,7 +278,7 @@ class Report:
             "status": self.status,
             "response": turns["assistant"],
             "planner": {
-                "plan_spec": spec,
+                "plan_spec": self._plan_spec(plan, last) if plan else {},
                 "plan_context": self._plan_context(),
                 "signal": plan.signal() if plan else {},
                 "clarifications": self.clarifications,
@@ -311,12 +293,30 @@ class Report:
             "cache_hit": self.cache_hit,
         }
 
+    def _plan_spec(self, plan: Plan, last: Mapping[str, ExecutionRecord]) -> Json:
+        nodes = [
+            {
+                "task_id": step.step_id,
+                "task_type": step.tool,
+                "description": step.objective,
+                "depends_on": step.dependencies(),
+                "status": last[step.step_id]["status"] if step.step_id in last else "pending",
+            }
+            for step in plan.steps
+        ]
+        return {
+            "plan_id": plan.plan_id,
+            "version": plan.version,
+            "problem_statement": {"original_query": self.run.message, "refined_query": self.run.query},
+            "assumptions": list(dict.fromkeys([*self._kept.get("assumptions", []), *plan.assumptions])),
+            "task_graph": {"nodes": nodes, "execution_mode": plan.execution_mode},
+            "acceptance_criteria": plan.acceptance_criteria,
+            "status": self.status,
+        }
+
     def _plan_context(self) -> Json:
         run = self.run
-        history = [
-            {"question": clarification["question"], "answer": clarification["answer"]}
-            for clarification in self.clarifications
-        ]
+        history = [{name: asked[name] for name in ("question", "answer")} for asked in self.clarifications]
         return {
             "original_query": run.message,
             "refined_query": run.query if run.query != run.message else None,
@@ -371,14 +371,8 @@ class Report:
 
         if form == "md":
             return self.text.encode()
-        words = {
-            "title": self.title,
-            "language": detect_language(self.run.message),
-            "final_report": self.text,
-        }
-        if form == "html":
-            return rendering.to_html(words).encode()
-        return rendering.to_pdf(words)
+        report = {"title": self.title, "language": detect_language(self.run.message), "final_report": self.text}
+        return rendering.to_html(report).encode() if form == "html" else rendering.to_pdf(report)
 
     def __str__(self) -> str:
         return self.text

@@ -12,6 +12,7 @@ what it had found before does not count any more.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -83,21 +84,20 @@ def validate(reading: Question, text: str, meant: Meant | None = None) -> Answer
 
 
 def meant_by(question: str, base: KnowledgeBase) -> Meant:
-    """Yield what a knowledge base knows a question's keywords by: other writings of names and values, near words."""
-    related, lexicon, schema = base.similar_words(question), base.about()["lexicon"], base.about()["fields"]
+    """Return what a knowledge base knows a question's keywords by: other writings of names and values, near words."""
+    related, about = base.similar_words(question), base.about()
+    values = [
+        [value, *(word for words in called.values() for word in words)]
+        for field in about["fields"]
+        for value, called in field["values_called"].items()
+    ]
+    groups = [*values, *([*group.get("en", ()), *group.get("zh", ())] for group in about["lexicon"])]
 
     def meant(keyword: str) -> Iterable[str]:
-        key = fold(keyword)
-        if (entity := base.find_entity(keyword)) is not None:
-            yield from (entity["name"], *entity["aliases"])
-        for field in schema:
-            for value, called in field["values_called"].items():
-                words = [value, *(word for many in called.values() for word in many)]
-                yield from words if key in map(fold, words) else ()
-        for group in lexicon:
-            words = [word for language in ("en", "zh") for word in group.get(language, ())]
-            yield from words if key in map(fold, words) else ()
-        yield from (synonym for word, synonyms in related.items() if fold(word) in key for synonym, _ in synonyms)
+        key, entity = fold(keyword), base.find_entity(keyword)
+        names = [entity["name"], *entity["aliases"]] if entity else []
+        near = (word for near, words in related.items() if fold(near) in key for word, _ in words)
+        return [*names, *(word for group in groups if key in map(fold, group) for word in group), *near]
 
     return meant
 
@@ -133,11 +133,8 @@ class ReflectionOutput(ToolOutput):
 def reflection(tool_input: ReflectionInput, knowledge: KnowledgeBase, log: ToolLog) -> ReflectionOutput:
     """Hold the evidence against the question."""
     with log("validate", pieces=len(tool_input.found)) as detail:
-        words = [
-            f"{result.get('metadata', {}).get('title') or ''}. {_result_text(result)}" for result in tool_input.found
-        ]
-        reading = read(tool_input.query, [knowledge])
-        validation = validate(reading, "\n".join(words), meant_by(tool_input.query, knowledge))
+        text = "\n".join(map(_result_text, tool_input.found))
+        validation = validate(read(tool_input.query, [knowledge]), text, meant_by(tool_input.query, knowledge))
         detail |= {"coverage": validation["coverage"], "passed": validation["passed"], "missing": validation["missing"]}
         if not validation["passed"]:
             detail["error"] = f"not covered: {', '.join(validation['missing']) or 'nothing was found'}"
@@ -145,10 +142,11 @@ def reflection(tool_input: ReflectionInput, knowledge: KnowledgeBase, log: ToolL
 
 
 def _result_text(result: Json) -> str:
-    """Return the text of a result with the typed fields of its document."""
-    fields = result.get("metadata", {}).get("fields") or {}
-    values = (", ".join(map(str, v)) if isinstance(v, list) else str(v) for v in fields.values() if v not in (None, ""))
-    return " ".join([str(result.get("evidence") or ""), *values])
+    """Return the title, the text and the typed fields of a result."""
+    metadata = result.get("metadata", {})
+    values = [value for value in (metadata.get("fields") or {}).values() if value not in (None, "")]
+    lists = (value if isinstance(value, list) else [value] for value in values)
+    return " ".join([f"{metadata.get('title') or ''}.", str(result.get("evidence") or ""), *map(str, chain(*lists))])
 
 
 TOOL = FunctionTool(

@@ -18,16 +18,16 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, convert_to_messages
 from langgraph.graph.message import add_messages
 from langgraph.graph.state import CompiledStateGraph
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from workbench.errors import RunError, shown
+from workbench.errors import RunError
 from workbench.graphs.conversation import conversation_graph, initial_state
 from workbench.graphs.retrieval import build_retrieval
 from workbench.graphs.route import build_router, decide
 from workbench.parts.fusion.graph import FusionConfig, build_fusion, fusion_options
 from workbench.ports import Context
 from workbench.records.store import new_run_id
-from workbench.runs.asking import RunOptions, checked_message
+from workbench.runs.asking import RunOptions, checked_message, refusing
 from workbench.session import Workbench
 from workbench.state import ConversationState, Data, Json
 
@@ -271,14 +271,8 @@ def _take_question(values: Json, name: str, wb: Workbench) -> str:
 
 def _read_options(values: Data) -> ConversationOptions:
     filled = {name: value for name, value in values.items() if value is not None and value != ""}  # as a form sends it
-    try:
+    with refusing(known=ConversationOptions.model_fields):
         return ConversationOptions.model_validate(filled)
-    except ValidationError as error:
-        fault = error.errors()[0]
-        where = ".".join(map(str, fault["loc"]))
-        forbidden = fault["type"] == "extra_forbidden"
-        hint = f" Known: {', '.join(ConversationOptions.model_fields)}." if forbidden else ""
-        raise RunError(f"{where} cannot be {shown(fault['input'])}: {fault['msg'].rstrip('.')}.{hint}") from None
 
 
 def _workspace() -> Workbench:
