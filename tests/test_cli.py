@@ -283,7 +283,7 @@ def test_doctor_names_what_could_be_better_with_its_fix(cli, tmp_path):
 
 def test_doctor_asks_no_server_and_names_a_model_that_cannot_be_opened(cli, monkeypatch):
     monkeypatch.setenv("WORKBENCH_CHAT_MODEL", "openai:tiny")
-    monkeypatch.setenv("WORKBENCH_PLANNER_MODEL", "rules")
+    monkeypatch.setenv("WORKBENCH_MODELS__PLANNER", "rules")
     monkeypatch.setenv("WORKBENCH_CHAT_BASE_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("WORKBENCH_CHAT_API_KEY", "secret-key")
     done = cli("doctor", "--json")
@@ -291,9 +291,9 @@ def test_doctor_asks_no_server_and_names_a_model_that_cannot_be_opened(cli, monk
     assert done.exit_code == 0 and "secret-key" not in done.output
     assert "openai:tiny (router, follow_up, " in checks["chat model"]["detail"]
     assert "planner" not in checks["chat model"]["detail"]
-    monkeypatch.setenv("WORKBENCH_WRITER_MODEL", "poet")
+    monkeypatch.setenv("WORKBENCH_MODELS__WRITER", "poet")
     done = cli("doctor")
-    assert done.exit_code == 1 and "WORKBENCH_WRITER_MODEL" in done.stdout
+    assert done.exit_code == 1 and "WORKBENCH_MODELS__WRITER" in done.stdout
 
 
 def test_models_and_their_calls_from_the_terminal(cli):
@@ -371,7 +371,7 @@ def test_help_is_instant_and_imports_nothing_heavy():
 def test_ctrl_c_leaves_the_run_resumable(indexed):
     slow = Reply(["The ", "Wedding ", "Banquet ", "was released in 1993 [1]."] * 80, delay_s=0.2)
     with scripted_server(slow, Reply(["In 1993 [1]."])) as server:
-        chat = {"WORKBENCH_WRITER_MODEL": "openai:slow", "WORKBENCH_CHAT_BASE_URL": server.url}
+        chat = {"WORKBENCH_MODELS__WRITER": "openai:slow", "WORKBENCH_CHAT_BASE_URL": server.url}
         settings = environment(indexed, **chat)
         asking = forked.Popen(
             [*COMMAND, "ask", WHEN, "--kb", "film", "--stream"],

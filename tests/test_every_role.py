@@ -342,9 +342,9 @@ def test_no_key_and_no_password_is_in_anything_that_a_full_run_leaves(
     far = ChatOpenAI(
         model="far", api_key=SecretStr(OWN), base_url=f"http://me:{quote(PASSWORD, safe='')}@far.invalid/v1"
     )
-    models: dict[str, Any] = {f"{role}_model": f"openai:{role}-m" for role in ROLES}
+    models: dict[str, Any] = {role: f"openai:{role}-m" for role in ROLES}
     wb = bench(
-        **{**models, "checker_model": far, "prices": str(prices), "tmdb_key": TMDB, "embedding_api_key": KEY},
+        **{"models": {**models, "checker": far}, "prices": str(prices), "tmdb_key": TMDB, "embedding_api_key": KEY},
         chat_base_url=server.url.replace("//", f"//me:{quote(PASSWORD, safe='')}@"),
     )
     run = ask(wb)

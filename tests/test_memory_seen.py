@@ -137,7 +137,9 @@ def test_the_same_question_without_a_memory(bench: Make) -> None:  # noqa: F811
 
 
 def test_a_prompt_is_mapped_part_by_part_with_what_was_left_out(bench: Make, server: ScriptedServer) -> None:  # noqa: F811
-    wb = bench(memory_core=True, chat_base_url=server.url, writer_model="openai:m", history_window=2, names="rules")
+    wb = bench(
+        memory_core=True, chat_base_url=server.url, models={"writer": "openai:m"}, history_window=2, names="rules"
+    )
     told(
         wb,
         "Remember that my cat is called Biscuit.",

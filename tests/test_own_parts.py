@@ -235,7 +235,7 @@ class Listener(FakeListChatModel):
 
 def test_what_is_known_of_a_person_reaches_the_planner_and_the_writer_of_a_report(tmp_path, notes):
     chat = Listener(responses=["{}"])
-    roles = {**only("writer"), "planner_model": ""}
+    roles = {"models": {**only("writer")["models"], "planner": ""}}
     with Workbench.open(tmp_path / "known", chat_model=chat, names="rules", **roles) as own:
         own.add_knowledge("studio", [notes])
         own.memory.core_memory_update("preferences", "I like stoneware", user="noor")

@@ -255,7 +255,9 @@ def test_nothing_is_noted_where_it_is_off_or_incognito(bench):
 
 
 def test_a_long_conversation_is_summed_up_recalled_and_told_what_was_left_out(bench, server):
-    wb = bench(chat_base_url=server.url, writer_model="openai:m", summary_from=4, summary_every=2, history_window=2)
+    wb = bench(
+        chat_base_url=server.url, models={"writer": "openai:m"}, summary_from=4, summary_every=2, history_window=2
+    )
     wb.ask("My cat is called Biscuit.", kb="general", session="s")
     for n in range(5):
         wb.ask(f"How is the weather in town number {n}?", kb="general", session="s")
@@ -269,7 +271,7 @@ def test_a_long_conversation_is_summed_up_recalled_and_told_what_was_left_out(be
     short = wb.ask("And the name of my cat?", kb="general", session="s", models=None)
     assert short.status == "done"
     wb.close()
-    tight = bench(chat_base_url=server.url, writer_model="openai:m", memory_token_budget=0)
+    tight = bench(chat_base_url=server.url, models={"writer": "openai:m"}, memory_token_budget=0)
     run = tight.ask("What is the name of my cat?", kb="general", session="s")
     assert {p["why"] for p in run.state["remembered"] if p["tokens"]} == {"budget"}
 
@@ -279,7 +281,7 @@ def test_the_summarizer_is_asked_as_often_as_it_is_due_and_may_fail(bench, serve
         return Reply([json.dumps({"summary": "They speak of towns."})] if role_of(request) == "summarizer" else ["So."])
 
     server.respond = reply
-    wb = bench(chat_base_url=server.url, summarizer_model="openai:m")
+    wb = bench(chat_base_url=server.url, models={"summarizer": "openai:m"})
     for n in range(15):
         wb.ask(f"Town number {n}?", kb="general", session="s")
         wb._work.loop.settle(10)
@@ -306,7 +308,7 @@ def test_a_model_reads_messages_and_what_it_gives_is_bounded(bench, server):
         )
 
     server.respond = reply
-    wb = bench(memory_core=True, memory_model="openai:m", chat_base_url=server.url)
+    wb = bench(memory_core=True, models={"memory": "openai:m"}, chat_base_url=server.url)
     run = wb.ask("Scary ones are not for me.", kb="film", session="s")
     assert run.answer.startswith("Noted: No horror, please. To undo") and not run.records
     wb.ask("As I said: none of the scary ones.", kb="film", session="s")

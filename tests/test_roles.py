@@ -97,7 +97,7 @@ GOOD = {
 
 
 def test_a_role_has_its_own_model_then_the_chat_model_then_its_default() -> None:
-    settings = Settings.load(chat_model="openai:a", planner_model="openai:b", writer_model="rules")
+    settings = Settings.load(chat_model="openai:a", models={"planner": "openai:b", "writer": "rules"})
     assert (settings.role_model("planner"), settings.role_model("writer"), settings.role_model("judge")) == (
         "openai:b",
         "",
@@ -136,9 +136,9 @@ def test_mixed_runs_and_models_given_as_objects(bench, server) -> None:
     assert run.calls()[0]["model"].startswith("langchain:FakeListChatModel") and not server.requests
     run = wb.ask(QUESTION, kb="notes", models={"all": "openai:m", "writer": "rules", "checker": "rules"})
     assert {c["role"] for c in run.calls()} == {"planner", "reflector"}
-    with pytest.raises(RunError, match="Known: all, router"):
+    with pytest.raises(SettingsError, match="Known: all, router"):
         wb.ask(QUESTION, models={"poet": "openai:m"})
-    with pytest.raises(SettingsError, match="WORKBENCH_WRITER_MODEL is 'gpt'"):
+    with pytest.raises(SettingsError, match="WORKBENCH_MODELS__WRITER is 'gpt'"):
         wb.ask(QUESTION, models={"writer": "gpt"})
 
 

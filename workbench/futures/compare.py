@@ -22,7 +22,7 @@ from workbench.records.proposals import JUDGED_BY
 from workbench.records.tape import begun, comparable, fingerprints, key_of_record
 from workbench.runs.fork import saved, spent
 from workbench.runs.recording import Recording
-from workbench.settings import MODELS
+from workbench.settings import ROLES, flatten_settings
 from workbench.state import Citation, Decision, ExecutionRecord, Json
 from workbench.text import fold
 from workbench.views.blocks import Block
@@ -58,7 +58,8 @@ class Side:
     def __init__(self, run: Recording):
         self.run, self.effects = run, run.tape()
         self.begun, self.knowledge = begun(self.effects), fingerprints(self.effects)
-        self.settings: Json | None = self.begun.get("settings")  # None for a run without a tape
+        recorded = self.begun.get("settings")
+        self.settings = None if recorded is None else flatten_settings(recorded)  # None for a run without a tape
 
     @cached_property
     def pieces(self) -> dict[Identity, Json]:
@@ -171,7 +172,7 @@ def _sources(citations: Iterable[Citation]) -> dict[int, Json]:
 
 
 Key = TypeVar("Key", bound=Hashable)
-_MODELS = (*MODELS, "rerank_model")
+_MODELS = ("chat_model", "embedding_model", "rerank_model", *(f"models.{role}" for role in ROLES))
 
 
 @dataclass(frozen=True)
@@ -290,7 +291,7 @@ def _caveats(sides: Sequence[Side]) -> list[Json]:
     candidates: list[tuple[str, str, list[Any]]] = []
     if all(side.settings is not None for side in sides):
         for what in ("settings", "prompts", "versions"):
-            recorded = [side.begun.get(what) or {} for side in sides]
+            recorded = [(side.settings if what == "settings" else side.begun.get(what)) or {} for side in sides]
             for name in _in_order(recorded):
                 values = [values_by_name.get(name) for values_by_name in recorded]
                 if what == "prompts":

@@ -19,7 +19,7 @@ from workbench.models.wire import hidden
 from workbench.plans import Plan, work_seconds
 from workbench.records.store import RunRow
 from workbench.records.tape import Effect, answered
-from workbench.settings import Settings
+from workbench.settings import Settings, all_settings, merge_settings, models_by_role
 from workbench.state import Data, Decision, ExecutionRecord, Json
 from workbench.text import iso
 
@@ -83,7 +83,7 @@ def forked(
     options |= {"session": f"{row['options']['session']} ({mode} {new_id})"[:200], "incognito": False}
     own = [] if row["run_id"] in sources else [row["run_id"]]
     options["tape"] = {"mode": mode, "sources": [*own, *sources]}
-    options["settings"] = {**row["options"].get("settings", {}), **checked(settings or {})}
+    options["settings"] = merge_settings(row["options"].get("settings", {}), checked(settings or {}))
     if review is not None:
         options["review"] = list(review)
     if without is not None:
@@ -163,7 +163,7 @@ def checked(settings: Data) -> Json:
         SettingsError: unknown, or a value that is not allowed.
         RunError: a secret, which is never written down with a run.
     """
-    fields = Settings.model_fields
+    fields = all_settings().model_fields
     secret = [
         name
         for name, value in settings.items()
@@ -172,6 +172,7 @@ def checked(settings: Data) -> Json:
     if secret:
         raise RunError(f"{secret[0]} is a secret and is not kept with a run. Set it where the workspace is opened.")
     loaded = Settings.load(**settings).model_dump(mode="json") if settings else {}
+    loaded["models"] = models_by_role(settings.get("models", {}))  # without those of the environment
     return {name: loaded[name] for name in settings}
 
 

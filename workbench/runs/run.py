@@ -13,9 +13,10 @@ from workbench.graphs.reviewers import answer
 from workbench.plans import Plan
 from workbench.records.tape import read
 from workbench.runs import feedback as thought
-from workbench.runs.calls import edited_replies, model_settings, own_prompts
+from workbench.runs.calls import edited_replies, own_prompts
 from workbench.runs.past import Past
 from workbench.runs.recording import Recording
+from workbench.settings import merge_settings, models_by_role
 from workbench.state import Json
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ class Run(Recording):
             PlanError: the plan is not valid.
         """
         if models := edits.pop("models", None):
-            edits["settings"] = {**(edits.get("settings") or {}), **model_settings(models)}
+            edits["settings"] = merge_settings(edits.get("settings") or {}, {"models": models_by_role(models)})
         if edits.get("prompts"):
             edits["prompts"] = own_prompts(edits["prompts"], self.prompts)
         if edits.get("replies"):

@@ -403,7 +403,7 @@ def served(
 
 def scripted(url: str) -> dict[str, str]:
     """Settings by which a model behind that address writes the answers."""
-    return {"writer_model": "openai:scripted", "chat_base_url": url, "chat_api_key": "planted-key"}
+    return {"models": {"writer": "openai:scripted"}, "chat_base_url": url, "chat_api_key": "planted-key"}
 
 
 @pytest.mark.parametrize("how", ["dead", "in trouble", "no such model"])
