@@ -21,6 +21,7 @@ from workbench.errors import CapsuleError, Divergence, RunError
 from workbench.futures.capsule import read
 from workbench.futures.replay import full_document
 from workbench.records.tape import canonical
+from workbench.runs.recording import origin_of
 from workbench.session import Workbench
 from workbench.settings import ROLES, Settings
 
@@ -70,7 +71,7 @@ def five(wb: Workbench):
 
 
 def first(wb: Workbench, message: str = QUESTION):
-    return next(run for run in wb.runs.list() if run.message == message and run.origin is None)
+    return next(run for run in wb.runs.list() if run.message == message and origin_of(run) is None)
 
 
 @pytest.fixture

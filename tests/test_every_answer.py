@@ -182,7 +182,7 @@ def invalid(run: Run) -> list[tuple[Any, str]]:
 
 def kept(run: Run) -> dict[str, Any]:
     """Everything that is written down of a run."""
-    return {"plans": run.plan_history, "records": run.records, "decisions": run.decisions, "log": run.log}
+    return {"plans": run.plans, "records": run.records, "decisions": run.decisions, "log": run.log}
 
 
 def refused(run: Run, given: Any, words: str) -> None:

@@ -15,6 +15,7 @@ import pytest
 from tests.servers import Reply, only, scripted_server
 from workbench.errors import MissingExtra, SettingsError
 from workbench.parts.serve import metrics
+from workbench.runs.recording import recorded
 from workbench.session import Workbench
 from workbench.settings import Settings
 
@@ -118,7 +119,7 @@ def test_a_tool_that_is_not_registered_is_other(tmp_path, notes, port) -> None:
         wb.add_knowledge("notes", [notes])
         run = wb.ask(QUESTION, kb="notes")
         when(port, ended(1))
-        wb._services["observers"].metrics.count(run.recording(), set())
+        wb._services["observers"].metrics.count(recorded(run), set())
         found = scraped(port)
     assert [name for name in found if name.startswith("workbench_steps_total") and 'tool="other"' in name]
 

@@ -25,6 +25,7 @@ from workbench.parts.memory.remember import preference_conditions
 from workbench.parts.memory.service import find_store
 from workbench.parts.memory.store import MemoryStore, core_memory
 from workbench.records.conversations import SqlConversations
+from workbench.runs.recording import debug_events
 from workbench.session import Workbench
 from workbench.settings import Settings
 
@@ -158,7 +159,7 @@ def test_a_preference_is_noted_obeyed_struck_and_replayed(bench):
     titles = {r["metadata"]["title"] for r in run.evidence}
     assert "Paper Boats" in titles and "The Long Dark" not in run.answer
     assert any("horror" in line.lower() and "since you said" in line for line in run.plan.assumptions)
-    [obeyed] = run.applied_preferences
+    [obeyed] = run.state.get("obeyed", [])
     fork = run.fork(without=[obeyed["memory_id"]]).wait()
     assert not any("since you said" in line for line in fork.plan.assumptions), "struck in a fork"
     assert wb.replay(run.run_id).to_dict()["answer"] == run.answer
@@ -166,7 +167,7 @@ def test_a_preference_is_noted_obeyed_struck_and_replayed(bench):
         "forks note nothing"
     )
     asked = wb.ask("Recommend a horror film.", kb="film", session="s")
-    assert not asked.applied_preferences, "what the question itself asks for counts more"
+    assert not asked.state.get("obeyed", []), "what the question itself asks for counts more"
     said = wb.ask("What did I say about horror films?", kb="film", session="s")
     assert "I don't like horror films" in said.answer and not said.records
     other = wb.ask("Recommend some films.", kb="film", session="t", user="bob")
@@ -251,7 +252,7 @@ def test_nothing_is_noted_where_it_is_off_or_incognito(bench):
     private = bench(memory_core=True)
     private.ask("I don't like horror films.", kb="film", session="s", incognito=True)
     run = private.ask("Recommend some films.", kb="film", session="s")
-    assert not run.applied_preferences
+    assert not run.state.get("obeyed", [])
 
 
 def test_a_long_conversation_is_summed_up_recalled_and_told_what_was_left_out(bench, server):
@@ -315,7 +316,9 @@ def test_a_model_reads_messages_and_what_it_gives_is_bounded(bench, server):
     [now] = wb.ports().memory.recall("x", user_id="default", conversation_id="")["memories"]
     assert now["author"] == "openai:m" and now["content"] == "No horror, please", "one takes the place of the other"
     run = wb.ask("Recommend some films.", kb="film", session="s")
-    assert run.applied_preferences, "where the model gives nothing usable the rules read, and what is known is obeyed"
+    assert run.state.get("obeyed", []), (
+        "where the model gives nothing usable the rules read, and what is known is obeyed"
+    )
     asked = [r for r in server.requests if role_of(r) == "memory"]
     wb.ask("Which films are there?", kb="film", session="s")
     after = [r for r in server.requests if role_of(r) == "memory"]
@@ -327,7 +330,7 @@ def test_the_log_says_what_was_recalled(bench):
     for said in ("I don't like horror films.", "Which films are there?", "And which of 2005?", "And of 2010?"):
         run = wb.ask(said, kb="film", session="s")
         wb._work.loop.settle(10)
-    [told] = [event["history"] for event in run.debug_events if "history" in event]
+    [told] = [event["history"] for event in debug_events(run) if "history" in event]
     assert told == {"history_count": 2, "has_memory_context": True, "has_summary": True, "episodic_count": 0}
 
 
@@ -415,7 +418,7 @@ def test_what_is_liked_gives_way_to_what_is_not(bench):
     for said in ("I don't like horror films.", "I love films by R. Lund."):
         wb.ask(said, kb="film", session="s")
     run = wb.ask("Recommend some films.", kb="film", session="s")
-    assert run.status == "done" and run.applied_preferences and run.evidence, run.answer
+    assert run.status == "done" and run.state.get("obeyed", []) and run.evidence, run.answer
 
 
 def test_a_name_is_told_in_either_language(bench):

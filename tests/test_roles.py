@@ -16,6 +16,7 @@ from tests.servers import Reply, ScriptedServer, llama_server, only, scripted_se
 from tests.servers.roles import needs, passages, responder, role_of
 from workbench.errors import RunError, SettingsError
 from workbench.records.prompts import SLOTS, Prompts, fenced
+from workbench.runs.recording import prompts_of
 from workbench.session import Workbench
 from workbench.settings import ROLES, Settings
 
@@ -257,7 +258,7 @@ def test_a_fork_with_another_prompt_model_or_reply_asks_only_what_depends_on_it(
     before = len(server.requests)
     again = run.fork()
     assert len(server.requests) == before and all(call["replayed"] for call in again.calls())
-    fork = run.fork(prompts={"reflector": {"system": run.prompts["reflector"].system + "\nBe strict."}})
+    fork = run.fork(prompts={"reflector": {"system": prompts_of(run)["reflector"].system + "\nBe strict."}})
     made = [call["role"] for call in fork.calls() if not call["replayed"]]
     assert made == ["reflector"] and len(server.requests) == before + 1
     assert [c["name"] for c in wb.compare(run, fork).caveats if c["what"] == "prompts"] == ["reflector.en"]
@@ -283,7 +284,7 @@ def test_a_replay_asks_nobody_and_a_resumed_run_keeps_its_prompts(bench, server)
     asked = len(server.requests)
     server.respond = lambda _: Reply(status=500)
     assert wb.replay(run.run_id).answer == run.answer and len(server.requests) == asked
-    assert run.prompts["writer"].user == "$question Be brief."
+    assert prompts_of(run)["writer"].user == "$question Be brief."
 
 
 @pytest.mark.full

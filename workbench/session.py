@@ -37,7 +37,7 @@ from workbench.runs.feedback import Feedbacks
 from workbench.runs.feedback import read as read_feedback
 from workbench.runs.listing import WorkspaceRuns, checked_limit
 from workbench.runs.playback import run_context
-from workbench.runs.recording import Recording
+from workbench.runs.recording import Recording, recorded
 from workbench.runs.run import Run
 from workbench.runs.workers import FORKED, Work
 from workbench.settings import PREFIX, ROLES, Settings
@@ -289,7 +289,7 @@ class Workbench(Extended):
         try:
             return run.wait()
         except KeyboardInterrupt:
-            run.interrupt()
+            run.cancel(resumable=True)
             sys.stderr.write(f"Interrupted. To continue: workbench resume {run.run_id}\n")
             raise
 
@@ -460,8 +460,8 @@ class Workbench(Extended):
 
         self._must_be_open()
         run = self.run(run_id)
-        fork = lambda **edits: run.fork(**edits).recording()  # noqa: E731, read once
-        return self.run(replayed(run.recording(), fork, self.knowledge, self.settings, mode, corpus).run_id)
+        fork = lambda **edits: recorded(run.fork(**edits))  # noqa: E731, read once
+        return self.run(replayed(recorded(run), fork, self.knowledge, self.settings, mode, corpus).run_id)
 
     def export(self, run_id: str, path: str | Path) -> Path:
         """Seal a run that has ended in a zip file, without any secret: the same run gives the same bytes.
@@ -544,7 +544,7 @@ class Workbench(Extended):
 
     def _read(self, run: Run | str) -> Recording:
         """Return a run, given as an object or by its id, read once."""
-        return (run if isinstance(run, Run) else self.run(run)).recording()
+        return recorded(run if isinstance(run, Run) else self.run(run))
 
     # in a notebook
 

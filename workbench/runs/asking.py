@@ -18,6 +18,7 @@ from workbench.plans import Plan, unkeepable
 from workbench.records.spending import spent
 from workbench.runs.calls import own_prompts
 from workbench.runs.fork import checked, iso_date
+from workbench.runs.recording import recorded
 from workbench.runs.run import Run
 from workbench.settings import merge_settings, models_by_role
 from workbench.state import REPORT_POINTS, REVIEW_POINTS, Data, Json
@@ -310,7 +311,7 @@ class Runs(list[Any]):
 
     def _row(self, place: int, entry: Any) -> Json:
         if isinstance(entry, Run):
-            run = entry.recording()
+            run = recorded(entry)
             row = {name: getattr(run, name) for name in ("message", "run_id", "status", "answer", "error")}
             seconds, took = run.to_dict()["figures"]["total_s"], spent(e for e in run.tape() if e.kind == "model")
             cost = {"calls": took.calls, "tokens": took.tokens, "money": took.money}

@@ -16,6 +16,7 @@ from workbench.parts.reports.kinds import report_type
 from workbench.plans import ENDED_WELL, IDLE, last_records
 from workbench.records.tape import RULES
 from workbench.records.writing import write_file
+from workbench.runs.recording import results_by_step
 from workbench.settings import Settings
 from workbench.state import Data, ExecutionRecord, Json, RetrievalResult
 from workbench.text import clean, detect_language
@@ -210,7 +211,7 @@ class Report:
         answers = [{name: value for name, value in d.items() if name != "proposal"} for d in clarified]
         arguments["review"] = ["clarify"] if clarified else []
         arguments["reviewer"] = ReplayReviewer(answers, rest="rules")
-        run = self.run.workspace.report(
+        run = self.run._workspace.report(
             self.run.message,
             assumptions=options["report"]["assumptions"],
             report_type=self._kept["type"],
@@ -240,7 +241,7 @@ class Report:
             }
             for step in (plan.steps if plan else ())
         ]
-        findings = run.results_by_step
+        findings = results_by_step(run)
         reflected = {reflection["current_iteration"]: reflection for reflection in run.reflections}
         records = [
             {
@@ -323,9 +324,9 @@ class Report:
             "clarification_history": history,
             "user_preferences": {
                 "known": self._kept.get("preferences", "").splitlines(),
-                **{memory["memory_id"]: memory["told"] for memory in run.applied_preferences},
+                **{memory["memory_id"]: memory["told"] for memory in run.state.get("obeyed", [])},
             },
-            "domain_context": run.state.get("kb_prefix", "") or run.workspace.settings.default_domain,
+            "domain_context": run.state.get("kb_prefix", "") or run._workspace.settings.default_domain,
         }
 
     def _execution_context(self, last: Mapping[str, ExecutionRecord]) -> Json:
