@@ -248,7 +248,7 @@ def test_a_replay_that_the_tape_does_not_fit_names_the_first_point(small):
     store = small.wb.ports().runs
     record = store.record(run.run_id, "s3", 1)
     record["effect"]["given"]["input"] = {"query": "something else"}
-    store._write("UPDATE records SET record = ? WHERE run_id = ? AND step_id = 's3'", (json.dumps(record), run.run_id))
+    store.write("UPDATE records SET record = ? WHERE run_id = ? AND step_id = 's3'", (json.dumps(record), run.run_id))
     with pytest.raises(Divergence) as raised:
         small.wb.replay(run.run_id)
     assert (raised.value.kind, raised.value.name, raised.value.differs) == ("tool", "find", ["input.input.query"])

@@ -85,8 +85,8 @@ def test_listing_narrows_and_removing_leaves_nothing(store):
 
 def test_another_schema_is_refused(tmp_path):
     store = RunStore(tmp_path / "w.db")
-    store._db.conn.execute("PRAGMA user_version = 99")
-    store._db.conn.commit()
+    store._db.execute("PRAGMA user_version = 99")
+    store._db.commit()
     store.close()
     with pytest.raises(WorkspaceError, match=r"tables 99, here \d+\). Open another workspace"):
         RunStore(tmp_path / "w.db")

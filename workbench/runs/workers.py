@@ -14,6 +14,7 @@ from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -41,11 +42,10 @@ from workbench.runs.past import (
     Checkpoint,
     checkpoints,
     find_checkpoint,
-    folded,
+    from_rows,
     is_checkpoint_id,
     pruned,
     review_after,
-    unfolded,
 )
 from workbench.state import Data, Decision, Json, RetrievalResult
 
@@ -251,7 +251,7 @@ class Work:
         driver = self.driver(run_id)
         for _ in range(2):  # they may be folded between the two looks
             if rows := driver.runs.past(run_id):
-                return unfolded(rows)
+                return from_rows(rows)
             if tuples := self.loop.call(driver.past(run_id)):
                 return checkpoints(tuples)
         if self.status(run_id) == "done":
@@ -512,8 +512,8 @@ class Work:
             if driver is not self.durable or driver.runs.get(run_id, whole=False)["status"] != "done":
                 return
             tuples = await driver.past(run_id)
-            save = driver.runs.save_past  # folded and written in one trip to a thread: each trip wakes the loop
-            await asyncio.to_thread(lambda: save(run_id, folded(checkpoints(tuples))))
+            save = driver.runs.save_past  # made and written in one trip to a thread: each trip wakes the loop
+            await asyncio.to_thread(lambda: save(run_id, [asdict(checkpoint) for checkpoint in checkpoints(tuples)]))
             await driver.forget_checkpoints([run_id])
 
     def _observe(self, driver: Driver, run_id: str) -> None:
