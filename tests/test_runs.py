@@ -41,7 +41,7 @@ def test_writing_again_changes_nothing(store):
     assert len(store.events("r1")) == len(store.plans("r1")) == 1
     store.save_result("r1", {"answer": "1993"})
     store.save_result("r1", {"answer": "other"})
-    assert store.get("r1")["result"] == {"answer": "1993"}
+    assert store.get("r1", whole=True)["result"] == {"answer": "1993"}
 
 
 def test_attempts_stand_in_the_order_in_which_they_began(store):

@@ -206,7 +206,7 @@ class RunStore(Tables):
             (_compressed(result), *_noted(result), run_id),
         )
 
-    def get(self, run_id: str, whole: bool = True) -> RunRow:
+    def get(self, run_id: str, whole: bool = False) -> RunRow:
         """Return the run of that id; unless ``whole``, with an empty result in the place of the one that it has.
 
         Raises:
@@ -396,7 +396,7 @@ class RunStore(Tables):
 
     def contents(self, run_id: str) -> Json:
         """Everything that is kept of a run, as JSON: its row, and a list for each other table."""
-        row = self.get(run_id)
+        row = self.get(run_id, whole=True)
         return {
             "run": {name: value for name, value in row.items() if name != "owner"},
             "plans": self.plans(run_id),

@@ -49,7 +49,7 @@ class Recording(Extended):
     @property
     def row(self) -> RunRow:
         """Return its row in the store: ids of user and conversation, options, moments, error."""
-        return self._store.get(self.run_id)
+        return self._store.get(self.run_id, whole=True)
 
     @property
     def state(self) -> Json:
@@ -119,8 +119,10 @@ class Recording(Extended):
     @property
     def evidence(self) -> list[RetrievalResult]:
         """Return the evidence, best first: what was merged, or all that was found so far."""
+        from workbench.graphs.merge import distinct
+
         merged = self.state.get("merged")
-        return merged["retrieval_results"] if merged else self._work.found_so_far(self.run_id)
+        return merged["retrieval_results"] if merged else distinct(results_by_step(self))
 
     @property
     def answer(self) -> str:
