@@ -162,7 +162,7 @@ def test_what_was_killed_and_resumed_holds_what_came_last(folder, tmp_path):
             "WORKBENCH_CHAT_MODEL": "openai:m",
             "WORKBENCH_CHAT_BASE_URL": server.url,
             "WORKBENCH_CHAT_API_KEY": KEY,
-            **{f"WORKBENCH_{name.upper()}": value for name, value in only("writer").items()},
+            "WORKBENCH_MODELS": json.dumps(only("writer")["models"]),
         }
         command = [sys.executable, "-c", KILLED, str(folder)]
         patched = forked.run(command, env={**environment(), **told}, cwd=PROJECT, timeout=120)

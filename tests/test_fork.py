@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from workbench.errors import Divergence, RunError, SettingsError
 from workbench.futures.replay import full_document
 from workbench.plans import Plan, PlanStep
-from workbench.records.tape import Effect, Tape, canonical, differences, read
+from workbench.records.tape import Effect, Tape, canonical, read
 from workbench.runs.recording import origin_of
 from workbench.session import Workbench
 
@@ -329,10 +329,6 @@ def test_a_tape_keeps_a_page_once_and_answers_by_content():
     with pytest.raises(Divergence, match="no such effect"):
         Tape(shelf, "r3", "replay", ["r1"]).effect("model", "answer", {}, list)
     assert Tape(shelf, "r4", "regression", ["r1"]).effect("model", "answer", {}, lambda: "live") == "live"
-
-
-def test_differences_name_paths():
-    assert differences({"a": [{"b": 1}], "c": 1}, {"a": [{"b": 2}], "d": 1}) == [".a[0].b", ".c", ".d"]
 
 
 def test_tapes_can_be_let_go_and_what_the_runs_did_stays(small):

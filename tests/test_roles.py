@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import json
+import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from tests.servers import Reply, ScriptedServer, llama_server, only, scripted_se
 from tests.servers.roles import needs, passages, responder, role_of
 from workbench.errors import RunError, SettingsError
 from workbench.records.prompts import SLOTS, Prompts, fenced
+from workbench.runs.fork import checked
 from workbench.runs.recording import prompts_of
 from workbench.session import Workbench
 from workbench.settings import ROLES, Settings
@@ -106,6 +108,19 @@ def test_a_role_has_its_own_model_then_the_chat_model_then_its_default() -> None
     )
     assert not any(map(Settings.load().role_model, ROLES))
     assert Settings.load(chat_model="openai:a", planner="one_step").role_model("planner") == ""
+
+
+def test_models_by_role_come_from_the_environment_and_code_wins(monkeypatch) -> None:
+    monkeypatch.setenv("WORKBENCH_MODELS", '{"writer": "openai:w", "judge": {"model": "openai:j", "effort": "low"}}')
+    monkeypatch.setenv("WORKBENCH_MODELS__FOLLOW_UP", "rules")
+    settings = Settings.load(models={"writer": "openai:mine"})
+    assert settings.models == {"writer": "openai:mine", "judge": "openai:j?effort=low", "follow_up": "rules"}
+    again = pickle.loads(pickle.dumps(settings))  # noqa: S301, of our own making
+    assert again == settings, "a process of its own has the settings of the parts too"
+    assert checked({"models": {"planner": "openai:p"}}) == {"models": {"planner": "openai:p"}}
+    monkeypatch.setenv("WORKBENCH_MODELS", "[")
+    with pytest.raises(SettingsError, match="WORKBENCH_MODELS is not a JSON object"):
+        Settings.load()
 
 
 def test_every_role_is_asked_and_each_call_is_told(bench, server) -> None:

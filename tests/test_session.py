@@ -253,13 +253,6 @@ def test_incognito_leaves_nothing(wb, workspace):
         assert not path.exists() or "喜宴".encode() not in path.read_bytes()
 
 
-def test_many_questions_at_once(wb):
-    questions = ["喜宴哪一年上映？", "When was Inception released?", "Who directed Memento?"]
-    runs = wb.map(questions, kb="film")
-    assert [run.message for run in runs] == questions
-    assert all(word in run.answer for word, run in zip(["1993", "2010", "Nolan"], runs, strict=True))
-
-
 def test_a_question_that_is_refused_costs_the_others_nothing(wb):
     questions = ["When was Inception released?", "", "Who directed Memento?"]
     with pytest.raises(RunError) as refused:

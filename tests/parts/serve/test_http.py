@@ -377,10 +377,11 @@ def test_without_the_libraries_the_install_line_is_said(folder, monkeypatch) -> 
 
 @contextmanager
 def served(
-    folder: Path, *options: str, stopped: list[str] | None = None, **environment: str
+    folder: Path, *options: str, stopped: list[str] | None = None, **environment: Any
 ) -> Iterator[tuple[httpx.Client, subprocess.Popen[str]]]:
     """``workbench serve`` as a process on a free port, and a client of it."""
-    settings = {f"WORKBENCH_{name.upper()}": value for name, value in {**CORE, **environment}.items()}
+    texts = {n: value if isinstance(value, str) else json.dumps(value) for n, value in {**CORE, **environment}.items()}
+    settings = {f"WORKBENCH_{name.upper()}": text for name, text in texts.items()}
     command = ["serve", "--workspace", str(folder), "--port", "0", "--json", *options]
     process = forked.Popen(
         [sys.executable, "-c", "from workbench.cli import main; main()", *command],
@@ -401,7 +402,7 @@ def served(
     assert process.returncode == 0 and "Traceback" not in said, said
 
 
-def scripted(url: str) -> dict[str, str]:
+def scripted(url: str) -> dict[str, Any]:
     """Settings by which a model behind that address writes the answers."""
     return {"models": {"writer": "openai:scripted"}, "chat_base_url": url, "chat_api_key": "planted-key"}
 
