@@ -68,4 +68,4 @@ def test_the_checkpoints_of_an_ended_run_do_not_repeat_its_evidence(wb: Workbenc
     wb._work.loop.settle(10)
     columns = "length(result) AS result, length(checkpoints) AS past"
     [sizes] = store.rows(f"SELECT {columns} FROM runs JOIN past USING (run_id) WHERE run_id = ?", (run.run_id,))
-    assert sizes["past"] < 0.75 * sizes["result"]  # it was 1.1 times as large
+    assert sizes["past"] < 0.9 * sizes["result"]

@@ -215,7 +215,7 @@ def test_a_person_strikes_what_would_be_obeyed_and_it_is_recorded_and_replayed(b
     again = run.fork(review=["plan"])
     assert again.answer == run.answer and not again.state.get("obeyed", []), "the recorded decision is made once more"
     approved = run.fork(decision={"action": "approve"}, at="0-plan")
-    assert approved.applied_preferences and "The Long Dark" not in titles(approved)
+    assert approved.state.get("obeyed") and "The Long Dark" not in titles(approved)
     assert len(wb.memory.view().memories) == 1, "it holds as before: only this run did not obey it"
     assert next(p for p in run.prompt_parts() if p["part"] == "core")["why"] == "struck"
 

@@ -171,7 +171,7 @@ def test_a_preference_is_noted_obeyed_struck_and_replayed(bench):
     said = wb.ask("What did I say about horror films?", kb="film", session="s")
     assert "I don't like horror films" in said.answer and not said.records
     other = wb.ask("Recommend some films.", kb="film", session="t", user="bob")
-    assert not other.applied_preferences
+    assert not other.state.get("obeyed")
 
 
 def test_a_fork_that_asks_something_else_can_be_replayed(bench):

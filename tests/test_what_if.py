@@ -25,7 +25,7 @@ def test_a_stop_is_played_on_and_what_ran_is_said(wb, message):
 
 
 def test_where_the_rules_know_nothing_more_to_do_it_is_said(wb):
-    found = wb.ask(COMPARE["en"], kb="film").what_if()
+    found = wb.runs.what_if(wb.ask(COMPARE["en"], kb="film"))
     [point] = found
     assert point["go_on"] is None and not point["pieces"] and len(found.to_frame()) == 1
 

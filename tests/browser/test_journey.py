@@ -95,7 +95,7 @@ def test_ask_edit_decide_fork_compare(
     assert origin_of(fork) == done.run_id and fork.review["point"] == "reflect"
     bench.press("Stop here")
     ended = newest(store, "done", decided=2, runs=2)
-    assert ended.decisions[-1]["action"] == "reject" and ended.saved["steps"] >= len(steps)
+    assert ended.decisions[-1]["action"] == "reject" and ended.to_dict()["figures"]["saved_calls"] >= len(steps)
 
     bench.view("Compare")
     compared = store.compare(done.run_id, ended.run_id)
