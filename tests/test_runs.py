@@ -75,7 +75,7 @@ def test_unknown_run_lists_the_newest(store):
 
 def test_listing_narrows_and_removing_leaves_nothing(store):
     store.create("r2", "b", {}, owner="me", session_id="t")
-    assert [row["run_id"] for row in store.newest(session_id="t")] == ["r2"]
+    assert store.ids(session_id="t") == ["r2"]
     store.save_record("r1", RECORD, {"results": [], "output": {}})
     store.remove(["r1"])
     assert not store.has("r1") and store.records("r1") == []

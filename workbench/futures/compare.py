@@ -22,7 +22,7 @@ from workbench.records.proposals import JUDGED_BY
 from workbench.records.tape import begun, comparable, fingerprints, key_of_record
 from workbench.runs.fork import saved, spent
 from workbench.runs.recording import Recording, origin_of, results_by_step
-from workbench.settings import ROLES, flatten_settings
+from workbench.settings import flatten_settings
 from workbench.state import Citation, Decision, ExecutionRecord, Json
 from workbench.text import fold
 from workbench.views.blocks import Block
@@ -172,7 +172,6 @@ def _sources(citations: Iterable[Citation]) -> dict[int, Json]:
 
 
 Key = TypeVar("Key", bound=Hashable)
-_MODELS = ("chat_model", "embedding_model", "rerank_model", *(f"models.{role}" for role in ROLES))
 
 
 @dataclass(frozen=True)
@@ -300,7 +299,8 @@ def _caveats(sides: Sequence[Side]) -> list[Json]:
                 values = [values_by_name.get(name) for values_by_name in recorded]
                 if what == "prompts":
                     values = [prompt and Prompt(*name.split("."), **prompt).label for prompt in values]
-                candidates.append(("model" if what == "settings" and name in _MODELS else what, name, values))
+                is_model = what == "settings" and (name.endswith("_model") or name.startswith("models."))
+                candidates.append(("model" if is_model else what, name, values))
         for what in ("handlers", "tools"):
             candidates.append((what, "", [sorted(side.begun.get(what) or []) for side in sides]))
     for name in _in_order([side.knowledge for side in sides]):

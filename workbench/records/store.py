@@ -10,7 +10,7 @@ import json
 import sqlite3
 import uuid
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -223,18 +223,11 @@ class RunStore(Tables):
         """Return whether there is such a run."""
         return bool(self.rows("SELECT 1 FROM runs WHERE run_id = ?", (run_id,)))
 
-    def newest(self, limit: int = 100, **equals: str) -> list[RunRow]:
-        """Newest first; ``equals`` narrows by ``user_id``, ``session_id``, ``status``, ``conversation_id``."""
-        return [self._row(row) for row in self._newest("*", limit, equals)]
-
     def ids(self, limit: int = 100, **equals: str) -> list[str]:
-        """Return the ids of runs, newest first; narrowed as in ``newest``."""
-        return [row["run_id"] for row in self._newest("run_id", limit, equals)]
-
-    def _newest(self, columns: str, limit: int, equals: Mapping[str, str]) -> list[Json]:
+        """Return ids, newest first, narrowed by ``user_id``, ``session_id``, ``status``, ``conversation_id``."""
         where = " AND ".join(f"{_column(name)} = ?" for name in equals) or "1"
-        sql = f"SELECT {columns} FROM runs WHERE {where} ORDER BY created_at DESC, run_id LIMIT ?"
-        return self.rows(sql, (*equals.values(), limit))
+        sql = f"SELECT run_id FROM runs WHERE {where} ORDER BY created_at DESC, run_id LIMIT ?"
+        return [row["run_id"] for row in self.rows(sql, (*equals.values(), limit))]
 
     def lines(self, run_ids: Sequence[str]) -> list[Json]:
         """Return what a list of runs shows, without what they found, in one query per 500 runs."""
@@ -268,15 +261,8 @@ class RunStore(Tables):
         Besides columns of the row: ``plan`` (its first version, where another run was made from it), ``decided`` (how
         many decisions it has), ``steps`` and ``ms`` (of tool calls that another run's tape had).
         """
-        rows = self.rows(_LINEAGE)
-        return [
-            {
-                **row,
-                "options": self._loaded(row["options"]),
-                "plan": self._loaded(row["plan"]) if row["plan"] else None,
-            }
-            for row in rows
-        ]
+        names = ("options", "plan")
+        return [row | {name: self._loaded(row[name] or "null") for name in names} for row in self.rows(_LINEAGE)]
 
     def remove(self, run_ids: Sequence[str]) -> None:
         """Forget runs with all that they did, in one transaction."""
