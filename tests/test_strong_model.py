@@ -39,7 +39,7 @@ def asked(workspace) -> Any:
 
             return say
 
-        models = {f"{role}_model": "openai:m" for role in roles}
+        models = {"models": dict.fromkeys(roles, "openai:m")}
         with scripted_server() as server:
             server.respond = responder(**{role: heard(role) for role in roles})
             with Workbench.open(workspace, chat_base_url=server.url, **models, **settings) as wb:
