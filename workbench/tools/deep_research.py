@@ -54,7 +54,8 @@ def research_tool(name: str, description: str, rounds: int) -> FunctionTool:
             with log(f"search {number}: {query[:LONGEST_QUERY]}", tool=tool.name, query=query) as detail:
                 # each search is a thread of its own, so that a cancelled step begins no other one
                 request: Any = tool.input_schema(query=query, top_k=tool_input.top_k)
-                found = (await tool(request, knowledge, StepLog())).model_dump()["results"]
+                output = await tool(request, knowledge, StepLog())
+                found: list[RetrievalResult] = output.model_dump()["results"]
                 detail |= {"hits": len(found), "evidence": evidence.titles(found[:FRONT])}
             for result in found:  # each piece once, with its highest score and the search that had it first
                 before = results.get(result["result_id"], result)
