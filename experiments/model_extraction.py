@@ -3,7 +3,7 @@
     python -m experiments.model_extraction DATA [--limit 60] [--passages 600]
 
 DATA is a folder with ``2wiki`` (for measuring, not shipped), whose questions come with the triples that answer them.
-With ``WORKBENCH_EXTRACTOR_MODEL`` in the environment that model reads; without one a scripted model on loopback does,
+With ``WORKBENCH_MODELS__EXTRACTOR`` in the environment that model reads; without one a scripted model on loopback does,
 which writes down exactly those triples where a passage has both names, and so shows how far a good one could come.
 Printed for the same passages, read by rules and by the model: how many of the triples the graph has between the right
 names (``related``), how many of those under a relation of their own and not as a mere mention (``stated``), and R@5 and
@@ -57,7 +57,7 @@ def main() -> None:
             "\n".join(json.dumps(corpus[i], ensure_ascii=False) for i in kept), encoding="utf-8"
         )
         sys.stdout.write(f"2wiki, {len(rows)} questions, {len(kept):,} passages, {len(triples)} triples\n")
-        ways = {RULES: {"extractor_model": RULES}, name: {**given, "index_token_budget": BUDGET}}
+        ways = {RULES: {"models": {"extractor": RULES}}, name: {**given, "index_token_budget": BUDGET}}
         told = {way: measured(Path(temporary) / f"w{n}", path, rows, triples, ways[way]) for n, way in enumerate(ways)}
     for tool in TOOLS:
         before, after = told[RULES][tool], told[name][tool]
@@ -97,12 +97,12 @@ def between(base: Any, one: str, other: str) -> set[str]:
 @contextlib.contextmanager
 def model(triples: Sequence[Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """The name of the model that reads, and the settings by which it is asked."""
-    if name := os.environ.get("WORKBENCH_EXTRACTOR_MODEL"):
+    if name := os.environ.get("WORKBENCH_MODELS__EXTRACTOR"):
         yield name, {}
         return
     with scripted_server(Reply(["nothing"])) as server:
         server.respond = lambda request: Reply([json.dumps(read(request, triples))])
-        given = {"extractor_model": "openai:scripted", "chat_base_url": server.url, "chat_model": ""}
+        given = {"models": {"extractor": "openai:scripted"}, "chat_base_url": server.url, "chat_model": ""}
         yield "openai:scripted", given
 
 

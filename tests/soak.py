@@ -149,7 +149,7 @@ def one(wb: Workbench, kind: str, number: int, dice: random.Random) -> str:
     if kind in ("cancelled", "interrupted"):  # in sessions of their own: a follow-up would inherit the word
         run = wb.start(f"SLOW {question}", kb="film", session=f"{kind}-{number}")
         next((event for event in run.events() if "retrieval_step_start" in event), None)
-        return (run.cancel() if kind == "cancelled" else run.interrupt()).status
+        return (run.cancel() if kind == "cancelled" else run.cancel(resumable=True)).status
     if kind == "failing":
         return wb.ask(f"FAIL {question}", kb="film", session=f"failing-{number}").status
     run = wb.ask(question, kb="film", session=session, incognito=kind == "incognito")

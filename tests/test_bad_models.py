@@ -12,7 +12,6 @@ import pytest
 from tests.servers import Reply, ScriptedServer, closed_port, only, scripted_server
 from workbench.models.wire import MOST_BYTES
 from workbench.session import Workbench
-from workbench.settings import ROLES
 from workbench.views.labels import labels_for
 from workbench.views.run import calls
 
@@ -257,9 +256,9 @@ FORMS = {
 @pytest.mark.few(4)
 def test_a_form_is_read_whatever_stands_around_it(name, place, server):
     server.answer(Reply([FORMS[name]]))
-    roles = {f"{role}_model": "rules" for role in ROLES if role != "reflector"}
+    models = {"all": "rules", "reflector": "openai:scripted"}
     with bench(place, server.url) as wb:
-        run = wb.ask(QUESTION, kb="notes", settings={**roles, "reflector_model": "openai:scripted"})
+        run = wb.ask(QUESTION, kb="notes", models=models)
         reasoning = " ".join(run.reflections[-1]["reasoning"].split())
         assert reasoning.startswith("By the model") and len(server.requests) == 1
 

@@ -20,6 +20,7 @@ from workbench.errors import WorkbenchError
 from workbench.graphs.reviewers import answer
 from workbench.plans import Plan, PlanStep
 from workbench.runs.asking import LONGEST_MESSAGE
+from workbench.runs.recording import found_pieces, origin_of
 from workbench.session import Workbench
 from workbench.widgets.bench import Bench
 from workbench.widgets.follow import Follow, Now
@@ -95,7 +96,7 @@ def test_from_the_question_to_the_answer_and_a_fork(bench: Bench) -> None:
     assert run.answer[:30] in text(bench.working.answer) and shown(bench.ask.region)
     bench.head.press("fork")
     bench.wait(SECONDS)
-    assert bench.run.origin == run.run_id and bench.run.status == "paused"
+    assert origin_of(bench.run) == run.run_id and bench.run.status == "paused"
     assert f"forked from {run.run_id}" in text(bench.head)
     bench.working.review.stop.click()
     bench.wait(SECONDS)
@@ -198,7 +199,11 @@ def test_an_edited_plan_of_a_finished_run_becomes_a_fork(bench: Bench) -> None:
     bench.working.fork_bar.press("fork")
     bench.wait(SECONDS)
     fork = bench.run
-    assert fork.origin == run.run_id and fork.plan.step("mine") and fork.saved["steps"] == len(plan.steps)
+    assert (
+        origin_of(fork) == run.run_id
+        and fork.plan.step("mine")
+        and fork.to_dict()["figures"]["saved_calls"] == len(plan.steps)
+    )
 
 
 class Ending:
@@ -291,12 +296,12 @@ def test_evidence_timeline_and_knowledge_are_looked_into(bench: Bench) -> None:
     run = ask(bench, review=()).run
     working = bench.working
     working.answer.press("evidence", "0")
-    cited = {p["key"] for p in run.pieces if p["result_id"] == run.citations[0]["result_id"]}
+    cited = {p["key"] for p in found_pieces(run) if p["result_id"] == run.citations[0]["result_id"]}
     opened = next(html for key, html in working.evidence.picture.rows.items() if key in cited)
     assert 'aria-selected="true"' in opened and "<mark>" in opened and '<a href="https://' in opened
     few = len(working.evidence.picture.rows)
     working.evidence.press("every")
-    assert len(working.evidence.picture.rows) == len(run.pieces) > few
+    assert len(working.evidence.picture.rows) == len(found_pieces(run)) > few
     lanes = len(working.timeline.picture.rows)
     working.timeline.press("unfold")
     assert len(working.timeline.picture.rows) > lanes

@@ -111,9 +111,9 @@ def test_a_paused_run_says_where_it_waits(wb: Workbench) -> None:
 
 def test_two_runs_are_marked_and_compared(wb: Workbench, asked: Run, stopped: Run) -> None:
     forks = Forks(Labels("en"))
-    forks.show(asked.tree())
+    forks.show(wb.runs.tree(asked))
     assert forks._marked == [asked.run_id] and "fork at reflect" in text(forks._pick)
-    assert f"{stopped.saved['steps']} recorded call" in text(forks._pick)
+    assert f"{stopped.to_dict()['figures']['saved_calls']} recorded call" in text(forks._pick)
     forks._pick.press("compare")
     assert not forks.request
     forks._pick.press("mark", stopped.run_id)
@@ -133,8 +133,8 @@ def test_two_runs_are_marked_and_compared(wb: Workbench, asked: Run, stopped: Ru
 
 def test_in_a_plain_shell_they_show_their_static_form(asked: Run, stopped: Run) -> None:
     for one, said in (
-        (asked.workspace.compare(asked, stopped), "They first differ in"),
-        (asked.tree(), "stopped here"),
+        (asked._workspace.compare(asked, stopped), "They first differ in"),
+        (wb.runs.tree(asked), "stopped here"),
         (asked.checkpoints(), "persist"),
     ):
         bundle = one._repr_mimebundle_()

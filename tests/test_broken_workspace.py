@@ -145,7 +145,7 @@ def test_a_run_on_a_disk_that_fills_goes_on_when_there_is_space(tmp_path, folder
 
 def full(wb) -> None:
     """No page more in this file, on the connections that are open."""
-    runs = wb._work.durable.runs._db.conn
+    runs = wb._work.durable.runs._db
     pages = runs.execute("PRAGMA page_count").fetchone()[0]
     runs.execute(f"PRAGMA max_page_count = {pages}")
 
@@ -153,7 +153,7 @@ def full(wb) -> None:
 def test_when_even_the_row_cannot_be_written_the_caller_is_told_and_the_run_is_interrupted(folder):
     with opened(folder) as wb:
         run = wb.ask(QUESTION, kb="film", session="new", review={"plan"})
-        runs = wb._work.durable.runs._db.conn
+        runs = wb._work.durable.runs._db
         runs.execute("PRAGMA query_only = ON")  # as a disk that takes nothing any more, the row neither
         with pytest.raises(WorkspaceError):
             run.approve()
@@ -178,7 +178,7 @@ def test_max_page_count(folder):
                 failed = run.error
                 break
         assert failed and "workbench.db cannot be written" in failed and "Free some space" in failed
-        wb._work.durable.runs._db.conn.execute("PRAGMA max_page_count = 1000000")
+        wb._work.durable.runs._db.execute("PRAGMA max_page_count = 1000000")
         for run in wb.runs.list():
             if run.status == "interrupted":
                 run.resume()
@@ -201,7 +201,7 @@ def test_a_disk_that_is_full_for_a_moment_interrupts_a_fork_which_then_goes_on(f
         fork = run.fork(plan=run.plan.model_copy(update={"steps": [step]}))
         assert fork.status == "interrupted" and "workbench.db cannot be written" in fork.error
         wb.tools.register(ours, replace=True)
-        wb._work.durable.runs._db.conn.execute("PRAGMA max_page_count = 1000000")
+        wb._work.durable.runs._db.execute("PRAGMA max_page_count = 1000000")
         assert fork.resume().status == "done"
 
 

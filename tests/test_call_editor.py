@@ -12,6 +12,7 @@ from tests.servers import Reply, ScriptedServer, scripted_server
 from tests.servers.roles import responder, role_of
 from tests.test_hostile import ALL
 from tests.test_roles import CORE, GOOD, KEY, QUESTION
+from workbench.runs.recording import origin_of
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.labels import Labels
@@ -38,7 +39,7 @@ def done(tmp_path: Path, server: ScriptedServer) -> Iterator[Run]:
 
 def on_bench(run: Run, role: str, lang: str = "en") -> tuple[Bench, Calls]:
     """The bench on a run, with the form of the last call of a role open."""
-    bench = run.workspace.bench(run, lang=lang)
+    bench = run._workspace.bench(run, lang=lang)
     calls = bench.working.calls
     assert calls is not None
     calls.list.press("edit", run.calls().by_role(role)[-1]["key"])
@@ -57,10 +58,10 @@ def test_a_reply_goes_into_a_fork_that_asks_nothing_before_it(done: Run, server:
     before = len(server.requests)
     bench.sheet.press("primary")
     bench.wait()
-    assert bench.run is not None and bench.run.run_id != done.run_id and bench.run.origin == done.run_id
+    assert bench.run is not None and bench.run.run_id != done.run_id and origin_of(bench.run) == done.run_id
     assert bench.run.answer.startswith("It was Mei Lan [1]") and not calls.opened
     assert [role_of(request) for request in server.requests[before:]] == ["checker"]
-    (mine,) = [node for node in done.workspace.runs.tree().nodes if node["run_id"] == bench.run_id]
+    (mine,) = [node for node in done._workspace.runs.tree().nodes if node["run_id"] == bench.run_id]
     assert [edit["what"] for edit in mine["edits"]] == ["replies"]
     bench.close()
 

@@ -21,6 +21,7 @@ from workbench.errors import CapsuleError, Divergence, RunError
 from workbench.futures.capsule import read
 from workbench.futures.replay import full_document
 from workbench.records.tape import canonical
+from workbench.runs.recording import origin_of
 from workbench.session import Workbench
 from workbench.settings import ROLES, Settings
 
@@ -70,7 +71,7 @@ def five(wb: Workbench):
 
 
 def first(wb: Workbench, message: str = QUESTION):
-    return next(run for run in wb.runs.list() if run.message == message and run.origin is None)
+    return next(run for run in wb.runs.list() if run.message == message and origin_of(run) is None)
 
 
 @pytest.fixture
@@ -161,7 +162,7 @@ def test_what_was_killed_and_resumed_holds_what_came_last(folder, tmp_path):
             "WORKBENCH_CHAT_MODEL": "openai:m",
             "WORKBENCH_CHAT_BASE_URL": server.url,
             "WORKBENCH_CHAT_API_KEY": KEY,
-            **{f"WORKBENCH_{name.upper()}": value for name, value in only("writer").items()},
+            "WORKBENCH_MODELS": json.dumps(only("writer")["models"]),
         }
         command = [sys.executable, "-c", KILLED, str(folder)]
         patched = forked.run(command, env={**environment(), **told}, cwd=PROJECT, timeout=120)

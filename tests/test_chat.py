@@ -253,8 +253,8 @@ async def test_a_parameter_that_is_refused_is_left_out_and_said(parameter, messa
 def test_a_role_has_its_own_temperature_effort_and_whatever_else_its_server_takes():
     model = {"model": "openai:m", "temperature": 0.7, "effort": "low", "top_k": 5, "seed": 3}
     with scripted_server(Reply(["yes"])) as server:
-        settings = Settings(writer_model=model, chat_base_url=server.url)
-        opened = open_chat_model(settings, "writer_model")
+        settings = Settings(models={"writer": model}, chat_base_url=server.url)
+        opened = open_chat_model(settings, "writer")
         asyncio.run(chunks_of(opened))
     [request] = server.requests
     sent = {"model": "m", "temperature": 0.7, "reasoning_effort": "low", "top_k": 5, "seed": 3}
@@ -283,7 +283,7 @@ class Filled(BaseModel):
 def test_a_wrapped_model_fills_in_a_form(wrap):
     model = wrap(FakeListChatModel(responses=['{"value": "a"}']))
     assert reply_text(asyncio.run(filled_in(model, [("human", "?")], Filled))) == '{"value": "a"}'
-    assert Settings(planner_model=model).planner_model.startswith("langchain:")
+    assert Settings(models={"planner": model}).models["planner"].startswith("langchain:")
     assert sampling(model) == ({"temperature": 0.3} if hasattr(model, "kwargs") and model.kwargs else {})
 
 
@@ -323,6 +323,6 @@ def test_an_option_wins_over_what_is_always_sent():
 
 
 def test_options_of_a_model_are_no_secret_of_a_fork():
-    assert checked({"writer_model": "openai:m?effort=high"}) == {"writer_model": "openai:m?effort=high"}
+    assert checked({"models": {"writer": "openai:m?effort=high"}}) == {"models": {"writer": "openai:m?effort=high"}}
     with pytest.raises(RunError, match="secret"):
         checked({"chat_base_url": "http://me:hush-hush@127.0.0.1/v1"})

@@ -40,7 +40,7 @@ def test_what_ran_and_what_changed(wb: Workbench) -> None:
     for before, after in pairwise(child):
         assert sorted(before.next) == sorted(after.ran or ["__start__"])
     assert [one.asks for one in found if one.asks] == ["0-plan", "1-reflect"]
-    steps = [step.step_id for step in run.plans[0].steps]
+    steps = [step.step_id for step in run.plans[0]["plan"].steps]
     (planned,) = [one for one in child if "planner" in one.ran]
     assert added(planned, "plan") == steps
     ran = [name for one in child for name in added(one, "records")]

@@ -7,6 +7,7 @@ import sqlite3
 import time
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -77,7 +78,7 @@ def test_approve_beside_reject_at_reflect(wb: Workbench) -> None:
 def test_one_edited_step(wb: Workbench) -> None:
     run = done(wb, CHINESE)
     step = run.plan.steps[0]
-    fork = run.fork(plan=run.plans[0].replace(step.step_id, tool_input={"query": "卧虎藏龙"}))
+    fork = run.fork(plan=run.plans[0]["plan"].replace(step.step_id, tool_input={"query": "卧虎藏龙"}))
     found = wb.compare(run, fork)
     assert (found.parts["where"], found.caveats) == ("plan", [])
     assert found.plan == [run.plan.diff(fork.plan)]
@@ -144,7 +145,7 @@ def test_two_to_four_runs(wb: Workbench) -> None:
     with pytest.raises(UnknownRun):
         wb.compare(run, "nobody")
     step = run.plan.steps[0]
-    forks = [run.fork(plan=run.plans[0].without(s.step_id)) for s in run.plan.steps[:2]]
+    forks = [run.fork(plan=run.plans[0]["plan"].without(s.step_id)) for s in run.plan.steps[:2]]
     found = wb.compare(run, *forks, run)
     frame = found.to_frame()
     assert len(found.runs) == 4 == len(LETTERS)
@@ -167,10 +168,10 @@ class Tags(HTMLParser):
 
 def hostile_run(**changes):
     run = handmade.run(**changes)
-    run.origin, run.query, run.state["kb_prefix"] = None, HOSTILE, "film"
+    run.options, run.query, run.state["kb_prefix"] = {}, HOSTILE, "film"
     run.message, run.run_id = f"{HOSTILE} {changes.get('n', '')}", HOSTILE
-    run.plans, run.evidence = [run.plan], run.state["merged"]["retrieval_results"]
-    run.tape, run.results_by_step, run.support = list, {}, run.state.get("support", [])
+    run.plans, run.evidence = [{"plan": run.plan}], run.state["merged"]["retrieval_results"]
+    run.tape, run._work = list, SimpleNamespace(found_by_step=lambda run_id: {})
     for piece in run.evidence:
         piece["metadata"]["title"] = HOSTILE
     for decision in run.decisions:
@@ -181,7 +182,7 @@ def hostile_run(**changes):
 def test_hostile_text_stays_text() -> None:
     one, two = hostile_run(), hostile_run()
     two.answer = f"{HOSTILE}. {one.answer}"
-    two.plan = two.plans[0] = two.plans[0].replace("step_2_compare", objective=HOSTILE)
+    two.plan = two.plans[0]["plan"] = two.plans[0]["plan"].replace("step_2_compare", objective=HOSTILE)
     two.evidence = two.evidence[1:]
     found = compared([one, two])
     page, text = found._repr_html_(), str(found)
@@ -201,7 +202,7 @@ def test_a_fork_never_changes_its_original(wb: Workbench, workspace: Path) -> No
     assert before["past"]
     step = run.plan.steps[0]
     forks = [
-        run.fork(plan=run.plans[0].replace(step.step_id, objective="别的"), mismatch="rules", rest="rules"),
+        run.fork(plan=run.plans[0]["plan"].replace(step.step_id, objective="别的"), mismatch="rules", rest="rules"),
         run.fork(decision={"action": "reject"}, at="1-reflect"),
         run.fork(settings={"max_iterations": 1}, mismatch="rules", rest="rules"),
         run.fork(at="1").approve(),

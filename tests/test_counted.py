@@ -13,6 +13,8 @@ from click.testing import CliRunner
 from tests.servers import Reply, only, scripted_server
 from workbench.cli import main
 from workbench.records.timeline import bars, busy_ms, span_ms
+from workbench.runs.fork import saved
+from workbench.runs.recording import found_pieces
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.labels import Labels, labels_for
@@ -32,7 +34,7 @@ def words(html: str) -> str:
 def agrees(wb: Workbench, run: Run) -> dict[str, Any]:
     """The figures of a run that is done, after every place that shows one of them was seen to show the same."""
     document, labels = run.to_dict(), labels_for(run.message)
-    told, evidence_of = document["figures"], run.pieces
+    told, evidence_of = document["figures"], found_pieces(run)
     seen = bars(document["log"], document["records"], document["decisions"])
     assert told["total_s"] >= max(told["retrieval_s"], told["generation_s"]) > 0
     assert told["retrieval_s"] == pytest.approx(run.state["merged"]["statistics"]["total_duration_ms"] / 1000, abs=1e-6)
@@ -55,10 +57,13 @@ def agrees(wb: Workbench, run: Run) -> dict[str, Any]:
     assert {name: beside["cost"][0][name] for name in told} == told
     [node] = [node for node in wb.runs.tree().nodes if node["run_id"] == run.run_id]
     assert node["saved"] == {name: told[name] for name in ("saved_calls", "saved_s")}
-    assert run.saved["steps"] == told["saved_calls"] and run.saved["seconds"] == told["saved_s"]
+    assert (
+        run.to_dict()["figures"]["saved_calls"] == told["saved_calls"]
+        and run.to_dict()["figures"]["saved_s"] == told["saved_s"]
+    )
     if told["saved_calls"]:
         rows = forks(wb.runs.tree().to_dict(), labels).rows
-        places |= {"forks": words(rows[run.run_id]), "tree": " ".join(str(run.tree()).split())}
+        places |= {"forks": words(rows[run.run_id]), "tree": " ".join(str(wb.runs.tree(run)).split())}
         assert [name for name, text in places.items() if name != "timeline" and saved not in text] == []
     assert told["found"] == len(evidence_of) == run.state["merged"]["statistics"]["total_retrieved"]
     assert told["evidence"] == len(run.evidence) == run.state["merged"]["statistics"]["total_evidence_count"]
@@ -104,4 +109,5 @@ def test_tokens_are_the_servers_own_count_or_about(workspace: Path, counted: boo
         assert shown.startswith("about ") != counted
         assert shown in str(cost)
         fork = run.fork()
-        assert fork.saved["tokens"] == effect.tokens and fork.saved["about"] != counted
+        spared = saved(fork.tape())
+        assert spared["tokens"] == effect.tokens and spared["about"] != counted

@@ -182,7 +182,7 @@ def invalid(run: Run) -> list[tuple[Any, str]]:
 
 def kept(run: Run) -> dict[str, Any]:
     """Everything that is written down of a run."""
-    return {"plans": run.plan_history, "records": run.records, "decisions": run.decisions, "log": run.log}
+    return {"plans": run.plans, "records": run.records, "decisions": run.decisions, "log": run.log}
 
 
 def refused(run: Run, given: Any, words: str) -> None:
@@ -203,7 +203,7 @@ def grown(run: Run, before: dict[str, Any], answers: int) -> None:
     for name, old in before.items():
         assert now[name][: len(old)] == old, f"{name} was rewritten"
     assert [row["version"] for row in now["plans"]] == list(range(1, len(now["plans"]) + 1))
-    assert all(row["plan"]["version"] == row["version"] for row in now["plans"])
+    assert all(row["plan"].version == row["version"] for row in now["plans"])
     assert [d["review_id"] for d in now["decisions"]] == [f"{n}-{d['point']}" for n, d in enumerate(now["decisions"])]
     assert len(now["decisions"]) == answers
     assert len({(r["step_id"], r["attempt"]) for r in now["records"]}) == len(now["records"])

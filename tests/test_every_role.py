@@ -22,6 +22,7 @@ from workbench.errors import RunError
 from workbench.futures.replay import full_document
 from workbench.parts.serve import spans
 from workbench.records.tape import canonical
+from workbench.runs.recording import recorded
 from workbench.session import Workbench
 from workbench.settings import ROLES
 
@@ -342,9 +343,9 @@ def test_no_key_and_no_password_is_in_anything_that_a_full_run_leaves(
     far = ChatOpenAI(
         model="far", api_key=SecretStr(OWN), base_url=f"http://me:{quote(PASSWORD, safe='')}@far.invalid/v1"
     )
-    models: dict[str, Any] = {f"{role}_model": f"openai:{role}-m" for role in ROLES}
+    models: dict[str, Any] = {role: f"openai:{role}-m" for role in ROLES}
     wb = bench(
-        **{**models, "checker_model": far, "prices": str(prices), "tmdb_key": TMDB, "embedding_api_key": KEY},
+        **{"models": {**models, "checker": far}, "prices": str(prices), "tmdb_key": TMDB, "embedding_api_key": KEY},
         chat_base_url=server.url.replace("//", f"//me:{quote(PASSWORD, safe='')}@"),
     )
     run = ask(wb)
@@ -372,7 +373,7 @@ def test_no_key_and_no_password_is_in_anything_that_a_full_run_leaves(
         run.calls().to_frame().to_csv(),
     ]
     told += [str(wb), repr(wb), repr(wb.settings), str(wb.settings)]
-    told += [str(spans.run_spans(run.recording())), str(wb.compare(run, again)), str(wb.bench()._repr_mimebundle_())]
+    told += [str(spans.run_spans(recorded(run))), str(wb.compare(run, again)), str(wb.bench()._repr_mimebundle_())]
     with pytest.raises(RunError, match="is a secret"):
         run.fork(settings={"chat_base_url": f"http://me:{PASSWORD}@other.invalid/v1"})
     with pytest.raises(RunError, match="is a secret"):

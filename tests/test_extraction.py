@@ -148,7 +148,7 @@ def test_what_was_read_is_read_once_and_stays_without_a_model(bench, notes, serv
     report = again.add_knowledge("notes", [notes])
     assert report.model["read"] == 1, "what was added without the model is read when it may be asked again"
     again.close()
-    rules = bench(extractor_model="rules")
+    rules = bench(models={"extractor": "rules"})
     rules.add_knowledge("notes", [notes])
     assert not stated(rules), "rules on request"
 

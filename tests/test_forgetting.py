@@ -103,7 +103,7 @@ def kept(wb: Workbench, user: str | None = None) -> dict[str, Any]:
     """What is there, of everybody or of one person, each row as text."""
     runs, talks = wb._work.durable.runs, find_store(wb)
     found: dict[str, Any] = {}
-    for row in runs.newest(-1):
+    for row in map(runs.get, runs.ids(-1)):
         if user in (None, row["user_id"]):
             found[row["run_id"]] = json.dumps(runs.contents(row["run_id"]), sort_keys=True)
     owners, tables = dict[str, str](), ("conversations", "messages", "feedback", "episodes", "conversation_summaries")

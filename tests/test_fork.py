@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from workbench.errors import Divergence, RunError, SettingsError
 from workbench.futures.replay import full_document
 from workbench.plans import Plan, PlanStep
-from workbench.records.tape import Effect, Tape, canonical, differences, read
+from workbench.records.tape import Effect, Tape, canonical, read
+from workbench.runs.recording import origin_of
 from workbench.session import Workbench
 
 TEXTS = {
@@ -103,8 +104,8 @@ def test_changing_nothing_runs_nothing_and_gives_the_same_bytes(small):
     run = small.ask(SIX)
     fork = run.fork()
     assert fork.status == "done" and not small.calls and same(run, fork)
-    assert fork.origin == run.run_id and all(record["replayed"] for record in fork.records)
-    assert fork.saved["steps"] == 6
+    assert origin_of(fork) == run.run_id and all(record["replayed"] for record in fork.records)
+    assert fork.to_dict()["figures"]["saved_calls"] == 6
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,7 @@ def test_changing_one_of_six_steps_runs_it_and_what_depends_on_it(small, changed
     run = small.ask(SIX)
     before = small.wb.run(run.run_id).to_dict()
     plan = run.plan.replace(changed, tool_input={"query": f"{changed} otherwise"})
-    expected = {row["step_id"] for row in run.forecast(plan)["steps"] if not row["replayed"]}
+    expected = {row["step_id"] for row in small.wb.runs.forecast(run, plan)["steps"] if not row["replayed"]}
     fork = run.fork(plan=plan)
     assert sum(small.calls.values()) == len(again.split()) and small.calls[f"{changed} otherwise"] == 1
     fresh = [record["step_id"] for record in fork.records if not record.get("replayed")]
@@ -125,7 +126,7 @@ def test_changing_one_of_six_steps_runs_it_and_what_depends_on_it(small, changed
 
 def test_what_will_run_is_counted_as_it_will_run(small, tmp_path):
     run = small.ask(SIX.replace("s5", condition="held"))
-    freed = run.forecast(run.plan.replace("s5", condition="always"))
+    freed = small.wb.runs.forecast(run, run.plan.replace("s5", condition="always"))
     assert [row["step_id"] for row in freed["steps"] if row["runs"]] == ["s5"], "held back is not recorded"
     (tmp_path / "more.jsonl").write_text('{"id": "z", "title": "z", "text": "Insomnia is a film."}\n', encoding="utf-8")
     small.wb.add_knowledge("notes", [tmp_path / "more.jsonl"])
@@ -138,7 +139,7 @@ def test_what_will_run_is_counted_as_it_will_run(small, tmp_path):
     more = small.wb.ask("What is known of Memento?", kb="notes", review=["plan", "reflect"]).approve()
     small.plan = SIX
     more.respond("and Insomnia")  # planned anew, with the steps that are done
-    runs = {row["step_id"] for row in more.forecast(more.plan)["steps"] if row["runs"]}
+    runs = {row["step_id"] for row in small.wb.runs.forecast(more, more.plan)["steps"] if row["runs"]}
     assert runs == {*more.review["ahead"]} and len(runs) == 3
 
 
@@ -185,7 +186,9 @@ def test_a_replay_needs_no_tool_no_planner_and_gives_the_same_bytes(wb):
     for question in ("推荐几部类似《喜宴》的电影", "Compare Memento and Inception"):
         run = wb.ask(question, kb="film")
         again = wb.replay(run.run_id)
-        assert same(run, again) and again.saved["steps"] == len([r for r in run.records if r["status"] != "skipped"])
+        assert same(run, again) and again.to_dict()["figures"]["saved_calls"] == len(
+            [r for r in run.records if r["status"] != "skipped"]
+        )
         assert {e.kind for e in again.tape() if not e.replayed} <= {"begin"}
 
 
@@ -216,11 +219,11 @@ def test_another_decision_and_what_came_before_it_is_decided_again(wb):
 def test_another_question_and_other_settings(wb):
     run = wb.ask("推荐几部类似《喜宴》的电影", kb="film")
     fewer = run.fork(settings={"merge_max_results": 5})
-    assert len(fewer.evidence) == 5 and fewer.saved["steps"] == len(
+    assert len(fewer.evidence) == 5 and fewer.to_dict()["figures"]["saved_calls"] == len(
         [r for r in fewer.records if r["status"] != "skipped"]
     )
     asked = run.fork(query="Who directed Memento?")
-    assert "Nolan" in asked.answer and asked.origin == run.run_id and asked.saved["steps"] == 0
+    assert "Nolan" in asked.answer and origin_of(asked) == run.run_id and asked.to_dict()["figures"]["saved_calls"] == 0
     with pytest.raises(SettingsError, match="Unknown setting"):
         run.fork(settings={"no_such": 1})
     with pytest.raises(RunError, match="secret"):
@@ -231,13 +234,13 @@ def test_a_fork_that_was_interrupted_goes_on_as_a_fork(small, tmp_path):
     run = small.ask(SIX)
     plan = run.plan.replace("s3", tool_input={"query": "slow"})
     fork = run.fork(plan=plan, review=["reflect"], wait=False)
-    fork.interrupt()
+    fork.cancel(resumable=True)
     small.wb.run(fork.run_id)
     if fork.status == "interrupted":
         fork.resume()
     assert fork.status == "paused"
     fork.approve()
-    assert fork.status == "done" and fork.saved["steps"] == 4
+    assert fork.status == "done" and fork.to_dict()["figures"]["saved_calls"] == 4
 
 
 def test_a_replay_that_the_tape_does_not_fit_names_the_first_point(small):
@@ -245,7 +248,7 @@ def test_a_replay_that_the_tape_does_not_fit_names_the_first_point(small):
     store = small.wb.ports().runs
     record = store.record(run.run_id, "s3", 1)
     record["effect"]["given"]["input"] = {"query": "something else"}
-    store._write("UPDATE records SET record = ? WHERE run_id = ? AND step_id = 's3'", (json.dumps(record), run.run_id))
+    store.write("UPDATE records SET record = ? WHERE run_id = ? AND step_id = 's3'", (json.dumps(record), run.run_id))
     with pytest.raises(Divergence) as raised:
         small.wb.replay(run.run_id)
     assert (raised.value.kind, raised.value.name, raised.value.differs) == ("tool", "find", ["input.input.query"])
@@ -326,10 +329,6 @@ def test_a_tape_keeps_a_page_once_and_answers_by_content():
     with pytest.raises(Divergence, match="no such effect"):
         Tape(shelf, "r3", "replay", ["r1"]).effect("model", "answer", {}, list)
     assert Tape(shelf, "r4", "regression", ["r1"]).effect("model", "answer", {}, lambda: "live") == "live"
-
-
-def test_differences_name_paths():
-    assert differences({"a": [{"b": 1}], "c": 1}, {"a": [{"b": 2}], "d": 1}) == [".a[0].b", ".c", ".d"]
 
 
 def test_tapes_can_be_let_go_and_what_the_runs_did_stays(small):

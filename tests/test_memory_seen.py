@@ -23,6 +23,7 @@ from workbench.parts.memory.store import MemoryStore
 from workbench.parts.serve.commands import TOOLS
 from workbench.parts.serve.mcp import make_server
 from workbench.records.conversations import SqlConversations
+from workbench.runs.recording import origin_of
 from workbench.session import Workbench
 from workbench.views.labels import Labels
 from workbench.widgets.review import Review
@@ -69,7 +70,7 @@ def test_a_memory_is_edited_ended_and_each_is_undone(bench: Make) -> None:  # no
     assert now["id"] == edited and (now["author"], now["polarity"]) == ("person", "dislike")
     assert "comedy" in now["about"] and now["version"] == 2 and "by hand" in str(memory)
     run = wb.ask("Recommend some films.", kb="film", session="t")
-    assert [one["memory_id"] for one in run.applied_preferences] == [edited] and "Cold Soup" not in run.answer
+    assert [one["memory_id"] for one in run.state.get("obeyed", [])] == [edited] and "Cold Soup" not in run.answer
     assert memory.undo() == first["id"] and contents(memory.view()) == [first["content"]]
     memory.invalidate(first["id"], "said in jest")
     assert memory.view().memories == []
@@ -127,7 +128,9 @@ def test_memories_and_exchanges_are_searched_for_their_person_alone(bench: Make)
 
 
 def test_a_prompt_is_mapped_part_by_part_with_what_was_left_out(bench: Make, server: ScriptedServer) -> None:  # noqa: F811
-    wb = bench(memory_core=True, chat_base_url=server.url, writer_model="openai:m", history_window=2, names="rules")
+    wb = bench(
+        memory_core=True, chat_base_url=server.url, models={"writer": "openai:m"}, history_window=2, names="rules"
+    )
     told(
         wb,
         "Remember that my cat is called Biscuit.",
@@ -184,15 +187,15 @@ def test_a_person_strikes_what_would_be_obeyed_and_it_is_recorded_and_replayed(b
     run.edit(struck=[offered["memory_id"]], note="not today")
     assert run.status == "paused" and "obeyed" not in run.review, "the new plan is shown"
     run.approve()
-    assert run.status == "done" and not run.applied_preferences
+    assert run.status == "done" and not run.state.get("obeyed", [])
     assert not any("since you said" in line for line in run.plan.assumptions) and "The Long Dark" in titles(run)
     decision, _ = run.decisions
     assert decision["edits"] == {"struck": [offered["memory_id"]]} and "memories not obeyed" in str(run)
     assert wb.replay(run.run_id).answer == run.answer
     again = run.fork(review=["plan"])
-    assert again.answer == run.answer and not again.applied_preferences, "the recorded decision is made once more"
+    assert again.answer == run.answer and not again.state.get("obeyed", []), "the recorded decision is made once more"
     approved = run.fork(decision={"action": "approve"}, at="0-plan")
-    assert approved.applied_preferences and "The Long Dark" not in titles(approved)
+    assert approved.state.get("obeyed") and "The Long Dark" not in titles(approved)
     assert len(wb.memory.view().memories) == 1, "it holds as before: only this run did not obey it"
     assert next(p for p in run.prompt_parts() if p["part"] == "core")["why"] == "struck"
 
@@ -283,7 +286,7 @@ async def test_an_agent_edits_and_searches_memory_by_the_protocol(bench: Make, m
 def test_what_is_pressed_on_the_bench_changes_what_is_remembered(bench: Make) -> None:  # noqa: F811
     wb = bench(memory_core=True)
     *_, run = told(wb, "I don't like horror films.", "Recommend some films.")
-    [obeyed] = run.applied_preferences
+    [obeyed] = run.state.get("obeyed", [])
     page = wb.bench(run, session="s", lang="zh")
     knew = page.working.memory
     assert knew is not None and "第 1 轮" in knew.list.picture.html
@@ -297,7 +300,7 @@ def test_what_is_pressed_on_the_bench_changes_what_is_remembered(bench: Make) ->
     assert now["content"] == knew.text.value and now["version"] == 2
     knew.list.press("without", memory_id)
     page.wait(20)
-    assert page.run_id != run.run_id and page.run.origin == run.run_id and not page.run.applied_preferences
+    assert page.run_id != run.run_id and origin_of(page.run) == run.run_id and not page.run.state.get("obeyed", [])
     alone = wb.ask("How is the weather?", kb="general", session="fresh", user="bob")
     page.put(alone)
     assert page.working.memory is None or page.working.memory.region.layout.display == "none"

@@ -143,7 +143,12 @@ def test_an_address_that_is_none_is_refused(wrong) -> None:
 
 def test_summaries_and_recalls_are_counted_and_what_the_model_failed_at(tmp_path, port) -> None:
     with scripted_server(Reply(status=500, message="out of order")) as server:
-        told = {"summarizer_model": "openai:m", "chat_base_url": server.url, "summary_from": 2, "history_window": 1}
+        told = {
+            "models": {"summarizer": "openai:m"},
+            "chat_base_url": server.url,
+            "summary_from": 2,
+            "history_window": 1,
+        }
         with Workbench.open(tmp_path / "w", metrics=str(port), model_backoff_s=0.01, **told, **CORE) as wb:
             runs = [wb.ask(f"Town {n}?", kb="general", session="s") for n in range(2)]
             assert [run.status for run in runs] == ["done", "done"]

@@ -19,6 +19,7 @@ from tests.servers import only
 from workbench.errors import RunError, SettingsError, WorkbenchError
 from workbench.graphs.reviewers import RuleReviewer, answer
 from workbench.plans import Plan, PlanStep
+from workbench.runs.recording import debug_events
 from workbench.session import Workbench
 
 QUESTION = "Which kiln fires the blue glaze?"
@@ -124,7 +125,7 @@ def test_several_agents_of_several_bases_answer_one_question_together(wb, notes)
     asked = ["studio:naive_rag_agent", "studio:graph_agent", "shop:hybrid_agent"]
     run = wb.ask(QUESTION, worker=asked)
     assert [record["tool"] for record in run.records] == ["naive_search", "local_search", "hybrid_search"]
-    told = next(event["rag_runs"] for event in run.debug_events if "rag_runs" in event)
+    told = next(event["rag_runs"] for event in debug_events(run) if "rag_runs" in event)
     parts = {one["worker_name"].removesuffix(":retrieve_only"): one for one in told}
     assert list(parts) == asked
     ids = {piece["result_id"] for piece in run.evidence}
@@ -235,7 +236,7 @@ class Listener(FakeListChatModel):
 
 def test_what_is_known_of_a_person_reaches_the_planner_and_the_writer_of_a_report(tmp_path, notes):
     chat = Listener(responses=["{}"])
-    roles = {**only("writer"), "planner_model": ""}
+    roles = {"models": {**only("writer")["models"], "planner": ""}}
     with Workbench.open(tmp_path / "known", chat_model=chat, names="rules", **roles) as own:
         own.add_knowledge("studio", [notes])
         own.memory.core_memory_update("preferences", "I like stoneware", user="noor")

@@ -16,6 +16,7 @@ from tests.shelves import CORE, PROJECT
 from workbench import extensions
 from workbench.extensions import BUILT_IN, Part
 from workbench.session import Workbench
+from workbench.settings import all_settings
 
 # What was loaded of the package goes; the libraries stay.
 FRESH = """
@@ -29,6 +30,7 @@ assert workbench.__file__.startswith(sys.path[0])
 ASKED = """
 import json, sys
 from workbench.session import Workbench
+from workbench.settings import all_settings
 
 folder, options, names = sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3])
 with Workbench.open(folder + "/w", **options) as wb:
@@ -49,6 +51,7 @@ with Workbench.open(folder + "/w", **options) as wb:
         "history": histories,
         "messages": len(wb.messages("s")),
         "remembered": [part["part"] for part in run.state["remembered"]],
+        "settings": list(all_settings().model_fields),
     }))
 """
 
@@ -85,6 +88,9 @@ def test_a_workbench_without_a_part_answers_and_says_what_is_missing(name: str, 
     told = run_with(package, ASKED, str(tmp_path), json.dumps(CORE), json.dumps(attributes))
     assert told["status"] == ["done", "done"] and "Ann Lee" in told["answer"] and told["messages"] == 4
     assert list(told["refused"]) == list(attributes)
+    path = extensions.parts()[name].settings
+    own = extensions.load(f"workbench.parts.{name}.{path}").model_fields if path else {}
+    assert set(told["settings"]) == set(all_settings().model_fields) - set(own)
     assert all(f"the part {name!r}, which is not installed" in message for message in told["refused"].values())
     if name == "memory":
         assert told["remembered"] == [] and "which is not installed" in told["history"][0]["note"]

@@ -25,6 +25,7 @@ from workbench.parts.memory.remember import preference_conditions
 from workbench.parts.memory.service import find_store
 from workbench.parts.memory.store import MemoryStore, core_memory
 from workbench.records.conversations import SqlConversations
+from workbench.runs.recording import debug_events
 from workbench.session import Workbench
 from workbench.settings import Settings
 
@@ -158,7 +159,7 @@ def test_a_preference_is_noted_obeyed_struck_and_replayed(bench):
     titles = {r["metadata"]["title"] for r in run.evidence}
     assert "Paper Boats" in titles and "The Long Dark" not in run.answer
     assert any("horror" in line.lower() and "since you said" in line for line in run.plan.assumptions)
-    [obeyed] = run.applied_preferences
+    [obeyed] = run.state.get("obeyed", [])
     fork = run.fork(without=[obeyed["memory_id"]]).wait()
     assert not any("since you said" in line for line in fork.plan.assumptions), "struck in a fork"
     assert wb.replay(run.run_id).to_dict()["answer"] == run.answer
@@ -166,11 +167,11 @@ def test_a_preference_is_noted_obeyed_struck_and_replayed(bench):
         "forks note nothing"
     )
     asked = wb.ask("Recommend a horror film.", kb="film", session="s")
-    assert not asked.applied_preferences, "what the question itself asks for counts more"
+    assert not asked.state.get("obeyed", []), "what the question itself asks for counts more"
     said = wb.ask("What did I say about horror films?", kb="film", session="s")
     assert "I don't like horror films" in said.answer and not said.records
     other = wb.ask("Recommend some films.", kb="film", session="t", user="bob")
-    assert not other.applied_preferences
+    assert not other.state.get("obeyed")
 
 
 FILM_WORDS = Path(__file__).parents[1] / "data" / "films.vocabulary.toml"
@@ -238,11 +239,13 @@ def test_nothing_is_noted_where_it_is_off_or_incognito(bench):
     private = bench(memory_core=True)
     private.ask("I don't like horror films.", kb="film", session="s", incognito=True)
     run = private.ask("Recommend some films.", kb="film", session="s")
-    assert not run.applied_preferences
+    assert not run.state.get("obeyed", [])
 
 
 def test_a_long_conversation_is_summed_up_recalled_and_told_what_was_left_out(bench, server):
-    wb = bench(chat_base_url=server.url, writer_model="openai:m", summary_from=4, summary_every=2, history_window=2)
+    wb = bench(
+        chat_base_url=server.url, models={"writer": "openai:m"}, summary_from=4, summary_every=2, history_window=2
+    )
     wb.ask("My cat is called Biscuit.", kb="general", session="s")
     for n in range(5):
         wb.ask(f"How is the weather in town number {n}?", kb="general", session="s")
@@ -256,7 +259,7 @@ def test_a_long_conversation_is_summed_up_recalled_and_told_what_was_left_out(be
     short = wb.ask("And the name of my cat?", kb="general", session="s", models=None)
     assert short.status == "done"
     wb.close()
-    tight = bench(chat_base_url=server.url, writer_model="openai:m", memory_token_budget=0)
+    tight = bench(chat_base_url=server.url, models={"writer": "openai:m"}, memory_token_budget=0)
     run = tight.ask("What is the name of my cat?", kb="general", session="s")
     assert {p["why"] for p in run.state["remembered"] if p["tokens"]} == {"budget"}
 
@@ -266,7 +269,7 @@ def test_the_summarizer_is_asked_as_often_as_it_is_due_and_may_fail(bench, serve
         return Reply([json.dumps({"summary": "They speak of towns."})] if role_of(request) == "summarizer" else ["So."])
 
     server.respond = reply
-    wb = bench(chat_base_url=server.url, summarizer_model="openai:m")
+    wb = bench(chat_base_url=server.url, models={"summarizer": "openai:m"})
     for n in range(15):
         wb.ask(f"Town number {n}?", kb="general", session="s")
         wb._work.loop.settle(10)
@@ -293,14 +296,16 @@ def test_a_model_reads_messages_and_what_it_gives_is_bounded(bench, server):
         )
 
     server.respond = reply
-    wb = bench(memory_core=True, memory_model="openai:m", chat_base_url=server.url)
+    wb = bench(memory_core=True, models={"memory": "openai:m"}, chat_base_url=server.url)
     run = wb.ask("Scary ones are not for me.", kb="film", session="s")
     assert run.answer.startswith("Noted: No horror, please. To undo") and not run.records
     wb.ask("As I said: none of the scary ones.", kb="film", session="s")
     [now] = wb.ports().memory.recall("x", user_id="default", conversation_id="")["memories"]
     assert now["author"] == "openai:m" and now["content"] == "No horror, please", "one takes the place of the other"
     run = wb.ask("Recommend some films.", kb="film", session="s")
-    assert run.applied_preferences, "where the model gives nothing usable the rules read, and what is known is obeyed"
+    assert run.state.get("obeyed", []), (
+        "where the model gives nothing usable the rules read, and what is known is obeyed"
+    )
     asked = [r for r in server.requests if role_of(r) == "memory"]
     wb.ask("Which films are there?", kb="film", session="s")
     after = [r for r in server.requests if role_of(r) == "memory"]
@@ -312,7 +317,7 @@ def test_the_log_says_what_was_recalled(bench):
     for said in ("I don't like horror films.", "Which films are there?", "And which of 2005?", "And of 2010?"):
         run = wb.ask(said, kb="film", session="s")
         wb._work.loop.settle(10)
-    [told] = [event["history"] for event in run.debug_events if "history" in event]
+    [told] = [event["history"] for event in debug_events(run) if "history" in event]
     assert told == {"history_count": 2, "has_memory_context": True, "has_summary": True, "episodic_count": 0}
 
 

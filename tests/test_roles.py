@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import json
+import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from tests.servers import Reply, ScriptedServer, llama_server, only, scripted_se
 from tests.servers.roles import needs, passages, responder, role_of
 from workbench.errors import RunError, SettingsError
 from workbench.records.prompts import SLOTS, Prompts, fenced
+from workbench.runs.fork import checked
+from workbench.runs.recording import prompts_of
 from workbench.session import Workbench
 from workbench.settings import ROLES, Settings
 
@@ -97,7 +100,7 @@ GOOD = {
 
 
 def test_a_role_has_its_own_model_then_the_chat_model_then_its_default() -> None:
-    settings = Settings.load(chat_model="openai:a", planner_model="openai:b", writer_model="rules")
+    settings = Settings.load(chat_model="openai:a", models={"planner": "openai:b", "writer": "rules"})
     assert (settings.role_model("planner"), settings.role_model("writer"), settings.role_model("judge")) == (
         "openai:b",
         "",
@@ -105,6 +108,19 @@ def test_a_role_has_its_own_model_then_the_chat_model_then_its_default() -> None
     )
     assert not any(map(Settings.load().role_model, ROLES))
     assert Settings.load(chat_model="openai:a", planner="one_step").role_model("planner") == ""
+
+
+def test_models_by_role_come_from_the_environment_and_code_wins(monkeypatch) -> None:
+    monkeypatch.setenv("WORKBENCH_MODELS", '{"writer": "openai:w", "judge": {"model": "openai:j", "effort": "low"}}')
+    monkeypatch.setenv("WORKBENCH_MODELS__FOLLOW_UP", "rules")
+    settings = Settings.load(models={"writer": "openai:mine"})
+    assert settings.models == {"writer": "openai:mine", "judge": "openai:j?effort=low", "follow_up": "rules"}
+    again = pickle.loads(pickle.dumps(settings))  # noqa: S301, of our own making
+    assert again == settings, "a process of its own has the settings of the parts too"
+    assert checked({"models": {"planner": "openai:p"}}) == {"models": {"planner": "openai:p"}}
+    monkeypatch.setenv("WORKBENCH_MODELS", "[")
+    with pytest.raises(SettingsError, match="WORKBENCH_MODELS is not a JSON object"):
+        Settings.load()
 
 
 def test_every_role_is_asked_and_each_call_is_told(bench, server) -> None:
@@ -136,9 +152,9 @@ def test_mixed_runs_and_models_given_as_objects(bench, server) -> None:
     assert run.calls()[0]["model"].startswith("langchain:FakeListChatModel") and not server.requests
     run = wb.ask(QUESTION, kb="notes", models={"all": "openai:m", "writer": "rules", "checker": "rules"})
     assert {c["role"] for c in run.calls()} == {"planner", "reflector"}
-    with pytest.raises(RunError, match="Known: all, router"):
+    with pytest.raises(SettingsError, match="Known: all, router"):
         wb.ask(QUESTION, models={"poet": "openai:m"})
-    with pytest.raises(SettingsError, match="WORKBENCH_WRITER_MODEL is 'gpt'"):
+    with pytest.raises(SettingsError, match="WORKBENCH_MODELS__WRITER is 'gpt'"):
         wb.ask(QUESTION, models={"writer": "gpt"})
 
 
@@ -257,7 +273,7 @@ def test_a_fork_with_another_prompt_model_or_reply_asks_only_what_depends_on_it(
     before = len(server.requests)
     again = run.fork()
     assert len(server.requests) == before and all(call["replayed"] for call in again.calls())
-    fork = run.fork(prompts={"reflector": {"system": run.prompts["reflector"].system + "\nBe strict."}})
+    fork = run.fork(prompts={"reflector": {"system": prompts_of(run)["reflector"].system + "\nBe strict."}})
     made = [call["role"] for call in fork.calls() if not call["replayed"]]
     assert made == ["reflector"] and len(server.requests) == before + 1
     assert [c["name"] for c in wb.compare(run, fork).caveats if c["what"] == "prompts"] == ["reflector.en"]
@@ -283,7 +299,7 @@ def test_a_replay_asks_nobody_and_a_resumed_run_keeps_its_prompts(bench, server)
     asked = len(server.requests)
     server.respond = lambda _: Reply(status=500)
     assert wb.replay(run.run_id).answer == run.answer and len(server.requests) == asked
-    assert run.prompts["writer"].user == "$question Be brief."
+    assert prompts_of(run)["writer"].user == "$question Be brief."
 
 
 @pytest.mark.full

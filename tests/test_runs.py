@@ -41,7 +41,7 @@ def test_writing_again_changes_nothing(store):
     assert len(store.events("r1")) == len(store.plans("r1")) == 1
     store.save_result("r1", {"answer": "1993"})
     store.save_result("r1", {"answer": "other"})
-    assert store.get("r1")["result"] == {"answer": "1993"}
+    assert store.get("r1", whole=True)["result"] == {"answer": "1993"}
 
 
 def test_attempts_stand_in_the_order_in_which_they_began(store):
@@ -75,7 +75,7 @@ def test_unknown_run_lists_the_newest(store):
 
 def test_listing_narrows_and_removing_leaves_nothing(store):
     store.create("r2", "b", {}, owner="me", session_id="t")
-    assert [row["run_id"] for row in store.newest(session_id="t")] == ["r2"]
+    assert store.ids(session_id="t") == ["r2"]
     store.save_record("r1", RECORD, {"results": [], "output": {}})
     store.remove(["r1"])
     assert not store.has("r1") and store.records("r1") == []
@@ -85,8 +85,8 @@ def test_listing_narrows_and_removing_leaves_nothing(store):
 
 def test_another_schema_is_refused(tmp_path):
     store = RunStore(tmp_path / "w.db")
-    store._db.conn.execute("PRAGMA user_version = 99")
-    store._db.conn.commit()
+    store._db.execute("PRAGMA user_version = 99")
+    store._db.commit()
     store.close()
     with pytest.raises(WorkspaceError, match=r"tables 99, here \d+\). Open another workspace"):
         RunStore(tmp_path / "w.db")

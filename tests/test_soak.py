@@ -32,7 +32,7 @@ def test_what_leaves_nothing_is_forgotten_in_time(wb):
         soak.one(wb, "incognito", number, dice) if number < 3 else wb.ask("Hello!", incognito=True)
     private = wb._work._private
     wb._work.loop.settle(10)
-    assert len(private.runs.newest(1000)) <= RUNS_IN_MEMORY + 2 and not private.runs.has(first.run_id)
+    assert len(private.runs.ids(1000)) <= RUNS_IN_MEMORY + 2 and not private.runs.has(first.run_id)
     assert len(private._graph.checkpointer.storage) <= RUNS_IN_MEMORY + 2
 
 

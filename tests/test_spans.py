@@ -13,6 +13,7 @@ import pytest
 
 from tests.servers import Reply, only, scripted_server
 from workbench.parts.serve import spans
+from workbench.runs.recording import recorded
 from workbench.session import Workbench
 
 CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
@@ -57,7 +58,7 @@ def test_a_run_is_a_trace_with_its_nodes_route_steps_and_calls(tmp_path: Path, n
         with Workbench.open(tmp_path / "w", **told) as wb:
             wb.add_knowledge("notes", [notes])
             run = wb.ask("When was the kiln built?", kb="notes")
-            found = spans.run_spans(run.recording())
+            found = spans.run_spans(recorded(run))
     names = [span.name for span in found]
     assert names[0] == "invoke_agent workbench" and found[0].inside is None
     assert {"route_decision", "planner", "reflector", "generate", "persist", "chat m"} <= set(names)

@@ -28,7 +28,7 @@ def test_every_run_with_what_was_edited_in_it(wb: Workbench) -> None:
     run.approve()
     assert run.status == "done"
     step = run.plan.steps[1].step_id
-    plan = run.fork(plan=run.plans[0].replace(step, objective="别的"), mismatch="rules", rest="rules")
+    plan = run.fork(plan=run.plans[0]["plan"].replace(step, objective="别的"), mismatch="rules", rest="rules")
     decision = run.fork(decision={"action": "reject"}, at="1-reflect")
     asked = run.fork(at="0-plan")
     settings = run.fork(settings={"max_iterations": 1}, query=ENGLISH, mismatch="rules", rest="rules")
@@ -56,8 +56,8 @@ def test_every_run_with_what_was_edited_in_it(wb: Workbench) -> None:
     assert nodes[asked.run_id]["status"] == "paused" and nodes[again.run_id]["mode"] == "replay"
     for one in (plan, decision, again):
         saved = nodes[one.run_id]["saved"]
-        assert saved["saved_calls"] == one.saved["steps"] > 0
-        assert saved["saved_s"] == one.saved["seconds"]
+        assert saved["saved_calls"] == one.to_dict()["figures"]["saved_calls"] > 0
+        assert saved["saved_s"] == one.to_dict()["figures"]["saved_s"]
     only = below.tree()
     assert (only.here, {n["run_id"] for n in only.nodes}) == (below.run_id, set(nodes) - {other.run_id})
     assert wb.runs.tree(run.run_id).nodes == only.nodes
@@ -92,7 +92,7 @@ def test_thousands_of_runs_are_one_query(wb: Workbench, monkeypatch: pytest.Monk
     run = wb.ask(ENGLISH, kb="film")
     fork = run.fork()
     runs = wb._work.durable.runs
-    with runs._db.conn as db:
+    with runs._db as db:
         copied = "conversation_id, user_id, session_id, message, options, status, created_at"
         for n in range(1500):
             db.execute(f"INSERT INTO runs (run_id, {copied}) SELECT ?, {copied} FROM runs WHERE run_id = ?",
@@ -100,10 +100,10 @@ def test_thousands_of_runs_are_one_query(wb: Workbench, monkeypatch: pytest.Monk
             db.execute("INSERT INTO records SELECT ?, step_id, attempt, record FROM records WHERE run_id = ?",
                        (f"copy{n}", fork.run_id))  # fmt: skip
     asked = []
-    monkeypatch.setattr(runs, "_rows", lambda *given, was=runs._rows: asked.append(given) or was(*given))
+    monkeypatch.setattr(runs, "rows", lambda *given, was=runs.rows: asked.append(given) or was(*given))
     began = time.perf_counter()
     found = wb.runs.tree()
     seconds = time.perf_counter() - began
     assert len(asked) == 1 and len(found.nodes) == 1502
-    assert {n["saved"]["saved_calls"] for n in found.nodes if n["parent"]} == {fork.saved["steps"]}
+    assert {n["saved"]["saved_calls"] for n in found.nodes if n["parent"]} == {fork.to_dict()["figures"]["saved_calls"]}
     assert seconds < 3, f"{seconds:.2f} s"

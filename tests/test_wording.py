@@ -89,7 +89,7 @@ def surfaces(language: str, wb: Workbench) -> Iterator[tuple[str, Any]]:
     )
     fork = run.fork(plan=run.plan.without(run.plan.steps[-1].step_id), settings={"max_iterations": 1})
     again = run.fork(decision={"action": "reject"}, at="1-reflect")
-    for made in (wb.compare(run, fork), wb.compare(run, fork, again), fork.tree(), wb.runs.tree()):
+    for made in (wb.compare(run, fork), wb.compare(run, fork, again), wb.runs.tree(fork), wb.runs.tree()):
         yield "text", str(made)
         yield "page", made._repr_html_()
     yield from (("figure", drawing.svg) for drawing in (run.dag(), run.timeline(), run.graph(), run.knowledge()))

@@ -37,6 +37,7 @@ class Part:
     Attributes:
         name: as it is called in messages.
         package: where its modules are.
+        settings: a pydantic model, whose fields are settings of the workspace.
         nodes: what the graphs call.
         tools: tools for plans, by their names.
         commands: commands of ``workbench``.
@@ -53,6 +54,7 @@ class Part:
 
     name: str
     package: str
+    settings: str = ""
     nodes: Mapping[str, str] = field(default_factory=dict)
     tools: Mapping[str, str] = field(default_factory=dict)
     commands: Mapping[str, str] = field(default_factory=dict)

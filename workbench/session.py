@@ -37,10 +37,10 @@ from workbench.runs.feedback import Feedbacks
 from workbench.runs.feedback import read as read_feedback
 from workbench.runs.listing import WorkspaceRuns, checked_limit
 from workbench.runs.playback import run_context
-from workbench.runs.recording import Recording
+from workbench.runs.recording import Recording, recorded
 from workbench.runs.run import Run
 from workbench.runs.workers import FORKED, Work
-from workbench.settings import MODELS, PREFIX, ROLES, Settings, model_name
+from workbench.settings import PREFIX, ROLES, Settings
 from workbench.state import Data, Json
 from workbench.text import clean, keep_secret
 from workbench.tools.registry import ToolRegistry
@@ -139,8 +139,7 @@ class Workbench(Extended):
         if settings is None:
             settings = Settings.load(**overrides)
         elif overrides:
-            models = {name: model_name(name, overrides[name]) for name in MODELS if name in overrides}
-            settings = settings.model_copy(update={**overrides, **models})
+            settings = settings.with_changes(overrides)
         return cls(folder, settings)
 
     def close(self) -> None:
@@ -206,7 +205,7 @@ class Workbench(Extended):
         ports = self._ports(self._work.durable)
         if not judge:
             return ports
-        settings = self.settings.model_copy(update={"judge_model": model_name("judge_model", judge)})
+        settings = self.settings.with_changes({"models": {"judge": judge}})
         own = Prompts(saved={**self.prompts.own(), **own_prompts(prompts, self.prompts)})
         return replace(ports, settings=settings, models={"judge": self._models_for(settings)["judge"]}, prompts=own)
 
@@ -254,8 +253,7 @@ class Workbench(Extended):
             if name not in self._chats:
                 from workbench.models.chat import model_secrets, open_chat_model
 
-                own = getattr(settings, f"{role}_model")
-                self._chats[name] = open_chat_model(settings, f"{role}_model" if own else "chat_model")
+                self._chats[name] = open_chat_model(settings, role)
                 keep_secret(*model_secrets(self._chats[name]))
         return {role: self._chats[name] for role, name in names.items()}
 
@@ -291,7 +289,7 @@ class Workbench(Extended):
         try:
             return run.wait()
         except KeyboardInterrupt:
-            run.interrupt()
+            run.cancel(resumable=True)
             sys.stderr.write(f"Interrupted. To continue: workbench resume {run.run_id}\n")
             raise
 
@@ -313,7 +311,7 @@ class Workbench(Extended):
         if prompts := {**self.prompts.own(), **read.prompts}:
             stored["prompts"] = prompts
         # Opened here too: a model that cannot be opened is refused at once and not in the run.
-        self._models_for(self.settings.model_copy(update=stored.get("settings", {})))
+        self._models_for(self.settings.with_changes(stored.get("settings", {})))
         reviewer = read.reviewer if read.decisions is None else ReplayReviewer(read.decisions)
         self._work.begin(run_id, text, stored, Live(run_id, reviewer))
         return Run(self._work, run_id)
@@ -462,8 +460,8 @@ class Workbench(Extended):
 
         self._must_be_open()
         run = self.run(run_id)
-        fork = lambda **edits: run.fork(**edits).recording()  # noqa: E731, read once
-        return self.run(replayed(run.recording(), fork, self.knowledge, self.settings, mode, corpus).run_id)
+        fork = lambda **edits: recorded(run.fork(**edits))  # noqa: E731, read once
+        return self.run(replayed(recorded(run), fork, self.knowledge, self.settings, mode, corpus).run_id)
 
     def export(self, run_id: str, path: str | Path) -> Path:
         """Seal a run that has ended in a zip file, without any secret: the same run gives the same bytes.
@@ -546,7 +544,7 @@ class Workbench(Extended):
 
     def _read(self, run: Run | str) -> Recording:
         """Return a run, given as an object or by its id, read once."""
-        return (run if isinstance(run, Run) else self.run(run)).recording()
+        return recorded(run if isinstance(run, Run) else self.run(run))
 
     # in a notebook
 

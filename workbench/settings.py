@@ -6,14 +6,16 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qsl, urlencode
 
-from pydantic import AliasChoices, Field, SecretStr, ValidationError, ValidationInfo, field_validator
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, ValidationInfo, create_model, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsError as SourceError
 
 from workbench.errors import SettingsError, shown
-from workbench.state import Json
+from workbench.extensions import load, parts
+from workbench.state import Data, Json
 
 PREFIX = "langchain:"
 ROLES = (
@@ -23,8 +25,7 @@ ROLES = (
 """What a chat model may do. Each has a deterministic default."""
 RULES = "rules"
 """The model of a role that keeps its deterministic default."""
-CHAT = ("chat_model", *(f"{role}_model" for role in ROLES))
-MODELS = (*CHAT, "embedding_model")
+_MODELS = ("chat_model", "embedding_model")
 _EMBEDS = ("embed_documents", "embed_query")
 _objects: Json = {}
 
@@ -32,7 +33,7 @@ _objects: Json = {}
 def model_name(setting: str, model: Any) -> Any:
     """Return the name under which a model object is registered; a name is returned unchanged.
 
-    >>> model_name("writer_model", {"model": "openai:m", "effort": "low", "temperature": 0.5})
+    >>> model_name("chat_model", {"model": "openai:m", "effort": "low", "temperature": 0.5})
     'openai:m?effort=low&temperature=0.5'
 
     Raises:
@@ -86,46 +87,67 @@ def model_object(setting: str, name: str) -> Any:
     if name not in _objects:
         raise SettingsError(
             f"{setting} is {name!r}, an object that this process does not have. "
-            f"Give it again: Workbench.open(..., {setting}=OBJECT)."
+            "Give it again where the workspace is opened."
         )
     return _objects[name]
 
 
-# --- One frozen object with every number that can be changed: by the environment, a ``.env`` file, or code ---
+def models_by_role(models: Any) -> dict[str, str]:
+    """Return the name of the model of each role that is given one; "all" stands for every role.
+
+    >>> models_by_role({"all": "rules", "writer": "openai:m"})["planner"]
+    'rules'
+
+    Raises:
+        SettingsError: there is no such role, or it is not a chat model.
+    """
+    if not isinstance(models, Mapping) or not set(models) <= {"all", *ROLES}:
+        raise SettingsError(f"models is {shown(models)}. Give a model for each role. Known: all, {', '.join(ROLES)}.")
+    by_role = {**dict.fromkeys(ROLES, models["all"]), **models} if "all" in models else models
+    return {role: model_name(f"models.{role}", model) for role, model in by_role.items() if role != "all"}
 
 
-def _alias(name: str, *aliases: str) -> AliasChoices:
+def merge_settings(*layers: Data) -> Json:
+    """Return settings of which later ones win, with models merged by role."""
+    merged: Json = {}
+    for layer in layers:
+        models = {**merged.get("models", {}), **layer.get("models", {})}
+        merged |= {**layer, "models": models} if models else layer
+    return merged
+
+
+def flatten_settings(settings: Data) -> Json:
+    """Return settings with the model of each role as one of them, as ``models.writer``."""
+    models = {f"models.{role}": name for role, name in settings.get("models", {}).items()}
+    return {**{name: value for name, value in settings.items() if name != "models"}, **models}
+
+
+def alias(name: str, *aliases: str) -> AliasChoices:
     """Return the field's own environment name first, then the names of the earlier system."""
     return AliasChoices(name, f"WORKBENCH_{name.upper()}", *aliases)
 
 
 class Settings(BaseSettings):
-    """Every setting, with its default. ``Settings.load(top_k=20)`` reads the environment and lets code win."""
+    """The settings of the core. ``Settings.load(step_top_k=20)`` adds those of the parts, and reads the environment."""
 
     model_config = SettingsConfigDict(
-        env_prefix="WORKBENCH_", env_file=".env", frozen=True, extra="ignore", populate_by_name=True
+        env_prefix="WORKBENCH_",
+        env_nested_delimiter="__",
+        env_file=".env",
+        frozen=True,
+        extra="ignore",
+        populate_by_name=True,
     )
 
     # models
     chat_model: str = Field(
         "", description="'openai:NAME?temperature=0.2&effort=low' is used for every role; empty: no model"
     )
-    router_model: str = Field(
-        "", description="chooses the knowledge bases; 'rules' uses the built-in rules, as for every role below"
+    models: dict[str, str] = Field(
+        {}, description="a model per role, as `WORKBENCH_MODELS__WRITER`; 'rules' keeps the role's built-in rules"
     )
-    follow_up_model: str = Field("", description="rewrites a follow-up question so that it can be read alone")
-    planner_model: str = Field("", description="plans the searches")
-    reflector_model: str = Field("", description="decides whether the evidence is enough, and what to search for next")
-    rewriter_model: str = Field("", description="rewrites the question for another search")
-    writer_model: str = Field("", description="writes the answer")
-    checker_model: str = Field("", description="checks each sentence of an answer against what it cites")
-    judge_model: str = Field("", description="grades answers in `workbench eval answers`")
-    extractor_model: str = Field("", description="reads names, relations and communities while indexing")
-    memory_model: str = Field("", description="decides what to remember from a message")
-    summarizer_model: str = Field("", description="summarizes a conversation")
-    agent_model: str = Field("", description="drives the tools (`wb.agent`)")
     chat_base_url: str = Field("", description="base URL of an OpenAI-compatible server")
-    chat_api_key: SecretStr = Field(SecretStr(""), validation_alias=_alias("chat_api_key", "OPENAI_API_KEY"))
+    chat_api_key: SecretStr = Field(SecretStr(""), validation_alias=alias("chat_api_key", "OPENAI_API_KEY"))
     chat_timeout_s: float = Field(
         60, gt=0, description="seconds to wait for a server, and between two parts of an answer"
     )
@@ -136,7 +158,7 @@ class Settings(BaseSettings):
     )
     embedding_model: str = Field("auto", description="'auto', 'hashing', 'use', or 'openai:NAME'")
     embedding_base_url: str = ""
-    embedding_api_key: SecretStr = Field(SecretStr(""), validation_alias=_alias("embedding_api_key", "OPENAI_API_KEY"))
+    embedding_api_key: SecretStr = Field(SecretStr(""), validation_alias=alias("embedding_api_key", "OPENAI_API_KEY"))
     model_retries: int = Field(2, ge=0, le=10, description="how often a busy or unreachable server is asked again")
     model_backoff_s: float = Field(
         0.5, ge=0, description="seconds before the first retry; each further retry waits twice as long"
@@ -156,42 +178,24 @@ class Settings(BaseSettings):
     money_budget: float = Field(
         0, ge=0, description="money that the models of one run may cost, by the prices; 0: no limit"
     )
-    spans: Literal["", "otlp"] = Field("", description="'otlp' sends the spans of each run by OpenTelemetry")
-    metrics: str = Field(
-        "", pattern=r"^$|^(\S+:)?\d{1,5}$", description="HOST:PORT, or a port of this machine: counters for Prometheus"
-    )
     rerank_model: str = Field(
         "auto", min_length=1, description="'auto', 'none', 'maxsim', or a cross-encoder: a name or a folder"
     )
-    fusion_strategy: Literal["rrf", "weighted", "cascade", "zscore", "percentile"] = Field(
-        "rrf", description="how the fusion graph combines the rankings of its sources"
-    )
-    quality_threshold: float = Field(0.7, ge=0, le=1, description="quality below which the fusion graph searches again")
-    max_retries: int = Field(3, ge=0, le=10, description="how often the fusion graph searches again")
     names: Literal["auto", "rules"] = Field("auto", description="how names are found in texts while indexing")
 
     # a source outside, for what the corpus lacks
-    tmdb_key: SecretStr = Field(SecretStr(""), description="API read access token of themoviedb.org; empty: none")
-    tmdb_base_url: str = "https://api.themoviedb.org/3"
-    tmdb_timeout_s: float = Field(6, gt=0, description="seconds for all requests of one step")
-
     graphiti_endpoint: str = Field("", description="Graphiti's REST service, like http://localhost:8000")
     graphiti_timeout_s: float = Field(6, gt=0, description="seconds for all requests of one step")
-
-    # others
-    http_token: SecretStr = Field(
-        SecretStr(""), description="token that every client of `workbench serve` must send; empty: none"
-    )
 
     # showing
     lang: Literal["", "en", "zh"] = Field("", description="the language of labels; empty: that of the question")
 
     # routing and planning
-    auto_route: bool = Field(True, validation_alias=_alias("auto_route", "KB_AUTO_ROUTE"))
+    auto_route: bool = Field(True, validation_alias=alias("auto_route", "KB_AUTO_ROUTE"))
     planner: Literal["rules", "one_step", "llm"] = Field(
         "rules", description="the planner used without a model; 'one_step': always one hybrid search"
     )
-    max_tasks: int = Field(6, ge=1, le=50, validation_alias=_alias("max_tasks", "MA_PLANNER_MAX_TASKS"))
+    max_tasks: int = Field(6, ge=1, le=50, validation_alias=alias("max_tasks", "MA_PLANNER_MAX_TASKS"))
 
     # a step's budget
     step_timeout_s: float = Field(15, gt=0)
@@ -200,71 +204,32 @@ class Settings(BaseSettings):
 
     # execution and reflection
     execution_mode: Literal["sequential", "parallel", "adaptive"] = Field(
-        "parallel", validation_alias=_alias("execution_mode", "MA_WORKER_EXECUTION_MODE")
+        "parallel", validation_alias=alias("execution_mode", "MA_WORKER_EXECUTION_MODE")
     )
-    max_concurrency: int = Field(4, ge=1, validation_alias=_alias("max_concurrency", "MA_WORKER_MAX_CONCURRENCY"))
+    max_concurrency: int = Field(4, ge=1, validation_alias=alias("max_concurrency", "MA_WORKER_MAX_CONCURRENCY"))
     max_iterations: int = Field(3, ge=1)
     time_budget_s: float = Field(30, gt=0)
 
-    # reports
-    report_type: str = Field(
-        "long", validation_alias=_alias("report_type", "MA_DEFAULT_REPORT_TYPE"), description="'short', 'long', or own"
-    )
-    citation_style: Literal["default", "apa", "ieee", "gb7714", "bibtex"] = "default"
-    allow_unclarified_plan: bool = Field(
-        True, validation_alias=_alias("allow_unclarified_plan", "MA_ALLOW_UNCLARIFIED_PLAN")
-    )
-    stop_on_clarification: bool = Field(
-        True, validation_alias=_alias("stop_on_clarification", "MA_STOP_ON_CLARIFICATION")
-    )
-    default_domain: str = Field("通用", validation_alias=_alias("default_domain", "MA_DEFAULT_DOMAIN"))
-    auto_generate_report: bool = Field(True, validation_alias=_alias("auto_generate_report", "MA_AUTO_GENERATE_REPORT"))
-    strict_plan_signal: bool = Field(True, validation_alias=_alias("strict_plan_signal", "MA_STRICT_PLAN_SIGNAL"))
+    # reports as answers
+    auto_generate_report: bool = Field(True, validation_alias=alias("auto_generate_report", "MA_AUTO_GENERATE_REPORT"))
+    strict_plan_signal: bool = Field(True, validation_alias=alias("strict_plan_signal", "MA_STRICT_PLAN_SIGNAL"))
     reflection_allow_retry: bool = Field(
-        False, validation_alias=_alias("reflection_allow_retry", "MA_REFLECTION_ALLOW_RETRY")
+        False, validation_alias=alias("reflection_allow_retry", "MA_REFLECTION_ALLOW_RETRY")
     )
     reflection_max_retries: int = Field(
-        1, ge=0, le=10, validation_alias=_alias("reflection_max_retries", "MA_REFLECTION_MAX_RETRIES")
+        1, ge=0, le=10, validation_alias=alias("reflection_max_retries", "MA_REFLECTION_MAX_RETRIES")
     )
     retry_delay_s: float = Field(0, ge=0, description="seconds before a step is tried again")
-    consistency_check: bool = Field(True, validation_alias=_alias("consistency_check", "MA_ENABLE_CONSISTENCY_CHECK"))
-    mapreduce: bool = Field(True, validation_alias=_alias("mapreduce", "MA_ENABLE_MAPREDUCE"))
-    mapreduce_threshold: int = Field(20, ge=1, validation_alias=_alias("mapreduce_threshold", "MA_MAPREDUCE_THRESHOLD"))
-    reduce_strategy: Literal["collapse", "refine", "tree"] = "tree"
-    max_tokens_per_reduce: int = Field(
-        4_000, ge=200, validation_alias=_alias("max_tokens_per_reduce", "MA_MAX_TOKENS_PER_REDUCE")
-    )
-    parallel_map: bool = Field(True, validation_alias=_alias("parallel_map", "MA_ENABLE_PARALLEL_MAP"))
-    section_max_evidence: int = Field(
-        8, ge=1, validation_alias=_alias("section_max_evidence", "MA_SECTION_MAX_EVIDENCE")
-    )
-    section_max_context_characters: int = Field(
-        800, ge=0, validation_alias=_alias("section_max_context_characters", "MA_SECTION_MAX_CONTEXT_CHARS")
-    )
 
-    # merging and memory
+    # merging and keeping
     merge: Literal["by_score", "as_found"] = Field(
         "by_score", description="the order of the evidence; 'as_found': step by step"
     )
     merge_max_results: int = Field(50, ge=1)
     merge_max_characters: int = Field(10_000, ge=100)
     history_window: int = Field(6, ge=0, description="how many of the last messages a prompt quotes")
-    memory_core: bool = Field(True, description="remember and apply what users say about themselves")
-    memory_summary: bool = Field(True, description="summarize conversations")
-    memory_episodes: bool = Field(True, description="recall earlier exchanges")
-    memory_scope: Literal["conversation", "user"] = Field("conversation", description="whose exchanges are recalled")
-    memory_top_k: int = Field(3, ge=1, description="how many exchanges are recalled")
-    memory_least: float = Field(0.3, ge=0, le=1, description="the lowest similarity of a recalled exchange")
-    memory_days: int = Field(0, ge=0, description="recall only exchanges of the last days; 0: all")
-    memory_token_budget: int = Field(
-        2_000, ge=0, description="tokens of a prompt that the conversation and memory may use"
-    )
-    summary_from: int = Field(10, ge=2, description="messages after which a conversation is summarized")
-    summary_every: int = Field(
-        5, ge=1, description="messages that leave the history window before the summary is updated"
-    )
     tape_mb: float = Field(32, ge=0, description="megabytes that the tape of one run may use")
-    postgres_dsn: SecretStr = Field(SecretStr(""), validation_alias=_alias("postgres_dsn", "POSTGRES_DSN"))
+    postgres_dsn: SecretStr = Field(SecretStr(""), validation_alias=alias("postgres_dsn", "POSTGRES_DSN"))
 
     # the index
     exact_search_limit: int = Field(20_000, ge=1, description="number of vectors up to which search is exact")
@@ -273,10 +238,20 @@ class Settings(BaseSettings):
     chroma_url: str = Field("", description="a Chroma server for the vectors of large bases; empty: files of the base")
     chunk_characters: int = Field(1_200, ge=100)
 
-    @field_validator(*MODELS, mode="before")
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Return a setting of a part."""
+
+    @field_validator(*_MODELS, mode="before")
     @classmethod
     def _by_name(cls, model: Any, info: ValidationInfo) -> Any:
         return model_name(str(info.field_name), model)
+
+    @field_validator("models", mode="before")
+    @classmethod
+    def _by_role(cls, models: Any) -> Any:
+        return models_by_role(models)
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         """For a notebook that shows them: no user and no password in an address."""
@@ -288,10 +263,24 @@ class Settings(BaseSettings):
 
         A role without a model of its own has the chat model; planning that is to be one step has its own alone.
         """
-        own: str = getattr(self, f"{role}_model")
+        own = self.models.get(role, "")
         if role == "planner" and self.planner == "one_step":
             return "" if own == RULES else own
         return "" if own == RULES else own or self.chat_model
+
+    def model_variable(self, role: str) -> str:
+        """Return the environment variable that gives the role its model."""
+        return f"WORKBENCH_MODELS__{role.upper()}" if self.models.get(role) else "WORKBENCH_CHAT_MODEL"
+
+    def with_changes(self, changes: Data) -> Settings:
+        """Return the settings with these changes; models change by role."""
+        named = {name: model_name(name, value) for name, value in changes.items() if name in _MODELS}
+        models = {"models": models_by_role(changes.get("models", {}))}
+        return self.model_copy(update=merge_settings({"models": self.models}, {**changes, **named, **models}))
+
+    def __reduce__(self) -> Any:
+        """Return how another process makes the settings again: their class is composed there too."""
+        return _settings_of, (dict(self),)
 
     @classmethod
     def load(cls, **overrides: Any) -> Settings:
@@ -300,21 +289,37 @@ class Settings(BaseSettings):
         Raises:
             SettingsError: names the variable, the value and what is allowed.
         """
-        unknown = sorted(set(overrides) - set(cls.model_fields))
+        known = all_settings().model_fields
+        unknown = sorted(set(overrides) - set(known))
         if unknown:
-            raise SettingsError(f"Unknown setting {unknown[0]!r}. Known: {', '.join(sorted(cls.model_fields))}.")
+            raise SettingsError(f"Unknown setting {unknown[0]!r}. Known: {', '.join(sorted(known))}.")
+        if "models" in overrides:  # before they meet those of the environment: "all" then wins over each of these
+            overrides["models"] = models_by_role(overrides["models"])
         try:
-            return cls(**overrides)
+            return all_settings()(**overrides)
         except ValidationError as error:
             raise SettingsError("\n".join(_explain(e) for e in error.errors())) from None
+        except SourceError as error:
+            raise SettingsError(f"WORKBENCH_MODELS is not a JSON object ({error.__cause__}).") from None
+
+
+@cache
+def all_settings() -> type[Settings]:
+    """Return the class with the settings of the core and of every installed part."""
+    mixins = [load(f"{part.package}.{part.settings}") for part in parts().values() if part.settings]
+    return create_model("Settings", __base__=(Settings, *mixins))
+
+
+def _settings_of(values: Json) -> Settings:
+    return all_settings().model_construct(**values)
 
 
 def _explain(error: Any) -> str:
-    name = str(error["loc"][0])
-    field = name if name in Settings.model_fields else name.lower().removeprefix("workbench_")
+    name, known = str(error["loc"][0]), all_settings().model_fields
+    field = name if name in known else name.lower().removeprefix("workbench_")
     variable = name if name.isupper() else f"WORKBENCH_{field.upper()}"
-    known = Settings.model_fields.get(field)
-    value = "(a secret)" if known and known.annotation is SecretStr else repr(error["input"])
+    secret = field in known and known[field].annotation is SecretStr
+    value = "(a secret)" if secret else repr(error["input"])
     return f"{variable} is {value}. {error['msg']}."
 
 

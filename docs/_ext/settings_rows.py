@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import get_args, get_origin
 
-from workbench.settings import Settings
+from workbench.settings import all_settings
 
 # Fields whose description is not in the code yet.
 NOTES = {
@@ -48,7 +48,7 @@ NOTES = {
 def rows() -> list[dict[str, str]]:
     """Return variable, earlier name, default and meaning of every setting."""
     found = []
-    for name, field in Settings.model_fields.items():
+    for name, field in all_settings().model_fields.items():
         default = field.default
         if hasattr(default, "get_secret_value"):
             default = default.get_secret_value()

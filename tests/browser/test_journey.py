@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.bench_page import OPEN, QUESTION, BenchPage
+from workbench.runs.recording import origin_of
 from workbench.session import Workbench
 
 
@@ -69,7 +70,7 @@ def test_ask_edit_decide_fork_compare(
 
     second = newest(store, "paused", decided=1)
     assert second.review["point"] == "reflect"
-    assert [version["author"] for version in second.plan_history] == ["planner", "person"]
+    assert [version["author"] for version in second.plans] == ["planner", "person"]
     added = second.plan.step(new)
     assert added.objective == "The fathers in both films" and added.tool_input["query"] == "father family tradition"
     assert {record["step_id"] for record in second.records} == {*steps, new}
@@ -91,10 +92,10 @@ def test_ask_edit_decide_fork_compare(
 
     bench.fork("reflect", "edited by you")
     fork = newest(store, "paused", decided=1, runs=2)
-    assert fork.origin == done.run_id and fork.review["point"] == "reflect"
+    assert origin_of(fork) == done.run_id and fork.review["point"] == "reflect"
     bench.press("Stop here")
     ended = newest(store, "done", decided=2, runs=2)
-    assert ended.decisions[-1]["action"] == "reject" and ended.saved["steps"] >= len(steps)
+    assert ended.decisions[-1]["action"] == "reject" and ended.to_dict()["figures"]["saved_calls"] >= len(steps)
 
     bench.view("Compare")
     compared = store.compare(done.run_id, ended.run_id)

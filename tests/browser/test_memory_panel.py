@@ -15,6 +15,7 @@ from tests.browser.test_hostile_bench import WIDER
 from tests.browser.test_journey import store  # noqa: F401 - a fixture
 from tests.browser.test_restart import until
 from tests.browser.test_shapes import UNNAMED
+from workbench.runs.recording import origin_of
 from workbench.session import Workbench
 
 OPEN = "from workbench import Workbench\nwb = Workbench.open('workspace', memory_core=True)"
@@ -72,12 +73,12 @@ def test_memory_is_seen_corrected_and_switched_off(
     expect(panel.get_by_role("button", name=undo)).to_be_hidden()  # the rows are drawn again
 
     run = store.runs.list()[0]
-    [obeyed] = run.applied_preferences
+    [obeyed] = run.state.get("obeyed", [])
     panel.locator(f'[data-do=without][data-of="{obeyed["memory_id"]}"]').focus()
     page.keyboard.press("Enter")
     until(lambda: len(store.runs.list()) == 4 and store.runs.list()[0].status == "done", "a fork")
     fork = store.runs.list()[0]
-    assert fork.origin == run.run_id and not fork.applied_preferences
+    assert origin_of(fork) == run.run_id and not fork.state.get("obeyed", [])
     expect(bench.root.locator(".wb-head")).to_contain_text(fork.run_id)
 
 

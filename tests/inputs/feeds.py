@@ -26,7 +26,7 @@ from workbench.knowledge.reading import corpus
 from workbench.language.question import read
 from workbench.plans import Plan
 from workbench.session import Workbench
-from workbench.settings import Settings
+from workbench.settings import Settings, all_settings
 from workbench.text import clean, detect_language, fold, sentences, terms, visible
 from workbench.tools.registry import check
 
@@ -203,7 +203,7 @@ def plans(place: Place, rng: Random) -> bool:
 
 def settings(place: Place, rng: Random) -> bool:
     """Settings in code and in the environment."""
-    name = rng.choice([*Settings.model_fields, "nothing"])
+    name = rng.choice([*all_settings().model_fields, "nothing"])
     if rng.random() < 0.5:
         Settings.load(**{name: value(rng)})
         return True

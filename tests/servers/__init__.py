@@ -6,9 +6,9 @@ from tests.servers.scripted import DEADLINE_S, Reply, ScriptedServer, closed_por
 from workbench.settings import ROLES, RULES
 
 
-def only(*roles: str) -> dict[str, str]:
+def only(*roles: str) -> dict[str, dict[str, str]]:
     """Settings that leave the chat model to these roles."""
-    return {f"{role}_model": RULES for role in ROLES if role not in roles}
+    return {"models": {role: RULES for role in ROLES if role not in roles}}
 
 
 __all__ = [

@@ -96,7 +96,7 @@ def _chat(_: Path, settings: Settings) -> Iterator[Check]:
     roles: dict[str, list[str]] = {}
     for role in ROLES:
         if name := settings.role_model(role):
-            require_chat_model(settings, "chat_model" if name == settings.chat_model else f"{role}_model")
+            require_chat_model(settings, role)
             roles.setdefault(name, []).append(role)
     if roles:
         detail = "; ".join(f"{name} ({', '.join(of)})" for name, of in roles.items())

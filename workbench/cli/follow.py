@@ -51,7 +51,7 @@ def follow(page: Page, run: Run, stream: bool) -> tuple[Document, str]:
                 except InvalidAnswer as refused:
                     page.say(str(refused), "red")
     except KeyboardInterrupt:
-        run.interrupt()
+        run.cancel(resumable=True)
     except (InvalidAnswer, NotPaused):
         raise
     except WorkbenchError:

@@ -126,8 +126,8 @@ def import_(page: Page, path: Path, as_new: bool) -> None:
 @click.command()
 @click.argument("run_id")
 @click.option(
-    "--mode", type=click.Choice(["replay", "regression", "check"]), default="replay", show_default=True,
-    help="All from the tape; models asked again; or routed, planned and merged by today's code.",
+    "--mode", type=click.Choice(["replay", "regression"]), default="replay", show_default=True,
+    help="All from the tape, or models asked again.",
 )  # fmt: skip
 @paged
 def replay(page: Page, run_id: str, mode: Any) -> int | None:

@@ -21,8 +21,8 @@ from workbench.records.prompts import Prompt
 from workbench.records.proposals import JUDGED_BY
 from workbench.records.tape import begun, comparable, fingerprints, key_of_record
 from workbench.runs.fork import saved, spent
-from workbench.runs.recording import Recording
-from workbench.settings import MODELS
+from workbench.runs.recording import Recording, origin_of, results_by_step
+from workbench.settings import flatten_settings
 from workbench.state import Citation, Decision, ExecutionRecord, Json
 from workbench.text import fold
 from workbench.views.blocks import Block
@@ -58,13 +58,14 @@ class Side:
     def __init__(self, run: Recording):
         self.run, self.effects = run, run.tape()
         self.begun, self.knowledge = begun(self.effects), fingerprints(self.effects)
-        self.settings: Json | None = self.begun.get("settings")  # None for a run without a tape
+        recorded = self.begun.get("settings")
+        self.settings = None if recorded is None else flatten_settings(recorded)  # None for a run without a tape
 
     @cached_property
     def pieces(self) -> dict[Identity, Json]:
         """Return the evidence by identity: rank, score, and the steps that found it."""
         found_by, last = dict[Identity, list[Json]](), last_records(self.run.records)
-        for step_id, results in self.run.results_by_step.items():
+        for step_id, results in results_by_step(self.run).items():
             for rank, result in enumerate(results, 1):
                 place = {"step_id": step_id, "tool": last[step_id]["tool"], "rank": rank, "score": result["score"]}
                 found_by.setdefault(identity(result), []).append(place)
@@ -81,7 +82,7 @@ class Side:
     @cached_property
     def claims(self) -> dict[str, Json]:
         """Return the sentences of the answer, or the claims of a report, by their text without marks and bullets."""
-        claims = [(claim["sentence"], claim["cited"]) for claim in self.run.support]
+        claims = [(claim["sentence"], claim["cited"]) for claim in self.run.state.get("support", [])]
         if "report" not in self.run.options or not claims:
             claims = [(sentence, _MARKS.findall(sentence)) for sentence in marked_sentences(self.run.answer)]
         sources, by_text = _sources(self.run.citations), dict[str, Json]()
@@ -107,7 +108,7 @@ class Side:
         for name, version in self.knowledge.items():
             points[0, 2, name] = Point("knowledge", name, version, version[:12])
         if run.plans:
-            plan = run.plans[0]
+            plan = run.plans[0]["plan"]
             steps = [step.model_dump(mode="json") for step in plan.steps]
             value = [steps, plan.execution_mode, plan.problem_statement]
             points[0, 4, ""] = Point("plan", "1", value, [step.step_id for step in plan.steps])
@@ -171,7 +172,6 @@ def _sources(citations: Iterable[Citation]) -> dict[int, Json]:
 
 
 Key = TypeVar("Key", bound=Hashable)
-_MODELS = (*MODELS, "rerank_model")
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,11 @@ def compared(runs: Sequence[Recording]) -> Comparison:
     names = ("run_id", "status", "message", "query")
     return Comparison(
         runs=[
-            {**{name: getattr(run, name) for name in names}, "kb": run.state.get("kb_prefix", ""), "origin": run.origin}
+            {
+                **{name: getattr(run, name) for name in names},
+                "kb": run.state.get("kb_prefix", ""),
+                "origin": origin_of(run),
+            }
             for run in runs
         ],
         parts=_parts(sides),
@@ -290,12 +294,13 @@ def _caveats(sides: Sequence[Side]) -> list[Json]:
     candidates: list[tuple[str, str, list[Any]]] = []
     if all(side.settings is not None for side in sides):
         for what in ("settings", "prompts", "versions"):
-            recorded = [side.begun.get(what) or {} for side in sides]
+            recorded = [(side.settings if what == "settings" else side.begun.get(what)) or {} for side in sides]
             for name in _in_order(recorded):
                 values = [values_by_name.get(name) for values_by_name in recorded]
                 if what == "prompts":
                     values = [prompt and Prompt(*name.split("."), **prompt).label for prompt in values]
-                candidates.append(("model" if what == "settings" and name in _MODELS else what, name, values))
+                is_model = what == "settings" and (name.endswith("_model") or name.startswith("models."))
+                candidates.append(("model" if is_model else what, name, values))
         for what in ("handlers", "tools"):
             candidates.append((what, "", [sorted(side.begun.get(what) or []) for side in sides]))
     for name in _in_order([side.knowledge for side in sides]):
@@ -313,7 +318,7 @@ def _caveats(sides: Sequence[Side]) -> list[Json]:
 
 
 def _plans(sides: Sequence[Side]) -> list[Json | None]:
-    newest = [side.run.plans[-1] if side.run.plans else None for side in sides]
+    newest = [side.run.plan for side in sides]
     return [newest[0].diff(plan) if newest[0] and plan else None for plan in newest[1:]]
 
 

@@ -10,6 +10,7 @@ from typing import TypedDict
 from workbench.errors import UnknownRun
 from workbench.plans import plan_edit, work_seconds
 from workbench.records.proposals import JUDGED_BY
+from workbench.settings import flatten_settings
 from workbench.state import Data, Json
 from workbench.views.blocks import Block
 from workbench.views.labels import labels_for
@@ -132,7 +133,7 @@ def edits(row: Data, origin: Data) -> list[Json]:
         changes.append({"what": "query", "query": row["message"]})
     if new.get("plan") and new["plan"] != old.get("plan"):
         changes.append({"what": "plan", **plan_edit(origin["plan"], new["plan"])})
-    settings, before = new.get("settings", {}), old.get("settings", {})
+    settings, before = (flatten_settings(options.get("settings", {})) for options in (new, old))
     if settings != before:
         changes.append({"what": "settings", "settings": {k: v for k, v in settings.items() if before.get(k) != v}})
     if list(new["review"]) != list(old["review"]):

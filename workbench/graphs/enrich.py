@@ -94,7 +94,7 @@ def can_enrich(state: RetrievalState, context: Context) -> bool:
     """Check whether an external source has a key and can be asked; in a replay, whether a step asked it."""
     if tape := _from_tape(context):
         return any((effect.kind, effect.name) == ("tool", STEP) for effect in tape.known.values())
-    return bool(context.settings.tmdb_key.get_secret_value()) and _base_to_ask(state, context) is not None
+    return _base_to_ask(state, context) is not None and bool(context.settings.tmdb_key.get_secret_value())
 
 
 def _is_stopped(state: RetrievalState) -> bool:

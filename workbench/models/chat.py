@@ -60,20 +60,20 @@ class Limits:
         return cls(settings.chat_max_characters, settings.chat_answer_s, Patience.from_settings(settings))
 
 
-def open_chat_model(settings: Settings, setting: str = "chat_model") -> BaseChatModel | None:
-    """Return the chat model that a setting names; None for none. Nothing is sent until the first question.
+def open_chat_model(settings: Settings, role: str = "writer") -> BaseChatModel | None:
+    """Return the chat model of a role; None for none. Nothing is sent until the first question.
 
     Args:
         settings: where its server is, and what it may take.
-        setting: ``chat_model``, or the model of one role, as ``planner_model``.
+        role: whose model it is.
 
     Raises:
         SettingsError: an unknown provider, a name without a model, or no key for OpenAI's own server.
     """
-    name = getattr(settings, setting)
-    if not name or name == given.RULES:
+    name, setting = settings.role_model(role), settings.model_variable(role)
+    if not name:
         return None
-    require_chat_model(settings, setting)
+    require_chat_model(settings, role)
     if name.startswith(given.PREFIX):
         model: BaseChatModel = given.model_object(setting, name)
         return model
@@ -152,17 +152,17 @@ def _with_thought(generation: Any, message: Any) -> Any:
 _SECRET = re.compile(r"key|token$|secret|password|authorization", re.I)
 
 
-def require_chat_model(settings: Settings, setting: str) -> None:
-    """Refuse the name of a chat model that cannot be opened, without opening it.
+def require_chat_model(settings: Settings, role: str) -> None:
+    """Refuse the name of a role's chat model that cannot be opened, without opening it.
 
     Raises:
         SettingsError: an unknown provider, a name without a model, or no key for OpenAI's own server.
     """
-    model, variable = getattr(settings, setting), f"WORKBENCH_{setting.upper()}"
-    if not model or model == given.RULES:
+    model, variable = settings.role_model(role), settings.model_variable(role)
+    if not model:
         return
     if model.startswith(given.PREFIX):
-        given.model_object(setting, model)
+        given.model_object(variable, model)
         return
     full_name, options = given.split_model(model)
     provider, _, name = full_name.partition(":")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, NotRequired
 
@@ -138,12 +138,13 @@ _OBJECTS = ("answer", "error", "review")
 _LISTS = ("citations", "records", "reflections", "decisions")
 
 
-def run_document(run: Any, holder: str | None = None) -> Json:
+def run_document(run: Any, holder: str | None = None, as_of: Sequence[str] = ()) -> Json:
     """Return the document of a run in any status: plain data, equal to what JSON gives back.
 
     Args:
         run: a ``Recording``, or anything else with the attributes that the document is made of.
         holder: who works on it now, in words.
+        as_of: the dates of what was to hold and to be known.
     """
     state = run.state
     route, merged = state.get("route_decision") or None, state.get("merged") or {}
@@ -166,8 +167,8 @@ def run_document(run: Any, holder: str | None = None) -> Json:
     document["figures"] = figures(document)
     if kind := state.get("answer_kind"):
         document["answer_kind"] = kind
-    if dates := getattr(run, "as_of", None):
-        document["as_of"] = dates
+    if as_of:
+        document["as_of"] = as_of
     return json.loads(json.dumps({name: document[name] for name in RunDocument.__annotations__ if name in document}))
 
 

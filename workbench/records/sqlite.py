@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import lzma
 import os
 import sqlite3
 import threading
@@ -53,7 +52,7 @@ def translate_errors(
         raise explained(error, path, kind, fix) from error
     except OSError as error:
         raise refused(error, path) from error
-    except (json.JSONDecodeError, UnicodeDecodeError, zlib.error, lzma.LZMAError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, zlib.error) as error:
         raise kind(f"{path} is damaged: it does not hold what was written ({error}). {fix}") from error
 
 
@@ -142,7 +141,7 @@ class Tables:
         version: of the tables.
     """
 
-    def __init__(self, path: Path, script: str, version: int):
+    def __init__(self, path: Path | str, script: str, version: int):
         self._path, self._lock = path, threading.RLock()
         with translate_errors(path):
             self._db = sqlite3.connect(path, check_same_thread=False, timeout=PATIENCE_S)

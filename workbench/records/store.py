@@ -7,22 +7,18 @@ nothing. Checkpoints know where a run stands; this store knows what it did.
 from __future__ import annotations
 
 import json
-import lzma
 import sqlite3
-import threading
 import uuid
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypedDict
 
-import sqlite_utils
-
 from workbench.errors import RunError, UnknownRun, WorkspaceError
-from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, translate_errors
+from workbench.records.sqlite import Tables, translate_errors
 from workbench.records.tape import Effect, packed, unpacked
 from workbench.state import Data, Decision, ExecutionRecord, Json
 from workbench.text import without_secrets
@@ -122,16 +118,13 @@ def require_version(path: Path) -> None:
     """
     if not _size(path):
         return
+    version = tables = 0
     with (
         suppress(sqlite3.Error),  # what is wrong otherwise is raised on opening
         closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection,
     ):
-        _require_version(path, connection)
-
-
-def _require_version(path: Path | str, connection: sqlite3.Connection) -> None:
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'runs'").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'runs'").fetchone()
     if version != VERSION and (version or tables):
         raise WorkspaceError(
             f"{path} was written by another version of workbench (tables {version}, here {VERSION}). Open another "
@@ -143,26 +136,12 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-class RunStore:
+class RunStore(Tables):
     """Runs in SQLite. One connection behind a lock serves every thread; each write is its own transaction."""
 
     def __init__(self, path: Path | str):
-        self._path, self._lock = path, threading.RLock()
-        with translate_errors(path):
-            connection = sqlite3.connect(path, check_same_thread=False, timeout=PATIENCE_S)
-            self._db = sqlite_utils.Database(connection)
-            try:
-                begin_with_log(connection)
-                _require_version(path, connection)
-                create_tables(connection, _SCHEMA, VERSION)
-            except BaseException:
-                connection.close()
-                raise
-
-    def close(self) -> None:
-        """Close the connection."""
-        with self._lock:
-            self._db.conn.close()
+        require_version(Path(path))
+        super().__init__(path, _SCHEMA, VERSION)
 
     # the run's row
 
@@ -178,7 +157,7 @@ class RunStore:
         session_id: str = "",
     ) -> None:
         """Note a run that begins now, held by ``owner``."""
-        self._write(
+        self.write(
             "INSERT OR IGNORE INTO runs (run_id, conversation_id, user_id, session_id, message, options, status, owner,"
             " created_at) VALUES (?, ?, ?, ?, ?, ?, 'running', ?, ?)",
             (run_id, conversation_id, user_id, session_id, message, _json(options), owner, _now()),
@@ -187,7 +166,7 @@ class RunStore:
     def claim(self, row: RunRow, owner: str) -> bool:
         """Take a run as it was seen, in one statement; False when it has changed since."""
         return (
-            self._write(
+            self.write(
                 "UPDATE runs SET owner = ?, status = 'running', error = NULL"
                 " WHERE run_id = ? AND owner IS ? AND status = ?",
                 (owner, row["run_id"], row["owner"], row["status"]),
@@ -199,7 +178,7 @@ class RunStore:
         """Release the run and store its status; a cancelled run is only marked as done."""
         ended = _now() if status in ("done", "failed", "cancelled") else None
         unless_cancelled = status != "done"
-        self._write(
+        self.write(
             "UPDATE runs SET owner = NULL, status = iif(? AND status = 'cancelled', status, ?),"
             " error = iif(? AND status = 'cancelled', NULL, ?),"
             " ended_at = iif(? AND status = 'cancelled', ended_at, ?) WHERE run_id = ?",
@@ -208,7 +187,7 @@ class RunStore:
 
     def mark_cancelled(self, run_id: str) -> bool:
         """Say that a person cancelled the run, before its work is stopped; False when it had ended."""
-        changed = self._write(
+        changed = self.write(
             "UPDATE runs SET status = 'cancelled', error = NULL, ended_at = ?"
             " WHERE run_id = ? AND status NOT IN ('done', 'cancelled')",
             (_now(), run_id),
@@ -217,45 +196,38 @@ class RunStore:
 
     def is_cancelled(self, run_id: str) -> bool:
         """Return whether a person cancelled the run."""
-        rows = self._rows("SELECT status FROM runs WHERE run_id = ?", (run_id,))
+        rows = self.rows("SELECT status FROM runs WHERE run_id = ?", (run_id,))
         return bool(rows) and rows[0]["status"] == "cancelled"
 
     def save_result(self, run_id: str, result: Data) -> None:
         """Keep what the run gave, once."""
-        self._write(
+        self.write(
             "UPDATE runs SET result = ?, query = ?, report = ? WHERE run_id = ? AND result IS NULL",
             (_compressed(result), *_noted(result), run_id),
         )
 
-    def get(self, run_id: str, whole: bool = True) -> RunRow:
+    def get(self, run_id: str, whole: bool = False) -> RunRow:
         """Return the run of that id; unless ``whole``, with an empty result in the place of the one that it has.
 
         Raises:
             UnknownRun: lists the newest ones.
         """
         columns = "*" if whole else f"{', '.join(c for c in _COLUMNS if c != 'result')}, {_WITH_RESULT}"
-        rows = self._rows(f"SELECT {columns} FROM runs WHERE run_id = ?", (run_id,))
+        rows = self.rows(f"SELECT {columns} FROM runs WHERE run_id = ?", (run_id,))
         if not rows:
-            newest = self._rows("SELECT run_id FROM runs ORDER BY created_at DESC LIMIT 5")
+            newest = self.rows("SELECT run_id FROM runs ORDER BY created_at DESC LIMIT 5")
             raise UnknownRun(run_id, [row["run_id"] for row in newest])
         return self._row(rows[0])
 
     def has(self, run_id: str) -> bool:
         """Return whether there is such a run."""
-        return bool(self._rows("SELECT 1 FROM runs WHERE run_id = ?", (run_id,)))
-
-    def newest(self, limit: int = 100, **equals: str) -> list[RunRow]:
-        """Newest first; ``equals`` narrows by ``user_id``, ``session_id``, ``status``, ``conversation_id``."""
-        return [self._row(row) for row in self._newest("*", limit, equals)]
+        return bool(self.rows("SELECT 1 FROM runs WHERE run_id = ?", (run_id,)))
 
     def ids(self, limit: int = 100, **equals: str) -> list[str]:
-        """Return the ids of runs, newest first; narrowed as in ``newest``."""
-        return [row["run_id"] for row in self._newest("run_id", limit, equals)]
-
-    def _newest(self, columns: str, limit: int, equals: Mapping[str, str]) -> list[Json]:
+        """Return ids, newest first, narrowed by ``user_id``, ``session_id``, ``status``, ``conversation_id``."""
         where = " AND ".join(f"{_column(name)} = ?" for name in equals) or "1"
-        sql = f"SELECT {columns} FROM runs WHERE {where} ORDER BY created_at DESC, run_id LIMIT ?"
-        return self._rows(sql, (*equals.values(), limit))
+        sql = f"SELECT run_id FROM runs WHERE {where} ORDER BY created_at DESC, run_id LIMIT ?"
+        return [row["run_id"] for row in self.rows(sql, (*equals.values(), limit))]
 
     def lines(self, run_ids: Sequence[str]) -> list[Json]:
         """Return what a list of runs shows, without what they found, in one query per 500 runs."""
@@ -263,12 +235,12 @@ class RunStore:
         for start in range(0, len(run_ids), 500):
             part = run_ids[start : start + 500]
             sql = f"SELECT {', '.join(_LINE)} FROM runs WHERE run_id IN ({', '.join('?' * len(part))})"
-            rows_by_id |= {row["run_id"]: row for row in self._rows(sql, part)}
+            rows_by_id |= {row["run_id"]: row for row in self.rows(sql, part)}
         return [rows_by_id[run_id] for run_id in run_ids if run_id in rows_by_id]
 
     def report(self, report_id: str, user: str) -> Json:
         """Return the newest report of that id and user; empty without one, or when it was rejected or forgotten."""
-        rows = self._rows(
+        rows = self.rows(
             "SELECT run_id, result FROM runs WHERE report = ? AND user_id = ? AND status = 'done'"
             " ORDER BY created_at DESC LIMIT 1",
             (report_id, user),
@@ -289,19 +261,12 @@ class RunStore:
         Besides columns of the row: ``plan`` (its first version, where another run was made from it), ``decided`` (how
         many decisions it has), ``steps`` and ``ms`` (of tool calls that another run's tape had).
         """
-        rows = self._rows(_LINEAGE)
-        return [
-            {
-                **row,
-                "options": self._loaded(row["options"]),
-                "plan": self._loaded(row["plan"]) if row["plan"] else None,
-            }
-            for row in rows
-        ]
+        names = ("options", "plan")
+        return [row | {name: self._loaded(row[name] or "null") for name in names} for row in self.rows(_LINEAGE)]
 
     def remove(self, run_ids: Sequence[str]) -> None:
         """Forget runs with all that they did, in one transaction."""
-        with self._lock, translate_errors(self._path), self._db.conn as connection:
+        with self.transaction() as connection:
             for table in TABLES:
                 connection.executemany(f"DELETE FROM {table} WHERE run_id = ?", [(run_id,) for run_id in run_ids])
 
@@ -318,7 +283,7 @@ class RunStore:
 
     def record(self, run_id: str, step_id: str, attempt: int) -> ExecutionRecord | None:
         """Return the record of that attempt, if it has ended."""
-        rows = self._rows(
+        rows = self.rows(
             "SELECT record FROM records WHERE run_id = ? AND step_id = ? AND attempt = ?", (run_id, step_id, attempt)
         )
         return self._loaded(rows[0]["record"]) if rows else None
@@ -331,7 +296,7 @@ class RunStore:
 
     def save_record(self, run_id: str, record: ExecutionRecord, body: Data | None) -> None:
         """Keep an attempt and, under ``raw_output_ref``, its body: both or neither."""
-        with self._lock, translate_errors(self._path), self._db.conn as connection:
+        with self.transaction() as connection:
             if body is not None:
                 connection.execute(*_insert("bodies", run_id, record["raw_output_ref"], _compressed(body)))
             connection.execute(*_insert("records", run_id, record["step_id"], record["attempt"], _json(record)))
@@ -342,7 +307,7 @@ class RunStore:
         Raises:
             WorkspaceError: it was never kept, or a repair could not read it.
         """
-        rows = self._rows("SELECT body FROM bodies WHERE run_id = ? AND ref = ?", (run_id, ref))
+        rows = self.rows("SELECT body FROM bodies WHERE run_id = ? AND ref = ?", (run_id, ref))
         if not rows:
             raise WorkspaceError(
                 f"What step {ref} of run {run_id} found is not in the workspace any more: {self._path} was damaged "
@@ -373,11 +338,11 @@ class RunStore:
 
     def save_draft(self, run_id: str, name: str, text: str) -> None:
         """Keep what a person has typed or chosen and not sent; the newest holds."""
-        self._write("INSERT OR REPLACE INTO drafts (run_id, name, text) VALUES (?, ?, ?)", (run_id, name, text))
+        self.write("INSERT OR REPLACE INTO drafts (run_id, name, text) VALUES (?, ?, ?)", (run_id, name, text))
 
     def draft(self, run_id: str, name: str) -> str:
         """Return what was typed there; empty when nothing was."""
-        rows = self._rows("SELECT text FROM drafts WHERE run_id = ? AND name = ?", (run_id, name))
+        rows = self.rows("SELECT text FROM drafts WHERE run_id = ? AND name = ?", (run_id, name))
         return rows[0]["text"] if rows else ""
 
     def drafts(self, run_id: str) -> list[str]:
@@ -387,7 +352,7 @@ class RunStore:
     def tool_seconds(self) -> dict[str, list[float]]:
         """Return how long each tool took, call by call, in all runs: attempts that were made, not replayed ones."""
         seconds: dict[str, list[float]] = {}
-        for row in self._rows(
+        for row in self.rows(
             "SELECT json_extract(record, '$.tool') AS tool, json_extract(record, '$.duration_ms') AS ms FROM records"
             " WHERE json_extract(record, '$.replayed') IS NULL AND json_extract(record, '$.effect') IS NOT NULL"
             " ORDER BY rowid DESC LIMIT 5000"
@@ -400,32 +365,14 @@ class RunStore:
         self._keep("tapes", run_id, page, effects)
 
     def save_past(self, run_id: str, checkpoints: Sequence[Data]) -> None:
-        """Keep the checkpoints of a run that has ended.
-
-        A value that the result has too is kept as its name alone: the evidence of a run is most of its last
-        checkpoints. The rest of one is mostly in the one before, which LZMA finds.
-        """
-        result = self.get(run_id)["result"] or {}
-        short = []
-        for checkpoint in checkpoints:
-            values = checkpoint["values"]
-            shared = [name for name, value in values.items() if value and value == result.get(name)]
-            short.append({**checkpoint, "values": values | dict.fromkeys(shared), "as_in_result": shared})
-        packed = lzma.compress(_json(short).encode(), preset=1)
+        """Keep the checkpoints of a run that has ended."""
         sql = "INSERT OR IGNORE INTO past SELECT run_id, ? FROM runs WHERE run_id = ?"  # it may be forgotten just now
-        self._write(sql, (packed, run_id))
+        self.write(sql, (_compressed(checkpoints), run_id))
 
     def past(self, run_id: str) -> list[Json]:
         """Return the checkpoints of a run that has ended, oldest first; nothing where they were let go."""
         rows = self._rows_of_run(run_id, "past", "checkpoints")
-        if not rows:
-            return []
-        with translate_errors(self._path):
-            checkpoints = json.loads(lzma.decompress(rows[0]["checkpoints"]))
-        result = self.get(run_id)["result"] or {}
-        for checkpoint in checkpoints:
-            checkpoint["values"] |= {name: result.get(name) for name in checkpoint.pop("as_in_result")}
-        return checkpoints
+        return self._loaded(rows[0]["checkpoints"]) if rows else []
 
     def pages(self, run_id: str) -> list[bytes]:
         """Return every page of the run's tape, in the order in which they were kept."""
@@ -435,7 +382,7 @@ class RunStore:
 
     def contents(self, run_id: str) -> Json:
         """Everything that is kept of a run, as JSON: its row, and a list for each other table."""
-        row = self.get(run_id)
+        row = self.get(run_id, whole=True)
         return {
             "run": {name: value for name, value in row.items() if name != "owner"},
             "plans": self.plans(run_id),
@@ -475,7 +422,7 @@ class RunStore:
             "events (key, event)": [(e["key"], _json(e["event"])) for e in contents["events"]],
             "tapes (page, effects)": [(page, packed(effects)) for page, effects in pages.items()],
         }
-        with self._lock, translate_errors(self._path), self._db.conn as connection:
+        with self.transaction() as connection:
             row += _noted(run["result"] or {})
             new = connection.execute(*_insert(f"runs ({', '.join(_ROW)}, query, report)", *row)).rowcount
             for table, values in rows.items() if new else ():
@@ -485,23 +432,13 @@ class RunStore:
 
     # SQLite
 
-    def _write(self, sql: str, values: Iterable[Any]) -> int:
-        with self._lock, translate_errors(self._path), self._db.conn as connection:
-            return connection.execute(sql, tuple(values)).rowcount
-
-    def _rows(self, sql: str, values: Iterable[Any] = ()) -> list[Json]:
-        with self._lock, translate_errors(self._path):
-            cursor = self._db.execute(sql, tuple(values))  # `query` would wrap each look in a savepoint
-            names = [column[0] for column in cursor.description]
-            return [dict(zip(names, row, strict=True)) for row in cursor]
-
     def _keep(self, table: str, *values: Any) -> None:
         """Insert a row, if there is none under its key."""
-        self._write(*_insert(table, *values))
+        self.write(*_insert(table, *values))
 
     def _rows_of_run(self, run_id: str, table: str, columns: str, order: str = "rowid") -> list[Json]:
         """Return what a table has of a run, in the order in which it was kept."""
-        return self._rows(f"SELECT {columns} FROM {table} WHERE run_id = ? ORDER BY {order}", (run_id,))
+        return self.rows(f"SELECT {columns} FROM {table} WHERE run_id = ? ORDER BY {order}", (run_id,))
 
     def _all(self, run_id: str, table: str, column: str) -> list[Any]:
         """Return a column of JSON, read."""

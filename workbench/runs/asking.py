@@ -16,9 +16,11 @@ from workbench.errors import RunError, UnknownKnowledge, shown
 from workbench.extensions import required
 from workbench.plans import Plan, unkeepable
 from workbench.records.spending import spent
-from workbench.runs.calls import model_settings, own_prompts
+from workbench.runs.calls import own_prompts
 from workbench.runs.fork import checked, iso_date
+from workbench.runs.recording import recorded
 from workbench.runs.run import Run
+from workbench.settings import merge_settings, models_by_role
 from workbench.state import REPORT_POINTS, REVIEW_POINTS, Data, Json
 from workbench.text import clean
 from workbench.tools.registry import require
@@ -155,7 +157,7 @@ def _report(value: Any, info: ValidationInfo) -> Json | None:
     if value is None:
         return None
     asked_for = required("nodes", "options", "reports")
-    return dict(asked_for(_from_context(info, "settings").model_copy(update=info.data.get("settings", {})), value))
+    return dict(asked_for(_from_context(info, "settings").with_changes(info.data.get("settings", {})), value))
 
 
 def _decisions(value: Any) -> list[Any] | None:
@@ -237,7 +239,7 @@ class RunOptions(BaseModel):
     """Answers at the review points in place of a person."""
     decisions: Annotated[list[Any] | None, BeforeValidator(_decisions)] = None
     """Recorded answers, given in their order; after the last one the run waits for a person."""
-    models: Annotated[dict[str, str], BeforeValidator(lambda models: model_settings(models or {}))] = {}
+    models: Annotated[dict[str, str], BeforeValidator(lambda models: models_by_role(models or {}))] = {}
     """A chat model for each role that is to have another than the settings say, by its name or as a LangChain object;
     ``"rules"`` keeps its deterministic default, and ``"all"`` means every role."""
     prompts: Annotated[Json, BeforeValidator(_prompts)] = {}
@@ -275,7 +277,7 @@ class RunOptions(BaseModel):
         options = {name: getattr(self, name) for name in names}
         options["session"] = session if self.session is None else self.session
         more: Json = {"report": self.report, "plan": self.plan, "prompts": self.prompts}
-        more |= {"settings": {**self.settings, **self.models}}
+        more |= {"settings": merge_settings(self.settings, {"models": self.models})}
         more |= {"dates": [self.as_of, self.known] if self.as_of or self.known else None}
         return options | {name: value for name, value in more.items() if value}
 
@@ -309,7 +311,7 @@ class Runs(list[Any]):
 
     def _row(self, place: int, entry: Any) -> Json:
         if isinstance(entry, Run):
-            run = entry.recording()
+            run = recorded(entry)
             row = {name: getattr(run, name) for name in ("message", "run_id", "status", "answer", "error")}
             seconds, took = run.to_dict()["figures"]["total_s"], spent(e for e in run.tape() if e.kind == "model")
             cost = {"calls": took.calls, "tokens": took.tokens, "money": took.money}

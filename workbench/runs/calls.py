@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from workbench.errors import RunError, shown
 from workbench.records.prompts import Prompt, make_prompt
 from workbench.records.tape import Effect, reply_text
-from workbench.settings import ROLES, model_name
 from workbench.state import Data, Json
 
 if TYPE_CHECKING:
@@ -97,22 +96,6 @@ def model_calls(effects: Iterable[Effect]) -> Calls:
     model_effects = [effect for effect in effects if effect.kind == "model"]
     last = {(effect.key, str(dict(effect.value or {}).get("at") or "")): effect for effect in model_effects}
     return Calls(_call(n, effect) for n, effect in enumerate(last.values(), 1))
-
-
-def model_settings(models: Any) -> dict[str, str]:
-    """Return settings that give each role its model.
-
-    >>> model_settings({"all": "rules", "writer": "openai:m"})["planner_model"]
-    'rules'
-
-    Raises:
-        RunError: there is no such role.
-        SettingsError: it is no chat model.
-    """
-    if not isinstance(models, Mapping) or not set(models) <= {"all", *ROLES}:
-        raise RunError(f"models is {shown(models)}. Give a model for each role. Known: all, {', '.join(ROLES)}.")
-    by_role = {**dict.fromkeys(ROLES, models["all"]), **models} if "all" in models else models
-    return {f"{role}_model": model_name(f"{role}_model", model) for role, model in by_role.items() if role != "all"}
 
 
 def own_prompts(prompts: Any, among: Mapping[str, Prompt]) -> dict[str, Json]:

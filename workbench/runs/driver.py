@@ -280,7 +280,7 @@ class Driver:
             live.publish({"status": "review", "content": request})
             return
         self.runs.let_go(live.run_id, "done")
-        row = self.runs.get(live.run_id)
+        row = self.runs.get(live.run_id, whole=True)
         content = {"run_id": live.run_id, "conversation_id": row["conversation_id"]}
         live.publish({"status": "done", "content": {**content, "answer": (row["result"] or {}).get("answer", "")}})
 

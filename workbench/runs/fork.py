@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, NotRequired, TypedDict
 
 from pydantic import SecretStr
 
-from workbench.errors import RunError, shown
+from workbench.errors import RunError, UnknownKnowledge, shown
 from workbench.graphs.reviewers import repeat_answer
 from workbench.models.wire import hidden
 from workbench.plans import Plan, work_seconds
 from workbench.records.store import RunRow
-from workbench.records.tape import Effect, answered
-from workbench.settings import Settings
+from workbench.records.tape import Effect, answered, read
+from workbench.runs.recording import Recording, asked_dates
+from workbench.settings import Settings, all_settings, merge_settings, models_by_role
 from workbench.state import Data, Decision, ExecutionRecord, Json
 from workbench.text import iso
 
@@ -83,7 +85,7 @@ def forked(
     options |= {"session": f"{row['options']['session']} ({mode} {new_id})"[:200], "incognito": False}
     own = [] if row["run_id"] in sources else [row["run_id"]]
     options["tape"] = {"mode": mode, "sources": [*own, *sources]}
-    options["settings"] = {**row["options"].get("settings", {}), **checked(settings or {})}
+    options["settings"] = merge_settings(row["options"].get("settings", {}), checked(settings or {}))
     if review is not None:
         options["review"] = list(review)
     if without is not None:
@@ -163,7 +165,7 @@ def checked(settings: Data) -> Json:
         SettingsError: unknown, or a value that is not allowed.
         RunError: a secret, which is never written down with a run.
     """
-    fields = Settings.model_fields
+    fields = all_settings().model_fields
     secret = [
         name
         for name, value in settings.items()
@@ -172,6 +174,7 @@ def checked(settings: Data) -> Json:
     if secret:
         raise RunError(f"{secret[0]} is a secret and is not kept with a run. Set it where the workspace is opened.")
     loaded = Settings.load(**settings).model_dump(mode="json") if settings else {}
+    loaded["models"] = models_by_role(settings.get("models", {}))  # without those of the environment
     return {name: loaded[name] for name in settings}
 
 
@@ -218,7 +221,25 @@ class Forecast(TypedDict):
     tokens: NotRequired[int]
 
 
-def forecast(
+def forecast(run: Recording, plan: Plan, activated: Iterable[str] = ()) -> Forecast:
+    """See ``WorkspaceRuns.forecast``; a run that has not ended continues with the plan, one that has is forked with it.
+
+    ``activated`` are conditional steps that will be woken, besides those that were.
+    """
+    sources = (run.options.get("tape") or {}).get("sources", [])
+    effects = [*run.tape(), *(effect for run_id in sources for effect in read(run._store, run_id))]
+    versions, records, state = dict[str, str](), run.records, run.state
+    kb, dates = state.get("kb_prefix", ""), asked_dates(run)
+    for name in {kb, *(str(s.tool_input["kb_prefix"]) for s in plan.steps if s.tool_input.get("kb_prefix"))}:
+        with suppress(UnknownKnowledge):  # then what the tape says of it holds
+            seen = f"@{'/'.join(dates)}" if dates else ""
+            versions[name] = run._workspace.knowledge.get(name).fingerprint() + seen
+    now: Json = {"versions": versions, "activated": [*state.get("activated", []), *activated]}
+    now["ended"] = records if run.status in ("running", "paused", "interrupted") else ()
+    return _estimate(plan, effects, records, run._store.tool_seconds(), kb, **now)
+
+
+def _estimate(
     plan: Plan,
     known: Iterable[Effect],
     records: Sequence[ExecutionRecord],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError, shown
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     import pandas
 
     from workbench.futures.tree import Tree
+    from workbench.plans import Plan
+    from workbench.runs.fork import Forecast
+    from workbench.runs.what_if import WhatIf
     from workbench.runs.workers import Work
 
 
@@ -44,6 +47,26 @@ class WorkspaceRuns:
             UnknownRun: there is none of that id.
         """
         return self._workspace._tree(run)
+
+    def forecast(self, run: Run, plan: Plan, activated: Iterable[str] = ()) -> Forecast:
+        """Return what a plan would take as the plan of this run: the steps that run, and their seconds (P50, P90)."""
+        from workbench.runs.fork import forecast
+
+        return forecast(run, plan, activated)
+
+    def what_if(self, run: Run, gold: Collection[str] = ()) -> WhatIf:
+        """Play every reflect point of a run both ways, go on and stop: what going on found, and what it cost.
+
+        Args:
+            run: the run.
+            gold: ids of the documents that should be found; then the gain in recall is a column too.
+
+        Raises:
+            RunError: the run is not done.
+        """
+        from workbench.runs.what_if import what_if
+
+        return what_if(run, gold)
 
     def remove(self, run_id: str) -> None:
         """Forget a run with everything that it did; what was said in its conversation stays.

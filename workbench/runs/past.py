@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypedDict
 
 from workbench.errors import RunError
 from workbench.state import Data, Decision, Json
 from workbench.views.blocks import Block
 from workbench.views.labels import labels_for
+from workbench.views.page import cut
 from workbench.views.past import past_blocks
 from workbench.views.render import Shown
 
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}(?:-[0-9a-f]{4}-[0-9a-f]{12})?")
-_BRIEF = 160
+_BRIEF, _LONGEST = 160, 1_200
 _KEYS: Mapping[str, Callable[[Data], str]] = {
     "records": lambda record: f"{record['step_id']}/{record['attempt']}",
     "reflections": lambda reflection: str(reflection["current_iteration"]),
@@ -55,7 +56,7 @@ class Checkpoint:
         asks: the review point at which a person is asked next, as ``1-reflect``; None for none.
         decided: how many decisions were made before it.
         changes: what changed since the one before it in the same graph; None when that one was let go by `gc`.
-        values: the whole state as it stood.
+        values: the state as it stood, each value as a text of at most ``_LONGEST`` characters.
     """
 
     id: str
@@ -67,12 +68,13 @@ class Checkpoint:
     asks: str | None
     decided: int
     changes: tuple[Change, ...] | None
-    values: Json = field(repr=False, compare=False)
+    values: dict[str, str] = field(repr=False)
 
     def to_dict(self) -> Json:
         """Return the fields as JSON, without the values."""
-        names = ("id", "graph", "step", "at", "ran", "next", "asks", "decided", "changes")
-        return json.loads(json.dumps({name: getattr(self, name) for name in names}))
+        fields = asdict(self)
+        del fields["values"]
+        return json.loads(json.dumps(fields))
 
 
 class Past(list[Checkpoint], Shown):
@@ -125,16 +127,8 @@ def pruned(run_id: str) -> RunError:
     return RunError(f"The checkpoints of run {run_id} are gone: {_PRUNED}")
 
 
-def folded(past: Sequence[Checkpoint]) -> list[Json]:
-    """Return the checkpoints of a run that has ended as JSON, with their values."""
-    return [
-        {**checkpoint.to_dict(), "values": json.loads(json.dumps(checkpoint.values, default=str))}
-        for checkpoint in past
-    ]
-
-
-def unfolded(rows: Sequence[Data]) -> list[Checkpoint]:
-    """Return the checkpoints that were folded."""
+def from_rows(rows: Sequence[Data]) -> list[Checkpoint]:
+    """Return the checkpoints that the store keeps of a run that has ended."""
 
     def as_tuple(value: Any) -> Any:
         return tuple(value) if isinstance(value, list) else value
@@ -180,7 +174,7 @@ def _checkpoint(checkpoint: Any, by_id: Data, entered: bool) -> Checkpoint:
         asks=None if entered else _asks(checkpoint),
         decided=len(values.get("decisions") or []),
         changes=None if parent_id and not parent else tuple(_changes(_values(before) if before else {}, values)),
-        values=values,
+        values={name: cut(value, _LONGEST) for name, value in values.items()},
     )
 
 
@@ -253,5 +247,4 @@ def _brief(value: Any) -> str:
         return ""
     if isinstance(value, Mapping) and "retrieval_results" in value:
         value = {"retrieval_results": len(value["retrieval_results"]), "context": len(value.get("context", ""))}
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
-    return text if len(text) <= _BRIEF else f"{text[:_BRIEF]}… +{len(text) - _BRIEF}"
+    return cut(value, _BRIEF)

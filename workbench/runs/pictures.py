@@ -9,7 +9,7 @@ from typing import Any
 from workbench.errors import KnowledgeError, RunError
 from workbench.ports import KnowledgeBase, KnowledgeBases
 from workbench.runs.past import Checkpoint
-from workbench.runs.recording import Recording
+from workbench.runs.recording import Recording, found_pieces
 from workbench.views import plan_graph
 from workbench.views.drawing import Drawing
 from workbench.views.figures.charts import findings as draw_findings
@@ -27,7 +27,8 @@ def dag(run: Recording) -> Drawing:
     versions = run.plans
     if not versions:
         raise RunError(f"Run {run.run_id} has no plan to draw: it is {run.status}, and made none.")
-    return plan_graph.dag(versions[-1], run.records, run.query, versions)
+    plans = [version["plan"] for version in versions]
+    return plan_graph.dag(plans[-1], run.records, run.query, plans)
 
 
 def timeline(run: Recording) -> Drawing:
@@ -44,12 +45,12 @@ def graph(run: Recording, checkpoints: Callable[[], Sequence[Checkpoint]]) -> Dr
 def findings(run: Recording) -> Picture:
     """See ``Run.findings``."""
     cut = sum(record["output_summary"].get("cut", 0) for record in run.records)
-    return draw_findings(run.pieces, run.query, cut, _language(run))
+    return draw_findings(found_pieces(run), run.query, cut, _language(run))
 
 
 def knowledge(run: Recording) -> Drawing:
     """See ``Run.knowledge``."""
-    base = _base(run, run.workspace.knowledge)
+    base = _base(run, run._workspace.knowledge)
     documents = [str(piece["source"].get("doc_id", "")) for piece in run.citations]
     documents = documents or [str(piece["metadata"].get("doc_id", "")) for piece in run.evidence[:8]]
     neighbourhood = around(base, documents, f"{run.query}\n{run.answer}")

@@ -36,7 +36,7 @@ from workbench.ports import (
 from workbench.records.prompts import Prompts
 from workbench.records.store import RunRow, RunStore
 from workbench.records.tape import FROM_TAPE, RULES, Effect, Tape
-from workbench.settings import ROLES, Settings
+from workbench.settings import ROLES, Settings, merge_settings
 from workbench.state import Data, Json
 from workbench.text import detect_language
 from workbench.tools.registry import BUILT_IN
@@ -384,8 +384,8 @@ def _used_prompts(context: Context, message: str) -> Json:
 
 
 def _settings(settings: Settings, recorded: Data, edited: Data) -> Settings:
-    fields = type(settings).model_fields
-    return settings.model_copy(update={n: v for n, v in {**recorded, **edited}.items() if n in fields})
+    changes, fields = merge_settings(recorded, edited), type(settings).model_fields
+    return settings.with_changes({name: value for name, value in changes.items() if name in fields})
 
 
 def _sealed(context: Context, tape: Tape, begin: Data) -> Context:

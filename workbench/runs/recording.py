@@ -15,20 +15,17 @@ from workbench.records.store import RunRow
 from workbench.records.tape import Effect, begun
 from workbench.runs.calls import Calls, model_calls
 from workbench.state import (
-    AppliedPreference,
     Citation,
     Decision,
     ExecutionRecord,
     Json,
     Reflection,
     RetrievalResult,
-    Supported,
 )
 
 if TYPE_CHECKING:
     import pandas
 
-    from workbench.runs.fork import Cost
     from workbench.runs.workers import Work
 
 
@@ -36,7 +33,7 @@ class Recording(Extended):
     """A stored run, read-only.
 
     Everything is read from the workspace when it is asked for, so two handles of one run, in two processes too, agree.
-    What ``recording`` gives reads everything once, when it is first asked for.
+    What ``recorded`` returns reads everything once, when it is first asked for.
     """
 
     _kind = "run"
@@ -44,26 +41,15 @@ class Recording(Extended):
     def __init__(self, work: Work, run_id: str):
         self._work, self.run_id, self._store = work, run_id, work.driver(run_id).runs
 
-    def recording(self, run_id: str = "") -> Recording:
-        """Return this run, or another run of the workspace; each is read once.
-
-        Raises:
-            UnknownRun: it is no longer kept.
-        """
-        still = Recording(self._work, run_id or self.run_id)
-        still._work, still._store = cast(Any, _MemoizingProxy(still._work)), cast(Any, _MemoizingProxy(still._store))
-        still.row  # noqa: B018, raises where there is none
-        return still
-
     @property
-    def workspace(self) -> Any:
+    def _workspace(self) -> Any:
         """Return the open workspace that it belongs to."""
         return self._work.workspace
 
     @property
     def row(self) -> RunRow:
         """Return its row in the store: ids of user and conversation, options, moments, error."""
-        return self._store.get(self.run_id)
+        return self._store.get(self.run_id, whole=True)
 
     @property
     def state(self) -> Json:
@@ -93,12 +79,6 @@ class Recording(Extended):
         return self.row["message"]
 
     @property
-    def as_of(self) -> list[str]:
-        """Return the dates of what was to hold and to be known, ``["2003", ""]``; empty where none was asked."""
-        dates = question_dates({"dates": self.options.get("dates"), "route_decision": self.state.get("route_decision")})
-        return dates if any(dates) else []
-
-    @property
     def session_id(self) -> str:
         """Return the conversation to which it belongs: ``ask(..., session=run.session_id)`` continues with it."""
         return self.row["session_id"]
@@ -114,17 +94,12 @@ class Recording(Extended):
     def plan(self) -> Plan | None:
         """Return the newest version of the plan."""
         versions = self.plans
-        return versions[-1] if versions else None
+        return versions[-1]["plan"] if versions else None
 
     @property
-    def plans(self) -> list[Plan]:
-        """Return every version of the plan, oldest first."""
-        return [Plan.load(row["plan"]) for row in self._store.plans(self.run_id)]
-
-    @property
-    def plan_history(self) -> list[Json]:
-        """Return who made each version, and why: ``{"version", "author", "reason", "plan"}``."""
-        return self._store.plans(self.run_id)
+    def plans(self) -> list[Json]:
+        """Return each version of the plan, oldest first: ``{"version", "author", "reason", "plan"}``."""
+        return [{**row, "plan": Plan.load(row["plan"])} for row in self._store.plans(self.run_id)]
 
     @property
     def records(self) -> list[ExecutionRecord]:
@@ -137,45 +112,22 @@ class Recording(Extended):
         return self.state.get("reflections", [])
 
     @property
-    def applied_preferences(self) -> list[AppliedPreference]:
-        """Memories that became conditions on what was searched."""
-        return self.state.get("obeyed", [])
-
-    @property
     def decisions(self) -> list[Decision]:
         """Return what was answered at review points."""
         return self._store.decisions(self.run_id)
 
     @property
-    def results_by_step(self) -> dict[str, list[RetrievalResult]]:
-        """Return what each step that has ended well found, by step."""
-        return self._work.found_by_step(self.run_id)
-
-    @property
     def evidence(self) -> list[RetrievalResult]:
         """Return the evidence, best first: what was merged, or all that was found so far."""
-        merged = self.state.get("merged")
-        return merged["retrieval_results"] if merged else self._work.found_so_far(self.run_id)
+        from workbench.graphs.merge import distinct
 
-    @property
-    def pieces(self) -> list[Piece]:
-        """Everything that was found, and what became of it: cited, in the prompt, or dropped, and why."""
-        return pieces(self.results_by_step, self.evidence, self.state.get("merged") or None, self.citations)
+        merged = self.state.get("merged")
+        return merged["retrieval_results"] if merged else distinct(results_by_step(self))
 
     @property
     def answer(self) -> str:
         """Return the answer, with its ``[n]``; empty before there is one."""
         return self.state.get("answer", "")
-
-    @property
-    def support(self) -> list[Supported]:
-        """Return each statement of the answer, compared with what it cites."""
-        return list(self.state.get("support", []))
-
-    @property
-    def stop_reason(self) -> str | None:
-        """Return why retrieval ended."""
-        return self.state.get("stop_reason")
 
     @property
     def citations(self) -> list[Citation]:
@@ -191,25 +143,12 @@ class Recording(Extended):
         events = self._store.events(self.run_id)
         return [event["execution_log"] for event in events if "execution_log" in event]
 
-    @property
-    def debug_events(self) -> list[Json]:
-        """Return what is for no chat client: where it was routed, each step, what was merged, the log."""
-        from workbench.graphs.merge import merged_events
-
-        events, state = list[Json](), self.state
-        for event in self._store.events(self.run_id):
-            events += event.get("debug", [])
-            if event.get("execution_log", {}).get("node") == "merger" and state.get("merged"):
-                events += merged_events(state["merged"], state.get("runs", []))
-            events.append({name: value for name, value in event.items() if name != "debug"})
-        return events
-
     def to_dict(self) -> Json:
         """Return the whole run as one JSON document (``run.schema.json``); its ``execution_log`` is in levels."""
         from workbench.events import nested  # it imports LangGraph, which a bench that only shows runs does without
 
-        still, holder = self.recording(), self._work.holder(self.run_id)
-        return {**run_document(still, holder), "execution_log": nested(still.log)}
+        still, holder = recorded(self), self._work.holder(self.run_id)
+        return {**run_document(still, holder, asked_dates(still)), "execution_log": nested(still.log)}
 
     def to_frame(self) -> pandas.DataFrame:
         """Return one row per attempt, by start."""
@@ -237,31 +176,65 @@ class Recording(Extended):
         return model_calls(self.tape())
 
     @property
-    def prompts(self) -> Prompts:
-        """Return the prompts that it worked with; an edit of one of them is for a fork: ``run.fork(prompts={...})``."""
-        return Prompts(saved={**begun(self.tape()).get("prompts", {}), **self.options.get("prompts", {})})
-
-    @property
-    def origin(self) -> str | None:
-        """Return the run from which this one was made; None for a run of its own."""
-        return next(iter((self.options.get("tape") or {}).get("sources", [])), None)
-
-    @property
-    def called(self) -> list[str]:
-        """Return the steps that this run did itself, where the tape of another run had no answer."""
-        return [r["step_id"] for r in self.records if "effect" in r and not r.get("replayed")]
-
-    @property
-    def saved(self) -> Cost:
-        """Return what the tape of another run spared this one: calls of tools, their seconds, and tokens."""
-        from workbench.runs.fork import saved
-
-        return saved(self.tape())
-
-    @property
     def options(self) -> Json:
         """Return what it was started with, as JSON."""
         return self.row["options"]
+
+
+def recorded(run: Recording, run_id: str = "") -> Recording:
+    """Return this run, or another run of its workspace; each is read once.
+
+    Raises:
+        UnknownRun: it is no longer kept.
+    """
+    still = Recording(run._work, run_id or run.run_id)
+    still._work, still._store = cast(Any, _MemoizingProxy(still._work)), cast(Any, _MemoizingProxy(still._store))
+    still.row  # noqa: B018, raises where there is none
+    return still
+
+
+def asked_dates(run: Recording) -> list[str]:
+    """Return the dates of what was to hold and to be known, ``["2003", ""]``; empty where none was asked."""
+    dates = question_dates({"dates": run.options.get("dates"), "route_decision": run.state.get("route_decision")})
+    return dates if any(dates) else []
+
+
+def results_by_step(run: Recording) -> dict[str, list[RetrievalResult]]:
+    """Return what each step that has ended well found, by step."""
+    return run._work.found_by_step(run.run_id)
+
+
+def found_pieces(run: Recording) -> list[Piece]:
+    """Return everything that was found, and what became of it: cited, in the prompt, or dropped, and why."""
+    return pieces(results_by_step(run), run.evidence, run.state.get("merged") or None, run.citations)
+
+
+def live_steps(run: Recording) -> list[str]:
+    """Return the steps that this run did itself, where the tape of another run had no answer."""
+    return [r["step_id"] for r in run.records if "effect" in r and not r.get("replayed")]
+
+
+def origin_of(run: Recording) -> str | None:
+    """Return the run from which this one was made; None for a run of its own."""
+    return next(iter((run.options.get("tape") or {}).get("sources", [])), None)
+
+
+def prompts_of(run: Recording) -> Prompts:
+    """Return the prompts that it worked with; an edit of one of them is for a fork: ``run.fork(prompts={...})``."""
+    return Prompts(saved={**begun(run.tape()).get("prompts", {}), **run.options.get("prompts", {})})
+
+
+def debug_events(run: Recording) -> list[Json]:
+    """Return what is for no chat client: where it was routed, each step, what was merged, the log."""
+    from workbench.graphs.merge import merged_events
+
+    events, state = list[Json](), run.state
+    for event in run._store.events(run.run_id):
+        events += event.get("debug", [])
+        if event.get("execution_log", {}).get("node") == "merger" and state.get("merged"):
+            events += merged_events(state["merged"], state.get("runs", []))
+        events.append({name: value for name, value in event.items() if name != "debug"})
+    return events
 
 
 class _MemoizingProxy:

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import queue
-from collections.abc import AsyncGenerator, Collection, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Iterator
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import UnknownKnowledge
 from workbench.graphs.reviewers import answer
 from workbench.plans import Plan
-from workbench.records.tape import read
 from workbench.runs import feedback as thought
-from workbench.runs.calls import edited_replies, model_settings, own_prompts
+from workbench.runs.calls import edited_replies, own_prompts
 from workbench.runs.past import Past
-from workbench.runs.recording import Recording
+from workbench.runs.recording import Recording, prompts_of
+from workbench.settings import merge_settings, models_by_role
 from workbench.state import Json
 
 if TYPE_CHECKING:
-    from workbench.futures.tree import Tree
-    from workbench.runs.fork import Forecast
-    from workbench.runs.what_if import WhatIf
     from workbench.views.drawing import Drawing
     from workbench.views.figures.picture import Picture
 
@@ -114,18 +109,16 @@ class Run(Recording):
         self._work.resume(self.run_id)
         return self.wait() if wait else self
 
-    def interrupt(self) -> Run:
-        """Stop the work now and leave the run resumable, as Ctrl-C does."""
-        self._work.interrupt(self.run_id)
-        return self
-
-    def cancel(self) -> Run:
+    def cancel(self, *, resumable: bool = False) -> Run:
         """Stop the work now, with its tools, in whatever process it is done. What is finished is kept.
+
+        Args:
+            resumable: stop only what this process does, and leave the run to be resumed, as Ctrl-C does.
 
         Raises:
             WorkspaceBusy: the other process has not stopped in time; it will when it wakes.
         """
-        self._work.cancel(self.run_id)
+        (self._work.interrupt if resumable else self._work.cancel)(self.run_id)
         return self
 
     @property
@@ -152,29 +145,6 @@ class Run(Recording):
 
     # what is made of it
 
-    def forecast(self, plan: Plan, activated: Iterable[str] = ()) -> Forecast:
-        """Return what that plan will take: the steps that run, and their seconds (P50, P90).
-
-        A run that has not ended continues with it; one that has is forked with it.
-
-        Args:
-            plan: the plan.
-            activated: ids of conditional steps that will be woken, besides those that were.
-        """
-        from workbench.runs.fork import forecast
-
-        sources = (self.options.get("tape") or {}).get("sources", [])
-        effects = [*self.tape(), *(effect for run_id in sources for effect in read(self._store, run_id))]
-        versions, records, state = dict[str, str](), self.records, self.state
-        kb = state.get("kb_prefix", "")
-        for name in {kb, *(str(s.tool_input["kb_prefix"]) for s in plan.steps if s.tool_input.get("kb_prefix"))}:
-            with suppress(UnknownKnowledge):  # then what the tape says of it holds
-                seen = f"@{'/'.join(self.as_of)}" if self.as_of else ""
-                versions[name] = self.workspace.knowledge.get(name).fingerprint() + seen
-        now: Json = {"versions": versions, "activated": [*state.get("activated", []), *activated]}
-        now["ended"] = records if self.status in ("running", "paused", "interrupted") else ()
-        return forecast(plan, effects, records, self._store.tool_seconds(), kb, **now)
-
     def fork(self, *, wait: bool = True, **edits: Any) -> Run:
         """Start a new run from START with edits; the tape of this one answers all that the edit does not touch.
 
@@ -189,17 +159,13 @@ class Run(Recording):
             PlanError: the plan is not valid.
         """
         if models := edits.pop("models", None):
-            edits["settings"] = {**(edits.get("settings") or {}), **model_settings(models)}
+            edits["settings"] = merge_settings(edits.get("settings") or {}, {"models": models_by_role(models)})
         if edits.get("prompts"):
-            edits["prompts"] = own_prompts(edits["prompts"], self.prompts)
+            edits["prompts"] = own_prompts(edits["prompts"], prompts_of(self))
         if edits.get("replies"):
             edits["replies"] = edited_replies(edits["replies"], self.calls())
         fork = Run(self._work, self._work.fork(self.run_id, edits))
         return fork.wait() if wait else fork
-
-    def tree(self) -> Tree:
-        """Return the tree of forks in which this run stands: from which it was made, and what was made of it."""
-        return self.workspace.runs.tree(self)
 
     def checkpoints(self) -> Past:
         """Every checkpoint, inside the retrieval graph too, oldest first: what ran, what comes next, what changed.
@@ -208,19 +174,6 @@ class Run(Recording):
             RunError: `gc` has let them go.
         """
         return Past(self._work.checkpoints(self.run_id), self)
-
-    def what_if(self, gold: Collection[str] = ()) -> WhatIf:
-        """Play every reflect point both ways, go on and stop: what going on found, and what it cost.
-
-        Args:
-            gold: ids of the documents that should be found; then the gain in recall is a column too.
-
-        Raises:
-            RunError: the run is not done.
-        """
-        from workbench.runs.what_if import what_if
-
-        return what_if(self.recording(), lambda **edits: self.fork(**edits).recording(), gold)
 
     # its pictures; the ``to_frame()`` of each is the table behind it
 

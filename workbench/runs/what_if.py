@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from workbench.errors import RunError
@@ -11,13 +11,14 @@ from workbench.graphs.reflect import Proposal, propose
 from workbench.plans import IDLE
 from workbench.records.proposals import JUDGED_BY
 from workbench.records.tape import begun
+from workbench.runs.recording import Recording, live_steps, recorded, results_by_step
 from workbench.state import Data, Json
 from workbench.tools.registry import BUILT_IN
 
 if TYPE_CHECKING:
     import pandas
 
-    from workbench.runs.recording import Recording
+    from workbench.runs.run import Run
 
 
 class Point(TypedDict):
@@ -62,26 +63,22 @@ class WhatIf(list[Point]):
         return str(self.to_frame().to_html(index=False))
 
 
-def what_if(run: Recording, fork: Callable[..., Recording], gold: Collection[str] = ()) -> WhatIf:
-    """Return the points of ``Run.what_if``.
-
-    Args:
-        run: the run that is played.
-        fork: makes a run of it, by its edits, and waits for that.
-        gold: documents that should be found.
+def what_if(run: Run, gold: Collection[str] = ()) -> WhatIf:
+    """See ``WorkspaceRuns.what_if``.
 
     Raises:
         RunError: the run is not done.
     """
     if run.status != "done":
         raise RunError(f"Run {run.run_id} is {run.status}: only a run that is done can be played otherwise.")
-    visits, points = _visits(run), WhatIf()
+    still = recorded(run)
+    visits, points = _visits(still), WhatIf()
     for place, visit in enumerate(visits):
-        edits = _otherwise(run, visits[:place], visit)
-        played = fork(**edits) if edits else None
+        edits = _otherwise(still, visits[:place], visit)
+        played = recorded(run.fork(**edits)) if edits else None
         if played and played.status != "done":
             raise RunError(f"{played.run_id}, played otherwise, is {played.status}: {played.error}")
-        points.append(_point(visit, run, played, frozenset(gold)))
+        points.append(_point(visit, still, played, frozenset(gold)))
     return points
 
 
@@ -143,7 +140,8 @@ def _more(run: Recording, reflection: Data) -> Json | None:
     before = [r for r in run.records if r["iteration"] <= done]
     records = [r for r in before if r["error"] not in IDLE]
     started, ran = {r["step_id"] for r in before}, {r["step_id"] for r in records}
-    plan = next((p for p in reversed(run.plans) if started >= set(p.by_id())), run.plans[0])
+    plans = [version["plan"] for version in run.plans]
+    plan = next((p for p in reversed(plans) if started >= set(p.by_id())), plans[0])
     seen = {**reflection["signals"], "evidence_count": 0, "time_left_s": 1.0}
     activated = [s.step_id for s in plan.steps if s.condition != "always" and s.step_id in ran]
     tools = sorted({*begun(run.tape()).get("tools", BUILT_IN), *(step.tool for step in plan.steps)})
@@ -167,7 +165,7 @@ def _point(visit: Data, run: Recording, fork: Recording | None, gold: frozenset[
         seconds=0.0,
         tokens=0,
         calls=0,
-        live=fork.called if fork else [],
+        live=live_steps(fork) if fork else [],
     )
     if stop and go_on:
         at_stop, first, then = _pieces(stop), _first(stop), _first(go_on)
@@ -191,5 +189,5 @@ def _first(run: Recording) -> list[str]:
 def _pieces(run: Recording) -> dict[str, str]:
     """Return every distinct piece that any step found, merged or not: its result id by its place."""
     return {
-        f"{p['metadata'].get('kb_prefix', '')}/{p['result_id']}": p["result_id"] for p in distinct(run.results_by_step)
+        f"{p['metadata'].get('kb_prefix', '')}/{p['result_id']}": p["result_id"] for p in distinct(results_by_step(run))
     }

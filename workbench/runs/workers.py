@@ -14,6 +14,7 @@ from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -41,11 +42,10 @@ from workbench.runs.past import (
     Checkpoint,
     checkpoints,
     find_checkpoint,
-    folded,
+    from_rows,
     is_checkpoint_id,
     pruned,
     review_after,
-    unfolded,
 )
 from workbench.state import Data, Decision, Json, RetrievalResult
 
@@ -192,7 +192,7 @@ class Work:
 
     def _status_and_row(self, run_id: str) -> tuple[str, RunRow]:
         """Return how the run stands, and the row from which that was read."""
-        row = self.driver(run_id).runs.get(run_id, whole=False)
+        row = self.driver(run_id).runs.get(run_id)
         live = self._live.get(run_id)
         at_work = self._lease.alive(row["owner"]) and not (live and live.unwritten)
         if row["status"] != "running" or at_work:
@@ -213,7 +213,7 @@ class Work:
 
     def holder(self, run_id: str) -> str | None:
         """Return who works on the run, in words: process, host, since when its workspace is open; None without one."""
-        owner = self.driver(run_id).runs.get(run_id, whole=False)["owner"]
+        owner = self.driver(run_id).runs.get(run_id)["owner"]
         return self._lease.holder(owner) if owner and self._lease.alive(owner) else None
 
     def lines(self, run_ids: Sequence[str]) -> list[Json]:
@@ -251,7 +251,7 @@ class Work:
         driver = self.driver(run_id)
         for _ in range(2):  # they may be folded between the two looks
             if rows := driver.runs.past(run_id):
-                return unfolded(rows)
+                return from_rows(rows)
             if tuples := self.loop.call(driver.past(run_id)):
                 return checkpoints(tuples)
         if self.status(run_id) == "done":
@@ -268,12 +268,6 @@ class Work:
     def tape(self, run_id: str) -> list[Effect]:
         """Return every effect of the run."""
         return read(self.driver(run_id).runs, run_id)
-
-    def found_so_far(self, run_id: str) -> list[RetrievalResult]:
-        """Return the evidence of every finished step, best first."""
-        from workbench.graphs.merge import distinct
-
-        return distinct(self.found_by_step(run_id))
 
     @contextmanager
     def listening(self, run_id: str, listener: Listener) -> Iterator[None]:
@@ -392,7 +386,7 @@ class Work:
         driver, (status, row) = self.driver(run_id), self._status_and_row(run_id)
         if status == "paused":
             request = self.pending(run_id)
-            if request is None and driver.runs.get(run_id, whole=False) != row:  # another process answered just now
+            if request is None and driver.runs.get(run_id) != row:  # another process answered just now
                 return self.answer(run_id, reply, seen)
             if request is None:
                 raise NotPaused(
@@ -509,11 +503,11 @@ class Work:
     async def _fold(self, driver: Driver, run_id: str) -> None:
         """Keep the checkpoints of a run that has ended as what they say, and release LangGraph's own."""
         with suppress(WorkbenchError):  # they stay until `gc`; or the run was removed just now
-            if driver is not self.durable or driver.runs.get(run_id, whole=False)["status"] != "done":
+            if driver is not self.durable or driver.runs.get(run_id)["status"] != "done":
                 return
             tuples = await driver.past(run_id)
-            save = driver.runs.save_past  # folded and written in one trip to a thread: each trip wakes the loop
-            await asyncio.to_thread(lambda: save(run_id, folded(checkpoints(tuples))))
+            save = driver.runs.save_past  # made and written in one trip to a thread: each trip wakes the loop
+            await asyncio.to_thread(lambda: save(run_id, [asdict(checkpoint) for checkpoint in checkpoints(tuples)]))
             await driver.forget_checkpoints([run_id])
 
     def _observe(self, driver: Driver, run_id: str) -> None:

@@ -16,7 +16,6 @@ from workbench.views.page import Picture, cut, draw
 from workbench.views.render import page_html
 
 MOST_SHOWN = 400
-_LONGEST_VALUE = 1_200
 _NOTABLE = {"planner", "executor", "reflector", "merger", "generate"}
 _NODES = {"route", "recall", "persist"} | _NOTABLE
 """Nodes that have a label."""
@@ -97,7 +96,7 @@ def checkpoint_card(row: Row, checkpoint: Data, values: Data, labels: Labels, re
     Args:
         row: its row.
         checkpoint: the checkpoint.
-        values: the state.
+        values: the state, as texts.
         labels: the words.
         review: the next review point; empty when none comes.
     """
@@ -106,7 +105,7 @@ def checkpoint_card(row: Row, checkpoint: Data, values: Data, labels: Labels, re
     if checkpoint["changes"]:
         rows = [(change["key"], "\n".join(_change_lines(change))) for change in checkpoint["changes"]]
         tables.append(clipped(labels("past_changes"), columns(labels, ":code", "changes:change"), rows))
-    cells = tuple((name, cut(value, _LONGEST_VALUE)) for name, value in sorted(values.items()))
+    cells = tuple(sorted(values.items()))
     tables.append(Table(labels("past_values"), columns(labels, ":code", ""), cells, opened=False))
     fork = f"{labels('point_' + point)} {number}" if point else ""
     html = Markup(page_html(tables, labels, "wb-worked"))

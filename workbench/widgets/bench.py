@@ -17,6 +17,7 @@ import traitlets
 
 from workbench.errors import NotPaused, UnknownRun, WorkbenchError
 from workbench.runs.asking import checked_points
+from workbench.runs.recording import origin_of
 from workbench.runs.run import Run
 from workbench.state import Data, Json
 from workbench.views.blocks import Lines
@@ -124,7 +125,11 @@ class Bench(CellRoot):
 
     def _frame(self, run: Run | None) -> None:
         """Show the head and the open view."""
-        words: Json = {"origin": run.origin if run else None, "message": self._message, "cancelling": self._cancelling}
+        words: Json = {
+            "origin": origin_of(run) if run else None,
+            "message": self._message,
+            "cancelling": self._cancelling,
+        }
         self.head.show(head(self._document, self.labels, view=self.view, **words))
         display_if(self.working.region, self.view == "work")
         display_if(self.futures.region, self.view != "work")
@@ -296,7 +301,7 @@ class Bench(CellRoot):
 def find_bench(run: Run) -> Bench:
     """Return a bench on one run, which a cell shows for it."""
     asking = {"kb": run.state.get("kb_prefix", "") or None, "review": ("plan", "reflect")}
-    return run.workspace.bench(run, **asking, session=run.session_id, user=run.row["user_id"])
+    return run._workspace.bench(run, **asking, session=run.session_id, user=run.row["user_id"])
 
 
 def fork_again(run: Run) -> Run:

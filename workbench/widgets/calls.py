@@ -8,6 +8,7 @@ import ipywidgets
 
 from workbench.records.prompts import LANGUAGES, SLOTS, Prompt
 from workbench.runs.calls import Call
+from workbench.runs.recording import prompts_of
 from workbench.runs.run import Run
 from workbench.settings import ROLES, RULES, Settings
 from workbench.state import Json
@@ -83,7 +84,7 @@ class Calls(Panel):
         name = call["prompt"].split(" ")[0]
         editable = call["role"] in SLOTS and name in {f"{call['role']}.{language}" for language in LANGUAGES}
         self._model.options = self._models()  # before the call is set: the widget reports a change
-        self._call, self._prompt = call, run.prompts[name] if editable else None
+        self._call, self._prompt = call, prompts_of(run)[name] if editable else None
         self._head.show(draw("calls.edited", self.labels, call=call))
         prompt = {part: getattr(self._prompt, part) if self._prompt else "" for part in _PARTS}
         self._fields.show({"reply": self._reply, "model": call["model"], **prompt}, again=True)

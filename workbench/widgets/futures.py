@@ -12,6 +12,7 @@ from workbench.errors import WorkbenchError
 from workbench.futures.compare import Comparison
 from workbench.futures.tree import Tree
 from workbench.runs.past import Checkpoint, review_after
+from workbench.runs.recording import origin_of
 from workbench.runs.run import Run
 from workbench.state import Data
 from workbench.views.comparison import LETTERS, beside, lettered
@@ -201,7 +202,7 @@ def _relatives(run: Run | None) -> list[str]:
     """Return the origin of a run and the run; or the run and its last fork."""
     if run is None:
         return []
-    if run.origin:
-        return [run.origin, run.run_id]
-    children = [node["run_id"] for node in run.tree().nodes if node["parent"] == run.run_id]
+    if origin := origin_of(run):
+        return [origin, run.run_id]
+    children = [node["run_id"] for node in run._workspace.runs.tree(run).nodes if node["parent"] == run.run_id]
     return [run.run_id, children[-1]] if children else []

@@ -13,6 +13,7 @@ from workbench.errors import InvalidAnswer, WorkbenchError
 from workbench.extensions import paths, provided, required
 from workbench.plans import Plan
 from workbench.records import proposals
+from workbench.runs.recording import found_pieces
 from workbench.runs.run import Run
 from workbench.state import Data
 from workbench.tools.registry import check
@@ -150,7 +151,7 @@ class Working:
         if judged:
             self.verdict.show(run)
         if self.memory:
-            used = done and (run.state.get("remembered", []) or run.applied_preferences)
+            used = done and (run.state.get("remembered", []) or run.state.get("obeyed"))
             display_if(self.memory.region, used and self.memory.show(run, self._wb.memory))
         if not paused:
             self.answer.show(self._answered(run, document, now))
@@ -190,7 +191,7 @@ class Working:
             return
         key = (run.run_id, self._document["status"], len(self._document["records"]))
         if key != self._pieces[0]:  # read again only when there are more
-            self._pieces = (key, run.pieces)
+            self._pieces = (key, found_pieces(run))
         chosen = {"chosen": self._piece, "sentence": self._sentence}
         self.evidence.show(evidence(self._pieces[1], self._labels, **chosen, every=self._every))
 
@@ -199,8 +200,10 @@ class Working:
             self.timeline.show(timeline(self._document, self._labels, self._unfolded))
 
     def _forecast(self, plan: Plan) -> Any:
+        if self._run is None or not plan.steps:
+            return None
         proposal = proposals.proposal(self._document.get("review") or {})
-        return self._run.forecast(plan, proposal.get("activate") or ()) if self._run and plan.steps else None
+        return self._wb.runs.forecast(self._run, plan, proposal.get("activate") or ())
 
     def _examples(self) -> list[str]:
         """Return two questions about the chosen knowledge base, or about the first one."""

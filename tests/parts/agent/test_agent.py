@@ -49,7 +49,7 @@ def server() -> Iterator[ScriptedServer]:
 
 @pytest.fixture
 def driven(workspace, server) -> Iterator[Workbench]:
-    with Workbench.open(workspace, agent_model="openai:m", chat_base_url=server.url) as wb:
+    with Workbench.open(workspace, models={"agent": "openai:m"}, chat_base_url=server.url) as wb:
         yield wb
 
 
@@ -143,7 +143,7 @@ def test_tools_for_somebody_elses_agent(wb):
 
 
 def test_without_a_model_it_says_what_to_set(wb):
-    with pytest.raises(ModelError, match="WORKBENCH_AGENT_MODEL"):
+    with pytest.raises(ModelError, match="WORKBENCH_MODELS__AGENT"):
         wb.agent("film")
 
 

@@ -259,10 +259,15 @@ def modelled(library: Library) -> Iterator[Any]:
 
         def desk(*replies: Any) -> Any:
             server.answer(*(Reply([json.dumps(one)]) for one in replies))
-            told = {"planner_model": "openai:m", "chat_base_url": server.url, "chat_api_key": "k", "model_retries": 0}
+            told = {
+                "models": {"planner": "openai:m"},
+                "chat_base_url": server.url,
+                "chat_api_key": "k",
+                "model_retries": 0,
+            }
             made = Desk(library, **told)
             made.context.planner.name = "rules"
-            model = open_chat_model(made.context.settings, "planner_model")
+            model = open_chat_model(made.context.settings, "planner")
             made.context = replace(made.context, models={"planner": model})
             made.server = server
             return made

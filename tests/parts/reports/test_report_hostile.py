@@ -30,7 +30,7 @@ def server() -> Iterator[ScriptedServer]:
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory, server: ScriptedServer) -> Iterator[Workbench]:
     folder = tmp_path_factory.mktemp("hostile")
-    told = {"writer_model": "openai:m", "chat_base_url": server.url, "model_backoff_s": 0.01}
+    told = {"models": {"writer": "openai:m"}, "chat_base_url": server.url, "model_backoff_s": 0.01}
     with Workbench.open(folder / "workspace", **CORE, **told) as wb:
         wb.add_knowledge("harbour", [harbour(folder / "harbour")])
         yield wb

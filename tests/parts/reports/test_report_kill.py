@@ -34,7 +34,7 @@ SLOW = "Ferry"
 
 
 def settings(url: str) -> dict[str, Any]:
-    return {**CORE, "chat_base_url": url or "http://127.0.0.1:9/v1", "writer_model": "openai:m" if url else ""}
+    return {**CORE, "chat_base_url": url or "http://127.0.0.1:9/v1", "models": {"writer": "openai:m" if url else ""}}
 
 
 def go_on(wb: Workbench) -> Any:

@@ -353,10 +353,11 @@ def test_another_host_than_this_machine_needs_a_token() -> None:
 
 @contextmanager
 def served(
-    folder: Path, *options: str, stopped: list[str] | None = None, **environment: str
+    folder: Path, *options: str, stopped: list[str] | None = None, **environment: Any
 ) -> Iterator[tuple[httpx.Client, subprocess.Popen[str]]]:
     """``workbench serve`` as a process on a free port, and a client of it."""
-    settings = {f"WORKBENCH_{name.upper()}": value for name, value in {**CORE, **environment}.items()}
+    texts = {n: value if isinstance(value, str) else json.dumps(value) for n, value in {**CORE, **environment}.items()}
+    settings = {f"WORKBENCH_{name.upper()}": text for name, text in texts.items()}
     command = ["serve", "--workspace", str(folder), "--port", "0", "--json", *options]
     process = forked.Popen(
         [sys.executable, "-c", "from workbench.cli import main; main()", *command],
@@ -377,9 +378,9 @@ def served(
     assert process.returncode == 0 and "Traceback" not in said, said
 
 
-def scripted(url: str) -> dict[str, str]:
+def scripted(url: str) -> dict[str, Any]:
     """Settings by which a model behind that address writes the answers."""
-    return {"writer_model": "openai:scripted", "chat_base_url": url, "chat_api_key": "planted-key"}
+    return {"models": {"writer": "openai:scripted"}, "chat_base_url": url, "chat_api_key": "planted-key"}
 
 
 @pytest.mark.parametrize("how", ["dead", "in trouble", "no such model"])

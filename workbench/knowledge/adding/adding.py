@@ -125,7 +125,7 @@ class Addition:
         self._finder = names.finder_name(settings)
         self._vocabulary = vocabulary.stored(folder)
         self._spool = spool.Spool(index, replace)
-        self._modelled = Modelled(index, extractor, forget=settings.extractor_model == RULES)
+        self._modelled = Modelled(index, extractor, forget=settings.models.get("extractor") == RULES)
 
     @property
     def _recipe(self) -> str:

@@ -51,7 +51,7 @@ def agent(
     model = model or wb.ports().models.get("agent")
     if model is None:
         raise ModelError(
-            "An agent needs a model that calls tools. Set WORKBENCH_AGENT_MODEL or WORKBENCH_CHAT_MODEL, or give "
+            "An agent needs a model that calls tools. Set WORKBENCH_MODELS__AGENT or WORKBENCH_CHAT_MODEL, or give "
             "model=, a LangChain chat model."
         )
     tools_of_base = wb.tools.as_langchain(kb, tools)

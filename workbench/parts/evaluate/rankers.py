@@ -100,7 +100,7 @@ def ranker(name: str, context: Context) -> Ranker:
 
 def change(context: Context, settings: Data) -> Context:
     """Return the ports with other settings; the rules plan by them."""
-    new = context.settings.model_copy(update=settings)
+    new = context.settings.with_changes(settings)
     rules = isinstance(context.planner, RulePlanner) or "planner" in settings
     return replace(context, settings=new, planner=RulePlanner(new) if rules else context.planner)
 

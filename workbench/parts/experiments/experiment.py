@@ -25,7 +25,7 @@ from workbench.records.tape import canonical
 from workbench.records.writing import write_file
 from workbench.runs.asking import RunOptions
 from workbench.runs.fork import spent
-from workbench.settings import Settings
+from workbench.settings import Settings, all_settings
 from workbench.state import Json
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class Experiment:
             group, _, inner = name.partition(".")
             if inner and group in ("settings", "thresholds"):
                 options[group][inner] = value
-            elif name in Settings.model_fields:
+            elif name in all_settings().model_fields:
                 options["settings"][name] = value
             elif name in RunOptions.model_fields:
                 options[name] = value

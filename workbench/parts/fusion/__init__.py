@@ -5,6 +5,7 @@ from workbench.extensions import Part
 PART = Part(
     "fusion",
     __name__,
+    settings="settings:FusionSettings",
     tools={"fusion_search": "search:TOOL"},
     commands={"fusion": "commands:fusion", "canvas": "commands:canvas"},
     workbench={"fusion": "run:fusion", "canvas": "canvases:canvas"},

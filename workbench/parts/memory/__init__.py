@@ -5,6 +5,7 @@ from workbench.extensions import Part
 PART = Part(
     "memory",
     __name__,
+    settings="settings:MemorySettings",
     nodes={
         "recall": "recall:recall",
         "prompt": "recall:prompt_text",

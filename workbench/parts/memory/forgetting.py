@@ -294,8 +294,8 @@ class _Forgetting:
             RunError: one is.
         """
         self.look()
-        rows = self._work.durable.runs.newest(-1, user_id=self._who, status="running")
-        if at_work := [row["run_id"] for row in rows if self._work.status(row["run_id"]) == "running"]:
+        run_ids = self._work.durable.runs.ids(-1, user_id=self._who, status="running")
+        if at_work := [run_id for run_id in run_ids if self._work.status(run_id) == "running"]:
             raise RunError(
                 f"Run {', '.join(at_work)} is at work, and may have read it. Wait for its end or cancel it, and forget "
                 "it again."

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from workbench.parts.memory.service import find_store
 from workbench.parts.memory.views import Rows, prompt_blocks
 from workbench.records.tape import begun, estimated_tokens
+from workbench.runs.recording import prompts_of, recorded
 from workbench.settings import Settings
 from workbench.state import Data, Json
 from workbench.text import detect_language
@@ -29,8 +30,8 @@ def prompt_parts(run: Recording) -> Rows:
     """
     from workbench.graphs.roles import evidence_text
 
-    run = run.recording()
-    prompt = run.prompts.for_language("writer", "zh" if detect_language(run.message) == "zh" else "en")
+    run = recorded(run)
+    prompt = prompts_of(run).for_language("writer", "zh" if detect_language(run.message) == "zh" else "en")
     default = Settings.model_fields["merge_max_characters"].default
     limit = (begun(run.tape()).get("settings") or {}).get("merge_max_characters") or default
     frame = re.sub(r"\$\{?\w+\}?", "", prompt.user)
@@ -65,5 +66,5 @@ def _recalled(run: Recording) -> Iterator[Row]:
 
 def _source(run: Recording, message_id: str) -> Row:
     """Return ``session`` and ``turn`` of a message; nothing where there is none, or none any more."""
-    row = find_store(run.workspace, run.run_id).source(message_id) if message_id else None
+    row = find_store(run._workspace, run.run_id).source(message_id) if message_id else None
     return {"session": row["session_id"] if row else "", "turn": int(row["turn"]) if row else None}

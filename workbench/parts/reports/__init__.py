@@ -5,6 +5,7 @@ from workbench.extensions import Part
 PART = Part(
     "reports",
     __name__,
+    settings="settings:ReportSettings",
     nodes={"reporter": "graph:add_reporter", "topic": "kinds:split_topic", "options": "report:asked_for"},
     tools={"reflection": "validating:TOOL"},
     commands={"report": "commands:report"},

@@ -19,6 +19,7 @@ from workbench.plans import ENDED_WELL, IDLE, Plan, last_records
 from workbench.records.tape import RULES
 from workbench.records.writing import write_file
 from workbench.runs.asking import refusing
+from workbench.runs.recording import results_by_step
 from workbench.settings import Settings
 from workbench.state import Data, ExecutionRecord, Json, RetrievalResult
 from workbench.text import clean, detect_language
@@ -213,7 +214,7 @@ class Report:
         answers = [{name: value for name, value in d.items() if name != "proposal"} for d in clarified]
         arguments["review"] = ["clarify"] if clarified else []
         arguments["reviewer"] = ReplayReviewer(answers, rest="rules")
-        run = self.run.workspace.report(
+        run = self.run._workspace.report(
             self.run.message,
             assumptions=options["report"]["assumptions"],
             report_type=self._kept["type"],
@@ -233,7 +234,7 @@ class Report:
         """
         run, plan = self.run, self.run.plan
         last = last_records(run.records)
-        findings = run.results_by_step
+        findings = results_by_step(run)
         reflected = {reflection["current_iteration"]: reflection for reflection in run.reflections}
         records = [
             {
@@ -323,9 +324,9 @@ class Report:
             "clarification_history": history,
             "user_preferences": {
                 "known": self._kept.get("preferences", "").splitlines(),
-                **{memory["memory_id"]: memory["told"] for memory in run.applied_preferences},
+                **{memory["memory_id"]: memory["told"] for memory in run.state.get("obeyed", [])},
             },
-            "domain_context": run.state.get("kb_prefix", "") or run.workspace.settings.default_domain,
+            "domain_context": run.state.get("kb_prefix", "") or run._workspace.settings.default_domain,
         }
 
     def _execution_context(self, last: Mapping[str, ExecutionRecord]) -> Json:

@@ -5,6 +5,7 @@ from workbench.extensions import Part
 PART = Part(
     "serve",
     __name__,
+    settings="settings:ServeSettings",
     commands={"mcp": "commands:mcp", "serve": "commands:over_http"},
     services={"observers": "observing:Observers"},
 )

@@ -18,6 +18,7 @@ import socket
 import traceback
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -37,6 +38,7 @@ from workbench.graphs.reviewers import answer
 from workbench.models.wire import secrets
 from workbench.runs.asking import LONGEST_NAME
 from workbench.runs.feedback import give
+from workbench.runs.recording import debug_events, recorded
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.settings import Settings
@@ -269,10 +271,10 @@ class Endpoints:
 
 def debug_document(run: Run) -> Json:
     """Return what was collected of a run: its nested log, route, plan, evidence."""
-    recording = run.recording()
+    recording = recorded(run)
     document = recording.to_dict()
     collected = {
-        name: content for event in recording.debug_events for name, content in event.items() if name in _COLLECTED
+        name: content for event in debug_events(recording) for name, content in event.items() if name in _COLLECTED
     }
     return {"request_id": run.run_id, **collected, **{name: document[name] for name in ("status", *_DEBUG)}}
 
@@ -288,13 +290,11 @@ def _answer(run: Run, form: Decision) -> Run:
 
 def _summary(run: Run, debug: bool) -> Json:
     """Return a run as one answer; with ``debug`` also its route and the log of its nodes."""
-    recording = run.recording()
     names = ("run_id", "session_id", "status", "answer", "citations", "support", "error", "stop_reason", "review")
-    document = recording.to_dict() if debug else {}
-    details = {name: document[name] for name in _DEBUG if name in document}
+    document = run.to_dict()
+    details = {name: document[name] for name in (*names, *(_DEBUG if debug else ()))}
     return {
         "conversation_id": run.row["conversation_id"],
-        **{name: getattr(recording, name) for name in names},
         **details,
     }
 
@@ -322,7 +322,7 @@ class Events(StreamingResponse):
         finally:
             if not self._complete:
                 with CancelScope(shield=True):
-                    await to_thread.run_sync(self._run.interrupt)
+                    await to_thread.run_sync(partial(self._run.cancel, resumable=True))
 
     async def _frames(self) -> AsyncIterator[str]:
         async with aclosing(_paced(self._run.aio.events(), self._heartbeat_s)) as events:
@@ -496,7 +496,7 @@ def make_server(wb: Workbench, heartbeat_s: float) -> Any:
 
     def interrupt() -> None:
         for run in wb.runs.list(1_000, status="running"):
-            run.interrupt()
+            run.cancel(resumable=True)
 
     class Server(uvicorn.Server):
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

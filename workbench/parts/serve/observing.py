@@ -11,7 +11,7 @@ from typing import Any
 from workbench.extensions import Service
 from workbench.parts.serve import metrics, spans
 from workbench.ports import Remembering
-from workbench.runs.recording import Recording
+from workbench.runs.recording import Recording, recorded
 from workbench.state import Json
 
 _CLOSE_WITHIN_S = 5
@@ -51,7 +51,7 @@ class Observers(Service):
     def _run(self, run: Recording) -> None:
         for name, observe in self._observe.items():
             try:
-                observe(run.recording())
+                observe(recorded(run))
             except Exception as error:  # a failure of an observer is not one of the run
                 text = f"{type(error).__name__}: {error}"
                 _log.warning("The %s of run %s are lost: %s", name, run.run_id, text)

@@ -5,6 +5,7 @@ from workbench.extensions import Part
 PART = Part(
     "sources",
     __name__,
+    settings="settings:SourceSettings",
     sources={"tmdb": "tmdb:Tmdb", "fields": "tmdb:FIELDS"},
     stores={"lancedb": "lance:Lance", "postgres": "postgres:PostgresConversations"},
 )
