@@ -11,6 +11,7 @@ from tests.servers.roles import responder
 from tests.servers.scripted import scripted_server
 from workbench.graphs.reflect import read_window, window_text
 from workbench.plans import Plan, PlanStep
+from workbench.runs.recording import recorded
 from workbench.session import Workbench
 
 QUESTION = "Which films did Ang Lee direct?"
@@ -43,7 +44,7 @@ def asked(workspace) -> Any:
         with scripted_server() as server:
             server.respond = responder(**{role: heard(role) for role in roles})
             with Workbench.open(workspace, chat_base_url=server.url, **models, **settings) as wb:
-                run = wb.ask(question, kb="film").recording()
+                run = recorded(wb.ask(question, kb="film"))
                 return run.error, run.state, run.evidence, run.answer, run.reflections, run.records, sent
 
     return ask
