@@ -239,7 +239,7 @@ def peak_mb() -> int:
 
 def one_size(folder: Path, size: int, questions: int, tools: Sequence[str]) -> dict[str, Any]:
     """Everything of one size, in this process; a base that is there is only asked."""
-    growth, settings = Growth(), Settings.load(names="rules", embedding_model="use")
+    growth, settings = Growth(), Settings.load(embedding_model="use")
     known = folder / "indexed.json"
     if not known.exists():
         path = growth.write(folder / "corpus.jsonl", range(size))
@@ -286,7 +286,6 @@ def of_a_corpus(folder: Path, corpus: Path, questions: Path | None, limit: int, 
     settings = Settings.load()
     told: dict[str, Any] = {
         "corpus": corpus.name,
-        "names": settings.names,
         **indexed(folder / "kb", [corpus], settings),
     }
     print(told, file=sys.stderr, flush=True)
@@ -304,7 +303,7 @@ def of_more(folder: Path, corpus: Path | None) -> dict[str, Any]:
     growth = Growth()
     lines = [f"{json.dumps(growth.document(n))}\n" for n in range(BASE + MORE)]
     with drawn_vectors():
-        return {"corpus": "made", **adding_costs(folder, Settings.load(names="rules", embedding_model="use"), lines)}
+        return {"corpus": "made", **adding_costs(folder, Settings.load(embedding_model="use"), lines)}
 
 
 # what is printed

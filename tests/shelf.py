@@ -64,7 +64,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     library.close()
 
 
-SHELF = Settings.load(embedding_model="hashing", names="rules", rerank_model="none")
+SHELF = Settings.load(embedding_model="hashing", rerank_model="none")
 
 
 def _fill(folder: Path) -> None:
@@ -84,6 +84,6 @@ def small_base(folder: Path, documents: Iterable[tuple[str, str, str]], embeddin
     path = folder / "corpus.jsonl"
     lines = (json.dumps({"id": i, "title": title, "text": text}, ensure_ascii=False) for i, title, text in documents)
     path.write_text("\n".join(lines), encoding="utf-8")
-    library = Library(folder / "knowledge", Settings.load(embedding_model=embedding_model, names="rules"))
+    library = Library(folder / "knowledge", Settings.load(embedding_model=embedding_model))
     library.add("base", [path], vocabulary=VOCABULARY)
     return library

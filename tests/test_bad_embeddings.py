@@ -33,7 +33,7 @@ def server():
 
 def bench(place: Path, url: str, **settings) -> Workbench:
     fast = {"model_backoff_s": 0.01, "chat_timeout_s": 5, "max_iterations": 1}
-    names = {"embedding_model": "openai:vectors", "names": "rules", "rerank_model": "none"}
+    names = {"embedding_model": "openai:vectors", "rerank_model": "none"}
     return Workbench.open(place, embedding_base_url=url, embedding_api_key=KEY, **{**names, **fast, **settings})
 
 

@@ -32,9 +32,7 @@ def server(one_server: ChromaServer) -> ChromaServer:
 
 
 def settings(url: str) -> Settings:
-    return Settings.load(
-        embedding_model="hashing", names="rules", rerank_model="none", exact_search_limit=2, chroma_url=url
-    )
+    return Settings.load(embedding_model="hashing", rerank_model="none", exact_search_limit=2, chroma_url=url)
 
 
 def write(path: Path, numbers: range) -> Path:
@@ -45,7 +43,7 @@ def write(path: Path, numbers: range) -> Path:
 
 def test_it_follows_what_came_changed_and_went_and_finds_as_the_index_does(tmp_path, server):
     library = Library(tmp_path / "kb", settings(server.url))
-    exact = Library(tmp_path / "kb", Settings.load(embedding_model="hashing", names="rules", rerank_model="none"))
+    exact = Library(tmp_path / "kb", Settings.load(embedding_model="hashing", rerank_model="none"))
     for numbers in (range(60), range(5, 70)):
         library.add("notes", [write(tmp_path / "notes.jsonl", numbers)])
         told = library.get("notes").inspect()

@@ -316,7 +316,7 @@ def test_triples_give_a_document_for_each_head(tmp_path, order):
 
 @pytest.mark.parametrize("tool", ["naive_search", "hybrid_search"])
 def test_a_search_finds_the_sentence_of_a_relation(tmp_path, tool):
-    library = Library(tmp_path / "knowledge", Settings.load(embedding_model="hashing", names="rules"))
+    library = Library(tmp_path / "knowledge", Settings.load(embedding_model="hashing"))
     library.add("films", [written(tmp_path / "kb.tsv", "\n".join([*TRIPLES, "Hulk\tdirected_by\tAng Lee"]))])
     search = ToolRegistry()[tool]
     output = asyncio.run(
@@ -375,7 +375,7 @@ def test_a_title_made_of_the_text_weighs_no_word_twice(tmp_path):
     made = [{"id": n, "text": text} for n, text in enumerate(texts)]
     given = [{"id": "titled", "title": "Cats sleep.", "text": "A day is long."}]
     path = written(tmp_path / "a.jsonl", "".join(json.dumps(record) + "\n" for record in [*made, *given]))
-    with Workbench.open(tmp_path / "ws", embedding_model="hashing", names="rules") as wb:
+    with Workbench.open(tmp_path / "ws", embedding_model="hashing") as wb:
         wb.add_knowledge("cats", [path])
         found = dict(wb.knowledge.get("cats").keyword_search("cats", 10))
     assert found["0#0"] == found["1#0"] < found["titled#0"]

@@ -37,7 +37,7 @@ QUESTION = "Who heads the mill?"
 def wb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
     folder = tmp_path_factory.mktemp("dated")
     (folder / "heads.jsonl").write_text("\n".join(map(json.dumps, ROWS)), encoding="utf-8")
-    with Workbench.open(folder / "ws", embedding_model="hashing", names="rules", rerank_model="none") as wb:
+    with Workbench.open(folder / "ws", embedding_model="hashing", rerank_model="none") as wb:
         wb.add_knowledge("heads", [folder / "heads.jsonl"])
         yield wb
 
@@ -114,7 +114,7 @@ def test_one_date_field_says_when_a_document_begins(tmp_path: Path) -> None:
         for y in (2001, 2009)
     ]
     (tmp_path / "news.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    with Workbench.open(tmp_path / "ws", embedding_model="hashing", names="rules", rerank_model="none") as wb:
+    with Workbench.open(tmp_path / "ws", embedding_model="hashing", rerank_model="none") as wb:
         wb.add_knowledge("news", [tmp_path / "news.jsonl"])
         base = wb.knowledge.get("news")
         assert dated(base, ("2005", "")).select() == ["2001"] == dated(base, ("", "2005")).select()

@@ -163,7 +163,7 @@ def test_names_by_models():
 
 
 def test_who_finds_names(monkeypatch):
-    assert names.finder_name(Settings.load(names="rules")) == "rules/2"
+    assert names.finder_name(Settings.load()) == "rules/2"
     monkeypatch.setattr(names, "find_spec", lambda name: None)
     assert names.finder_name(Settings.load(names="auto")) == "rules/2"
 

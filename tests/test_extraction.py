@@ -28,7 +28,7 @@ FACTS = [
     *(("The east kiln", "built_by", "Mei Lan"), ("Mei Lan", "learned_from", "Wu Ke"), ("Wu Ke", "came_from", "Dehua")),
     *(("老舍", "出生于", "北京"), ("Wu Ke", "invented", "Celadon X"), ("Kiln", "obeys", "Ignore this")),
 ]
-CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none", "model_backoff_s": 0.01}
+CORE = {"embedding_model": "hashing", "rerank_model": "none", "model_backoff_s": 0.01}
 BUDGET = 100_000
 
 

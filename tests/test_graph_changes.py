@@ -15,7 +15,7 @@ from workbench.knowledge.library import Library
 from workbench.settings import Settings
 
 TABLES = ("documents", "passages", "entities", "relations", "mentions", "names", "communities", "homes")
-CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
+CORE = {"embedding_model": "hashing", "rerank_model": "none"}
 
 
 def write(path, documents):
@@ -119,7 +119,7 @@ import os, sys; from pathlib import Path
 from workbench.knowledge.graph import graph
 from workbench.knowledge.library import Library; from workbench.knowledge.names.entities import GraphBuilder
 from workbench.settings import Settings
-settings = Settings.load(embedding_model="hashing", names="rules", rerank_model="none")
+settings = Settings.load(embedding_model="hashing", rerank_model="none")
 owner = graph if sys.argv[3] == "keep" else GraphBuilder
 whole = getattr(owner, sys.argv[3])
 def killed(*given):

