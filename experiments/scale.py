@@ -224,8 +224,8 @@ def asked(folder: Path, questions: Sequence[str], settings: Settings, tools: Seq
             print(f"  {name}: {told['ms'][name]}", file=sys.stderr, flush=True)
     told["asked_peak_mb"] = peak_mb()
     exactly = Library(folder, settings.model_copy(update={"exact_search_limit": 10**9}))
-    wanted = [set(dict(exactly.get("grown").vector_search(one, 10))) for one in questions]
-    found = [set(dict(base.vector_search(one, 10))) for one in questions]
+    wanted = [set(dict(exactly.get("grown").search("meaning", one, 10))) for one in questions]
+    found = [set(dict(base.search("meaning", one, 10))) for one in questions]
     told["recall@10"] = round(sum(map(len, map(set.intersection, wanted, found))) / max(sum(map(len, wanted)), 1), 3)
     exactly.close()
     library.close()

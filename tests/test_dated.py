@@ -66,10 +66,10 @@ def test_documents_are_left_out_by_their_typed_dates(wb: Workbench, as_of: str, 
     base = dated(wb.knowledge.get("heads"), (as_of, known))
     left = {row["id"] for row in ROWS} - hidden
     assert base.hidden == hidden and set(base.select()) == left and base.about()["counts"]["documents"] == len(left)  # type: ignore[attr-defined]
-    searches = (base.keyword_search("heads mill", 2), base.vector_search("heads mill", 2))
+    searches = (base.search("words", "heads mill", 2), base.search("meaning", "heads mill", 2))
     for hits in searches:
         assert len(hits) == min(2, len(left)) and {chunk_id.split("#")[0] for chunk_id, _ in hits} <= left
-    values = dict(base.tally("valid_from"))
+    values = dict(base.select(count="valid_from"))
     assert set(values) == {str(row["valid_from"]) for row in ROWS if row["id"] in left and "valid_from" in row}
 
 

@@ -85,7 +85,7 @@ def search(tool_input: DiscoverInput, knowledge: KnowledgeBase, log: ToolLog) ->
         entities=question.entities,
         candidates=evidence.titles(results),
         total=total,
-        counts=dict(knowledge.tally(tool_input.count_by, conditions)) if tool_input.count_by else {},
+        counts=dict(knowledge.select(conditions, count=tool_input.count_by)) if tool_input.count_by else {},
     )
 
 

@@ -70,7 +70,7 @@ def test_nodes_are_documents_and_edges_and_groups_relations(folder, tmp_path):
         related = {
             (r["source"], r["type"], r["target"])
             for entity in base.graph().nodes
-            for r in base.entity_relations(entity)
+            for r in base.around("relations", [entity])
             if r["type"] != "mentions"
         }
         answer = wb.ask("What is a proposition needed for?", kb="math").answer
@@ -93,7 +93,7 @@ def test_what_is_taken_from_a_canvas_goes_from_the_base(folder, tmp_path):
         write(folder, [one for one in NOTES["nodes"] if one["id"] != "b"])
         report = wb.add_knowledge("math", [folder / "notes.canvas"], lambda *_: None)
         assert (report.deleted, report.problems) == (1, [])
-        assert wb.knowledge.get("math").entity_relations("doc:notes.canvas#b") == []
+        assert wb.knowledge.get("math").around("relations", ["doc:notes.canvas#b"]) == []
 
 
 def holds(outer, inner) -> bool:

@@ -179,23 +179,27 @@ class View:
         return keywords.weight(self._frequency(stem(term)), self.passages)
 
 
-def entities(index: Index, where: str = "", parameters: Sequence[Any] = ()) -> list[Entity]:
-    """Return entities by id."""
-    columns = "entity_id, name, type, aliases, doc_id"
+def entities(index: Index, column: str = "", values: Sequence[str] = ()) -> list[Entity]:
+    """Return the entities that have one of these values in a column, or all, by id."""
     return [
         {"entity_id": i, "name": name, "type": kind, "aliases": json.loads(aliases), "doc_id": doc_id}
-        for i, name, kind, aliases, doc_id in index.rows(
-            f"SELECT {columns} FROM entities {where} ORDER BY 1", parameters
+        for i, name, kind, aliases, doc_id in _rows(
+            index, "SELECT entity_id, name, type, aliases, doc_id FROM entities", column, values
         )
     ]
 
 
-def relations(index: Index, where: str = "", parameters: Sequence[Any] = ()) -> list[Relation]:
-    """Return relations by id."""
-    columns = "relation_id, source, type, target, sentence, chunk_id"
+def relations(index: Index, column: str = "", values: Sequence[str] = ()) -> list[Relation]:
+    """Return the relations that have one of these values in a column, or all, by id."""
     return [
         {"relation_id": i, "source": source, "type": kind, "target": target, "sentence": sentence, "chunk_id": chunk_id}
-        for i, source, kind, target, sentence, chunk_id in index.rows(
-            f"SELECT {columns} FROM relations {where} ORDER BY 1", parameters
+        for i, source, kind, target, sentence, chunk_id in _rows(
+            index, "SELECT relation_id, source, type, target, sentence, chunk_id FROM relations", column, values
         )
     ]
+
+
+def _rows(index: Index, sql: str, column: str, values: Sequence[str]) -> list[tuple[Any, ...]]:
+    if not column:
+        return index.rows(f"{sql} ORDER BY 1")
+    return sorted(index.rows_in(f"{sql} WHERE {column} IN ({{}})", values), key=lambda row: row[0])

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 
+from workbench.knowledge.graph.view import entities
 from workbench.knowledge.indexes import keywords
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.names.linking import Matcher, mentions_in
 from workbench.knowledge.names.surfaces import Bearer, candidates
-from workbench.ports import Link, Mention, Shared, Titled
-from workbench.text import closed_up, sentences
+from workbench.ports import Entity, Link, Mention, Shared
+from workbench.text import CJK, FUNCTION_WORDS, closed_up, sentences, terms
 
 NAMESAKES = 3
 """How many documents may share a derived short form; any number may share a title."""
+RIVALS = 8
+"""Entities of one name that are compared."""
+LEAD = 0.35
+"""How much rarer words must support an entity than the next, as a share of the weight of the rarest word."""
+_SHARE = 0.7
+"""An entity with this share of the best one's score is not ruled out."""
+_UNTYPED = "Document"
+_QUESTION_WORDS = "who whom whose what which when where why how is are was were be did does do has have"
+_IGNORED = FUNCTION_WORDS | frozenset(_QUESTION_WORDS.split())
+"""Words that decide nothing."""
 
 
 class Names:
-    """The names of an index: ``ports.Ways``, and who is meant by a name."""
+    """Who has which name in an index, who is meant in a text, and what leads from passage to passage."""
 
     def __init__(self, index: Index):
         self._index = index
@@ -30,17 +42,57 @@ class Names:
             bearers.setdefault(key, []).append(Bearer(*bearer))
         return bearers
 
-    def link(self, text: str) -> list[Mention]:
-        """Return the known names in a text, without values that only group."""
+    def link(self, text: str, weight: Callable[[str], float], rarest: float) -> list[Mention]:
+        """Return the known names in a text, without values that only group.
+
+        Where several entities have a name, the words around it and the names next to it decide; ``others`` of a mention
+        are those that nothing in the text rules out.
+
+        Args:
+            text: in which the names are.
+            weight: how rare a term is.
+            rarest: the weight of a term that one passage has.
+        """
         names = self.bearers(candidates(text), "AND NOT category")
-        return mentions_in(text, names, Matcher(names), careless=True)
+        mentions = mentions_in(text, names, Matcher(names), careless=True)
+        for mention in mentions:
+            ids = [mention["entity_id"], *mention.get("others", ())][:RIVALS]
+            bearers = {e["entity_id"]: e for e in entities(self._index, "entity_id", ids)} if len(ids) > 1 else {}
+            if not bearers:
+                continue
+            around = f"{text[: mention['start']]} / {text[mention['end'] :]}"
+            names_around = {m["entity_id"] for m in mentions if m["start"] != mention["start"]}
+            words = [w for w in dict.fromkeys(terms(around)) if w not in _IGNORED and (len(w) > 1 or CJK.match(w))]
+            scores, first, first_year = dict[str, float](), bearers[ids[0]], None
+            for entity_id in ids:
+                year, neighbours, own_words = self._surroundings(bearers[entity_id])
+                first_year = year if entity_id == ids[0] else first_year
+                # documents of one title without a type or a year are parts of one
+                dated = year is not None and first_year is not None
+                same = year == first_year if dated else bearers[entity_id]["type"] == first["type"] == _UNTYPED
+                if not scores or not same:
+                    support = len(names_around & neighbours) + (str(year) in words)
+                    scores[entity_id] = rarest * support + sum(weight(word) for word in words if word in own_words)
+            best = max(scores, key=scores.__getitem__)  # the first of equal ones
+            limit = min(scores[best] - LEAD * rarest, _SHARE * scores[best])
+            mention["entity_id"] = best
+            mention["others"] = [
+                entity_id for entity_id, score in scores.items() if entity_id != best and score > limit
+            ]
+            if not mention["others"]:
+                del mention["others"]
+        return mentions
 
-    def titles_in(self, text: str) -> list[Titled]:
-        """Return the titles that a text names, in its order, with all documents of each."""
-        return self._titles([text])[0]
+    def _surroundings(self, entity: Entity) -> tuple[int | None, set[str], set[str]]:
+        """Return the year of an entity, the entities related to it, and all its terms."""
+        rows = self._index.rows(_NEIGHBOURS, (entity["entity_id"],) * 2)
+        names = [name for _, name, aliases in rows for name in (name, *json.loads(aliases))]
+        passages = self._index.rows(_FIRST_PASSAGES, (entity["doc_id"],))
+        own_terms = {term for text in (*names, *(text for _, text in passages)) for term in terms(text)}
+        return passages[0][0] if passages else None, {row[0] for row in rows}, own_terms
 
-    def _titles(self, texts: Sequence[str]) -> list[list[Titled]]:
-        """Return for each text the titles that it names, in its order."""
+    def titles(self, texts: Sequence[str]) -> list[list[Mention]]:
+        """Return for each text the titles that it names, in its order, with all documents of each."""
         generation, matcher = self._matcher
         if generation != self._index.generation:
             sql = f"SELECT key FROM names WHERE {_OF_DOCUMENT} GROUP BY key HAVING min(rank) < 2 OR count(*) <= ?"
@@ -48,7 +100,10 @@ class Names:
             self._matcher = self._index.generation, matcher
         names = [list(matcher.names_in(text)) for text in texts]
         doc_ids = self._documents(sorted({key for text_names in names for _, _, key in text_names}))
-        return [[Titled(start=a, end=b, doc_ids=doc_ids[key]) for a, b, key in text_names] for text_names in names]
+        return [
+            [Mention(start=a, end=b, surface=text[a:b], doc_ids=doc_ids[key]) for a, b, key in text_names]
+            for text, text_names in zip(texts, names, strict=True)
+        ]
 
     def _documents(self, keys: Sequence[str]) -> dict[str, list[str]]:
         """Return key -> the documents of that title; of a short form only where few documents share it."""
@@ -71,22 +126,25 @@ class Names:
         for chunk_id, doc_id, text in (rows[i] for i in chunk_ids if i in rows):
             yield from ((chunk_id, doc_id, sentence) for sentence in sentences(text))
 
-    def links_from(self, chunk_ids: Sequence[str]) -> list[Link]:
+    def links(self, chunk_ids: Sequence[str]) -> list[Link]:
         """Return every document that these passages name, once per sentence, without their own."""
         rows = list(self._sentences(chunk_ids))
-        titles = self._titles([sentence for _, _, sentence in rows])
+        titles = self.titles([sentence for _, _, sentence in rows])
         return [
-            Link(chunk_id=chunk_id, doc_id=doc_id, surface=sentence[title["start"] : title["end"]], sentence=sentence)
+            Link(chunk_id=chunk_id, doc_id=doc_id, surface=title["surface"], sentence=sentence)
             for (chunk_id, own, sentence), in_sentence in zip(rows, titles, strict=True)
             for title in in_sentence
             if own not in title["doc_ids"]
             for doc_id in title["doc_ids"]
         ]
 
-    def naming(self, doc_id: str, limit: int) -> list[str]:
-        """Return ids of other documents' passages that hold this title; none where more than ``limit`` do."""
-        chunk_ids = set[str]()
-        for key in self._keys(doc_id):
+    def naming(self, doc_id: str, limit: int) -> list[Link]:
+        """Return the sentences of other documents with this title, in its longest writing there.
+
+        None where more than ``limit`` passages have it.
+        """
+        chunk_ids, keys = set[str](), self._keys(doc_id)
+        for key in keys:
             sql = (
                 "SELECT chunk_id FROM terms JOIN passages ON number = terms.rowid "
                 "WHERE terms MATCH ? AND doc_id != ? LIMIT ?"
@@ -95,12 +153,8 @@ class Names:
             chunk_ids.update(row[0] for row in self._index.rows(sql, (match, doc_id, limit + 1)))
             if len(chunk_ids) > limit:
                 return []
-        return sorted(chunk_ids)
-
-    def links_to(self, doc_id: str, chunk_ids: Sequence[str]) -> list[Link]:
-        """Return the sentences in which these passages name a document, each by its longest writing."""
-        matcher, links = Matcher(self._keys(doc_id)), []
-        for chunk_id, _, sentence in self._sentences(chunk_ids):
+        matcher, links = Matcher(keys), []
+        for chunk_id, _, sentence in self._sentences(sorted(chunk_ids)):
             surface = max((sentence[a:b] for a, b, _ in matcher.names_in(sentence)), key=len, default="")
             if surface:
                 links.append(Link(chunk_id=chunk_id, doc_id=doc_id, surface=surface, sentence=sentence))
@@ -129,11 +183,15 @@ class Names:
             holders[key] = sorted(rows) if len(rows) <= limit else []
         return [{closed_up(key): holders[key] for key in text_keys if holders[key]} for text_keys in keys]
 
-    def stems(self, chunk_ids: Sequence[str]) -> dict[str, frozenset[str]]:
-        """Return the terms of each passage and of its titles, as the keyword index has them."""
-        sql = "SELECT chunk_id, title, body FROM terms JOIN passages ON number = terms.rowid WHERE chunk_id IN ({})"
-        rows = self._index.rows_in(sql, list(dict.fromkeys(chunk_ids)))
-        return {chunk_id: frozenset(f"{title} {body}".split()) for chunk_id, title, body in rows}
-
 
 _OF_DOCUMENT = "entity_id >= 'doc:' AND entity_id < 'doc;'"
+_NEIGHBOURS = (
+    "SELECT entity_id, name, aliases FROM relations JOIN entities ON entity_id = target "
+    "WHERE source = ? AND relations.type != 'mentions' UNION "
+    "SELECT entity_id, name, aliases FROM relations JOIN entities ON entity_id = source "
+    "WHERE target = ? AND relations.type != 'mentions' LIMIT 200"
+)
+_FIRST_PASSAGES = (
+    "SELECT year, passages.text FROM documents JOIN passages ON passages.doc_id = documents.doc_id "
+    "WHERE documents.doc_id = ? ORDER BY position LIMIT 3"
+)

@@ -26,7 +26,7 @@ def names_in(text: str) -> Iterator[Name]:
     for sentence in sentences(text):
         for match in _NAME.finditer(sentence):
             surface = match[1] or _without_capitals_of_no_name(match[0], begins=not sentence[: match.start()].strip())
-            if 1 < len(surface) <= LONGEST_NAME and (match[1] or not is_ordinary(surface_key(surface))):
+            if match[1] or (1 < len(surface) <= LONGEST_NAME and not is_ordinary(surface_key(surface))):
                 yield Name(surface, "Name", sentence)
 
 

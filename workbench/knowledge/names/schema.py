@@ -12,7 +12,7 @@ from workbench.knowledge.aliases import is_alias, says_names
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.names.surfaces import surface_key
 from workbench.knowledge.vocabulary import FieldWords, Vocabulary, unit_in
-from workbench.ports import Field
+from workbench.ports import Field, Mention
 from workbench.state import Condition, Data, Op, Sort
 from workbench.text import CJK, amount, fold, iso
 
@@ -145,13 +145,16 @@ def _plurals(word: str) -> list[str]:
     return [re.sub(r"y$", "ies", word) if re.search(r"[^aeiou]y$", word) else f"{word}s"]
 
 
-def spoken(words: Spoken, text: str) -> list[tuple[int, int, str, str]]:
-    """Return ``(start, end, field, value)`` in the order of the text."""
-    if words.pattern is None:
-        return []
+def spoken(words: Spoken, text: str) -> list[Mention]:
+    """Return the values in a text, in its order."""
     # folded character by character, so that places stay
     folded = "".join(f if len(f := fold(c)) == 1 else c for c in text)
-    return [(m.start(), m.end(), *words.values[m.group()]) for m in words.pattern.finditer(folded)]
+    mentions = []
+    for match in words.pattern.finditer(folded) if words.pattern else ():
+        start, end = match.span()
+        field, value = words.values[match.group()]
+        mentions.append(Mention(start=start, end=end, surface=text[start:end], field=field, value=value))
+    return mentions
 
 
 def where(condition: Condition, field: Field, keys: Callable[[str, str], list[str]]) -> tuple[str, list[Any]]:
