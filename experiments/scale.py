@@ -204,14 +204,14 @@ def asked(folder: Path, questions: Sequence[str], settings: Settings, tools: Seq
     began = time.perf_counter()
     base.warm()
     told: dict[str, Any] = {"warm_s": round(time.perf_counter() - began, 1), "counts": base.about()["counts"], "ms": {}}
-    plain = {"bm25": base.keyword_search, "dense": base.vector_search}
+    plain: dict[str, Any] = {"bm25": "words", "dense": "meaning"}
     with asyncio.Runner() as runner:
         for name in [*plain, *tools]:
             taken, worked = [], []
             for question in questions:
                 began, begun = time.perf_counter(), time.process_time()
                 if name in plain:
-                    plain[name](question, 100)
+                    base.search(plain[name], question, 100)
                 else:
                     tool = registry[name]
                     runner.run(tool(read_input(tool, {"query": question}), base, StepLog()))

@@ -98,9 +98,9 @@ def test_annotations_reach_no_tool(wb, tmp_path, monkeypatch, tool) -> None:
     poison = dict.fromkeys(names.split(), "POISON cat piano Lisbon")
     asked: list[str] = []
     base = wb.knowledge.get("talk")
-    for method in ("keyword_search", "vector_search", "link", "find_entity", "rerank"):
+    for method in ("search", "link", "entity", "rerank"):
         real = getattr(base, method)
-        monkeypatch.setattr(base, method, lambda said, *a, real=real: (asked.append(said), real(said, *a))[1])
+        monkeypatch.setattr(base, method, lambda *a, real=real: (asked.append(str(a)), real(*a))[1])
     clean = eval_retrieval(wb, "talk", lines(tmp_path / "clean.jsonl", ROWS), tools=[tool])
     bad = eval_retrieval(wb, "talk", lines(tmp_path / "bad.jsonl", [{**r, **poison} for r in ROWS]), tools=[tool])
     assert asked and not [said for said in asked if "POISON" in said]
