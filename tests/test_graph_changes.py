@@ -61,7 +61,8 @@ def is_whole(library):
         "SELECT community_id FROM homes WHERE community_id NOT IN (SELECT community_id FROM communities)",
         "SELECT entity_id FROM entities WHERE entity_id NOT IN (SELECT entity_id FROM mentions UNION SELECT source "
         "FROM relations UNION SELECT target FROM relations)",
-        "SELECT value FROM communities, json_each(doc_ids) WHERE value NOT IN (SELECT doc_id FROM documents)",
+        "SELECT d.value FROM communities, json_each(communities.value, '$.doc_ids') AS d "
+        "WHERE d.value NOT IN (SELECT doc_id FROM documents)",
     ):
         assert index.rows(sql) == [], sql
     assert library.get("film").inspect()["chroma"]

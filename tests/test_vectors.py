@@ -28,21 +28,9 @@ from workbench.session import Workbench
 from workbench.settings import Settings
 
 
-class Counting(HashingEmbeddings):
-    """Counts what it is asked for."""
-
-    def __init__(self):
-        super().__init__(64)
-        self.asked = 0
-
-    def array(self, texts):
-        self.asked += len(texts)
-        return super().array(texts)
-
-
 @pytest.fixture
 def model():
-    return Counting()
+    return HashingEmbeddings(64)
 
 
 @pytest.fixture(params=["chroma", "lancedb"])

@@ -359,8 +359,7 @@ class CorpusKnowledge:
             sql = "SELECT chunk_id FROM mentions WHERE entity_id IN ({})"
             return sorted({row[0] for row in self._index.rows_in(sql, ids)})
         if kind == "communities":
-            rows = self._index.rows_in("SELECT community_id FROM homes WHERE entity_id IN ({})", ids)
-            return graph.read(self._index, sorted({row[0] for row in rows}) if ids else None)
+            return graph.read(self._index, ids)
         if kind == "links":
             return self._names.links(ids)
         if kind == "shared":

@@ -65,10 +65,7 @@ TABLES = """
         entity_id TEXT NOT NULL, chunk_id TEXT NOT NULL, PRIMARY KEY (entity_id, chunk_id)
     ) WITHOUT ROWID;
     CREATE INDEX mentions_by_passage ON mentions (chunk_id);
-    CREATE TABLE communities (
-        community_id TEXT PRIMARY KEY, title TEXT NOT NULL, members TEXT NOT NULL, summary TEXT NOT NULL,
-        doc_ids TEXT NOT NULL
-    ) WITHOUT ROWID;
+    CREATE TABLE communities (community_id TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE homes (entity_id TEXT PRIMARY KEY, community_id TEXT NOT NULL) WITHOUT ROWID;
     -- what a model answered about a passage, by what it was asked
     CREATE TABLE said (key TEXT PRIMARY KEY, digest TEXT NOT NULL, value TEXT NOT NULL);
