@@ -10,7 +10,7 @@ from tests.shelf import VOCABULARY, extracted
 from workbench.errors import CorpusError
 from workbench.knowledge import vocabulary
 from workbench.knowledge.names.entities import Name, Source
-from workbench.knowledge.names.names import names_in
+from workbench.knowledge.names.in_texts import names_in
 
 FILMS = vocabulary.load(VOCABULARY)
 

@@ -24,7 +24,7 @@ from workbench.knowledge.indexes import keywords, vectors
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.indexes.stores import vector_place
 from workbench.knowledge.names import schema
-from workbench.knowledge.names.known import Names
+from workbench.knowledge.names.names import Names
 from workbench.knowledge.names.surfaces import surface_key
 from workbench.knowledge.reading import canvas
 from workbench.models import rerank

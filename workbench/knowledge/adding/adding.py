@@ -22,7 +22,7 @@ from workbench.knowledge.indexes import keywords, stores, vectors
 from workbench.knowledge.indexes.index import Index, fingerprint
 from workbench.knowledge.knowledge_base import open_model
 from workbench.knowledge.names import entities, schema
-from workbench.knowledge.names.names import names_in
+from workbench.knowledge.names.in_texts import names_in
 from workbench.knowledge.reading import corpus, triples
 from workbench.knowledge.reading.corpus import Document, Problem, Reading
 from workbench.knowledge.reading.files import EMPTY, Note

@@ -1,41 +1,197 @@
-"""Who and what is named in a text that no field names, without a model: 《titles》 and words with capitals."""
+"""The known names of a base: who is named in a text, and the links from passage to passage by titles and phrases."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator, Sequence
 
-from workbench.knowledge import vocabulary
-from workbench.knowledge.names.entities import LONGEST_NAME, Name
-from workbench.knowledge.names.surfaces import is_ordinary, ordinary_words, surface_key
-from workbench.text import MONTHS, sentences
+from workbench.knowledge.graph.view import entities
+from workbench.knowledge.indexes import keywords
+from workbench.knowledge.indexes.index import Index
+from workbench.knowledge.names.linking import Matcher, mentions_in
+from workbench.knowledge.names.surfaces import Bearer, candidates
+from workbench.ports import Entity, Link, Mention, Shared
+from workbench.text import CJK, FUNCTION_WORDS, closed_up, sentences, terms
 
-_CAPITAL = r"(?:[A-Z][\w’'.-]*[\w]|[A-Z]\.?|\d+(?:st|nd|rd|th)?(?=\s[A-Z]))"
-_JOIN = r"(?:of|the|de|del|der|van|von|da|di|la|le|&)"
-_NAME = re.compile(rf"《([^》\n]{{1,40}})》|{_CAPITAL}(?:[ \u00a0]+(?:{_JOIN}[ \u00a0]+){{0,2}}{_CAPITAL}){{0,7}}")
-_DAYS = "monday tuesday wednesday thursday friday saturday sunday"
-_NO_NAMES = frozenset(["the", "a", "an", *MONTHS, *_DAYS.split()])
-
-
-def names_in(text: str) -> Iterator[Name]:
-    """Yield the names in a text, in its order.
-
-    >>> [name.surface for name in names_in("The novel 《蛙》 was adapted by Bill Gunn in May. He met Kristin Hunter.")]
-    ['蛙', 'Bill Gunn', 'Kristin Hunter']
-    """
-    for sentence in sentences(text):
-        for match in _NAME.finditer(sentence):
-            surface = match[1] or _without_capitals_of_no_name(match[0], begins=not sentence[: match.start()].strip())
-            if match[1] or (1 < len(surface) <= LONGEST_NAME and not is_ordinary(surface_key(surface))):
-                yield Name(surface, "Name", sentence)
+NAMESAKES = 3
+"""How many documents may share a derived short form; any number may share a title."""
+RIVALS = 8
+"""Entities of one name that are compared."""
+LEAD = 0.35
+"""How much rarer words must support an entity than the next, as a share of the weight of the rarest word."""
+_SHARE = 0.7
+"""An entity with this share of the best one's score is not ruled out."""
+_UNTYPED = "Document"
+_QUESTION_WORDS = "who whom whose what which when where why how is are was were be did does do has have"
+_IGNORED = FUNCTION_WORDS | frozenset(_QUESTION_WORDS.split())
+"""Words that decide nothing."""
 
 
-def _without_capitals_of_no_name(surface: str, begins: bool) -> str:
-    """Return capitalised words without dates, articles, and an ordinary word at the beginning of a sentence."""
-    words = re.sub(r"[’']s\b", "", surface).split()
-    while words and (words[0].lower() in _NO_NAMES or (begins and words[0].lower() in ordinary_words())):
-        words, begins = words[1:], False
-    while words and (words[-1].lower() in _NO_NAMES or words[-1].isdigit()):
-        words = words[:-1]
-    single = len(words) == 1 and (begins or vocabulary.country(words[0]))
-    return "" if single else " ".join(words).strip(" .,;:'’\"-")
+class Names:
+    """Who has which name in an index, who is meant in a text, and what leads from passage to passage."""
+
+    def __init__(self, index: Index):
+        self._index = index
+        self._matcher: tuple[int, Matcher] = (-1, Matcher(()))
+
+    def bearers(self, keys: Sequence[str], also: str = "") -> dict[str, list[Bearer]]:
+        """Return who has these names, the best first."""
+        sql = f"SELECT key, place, rank, lead, entity_id, year, category FROM names WHERE key IN ({{}}) {also}"
+        bearers: dict[str, list[Bearer]] = {}
+        for key, _, *bearer in sorted(self._index.rows_in(sql, keys), key=lambda row: row[:2]):
+            bearers.setdefault(key, []).append(Bearer(*bearer))
+        return bearers
+
+    def link(self, text: str, weight: Callable[[str], float], rarest: float) -> list[Mention]:
+        """Return the known names in a text, without values that only group.
+
+        Where several entities have a name, the words around it and the names next to it decide; ``others`` of a mention
+        are those that nothing in the text rules out.
+
+        Args:
+            text: in which the names are.
+            weight: how rare a term is.
+            rarest: the weight of a term that one passage has.
+        """
+        names = self.bearers(candidates(text), "AND NOT category")
+        mentions = mentions_in(text, names, Matcher(names), careless=True)
+        for mention in mentions:
+            ids = [mention["entity_id"], *mention.get("others", ())][:RIVALS]
+            bearers = {e["entity_id"]: e for e in entities(self._index, "entity_id", ids)} if len(ids) > 1 else {}
+            if not bearers:
+                continue
+            around = f"{text[: mention['start']]} / {text[mention['end'] :]}"
+            names_around = {m["entity_id"] for m in mentions if m["start"] != mention["start"]}
+            words = [w for w in dict.fromkeys(terms(around)) if w not in _IGNORED and (len(w) > 1 or CJK.match(w))]
+            scores, first, first_year = dict[str, float](), bearers[ids[0]], None
+            for entity_id in ids:
+                year, neighbours, own_words = self._surroundings(bearers[entity_id])
+                first_year = year if entity_id == ids[0] else first_year
+                # documents of one title without a type or a year are parts of one
+                dated = year is not None and first_year is not None
+                same = year == first_year if dated else bearers[entity_id]["type"] == first["type"] == _UNTYPED
+                if not scores or not same:
+                    support = len(names_around & neighbours) + (str(year) in words)
+                    scores[entity_id] = rarest * support + sum(weight(word) for word in words if word in own_words)
+            best = max(scores, key=scores.__getitem__)  # the first of equal ones
+            limit = min(scores[best] - LEAD * rarest, _SHARE * scores[best])
+            mention["entity_id"] = best
+            mention["others"] = [
+                entity_id for entity_id, score in scores.items() if entity_id != best and score > limit
+            ]
+            if not mention["others"]:
+                del mention["others"]
+        return mentions
+
+    def _surroundings(self, entity: Entity) -> tuple[int | None, set[str], set[str]]:
+        """Return the year of an entity, the entities related to it, and all its terms."""
+        rows = self._index.rows(_NEIGHBOURS, (entity["entity_id"],) * 2)
+        names = [name for _, name, aliases in rows for name in (name, *json.loads(aliases))]
+        passages = self._index.rows(_FIRST_PASSAGES, (entity["doc_id"],))
+        own_terms = {term for text in (*names, *(text for _, text in passages)) for term in terms(text)}
+        return passages[0][0] if passages else None, {row[0] for row in rows}, own_terms
+
+    def titles(self, texts: Sequence[str]) -> list[list[Mention]]:
+        """Return for each text the titles that it names, in its order, with all documents of each."""
+        generation, matcher = self._matcher
+        if generation != self._index.generation:
+            sql = f"SELECT key FROM names WHERE {_OF_DOCUMENT} GROUP BY key HAVING min(rank) < 2 OR count(*) <= ?"
+            matcher = Matcher(row[0] for row in self._index.rows(sql, (NAMESAKES,)))
+            self._matcher = self._index.generation, matcher
+        names = [list(matcher.names_in(text)) for text in texts]
+        doc_ids = self._documents(sorted({key for text_names in names for _, _, key in text_names}))
+        return [
+            [Mention(start=a, end=b, surface=text[a:b], doc_ids=doc_ids[key]) for a, b, key in text_names]
+            for text, text_names in zip(texts, names, strict=True)
+        ]
+
+    def _documents(self, keys: Sequence[str]) -> dict[str, list[str]]:
+        """Return key -> the documents of that title; of a short form only where few documents share it."""
+        documents: dict[str, dict[bool, list[str]]] = {}
+        for key, bearers in self.bearers(keys, f"AND {_OF_DOCUMENT}").items():
+            for bearer in bearers:
+                doc_id = bearer.entity_id.removeprefix("doc:")
+                documents.setdefault(key, {}).setdefault(bearer.rank > 1, []).append(doc_id)
+        return {key: sorted(by[min(by)]) for key, by in documents.items() if False in by or len(by[True]) <= NAMESAKES}
+
+    def _keys(self, doc_id: str) -> list[str]:
+        """Return the writings of a document's title: short forms only where they are no other document's title."""
+        rows = self._index.rows("SELECT key FROM names WHERE entity_id = ? ORDER BY key", (f"doc:{doc_id}",))
+        return [key for key, doc_ids in self._documents([row[0] for row in rows]).items() if doc_id in doc_ids]
+
+    def _sentences(self, chunk_ids: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+        """Yield chunk id, document id and sentence of these passages, in their order."""
+        sql = "SELECT chunk_id, doc_id, text FROM passages WHERE chunk_id IN ({})"
+        rows = {row[0]: row for row in self._index.rows_in(sql, list(dict.fromkeys(chunk_ids)))}
+        for chunk_id, doc_id, text in (rows[i] for i in chunk_ids if i in rows):
+            yield from ((chunk_id, doc_id, sentence) for sentence in sentences(text))
+
+    def links(self, chunk_ids: Sequence[str]) -> list[Link]:
+        """Return every document that these passages name, once per sentence, without their own."""
+        rows = list(self._sentences(chunk_ids))
+        titles = self.titles([sentence for _, _, sentence in rows])
+        return [
+            Link(chunk_id=chunk_id, doc_id=doc_id, surface=title["surface"], sentence=sentence)
+            for (chunk_id, own, sentence), in_sentence in zip(rows, titles, strict=True)
+            for title in in_sentence
+            if own not in title["doc_ids"]
+            for doc_id in title["doc_ids"]
+        ]
+
+    def naming(self, doc_id: str, limit: int) -> list[Link]:
+        """Return the sentences of other documents with this title, in its longest writing there.
+
+        None where more than ``limit`` passages have it.
+        """
+        chunk_ids, keys = set[str](), self._keys(doc_id)
+        for key in keys:
+            sql = (
+                "SELECT chunk_id FROM terms JOIN passages ON number = terms.rowid "
+                "WHERE terms MATCH ? AND doc_id != ? LIMIT ?"
+            )
+            match = f'body : "{keywords.stored(closed_up(key))}"'
+            chunk_ids.update(row[0] for row in self._index.rows(sql, (match, doc_id, limit + 1)))
+            if len(chunk_ids) > limit:
+                return []
+        matcher, links = Matcher(keys), []
+        for chunk_id, _, sentence in self._sentences(sorted(chunk_ids)):
+            surface = max((sentence[a:b] for a, b, _ in matcher.names_in(sentence)), key=len, default="")
+            if surface:
+                links.append(Link(chunk_id=chunk_id, doc_id=doc_id, surface=surface, sentence=sentence))
+        return links
+
+    def shared(self, chunk_ids: Sequence[str], limit: int) -> list[Shared]:
+        """Return the names in these passages that at most ``limit`` others have too, sentence by sentence."""
+        rows = list(self._sentences(chunk_ids))
+        holders = self._holders([sentence for _, _, sentence in rows], limit)
+        return [
+            Shared(chunk_id=chunk_id, phrase=name, sentence=sentence, chunk_ids=holding)
+            for (chunk_id, _, sentence), names in zip(rows, holders, strict=True)
+            for name, ids in names.items()
+            if (holding := [holder for holder in ids if holder != chunk_id])
+        ]
+
+    def _holders(self, texts: Sequence[str], limit: int) -> list[dict[str, list[str]]]:
+        """Return for each text its names, and the passages that have them; no name of more than ``limit`` passages."""
+        names = self.bearers(list({key for text in texts for key in candidates(text)}), "AND NOT category")
+        matcher, holders = Matcher(names), dict[str, list[str]]()
+        keys = [sorted({key for _, _, key in matcher.names_in(text)}) for text in texts]
+        for key in {key for text_keys in keys for key in text_keys}:
+            ids = [bearer.entity_id for bearer in names[key] if bearer.rank == names[key][0].rank]
+            sql = "SELECT DISTINCT chunk_id FROM mentions WHERE entity_id IN ({}) LIMIT ?"
+            rows = [row[0] for row in self._index.rows_in(sql, ids, limit + 1)]
+            holders[key] = sorted(rows) if len(rows) <= limit else []
+        return [{closed_up(key): holders[key] for key in text_keys if holders[key]} for text_keys in keys]
+
+
+_OF_DOCUMENT = "entity_id >= 'doc:' AND entity_id < 'doc;'"
+_NEIGHBOURS = (
+    "SELECT entity_id, name, aliases FROM relations JOIN entities ON entity_id = target "
+    "WHERE source = ? AND relations.type != 'mentions' UNION "
+    "SELECT entity_id, name, aliases FROM relations JOIN entities ON entity_id = source "
+    "WHERE target = ? AND relations.type != 'mentions' LIMIT 200"
+)
+_FIRST_PASSAGES = (
+    "SELECT year, passages.text FROM documents JOIN passages ON passages.doc_id = documents.doc_id "
+    "WHERE documents.doc_id = ? ORDER BY position LIMIT 3"
+)
