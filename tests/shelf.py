@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 from filelock import FileLock
 
-from workbench.knowledge.graph import view
+from workbench.knowledge.indexes import index as indexes
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.library import Library
 from workbench.knowledge.names.entities import NO_WORDS, GraphBuilder, Source
@@ -43,8 +43,8 @@ def extracted(sources: Iterable[Source], vocabulary: Vocabulary = NO_WORDS) -> S
         builder = GraphBuilder(index.connection(), vocabulary)
         builder.build(lambda: sorted(sources, key=lambda source: source.doc_id))
         return SimpleNamespace(
-            entities=view.entities(index),
-            relations=view.relations(index),
+            entities=indexes.entities(index),
+            relations=indexes.relations(index),
             mentions=index.rows("SELECT * FROM mentions ORDER BY 1, 2"),
             categories=builder.categories,
         )

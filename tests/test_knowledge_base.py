@@ -213,7 +213,7 @@ def test_changes_are_followed_and_an_open_reader_sees_them(library, film, tmp_pa
     fresh.close()
 
 
-@pytest.mark.parametrize("stage", ["read", "vectors", "names", "write", "graph", "chroma"])
+@pytest.mark.parametrize("stage", ["read", "vectors", "write", "graph", "chroma"])
 def test_an_add_that_is_stopped_by_who_watches_leaves_the_base_as_it_was(library, film, tmp_path, stage):
     before = answers(film)
     write(tmp_path / "films.jsonl", FILMS[1:], ["It is about tea.", *TEXTS[2:]])

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from workbench.errors import KnowledgeError
 from workbench.extensions import provided
 from workbench.knowledge.graph import graph
-from workbench.knowledge.graph.view import View, entities, relations
+from workbench.knowledge.graph.view import View
 from workbench.knowledge.indexes import keywords, vectors
-from workbench.knowledge.indexes.index import Index
+from workbench.knowledge.indexes.index import Index, entities, relations
 from workbench.knowledge.indexes.stores import vector_place
 from workbench.knowledge.names import schema
 from workbench.knowledge.names.names import Names

@@ -9,6 +9,7 @@ computed is there for the next one, and cannot be wrong.
 from __future__ import annotations
 
 import hashlib
+import json
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import KnowledgeError
+from workbench.ports import Entity, Relation
 from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, translate_errors
 
 VERSION = 12
@@ -202,3 +204,29 @@ def fingerprint(index: Index) -> str:
     for key, value in index.connection().execute("SELECT key, value FROM said ORDER BY key"):
         digest_of_all.update(f"\n{key} {value}".encode())
     return digest_of_all.hexdigest()
+
+
+def entities(index: Index, column: str = "", values: Sequence[str] = ()) -> list[Entity]:
+    """Return the entities that have one of these values in a column, or all, by id."""
+    return [
+        {"entity_id": i, "name": name, "type": kind, "aliases": json.loads(aliases), "doc_id": doc_id}
+        for i, name, kind, aliases, doc_id in _rows(
+            index, "SELECT entity_id, name, type, aliases, doc_id FROM entities", column, values
+        )
+    ]
+
+
+def relations(index: Index, column: str = "", values: Sequence[str] = ()) -> list[Relation]:
+    """Return the relations that have one of these values in a column, or all, by id."""
+    return [
+        {"relation_id": i, "source": source, "type": kind, "target": target, "sentence": sentence, "chunk_id": chunk_id}
+        for i, source, kind, target, sentence, chunk_id in _rows(
+            index, "SELECT relation_id, source, type, target, sentence, chunk_id FROM relations", column, values
+        )
+    ]
+
+
+def _rows(index: Index, sql: str, column: str, values: Sequence[str]) -> list[tuple[Any, ...]]:
+    if not column:
+        return index.rows(f"{sql} ORDER BY 1")
+    return sorted(index.rows_in(f"{sql} WHERE {column} IN ({{}})", values), key=lambda row: row[0])

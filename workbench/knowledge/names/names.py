@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 
-from workbench.knowledge.graph.view import entities
 from workbench.knowledge.indexes import keywords
-from workbench.knowledge.indexes.index import Index
+from workbench.knowledge.indexes.index import Index, entities
 from workbench.knowledge.names.linking import Matcher, mentions_in
 from workbench.knowledge.names.surfaces import Bearer, candidates
 from workbench.ports import Entity, Link, Mention, Shared
