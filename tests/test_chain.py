@@ -100,7 +100,6 @@ def test_ways_say_who_names_whom_and_what_is_shared(english):
     assert naming == [("woman#0", "Her husband was Jonas Hale.")]
     shared = english.around("shared", ["man#0"], 60)
     assert {(s["phrase"], *s["chunk_ids"]) for s in shared} >= {("royal academy of tarn", "school#0")}
-    assert {"director", "osterbi"} <= ways.stems(["woman#0"])["woman#0"]
 
 
 def test_a_title_inside_a_longer_name_is_not_named(tmp_path):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from workbench.ports import Entity, KnowledgeBase, Mention, Passage, Relation
+from workbench.ports import Entity, KnowledgeBase, Passage, Relation
 from workbench.state import Data
 from workbench.text import CJK, STOP_WORDS, fold, stem, terms
 
@@ -124,11 +124,12 @@ class Question:
         bearers = {
             m["entity_id"]: list(filter(None, map(knowledge.entity, m["others"]))) for m in mentions if m.get("others")
         }
+        words = content_terms(rest)
         return cls(
             text=" ".join([text, *further[:MEANT]]),
             knowledge=knowledge,
             rest=rest,
-            weights=_weights(content_terms(rest), knowledge),
+            weights=dict(zip(words, knowledge.words(words)["weights"], strict=True)),
             named=tuple(
                 _merge_bearers([e, *bearers.get(i, ())], passages, knowledge) for i, e in (linked_by_id | meant).items()
             ),
