@@ -237,7 +237,7 @@ class Listener(FakeListChatModel):
 def test_what_is_known_of_a_person_reaches_the_planner_and_the_writer_of_a_report(tmp_path, notes):
     chat = Listener(responses=["{}"])
     roles = {"models": {**only("writer")["models"], "planner": ""}}
-    with Workbench.open(tmp_path / "known", chat_model=chat, names="rules", **roles) as own:
+    with Workbench.open(tmp_path / "known", chat_model=chat, **roles) as own:
         own.add_knowledge("studio", [notes])
         own.memory.core_memory_update("preferences", "I like stoneware", user="noor")
         run = own.report("Kilns and wheels", kb="studio", user="noor")
