@@ -369,7 +369,7 @@ class Seen(NamedTuple):
 def seen_in(case: Case, base: KnowledgeBase, whole: bool) -> Seen:
     """Return a case with its sentences read."""
     pool = quoting.split_sentences(case.results[: quoting.PASSAGES])
-    return Seen(case, quoting.Reader(case.question, pool, base.matches, base.rerank), whole)
+    return Seen(case, quoting.Reader(case.question, pool, base.words, base.rerank), whole)
 
 
 def right_sentences(seen: Seen) -> np.ndarray:

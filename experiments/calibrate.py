@@ -205,7 +205,7 @@ def _alike(data: Path, questions: int) -> Corpus:
 
 def observe(corpora: Sequence[Corpus], embedding_model: str, folder: Path) -> Iterator[dict[str, Any]]:
     """What every tool finds for every question: signals, and whether it was right."""
-    settings = Settings.load(embedding_model=embedding_model, names="rules")
+    settings = Settings.load(embedding_model=embedding_model)
     library, registry = Library(folder / f"kb-{embedding_model}", settings), ToolRegistry()
     for corpus in corpora:
         name = "films" if corpus.paths == [FILMS] else corpus.name

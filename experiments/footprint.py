@@ -23,7 +23,7 @@ import workbench
 from workbench.session import Workbench
 
 PACKAGE = str(Path(workbench.__file__).parent)
-CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
+CORE = {"embedding_model": "hashing", "rerank_model": "none"}
 
 
 class Profile:

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from workbench.session import Workbench
 
-CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
+CORE = {"embedding_model": "hashing", "rerank_model": "none"}
 
 
 def make_corpus(path: Path, count: int = 60) -> Path:

@@ -243,7 +243,7 @@ def growth(sizes: Sequence[int] = SIZES, calls: int = CALLS, **settings: Any) ->
 
 def together(conversations: int = AT_ONCE, questions: int = 5, **settings: Any) -> dict[str, Any]:
     """Whole turns of conversations that are held at once, and of one that has the machine to itself."""
-    with TemporaryDirectory() as folder, opened(names="rules", **settings) as wb:
+    with TemporaryDirectory() as folder, opened(**settings) as wb:
         rows = [{"id": f"d{n}", "title": f"Report {n}", "text": f"The {s} {w}."} for n, (s, w) in enumerate(_pairs())]
         corpus = Path(folder) / "reports.jsonl"
         corpus.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")

@@ -87,11 +87,11 @@ def measured(folder: Path, path: Path, rows: Any, triples: Any, settings: dict[s
 
 def between(base: Any, one: str, other: str) -> set[str]:
     """The kinds of relations in which two names stand, either way round."""
-    ends = [base.find_entity(name) for name in (one, other)]
+    ends = [base.entity(name) for name in (one, other)]
     if not all(ends):
         return set()
     ids = [end["entity_id"] for end in ends]
-    return {r["type"] for r in base.entity_relations(ids[0]) if {r["source"], r["target"]} == set(ids)}
+    return {r["type"] for r in base.around("relations", [ids[0]]) if {r["source"], r["target"]} == set(ids)}
 
 
 @contextlib.contextmanager

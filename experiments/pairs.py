@@ -108,7 +108,7 @@ def films(folder: Path) -> Iterator[Any]:
     """A workspace with the films, warm."""
     from workbench.session import Workbench
 
-    with Workbench.open(folder / "films", names="rules") as wb:
+    with Workbench.open(folder / "films") as wb:
         wb.add_knowledge("film", [FILMS])
         for question in QUESTIONS:
             wb.ask(question, kb="film", session="warm-up")

@@ -204,14 +204,14 @@ def asked(folder: Path, questions: Sequence[str], settings: Settings, tools: Seq
     began = time.perf_counter()
     base.warm()
     told: dict[str, Any] = {"warm_s": round(time.perf_counter() - began, 1), "counts": base.about()["counts"], "ms": {}}
-    plain = {"bm25": base.keyword_search, "dense": base.vector_search}
+    plain: dict[str, Any] = {"bm25": "words", "dense": "meaning"}
     with asyncio.Runner() as runner:
         for name in [*plain, *tools]:
             taken, worked = [], []
             for question in questions:
                 began, begun = time.perf_counter(), time.process_time()
                 if name in plain:
-                    plain[name](question, 100)
+                    base.search(plain[name], question, 100)
                 else:
                     tool = registry[name]
                     runner.run(tool(read_input(tool, {"query": question}), base, StepLog()))
@@ -224,8 +224,8 @@ def asked(folder: Path, questions: Sequence[str], settings: Settings, tools: Seq
             print(f"  {name}: {told['ms'][name]}", file=sys.stderr, flush=True)
     told["asked_peak_mb"] = peak_mb()
     exactly = Library(folder, settings.model_copy(update={"exact_search_limit": 10**9}))
-    wanted = [set(dict(exactly.get("grown").vector_search(one, 10))) for one in questions]
-    found = [set(dict(base.vector_search(one, 10))) for one in questions]
+    wanted = [set(dict(exactly.get("grown").search("meaning", one, 10))) for one in questions]
+    found = [set(dict(base.search("meaning", one, 10))) for one in questions]
     told["recall@10"] = round(sum(map(len, map(set.intersection, wanted, found))) / max(sum(map(len, wanted)), 1), 3)
     exactly.close()
     library.close()
@@ -239,7 +239,7 @@ def peak_mb() -> int:
 
 def one_size(folder: Path, size: int, questions: int, tools: Sequence[str]) -> dict[str, Any]:
     """Everything of one size, in this process; a base that is there is only asked."""
-    growth, settings = Growth(), Settings.load(names="rules", embedding_model="use")
+    growth, settings = Growth(), Settings.load(embedding_model="use")
     known = folder / "indexed.json"
     if not known.exists():
         path = growth.write(folder / "corpus.jsonl", range(size))
@@ -286,7 +286,6 @@ def of_a_corpus(folder: Path, corpus: Path, questions: Path | None, limit: int, 
     settings = Settings.load()
     told: dict[str, Any] = {
         "corpus": corpus.name,
-        "names": settings.names,
         **indexed(folder / "kb", [corpus], settings),
     }
     print(told, file=sys.stderr, flush=True)
@@ -304,7 +303,7 @@ def of_more(folder: Path, corpus: Path | None) -> dict[str, Any]:
     growth = Growth()
     lines = [f"{json.dumps(growth.document(n))}\n" for n in range(BASE + MORE)]
     with drawn_vectors():
-        return {"corpus": "made", **adding_costs(folder, Settings.load(names="rules", embedding_model="use"), lines)}
+        return {"corpus": "made", **adding_costs(folder, Settings.load(embedding_model="use"), lines)}
 
 
 # what is printed

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 from filelock import FileLock
 
-from workbench.knowledge.graph import view
+from workbench.knowledge.indexes import index as indexes
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.library import Library
 from workbench.knowledge.names.entities import NO_WORDS, GraphBuilder, Source
@@ -43,8 +43,8 @@ def extracted(sources: Iterable[Source], vocabulary: Vocabulary = NO_WORDS) -> S
         builder = GraphBuilder(index.connection(), vocabulary)
         builder.build(lambda: sorted(sources, key=lambda source: source.doc_id))
         return SimpleNamespace(
-            entities=view.entities(index),
-            relations=view.relations(index),
+            entities=indexes.entities(index),
+            relations=indexes.relations(index),
             mentions=index.rows("SELECT * FROM mentions ORDER BY 1, 2"),
             categories=builder.categories,
         )
@@ -64,7 +64,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     library.close()
 
 
-SHELF = Settings.load(embedding_model="hashing", names="rules", rerank_model="none")
+SHELF = Settings.load(embedding_model="hashing", rerank_model="none")
 
 
 def _fill(folder: Path) -> None:
@@ -84,6 +84,6 @@ def small_base(folder: Path, documents: Iterable[tuple[str, str, str]], embeddin
     path = folder / "corpus.jsonl"
     lines = (json.dumps({"id": i, "title": title, "text": text}, ensure_ascii=False) for i, title, text in documents)
     path.write_text("\n".join(lines), encoding="utf-8")
-    library = Library(folder / "knowledge", Settings.load(embedding_model=embedding_model, names="rules"))
+    library = Library(folder / "knowledge", Settings.load(embedding_model=embedding_model))
     library.add("base", [path], vocabulary=VOCABULARY)
     return library

@@ -20,7 +20,7 @@ from workbench.session import Workbench
 from workbench.settings import Settings
 
 PROJECT = Path(__file__).resolve().parent.parent
-CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
+CORE = {"embedding_model": "hashing", "rerank_model": "none"}
 QUESTION = "Who are the directors of Film 7?"
 ANSWER = "Film 7: directors Ang Lee [1]."
 

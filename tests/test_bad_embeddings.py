@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.servers import Reply, ScriptedServer, closed_port, scripted_server
-from tests.test_bad_models import KEY, QUESTION, fill, no_key_in, notes_of
+from tests.servers import Reply, ScriptedServer, scripted_server
+from tests.test_bad_models import KEY, QUESTION, fill, no_key_in
 from workbench.errors import ModelError, SettingsError
 from workbench.knowledge.indexes.chroma import Chroma
 from workbench.knowledge.indexes.store import Place
@@ -33,7 +33,7 @@ def server():
 
 def bench(place: Path, url: str, **settings) -> Workbench:
     fast = {"model_backoff_s": 0.01, "chat_timeout_s": 5, "max_iterations": 1}
-    names = {"embedding_model": "openai:vectors", "names": "rules", "rerank_model": "none"}
+    names = {"embedding_model": "openai:vectors", "rerank_model": "none"}
     return Workbench.open(place, embedding_base_url=url, embedding_api_key=KEY, **{**names, **fast, **settings})
 
 
@@ -155,24 +155,6 @@ def test_vectors_of_two_lengths_in_two_batches(tmp_path, server):
     with bench(tmp_path / "w", server.url) as wb:
         wb.add_knowledge("many", [notes])
         assert wb.knowledge.get("many").about()["counts"]["documents"] == 200
-
-
-def test_a_passing_trouble_is_asked_again(tmp_path, server, caplog):
-    server.answer(Reply(status=503), Reply(status=429, headers={"Retry-After": "0"}), Reply())
-    with bench(tmp_path, server.url) as wb:
-        fill(wb)
-        assert "(1 of 2)" in caplog.text and "(2 of 2)" in caplog.text
-        server.answer(Reply(status=500), Reply())
-        run = wb.ask(QUESTION, kb="notes")
-        assert {r["status"] for r in run.records} <= {"success", "skipped"}
-        assert any("(1 of 2)" in note for note in notes_of(run))
-
-
-def test_a_dead_server_is_named(tmp_path):
-    url = closed_port()
-    with bench(tmp_path, url) as wb, pytest.raises(ModelError, match="WORKBENCH_EMBEDDING_BASE_URL") as raised:
-        fill(wb)
-    assert url in str(raised.value)
 
 
 def test_openai_itself_wants_a_key_and_no_key_has_a_dash_of_print():

@@ -49,7 +49,7 @@ def fill(wb: Workbench) -> None:
 @pytest.fixture(scope="module")
 def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("indexed")
-    with Workbench.open(folder, embedding_model="hashing", names="rules", rerank_model="none") as wb:
+    with Workbench.open(folder, embedding_model="hashing", rerank_model="none") as wb:
         fill(wb)
     return folder
 
@@ -73,7 +73,7 @@ def bench(place: Path, url: str, **settings) -> Workbench:
     """The workspace, open, with a chat model at that address."""
     # One pass is enough, so that only the writer is asked.
     fast = {"model_backoff_s": 0.01, "chat_timeout_s": 5, "max_iterations": 1}
-    names = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
+    names = {"embedding_model": "hashing", "rerank_model": "none"}
     roles = only("writer", "rewriter", *settings.pop("also", ()))
     opened = {"chat_model": "openai:scripted", "chat_base_url": url, "chat_api_key": KEY}
     return Workbench.open(place, **{**opened, **roles, **names, **fast, **settings})

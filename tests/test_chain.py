@@ -89,35 +89,34 @@ def test_a_link_is_followed_back_and_a_shared_phrase_too(english):
 
 
 def test_ways_say_who_names_whom_and_what_is_shared(english):
-    ways = english.ways
-    named = ways.titles_in("Who painted Jonas Hale's portrait in Lanterns at Dusk?")
+    named = english.link("Who painted Jonas Hale's portrait in Lanterns at Dusk?", "title")
     assert [title["doc_ids"] for title in named] == [["man"], ["film"]]
-    assert {(link["doc_id"], link["surface"]) for link in ways.links_from(["woman#0"])} == {
+    assert {(link["doc_id"], link["surface"]) for link in english.around("links", ["woman#0"])} == {
         ("man", "Jonas Hale"),
         ("town", "Osterby"),
     }
-    assert ways.naming("man", 60) == ["woman#0"] and ways.naming("man", 0) == []
-    assert [link["sentence"] for link in ways.links_to("man", ["woman#0"])] == ["Her husband was Jonas Hale."]
-    shared = ways.shared(["man#0"], 60)
+    assert english.around("naming", ["man"], 0) == []
+    naming = [(link["chunk_id"], link["sentence"]) for link in english.around("naming", ["man"], 60)]
+    assert naming == [("woman#0", "Her husband was Jonas Hale.")]
+    shared = english.around("shared", ["man#0"], 60)
     assert {(s["phrase"], *s["chunk_ids"]) for s in shared} >= {("royal academy of tarn", "school#0")}
-    assert {"director", "osterbi"} <= ways.stems(["woman#0"])["woman#0"]
 
 
 def test_a_title_inside_a_longer_name_is_not_named(tmp_path):
     library = small_base(tmp_path, [("a", "Hale", "Hale is a village."), ("b", "Book", "Jonas Hale wrote it.")])
-    ways = library.get("base").ways
-    assert ways.titles_in("Jonas Hale wrote it.") == [] and ways.naming("a", 60) == ["b#0"]
-    assert ways.links_to("a", ["b#0"]) == [] and ways.titles_in("He left Hale.")[0]["doc_ids"] == ["a"]
+    base = library.get("base")
+    assert base.link("Jonas Hale wrote it.", "title") == base.around("naming", ["a"], 60) == []
+    assert base.link("He left Hale.", "title")[0]["doc_ids"] == ["a"]
     library.close()
 
 
 def test_what_is_taken_out_of_the_corpus_leads_nowhere(tmp_path):
     library = small_base(tmp_path, ENGLISH)
     small_base(tmp_path, [d for d in ENGLISH if d[0] != "man"]).close()
-    ways = library.get("base").ways
-    assert ways.titles_in("Who was Jonas Hale?") == []
-    assert {link["doc_id"] for link in ways.links_from(["woman#0"])} == {"town"}
-    assert "royal academy of tarn" not in {shared["phrase"] for shared in ways.shared(["school#0"], 60)}
+    base = library.get("base")
+    assert base.link("Who was Jonas Hale?", "title") == []
+    assert {link["doc_id"] for link in base.around("links", ["woman#0"])} == {"town"}
+    assert "royal academy of tarn" not in {shared["phrase"] for shared in base.around("shared", ["school#0"], 60)}
     library.close()
 
 

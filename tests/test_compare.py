@@ -122,7 +122,7 @@ def test_what_else_differs_is_said(wb: Workbench, workspace: Path) -> None:
 
 def test_another_state_of_the_knowledge_base_is_said(tmp_path: Path) -> None:
     corpus = tmp_path / "notes.md"
-    with Workbench.open(tmp_path / "ws", embedding_model="hashing", names="rules") as wb:
+    with Workbench.open(tmp_path / "ws", embedding_model="hashing") as wb:
         corpus.write_text("# Tea\n\nTea grows in Fujian. It likes rain.\n")
         wb.add_knowledge("notes", [corpus])
         one = wb.ask("Where does tea grow?", kb="notes")

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from workbench import Workbench
 from workbench.errors import CorpusError
 from workbench.knowledge.library import Library
 from workbench.knowledge.reading.corpus import SUFFIXES, Reading, chunks, load
@@ -48,12 +47,6 @@ def test_jsonl_knows_what_is_text_and_what_is_a_field(tmp_path):
     assert document.names == {"李安": ["Ang Lee"]}
     assert document.fields == {"year": 1993, "rating": 7.5, "genres": ["Drama"], "seen": True}
     assert document.source == path.resolve().as_posix()
-
-
-@pytest.mark.parametrize("key", ["text", "overview", "content"])
-def test_the_text_has_three_names(tmp_path, key):
-    (document,) = load([written(tmp_path / "a.jsonl", json.dumps({key: "Hello there. More."}))]).documents
-    assert (document.text, document.title) == ("Hello there. More.", "Hello there.")
 
 
 def test_bad_lines_are_listed_with_their_place_and_the_good_ones_kept(tmp_path):
@@ -97,19 +90,6 @@ def test_a_gzipped_file_and_one_cut_short(tmp_path):
     assert 0 < len(cut.documents) < 3_000
     assert cut.problems[-1]["line"] == 0
     assert "cannot be read to its end" in cut.problems[-1]["reason"]
-
-
-def test_csv_cells_get_their_types(tmp_path):
-    path = written(
-        tmp_path / "a.csv",
-        'id,title,text,year,genres,note\n1,One,"Two\nlines",1993,Drama|War,\n2,Two,Words,x,y,z,more\n',
-    )
-    loaded = load([path])
-    (document,) = loaded.documents
-    assert document.fields == {"year": 1993, "genres": ["Drama", "War"]}
-    assert document.text == "Two\nlines"
-    assert loaded.problems[0]["line"] == 4
-    assert "more cells" in loaded.problems[0]["reason"]
 
 
 def test_a_broken_csv_is_a_problem_and_no_crash(tmp_path):
@@ -174,12 +154,6 @@ def test_front_matter_that_is_no_yaml_is_said_and_its_document_kept(tmp_path, fr
     assert "Prose." in two_rules.text and "More." in two_rules.text
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "gb18030"])
-def test_chinese_text_in_the_encodings_that_occur(tmp_path, encoding):
-    (document,) = load([written(tmp_path / "a.txt", "推手是李安的电影。", encoding)]).documents
-    assert document.text == "推手是李安的电影。"
-
-
 def test_a_folder_gives_its_files_in_order_and_equal_names_stay_apart(tmp_path):
     written(tmp_path / "b.txt", "b")
     written(tmp_path / "sub" / "b.txt", "sub b")
@@ -196,19 +170,6 @@ def test_what_is_not_there_or_of_no_known_kind(tmp_path):
     with pytest.raises(CorpusError, match=r"Known: .*\.jsonl"):
         load([written(tmp_path / "a.exe", "x")])
     assert ".jsonl.gz" in SUFFIXES
-
-
-def test_a_document_without_an_id_has_one_of_its_content(tmp_path):
-    a, b = (load([written(tmp_path / n / "a.jsonl", '{"text": "same"}')]).documents[0] for n in ("x", "y"))
-    assert a.doc_id == b.doc_id
-    assert a.doc_id.startswith("a-")
-
-
-def test_the_digest_is_of_the_content_alone(tmp_path):
-    first = load([written(tmp_path / "a.jsonl", '{"id": "a", "text": "x", "year": 1, "tag": "t"}')]).documents[0]
-    moved = load([written(tmp_path / "b.jsonl", '{"tag": "t", "year": 1, "text": "x", "id": "a"}')]).documents[0]
-    other = load([written(tmp_path / "c.jsonl", '{"id": "a", "text": "x", "year": 2, "tag": "t"}')]).documents[0]
-    assert first.digest() == moved.digest() != other.digest()
 
 
 @pytest.mark.parametrize("limit", [20, 50, 400])
@@ -285,16 +246,6 @@ def test_a_heading_without_text_and_blocks_longer_than_a_passage_lose_nothing():
     assert sum(p.count("long") for p in passages) == 30 and sum(p.count("wide") for p in passages) == 40
 
 
-def test_the_films_load_without_a_problem(project):
-    loaded = load([project / "data" / "films.jsonl"])
-    assert (len(loaded.documents), loaded.problems) == (1065, [])
-    assert all(d.type == "Film" and d.licence == "CC BY-SA 4.0" for d in loaded.documents)
-    assert all(d.url.startswith("https://en.wikipedia.org/wiki/") for d in loaded.documents)
-    banquet = next(d for d in loaded.documents if d.title == "The Wedding Banquet")
-    assert banquet.aliases == ("喜宴",)
-    assert banquet.names == {"Ang Lee": ["李安"]}
-
-
 TRIPLES = [
     "Tampopo\tdirected_by\tJûzô Itami",
     "Dandelion\tsequel_of\tTampopo",
@@ -316,7 +267,7 @@ def test_triples_give_a_document_for_each_head(tmp_path, order):
 
 @pytest.mark.parametrize("tool", ["naive_search", "hybrid_search"])
 def test_a_search_finds_the_sentence_of_a_relation(tmp_path, tool):
-    library = Library(tmp_path / "knowledge", Settings.load(embedding_model="hashing", names="rules"))
+    library = Library(tmp_path / "knowledge", Settings.load(embedding_model="hashing"))
     library.add("films", [written(tmp_path / "kb.tsv", "\n".join([*TRIPLES, "Hulk\tdirected_by\tAng Lee"]))])
     search = ToolRegistry()[tool]
     output = asyncio.run(
@@ -358,27 +309,6 @@ def test_a_broken_archive_of_triples_gives_what_can_be_read_of_it_or_says_so(tmp
     path.write_bytes(whole[: len(whole) // 2])
     (problem,) = load([path]).problems
     assert problem["line"] == 0 and "cannot be read to its end" in problem["reason"]
-
-
-def test_documents_come_one_by_one(tmp_path):
-    path = written(tmp_path / "a.jsonl", "".join(json.dumps({"id": n, "text": "Hello."}) + "\n" for n in range(3)))
-    reading = Reading([path])
-    found = iter(reading)
-    assert next(found).doc_id == "0" and reading.problems == []
-    written(tmp_path / "b.jsonl", "")
-    assert [document.doc_id for document in found] == ["1", "2"]
-    assert reading.sources == [path.resolve().as_posix()]
-
-
-def test_a_title_made_of_the_text_weighs_no_word_twice(tmp_path):
-    texts = ["Cats sleep. A day is long.", "A day is long. Cats sleep."]
-    made = [{"id": n, "text": text} for n, text in enumerate(texts)]
-    given = [{"id": "titled", "title": "Cats sleep.", "text": "A day is long."}]
-    path = written(tmp_path / "a.jsonl", "".join(json.dumps(record) + "\n" for record in [*made, *given]))
-    with Workbench.open(tmp_path / "ws", embedding_model="hashing", names="rules") as wb:
-        wb.add_knowledge("cats", [path])
-        found = dict(wb.knowledge.get("cats").keyword_search("cats", 10))
-    assert found["0#0"] == found["1#0"] < found["titled#0"]
 
 
 def test_a_folder_is_read_without_links_that_lead_out_of_it(tmp_path):

@@ -37,7 +37,7 @@ QUESTION = "Who heads the mill?"
 def wb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
     folder = tmp_path_factory.mktemp("dated")
     (folder / "heads.jsonl").write_text("\n".join(map(json.dumps, ROWS)), encoding="utf-8")
-    with Workbench.open(folder / "ws", embedding_model="hashing", names="rules", rerank_model="none") as wb:
+    with Workbench.open(folder / "ws", embedding_model="hashing", rerank_model="none") as wb:
         wb.add_knowledge("heads", [folder / "heads.jsonl"])
         yield wb
 
@@ -66,10 +66,10 @@ def test_documents_are_left_out_by_their_typed_dates(wb: Workbench, as_of: str, 
     base = dated(wb.knowledge.get("heads"), (as_of, known))
     left = {row["id"] for row in ROWS} - hidden
     assert base.hidden == hidden and set(base.select()) == left and base.about()["counts"]["documents"] == len(left)  # type: ignore[attr-defined]
-    searches = (base.keyword_search("heads mill", 2), base.vector_search("heads mill", 2))
+    searches = (base.search("words", "heads mill", 2), base.search("meaning", "heads mill", 2))
     for hits in searches:
         assert len(hits) == min(2, len(left)) and {chunk_id.split("#")[0] for chunk_id, _ in hits} <= left
-    values = dict(base.tally("valid_from"))
+    values = dict(base.select(count="valid_from"))
     assert set(values) == {str(row["valid_from"]) for row in ROWS if row["id"] in left and "valid_from" in row}
 
 
@@ -114,7 +114,7 @@ def test_one_date_field_says_when_a_document_begins(tmp_path: Path) -> None:
         for y in (2001, 2009)
     ]
     (tmp_path / "news.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    with Workbench.open(tmp_path / "ws", embedding_model="hashing", names="rules", rerank_model="none") as wb:
+    with Workbench.open(tmp_path / "ws", embedding_model="hashing", rerank_model="none") as wb:
         wb.add_knowledge("news", [tmp_path / "news.jsonl"])
         base = wb.knowledge.get("news")
         assert dated(base, ("2005", "")).select() == ["2001"] == dated(base, ("", "2005")).select()

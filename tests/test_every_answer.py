@@ -27,7 +27,7 @@ WORDS = ["Ang Lee", "1993", "喜宴", "Memento film", "x" * 2_000, "a\ud800\x00b
 def wb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
     """Three notes, a quick tool and one that fails, and a planner whose steps ask the query."""
     folder = tmp_path_factory.mktemp("answers")
-    with Workbench.open(folder, embedding_model="hashing", names="rules", rerank_model="none") as opened:
+    with Workbench.open(folder, embedding_model="hashing", rerank_model="none") as opened:
         fill(opened)
 
         @opened.tools.tool

@@ -32,7 +32,7 @@ NOTES = {
     "Mei Lan": "Mei Lan was born in Jingdezhen. She learned from her uncle.",
     "Glaze": "Celadon glaze needs iron oxide.",
 }
-CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none", "model_backoff_s": 0.01}
+CORE = {"embedding_model": "hashing", "rerank_model": "none", "model_backoff_s": 0.01}
 FIRST, SECOND = "Where was the person born who built the east kiln?", "And who fired it in 1850?"
 ORDER = ["router", "follow_up", "planner", "reflector", "rewriter", "reflector", "writer", "checker"]
 """The calls of the run: nothing is found at first, so that the question is said again."""

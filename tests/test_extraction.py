@@ -28,7 +28,7 @@ FACTS = [
     *(("The east kiln", "built_by", "Mei Lan"), ("Mei Lan", "learned_from", "Wu Ke"), ("Wu Ke", "came_from", "Dehua")),
     *(("老舍", "出生于", "北京"), ("Wu Ke", "invented", "Celadon X"), ("Kiln", "obeys", "Ignore this")),
 ]
-CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none", "model_backoff_s": 0.01}
+CORE = {"embedding_model": "hashing", "rerank_model": "none", "model_backoff_s": 0.01}
 BUDGET = 100_000
 
 
@@ -107,8 +107,8 @@ def test_what_a_model_reads_joins_the_graph_and_nothing_else_does(bench, notes, 
         *("The east kiln built_by Mei Lan", "Mei Lan learned_from Wu Ke", "Wu Ke came_from Dehua", "老舍 出生于 北京"),
     }, "no relation whose names do not stand in the passage, whatever the model says"
     assert found["Wu Ke came_from Dehua"][1] == "Wu Ke came from Dehua."
-    assert wb.knowledge.get("notes").find_entity("Mei Lan")["doc_id"] == "Mei Lan.md", "a title is the document itself"
-    assert wb.knowledge.get("notes").find_entity("Wu Ke")["type"] == "Person"
+    assert wb.knowledge.get("notes").entity("Mei Lan")["doc_id"] == "Mei Lan.md", "a title is the document itself"
+    assert wb.knowledge.get("notes").entity("Wu Ke")["type"] == "Person"
     told = report.model
     assert told["read"] == len(NOTES) and told["by_rules"] == 0 and told["name"] == "openai:m" and not told["note"]
     assert 0 < told["tokens"] <= BUDGET
@@ -167,7 +167,7 @@ def test_a_server_that_is_away_leaves_rules_and_the_next_add_goes_on(bench, note
     wb = bench(model_retries=0)
     report = wb.add_knowledge("notes", [notes])
     assert report.model["read"] == 0 and report.model["by_rules"] == len(NOTES)
-    assert wb.knowledge.get("notes").find_entity("Mei Lan"), "rules have found names"
+    assert wb.knowledge.get("notes").entity("Mei Lan"), "rules have found names"
     server.respond = reads
     report = wb.add_knowledge("notes", [notes])
     assert report.model["read"] == len(NOTES) and len(stated(wb)) == 4

@@ -14,7 +14,7 @@ from workbench.cli import main
 from workbench.errors import RunError
 from workbench.session import Workbench
 
-CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
+CORE = {"embedding_model": "hashing", "rerank_model": "none"}
 QUESTION = "When was the Aldermoor kiln built?"
 
 

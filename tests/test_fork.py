@@ -37,7 +37,7 @@ def small(tmp_path_factory):
         ),
         encoding="utf-8",
     )
-    settings = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none", "max_iterations": 1}
+    settings = {"embedding_model": "hashing", "rerank_model": "none", "max_iterations": 1}
     with Workbench.open(folder / "workspace", **settings) as wb:
         wb.add_knowledge("notes", [folder / "texts.jsonl"])
         yield Bench(wb)
@@ -267,7 +267,7 @@ def test_a_changed_document_is_named_and_the_tape_alone_still_replays(tmp_path):
         corpus.write_text("".join(json.dumps({"id": i, "title": i, "text": t}) + "\n" for i, t in texts.items()))
 
     write(TEXTS)
-    with Workbench.open(tmp_path / "w", embedding_model="hashing", names="rules", rerank_model="none") as wb:
+    with Workbench.open(tmp_path / "w", embedding_model="hashing", rerank_model="none") as wb:
         wb.add_knowledge("notes", [corpus])
         run = wb.ask("What is Memento about?", kb="notes")
         write({**TEXTS, "c": "Memento is a film about forgetting."})

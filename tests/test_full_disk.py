@@ -33,7 +33,7 @@ def limited(kib):
 
 def content(wb):
     base = wb.knowledge.get("hills")
-    return base.fingerprint(), base.about()["counts"], base.vector_search("Hill 7 has 7 sheep.", 3)
+    return base.fingerprint(), base.about()["counts"], base.search("meaning", "Hill 7 has 7 sheep.", 3)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from workbench.knowledge.library import Library
 from workbench.settings import Settings
 
 TABLES = ("documents", "passages", "entities", "relations", "mentions", "names", "communities", "homes")
-CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
+CORE = {"embedding_model": "hashing", "rerank_model": "none"}
 
 
 def write(path, documents):
@@ -61,7 +61,8 @@ def is_whole(library):
         "SELECT community_id FROM homes WHERE community_id NOT IN (SELECT community_id FROM communities)",
         "SELECT entity_id FROM entities WHERE entity_id NOT IN (SELECT entity_id FROM mentions UNION SELECT source "
         "FROM relations UNION SELECT target FROM relations)",
-        "SELECT value FROM communities, json_each(doc_ids) WHERE value NOT IN (SELECT doc_id FROM documents)",
+        "SELECT d.value FROM communities, json_each(communities.value, '$.doc_ids') AS d "
+        "WHERE d.value NOT IN (SELECT doc_id FROM documents)",
     ):
         assert index.rows(sql) == [], sql
     assert library.get("film").inspect()["chroma"]
@@ -87,7 +88,7 @@ def test_documents_that_go_and_change_leave_a_whole_graph(library, tmp_path, fil
     report = library.add("film", [path])
     assert (report.changed, report.deleted) == (6, 4)
     is_whole(library)
-    assert library.get("film").find_entity(changed[0]["title"])["doc_id"] == films[0]["id"]
+    assert library.get("film").entity(changed[0]["title"])["doc_id"] == films[0]["id"]
     assert not ids(library, "entities", "doc_id") & {film["id"] for film in films[6:10]}
 
 
@@ -95,12 +96,12 @@ def test_old_texts_are_looked_through_for_a_new_title_and_a_mere_name_becomes_it
     old = {"id": "old", "title": "A Visit", "text": "A Visit is a film. They read Marvin Gardens aloud."}
     library.add("film", [write(tmp_path / "a.jsonl", [*films[:30], old])])
     base = library.get("film")
-    assert base.find_entity("Marvin Gardens")["entity_id"] == "name:marvin gardens"
+    assert base.entity("Marvin Gardens")["entity_id"] == "name:marvin gardens"
     new = {"id": "new", "title": "Marvin Gardens", "text": "Marvin Gardens is a book."}
     library.add("film", [write(tmp_path / "b.jsonl", [new])])
     assert base.entity("name:marvin gardens") is None
-    assert [r["source"] for r in base.entity_relations("doc:new") if r["type"] == "mentions"] == ["doc:old"]
-    assert "old#0" in base.entity_mentions("doc:new")
+    assert [r["source"] for r in base.around("relations", ["doc:new"]) if r["type"] == "mentions"] == ["doc:old"]
+    assert "old#0" in base.around("mentions", ["doc:new"])
     is_whole(library)
 
 
@@ -109,7 +110,7 @@ def test_a_summary_is_of_the_documents_own_sentences_in_their_language(library, 
     sheep = [{"id": f"e{n}", "title": f"Hill {n}", "text": f"Hill {n} is in Devon. Sheep."} for n in range(3)]
     notes = [*({**one, "owner": "陈采"} for one in tea), *({**one, "owner": "Ann Lee"} for one in sheep)]
     library.add("film", [write(tmp_path / "a.jsonl", notes)])
-    told = {c["doc_ids"][0][0]: c["summary"] for c in library.get("film").communities()}
+    told = {c["doc_ids"][0][0]: c["summary"] for c in library.get("film").around("communities")}
     assert told["z"] == "茶山0号在福建。茶山1号在福建。茶山2号在福建。"
     assert told["e"].startswith("Hill 0 is in Devon. Hill 1 is in Devon.")
 
@@ -119,7 +120,7 @@ import os, sys; from pathlib import Path
 from workbench.knowledge.graph import graph
 from workbench.knowledge.library import Library; from workbench.knowledge.names.entities import GraphBuilder
 from workbench.settings import Settings
-settings = Settings.load(embedding_model="hashing", names="rules", rerank_model="none")
+settings = Settings.load(embedding_model="hashing", rerank_model="none")
 owner = graph if sys.argv[3] == "keep" else GraphBuilder
 whole = getattr(owner, sys.argv[3])
 def killed(*given):

@@ -23,7 +23,7 @@ from workbench.text import visible
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMAND = [sys.executable, "-c", "from workbench.cli import main; main()"]
-HASHING = {"embedding_model": "hashing", "names": "rules"}
+HASHING = {"embedding_model": "hashing"}
 HOSTILE = (
     "<script>alert(1)</script>",
     "<img src=x onerror=alert(1)>",
@@ -203,7 +203,7 @@ def test_the_command_line_steers_no_terminal(hostile, as_json, tmp_path):
         ["cancel", ALL],
         ["memory", "forget", "--session", NAME],
     ]
-    runner = CliRunner(env={"WORKBENCH_EMBEDDING_MODEL": "hashing", "WORKBENCH_NAMES": "rules"})
+    runner = CliRunner(env={"WORKBENCH_EMBEDDING_MODEL": "hashing"})
     for words in commands:
         done = runner.invoke(main, [*words, "--workspace", str(hostile), *(["--json"] if as_json else [])])
         for stream in (done.stdout, done.stderr):
@@ -231,7 +231,7 @@ def test_progress_on_a_terminal_is_text(hostile):
         stderr=side,
         stdin=subprocess.DEVNULL,
         cwd=ROOT,
-        env={**os.environ, "TERM": "xterm", "WORKBENCH_EMBEDDING_MODEL": "hashing", "WORKBENCH_NAMES": "rules"},
+        env={**os.environ, "TERM": "xterm", "WORKBENCH_EMBEDDING_MODEL": "hashing"},
     )
     os.close(side)
     seen = b""
@@ -290,7 +290,7 @@ def test_in_a_notebook_and_what_papermill_keeps(hostile, tmp_path):
         cells=[
             nbformat.v4.new_code_cell(
                 "from workbench import Workbench\n"
-                f"wb = Workbench.open({str(hostile)!r}, embedding_model='hashing', names='rules')\n"
+                f"wb = Workbench.open({str(hostile)!r}, embedding_model='hashing')\n"
                 "run = next(run for run in wb.runs.list() if run.status == 'done')"
             ),
             nbformat.v4.new_code_cell("run"),

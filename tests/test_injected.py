@@ -26,7 +26,7 @@ from tests.servers.roles import role_of
 from workbench.records.prompts import SLOTS, Prompts
 from workbench.session import Workbench
 
-CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none", "model_backoff_s": 0.01}
+CORE = {"embedding_model": "hashing", "rerank_model": "none", "model_backoff_s": 0.01}
 OURS = {"question", "message", "today", "tools", "budget", "wish", "most"}
 """Slots that people and the workbench fill in; every other one is documents', or made of them."""
 MARKS = ("answer", "bases", "conversation", "corpus", "evidence", "found", "reference")

@@ -19,7 +19,7 @@ NOTES = [
     {"id": "e", "title": "采茶人", "text": "采茶人住在山上。他每天早上去采茶，晚上喝茶。", "farmers": ["Zoe Hill"]},
     {"id": "<b>f</b>", "title": "<script>alert(1)</script>", "text": f"Ann Tea was a farmer. {SAYS} morning."},
 ]
-CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
+CORE = {"embedding_model": "hashing", "rerank_model": "none"}
 
 
 @pytest.fixture

@@ -54,13 +54,6 @@ def test_finds(index, query, expected):
     assert found(index, query) == expected
 
 
-def test_words_of_one_stem_are_one_word_and_titles_count_more(index):
-    assert found(index, "marriage marries") == ["c#0", "a#0"]
-    both = dict(keywords.search(index, "李安", 10))
-    assert set(both) == {"a#0", "b#0"}
-    assert all(score > 0 for score in both.values())
-
-
 def test_ties_go_by_id_and_top_k_holds(index):
     with index.transaction() as connection:
         for number, chunk_id in ((11, "z#0"), (12, "y#0")):
@@ -69,15 +62,6 @@ def test_ties_go_by_id_and_top_k_holds(index):
     assert found(index, "twin") == ["y#0", "z#0"]
     assert found(index, "twin", 1) == ["y#0"]
     assert found(index, "twin", 0) == []
-
-
-def test_rare_terms_weigh_more(index):
-    def weight(term, passages=4):
-        return keywords.weight(keywords.frequency(index, keywords.stem(term)), passages)
-
-    assert weight("女儿") == weight("parents") > weight("李安")
-    assert weight("nowhere") > weight("parents")
-    assert weight("李安", 2) == 0
 
 
 def test_threads_stem_as_one_does():

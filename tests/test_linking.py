@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from workbench.knowledge.names.linking import Matcher, mentions_in
-from workbench.knowledge.names.surfaces import candidates, compiled
+from workbench.knowledge.names.surfaces import compiled
 from workbench.ports import Entity
 
 FILMS = {
@@ -145,13 +145,3 @@ def test_link(names, text, expected):
 def test_a_text_means_what_it_is_about(names):
     (mention,) = mentions_in("Halloween is a slasher film", names, Matcher(names), about="Halloween 2018")
     assert mention["entity_id"] == "Halloween 2018"
-
-
-def test_the_candidates_of_a_text_are_all_that_a_matcher_needs(names):
-    text = "对比《喜宴》和 The Dark Knight Rises, 诺兰. It came. Then"
-    keys = candidates(text)
-    few = {key: bearers for key, bearers in names.items() if key in keys}
-    assert mentions_in(text, few, Matcher(few)) == mentions_in(text, names, Matcher(names))
-    assert "it came" in keys
-    assert "came then" not in keys  # a sentence ends between
-    assert len(candidates("word " * 1_000)) == 16

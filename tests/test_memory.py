@@ -30,7 +30,7 @@ def write(path, documents, characters, notes=0):
 
 @pytest.fixture
 def library(tmp_path):
-    core = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
+    core = {"embedding_model": "hashing", "rerank_model": "none"}
     library = Library(tmp_path / "kb", Settings.load(**core))
     yield library
     library.close()
@@ -86,7 +86,7 @@ def look(stage, done, total):
         os._exit(0)
 
 adding._CACHE_MB = 1
-core = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
+core = {"embedding_model": "hashing", "rerank_model": "none"}
 library = Library(Path(sys.argv[1]), Settings.load(**core))
 if sys.argv[2] == "add":
     library.add("corpus", [sys.argv[3]], progress=look)

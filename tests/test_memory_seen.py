@@ -128,9 +128,7 @@ def test_memories_and_exchanges_are_searched_for_their_person_alone(bench: Make)
 
 
 def test_a_prompt_is_mapped_part_by_part_with_what_was_left_out(bench: Make, server: ScriptedServer) -> None:  # noqa: F811
-    wb = bench(
-        memory_core=True, chat_base_url=server.url, models={"writer": "openai:m"}, history_window=2, names="rules"
-    )
+    wb = bench(memory_core=True, chat_base_url=server.url, models={"writer": "openai:m"}, history_window=2)
     told(
         wb,
         "Remember that my cat is called Biscuit.",

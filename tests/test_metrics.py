@@ -18,7 +18,7 @@ from workbench.parts.serve import metrics
 from workbench.session import Workbench
 from workbench.settings import Settings
 
-CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
+CORE = {"embedding_model": "hashing", "rerank_model": "none"}
 QUESTION = "When was the Aldermoor kiln built?"
 PRICES = '["openai:m"]\ninput = 100000\noutput = 200000\n'
 LONGEST_S = 10.0

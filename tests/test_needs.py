@@ -35,7 +35,7 @@ def wb(tmp_path_factory):
     notes = [{"id": name, "title": name, "text": text, **fields} for name, (text, fields) in NOTES.items()]
     for name, rows in {"texts": texts, "notes": notes}.items():
         (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    with Workbench.open(folder / "ws", embedding_model="hashing", names="rules") as wb:
+    with Workbench.open(folder / "ws", embedding_model="hashing") as wb:
         for name in ("texts", "notes"):
             wb.add_knowledge(name, [folder / f"{name}.jsonl"])
         yield wb
@@ -191,7 +191,7 @@ def mixed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mixed")
     rows = [{"id": name, "title": name, "text": text, **fields} for name, (text, fields) in MIXED.items()]
     (folder / "mixed.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    with Workbench.open(folder / "ws", embedding_model="hashing", names="rules") as wb:
+    with Workbench.open(folder / "ws", embedding_model="hashing") as wb:
         wb.add_knowledge("mixed", [folder / "mixed.jsonl"])
         yield wb
 

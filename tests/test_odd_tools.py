@@ -25,7 +25,7 @@ from workbench.errors import NotPaused
 from workbench.plans import PlanBudget
 from workbench.session import Workbench
 
-CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
+CORE = {"embedding_model": "hashing", "rerank_model": "none"}
 
 
 @pytest.fixture(scope="module")
@@ -283,7 +283,7 @@ def test_a_forked_process_is_refused_with_the_fix(wb) -> None:
     doors = {
         "ask": lambda: wb.ask("When was the kiln built?", kb="site").answer,
         "runs": lambda: wb.runs.list(),
-        "search": lambda: wb.knowledge.get("site").keyword_search("kiln", 3),
+        "search": lambda: wb.knowledge.get("site").search("words", "kiln", 3),
         "messages": lambda: wb.messages(run.session_id),
         "approve": lambda: run.approve(),
         "add": lambda: wb.add_knowledge("more", ["x.md"]),

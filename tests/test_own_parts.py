@@ -42,7 +42,7 @@ def notes(tmp_path):
 
 @pytest.fixture
 def wb(tmp_path, notes):
-    with Workbench.open(tmp_path / "ws", embedding_model="hashing", names="rules") as opened:
+    with Workbench.open(tmp_path / "ws", embedding_model="hashing") as opened:
         opened.add_knowledge("studio", [notes])
         yield opened
 
@@ -186,7 +186,7 @@ def test_a_store_and_a_memory_are_replaced_and_restored(wb):
 
 
 def test_a_registered_summarizer_sums_up(tmp_path, notes):
-    with Workbench.open(tmp_path / "short", summary_from=2, history_window=1, names="rules") as own:
+    with Workbench.open(tmp_path / "short", summary_from=2, history_window=1) as own:
         own.add_knowledge("studio", [notes])
 
         @own.register("summarizer")
@@ -237,7 +237,7 @@ class Listener(FakeListChatModel):
 def test_what_is_known_of_a_person_reaches_the_planner_and_the_writer_of_a_report(tmp_path, notes):
     chat = Listener(responses=["{}"])
     roles = {"models": {**only("writer")["models"], "planner": ""}}
-    with Workbench.open(tmp_path / "known", chat_model=chat, names="rules", **roles) as own:
+    with Workbench.open(tmp_path / "known", chat_model=chat, **roles) as own:
         own.add_knowledge("studio", [notes])
         own.memory.core_memory_update("preferences", "I like stoneware", user="noor")
         run = own.report("Kilns and wheels", kb="studio", user="noor")
@@ -266,7 +266,7 @@ def test_a_run_that_is_executed_again_shows_the_same(tmp_path, notes):
     rules.read(Path(__file__).resolve().parent.parent / "notebooks" / "sanitize.cfg")
     shown = []
     for place in ("first", "second"):
-        with Workbench.open(tmp_path / place, embedding_model="hashing", names="rules") as own:
+        with Workbench.open(tmp_path / place, embedding_model="hashing") as own:
             own.add_knowledge("studio", [notes])
             run = own.ask(QUESTION, kb="studio", review="reflect").approve()
             told = [own.map([QUESTION], kb="studio")]
@@ -286,7 +286,7 @@ def test_models_may_be_objects_whose_keys_are_never_written(tmp_path, notes):
         Potter(responses=["The east kiln [1]."]),
         DeterministicFakeEmbedding(size=16),
     )
-    with Workbench.open(place, chat_model=chat, embedding_model=vectors, names="rules", **only("writer")) as own:
+    with Workbench.open(place, chat_model=chat, embedding_model=vectors, **only("writer")) as own:
         own.add_knowledge("studio", [notes])
         run = own.ask(QUESTION, kb="studio")
         assert run.answer == "The east kiln [1]." and own.settings.chat_model == "langchain:Potter"

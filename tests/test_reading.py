@@ -34,7 +34,7 @@ def reasons(loaded) -> str:
 
 @pytest.fixture
 def library(tmp_path):
-    library = Library(tmp_path / "knowledge", Settings.load(embedding_model="hashing", names="rules"))
+    library = Library(tmp_path / "knowledge", Settings.load(embedding_model="hashing"))
     yield library
     library.close()
 
@@ -209,15 +209,6 @@ def test_numbers_are_read_in_the_writing_of_their_column(tmp_path, library, sour
     assert [kept.get(document.doc_id) for document in loaded.documents] == numbers
 
 
-def test_a_column_follows_the_writing_of_the_others(tmp_path):
-    """ngrunwald/meta-csv#5: cases 2.155 beside 19,47 for 100,000 people."""
-    loaded = read(tmp_path / "a.csv", "title;cases;rate\nNorth;2.155;19,47\nSouth;1.200;7,5\n")
-    assert [document.fields for document in loaded.documents] == [
-        {"cases": 2155, "rate": 19.47},
-        {"cases": 1200, "rate": 7.5},
-    ]
-
-
 DATES = [
     (
         "submersion-app/submersion#1828",
@@ -344,12 +335,6 @@ def test_a_page_is_what_is_seen_of_it(shelf, row):
     _, _, text, said = row
     document, why = shelf(HTML, row)
     assert document == text and said in why and bool(said) == bool(why)
-
-
-def test_restructured_text_is_read_without_its_marks(tmp_path):
-    text = "Kiln\n====\n\n.. note:: Hot.\n\nSee :ref:`the kiln <kiln>`, :doc:`guide`.\n\nUse\n---\n\n* ``x``\n"
-    (document,) = read(tmp_path / "a.rst", text).documents
-    assert (document.title, document.text) == ("Kiln", "# Kiln\n\nHot.\n\nSee the kiln, guide.\n\n## Use\n\n* x")
 
 
 def cells(*given: dict, **more) -> str:

@@ -25,7 +25,7 @@ QUESTIONS = SAVED["questions"]
 @pytest.fixture(scope="module")
 def bases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, KnowledgeBase]]:
     folder = tmp_path_factory.mktemp("readings")
-    library = Library(folder / "kb", Settings.load(embedding_model="hashing", names="rules", rerank_model="none"))
+    library = Library(folder / "kb", Settings.load(embedding_model="hashing", rerank_model="none"))
     for name, corpus in SAVED["corpora"].items():
         (folder / f"{name}.vocabulary.toml").write_text(corpus["vocabulary"], "utf-8")
         lines = (json.dumps(document, ensure_ascii=False) for document in corpus["documents"])
@@ -221,7 +221,7 @@ DOOR = [  # base, question, what the answer holds, what it does not
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
     folder = tmp_path_factory.mktemp("door")
-    settings = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
+    settings = {"embedding_model": "hashing", "rerank_model": "none"}
     with Workbench.open(folder / "workspace", **settings) as wb:
         for base, texts in FILES.items():
             for name, text in texts.items():

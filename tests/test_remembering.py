@@ -35,7 +35,7 @@ def store(conversations: SqlConversations) -> MemoryStore:  # noqa: F811
     return MemoryStore(conversations)
 
 
-CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none", "model_backoff_s": 0.01}
+CORE = {"embedding_model": "hashing", "rerank_model": "none", "model_backoff_s": 0.01}
 FILMS = [
     {"id": "a", "title": "The Long Dark", "text": "A haunted house.", "genres": ["Horror"], "year": 2001},
     {"id": "b", "title": "Paper Boats", "text": "Two children and a river.", "genres": ["Drama"], "year": 2005},

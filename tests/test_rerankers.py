@@ -12,7 +12,7 @@ from workbench.models import rerank
 from workbench.parts.fusion.graph import build_fusion
 from workbench.session import Workbench
 
-CORE = {"embedding_model": "hashing", "names": "rules", "model_backoff_s": 0.01}
+CORE = {"embedding_model": "hashing", "model_backoff_s": 0.01}
 TEXTS = ["Tea is grown in the hills.", "Bees make honey all summer.", "Stones are older than tea."]
 
 

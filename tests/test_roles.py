@@ -29,7 +29,7 @@ NOTES = {
     "Glaze": "Celadon glaze needs iron oxide.",
     "茶馆": "《茶馆》由老舍写成，1957年发表。",
 }
-CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none", "model_backoff_s": 0.01}
+CORE = {"embedding_model": "hashing", "rerank_model": "none", "model_backoff_s": 0.01}
 QUESTION = "Where was the person born who built the east kiln?"
 
 

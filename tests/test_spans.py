@@ -16,7 +16,7 @@ from workbench.parts.serve import spans
 from workbench.runs.recording import recorded
 from workbench.session import Workbench
 
-CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
+CORE = {"embedding_model": "hashing", "rerank_model": "none"}
 SAID = "In 1993 [1]."
 
 

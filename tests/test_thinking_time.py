@@ -23,7 +23,7 @@ REVIEW = ("plan", "reflect")
 
 def open_with(folder: Path, clock: ManualClock) -> Workbench:
     """The workspace on this clock, with a tool that takes eight seconds of it, and a plan of two such steps."""
-    wb = Workbench.open(folder, embedding_model="hashing", names="rules", rerank_model="none", max_iterations=9)
+    wb = Workbench.open(folder, embedding_model="hashing", rerank_model="none", max_iterations=9)
     wb._clock = clock
 
     @wb.tools.tool

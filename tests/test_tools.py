@@ -28,7 +28,7 @@ def film(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     films = [json.loads(line) for line in FILMS.read_text(encoding="utf-8").splitlines()]
     kept = [f for place, f in enumerate(films) if KNOWN & set(f["directors"]) or place % 8 == 0]
     (folder / "films.jsonl").write_text("".join(json.dumps(f, ensure_ascii=False) + "\n" for f in kept), "utf-8")
-    library = Library(folder / "kb", Settings.load(embedding_model="hashing", names="rules"))
+    library = Library(folder / "kb", Settings.load(embedding_model="hashing"))
     library.add("film", [folder / "films.jsonl"], vocabulary=VOCABULARY)
     yield library.get("film")
     library.close()

@@ -17,7 +17,7 @@ from workbench.session import Workbench
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMAND = [sys.executable, "-c", "from workbench.cli import main; main()"]
-HASHING = {"embedding_model": "hashing", "names": "rules"}
+HASHING = {"embedding_model": "hashing"}
 APPROXIMATE = {**HASHING, "exact_search_limit": 2}
 COMEDIES = [{"field": "genres", "op": "eq", "value": "Comedy"}]
 
@@ -114,18 +114,20 @@ def writer(tmp_path: Path, corpus: Path, limit: int) -> Iterator[subprocess.Pope
 
 def seen(base) -> dict[str, set[int]]:
     """Which generation each part of an open base is of."""
-    passages = base.passages([chunk for chunk, _ in base.keyword_search("comedy", 50)])
+    passages = base.passages([chunk for chunk, _ in base.search("words", "comedy", 50)])
     return {
         "keywords": {p["fields"]["year"] - 1900 for p in passages},
         "vectors": {
             p["fields"]["year"] - 1900
-            for p in base.passages([chunk for chunk, _ in base.vector_search("a film that is a comedy", 50)])
+            for p in base.passages([chunk for chunk, _ in base.search("meaning", "a film that is a comedy", 50)])
         },
         "graph": {
             int(data["name"].partition("Gen")[2]) for _, data in base.graph().nodes(data=True) if "Gen" in data["name"]
         },
         "select": {int(p["title"].partition("Gen")[2]) for p in base.passages(doc_ids=base.select(COMEDIES))},
-        "communities": {int(c["title"].partition("Gen")[2][:1]) for c in base.communities() if "Gen" in c["title"]},
+        "communities": {
+            int(c["title"].partition("Gen")[2][:1]) for c in base.around("communities") if "Gen" in c["title"]
+        },
     }
 
 
@@ -143,11 +145,12 @@ def test_an_open_reader_sees_what_another_process_added_with_its_next_call(tmp_p
             assert found["keywords"] and found["vectors"] and found["graph"] and found["select"]
             count = 12 + generation % 2
             assert base.about()["counts"]["documents"] == count
-            assert len(base.vector_search("a film that is a comedy", 50)) == count
+            assert len(base.search("meaning", "a film that is a comedy", 50)) == count
             mentions = base.link(f"Who made Film 3 Gen{generation}, and who is Director Gen{generation}?")
             assert {m["surface"] for m in mentions} == {f"Film 3 Gen{generation}", f"Director Gen{generation}"}
             assert base.link(f"Film 3 Gen{generation - 1}") == []
-            assert base.term_weight(f"state{generation}") < base.term_weight(f"state{generation - 1}")
+            now, before = base.words([f"state{generation}", f"state{generation - 1}"])["weights"]
+            assert now < before
             approximate = limit == 2 and os.environ["WORKBENCH_VECTOR_STORE"] == "chroma"
             assert base.inspect()["search"] == ("hnsw" if approximate else "exact")
 
@@ -210,7 +213,7 @@ def test_one_writer_and_its_name(tmp_path, corpus):
                 env={**os.environ, "WORKBENCH_EMBEDDING_MODEL": "hashing"},
             )
             assert said.returncode == 1 and f"process {holder.pid} on" in said.stderr and said.stderr.count("\n") == 1
-            assert len(wb.knowledge.get("film").keyword_search("comedy", 50)) == 13, "reading goes on"
+            assert len(wb.knowledge.get("film").search("words", "comedy", 50)) == 13, "reading goes on"
         finally:
             end(holder)
         assert wb.add_knowledge("film", [write_corpus(corpus, 2)]).changed == 12, "a dead holder's lock is free at once"
@@ -228,7 +231,7 @@ def test_a_base_removed_or_made_anew_under_a_reader(tmp_path, corpus):
             wb.knowledge.get("film")
         other.add_knowledge("film", [write_corpus(corpus, 2)])
         with pytest.raises(KnowledgeError, match="Get it again"):
-            base.keyword_search("comedy", 5)
+            base.search("words", "comedy", 5)
         assert wb.knowledge.get("film").about()["counts"]["documents"] == 12
         assert sorted(p.name for p in (tmp_path / "ws" / "knowledge").iterdir() if p.is_dir()) == ["film"]
 
@@ -252,7 +255,7 @@ def test_reading_while_another_process_removes_and_makes_anew(tmp_path, corpus):
                 try:
                     base = wb.knowledge.get("film")
                     with base.reading():
-                        counts, found = base.about()["counts"], base.keyword_search("comedy", 50)
+                        counts, found = base.about()["counts"], base.search("words", "comedy", 50)
                     assert counts["documents"] == len(found) in (3, 4)
                     answers += 1
                 except UnknownKnowledge:
@@ -340,7 +343,7 @@ def test_two_kernels_and_a_command_line_on_one_workspace(tmp_path, corpus):
     counting = (
         "base = wb.knowledge.get('film'); print(base.about()['counts']['documents'], base.link('Film 3 Gen{}') != [])"
     )
-    environment = {**os.environ, "WORKBENCH_EMBEDDING_MODEL": "hashing", "WORKBENCH_NAMES": "rules"}
+    environment = {**os.environ, "WORKBENCH_EMBEDDING_MODEL": "hashing"}
 
     def cli(*words: str) -> str:
         done = forked.run(

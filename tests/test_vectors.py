@@ -28,21 +28,9 @@ from workbench.session import Workbench
 from workbench.settings import Settings
 
 
-class Counting(HashingEmbeddings):
-    """Counts what it is asked for."""
-
-    def __init__(self):
-        super().__init__(64)
-        self.asked = 0
-
-    def array(self, texts):
-        self.asked += len(texts)
-        return super().array(texts)
-
-
 @pytest.fixture
 def model():
-    return Counting()
+    return HashingEmbeddings(64)
 
 
 @pytest.fixture(params=["chroma", "lancedb"])
@@ -75,58 +63,6 @@ def hold(index, model, texts):
 TEXTS = {
     f"d{n}#0": f"passage {n} on {word}" for n, word in enumerate(["tea", "bees", "喜宴", "李安", "war", "love"] * 20)
 }
-
-
-def test_a_text_is_embedded_once(index, model):
-    told = []
-    vectors.ensure(index, model, ["a", "b", "a"], set(), lambda done, total: told.append((done, total)))
-    vectors.ensure(index, model, ["b", "c"], set(), lambda done, total: told.append((done, total)))
-    assert model.asked == 3
-    assert told == [(2, 2), (1, 1)]
-
-
-def test_exact_search_is_ordered_and_the_same_for_any_order_of_insertion(tmp_path, index, model):
-    hold(index, model, TEXTS)
-    other = Index(tmp_path / "other.db", create=True)
-    hold(other, model, dict(reversed(TEXTS.items())))
-    query = model.array(["passage on 李安"])[0]
-    found = vectors.Matrix.load(index).search(query, 30)
-    assert found == vectors.Matrix.load(other).search(query, 30)
-    assert found == sorted(found, key=lambda pair: (-pair[1], pair[0]))
-    assert len(found) == 30
-    assert vectors.Matrix.load(index).search(query, 0) == []
-    assert len(vectors.Matrix.load(index).search(query, 999)) == len(TEXTS)
-    other.close()
-
-
-def test_an_empty_index_finds_nothing(index, model):
-    assert vectors.Matrix.load(index).search(model.array(["x"])[0], 5) == []
-
-
-def test_ties_at_the_edge_go_by_id():
-    scores = np.array([0.5, 0.9, 0.5, 0.5000000001, 0.1])
-    assert vectors.best(["e", "d", "c", "b", "a"], scores, 3) == [("d", 0.9), ("b", 0.5), ("c", 0.5)]
-
-
-def test_a_store_follows_what_was_added_changed_and_deleted(store, index, model):
-    hold(index, model, TEXTS)
-    query = model.array(["passage on 李安"])[0]
-    with store() as chroma:
-        assert chroma.search(index, query, 5) == []
-        chroma.follow(index)
-        assert chroma.count() == len(TEXTS)
-        exact = vectors.Matrix.load(index).search(query, 10)
-        assert chroma.search(index, query, 10) == exact
-    fewer = {c: t for c, t in TEXTS.items() if c != exact[0][0]} | {"new#0": "passage on 李安"}
-    fewer[exact[1][0]] = "something else"
-    hold(index, model, fewer)
-    with store() as chroma:
-        chroma.follow(index)
-        assert chroma.count() == len(fewer)
-        found = chroma.search(index, query, 10)
-        assert found[0][0] == "new#0"
-        assert not {exact[0][0], exact[1][0]} & {chunk_id for chunk_id, _ in found}
-        assert found == vectors.Matrix.load(index).search(query, 10)
 
 
 def test_a_store_is_mended_from_any_state(store, index, model):
@@ -211,7 +147,7 @@ def test_an_open_store_is_of_one_generation_and_a_new_one_sees_what_another_dele
 def test_both_stores_find_the_same_in_the_films_and_a_base_that_goes_takes_its_table(tmp_path, monkeypatch, shared):
     pytest.importorskip("lancedb", reason="the extra lancedb is not installed")
     films = Path(__file__).parent.parent / "data" / "films.jsonl"
-    kept = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none", "exact_search_limit": 2}
+    kept = {"embedding_model": "hashing", "rerank_model": "none", "exact_search_limit": 2}
     path = {"lancedb_path": str(tmp_path / "lance")} if shared else {}
     lance = Library(tmp_path / "kb", Settings.load(**kept, vector_store="lancedb", **path))
     chroma, some = Library(tmp_path / "kb", Settings.load(**kept)), tmp_path / "film.jsonl"
@@ -228,10 +164,10 @@ def test_both_stores_find_the_same_in_the_films_and_a_base_that_goes_takes_its_t
     told = lance.get("film").inspect()
     assert (told["vector_store"], told["search"], told["chroma"]) == ("lancedb", "exact", True)
     questions = ["Who directed The Wedding Banquet?", "a war film", "喜宴", "love and tea"]
-    found = [lance.get("film").vector_search(question, 20) for question in questions]
+    found = [lance.get("film").search("meaning", question, 20) for question in questions]
     chroma.add("film", [some])
     assert not lance.get("film").inspect()["chroma"] and chroma.get("film").inspect()["search"] == "hnsw"
-    assert [chroma.get("film").vector_search(question, 20) for question in questions] == found
+    assert [chroma.get("film").search("meaning", question, 20) for question in questions] == found
     lance.add("film", [some])
     lance.remove("film")
     assert not list(tmp_path.rglob("*.lance"))
@@ -295,9 +231,7 @@ with Workbench.open(workspace, Settings.model_validate_json(settings)) as wb:
 def test_killed_inside_a_write_of_a_store_it_opens_and_answers_as_one_that_was_not(tmp_path, kind, sign, torn):
     if kind == "lancedb":
         pytest.importorskip("lancedb", reason="the extra lancedb is not installed")
-    settings = Settings.load(
-        embedding_model="hashing", names="rules", rerank_model="none", vector_store=kind, exact_search_limit=2
-    )
+    settings = Settings.load(embedding_model="hashing", rerank_model="none", vector_store=kind, exact_search_limit=2)
     notes, place = tmp_path / "notes.jsonl", tmp_path / "killed" / "knowledge" / "notes" / kind
 
     def told(numbers):
@@ -306,7 +240,7 @@ def test_killed_inside_a_write_of_a_store_it_opens_and_answers_as_one_that_was_n
         return [notes]
 
     def answers(wb):
-        return [wb.knowledge.get("notes").vector_search(query, 10) for query in ("tea", "note 70 on 喜宴", "love")]
+        return [wb.knowledge.get("notes").search("meaning", query, 10) for query in ("tea", "note 70 on 喜宴", "love")]
 
     with Workbench.open(tmp_path / "killed", settings) as wb:
         wb.add_knowledge("notes", told(range(60)), lambda *_: None)
@@ -332,7 +266,7 @@ def test_killed_inside_a_write_of_a_store_it_opens_and_answers_as_one_that_was_n
 
 @pytest.mark.parametrize("lost", ["empty file", "no file"])
 def test_a_store_that_lost_what_it_held_is_named_and_made_anew(tmp_path, lost):
-    kept = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none", "exact_search_limit": 2}
+    kept = {"embedding_model": "hashing", "rerank_model": "none", "exact_search_limit": 2}
     notes, chroma = tmp_path / "notes.jsonl", tmp_path / "w" / "knowledge" / "notes" / "chroma"
     notes.write_text("\n".join(json.dumps({"id": i, "text": text}) for i, text in TEXTS.items()), "utf-8")
 
@@ -346,7 +280,7 @@ def test_a_store_that_lost_what_it_held_is_named_and_made_anew(tmp_path, lost):
     settings = Settings.load(**kept)
     with Workbench.open(tmp_path / "w", settings) as wb:
         wb.add_knowledge("notes", [notes], lambda *_: None)
-        expected = wb.knowledge.get("notes").vector_search("李安", 10)
+        expected = wb.knowledge.get("notes").search("meaning", "李安", 10)
     for fix in (
         lambda wb: wb.add_knowledge("notes", [notes], lambda *_: None),
         lambda wb: wb.knowledge.rebuild("notes"),
@@ -355,20 +289,20 @@ def test_a_store_that_lost_what_it_held_is_named_and_made_anew(tmp_path, lost):
         assert [fault["fix"] for fault in examine(tmp_path / "w", settings)] == ["workbench kb rebuild notes"]
         with Workbench.open(tmp_path / "w", settings) as wb:
             with pytest.raises(KnowledgeError, match=r"there are 0 of .*`workbench kb rebuild notes`"):
-                wb.knowledge.get("notes").vector_search("李安", 10)
+                wb.knowledge.get("notes").search("meaning", "李安", 10)
             fix(wb)
-            assert wb.knowledge.get("notes").vector_search("李安", 10) == expected
+            assert wb.knowledge.get("notes").search("meaning", "李安", 10) == expected
         assert not list(examine(tmp_path / "w", settings))
 
 
 def test_a_torn_table_that_was_up_to_date_is_found_by_the_doctor_and_made_anew(tmp_path):
     pytest.importorskip("lancedb", reason="the extra lancedb is not installed")
-    kept = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none", "exact_search_limit": 2}
+    kept = {"embedding_model": "hashing", "rerank_model": "none", "exact_search_limit": 2}
     settings, notes = Settings.load(**kept, vector_store="lancedb"), tmp_path / "notes.jsonl"
     notes.write_text("\n".join(json.dumps({"id": i, "text": text}) for i, text in TEXTS.items()), "utf-8")
     with Workbench.open(tmp_path / "w", settings) as wb:
         wb.add_knowledge("notes", [notes], lambda *_: None)
-        expected = wb.knowledge.get("notes").vector_search("李安", 10)
+        expected = wb.knowledge.get("notes").search("meaning", "李安", 10)
     assert list(examine(tmp_path / "w", settings)) == []
     for file in (tmp_path / "w" / "knowledge" / "notes" / "lancedb").glob("*/_versions/*"):
         os.truncate(file, file.stat().st_size // 2)
@@ -376,10 +310,10 @@ def test_a_torn_table_that_was_up_to_date_is_found_by_the_doctor_and_made_anew(t
         Workbench.open(tmp_path / "w", settings) as wb,
         pytest.raises(KnowledgeError, match="workbench kb rebuild notes"),
     ):
-        wb.knowledge.get("notes").vector_search("李安", 10)
+        wb.knowledge.get("notes").search("meaning", "李安", 10)
     [found] = examine(tmp_path / "w", settings)
     assert "cannot be used" in found["detail"] and "kb rebuild notes" in found["fix"]
     with Workbench.open(tmp_path / "w", settings) as wb:
         assert wb.knowledge.rebuild("notes").added == 120
         assert list(examine(tmp_path / "w", settings)) == []
-        assert wb.knowledge.get("notes").vector_search("李安", 10) == expected
+        assert wb.knowledge.get("notes").search("meaning", "李安", 10) == expected

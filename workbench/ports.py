@@ -24,7 +24,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
 
 from workbench.errors import WorkbenchError, shown
 from workbench.plans import Plan, unkeepable
@@ -51,12 +51,10 @@ from workbench.state import (
     Shared,
     Sort,
     SubStep,
-    Titled,
     Wanted,
 )
 
 if TYPE_CHECKING:
-    import networkx
     from langchain_core.language_models import BaseChatModel
     from pydantic import BaseModel
 
@@ -81,44 +79,10 @@ __all__ = [
     "RelationKind",
     "RunLog",
     "Shared",
-    "Titled",
     "Tool",
     "ToolLog",
     "Wanted",
-    "Ways",
 ]
-
-
-class Ways(Protocol):
-    """The ways from passage to passage in a knowledge base: titles that a text names, phrases that two texts share."""
-
-    def titles_in(self, text: str) -> list[Titled]:
-        """Return titles that a text names, in its order; all documents of a title, for which ``link`` chooses one."""
-        return []
-
-    def links_from(self, chunk_ids: Sequence[str]) -> list[Link]:
-        """Return the documents that these passages name by their titles, once a sentence, without their own."""
-        return []
-
-    def naming(self, doc_id: str, limit: int) -> list[str]:
-        """Return ids of the passages that hold this document's title; none when more than ``limit`` do."""
-        return []
-
-    def links_to(self, doc_id: str, chunk_ids: Sequence[str]) -> list[Link]:
-        """Return the sentences in which these passages name the document."""
-        return []
-
-    def shared(self, chunk_ids: Sequence[str], limit: int) -> list[Shared]:
-        """Return phrases (names, titles) of these passages that others hold too; none that more than ``limit`` hold."""
-        return []
-
-    def stems(self, chunk_ids: Sequence[str]) -> dict[str, frozenset[str]]:
-        """Return the terms of each passage and its titles, without endings (``text.stem``)."""
-        return {}
-
-
-class NoWays(Ways):
-    """The ways of a base whose passages do not lead to one another."""
 
 
 class Enricher(Protocol):
@@ -183,32 +147,38 @@ class About(TypedDict):
     titles: list[str]
 
 
-class Matches(NamedTuple):
-    """How far texts say the words of a question.
+class Words(TypedDict):
+    """The words of a text, by what a knowledge base has of them.
 
     Attributes:
-        words: of the question.
+        words: of the text, or the terms given.
+        weights: inverse document frequency of each word; 0 for one that every passage has.
         rarity: of each word, 0 (every passage has it) to 1 (a single one has).
         texts: for each text, for each word, how near its nearest word is: 1 is the same.
+        similar: word -> words of the corpus of nearly the same meaning with their cosines, nearest first; only of words
+            in a script in which the corpus is not written, and only where no texts are given.
     """
 
     words: list[str]
+    weights: list[float]
     rarity: list[float]
     texts: list[list[float]]
+    similar: dict[str, list[tuple[str, float]]]
+
+
+SearchKind = Literal["words", "meaning"]
+LinkKind = Literal["name", "value", "title"]
+AroundKind = Literal["relations", "mentions", "communities", "links", "shared", "naming"]
 
 
 class KnowledgeBase(Protocol):
     """One indexed corpus and its three indexes. Any thread may call every method, and none changes anything.
 
-    What a base does not have is empty: a class that inherits from this one defines the reads that it has.
+    What a base does not have is empty: a class that inherits from this one defines the reads that it has. A read
+    returns plain data, since a run keeps it on its tape.
     """
 
     name: str
-
-    @property
-    def ways(self) -> Ways:
-        """Return the ways from passage to passage."""
-        return NoWays()
 
     @property
     def enricher(self) -> Enricher | None:
@@ -229,11 +199,8 @@ class KnowledgeBase(Protocol):
     def about(self) -> About:
         """Return how much there is, and the words of its documents, fields and values."""
 
-    def keyword_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
-        """Return ``(chunk_id, BM25 score > 0)``, best first, ties by id."""
-
-    def vector_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
-        """Return ``(chunk_id, cosine)``, best first, ties by id."""
+    def search(self, kind: SearchKind, query: str, top_k: int) -> list[tuple[str, float]]:
+        """Return ``(chunk_id, score)`` by ``words`` (BM25 > 0) or ``meaning`` (cosine), best first, ties by id."""
 
     def rerank(self, query: str, texts: Sequence[str], model: str = "") -> list[float] | None:
         """Return a score for each text, higher is better, or None when no reranker is configured.
@@ -242,18 +209,11 @@ class KnowledgeBase(Protocol):
         """
         return None
 
-    def matches(self, question: str, texts: Sequence[str]) -> Matches:
-        """Return how far each text says each content word of a question, by what words mean where the base can tell."""
+    def words(self, text: str | Sequence[str], texts: Sequence[str] = ()) -> Words:
+        """Return what the base has of the words of a text, or of these terms, and how far each of ``texts`` says them.
 
-    def similar_words(self, text: str) -> dict[str, list[tuple[str, float]]]:
-        """Return word of a text -> words of the corpus of nearly the same meaning, with their cosines, nearest first.
-
-        Only of words in a script in which the corpus is not written: a Chinese question over English texts.
+        Words are compared by what they mean where the base can tell.
         """
-        return {}
-
-    def term_weight(self, term: str) -> float:
-        """Inverse document frequency of a term of ``text.terms``; 0 for a term that every passage has."""
 
     def passages(self, chunk_ids: Sequence[str] = (), doc_ids: Sequence[str] = ()) -> list[Passage]:
         """Return the passages of these ids, in this order, then every passage of these documents, by position.
@@ -261,50 +221,35 @@ class KnowledgeBase(Protocol):
         Unknown ids are left out.
         """
 
-    def values_in(self, text: str) -> list[tuple[int, int, str, str]]:
-        """``(start, end, field, value)`` of each value of a category that a text speaks of, in its order."""
-        return []
-
     def select(
-        self, conditions: Sequence[Condition] = (), sort: Sort | None = None, limit: int | None = None
-    ) -> list[str]:
+        self, conditions: Sequence[Condition] = (), sort: Sort | None = None, limit: int | None = None, count: str = ""
+    ) -> list[Any]:
         """Return ids of the documents that hold for every condition: by ``sort``, else newest first, ties by id.
 
-        A condition on a field that the base does not have holds for no document.
+        With a field to ``count`` it is ``(value, documents)`` instead, most frequent first. A condition on a field that
+        the base does not have holds for no document.
         """
 
-    def tally(self, field: str, conditions: Sequence[Condition] = ()) -> list[tuple[str, int]]:
-        """``(value, documents)`` of a field among the documents that hold, most frequent first."""
+    def link(self, text: str, kind: LinkKind = "name") -> list[Mention]:
+        """Return the known names, the values of categories, or the titles in a text, in its order; the longest wins."""
         return []
 
-    def link(self, text: str) -> list[Mention]:
-        """Return the known names in a text, longest match first wins, in the order of the text."""
-        return []
-
-    def entity(self, entity_id: str) -> Entity | None:
-        """Return the entity of that id."""
+    def entity(self, name: str) -> Entity | None:
+        """Return the entity of this id, name or alias, compared folded; the best connected one if several have it."""
         return None
 
-    def find_entity(self, name: str) -> Entity | None:
-        """Return the entity that has this name or alias, compared folded; the best connected one if several do."""
+    def around(self, kind: AroundKind, ids: Sequence[str] = (), limit: int = 0) -> list[Any]:
+        """Return what is next to these entities, passages or documents.
 
-    def entity_relations(self, entity_id: str) -> list[Relation]:
-        """Return relations in which the entity stands on either side, by id."""
+        Args:
+            kind: of entities their ``relations``, the ids of passages that are ``mentions`` of them, or their
+                ``communities`` (of no ids: all, the largest first); of passages their ``links`` to the documents that
+                they name, and the phrases ``shared`` with at most ``limit`` others; of documents ``naming``, the links
+                from others to them, none where more than ``limit`` passages name one.
+            ids: of entities, passages or documents.
+            limit: of the passages that share a phrase or a name.
+        """
         return []
-
-    def entity_mentions(self, entity_id: str) -> list[str]:
-        """Return ids of the passages that name the entity, by id."""
-        return []
-
-    def entity_communities(self, entity_ids: Sequence[str]) -> list[Community]:
-        """Return the communities in which one of these entities is, by id."""
-        return []
-
-    def graph(self) -> networkx.MultiDiGraph:
-        """Return the knowledge graph: entities as nodes, relations as edges. It is not a copy: do not change it."""
-        import networkx
-
-        return networkx.MultiDiGraph()
 
 
 Bases = Sequence[KnowledgeBase]

@@ -181,7 +181,6 @@ class Settings(BaseSettings):
     rerank_model: str = Field(
         "auto", min_length=1, description="'auto', 'none', 'maxsim', or a cross-encoder: a name or a folder"
     )
-    names: Literal["auto", "rules"] = Field("auto", description="how names are found in texts while indexing")
 
     # a source outside, for what the corpus lacks
     graphiti_endpoint: str = Field("", description="Graphiti's REST service, like http://localhost:8000")

@@ -73,24 +73,20 @@ class Community(TypedDict):
 
 
 class Mention(TypedDict):
-    """A known name in a text: ``text[start:end]`` names ``entity_id``.
+    """What ``text[start:end]`` means to a knowledge base.
 
-    ``others`` share the name, and nothing in the text distinguishes them: the name is ambiguous.
+    A name has an ``entity_id``; ``others`` share it where nothing in the text distinguishes them. A value has its
+    ``field`` and ``value``, a title the ``doc_ids`` of all documents that it is of.
     """
 
     start: int
     end: int
     surface: str
-    entity_id: str
+    entity_id: NotRequired[str]
     others: NotRequired[list[str]]
-
-
-class Titled(TypedDict):
-    """A title in a text: ``text[start:end]`` is a writing of the titles of these documents."""
-
-    start: int
-    end: int
-    doc_ids: list[str]
+    field: NotRequired[str]
+    value: NotRequired[str]
+    doc_ids: NotRequired[list[str]]
 
 
 class Link(TypedDict):

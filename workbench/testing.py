@@ -19,10 +19,11 @@ from workbench.ports import (
     Context,
     Entity,
     KnowledgeBase,
-    Matches,
     Passage,
     Planner,
+    SearchKind,
     Tool,
+    Words,
 )
 from workbench.records.conversations import SqliteConversations
 from workbench.records.store import RunStore
@@ -74,26 +75,23 @@ class MemoryKnowledge(KnowledgeBase):
         counts = {"documents": size, "passages": size, "entities": 0, "relations": 0, "communities": 0}
         return About(counts=counts, fields=[], nouns={}, lexicon=[], relations=[], titles=sorted(self._texts)[:10])
 
-    def keyword_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
-        """Return passages by the number of terms that they share with the query."""
-        asked = Counter(terms(query))
-        scores = {f"{i}#0": float(sum((asked & Counter(terms(text))).values())) for i, text in self._texts.items()}
+    def search(self, kind: SearchKind, query: str, top_k: int) -> list[tuple[str, float]]:
+        """Return passages by the number of terms that they share with the query; by meaning it is their share."""
+        query_terms = terms(query)
+        each = 1.0 if kind == "words" else 1 / max(len(query_terms), 1)
+        scores = {
+            f"{i}#0": each * sum((Counter(query_terms) & Counter(terms(text))).values())
+            for i, text in self._texts.items()
+        }
         return sorted(((i, s) for i, s in scores.items() if s > 0), key=lambda hit: (-hit[1], hit[0]))[:top_k]
 
-    def vector_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
-        """Return as ``keyword_search``, with the share of the query's terms as the cosine."""
-        return [(i, score / max(len(terms(query)), 1)) for i, score in self.keyword_search(query, top_k)]
-
-    def matches(self, question: str, texts: Sequence[str]) -> Matches:
-        """Check whether a text says a word."""
-        asked = terms(question)
-        return Matches(
-            asked, [self.term_weight(term) for term in asked], [[float(t in terms(x)) for t in asked] for x in texts]
-        )
-
-    def term_weight(self, term: str) -> float:
-        """Return the same for every term that a passage has."""
-        return 1.0 if any(term in terms(text) for text in self._texts.values()) else 0.0
+    def words(self, text: str | Sequence[str], texts: Sequence[str] = ()) -> Words:
+        """Check which texts have a term; every term that a passage has weighs the same."""
+        wanted = terms(text) if isinstance(text, str) else list(text)
+        known_terms = {term for own in self._texts.values() for term in terms(own)}
+        weights = [float(term in known_terms) for term in wanted]
+        rows = [[float(term in terms(own)) for term in wanted] for own in texts]
+        return Words(words=wanted, weights=weights, rarity=weights, texts=rows, similar={})
 
     def passages(self, chunk_ids: Sequence[str] = (), doc_ids: Sequence[str] = ()) -> list[Passage]:
         """Return one passage a document."""
@@ -107,12 +105,12 @@ class MemoryKnowledge(KnowledgeBase):
         ]
 
     def select(
-        self, conditions: Sequence[Condition] = (), sort: Sort | None = None, limit: int | None = None
-    ) -> list[str]:
+        self, conditions: Sequence[Condition] = (), sort: Sort | None = None, limit: int | None = None, count: str = ""
+    ) -> list[Any]:
         """No typed fields: nothing holds, unless nothing is asked."""
-        return [] if conditions else sorted(self._texts)[:limit]
+        return [] if conditions or count else sorted(self._texts)[:limit]
 
-    def find_entity(self, name: str) -> Entity | None:
+    def entity(self, name: str) -> Entity | None:
         """Return a document by its id, compared folded."""
         for doc_id in sorted(self._texts):
             if fold(doc_id) == fold(name):

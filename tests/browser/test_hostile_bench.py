@@ -19,7 +19,7 @@ LONG = "word " * 200_000  # 1 MB
 WAYS = f"{ALL} {LONG}"
 OPEN = """
 from workbench import Workbench
-wb = Workbench.open("workspace", embedding_model="hashing", names="rules")
+wb = Workbench.open("workspace", embedding_model="hashing")
 
 @wb.tools.tool(description=open("said").read(), intents=["qa", "list", "recommend", "compare"])
 async def failing(query: str) -> list[str]:

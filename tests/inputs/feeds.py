@@ -53,7 +53,7 @@ FILMS = [
         "overview": "Eat Drink Man Woman is a 1994 film by Ang Lee about a chef.",
     },
 ]
-LIGHT = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
+LIGHT = {"embedding_model": "hashing", "rerank_model": "none"}
 PLAN = {
     "steps": [
         {"step_id": "a", "objective": "find", "tool": "naive_search", "tool_input": {"query": "Ang Lee"}},

@@ -134,7 +134,7 @@ def look(pipe: Told, folder: str, scenario: Adding, moment: Moment | None, optio
     from workbench.session import Workbench
 
     with Workbench.open(folder, **options) as wb, suppress(KnowledgeError):
-        hits = wb.knowledge.get("film").vector_search("film", 10_000)
+        hits = wb.knowledge.get("film").search("meaning", "film", 10_000)
         tell({"found": sorted({chunk_id.split("#")[0] for chunk_id, _ in hits})})
         tell({"content": {name: _digest(rows) for name, rows in _content(Path(folder)).items()}})
 

@@ -148,7 +148,7 @@ class Storm:
         if isinstance(scenario, Talk):
             return {**CORE, "memory_core": True}
         if isinstance(scenario, Adding):
-            return {"names": "rules"}  # the models for names would take longer to load than the rest to run
+            return {}
         if scenario.streamed:
             return {"chat_model": "openai:scripted", "chat_base_url": self._server.url, "planner": "rules"}
         return {}

@@ -160,7 +160,7 @@ def fields_text(result: RetrievalResult, base: KnowledgeBase | None) -> str:
 
 def _writings(name: str, base: KnowledgeBase | None) -> list[str]:
     """Return a name and the other ways in which the knowledge base writes it."""
-    entity = base.find_entity(name) if base else None
+    entity = base.entity(name) if base else None
     return list(dict.fromkeys([name, *(entity["aliases"] if entity else [])]))
 
 

@@ -98,16 +98,16 @@ def read_supply(decision: RouteDecision, bases: Bases) -> Supply:
 def _linked_name(name: str, bases: Bases) -> LinkedName:
     writings, sources, passages = {name: None}, set[str](), set[str]()
     for base in bases:
-        if entity := base.find_entity(name):
+        if entity := base.entity(name):
             writings |= dict.fromkeys([entity["name"], *sorted(entity["aliases"])])
             own = [entity["doc_id"]] if entity["doc_id"] else []
             sources |= {entity["entity_id"], *own}
             passages |= {
-                *base.entity_mentions(entity["entity_id"]),
+                *base.around("mentions", [entity["entity_id"]]),
                 *(p["chunk_id"] for p in base.passages(doc_ids=own)),
             }
             continue
-        hits = base.passages([chunk_id for chunk_id, _ in base.keyword_search(name, MAX_NAMES)])
+        hits = base.passages([chunk_id for chunk_id, _ in base.search("words", name, MAX_NAMES)])
         passages |= {p["chunk_id"] for p in hits if mentions(fold(f"{p['title']} {p['text']}"), fold(name))}
     return LinkedName(name, tuple(filter(fold, writings)), frozenset(sources), frozenset(passages))
 

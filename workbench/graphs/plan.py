@@ -147,7 +147,7 @@ def names_for(base: KnowledgeBase, knowledge: Bases, decision: RouteDecision) ->
     names = decision["extracted_entities"]["low_level"]
     if len(knowledge) == 1:
         return tuple(names)
-    bases_of = {name: [other_base.name for other_base in knowledge if other_base.find_entity(name)] for name in names}
+    bases_of = {name: [other_base.name for other_base in knowledge if other_base.entity(name)] for name in names}
     return tuple(name for name in names if base.name in bases_of[name] or not bases_of[name])
 
 
@@ -166,7 +166,7 @@ def summary(decision: RouteDecision, knowledge: Bases) -> Json:
 def assumptions(query: str, decision: RouteDecision, knowledge: Bases) -> list[str]:
     """Return what a plan takes for granted: several bases, how the question was read, unknown names."""
     question, names = decision.get("question"), decision["extracted_entities"]["low_level"]
-    unknown = [name for name in names if not any(base.find_entity(name) for base in knowledge)]
+    unknown = [name for name in names if not any(base.entity(name) for base in knowledge)]
     parts = {
         "plan_several": ("names", [base.name for base in knowledge] if len(knowledge) > 1 else []),
         "plan_understood": ("read", question["understood"] if question else []),

@@ -200,9 +200,10 @@ def _fit(message: str, base: KnowledgeBase) -> Fit:
 
 def _coverage(message: str, base: KnowledgeBase) -> float:
     """Return the idf-weighted share of the question's words that the best of a few passages has."""
-    weights = {term: base.term_weight(term) for term in dict.fromkeys(terms(message))}
+    message_terms = list(dict.fromkeys(terms(message)))
+    weights = dict(zip(message_terms, base.words(message_terms)["weights"], strict=True))
     total = sum(weights.values()) or 1.0
-    hits = base.passages([chunk_id for chunk_id, _ in base.keyword_search(message, _LOOKED_AT)])
+    hits = base.passages([chunk_id for chunk_id, _ in base.search("words", message, _LOOKED_AT)])
     texts = [set(terms(f"{passage['title']} {passage['text']}")) for passage in hits]
     return max((sum(w for term, w in weights.items() if term in words) / total for words in texts), default=0.0)
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from calendar import monthrange
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
 
-from workbench.ports import About, Context, KnowledgeBase
+from workbench.ports import About, Context, KnowledgeBase, SearchKind
 from workbench.state import Condition, Data, Op, RetrievalResult, Sort
 from workbench.text import fold
 
@@ -22,7 +22,7 @@ FIELDS = {
 }
 """The typed fields by which a document is dated, under the names that they may have."""
 
-_FILTERED = ("passages", "entity_relations", "entity_mentions", "communities", "entity_communities")
+_FILTERED = ("passages", "around")
 """Methods of a base whose results are filtered."""
 _MORE = 4
 """How many times as much is searched where some of the best passages may be left out."""
@@ -132,32 +132,21 @@ class DatedBase:
         documents = about["counts"]["documents"] - len(self.hidden)
         return About(**{**about, "counts": {**about["counts"], "documents": documents}})
 
-    def keyword_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
-        """Search by words."""
-        return self._search(self._base.keyword_search, query, top_k)
-
-    def vector_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
-        """Search by meaning."""
-        return self._search(self._base.vector_search, query, top_k)
-
-    def _search(
-        self, search: Callable[[str, int], list[tuple[str, float]]], query: str, top_k: int
-    ) -> list[tuple[str, float]]:
-        hits = search(query, _MORE * top_k + len(self.hidden))
+    def search(self, kind: SearchKind, query: str, top_k: int) -> list[tuple[str, float]]:
+        """Search by words or by meaning."""
+        hits = self._base.search(kind, query, _MORE * top_k + len(self.hidden))
         return [hit for hit in hits if self._has(hit)][:top_k]
 
     def select(
-        self, conditions: Sequence[Condition] = (), sort: Sort | None = None, limit: int | None = None
-    ) -> list[str]:
-        """Return the documents that hold for the conditions."""
-        return [doc_id for doc_id in self._base.select(conditions, sort) if doc_id not in self.hidden][:limit]
-
-    def tally(self, field: str, conditions: Sequence[Condition] = ()) -> list[tuple[str, int]]:
-        """Count the values of a field."""
-        if not self.hidden:
-            return self._base.tally(field, conditions)
-        first = (p for p in self._base.passages(doc_ids=self.select(conditions)) if p["position"] == 0)
-        values = (p["fields"].get(field) for p in first)
+        self, conditions: Sequence[Condition] = (), sort: Sort | None = None, limit: int | None = None, count: str = ""
+    ) -> list[Any]:
+        """Return the documents that hold for the conditions, or count the values of a field."""
+        if count and not self.hidden:
+            return self._base.select(conditions, count=count)
+        doc_ids = [doc_id for doc_id in self._base.select(conditions, sort) if doc_id not in self.hidden][:limit]
+        if not count:
+            return doc_ids
+        values = (p["fields"].get(count) for p in self._base.passages(doc_ids=doc_ids) if p["position"] == 0)
         lists = (value if isinstance(value, list) else [value] for value in values if value is not None)
         counted = Counter(str(value) for each in lists for value in set(each))
         return sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))

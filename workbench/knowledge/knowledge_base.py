@@ -19,30 +19,31 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from workbench.errors import KnowledgeError
 from workbench.extensions import provided
 from workbench.knowledge.graph import graph
-from workbench.knowledge.graph.view import View, entities, relations
+from workbench.knowledge.graph.view import View
 from workbench.knowledge.indexes import keywords, vectors
-from workbench.knowledge.indexes.index import Index
+from workbench.knowledge.indexes.index import Index, entities, relations
 from workbench.knowledge.indexes.stores import vector_place
 from workbench.knowledge.names import schema
-from workbench.knowledge.names.known import Names
+from workbench.knowledge.names.names import Names
 from workbench.knowledge.names.surfaces import surface_key
 from workbench.knowledge.reading import canvas
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, products, text_model, word_vectors
 from workbench.ports import (
     About,
-    Community,
+    AroundKind,
     Enricher,
     Entity,
-    Matches,
+    LinkKind,
     Mention,
     Passage,
-    Relation,
+    SearchKind,
+    Words,
     call_reranker,
 )
 from workbench.settings import Settings
 from workbench.state import Condition, Json, Sort
-from workbench.text import CJK, FUNCTION_WORDS, simplified, stem, terms
+from workbench.text import CJK, FUNCTION_WORDS, simplified, stem, stems, terms
 
 if TYPE_CHECKING:
     import networkx
@@ -51,86 +52,6 @@ if TYPE_CHECKING:
 Hits = list[tuple[str, float]]
 """``(chunk_id, score)``, best first, ties by id."""
 
-# --- Several entities have one name: the words around it and the names next to it decide ---
-
-RIVALS = 8
-"""Entities of one name that are compared."""
-LEAD = 0.35
-"""How much rarer words must support an entity than the next, as a share of the weight of the rarest word."""
-_SHARE = 0.7
-"""An entity with this share of the best one's score is not ruled out."""
-_UNTYPED = "Document"
-_QUESTION_WORDS = "who whom whose what which when where why how is are was were be did does do has have"
-_IGNORED = FUNCTION_WORDS | frozenset(_QUESTION_WORDS.split())
-"""Words that decide nothing."""
-
-
-def disambiguate(
-    text: str, mentions: Sequence[Mention], index: Index, weight: Callable[[str], float], rarest: float
-) -> list[Mention]:
-    """Return the mentions of a text, each name of several entities with the one that is meant.
-
-    ``others`` of a mention are those that nothing in the text rules out.
-
-    Args:
-        text: in which the names are.
-        mentions: of every name in the text, the best connected entity first.
-        index: of the base.
-        weight: how rare a term is.
-        rarest: the weight of a term that one passage has.
-    """
-    resolved = []
-    for mention in mentions:
-        ids = [mention["entity_id"], *mention.get("others", ())][:RIVALS]
-        rows = entities(index, f"WHERE entity_id IN ({', '.join('?' * len(ids))})", ids) if len(ids) > 1 else []
-        bearers = sorted(rows, key=lambda entity: ids.index(entity["entity_id"]))
-        if bearers:
-            around = f"{text[: mention['start']]} / {text[mention['end'] :]}"
-            names = {m["entity_id"] for m in mentions if m["start"] != mention["start"]}
-            words = [w for w in dict.fromkeys(terms(around)) if w not in _IGNORED and (len(w) > 1 or CJK.match(w))]
-            scores, about = dict[str, float](), [(entity, *_surroundings(index, entity)) for entity in bearers]
-            first, first_year, *_ = about[0]
-            for entity, year, neighbours, said_words in about:
-                # documents of one title without a type or a year are parts of one
-                dated = year is not None and first_year is not None
-                same = year == first_year if dated else entity["type"] == first["type"] == _UNTYPED
-                if not scores or not same:
-                    support = len(names & neighbours) + (str(year) in words)
-                    scores[entity["entity_id"]] = rarest * support + sum(weight(w) for w in words if w in said_words)
-            best = max(scores, key=scores.__getitem__)  # the first of equal ones
-            limit = min(scores[best] - LEAD * rarest, _SHARE * scores[best])
-            possible = [entity_id for entity_id, score in scores.items() if entity_id != best and score > limit]
-            start, end, surface = mention["start"], mention["end"], mention["surface"]
-            mention = Mention(start=start, end=end, surface=surface, entity_id=best)
-            if possible:
-                mention["others"] = possible
-        resolved.append(mention)
-    return resolved
-
-
-def _surroundings(index: Index, entity: Entity) -> tuple[int | None, set[str], set[str]]:
-    """Return the year of an entity, the entities related to it, and all its terms."""
-    neighbours = {
-        i: (name, *json.loads(aliases)) for i, name, aliases in index.rows(_NEIGHBOURS, (entity["entity_id"],) * 2)
-    }
-    passages = index.rows(_FIRST_PASSAGES, (entity["doc_id"],))
-    texts = [*(name for names in neighbours.values() for name in names), *(text for _, text in passages)]
-    return passages[0][0] if passages else None, set(neighbours), {term for text in texts for term in terms(text)}
-
-
-_NEIGHBOURS = (
-    "SELECT entity_id, name, aliases FROM relations JOIN entities ON entity_id = target "
-    "WHERE source = ? AND relations.type != 'mentions' UNION "
-    "SELECT entity_id, name, aliases FROM relations JOIN entities ON entity_id = source "
-    "WHERE target = ? AND relations.type != 'mentions' LIMIT 200"
-)
-_FIRST_PASSAGES = (
-    "SELECT year, passages.text FROM documents JOIN passages ON passages.doc_id = documents.doc_id "
-    "WHERE documents.doc_id = ? ORDER BY position LIMIT 3"
-)
-
-
-# --- The knowledge base ---
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -168,7 +89,7 @@ class CorpusKnowledge:
         self._seen: View | None = None
         self._warm = False
         self._words: dict[str, np.ndarray] = {}
-        self.ways = Names(self._index)
+        self._names = Names(self._index)
 
     def close(self) -> None:
         """Close the index; the base cannot be used after that."""
@@ -251,7 +172,7 @@ class CorpusKnowledge:
             if self._reranks:
                 rerank.words("预热")
             self._warm = True
-        self.ways.titles_in("warm")
+        self._names.titles(["warm"])
         if not self._is_large:
             self._view.matrix  # noqa: B018 - read when first asked for
         elif not self._settings.chroma_url and not self._model.name.startswith("openai:"):
@@ -263,13 +184,13 @@ class CorpusKnowledge:
         return self._view.fingerprint
 
     @_in_one_generation
-    def keyword_search(self, query: str, top_k: int) -> Hits:
-        """Return ``(chunk_id, BM25 score > 0)``, best first, ties by id."""
-        return keywords.search(self._index, query, top_k)
+    def search(self, kind: SearchKind, query: str, top_k: int) -> Hits:
+        """Return ``(chunk_id, score)`` by ``words`` (BM25 > 0) or ``meaning`` (cosine), best first, ties by id.
 
-    @_in_one_generation
-    def vector_search(self, query: str, top_k: int) -> Hits:
-        """Return ``(chunk_id, cosine)``, best first, ties by id; exact up to ``exact_search_limit`` passages."""
+        Cosines are exact; above ``exact_search_limit`` passages the candidates are what Chroma finds.
+        """
+        if kind == "words":
+            return keywords.search(self._index, query, top_k)
         vector = self._model.array([simplified(query)])[0]
         hits = self._view.nearest(vector, top_k) if self._is_large else None
         return self._view.matrix.search(vector, top_k) if hits is None else hits
@@ -307,48 +228,43 @@ class CorpusKnowledge:
         return rerank.scores(weights, [rerank.words(text) for text in titled], self._word_vectors, cosines)
 
     @_in_one_generation
-    def matches(self, question: str, texts: Sequence[str]) -> Matches:
-        """Return how far each text says each content word of a question, by word vectors or by stems."""
-        if self._reranks:
-            words = list(dict.fromkeys(rerank.words(question)))
-            matched = rerank.closest(words, [rerank.words(text) for text in texts], self._word_vectors)
-            rows = matched.round(3).tolist()
-        else:
-            words = [term for term in dict.fromkeys(terms(question)) if term not in FUNCTION_WORDS]
-            stems_of_texts = [{stem(term) for term in terms(text)} for text in texts]
-            rows = [[float(stem(word) in stems) for word in words] for stems in stems_of_texts]
-        highest = math.log1p(self._view.passages) or 1.0
-        rarity = [round(min(1.0, self._weight(word) / highest), 6) for word in words]
-        return Matches(words, rarity, rows)
+    def words(self, text: str | Sequence[str], texts: Sequence[str] = ()) -> Words:
+        """Return what the base has of the words of a text, or of these terms, and how far each of ``texts`` says them.
 
-    @_in_one_generation
-    def similar_words(self, text: str) -> dict[str, list[tuple[str, float]]]:
-        """Word of a text -> words of the corpus that mean nearly the same, with their cosines, the nearest first.
-
-        Only of words in a script in which the corpus is not written, and nothing without word vectors.
+        They are compared by word vectors, or by stems where there are none.
         """
+        split = rerank.words if self._reranks else _content_terms
+        words = list(dict.fromkeys(split(text))) if isinstance(text, str) else list(text)
+        weights = [self._weight(word) for word in words]
+        highest = math.log1p(self._view.passages) or 1.0
+        rarity = [round(min(1.0, weight / highest), 6) for weight in weights]
+        similar = {} if texts or not isinstance(text, str) else self._similar(words)
+        return Words(words=words, weights=weights, rarity=rarity, texts=self._said(words, texts), similar=similar)
+
+    def _said(self, words: Sequence[str], texts: Sequence[str]) -> list[list[float]]:
+        """Return for each text, for each word, how near its nearest word is."""
+        if self._reranks and texts:
+            return rerank.closest(words, [rerank.words(text) for text in texts], self._word_vectors).round(3).tolist()
+        return [[float(stem(word) in said) for word in words] for said in map(stems, texts)]
+
+    def _similar(self, words: Sequence[str]) -> dict[str, list[tuple[str, float]]]:
+        """Return the nearest words of the corpus to those in a script in which it is not written."""
         import numpy as np
 
         foreign = self._view.foreign if self._reranks else None
-        queries = [w for w in dict.fromkeys(rerank.words(text)) if len(w) > 1 and bool(CJK.match(w)) is foreign]
+        queries = [word for word in words if len(word) > 1 and bool(CJK.match(word)) is foreign]
         if not queries:
             return {}
-        words, matrix = self._view.words
+        corpus_words, matrix = self._view.words
         rows = self._word_vectors(queries).astype(np.float32)
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        blocks = (matrix[i : i + _BLOCK].astype(np.float32) @ rows.T for i in range(0, len(words), _BLOCK))
+        blocks = (matrix[i : i + _BLOCK].astype(np.float32) @ rows.T for i in range(0, len(corpus_words), _BLOCK))
         cosines = np.concatenate([*blocks]).round(2)
-        neighbours = {}
-        for query, column in zip(queries, cosines.T, strict=True):
-            close = [(words[i], float(column[i])) for i in np.flatnonzero(column >= SIMILAR)]
-            if close:
-                neighbours[query] = sorted(close, key=lambda pair: (-pair[1], pair[0]))
-        return neighbours
-
-    @_in_one_generation
-    def term_weight(self, term: str) -> float:
-        """Inverse document frequency of a term of ``text.terms``; 0 for a term that every passage has."""
-        return self._view.weight(term)
+        near = {
+            query: [(corpus_words[i], float(column[i])) for i in np.flatnonzero(column >= SIMILAR)]
+            for query, column in zip(queries, cosines.T, strict=True)
+        }
+        return {query: sorted(pairs, key=lambda pair: (-pair[1], pair[0])) for query, pairs in near.items() if pairs}
 
     @_in_one_generation
     def passages(self, chunk_ids: Sequence[str] = (), doc_ids: Sequence[str] = ()) -> list[Passage]:
@@ -366,39 +282,31 @@ class CorpusKnowledge:
         return self._view.about
 
     @_in_one_generation
-    def values_in(self, text: str) -> list[tuple[int, int, str, str]]:
-        """``(start, end, field, value)`` of each value of a category that a text speaks of, longest first wins."""
-        return schema.spoken(self._view.spoken, text)
-
-    @_in_one_generation
     def select(
-        self, conditions: Sequence[Condition] = (), sort: Sort | None = None, limit: int | None = None
-    ) -> list[str]:
+        self, conditions: Sequence[Condition] = (), sort: Sort | None = None, limit: int | None = None, count: str = ""
+    ) -> list[Any]:
         """Return ids of the documents that hold for every condition: by ``sort``, else newest first, ties by id.
 
-        Names are compared folded and through aliases, values through the words that a vocabulary gives them. A
-        condition on a field that the base does not have holds for no document.
+        With a field to ``count`` it is ``(value, documents)`` instead, most frequent first. Names are compared folded
+        and through aliases, values through the words that a vocabulary gives them. A condition on a field that the base
+        does not have holds for no document.
 
         Raises:
             KnowledgeError: an operator or a value does not fit its field.
         """
         where, parameters = self._where(conditions)
+        selected = f"SELECT doc_id FROM documents WHERE {where}"
+        if count:
+            return self._index.rows(
+                f"SELECT min(value), count(*) FROM facts WHERE field = ? AND doc_id IN ({selected}) "
+                "GROUP BY key ORDER BY 2 DESC, 1",
+                [count, *parameters],
+            )
         order, more = schema.order(sort, self._view.fields.get(sort["field"]) if sort else None)
-        sql = f"SELECT doc_id FROM documents WHERE {where} ORDER BY {order} LIMIT ?"
-        return self._column(sql, *parameters, *more, -1 if limit is None else limit)
-
-    @_in_one_generation
-    def tally(self, field: str, conditions: Sequence[Condition] = ()) -> list[tuple[str, int]]:
-        """``(value, documents)`` of a field among the documents that hold, most frequent first."""
-        where, parameters = self._where(conditions)
-        sql = (
-            f"SELECT min(value), count(*) FROM facts WHERE field = ? AND doc_id IN (SELECT doc_id FROM documents "
-            f"WHERE {where}) GROUP BY key ORDER BY 2 DESC, 1"
+        rows = self._index.rows(
+            f"{selected} ORDER BY {order} LIMIT ?", [*parameters, *more, -1 if limit is None else limit]
         )
-        return [(value, count) for value, count in self._index.rows(sql, [field, *parameters])]
-
-    def _column(self, sql: str, *parameters: Any) -> list[Any]:
-        return [row[0] for row in self._index.rows(sql, parameters)]
+        return [row[0] for row in rows]
 
     def _where(self, conditions: Sequence[Condition]) -> tuple[str, list[Any]]:
         tests, parameters, fields = list[str](), list[Any](), self._view.fields
@@ -416,52 +324,47 @@ class CorpusKnowledge:
     def _keys(self, field: str, value: str) -> list[str]:
         """Return the keys of a value: its own, as the documents write it, and those of the entity of that name."""
         names = [value, self._view.vocabulary.canonical(field, value)]
-        entity = self.find_entity(value)
+        entity = self.entity(value)
         if entity and not entity["doc_id"]:
             names += [entity["name"], *entity["aliases"]]
         return sorted({schema.key(name) for name in names})
 
     @_in_one_generation
-    def link(self, text: str) -> list[Mention]:
-        """Return the known names in a text, longest match first wins, in the order of the text.
+    def link(self, text: str, kind: LinkKind = "name") -> list[Mention]:
+        """Return the known names, the values of categories, or the titles in a text, in its order; the longest wins.
 
-        Values that only group (genres, countries, years) are not names: ``values_in`` returns those.
+        Values that only group (genres, countries, years) are not names.
         """
-        view = self._view
-        return disambiguate(text, self.ways.link(text), self._index, view.weight, math.log(1 + view.passages))
+        if kind == "value":
+            return schema.spoken(self._view.spoken, text)
+        if kind == "title":
+            return self._names.titles([text])[0]
+        return self._names.link(text, self._view.weight, math.log(1 + self._view.passages))
 
     @_in_one_generation
-    def entity(self, entity_id: str) -> Entity | None:
-        """Return the entity of that id."""
-        return next(iter(entities(self._index, "WHERE entity_id = ?", (entity_id,))), None)
+    def entity(self, name: str) -> Entity | None:
+        """Return the entity of this id, name or alias, compared folded; the best connected one if several have it."""
+        bearers = self._names.bearers([surface_key(name)])
+        ids = [name, *(bearer.entity_id for own in bearers.values() for bearer in own[:1])]
+        by_id = {entity["entity_id"]: entity for entity in entities(self._index, "entity_id", ids)}
+        return next((by_id[entity_id] for entity_id in ids if entity_id in by_id), None)
 
     @_in_one_generation
-    def find_entity(self, name: str) -> Entity | None:
-        """Return the entity that has this name or alias, compared folded; the best connected one if several do."""
-        key = surface_key(name)
-        bearers = self.ways.bearers([key]).get(key)
-        return self.entity(bearers[0].entity_id) if bearers else None
-
-    @_in_one_generation
-    def entity_relations(self, entity_id: str) -> list[Relation]:
-        """Return relations in which the entity stands on either side, by id."""
-        return relations(self._index, "WHERE source = ? OR target = ?", (entity_id, entity_id))
-
-    @_in_one_generation
-    def entity_mentions(self, entity_id: str) -> list[str]:
-        """Return ids of the passages that name the entity, by id."""
-        return self._column("SELECT chunk_id FROM mentions WHERE entity_id = ? ORDER BY chunk_id", entity_id)
-
-    @_in_one_generation
-    def communities(self) -> list[Community]:
-        """Return every community, largest first."""
-        return graph.read(self._index)
-
-    @_in_one_generation
-    def entity_communities(self, entity_ids: Sequence[str]) -> list[Community]:
-        """Return the communities in which one of these entities is, by id."""
-        rows = self._index.rows_in("SELECT community_id FROM homes WHERE entity_id IN ({})", list(entity_ids))
-        return graph.read(self._index, sorted({row[0] for row in rows}))
+    def around(self, kind: AroundKind, ids: Sequence[str] = (), limit: int = 0) -> list[Any]:
+        """Return what is next to these entities, passages or documents: see ``ports.KnowledgeBase``."""
+        if kind == "relations":
+            by_id = {r["relation_id"]: r for end in ("source", "target") for r in relations(self._index, end, ids)}
+            return [by_id[relation_id] for relation_id in sorted(by_id)]
+        if kind == "mentions":
+            sql = "SELECT chunk_id FROM mentions WHERE entity_id IN ({})"
+            return sorted({row[0] for row in self._index.rows_in(sql, ids)})
+        if kind == "communities":
+            return graph.read(self._index, ids)
+        if kind == "links":
+            return self._names.links(ids)
+        if kind == "shared":
+            return self._names.shared(ids, limit)
+        return [link for doc_id in ids for link in self._names.naming(doc_id, limit)]
 
     @_in_one_generation
     def graph(self) -> networkx.MultiDiGraph:
@@ -527,6 +430,10 @@ class CorpusKnowledge:
 
     def _weight(self, word: str) -> float:
         return max((self._view.weight(term) for term in terms(word)), default=0.0)
+
+
+def _content_terms(text: str) -> list[str]:
+    return [term for term in terms(text) if term not in FUNCTION_WORDS]
 
 
 def open_model(index: Index, name: str, settings: Settings) -> TextModel:

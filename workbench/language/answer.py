@@ -198,7 +198,7 @@ def _same_script(name: NameRead, results: Evidence) -> bool:
 def _chosen(question: Question, results: Evidence, fields: FieldsWriter, bases: Bases) -> Quotes:
     """Choose the quotations, of the documents that hold for the conditions where those probably answer."""
     # Words are compared, and sentences reranked, by the first base: one question has one scale.
-    similar, rerank = (bases[0].matches, bases[0].rerank) if bases else (None, None)
+    similar, rerank = (bases[0].words, bases[0].rerank) if bases else (None, None)
     if question["conditions"] and fields.holding:
         holding = {document.doc_id for document in fields.holding}
         # The pieces of other documents are emptied, not taken out: the numbers of those that stay are their places.
@@ -246,7 +246,7 @@ def _says_words(question: Question, quotes: Sequence[Quote], bases: Bases) -> bo
     words = " ".join([*question["not_applied"], *question["words"]])
     if not words or not bases:
         return True
-    _, _, rows = bases[0].matches(words, [f"{quote.sentence.title}. {quote.text}" for quote in quotes])
+    rows = bases[0].words(words, [f"{quote.sentence.title}. {quote.text}" for quote in quotes])["texts"]
     return max((cosine for row in rows for cosine in row), default=1.0) >= SIMILAR
 
 

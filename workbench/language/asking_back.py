@@ -57,7 +57,7 @@ def _namesakes(question: str, bases: Bases) -> list[Reading]:
             ids = list(dict.fromkeys(entity["doc_id"] for entity in entities if entity and entity["doc_id"]))
             if len(ids) > 1:
                 return _distinguished([passage for i in ids for passage in base.passages(doc_ids=[i])[:1]])
-        titles = base.ways.titles_in(question)
+        titles = base.link(question, "title")
         ids = titles[0]["doc_ids"] if len(titles) == 1 else []
         passages = [passage for i in ids for passage in base.passages(doc_ids=[i])[:1]]
         matches = [_KIND.search(passage["title"]) for passage in passages]

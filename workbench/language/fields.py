@@ -151,7 +151,7 @@ class FieldsWriter:
         """Return a name in Chinese where the question is and a base has its Chinese writing."""
         if self.language != "zh" or CJK.search(name):
             return name
-        entities = filter(None, (base.find_entity(name) for base in self.bases))
+        entities = filter(None, (base.entity(name) for base in self.bases))
         return next((alias for entity in entities for alias in entity["aliases"] if CJK.search(alias)), name)
 
     def title(self, document: Document) -> str:

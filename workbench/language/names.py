@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from workbench.knowledge.names.names import DOTTED, SURNAMES
+from workbench.knowledge.names.schema import SURNAMES
 from workbench.knowledge.names.surfaces import ordinary_words
 from workbench.ports import Bases, Field, KnowledgeBase, Mention
 from workbench.state import NameRead
@@ -27,6 +27,15 @@ _DATED = frozenset(
         *("english", "chinese", "i", "i'm", "i'd", "i've"),
     )
 )
+# The characters with which foreign names are written; they say where such a name ends, since no space does.
+_SOUNDS = (
+    "阿埃艾爱安昂奥巴拜班邦鲍贝本比彼毕宾波伯博布采查达戴丹当道德登迪蒂丁东杜顿多厄恩尔法范菲费芬丰弗福盖甘冈戈格根贡古哈海汉豪赫亨洪胡华惠霍"
+    "基吉季加贾简杰捷金津卡凯坎康考柯科克肯库夸奎昆拉莱赖兰朗劳勒雷里理利莉列林琳龙隆卢鲁露伦罗洛吕马玛迈麦曼芒茂梅门蒙米密敏明摩莫默姆穆"
+    "纳娜南内尼妮涅宁纽农努诺欧帕潘庞佩彭皮平珀蒲普漆奇齐恰钱乔切琴琼丘屈让热日荣茹瑞若萨塞赛桑瑟森沙莎山珊尚绍舍申什圣施诗史舒朔斯丝思松苏"
+    "索所塔泰坦汤唐陶特滕提廷通图托陀瓦万旺威韦维魏温文翁沃乌伍武西希锡霞夏香肖谢辛欣新兴休修许雪雅亚延扬杨尧耶叶伊依以因英尤于约赞泽扎詹珍"
+    "芝治朱茱兹佐"
+)
+_DOTTED = re.compile(rf"[{_SOUNDS}]{{1,6}}(?:[·・•][{_SOUNDS}]{{1,8}}){{1,3}}")
 _PERSON = rf"([{SURNAMES}][\u4e00-\u9fff]{{1,2}}|[\u4e00-\u9fff]+(?:·[\u4e00-\u9fff]+)+)"
 _ASKED_ABOUT = re.compile(rf"^(?:请问)?{_PERSON}(?:到底|究竟)?(?:是谁|是什么人|是何许人)|^谁是{_PERSON}[？?]?$")
 _LOOKBACK = 300
@@ -114,7 +123,7 @@ def _linked(text: str, mention: Mention, base: KnowledgeBase, quotes: Sequence[t
 
 def _unknown(text: str, quotes: Sequence[tuple[int, int]], linked: Sequence[NameRead]) -> list[NameRead]:
     """Return names that no knowledge base has: quoted titles, capitalised names, dotted foreign ones, X of X是谁."""
-    matches = [*_ASKED_ABOUT.finditer(text), *DOTTED.finditer(text)]
+    matches = [*_ASKED_ABOUT.finditer(text), *_DOTTED.finditer(text)]
     return [
         NameRead(surface=text[s:e], start=s, end=e, name=bare(text[s:e]), type="", entity_id="", doc_id="", bases=[])
         for s, e in [*quotes, *_capitalised(text), *(match.span(match.lastindex or 0) for match in matches)]

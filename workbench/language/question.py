@@ -206,7 +206,8 @@ class _Reader:
         by_name = {field["name"]: field for field in self.fields}
         words = spoken(spoken_words(f for f in self.fields if f["type"] == "category"), text)
         names = names_in(text, self.bases)
-        values = [Span(s, e, by_name[name], v) for s, e, name, v in words if fold(v) not in (*_YES, *_NO)]
+        words = [m for m in words if fold(m["value"]) not in (*_YES, *_NO)]
+        values = [Span(m["start"], m["end"], by_name[m["field"]], m["value"]) for m in words]
         linked = [
             n for n in names if n["doc_id"] or not any(v.start <= n["start"] and n["end"] <= v.end for v in values)
         ]

@@ -25,11 +25,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from workbench.knowledge.reading.blocks import ITEM, Block, blocks, cells
-from workbench.ports import Matches
+from workbench.ports import Words
 from workbench.state import Evidence, Json
 from workbench.text import CJK, STOP_WORDS, fold, sentences, spelled, stem, terms
 
-Similar = Callable[[str, Sequence[str]], Matches]
+Similar = Callable[[str, Sequence[str]], Words]
 Rerank = Callable[[str, Sequence[str]], list[float] | None]
 PASSAGES, RERANKED = 10, 8
 """So many of the first pieces of evidence are read; so many of their sentences are reranked, which costs most."""
@@ -104,7 +104,7 @@ def best_quotes(
     Args:
         question: as asked.
         results: the evidence, best first.
-        similar: ``KnowledgeBase.matches``, for words that mean nearly the same.
+        similar: ``KnowledgeBase.words``, for words that mean nearly the same.
         rerank: ``KnowledgeBase.rerank``.
         budget: words in all, with their titles; a Chinese character counts half a word.
         limit: the most sentences.
@@ -232,8 +232,7 @@ class Reader:
     def _measure_meaning(self, matches: Similar) -> np.ndarray:
         """Return sentences x words: how near the nearest word is of a sentence, or of what it stands below."""
         texts = list(dict.fromkeys([*self.texts, *(sentence.heading for sentence in self.pool)]))
-        _, _, rows = matches(self.question, texts)  # a plain list where a tape gives it
-        nearness = dict(zip(texts, np.array(rows), strict=True))
+        nearness = dict(zip(texts, np.array(matches(self.question, texts)["texts"]), strict=True))
         below = 0.8 * self.below * np.array([nearness[sentence.heading] for sentence in self.pool])
         return np.maximum(np.array([nearness[text] for text in self.texts]), below)
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
 from importlib.metadata import version
-from operator import attrgetter
 from typing import Any, NoReturn, cast
 
 from pydantic import SecretStr, create_model
@@ -31,7 +30,6 @@ from workbench.ports import (
     Planner,
     Remembering,
     Tool,
-    Ways,
 )
 from workbench.records.prompts import Prompts
 from workbench.records.store import RunRow, RunStore
@@ -42,9 +40,8 @@ from workbench.text import detect_language
 from workbench.tools.registry import BUILT_IN
 from workbench.tools.tool import FunctionTool
 
-UNTAPED = {"warm", "reading", "fingerprint", "graph", "ways", "enricher"}
-READS = {name for name in vars(KnowledgeBase) if not name.startswith("_")} - UNTAPED
-READS |= {f"ways.{name}" for name in vars(Ways) if not name.startswith("_")} - {"ways.stems"}
+READS = {name for name in vars(KnowledgeBase) if not name.startswith("_")}
+READS -= {"warm", "reading", "fingerprint", "enricher"}
 """What a tape keeps of a knowledge base: every read of its port."""
 
 
@@ -144,21 +141,6 @@ class TapedBase:
         """Hold one generation for a whole block of reads."""
         return self._bases.get(self.name).reading() if self._here else nullcontext()
 
-    def graph(self) -> Any:
-        """Return the graph itself, which no tape holds.
-
-        Raises:
-            KnowledgeError: the base is not in this workspace.
-        """
-        if not self._here:
-            raise KnowledgeError(f"The graph of {self.name!r} is not on the tape. Add the corpus to this workspace.")
-        return self._bases.get(self.name).graph()
-
-    @property
-    def ways(self) -> Ways:
-        """Return what a reflection reads of the names that lead from passage to passage; only tools follow them."""
-        return cast(Ways, TapedPart(self, "ways"))
-
     def __getattr__(self, method: str) -> Any:
         if method not in READS:
             raise AttributeError(f"A knowledge base has no {method!r}.")
@@ -187,20 +169,10 @@ class TapedBase:
                     f"Add the corpus: workbench kb add {self.name} PATH..."
                 )
             self._tape.keep(replace(effect, replayed=True))
-            return _loaded(method, effect.value)
-        value = attrgetter(method)(self._bases.get(self.name))(*arguments)
+            return effect.value
+        value = getattr(self._bases.get(self.name), method)(*arguments)
         self._tape.keep(Effect("knowledge", name, self._fingerprint, arguments, value))
         return value
-
-
-class TapedPart:
-    """A part of a taped base: its reads, under names of their own."""
-
-    def __init__(self, base: TapedBase, part: str):
-        self._base, self._part = base, part
-
-    def __getattr__(self, method: str) -> Any:
-        return getattr(self._base, f"{self._part}.{method}")
 
 
 class TapedConversations:
@@ -254,13 +226,6 @@ class TapedMemory:
         """Do nothing: a memory is ended only by a run that records."""
         if self._tape.mode == "live":
             self._real.end(user_id, memory_ids, why)
-
-
-def _loaded(method: str, value: Any) -> Any:
-    """Return a value as the base gives it: JSON has no tuples."""
-    if method in ("keyword_search", "vector_search", "values_in", "tally"):
-        return [tuple(pair) for pair in value]
-    return value
 
 
 def _short(arguments: Sequence[Any]) -> str:

@@ -7,7 +7,7 @@ passage names the next one.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -167,11 +167,11 @@ class Seeds(NamedTuple):
 
 def seeds(question: str, knowledge: KnowledgeBase) -> Seeds:
     """Return the passages that are like the question, and the ones that it names."""
-    titles = knowledge.ways.titles_in(question)
+    titles = knowledge.link(question, "title")
     titles_by_document = {doc_id: question[t["start"] : t["end"]] for t in titles for doc_id in t["doc_ids"]}
     mine = {p["chunk_id"]: p["doc_id"] for p in knowledge.passages(doc_ids=list(titles_by_document))}
     lexical = _lexical(question, list(titles_by_document.values()), mine, knowledge)
-    dense = _scaled(dict(knowledge.vector_search(question, DEEP)))
+    dense = _scaled(dict(knowledge.search("meaning", question, DEEP)))
     rest = min(dense.values(), default=0.0)
     likeness = {i: (lexical.get(i, 0.0) + dense.get(i, rest)) / 2 for i in sorted({*lexical, *dense, *mine})}
     score = dict(likeness)
@@ -185,10 +185,10 @@ def seeds(question: str, knowledge: KnowledgeBase) -> Seeds:
 
 def _lexical(question: str, titles: Sequence[str], mine: Iterable[str], knowledge: KnowledgeBase) -> dict[str, float]:
     """BM25 from 0 to 1; words of named titles count in full for the passages of those titles alone."""
-    plain = dict(knowledge.keyword_search(question, DEEP))
+    plain = dict(knowledge.search("words", question, DEEP))
     explained = frozenset().union(*map(stems, titles))
     rest = " ".join(term for term in terms(question) if not stems(term) <= explained)
-    unexplained = dict(knowledge.keyword_search(rest, DEEP)) if titles and rest else plain
+    unexplained = dict(knowledge.search("words", rest, DEEP)) if titles and rest else plain
     highest = max(plain.values(), default=0.0) + 1e-9
     part = EXPLAINED if titles else 0.0
     every = {*plain, *unexplained}
@@ -226,7 +226,8 @@ class Walk:
 
     def __init__(self, question: str, knowledge: KnowledgeBase):
         self._knowledge, self._asked, self._seeds = knowledge, stems(question), seeds(question, knowledge)
-        self._weights = {root(stem(term)): knowledge.term_weight(term) for term in content_terms(question)}
+        weighed = knowledge.words(content_terms(question))
+        self._weights = {root(stem(term)): w for term, w in zip(weighed["words"], weighed["weights"], strict=True)}
         self.score, self.titles = dict(self._seeds.score), dict[str, str]()
         self.steps, self.ways = dict[str, Step](), dict[str, Step]()
         self._held, self._covered = dict[str, frozenset[str]](), dict[str, frozenset[str]]()
@@ -336,18 +337,16 @@ class Walk:
     def _load(self, chunk_ids: Iterable[str]) -> None:
         missing = [i for i in dict.fromkeys(chunk_ids) if i not in self._held]
         self._held |= dict.fromkeys(missing, frozenset())
-        self._held |= {
-            i: frozenset(map(root, stems_held)) for i, stems_held in self._knowledge.ways.stems(missing).items()
-        }
+        self._held |= {p["chunk_id"]: roots(f"{p['title']} {p['text']}") for p in self._knowledge.passages(missing)}
 
     def _edges(self) -> Iterator[tuple[str, Step]]:
         """Yield the passages that can be reached from those in front, each with its step."""
-        ways, parts = self._knowledge.ways, dict[str, list[str]]()
+        parts = dict[str, list[str]]()
         for passage in self._knowledge.passages(doc_ids=[document_id(i) for i in self._front]):
             parts.setdefault(passage["doc_id"], []).append(passage["chunk_id"])
         groups = {i: list(dict.fromkeys([i, *parts.get(document_id(i), ())]))[:TOGETHER] for i in self._front}
         every = [i for group in groups.values() for i in group]
-        links, shared = ways.links_from(every), ways.shared(every, HUB)
+        links, shared = (self._knowledge.around(kind, every, HUB) for kind in ("links", "shared"))
         about = self._knowledge.passages(doc_ids=sorted({link["doc_id"] for link in links}))
         first = {p["doc_id"]: p["chunk_id"] for p in about if not p["position"]}
         for parent, group in groups.items():
@@ -362,10 +361,11 @@ class Walk:
 
     def _naming(self, parent: str) -> Iterator[tuple[str, Step]]:
         """Yield passages that name the document of this one."""
-        doc_id, ways = document_id(parent), self._knowledge.ways
-        naming = sorted(ways.naming(doc_id, HUB), key=lambda i: (-round(self._likeness(i), 9), i))
-        for link in ways.links_to(doc_id, naming[:NAMED_BY]):
-            yield link["chunk_id"], _step(parent, "named by", link)
+        by_passage = defaultdict[str, list[Link]](list)
+        for link in self._knowledge.around("naming", [document_id(parent)], HUB):
+            by_passage[link["chunk_id"]].append(link)
+        for chunk_id in sorted(by_passage, key=lambda i: (-round(self._likeness(i), 9), i))[:NAMED_BY]:
+            yield from ((chunk_id, _step(parent, "named by", link)) for link in by_passage[chunk_id])
 
     def _sharing(self, parent: str, alike: Sequence[Shared]) -> Iterator[tuple[str, Step]]:
         """Passages that hold a phrase of this one which the question does not, by what they cover of the question."""

@@ -85,7 +85,7 @@ def search(tool_input: DiscoverInput, knowledge: KnowledgeBase, log: ToolLog) ->
         entities=question.entities,
         candidates=evidence.titles(results),
         total=total,
-        counts=dict(knowledge.tally(tool_input.count_by, conditions)) if tool_input.count_by else {},
+        counts=dict(knowledge.select(conditions, count=tool_input.count_by)) if tool_input.count_by else {},
     )
 
 
@@ -97,7 +97,7 @@ def _first_passages(doc_ids: list[str], top_k: int, knowledge: KnowledgeBase) ->
 
 def _by_query(doc_ids: list[str], question: Question, knowledge: KnowledgeBase) -> list[tuple[Passage, float]]:
     """Return best passage of each document for the question, with its probability before the filters are counted in."""
-    hits = knowledge.vector_search(question.text, VECTOR_DEPTH)
+    hits = knowledge.search("meaning", question.text, VECTOR_DEPTH)
     wanted = set(doc_ids)
     inside = [chunk_id for chunk_id, _ in hits if chunk_id.rpartition("#")[0] in wanted][:READ]
     seen_docs = {chunk_id.rpartition("#")[0] for chunk_id in inside}

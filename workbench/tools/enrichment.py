@@ -90,7 +90,7 @@ def _wanted(query: str, names: Sequence[str], knowledge: KnowledgeBase) -> list[
     years_in_query, chinese = list(map(int, _YEAR.findall(query))), detect_language(query) == "zh"
     wanted = []
     for name in filter(str.strip, names_asked):
-        entity = knowledge.find_entity(name)
+        entity = knowledge.entity(name)
         spellings = [entity["name"], *entity["aliases"]] if entity else [name]
         own = next((n for n in [name, *spellings] if bool(CJK.search(n)) == chinese), name)
         released = [passage["fields"].get("year") for passage in _about(entity, knowledge)]
@@ -126,7 +126,7 @@ def _document(passage: Passage, names: Sequence[str], knowledge: KnowledgeBase) 
     """Return the document of the base that is about the same thing: of one of its names, and of its year within one."""
     year = passage["fields"].get("year")
     for name in names:
-        for own in _about(knowledge.find_entity(name), knowledge):
+        for own in _about(knowledge.entity(name), knowledge):
             its = own["fields"].get("year", year)
             if its == year or (isinstance(its, int) and year and abs(its - year) <= 1):
                 return own["doc_id"]

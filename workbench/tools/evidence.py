@@ -125,7 +125,7 @@ def card(subject: Entity, knowledge: KnowledgeBase, limit: int = 8) -> str:
     field_names = {
         field["relation"]: next(iter(field["called"].get("en", ())), "") for field in knowledge.about()["fields"]
     }
-    for relation in knowledge.entity_relations(subject["entity_id"]):
+    for relation in knowledge.around("relations", [subject["entity_id"]]):
         forward = relation["source"] == subject["entity_id"]
         neighbour = knowledge.entity(relation["target"] if forward else relation["source"])
         if neighbour:

@@ -39,8 +39,8 @@ def search(tool_input: GlobalSearchInput, knowledge: KnowledgeBase, log: ToolLog
         documents = _documents(tool_input.candidates, knowledge)
         detail.update(entities=question.entities, candidates=len(documents))
     with log("near", k=POOL) as detail:
-        dense = knowledge.vector_search(" ".join([question.text, *(p["text"] for p in seeds[:2])]), 2 * POOL)
-        words = knowledge.keyword_search(question.text, POOL)
+        dense = knowledge.search("meaning", " ".join([question.text, *(p["text"] for p in seeds[:2])]), 2 * POOL)
+        words = knowledge.search("words", question.text, POOL)
         order = [i for i, _ in rrf({"dense": dense, "bm25": words})]
         detail["hits"] = len(order)
     with log("communities") as detail:
@@ -91,7 +91,7 @@ def _touched(
         share = sum(gained.get(doc_id, 0.0) for doc_id in community["doc_ids"])
         return round(share + sum(member in names for member in community["members"]), 9)
 
-    communities = knowledge.entity_communities([*names, *(f"doc:{doc_id}" for doc_id in gained)])
+    communities = knowledge.around("communities", [*names, *(f"doc:{doc_id}" for doc_id in gained)])
     scored = [(touched(c), c) for c in communities]
     scored.sort(key=lambda pair: (-pair[0], pair[1]["community_id"]))
     return [c for score, c in scored[:COMMUNITIES] if score > 0]
@@ -99,7 +99,7 @@ def _touched(
 
 def _documents(names: Sequence[str], knowledge: KnowledgeBase) -> list[str]:
     """Return ids of the documents that are about these names, in this order."""
-    entities = [knowledge.find_entity(name) for name in names]
+    entities = [knowledge.entity(name) for name in names]
     return list(dict.fromkeys(e["doc_id"] for e in entities if e and e["doc_id"]))
 
 

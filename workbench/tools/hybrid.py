@@ -56,10 +56,10 @@ def from_texts(question: Question, pool: int, log: ToolLog) -> dict[str, Ranking
     """``bm25`` and ``dense``: passages by their words, and by what they mean."""
     knowledge = question.knowledge
     with log("bm25", k=pool) as detail:
-        lexical = knowledge.keyword_search(question.text, pool)
+        lexical = knowledge.search("words", question.text, pool)
         detail["hits"] = len(lexical)
     with log("dense", k=pool) as detail:
-        dense = knowledge.vector_search(question.text, pool)
+        dense = knowledge.search("meaning", question.text, pool)
         detail["hits"] = len(dense)
     return {"bm25": lexical, "dense": dense}
 

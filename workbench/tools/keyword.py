@@ -12,7 +12,7 @@ from workbench.tools.tool import FunctionTool, Search
 def search(tool_input: Search, knowledge: KnowledgeBase, log: ToolLog) -> Json:
     """Return passages by BM25, calibrated and ranked by the result."""
     with log("bm25", k=tool_input.top_k) as detail:
-        hits = knowledge.keyword_search(tool_input.query, tool_input.top_k)
+        hits = knowledge.search("words", tool_input.query, tool_input.top_k)
         detail["hits"] = len(hits)
     with log("calibrate"):
         question = Question.read(tool_input.query, knowledge)

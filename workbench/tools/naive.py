@@ -13,7 +13,7 @@ def search(tool_input: Search, knowledge: KnowledgeBase, log: ToolLog) -> Json:
     """Return passages by cosine, calibrated and ranked by the result."""
     pool = max(LEAD, tool_input.top_k)
     with log("dense", k=pool) as detail:
-        hits = knowledge.vector_search(tool_input.query, pool)
+        hits = knowledge.search("meaning", tool_input.query, pool)
         detail["hits"] = len(hits)
     with log("calibrate"):
         question = Question.read(tool_input.query, knowledge)

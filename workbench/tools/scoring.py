@@ -117,18 +117,19 @@ class Question:
         mentions = knowledge.link(text)
         linked = [knowledge.entity(m["entity_id"]) for m in mentions]
         linked_by_id = {e["entity_id"]: e for e in linked if e is not None}
-        meant = {e["entity_id"]: e for e in map(knowledge.find_entity, also) if e is not None}
+        meant = {e["entity_id"]: e for e in map(knowledge.entity, also) if e is not None}
         passages = knowledge.about()["counts"]["passages"]
         rest = _without(text, [(m["start"], m["end"]) for m in mentions])
         further = [e["name"] for i, e in meant.items() if i not in linked_by_id]
         bearers = {
             m["entity_id"]: list(filter(None, map(knowledge.entity, m["others"]))) for m in mentions if m.get("others")
         }
+        words = content_terms(rest)
         return cls(
             text=" ".join([text, *further[:MEANT]]),
             knowledge=knowledge,
             rest=rest,
-            weights={word: knowledge.term_weight(word) for word in content_terms(rest)},
+            weights=dict(zip(words, knowledge.words(words)["weights"], strict=True)),
             named=tuple(
                 _merge_bearers([e, *bearers.get(i, ())], passages, knowledge) for i, e in (linked_by_id | meant).items()
             ),
@@ -217,7 +218,7 @@ def _says(passage: Passage, name: NamedEntity) -> bool:
 def _merge_bearers(bearers: Sequence[Entity], passages: int, knowledge: KnowledgeBase) -> NamedEntity:
     """Return a name by all who bear it, the likeliest first."""
     parts = [part for entity in bearers for part in _parts(entity, knowledge)]
-    mentions = [chunk_id for entity in bearers for chunk_id in knowledge.entity_mentions(entity["entity_id"])]
+    mentions = [chunk_id for entity in bearers for chunk_id in knowledge.around("mentions", [entity["entity_id"]])]
     chunk_ids = frozenset([*mentions, *(p["chunk_id"] for p in parts)])
     first = bearers[0]
     return NamedEntity(
@@ -240,7 +241,7 @@ def _parts(entity: Entity, knowledge: KnowledgeBase) -> list[Passage]:
     """Return passages of the document that an entity is, and of those of the same title; two years are two things."""
     if not entity["doc_id"]:
         return []
-    namesakes = {doc_id for title in knowledge.ways.titles_in(entity["name"]) for doc_id in title["doc_ids"]}
+    namesakes = {doc_id for title in knowledge.link(entity["name"], "title") for doc_id in title["doc_ids"]}
     passages = knowledge.passages(doc_ids=[entity["doc_id"], *sorted(namesakes - {entity["doc_id"]})[:PARTS]])
     own = [p for p in passages if p["doc_id"] == entity["doc_id"]]
     if not own or "year" in own[0]["fields"] or entity["type"] != "Document":
@@ -292,7 +293,8 @@ UNSAID, CLEAR = 0.4, 0.85
 
 def coverage(question: str, texts: Sequence[str], knowledge: KnowledgeBase) -> tuple[list[float], list[list[float]]]:
     """Return the weight of each word of a question, 1 in all, and how far each text says each word, 0 to 1."""
-    _, rarity, rows = knowledge.matches(question, texts)
+    words = knowledge.words(question, texts)
+    rarity, rows = words["rarity"], words["texts"]
     total = sum(rarity) + 1e-6 * len(rarity) or 1.0
     weights = [(weight + 1e-6) / total for weight in rarity]
     return weights, [[min(1.0, max(0.0, (c - UNSAID) / (CLEAR - UNSAID))) for c in row] for row in rows]
@@ -347,7 +349,7 @@ def around(question: Question, knowledge: KnowledgeBase) -> list[tuple[Entity, l
     seeds = [n.entity_id for n in question.named]
     met: dict[str, list[Relation]] = {}
     for seed in seeds:
-        for relation in knowledge.entity_relations(seed):
+        for relation in knowledge.around("relations", [seed]):
             neighbour = relation["target"] if relation["source"] == seed else relation["source"]
             if neighbour not in seeds:
                 met.setdefault(neighbour, []).append(relation)
@@ -364,7 +366,7 @@ def passages_around(question: Question, knowledge: KnowledgeBase, limit: int) ->
     mentioned = _agreed((n.weight, sorted(n.chunk_ids)) for n in question.named)
     votes: list[tuple[float, list[str]]] = []
     for entity, _ in around(question, knowledge)[:limit]:
-        at = knowledge.entity_mentions(entity["entity_id"])
+        at = knowledge.around("mentions", [entity["entity_id"]])
         if entity["doc_id"]:
             votes.append((1.0, [p["chunk_id"] for p in knowledge.passages(doc_ids=[entity["doc_id"]])]))
         if 0 < len(at) <= HUB:

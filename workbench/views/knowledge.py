@@ -80,7 +80,7 @@ def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Aro
         ids |= dict.fromkeys(_neighbours(knowledge, seed, seeds)[:_MOST_NEIGHBOURS])
     read = map(knowledge.entity, list(ids)[:MOST_NODES])
     entities = {entity["entity_id"]: entity for entity in read if entity is not None}
-    relations = (relation for entity_id in entities for relation in knowledge.entity_relations(entity_id))
+    relations = (relation for entity_id in entities for relation in knowledge.around("relations", [entity_id]))
     return Around(entities, _within(relations, entities), tuple(seeds))
 
 
@@ -92,11 +92,11 @@ def _within(relations: Iterable[Relation], entities: Collection[str]) -> tuple[R
 
 def _neighbours(knowledge: KnowledgeBase, entity_id: str, seeds: Collection[str]) -> list[str]:
     """Return the ids next to an entity: neighbours of several seeds first, then well connected ones, groups last."""
-    read = map(knowledge.entity, _ends(knowledge.entity_relations(entity_id)) - {entity_id})
+    read = map(knowledge.entity, _ends(knowledge.around("relations", [entity_id])) - {entity_id})
     neighbours = {entity["entity_id"]: entity for entity in read if entity}
 
     def order(neighbour: str) -> tuple[int, bool, int, str]:
-        relations = knowledge.entity_relations(neighbour)
+        relations = knowledge.around("relations", [neighbour])
         shared = (_ends(relations) - {neighbour}) & {*seeds}
         return -len(shared), neighbours[neighbour]["type"] in GROUPING, -len(relations), neighbour
 

@@ -39,7 +39,7 @@ def wb(tmp_path: Path, server: ScriptedServer) -> Iterator[Workbench]:
     folder.mkdir()
     for name, text in TEXTS.items():
         (folder / f"{name}.md").write_text(f"# {name}\n\n{text}\n", encoding="utf-8")
-    core = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
+    core = {"embedding_model": "hashing", "rerank_model": "none"}
     told = {"chat_model": "openai:m", "chat_base_url": server.url, **core, **only("writer")}
     with Workbench.open(tmp_path / "w", **told) as opened:
         opened.add_knowledge("notes", [folder])

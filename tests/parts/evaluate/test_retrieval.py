@@ -46,7 +46,7 @@ def lines(path: Path, rows: list[dict[str, Any]]) -> Path:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("measured")
     turns = [{"id": i, "conv": conv, "title": i, "text": text} for i, conv, text in TURNS]
-    with Workbench.open(folder / "ws", embedding_model="hashing", names="rules") as wb:
+    with Workbench.open(folder / "ws", embedding_model="hashing") as wb:
         wb.add_knowledge("talk", [lines(folder / "turns.jsonl", turns)])
     lines(folder / "questions.jsonl", ROWS)
     return folder
@@ -54,7 +54,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def wb(folder: Path):
-    with Workbench.open(folder / "ws", embedding_model="hashing", names="rules") as opened:
+    with Workbench.open(folder / "ws", embedding_model="hashing") as opened:
         yield opened
 
 
@@ -98,9 +98,9 @@ def test_annotations_reach_no_tool(wb, tmp_path, monkeypatch, tool) -> None:
     poison = dict.fromkeys(names.split(), "POISON cat piano Lisbon")
     asked: list[str] = []
     base = wb.knowledge.get("talk")
-    for method in ("keyword_search", "vector_search", "link", "find_entity", "rerank"):
+    for method in ("search", "link", "entity", "rerank"):
         real = getattr(base, method)
-        monkeypatch.setattr(base, method, lambda said, *a, real=real: (asked.append(said), real(said, *a))[1])
+        monkeypatch.setattr(base, method, lambda *a, real=real: (asked.append(str(a)), real(*a))[1])
     clean = eval_retrieval(wb, "talk", lines(tmp_path / "clean.jsonl", ROWS), tools=[tool])
     bad = eval_retrieval(wb, "talk", lines(tmp_path / "bad.jsonl", [{**r, **poison} for r in ROWS]), tools=[tool])
     assert asked and not [said for said in asked if "POISON" in said]

@@ -42,14 +42,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, rows in (("corpus.jsonl", corpus), ("questions.jsonl", asked)):
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         (folder / name).write_text(text, encoding="utf-8")
-    with Workbench.open(folder / "ws", embedding_model="hashing", names="rules") as wb:
+    with Workbench.open(folder / "ws", embedding_model="hashing") as wb:
         wb.add_knowledge("small", [folder / "corpus.jsonl"])
     return folder
 
 
 @pytest.fixture
 def wb(folder: Path):
-    with Workbench.open(folder / "ws", embedding_model="hashing", names="rules") as opened:
+    with Workbench.open(folder / "ws", embedding_model="hashing") as opened:
         yield opened
 
 
@@ -115,7 +115,7 @@ def test_what_scores_say_is_held_against_the_gold_documents(wb, folder) -> None:
 
 def test_the_commands(folder) -> None:
     place = ["--workspace", str(folder / "ws"), "--kb", "small", "--questions", str(folder / "questions.jsonl")]
-    runner = CliRunner(env={"WORKBENCH_EMBEDDING_MODEL": "hashing", "WORKBENCH_NAMES": "rules"})
+    runner = CliRunner(env={"WORKBENCH_EMBEDDING_MODEL": "hashing"})
 
     def said(*words: str) -> str:
         done = runner.invoke(main, ["eval", words[0], *place, *words[1:]])

@@ -70,7 +70,7 @@ def test_nodes_are_documents_and_edges_and_groups_relations(folder, tmp_path):
         related = {
             (r["source"], r["type"], r["target"])
             for entity in base.graph().nodes
-            for r in base.entity_relations(entity)
+            for r in base.around("relations", [entity])
             if r["type"] != "mentions"
         }
         answer = wb.ask("What is a proposition needed for?", kb="math").answer
@@ -93,7 +93,7 @@ def test_what_is_taken_from_a_canvas_goes_from_the_base(folder, tmp_path):
         write(folder, [one for one in NOTES["nodes"] if one["id"] != "b"])
         report = wb.add_knowledge("math", [folder / "notes.canvas"], lambda *_: None)
         assert (report.deleted, report.problems) == (1, [])
-        assert wb.knowledge.get("math").entity_relations("doc:notes.canvas#b") == []
+        assert wb.knowledge.get("math").around("relations", ["doc:notes.canvas#b"]) == []
 
 
 def holds(outer, inner) -> bool:
@@ -421,7 +421,7 @@ def test_scoring_says_what_an_answer_covers_lacks_and_has_wrong(desk):
 
 def test_a_canvas_that_is_worked_on_makes_no_base_that_lasts(folder, tmp_path):
     (tmp_path / "kiln.md").write_text("# Kiln\n\nThe kiln was built in 1911.")
-    with Workbench.open(tmp_path / "w", embedding_model="hashing", names="rules") as wb:
+    with Workbench.open(tmp_path / "w", embedding_model="hashing") as wb:
         wb.add_knowledge("site", [tmp_path / "kiln.md"])
         canvas = wb.canvas(folder / "notes.canvas")
         for operation in ("verification", "explanation"):

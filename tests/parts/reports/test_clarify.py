@@ -68,7 +68,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     (folder / "plays.jsonl").write_text("\n".join(json.dumps(r, ensure_ascii=False) for r in ROWS), "utf-8")
     (folder / "notes").mkdir()
     (folder / "notes" / "tea.md").write_text("# Tea\n\nOolong tea is partly oxidised.\n", "utf-8")
-    found = Library(folder / "kb", Settings.load(embedding_model="hashing", names="rules", rerank_model="none"))
+    found = Library(folder / "kb", Settings.load(embedding_model="hashing", rerank_model="none"))
     found.add("plays", [folder / "plays.jsonl"])
     found.add("notes", [folder / "notes"])
     yield found

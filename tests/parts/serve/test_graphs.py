@@ -23,7 +23,7 @@ from langgraph.types import Command
 from workbench.errors import InvalidAnswer, RunError, WorkbenchError
 from workbench.session import Workbench
 
-CORE = {"WORKBENCH_EMBEDDING_MODEL": "hashing", "WORKBENCH_NAMES": "rules", "WORKBENCH_RERANK_MODEL": "none"}
+CORE = {"WORKBENCH_EMBEDDING_MODEL": "hashing", "WORKBENCH_RERANK_MODEL": "none"}
 QUESTION = "Who built the Aldermoor kiln?"
 ANSWER = "The Aldermoor kiln was built in 1993 by Rhea Moss [1]."
 
@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("served")
     (place / "kiln.md").write_text("# Kiln\n\nThe Aldermoor kiln was built in 1993 by Rhea Moss.\n")
     (place / "mill.md").write_text("# Mill\n\nThe Brackwater mill was sold in 1950 to Tom Field.\n")
-    with Workbench.open(place / "w", embedding_model="hashing", names="rules", rerank_model="none") as wb:
+    with Workbench.open(place / "w", embedding_model="hashing", rerank_model="none") as wb:
         wb.add_knowledge("notes", [place / "kiln.md", place / "mill.md"])
     return place / "w"
 

@@ -26,7 +26,7 @@ from workbench.errors import SettingsError, WorkspaceError
 from workbench.parts.serve import http
 from workbench.session import Workbench
 
-CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
+CORE = {"embedding_model": "hashing", "rerank_model": "none"}
 QUESTION = "When was the Aldermoor kiln built?"
 ANSWER = "The Aldermoor kiln was built in 1993 [1]."
 ANN = {"user_id": "ann", "session_id": "kilns", "message": QUESTION, "kb_prefix": "notes"}

@@ -39,7 +39,7 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = [json.dumps(row, ensure_ascii=False) for row in rows]
     (folder / "films.jsonl").write_text("\n".join(lines), encoding="utf-8")
     (folder / "notes.md").write_text("# Boats\n\nA boat floats on the water.\n", encoding="utf-8")
-    with Workbench.open(folder, embedding_model="hashing", names="rules", rerank_model="none") as wb:
+    with Workbench.open(folder, embedding_model="hashing", rerank_model="none") as wb:
         wb.add_knowledge("film", [folder / "films.jsonl"], vocabulary=VOCABULARY)
         wb.add_knowledge("boats", [folder / "notes.md"])
     return folder
@@ -62,7 +62,7 @@ def server() -> Iterator[TmdbServer]:
 
 def bench(place: Path, url: str, **settings) -> Workbench:
     """The workspace, open, with TMDB at that address."""
-    given = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none", "model_backoff_s": 0.01}
+    given = {"embedding_model": "hashing", "rerank_model": "none", "model_backoff_s": 0.01}
     return Workbench.open(place, **{"tmdb_key": TOKEN, "tmdb_base_url": url, **given, **settings})
 
 

@@ -74,7 +74,7 @@ def server(status=200, body=None, headers=(), hang=False):
 @pytest.fixture
 def wb(tmp_path):
     (tmp_path / "n.jsonl").write_text(json.dumps({"id": "d1", "text": "Kilns are hot."}) + "\n")
-    with Workbench.open(tmp_path / "w", embedding_model="hashing", names="rules", rerank_model="none") as opened:
+    with Workbench.open(tmp_path / "w", embedding_model="hashing", rerank_model="none") as opened:
         opened.add_knowledge("notes", [tmp_path / "n.jsonl"])
         yield opened
 
@@ -140,7 +140,7 @@ def test_a_run_asks_once_and_its_replay_nobody(wb):
 @pytest.mark.parametrize(("as_of", "known"), [("", {"graphiti:u1", "graphiti:u2"}), ("2004", {"graphiti:u1"})])
 def test_it_is_a_source_of_the_fusion_as_of_the_date_that_is_asked(tmp_path, as_of, known):
     (tmp_path / "n.jsonl").write_text(json.dumps({"id": "d1", "text": "Mei Lan works and kilns are hot."}) + "\n")
-    settings = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none", "graphiti_timeout_s": 0.5}
+    settings = {"embedding_model": "hashing", "rerank_model": "none", "graphiti_timeout_s": 0.5}
     with server() as (url, asked), Workbench.open(tmp_path / "w", graphiti_endpoint=url, **settings) as wb:
         wb.add_knowledge("notes", [tmp_path / "n.jsonl"])
         run = wb.fusion("Where does Mei Lan work?", kb="notes", as_of=as_of)

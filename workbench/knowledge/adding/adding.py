@@ -1,7 +1,7 @@
 """Add documents to an index: they become its next generation in one transaction.
 
-Documents are compared by content, and are read a few at a time. New texts are embedded and searched for names, and the
-results stored by content at once; only then everything is written together. The graph is built from all documents
+Documents are compared by content, and are read a few at a time. New texts are embedded, and their vectors stored by
+content at once; only then everything is written together. The graph is built from all documents
 again, so that it never depends on the order in which they came. Chroma follows.
 """
 
@@ -21,7 +21,8 @@ from workbench.knowledge.graph import graph as communities
 from workbench.knowledge.indexes import keywords, stores, vectors
 from workbench.knowledge.indexes.index import Index, fingerprint
 from workbench.knowledge.knowledge_base import open_model
-from workbench.knowledge.names import entities, names, schema
+from workbench.knowledge.names import entities, schema
+from workbench.knowledge.names.in_texts import names_in
 from workbench.knowledge.reading import corpus, triples
 from workbench.knowledge.reading.corpus import Document, Problem, Reading
 from workbench.knowledge.reading.files import EMPTY, Note
@@ -69,14 +70,14 @@ def delete(connection: sqlite3.Connection, doc_id: str) -> None:
 
 
 Progress = Callable[[str, int, int], None]
-"""``progress(stage, done, total)``; stages: read, vectors, words, names, model, write, graph, chroma.
+"""``progress(stage, done, total)``; stages: read, vectors, words, model, write, graph, chroma.
 
 ``total`` is 0 while it is not known. An exception in it ends the ``add``: the base stays unchanged, and what was
 computed is there for the next one.
 """
 
 
-_VERSION = 13
+_VERSION = 14
 """Version of what is derived from a document; when it is raised, the next ``add`` derives everything again."""
 _CACHE_MB = 128
 """Pages that SQLite caches: names come in no order, and each goes to a page of its own."""
@@ -122,7 +123,6 @@ class Addition:
         self._report = AddReport(name)
         self._model: TextModel = open_model(index, name, settings)
         self._dimensions = set[int]()
-        self._finder = names.finder_name(settings)
         self._vocabulary = vocabulary.stored(folder)
         self._spool = spool.Spool(index, replace)
         self._modelled = Modelled(index, extractor, forget=settings.models.get("extractor") == RULES)
@@ -132,7 +132,6 @@ class Addition:
         recipe: Json = {
             "version": _VERSION,
             "chunk_characters": self._settings.chunk_characters,
-            "names": self._finder,
             "vocabulary": asdict(self._vocabulary),
         }
         if self._modelled.recipe:
@@ -236,7 +235,7 @@ class Addition:
         self._progress("graph", done, done)
 
     def _compute(self, documents: Sequence[Document], done: int, total: int) -> None:
-        """Store vectors, words and names of some documents by content at once."""
+        """Store vectors, words and what a model reads of some documents by content at once."""
 
         def progress(stage: str) -> Callable[[int, int], None]:
             return lambda part, size: self._progress(stage, done + len(documents) * part // size, total)
@@ -247,7 +246,6 @@ class Addition:
         if rerank.available(self._settings, self._model.name):
             self._ensure_words(texts, progress("words"))
         passages = [passage for document in documents for passage in self._titled(document)]
-        names.ensure(self._index, self._finder, [(p.digest, p.text) for p in passages], progress("names"))
         self._modelled.ensure(passages, progress("model"))
 
     def _cut(self, document: Document) -> list[str]:
@@ -271,22 +269,16 @@ class Addition:
         rows = self._index.rows_in(f"SELECT {columns} FROM passages WHERE doc_id IN ({{}})", doc_ids)
         for doc_id, _, *passage in sorted(rows):
             passages.setdefault(doc_id, []).append(tuple(passage))
-        digests = [digest for own in passages.values() for _, _, digest in own]
-        by_rules = names.stored(self._index, self._finder, digests)
         for d in spool.stored(self._index, doc_ids):
             own = {chunk_id: Titled(d.title, text, digest) for chunk_id, text, digest in passages.get(d.doc_id, [])}
             read = self._modelled.extractions(list(own.values()))
-            passage_names = [
-                (i, p.text, read[p].names if p in read else by_rules.get(p.digest, [])) for i, p in own.items()
-            ]
+            passage_names = [(i, p.text, read[p].names if p in read else names_in(p.text)) for i, p in own.items()]
             stated = {i: read[p].relations for i, p in own.items() if p in read}
             yield entities.Source(d.doc_id, d.title, d.type, d.fields, d.aliases, d.names, passage_names, stated)
 
     def _clean(self, connection: Any) -> None:
         """Delete what was computed for texts that are gone."""
         connection.execute("DELETE FROM vectors WHERE key NOT IN (SELECT vector FROM passages)")
-        keys = "SELECT ? || ':' || digest FROM passages"
-        connection.execute(f"DELETE FROM found_names WHERE key NOT IN ({keys})", (self._finder,))
         connection.execute("DELETE FROM said WHERE digest NOT IN (SELECT digest FROM passages)")
 
     def _follow(self) -> None:

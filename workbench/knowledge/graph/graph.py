@@ -163,24 +163,17 @@ def summary(leads: Iterable[str]) -> str:
 
 def keep(connection: sqlite3.Connection, communities: Sequence[Community]) -> None:
     """Store communities in their empty tables."""
-    rows = (
-        (c["community_id"], c["title"], canonical_json(c["members"]), c["summary"], canonical_json(c["doc_ids"]))
-        for c in communities
-    )
-    connection.executemany("INSERT INTO communities VALUES (?, ?, ?, ?, ?)", rows)
+    rows = ((community["community_id"], canonical_json(community)) for community in communities)
+    connection.executemany("INSERT INTO communities VALUES (?, ?)", rows)
     homes = sorted((i, c["community_id"]) for c in communities for i in c["members"])
     connection.executemany("INSERT INTO homes VALUES (?, ?)", homes)
 
 
-def read(index: Index, ids: Sequence[str] | None = None) -> list[Community]:
-    """Return the communities of these ids in their order, or all of them, the largest first."""
-    sql = "SELECT community_id, title, members, summary, doc_ids FROM communities"
-    if ids is None:
-        rows = index.rows(f"{sql} ORDER BY length(community_id), community_id")
-    else:
-        by_id = {row[0]: row for row in index.rows_in(f"{sql} WHERE community_id IN ({{}})", ids)}
-        rows = [by_id[i] for i in ids if i in by_id]
-    return [
-        Community(community_id=i, title=title, members=json.loads(members), summary=text, doc_ids=json.loads(documents))
-        for i, title, members, text, documents in rows
-    ]
+def read(index: Index, entity_ids: Sequence[str]) -> list[Community]:
+    """Return the communities of these entities by id, or all of them, the largest first."""
+    sql = "SELECT community_id, value FROM communities"
+    if not entity_ids:
+        return [json.loads(value) for _, value in index.rows(f"{sql} ORDER BY length(community_id), community_id")]
+    homes = "WHERE community_id IN (SELECT community_id FROM homes WHERE entity_id IN ({}))"
+    by_id = dict(index.rows_in(f"{sql} {homes}", entity_ids))
+    return [json.loads(by_id[community_id]) for community_id in sorted(by_id)]

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import threading
-from collections.abc import Sequence
 from contextlib import closing
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from workbench.knowledge import vocabulary
 from workbench.knowledge.graph import graph
 from workbench.knowledge.indexes import keywords, vectors
-from workbench.knowledge.indexes.index import Index, fingerprint
+from workbench.knowledge.indexes.index import Index, entities, fingerprint, relations
 from workbench.knowledge.indexes.store import Damaged, Place, Store
 from workbench.knowledge.indexes.stores import checked
 from workbench.knowledge.names import schema
-from workbench.ports import About, Entity, Field, Relation, RelationKind
+from workbench.ports import About, Field, RelationKind
 from workbench.text import stem
 
 if TYPE_CHECKING:
@@ -177,25 +175,3 @@ class View:
     def weight(self, term: str) -> float:
         """Inverse document frequency of a term."""
         return keywords.weight(self._frequency(stem(term)), self.passages)
-
-
-def entities(index: Index, where: str = "", parameters: Sequence[Any] = ()) -> list[Entity]:
-    """Return entities by id."""
-    columns = "entity_id, name, type, aliases, doc_id"
-    return [
-        {"entity_id": i, "name": name, "type": kind, "aliases": json.loads(aliases), "doc_id": doc_id}
-        for i, name, kind, aliases, doc_id in index.rows(
-            f"SELECT {columns} FROM entities {where} ORDER BY 1", parameters
-        )
-    ]
-
-
-def relations(index: Index, where: str = "", parameters: Sequence[Any] = ()) -> list[Relation]:
-    """Return relations by id."""
-    columns = "relation_id, source, type, target, sentence, chunk_id"
-    return [
-        {"relation_id": i, "source": source, "type": kind, "target": target, "sentence": sentence, "chunk_id": chunk_id}
-        for i, source, kind, target, sentence, chunk_id in index.rows(
-            f"SELECT {columns} FROM relations {where} ORDER BY 1", parameters
-        )
-    ]

@@ -2,13 +2,14 @@
 
 It is the truth about the base: everything else (the matrix in memory, Chroma, the graph in memory) is made from it. One
 ``add`` is one transaction, and the transaction raises the generation, by which an open reader sees that it has to look
-again. Vectors, word vectors and found names are kept by content, outside that transaction: what an interrupted ``add``
+again. Vectors and word vectors are kept by content, outside that transaction: what an interrupted ``add``
 computed is there for the next one, and cannot be wrong.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import KnowledgeError
+from workbench.ports import Entity, Relation
 from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, translate_errors
 
-VERSION = 11
+VERSION = 12
 """Of the tables: a file of another version is built again."""
 TABLES = """
     CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -40,7 +42,6 @@ TABLES = """
     CREATE VIRTUAL TABLE term_counts USING fts5vocab (terms, row);
     CREATE TABLE vectors (key TEXT PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
     CREATE TABLE words (word TEXT PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
-    CREATE TABLE found_names (key TEXT PRIMARY KEY, names TEXT NOT NULL) WITHOUT ROWID;
     -- what typed fields hold, whatever they are called
     CREATE TABLE facts (
         field TEXT NOT NULL, key TEXT NOT NULL, doc_id TEXT NOT NULL, value TEXT NOT NULL, number REAL, day TEXT,
@@ -66,10 +67,7 @@ TABLES = """
         entity_id TEXT NOT NULL, chunk_id TEXT NOT NULL, PRIMARY KEY (entity_id, chunk_id)
     ) WITHOUT ROWID;
     CREATE INDEX mentions_by_passage ON mentions (chunk_id);
-    CREATE TABLE communities (
-        community_id TEXT PRIMARY KEY, title TEXT NOT NULL, members TEXT NOT NULL, summary TEXT NOT NULL,
-        doc_ids TEXT NOT NULL
-    ) WITHOUT ROWID;
+    CREATE TABLE communities (community_id TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE homes (entity_id TEXT PRIMARY KEY, community_id TEXT NOT NULL) WITHOUT ROWID;
     -- what a model answered about a passage, by what it was asked
     CREATE TABLE said (key TEXT PRIMARY KEY, digest TEXT NOT NULL, value TEXT NOT NULL);
@@ -165,7 +163,7 @@ class Index:
                 raise
 
     def keep(self, table: str, rows: Iterable[tuple[str, Any]]) -> None:
-        """Keep computed values by content in ``vectors``, ``words`` or ``found_names``, at once."""
+        """Keep computed values by content in ``vectors`` or ``words``, at once."""
         with self.transaction() as connection:
             connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES (?, ?)", rows)
 
@@ -206,3 +204,29 @@ def fingerprint(index: Index) -> str:
     for key, value in index.connection().execute("SELECT key, value FROM said ORDER BY key"):
         digest_of_all.update(f"\n{key} {value}".encode())
     return digest_of_all.hexdigest()
+
+
+def entities(index: Index, column: str = "", values: Sequence[str] = ()) -> list[Entity]:
+    """Return the entities that have one of these values in a column, or all, by id."""
+    return [
+        {"entity_id": i, "name": name, "type": kind, "aliases": json.loads(aliases), "doc_id": doc_id}
+        for i, name, kind, aliases, doc_id in _rows(
+            index, "SELECT entity_id, name, type, aliases, doc_id FROM entities", column, values
+        )
+    ]
+
+
+def relations(index: Index, column: str = "", values: Sequence[str] = ()) -> list[Relation]:
+    """Return the relations that have one of these values in a column, or all, by id."""
+    return [
+        {"relation_id": i, "source": source, "type": kind, "target": target, "sentence": sentence, "chunk_id": chunk_id}
+        for i, source, kind, target, sentence, chunk_id in _rows(
+            index, "SELECT relation_id, source, type, target, sentence, chunk_id FROM relations", column, values
+        )
+    ]
+
+
+def _rows(index: Index, sql: str, column: str, values: Sequence[str]) -> list[tuple[Any, ...]]:
+    if not column:
+        return index.rows(f"{sql} ORDER BY 1")
+    return sorted(index.rows_in(f"{sql} WHERE {column} IN ({{}})", values), key=lambda row: row[0])

@@ -58,7 +58,7 @@ class Source:
     fields: Data
     aliases: Sequence[str]
     names: Mapping[str, list[str]]
-    passages: Sequence[tuple[str, str, Sequence[Name]]]
+    passages: Sequence[tuple[str, str, Iterable[Name]]]
     stated: Mapping[str, Sequence[Stated]] = field(default_factory=dict)
 
 
@@ -108,8 +108,6 @@ class GraphBuilder:
         self.categories: set[str] = set()
         self.leads: dict[str, str] = {}
         self._by_key: dict[str, str] = {}
-        self._types: dict[str, Counter[str]] = defaultdict(Counter)
-        self._spellings: dict[str, Counter[str]] = defaultdict(Counter)
         self._related: dict[str, set[str]] = defaultdict(set)
         self._titles: dict[str, set[str]] = defaultdict(set)
         self._surnames: set[str] = set()
@@ -128,7 +126,6 @@ class GraphBuilder:
         for source in read():
             if source.type != triples.NODE:
                 self._add_names(source)
-        self._settle_names()
         self._add_mentions(read)
         rows = (
             (e["entity_id"], e["name"], e["type"], canonical_json(e["aliases"]), e["doc_id"])
@@ -156,7 +153,6 @@ class GraphBuilder:
             return
         if year := read_year(source.fields):
             self._years[doc] = year
-        stated = _Sentences(source)
         aliases_by_key = {surface_key(name): aliases for name, aliases in source.names.items()}
         for name, value in sorted(source.fields.items()):
             if says_names(name, source.fields) or (canvas.STRUCTURE in source.fields and name in canvas.LOOKS):
@@ -165,7 +161,7 @@ class GraphBuilder:
             for text in values(name, value):
                 entity_id = self._entity(name, says, text, aliases_by_key.get(surface_key(text), []))
                 ends = (entity_id, doc) if says.reverse else (doc, entity_id)
-                self._relate(ends[0], says.relation, ends[1], *stated.find(says.relation, name, text))
+                self._relate(ends[0], says.relation, ends[1], *_statement(source, name, text))
                 self._join(doc, entity_id)
 
     def _entity(self, field_name: str, says: FieldMeaning, name: str, aliases: Iterable[str]) -> str:
@@ -175,8 +171,7 @@ class GraphBuilder:
         entity_id = f"{kind}:{surface_key(name) or name}"
         self._by_key.setdefault(surface_key(name), entity_id)
         entity = self._enter(entity_id, name, says.type)
-        self._spellings[entity_id][name] += 1
-        entity["aliases"] = sorted({*entity["aliases"], *aliases})
+        entity["aliases"] = sorted({*entity["aliases"], *aliases} - {entity["name"]})
         if says.category:
             self.categories.add(entity_id)
         if says.type == "Person" and " " in name:
@@ -215,15 +210,13 @@ class GraphBuilder:
         """Return the entity of a name that no field has: of a triple (``node``) or of a text (``name``)."""
         entity_id = self._by_key.setdefault(key, f"{origin}:{key}")
         self._enter(entity_id, name, kind)
-        if entity_id.startswith(f"{origin}:"):
-            self._spellings[entity_id][name] += 1
-            self._types[entity_id][kind] += 1
         return entity_id
 
     def _add_names(self, source: Source) -> None:
         """Add the names in the texts. Titles and surnames are left to the linker, which resolves them."""
         doc = document_entity(source.doc_id)
         for chunk_id, _, names in source.passages:
+            names = list(names)
             kinds = {surface_key(surface): kind for surface, kind, _ in names}
             for stated in source.stated.get(chunk_id, ()):
                 self._state(doc, stated, kinds, chunk_id)
@@ -253,15 +246,6 @@ class GraphBuilder:
             return next(iter(bearers))
         kind = kinds.get(key, "Name")
         return "" if not key or bearers or key in self._surnames else self._stated("name", key, name, kind)
-
-    def _settle_names(self) -> None:
-        """Give each entity the type and the spelling that are the most frequent."""
-        for entity_id, kinds in self._types.items():
-            self.entities[entity_id]["type"] = _most_frequent(kinds)
-        for entity_id, spellings in self._spellings.items():
-            entity = self.entities[entity_id]
-            entity["name"] = _most_frequent(spellings)
-            entity["aliases"] = [alias for alias in entity["aliases"] if alias != entity["name"]]
 
     def _add_mentions(self, read: Read) -> None:
         """Store who has which name, and find every known name in every text."""
@@ -306,28 +290,15 @@ class GraphBuilder:
         self._write("relations", [(relation_id, source, kind, target, sentence, chunk_id)])
 
 
-def _most_frequent(counts: Counter[str]) -> str:
-    return min(counts, key=lambda name: (-counts[name], name))
-
-
-class _Sentences:
-    """A document's sentences, by which its fields are stated."""
-
-    def __init__(self, source: Source):
-        self._title, self._first = source.title, source.passages[0][0] if source.passages else ""
-        self._all = [
-            (f" {surface_key(sentence)} ", sentence, chunk_id)
-            for chunk_id, text, _ in source.passages
-            for sentence in sentences(text)
-        ]
-
-    def find(self, relation: str, name: str, value: str) -> tuple[str, str]:
-        """(sentence, chunk id): one that names the value and the relation, else the value, else the field in words."""
-        naming = [entry for entry in self._all if f" {surface_key(value)} " in entry[0]]
-        words = [word[:4] for word in relation.split("_") if len(word) > 3]
-        if not naming:
-            return f"{self._title} — {name}: {value}", self._first
-        return min(naming, key=lambda entry: not any(word in entry[0] for word in words))[1:]
+def _statement(source: Source, field_name: str, value: str) -> tuple[str, str]:
+    """Return the first sentence that has a value of a field, and its chunk id; else the field in words."""
+    key = f" {surface_key(value)} "
+    for chunk_id, text, _ in source.passages:
+        if key in f" {surface_key(text)} ":
+            for sentence in sentences(text):
+                if key in f" {surface_key(sentence)} ":
+                    return sentence, chunk_id
+    return f"{source.title} — {field_name}: {value}", source.passages[0][0] if source.passages else ""
 
 
 def names_in_fields(fields: Data, names: Mapping[str, list[str]], vocabulary: Vocabulary) -> Iterator[str]:

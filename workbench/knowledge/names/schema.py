@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 from workbench.errors import KnowledgeError, shown
 from workbench.knowledge.aliases import is_alias, says_names
 from workbench.knowledge.indexes.index import Index
-from workbench.knowledge.names.names import SURNAMES
 from workbench.knowledge.names.surfaces import surface_key
 from workbench.knowledge.vocabulary import FieldWords, Vocabulary, unit_in
-from workbench.ports import Field
+from workbench.ports import Field, Mention
 from workbench.state import Condition, Data, Op, Sort
 from workbench.text import CJK, amount, fold, iso
 
@@ -27,9 +26,14 @@ _MOSTLY = 0.95
 _REPEATED = 0.67
 _SPREAD = 2.0
 """A category has at most so many distinct values per value, and so many times the root of their number."""
+
 _FEW = 0.2
 """Values that are written like names make a category where this share or less is distinct."""
 _PROPER = re.compile(r"(?:[A-Z][\w.'’-]*\s+)+[A-Z][\w.'’-]*|[\u4e00-\u9fff]{2,4}(?:[·・][\u4e00-\u9fff]+)?")
+SURNAMES = (
+    "王李张刘陈杨黄赵周吴徐孙朱马胡郭林何高梁郑罗宋谢唐韩曹许邓萧冯曾程蔡彭潘袁于董余苏叶吕"
+    "魏蒋田杜丁沈姜范江傅钟卢汪戴崔任陆廖姚方金邱夏谭韦贾邹石熊孟秦阎薛侯雷白龙段郝孔邵史毛常万顾赖武康贺严尹钱施牛洪龚"
+)
 
 
 class Fact(NamedTuple):
@@ -158,13 +162,16 @@ def _plurals(word: str) -> list[str]:
     return [re.sub(r"y$", "ies", word) if re.search(r"[^aeiou]y$", word) else f"{word}s"]
 
 
-def spoken(words: Spoken, text: str) -> list[tuple[int, int, str, str]]:
-    """Return ``(start, end, field, value)`` in the order of the text."""
-    if words.pattern is None:
-        return []
+def spoken(words: Spoken, text: str) -> list[Mention]:
+    """Return the values in a text, in its order."""
     # folded character by character, so that places stay
     folded = "".join(f if len(f := fold(c)) == 1 else c for c in text)
-    return [(m.start(), m.end(), *words.values[m.group()]) for m in words.pattern.finditer(folded)]
+    mentions = []
+    for match in words.pattern.finditer(folded) if words.pattern else ():
+        start, end = match.span()
+        field, value = words.values[match.group()]
+        mentions.append(Mention(start=start, end=end, surface=text[start:end], field=field, value=value))
+    return mentions
 
 
 def where(condition: Condition, field: Field, keys: Callable[[str, str], list[str]]) -> tuple[str, list[Any]]:

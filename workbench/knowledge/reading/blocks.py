@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from textwrap import dedent
+from functools import cache
+from itertools import pairwise
 from typing import Literal, NamedTuple
+
+from markdown_it import MarkdownIt
 
 from workbench.text import CJK
 
 ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)、])\s+(?=\S)|^\s*\d{1,3}、(?=\S)")
-_FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
-_HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+(.*?\S)(?:\s+#+)?\s*$")
-_UNDERLINE = re.compile(r"^(?:={3,}|-{3,})\s*$")
 _QUOTED = re.compile(r"^\s*>[>\s]*")
+_ROW = re.compile(r"\s*\|.*\|")
 _LONGEST_HEADING = 200
+_DEEPEST = 100
+"""Lists and quotations in one another; the library drops what is deeper."""
 _NARROW, _WIDE = 40, 130
 """The width of lines that were broken to fit; a Chinese character is two wide."""
+_TIGHT = re.compile(r"[\u3000-\u9fff\uff00-\uffef]")
 
 
 class Block(NamedTuple):
     """One block.
 
     Attributes:
-        kind: what it is.
-        text: as it stands, a list item with its mark and a row with its bars; a heading and code without their marks.
+        kind: of the block.
+        text: unchanged, a list item with its mark and a row with its bars; a heading and code without their marks.
         level: of a heading, from 1.
         head: the head of a row's table, two lines; the line that opens code.
         apart: whether a blank line is before it.
@@ -37,59 +41,60 @@ class Block(NamedTuple):
     apart: bool = True
 
 
+@cache
+def _markdown() -> MarkdownIt:
+    """Return a parser of blocks alone, which drops nothing: no HTML, no definitions of links."""
+    parser = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable("table").disable(["html_block", "reference"])
+    parser.core.ruler.enableOnly(["normalize", "block"])
+    return parser
+
+
 def blocks(text: str) -> Iterator[Block]:
     r"""Yield the blocks of a text in their order; lines that were broken to fit are joined, other breaks remain.
 
     >>> [(b.kind, b.text) for b in blocks("# Tea\n\nHot.\n- green\n  leaves\n\n|a|b|\n|-|-|\n|1|2|\n```\nx = 1\n```")]
     [('heading', 'Tea'), ('text', 'Hot.'), ('item', '- green leaves'), ('row', '|1|2|'), ('code', 'x = 1')]
     """
-    lines, at, apart, listed = text.split("\n"), 0, True, False
-    while at < len(lines):
-        fence = _FENCE.match(lines[at])
-        if fence:
-            end = next((n for n in range(at + 1, len(lines)) if _closes(lines[n], fence[1])), len(lines))
-            yield Block("code", "\n".join(lines[at + 1 : end]), head=lines[at].strip(), apart=apart)
-            at, apart = end + 1, False
-            continue
-        if apart and not listed and (end := _indented(lines, at)) > at:
-            yield Block("code", dedent("\n".join(lines[at:end])).strip("\n"), head="```", apart=True)
-            at, apart = end, True
-            continue
-        line = _plain(lines[at])
-        after = _plain(lines[at + 1]) if at + 1 < len(lines) else ""
-        at += 1
-        if not line.strip() or _is_rule(line):
-            apart = True
-            continue
-        listed = bool(ITEM.match(line))
-        if mark := _heading(line):
-            yield Block("heading", _bare(mark[2]), len(mark[1]), apart=apart)
-        elif _is_row(line, after):
+    lines, marker, head, level = text.split("\n"), "", "", 0
+    for token in _markdown().parse(text):
+        begin, end = token.map or (0, 0)
+        apart = not begin or not _plain(lines[begin - 1])
+        if token.type == "list_item_open":
+            indent = lines[begin][: len(lines[begin]) - len(lines[begin].lstrip())]
+            marker = f"{indent}{token.info}{token.markup} "
+        elif token.type == "heading_open":
+            level = int(token.tag[1])
+        elif token.type == "table_open":
+            head = "\n".join(map(_plain, lines[begin : begin + 2]))
+            for number in range(begin + 2, end):
+                yield Block("row", _plain(lines[number]), head=head, apart=apart and number == begin + 2)
+        elif token.type == "table_close":
             head = ""
-            if "|" in after and _is_rule(after):
-                head, at = f"{line.strip()}\n{after.strip()}", at + 1
-            rows = [] if head else [line]
-            while at < len(lines) and "|" in (row := _plain(lines[at])):
-                rows.append(row)
-                at += 1
-            for row in rows or [line]:
-                yield Block("row", row.strip(), head=head if rows else "", apart=apart)
-                apart = False
-        elif not listed and _UNDERLINE.match(after) and len(line) <= _LONGEST_HEADING:
-            yield Block("heading", _bare(line.strip()), 1 if after.startswith("=") else 2, apart=apart)
-            at += 1
-        else:
-            prose = [line]
-            while at < len(lines) and not _begins(*map(_plain, (lines[at], *lines[at + 1 : at + 2]))):
-                prose.append(_plain(lines[at]))
-                at += 1
-            if listed:
-                yield Block("item", line[: len(line) - len(line.lstrip())] + _joined(prose), apart=apart)
+        elif token.type in ("fence", "code_block") and not (token.type == "code_block" and CJK.search(token.content)):
+            opening = f"{token.markup or '```'}{token.info}"
+            yield Block("code", token.content.strip("\n"), head=opening, apart=apart)
+        elif token.type in ("inline", "code_block") and not head:
+            if level and len(token.content) <= _LONGEST_HEADING and "\n" not in token.content:
+                yield Block("heading", _bare(token.content), level, apart=apart)
             else:
-                for paragraph in _unwrapped(prose):
-                    yield Block("text", paragraph, apart=apart)
-                    apart = False
-        apart = False
+                yield from _prose(f"{marker}{token.content.strip(chr(10))}".split("\n"), apart)
+            marker, level = "", 0
+
+
+def _prose(lines: Sequence[str], apart: bool) -> Iterator[Block]:
+    """Yield the items, rows and paragraphs in the lines of a paragraph."""
+    starts = [n for n, line in enumerate(lines) if n == 0 or ITEM.match(line) or _ROW.match(line)]
+    starts += [n + 1 for n, line in enumerate(lines[:-1]) if _ROW.match(line) and n + 1 not in starts]
+    for start, end in pairwise([*sorted(starts), len(lines)]):
+        part, separate = lines[start:end], apart and start == 0
+        if _ROW.match(part[0]):
+            yield Block("row", part[0].strip(), apart=separate)
+        elif ITEM.match(part[0]):
+            indent = part[0][: len(part[0]) - len(part[0].lstrip())]
+            yield Block("item", indent + _joined(part), apart=separate)
+        else:
+            for number, paragraph in enumerate(_unwrapped(part)):
+                yield Block("text", paragraph, apart=separate and number == 0)
 
 
 def cells(row: str) -> list[str]:
@@ -110,47 +115,7 @@ def code(text: str, language: str = "") -> str:
 
 def _plain(line: str) -> str:
     """Return a line without the marks of a quotation around it."""
-    return _QUOTED.sub("", line).rstrip("\r")
-
-
-def _closes(line: str, fence: str) -> bool:
-    bare = line.strip()
-    return len(bare) >= len(fence) and not bare.strip(fence[0])
-
-
-def _heading(line: str) -> re.Match[str] | None:
-    return _HEADING.match(line) if len(line) <= _LONGEST_HEADING else None
-
-
-def _is_rule(line: str) -> bool:
-    """Check whether a line divides: a rule, or what is beneath the head of a table."""
-    signs = "".join(line.split())
-    marks = set(signs)
-    return len(signs) > 2 and ((marks <= {*"|:-"} and "-" in marks) or (len(marks) == 1 and signs[0] in "*_=~"))
-
-
-def _is_row(line: str, after: str) -> bool:
-    bars = line.count("|")
-    return bars > 0 and ((line.lstrip().startswith("|") and bars > 1) or ("|" in after and _is_rule(after)))
-
-
-def _indented(lines: Sequence[str], at: int) -> int:
-    """Where code ends that is indented and begins here; prose of which only the first line is, is none."""
-    begin = at
-    if ITEM.match(lines[at]):
-        return begin
-    while at < len(lines) and lines[at].strip():
-        if not lines[at].startswith(("    ", "\t")) or CJK.search(lines[at]):
-            return begin
-        at += 1
-    return at
-
-
-def _begins(line: str, after: str = "") -> bool:
-    """Check whether a line ends the prose before it."""
-    if not line.strip() or _FENCE.match(line) or _is_rule(line) or ITEM.match(line) or _heading(line):
-        return True
-    return _is_row(line, after)
+    return _QUOTED.sub("", line).strip()
 
 
 def _bare(heading: str) -> str:
@@ -158,18 +123,18 @@ def _bare(heading: str) -> str:
 
 
 def _unwrapped(lines: Sequence[str]) -> list[str]:
-    widest, parts, goes_on = max(map(_width, lines)), list[list[str]](), False
+    """Return the paragraphs of lines: a line that nearly fills the widest one, or ends in mid-sentence, continues."""
+    widest, parts, continues = max(map(_width, lines)), list[list[str]](), False
     for line in lines:
-        cut = bool(parts) and _goes_on(parts[-1][-1], line)
-        if (goes_on or cut) and not line.startswith(("    ", "\t")):
+        if continues or (parts and _is_continued(parts[-1][-1], line)):
             parts[-1].append(line)
         else:
             parts.append([line])
-        goes_on = widest <= _WIDE and _width(line) >= max(_NARROW, 0.7 * widest) and not line.endswith("  ")
+        continues = widest <= _WIDE and _width(line) >= max(_NARROW, 0.7 * widest) and not line.endswith("  ")
     return [_joined(part) for part in parts]
 
 
-def _goes_on(line: str, after: str) -> bool:
+def _is_continued(line: str, after: str) -> bool:
     """Check whether a sentence continues in the next line, however wide this one is."""
     if CJK.match(after) and after.rstrip()[-1:] in "。！？；":
         return bool(CJK.match(line.rstrip()[-1:])) and "：" not in after
@@ -177,14 +142,11 @@ def _goes_on(line: str, after: str) -> bool:
 
 
 def _width(line: str) -> int:
-    return len(line) if line.isascii() else len(line) + len(CJK.findall(line))
-
-
-_TIGHT = re.compile(r"[\u3000-\u9fff\uff00-\uffef]")
+    return len(line) + len(CJK.findall(line))
 
 
 def _joined(lines: Sequence[str]) -> str:
-    """Lines as one; between Chinese characters there is no space."""
+    """Return lines as one; between Chinese characters there is no space."""
     text = lines[0].strip()
     for line in map(str.strip, lines[1:]):
         tight = text and line and _TIGHT.match(text[-1]) and _TIGHT.match(line)

@@ -18,6 +18,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
@@ -224,118 +225,77 @@ def chunks(text: str, limit: int, title: str = "") -> list[str]:
     >>> chunks("# Tea\n## Green\nIt is hot.\n- one\n- two", 100, "Tea")
     ['# Green\n\nIt is hot.\n\n- one\n- two']
     """
-    passages = _Passages(limit, title)
-    for block in blocks(text):
-        passages.take(block)
-    passages.end(0)
-    return passages.texts
-
-
-class _Passages:
-    """Passages while they are filled."""
-
-    def __init__(self, limit: int, title: str):
-        self.texts: list[str] = []
-        self._limit, self._title = limit, fold(title)
-        self._path: list[tuple[int, str]] = []
-        self._unused: list[tuple[int, str]] = []
-        self._body, self._last = "", Block("heading", "")
-
-    @property
-    def _above(self) -> list[str]:
-        """Return the headings above, the innermost ones where there is no room for all."""
-        path = [heading for _, heading in self._path]
-        while len(" › ".join(path)) > self._limit // 3:
-            path = path[1:]
-        return path
-
-    @property
-    def _heading_line(self) -> str:
-        """Return the headings above as one Markdown heading, with which each passage begins."""
-        return f"# {' › '.join(self._above)}\n\n" if self._path else ""
-
-    def take(self, block: Block) -> None:
-        """Put a block where it has room."""
-        if block.kind == "heading" and len(block.text) <= self._limit // 3:
-            self.end(block.level)
-            if fold(block.text) == self._title:
-                self._flush()  # what follows is under no heading
-            else:
-                self._path.append((block.level, block.text))
-                self._unused.append(self._path[-1])
-            return
-        if not block.text.strip():
-            return
-        glue = "\n" if block.kind == self._last.kind and not block.apart else "\n\n"
-        room = self._limit - len(self._heading_line)
-        if block.kind == "row":
-            head = f"{block.head}\n" if block.head else ""
-            continues = self._last.kind == "row" and self._last.head == block.head and not block.apart
-            text = block.text if continues else head + block.text
-            if len(head) + len(block.text) <= room:
-                self._put(glue, text, head + block.text)
-            else:
-                self._prose(glue, text, room)
-        elif block.kind == "code":
-            self._code(block, glue, room)
-        elif block.kind == "item" and len(block.text) <= room:
-            self._put(glue, block.text)
+    passages, body = list[str](), ""
+    for glue, piece, opening in _pieces(text, limit, fold(title)):
+        if body and piece and len(body) + len(glue) + len(piece) <= limit:
+            body += glue + piece
         else:
-            self._prose(glue, block.text, room)
-        self._last = block
+            passages += [body] * bool(body)
+            body = opening
+    return [*passages, body] if body else passages
 
-    def end(self, level: int) -> None:
-        """End the sections before a heading of this level; a heading without a text becomes a text."""
-        for depth, heading in self._unused:
-            if depth >= level:
-                self._add("\n\n", f"# {heading}")
-        self._path = [section for section in self._path if section[0] < level]
-        self._unused = [section for section in self._unused if section[0] < level]
-        self._last = Block("heading", "")
-        if not level:
-            self._flush()
 
-    def _flush(self) -> None:
-        if self._body:
-            self.texts.append(self._body)
-            self._body = ""
+def _pieces(text: str, limit: int, title: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the space before a piece, the piece, and the piece as it begins a passage; an empty one ends a passage."""
+    path, unused, last = list[tuple[int, str]](), list[tuple[int, str]](), Block("heading", "")
+    for block in chain(blocks(text), [Block("heading", "")]):
+        if block.kind == "heading" and len(block.text) <= limit // 3:
+            for level, heading in unused:
+                if level >= block.level:  # a heading without a text becomes a text
+                    yield "\n\n", f"# {heading}", f"# {heading}"
+            path, unused = ([section for section in open if section[0] < block.level] for open in (path, unused))
+            if fold(block.text) == title:
+                yield "", "", ""  # what follows is under no heading
+            elif block.text:
+                path.append((block.level, block.text))
+                unused.append(path[-1])
+            last = block
+        elif block.text.strip():
+            above = [heading for _, heading in path]
+            while len(" › ".join(above)) > limit // 3:
+                above = above[1:]
+            headings = f"# {' › '.join(above)}\n\n" if path else ""
+            for glue, piece, opening in _cut(block, last, limit - len(headings)):
+                begins = last.kind == "heading" and path
+                yield glue, headings + opening if begins else piece, headings + opening
+                unused = [section for section in unused if section[1] not in above]
+                last = Block("text", "")
+            last = block
 
-    def _put(self, glue: str, text: str, first: str = "") -> None:
-        """Add a text; where it begins a section or a passage, the headings above come first, and ``first`` for it."""
-        opening = self._heading_line + (first or text)
-        opens_section = self._last.kind == "heading" and bool(self._path)
-        self._add(glue, opening if opens_section else text, opening)
-        self._unused = [section for section in self._unused if section[1] not in self._above]
-        self._last = Block("text", "")
 
-    def _add(self, glue: str, text: str, opening: str = "") -> None:
-        """Add a text, or begin a passage with it (or with ``opening``) where it has no room."""
-        if self._body and len(self._body) + len(glue) + len(text) <= self._limit:
-            self._body += glue + text
-        else:
-            self._flush()
-            self._body = opening or text
+def _cut(block: Block, last: Block, room: int) -> Iterator[tuple[str, str, str]]:
+    """Yield the pieces of a block that have room in a passage; ``last`` is the block before it."""
+    glue = "\n" if block.kind == last.kind and not block.apart else "\n\n"
+    head = f"{block.head}\n" if block.kind == "row" and block.head else ""
+    continues = last.kind == "row" and last.head == block.head and not block.apart
+    text = block.text if continues else head + block.text
+    if block.kind == "code":
+        yield from ((glue, piece, piece) for piece in _cut_code(block, room))
+    elif block.kind in ("row", "item") and len(head) + len(block.text) <= room:
+        yield glue, text, head + block.text
+    else:
+        before = ""
+        for sentence in (part for long in sentences(text) for part in _short(long, room)):
+            tight = CJK.match(sentence) and before.endswith(_TIGHT)
+            yield ("" if tight else " ") if before else glue, sentence, sentence
+            before = sentence
 
-    def _prose(self, glue: str, text: str, room: int) -> None:
-        for place, sentence in enumerate(part for long in sentences(text) for part in _short(long, room)):
-            tight = CJK.match(sentence) and self._body[-1:] in _TIGHT
-            self._put(("" if tight else " ") if place else glue, sentence)
 
-    def _code(self, block: Block, glue: str, room: int) -> None:
-        """Add code in one piece, else line by line between fences of its own."""
-        fence = block.head[: len(block.head) - len(block.head.lstrip("`~"))][:_LONGEST_FENCE]
-        begin = block.head if len(block.head) <= _LONGEST_FENCE else fence
-        room -= len(begin) + len(fence) + 2
-        lines, size = list[str](), 0
-        for line in block.text.split("\n"):
-            for part in [line] if len(line) <= room else _short(line, room):
-                if lines and size + len(part) > room:
-                    self._put(glue, "\n".join([begin, *lines, fence]))
-                    lines, size = [], 0
-                lines.append(part)
-                size += len(part) + 1
-        if any(lines):
-            self._put(glue, "\n".join([begin, *lines, fence]))
+def _cut_code(block: Block, room: int) -> Iterator[str]:
+    """Yield code in one piece, else line by line between fences of its own."""
+    fence = block.head[: len(block.head) - len(block.head.lstrip("`~"))][:_LONGEST_FENCE]
+    begin = block.head if len(block.head) <= _LONGEST_FENCE else fence
+    room -= len(begin) + len(fence) + 2
+    lines = list[str]()
+    for part in (
+        part for line in block.text.split("\n") for part in ([line] if len(line) <= room else _short(line, room))
+    ):
+        if lines and sum(map(len, lines)) + len(lines) + len(part) > room:
+            yield "\n".join([begin, *lines, fence])
+            lines = []
+        lines.append(part)
+    if any(lines):
+        yield "\n".join([begin, *lines, fence])
 
 
 def _short(sentence: str, limit: int) -> Iterator[str]:

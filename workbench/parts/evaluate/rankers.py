@@ -57,18 +57,21 @@ DEPTH = 100
 
 async def by_words(question: str, knowledge: KnowledgeBase) -> RankResult:
     """Rank by BM25 as the index gives it: no names linked, nothing calibrated."""
-    return _documents(knowledge, knowledge.keyword_search(question, DEPTH))
+    return _documents(knowledge, knowledge.search("words", question, DEPTH))
 
 
 async def by_meaning(question: str, knowledge: KnowledgeBase) -> RankResult:
     """Rank by cosine as the index gives it."""
-    return _documents(knowledge, knowledge.vector_search(question, DEPTH))
+    return _documents(knowledge, knowledge.search("meaning", question, DEPTH))
 
 
 async def by_both(question: str, knowledge: KnowledgeBase) -> RankResult:
     """Rank by reciprocal-rank fusion of the two, constant 60."""
-    searches = {"bm25": knowledge.keyword_search, "dense": knowledge.vector_search}
-    return _documents(knowledge, rrf({name: search(question, DEPTH) for name, search in searches.items()}))
+    rankings = {
+        "bm25": knowledge.search("words", question, DEPTH),
+        "dense": knowledge.search("meaning", question, DEPTH),
+    }
+    return _documents(knowledge, rrf(rankings))
 
 
 BASELINES: Mapping[str, Ranker] = {"bm25": by_words, "dense": by_meaning, "rrf": by_both}

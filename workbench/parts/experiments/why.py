@@ -68,7 +68,7 @@ def _loss(run: Any, document: str, base: KnowledgeBase) -> Loss:
         return Loss(BEYOND, document)
     if document in _documents(results):
         return Loss(CUT, document)
-    words, meaning = (_rank(search(run.query, _DEEP), document) for search in (base.keyword_search, base.vector_search))
+    words, meaning = (_rank(base.search(kind, run.query, _DEEP), document) for kind in ("words", "meaning"))
     is_there = words or meaning or _has(base, document)
     return Loss(NOT_FOUND if is_there else NOT_IN_CORPUS, document, words, meaning)
 

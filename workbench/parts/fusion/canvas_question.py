@@ -56,7 +56,7 @@ def read_question(base: KnowledgeBase, canvas: str, operation: str, targets: Seq
         raise WorkbenchError(f"There is no node {shown(missing[0])} in {shown(canvas)}. It has: {hint}.")
     titles, texts = list[str](), list[str]()
     for doc_id in (nodes[target] for target in targets):
-        passages, relations = base.passages(doc_ids=[doc_id]), base.entity_relations(f"doc:{doc_id}")
+        passages, relations = base.passages(doc_ids=[doc_id]), base.around("relations", [f"doc:{doc_id}"])
         text = " ".join(passage["text"] for passage in passages)
         for relation in relations:
             text = text.replace(f"{relation['sentence']}.", "")  # an edge is not a sentence of the node

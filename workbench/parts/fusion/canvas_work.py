@@ -113,13 +113,13 @@ class Desk:
 
     def sources(self, query: str, exclude: str) -> list[tuple[Passage, str]]:
         """Return the best passages and their texts: no group, link, question or answer, nor the node itself."""
-        rankings = {"bm25": self.base.keyword_search(query, 20), "dense": self.base.vector_search(query, 20)}
+        rankings = {"bm25": self.base.search("words", query, 20), "dense": self.base.search("meaning", query, 20)}
         sources = list[tuple[Passage, str]]()
         for passage in self.base.passages([chunk_id for chunk_id, _ in rrf(rankings)]):
             node, text = self.node_for(passage), passage["text"].strip()
             if node and (node in (exclude, *self.answers) or self.canvas.nodes[node]["type"] in ("group", "link")):
                 continue
-            for relation in self.base.entity_relations(f"doc:{passage['doc_id']}") if node else ():
+            for relation in self.base.around("relations", [f"doc:{passage['doc_id']}"]) if node else ():
                 text = text.replace(f"{relation['sentence']}.", "").strip()  # an edge is not a sentence of the node
             if text and text[-1] not in "?？":
                 sources.append((passage, text))
@@ -128,7 +128,7 @@ class Desk:
     def verdict(self, sentence: str, text: str) -> str:
         """Return whether a text supports a sentence, every word of it."""
         verdict = support.check_sentence(f"{sentence}[1]", {1: text}, self.shares).verdict
-        missing_word = min(self.base.matches(sentence, [text]).texts[0], default=1.0) < _SAME_WORD
+        missing_word = min(self.base.words(sentence, [text])["texts"][0], default=1.0) < _SAME_WORD
         return "partly" if verdict == "supported" and missing_word else verdict
 
     def contradicts(self, sentence: str, text: str) -> bool:

@@ -88,8 +88,8 @@ def _as_condition(
 
 def _values(base: KnowledgeBase, about: str) -> list[tuple[str, str]]:
     """``(field, value)`` of what a knowledge base calls so: values of categories, else names in fields."""
-    spoken = [(field, value) for _, _, field, value in base.values_in(about)]
-    if spoken or not (entity := base.find_entity(about)):
+    spoken = [(mention["field"], mention["value"]) for mention in base.link(about, "value")]
+    if spoken or not (entity := base.entity(about)):
         return list(dict.fromkeys(spoken))
     names = [field["name"] for field in base.about()["fields"] if field["type"] == "name"]
     matches = ((name, base.select([Condition(field=name, op="eq", value=entity["name"])], limit=1)) for name in names)

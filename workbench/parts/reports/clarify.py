@@ -333,7 +333,7 @@ def _field_text(value: object) -> str:
 
 def _scope(reading: Question, bases: Sequence[KnowledgeBase], domain: str) -> Iterator[Clarification]:
     """Yield the subject, where the question has no word of the knowledge bases."""
-    has_words = any(base.keyword_search(word, 1) for base in bases for word in reading["words"])
+    has_words = any(base.search("words", word, 1) for base in bases for word in reading["words"])
     if reading["names"] or reading["conditions"] or has_words:
         return
     labels, number = Labels(reading["language"]), sum(base.about()["counts"]["documents"] for base in bases)

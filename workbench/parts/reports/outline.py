@@ -60,8 +60,8 @@ class Meaning:
         """Return the words of a phrase that say most: the rarest, and those that are nearly as rare."""
         rarity: dict[str, float] = {}
         for base in self._bases:
-            words, weights, _ = base.matches(phrase, [""])
-            for word, weight in zip(words, weights, strict=True):
+            words = base.words(phrase, [""])
+            for word, weight in zip(words["words"], words["rarity"], strict=True):
                 rarity[word] = max(rarity.get(word, 0.0), weight)
         highest = max(rarity.values(), default=0.0)
         return [word for word, weight in rarity.items() if weight >= _NEARLY * highest]

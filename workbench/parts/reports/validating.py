@@ -85,7 +85,7 @@ def validate(reading: Question, text: str, meant: Meant | None = None) -> Answer
 
 def meant_by(question: str, base: KnowledgeBase) -> Meant:
     """Return what a knowledge base knows a question's keywords by: other writings of names and values, near words."""
-    related, about = base.similar_words(question), base.about()
+    related, about = base.words(question)["similar"], base.about()
     values = [
         [value, *(word for words in called.values() for word in words)]
         for field in about["fields"]
@@ -94,7 +94,7 @@ def meant_by(question: str, base: KnowledgeBase) -> Meant:
     groups = [*values, *([*group.get("en", ()), *group.get("zh", ())] for group in about["lexicon"])]
 
     def meant(keyword: str) -> Iterable[str]:
-        key, entity = fold(keyword), base.find_entity(keyword)
+        key, entity = fold(keyword), base.entity(keyword)
         names = [entity["name"], *entity["aliases"]] if entity else []
         near = (word for near, words in related.items() if fold(near) in key for word, _ in words)
         return [*names, *(word for group in groups if key in map(fold, group) for word in group), *near]
