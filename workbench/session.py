@@ -355,8 +355,12 @@ class Workbench(Extended):
         Raises:
             UnknownRun: lists the newest ones.
         """
-        row = self._work.driver(clean(str(run_id))).runs.get(clean(str(run_id)))
-        return Run(self._work, row["run_id"])
+        run_id = clean(str(run_id))
+        for service in self._services.values():
+            if run := service.find(run_id):
+                found: Run = run
+                return found
+        return Run(self._work, self._work.driver(run_id).runs.get(run_id)["run_id"])
 
     @property
     def runs(self) -> WorkspaceRuns:

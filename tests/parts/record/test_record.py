@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from tests.parts.record.graphs import KINDS, LOG, Kind, Log, Reader, executed, f
 from tests.shelves import workbench
 from workbench.errors import RunError, WorkspaceFull
 from workbench.parts.record import langgraph_copy
+from workbench.parts.record.agent import RecordedGraph
 from workbench.parts.record.bench import GraphBench
 from workbench.parts.record.digests import plain
 from workbench.parts.record.run import GraphRun
@@ -65,6 +68,51 @@ def test_a_graph_gives_what_the_original_gives_and_replays_without_executing_any
     fork = run.fork()
     assert dict(executed) == before and fork.executed == []
     assert not run.compare(fork).differences
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_wherever_the_work_stops_nothing_of_it_is_lost_or_done_twice(
+    wb: Workbench, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = KINDS[name]
+    graph = kind.build()
+    calm = finished(wb.record(graph, f"calm {name}"), kind)
+    for moment in range(1, len(calm.effects) + 1):
+        run = stopped_once(wb.record(graph, f"{name} {moment}"), kind, moment, monkeypatch)
+        assert run.status == "done", moment
+        ended = [effect.at for effect in run.effects if effect.kind == "node" and effect.outcome == "value"]
+        assert len(ended) == len(set(ended)), moment
+        if "routed" not in name:  # by chance it goes another way
+            assert sorted(ended) == sorted(e.at for e in calm.effects if e.kind == "node" and e.outcome == "value")
+        before = dict(executed)
+        assert plain(run.replay().state) == plain(run.state) and dict(executed) == before, moment
+
+
+def stopped_once(agent: RecordedGraph, kind: Kind, moment: int, monkeypatch: pytest.MonkeyPatch) -> GraphRun:
+    """Run a graph whose work stops before its effect of that number is kept, and go on."""
+    save, count = RecordedGraph._save, itertools.count(1)
+
+    def die(self: RecordedGraph, run_id: str, effect: Any) -> None:
+        if next(count) == moment:
+            raise OSError("killed")
+        save(self, run_id, effect)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RecordedGraph, "_save", die)
+        run: Any = None
+        for work in [
+            lambda: agent.ask(kind.given, **kind.options),
+            *(partial(_answer, agent, a) for a in kind.answers),
+        ]:
+            try:
+                run = work()
+            except OSError:
+                run = agent.runs()[0].resume()
+    return run
+
+
+def _answer(agent: RecordedGraph, answer: Any) -> GraphRun:
+    return agent.runs()[0].answer(answer)
 
 
 def test_another_answer_runs_what_depends_on_it_and_nothing_else(wb: Workbench) -> None:
@@ -393,7 +441,7 @@ def test_the_bench_runs_answers_and_forks_and_escapes_what_it_shows(wb: Workbenc
     assert (
         bench.run and bench.run.status == "paused" and "&lt;b&gt;Mill" in bench.questions.children[0].children[0].value
     )
-    [_answer, yes, _no] = bench.questions.children[0].children[2].children
+    [_answer, yes, *_others] = bench.questions.children[0].children[2].children
     yes.click()
     assert bench.run.status == "done" and "approved: True" in bench.state.value and not bench.questions.children
     bench.place.value, bench.result.value = "finish/1", '{"answer": "by hand"}'

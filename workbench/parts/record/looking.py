@@ -48,7 +48,7 @@ def timeline(run: GraphRun) -> Drawing:
     effects = run.effects
     return when(
         [_entry(effect) for effect in effects if effect.kind == "node"],
-        [_record(effect) for effect in effects if effect.kind != "node"],  # type: ignore[misc]
+        [_record(effect) for effect in effects if effect.kind not in ("node", "edge")],  # type: ignore[misc]
         title=f"{run.agent.name} {run.run_id}",
     )
 
@@ -74,6 +74,26 @@ def _record(effect: GraphEffect) -> Json:
 
 def _moment(effect: GraphEffect) -> str:
     return datetime.fromtimestamp(effect.started_at, UTC).isoformat()
+
+
+def cost(run: GraphRun) -> pandas.DataFrame:
+    """Return a row for each node: executions, calls of models, seconds and tokens, and how many came from a tape.
+
+    What a tape answered took nothing here: its seconds and tokens are not counted.
+    """
+    import pandas
+
+    rows: dict[str, Json] = {}
+    for effect in run.effects:
+        node = effect.at.partition(":")[0].rpartition("/")[0]
+        row = rows.setdefault(node, dict.fromkeys(("executions", "model_calls", "from_tape", "seconds", "tokens"), 0))
+        is_node, is_own = effect.kind in ("node", "edge"), not effect.replayed and not effect.edited
+        row["executions"] += is_node and is_own
+        row["model_calls"] += effect.kind == "model" and is_own
+        row["from_tape"] += effect.replayed
+        row["seconds"] += effect.seconds if is_node and is_own else 0
+        row["tokens"] += effect.tokens if is_own else 0
+    return pandas.DataFrame.from_dict(rows, orient="index").round({"seconds": 3})
 
 
 # documents

@@ -15,7 +15,7 @@ from workbench.errors import RunError, UnknownRun
 from workbench.extensions import Service
 from workbench.records.sqlite import Tables
 
-VERSION = 1
+VERSION = 2
 _SCHEMA = """
     CREATE TABLE runs (
         run_id TEXT PRIMARY KEY, graph TEXT NOT NULL, thread TEXT NOT NULL, options TEXT NOT NULL, input BLOB,
@@ -27,6 +27,14 @@ _SCHEMA = """
     );
     CREATE INDEX effects_by_run ON effects (run_id, position);
     CREATE TABLE contents (digest TEXT PRIMARY KEY, type TEXT NOT NULL, content BLOB NOT NULL);
+    CREATE TABLE streamed (
+        position INTEGER PRIMARY KEY, run_id TEXT NOT NULL, type TEXT NOT NULL, content BLOB NOT NULL
+    );
+    CREATE INDEX streamed_by_run ON streamed (run_id, position);
+    CREATE TABLE memory (
+        position INTEGER PRIMARY KEY AUTOINCREMENT, namespace TEXT, key TEXT, item TEXT NOT NULL,
+        UNIQUE (namespace, key)
+    );
     CREATE TABLE answers (
         run_id TEXT, question TEXT, asked BLOB, answer BLOB NOT NULL, who TEXT NOT NULL, answered_at TEXT NOT NULL,
         PRIMARY KEY (run_id, question)
@@ -110,10 +118,23 @@ class GraphStore(Tables):
         )
         return [(json.loads(row["effect"]), (row["type"], row["content"])) for row in rows]
 
+    def save_streamed(self, run_id: str, content: tuple[str, bytes]) -> None:
+        """Keep what a run streamed."""
+        self.write("INSERT INTO streamed (run_id, type, content) VALUES (?, ?, ?)", (run_id, *content))
+
+    def streamed(self, run_id: str, after: int = 0) -> list[tuple[int, tuple[str, bytes]]]:
+        """Return what a run has streamed after a position, each with its own."""
+        sql = "SELECT position, type, content FROM streamed WHERE run_id = ? AND position > ? ORDER BY position"
+        return [(row["position"], (row["type"], row["content"])) for row in self.rows(sql, (run_id, after))]
+
+    def set_options(self, run_id: str, options: Mapping[str, Any]) -> None:
+        """Replace the options of a run."""
+        self.write("UPDATE runs SET options = ? WHERE run_id = ?", (json.dumps(options), run_id))
+
     def remove(self, run_ids: Sequence[str]) -> None:
         """Forget runs, and contents that no other run has."""
         with self.transaction() as connection:
-            for table in ("effects", "answers", "runs"):
+            for table in ("effects", "answers", "streamed", "runs"):
                 connection.executemany(f"DELETE FROM {table} WHERE run_id = ?", [(run_id,) for run_id in run_ids])
             connection.execute("DELETE FROM contents WHERE digest NOT IN (SELECT value FROM effects)")
 
@@ -139,8 +160,25 @@ class GraphRuns(Service):
         super().__init__(wb)
         self._store: GraphStore | None = None
         self._saver: Any = None
+        self._memory: Any = None
         self._lock = threading.Lock()
         self.working: dict[str, Future[None]] = {}
+        self.agents: dict[str, Any] = {}
+
+    def find(self, run_id: str) -> Any:
+        """Return a recorded run, where its graph was recorded here or can be loaded; else None."""
+        rows = self.store.rows("SELECT graph, options FROM runs WHERE run_id = ?", (run_id,))
+        if not rows:
+            return None
+        agent, source = self.agents.get(rows[0]["graph"]), json.loads(rows[0]["options"]).get("source")
+        if agent is None and source:
+            agent = self._wb.record(source, rows[0]["graph"])
+        return agent and agent.run(run_id)
+
+    def waiting(self) -> list[Any]:
+        """Return the runs that wait for a person, newest first; of graphs that are known here."""
+        rows = self.store.rows("SELECT run_id FROM runs WHERE status = 'paused' ORDER BY created_at DESC LIMIT 100")
+        return [run for row in rows if (run := self.find(row["run_id"])) is not None]
 
     @property
     def store(self) -> GraphStore:
@@ -158,6 +196,16 @@ class GraphRuns(Service):
             if self._saver is None:
                 self._saver = Checkpoints.open(self._wb.path / "graph-checkpoints.db")
             return self._saver
+
+    def memory(self) -> Any:
+        """Return the store that graphs find which were compiled without one."""
+        from workbench.parts.record.memory import WorkspaceStore
+
+        store = self.store
+        with self._lock:
+            if self._memory is None:
+                self._memory = WorkspaceStore(store)
+            return self._memory
 
     def close(self) -> None:
         """Stop what runs (it stays resumable), and close what was opened."""
