@@ -343,48 +343,6 @@ def test_runs_of_a_recorded_graph_are_compared_by_the_workspace(wb: Workbench) -
     assert "review/1" in compared._repr_html_()
 
 
-@pytest.mark.full
-def test_kills_at_any_moment_lose_and_repeat_nothing(tmp_path: Path) -> None:
-    script = f"""
-import os, random, sys, threading, time
-from tests.parts.record import graphs
-from workbench.session import Workbench
-
-def slow(name):
-    def node(state):
-        time.sleep(0.02)
-        with open({str(tmp_path / "log")!r}, "a") as file:
-            file.write(name + "\\n")
-        return {{"log": [name]}}
-    return node
-
-names = [f"node{{number}}" for number in range(12)]
-graph = graphs.StateGraph(graphs.Log)
-graph.add_sequence([(name, slow(name)) for name in names])
-graph = graph.add_edge(graphs.START, names[0]).compile()
-with Workbench.open({str(tmp_path / "w")!r}) as wb:
-    agent = wb.record(graph, "storm")
-    if len(sys.argv) > 1:
-        threading.Timer(float(sys.argv[1]), os._exit, [9]).start()
-    run = agent.runs()[0].resume() if agent.runs() else agent.ask(graphs.LOG)
-    print(" ".join(run.state["log"]))
-    os._exit(0)
-"""
-    kills = 0
-    for attempt in range(40):
-        command = [sys.executable, "-c", script, *([f"{0.05 + 0.02 * (attempt % 7)}"] if attempt < 39 else [])]
-        done = forked.run(command, capture_output=True, text=True, check=False)
-        kills += done.returncode == 9
-        if done.returncode == 0:
-            break
-    names = [f"node{number}" for number in range(12)]
-    assert done.stdout.split() == names, done.stderr
-    written = (tmp_path / "log").read_text().split()
-    assert set(written) == set(names) and len(written) <= len(names) + kills, (
-        "at most the node that was killed runs again"
-    )
-
-
 def test_a_replay_that_leaves_its_tape_says_where_and_why(wb: Workbench) -> None:
     run = finished(wb.record(KINDS["plain"].build(), "diverges"), KINDS["plain"])
     other = StateGraph(Log)

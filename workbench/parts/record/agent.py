@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import copy
 import dataclasses
 import importlib
@@ -20,7 +21,7 @@ from workbench.parts.record.digests import digest, plain
 from workbench.parts.record.effects import GraphEffect, Recorder
 from workbench.parts.record.memory import RecordedStore
 from workbench.parts.record.run import GraphRun
-from workbench.parts.record.store import GraphRuns, from_text, to_text, unpacked
+from workbench.parts.record.store import GraphRuns
 from workbench.records.tape import masked
 from workbench.state import Json
 
@@ -179,7 +180,7 @@ class RecordedGraph:
             options["stream_mode"] = stream_mode if isinstance(stream_mode, str) else list(stream_mode)
         inputs = self._with_ids(inputs)
         if context is not None:
-            options["context"] = to_text(self._serde.dumps_typed(context))
+            options["context"] = self.dump_text(context, "The context")
         run_id = store.create(self.name, thread, options, self._dump(inputs, "input"), self._owner)
         run = GraphRun(self, run_id)
         run._begin()
@@ -242,9 +243,18 @@ class RecordedGraph:
     def _owner(self) -> str:
         return str(self._wb._work._lease.owner)
 
-    def _dump(self, value: Any, what: str) -> tuple[str, bytes]:
+    def dump_text(self, value: Any, what: str) -> str:
+        """Return a value as text, for a row of JSON."""
+        return base64.b64encode(self._dump(value, what)).decode()
+
+    def load_text(self, text: str) -> Any:
+        """Return the value that ``dump_text`` wrote."""
+        return self._load(base64.b64decode(text))
+
+    def _dump(self, value: Any, what: str) -> bytes:
         try:
-            return self._serde.dumps_typed(value)
+            kind, content = self._serde.dumps_typed(value)
+            return kind.encode() + b"\n" + content
         except TypeError as error:
             field = next((name for name, inner in _fields(value) if not self._fits(inner)), "")
             where = f"{what}, field {field!r}," if field else what
@@ -260,28 +270,28 @@ class RecordedGraph:
             return False
         return True
 
-    def _load(self, stored: tuple[str, bytes] | None) -> Any:
-        return None if stored is None else self._serde.loads_typed(stored)
+    def _load(self, stored: bytes | None) -> Any:
+        if stored is None:
+            return None
+        kind, _, content = stored.partition(b"\n")
+        return self._serde.loads_typed((kind.decode(), content))
 
     def load_effects(self, run_id: str) -> list[GraphEffect]:
         """Return what a run asked of the world, in order."""
         return [self._effect(row, value) for row, value in self._runs.store.effects(run_id)]
 
-    def _effect(self, row: Json, value: tuple[str, bytes]) -> GraphEffect:
+    def _effect(self, row: Json, value: bytes) -> GraphEffect:
         return GraphEffect(value=self._load(value), **row)
 
     def load_answers(self, run_id: str) -> dict[str, Any]:
         """Return what was answered in a run, by the digest of the question."""
-        return {row["question"]: self._load(unpacked(row["answer"])) for row in self._runs.store.answers(run_id)}
+        return {row["question"]: self._load(row["answer"]) for row in self._runs.store.answers(run_id)}
 
     def _save(self, run_id: str, effect: GraphEffect) -> None:
         value = self._dump(effect.value, f"The result of {effect.at}")
         row = {field.name: getattr(effect, field.name) for field in dataclasses.fields(effect) if field.name != "value"}
         row["input"] = masked(plain(effect.input))
-        self._store_effect(run_id, row, value)
-
-    def _store_effect(self, run_id: str, row: Json, value: tuple[str, bytes]) -> None:
-        self._runs.store.save_effect(run_id, row, digest(value), value)
+        self._runs.store.save_effect(run_id, row, value)
 
     def _recorded_store(self, store: Any) -> Any:
         return RecordedStore(self._runs.memory() if store is None else store, effects.recorder_in_node)
@@ -304,22 +314,19 @@ class RecordedGraph:
                 own,
                 [effect for source in options["sources"] for effect in self.load_effects(source)],
                 {**self._edited_answers(options), **self.load_answers(run_id)},
-                {at: self._load(from_text(edit)) for at, edit in options["edits"].items()},
+                {at: self.load_text(edit) for at, edit in options["edits"].items()},
                 {"thread": options.get("label", row["thread"] if row["thread"] != run_id else "")},
                 lambda effect: self._save(run_id, effect),
             )
             effects.recording(recorder)
             config: Any = {"configurable": {**options["config"], "thread_id": run.physical_thread}}
-            context = (
-                self._load(from_text(options["context"]))
-                if "context" in options
-                else langgraph_copy.default_context(self.graph)
-            )
+            context: Any = options.get("context")
+            context = self.load_text(context) if context else langgraph_copy.default_context(self.graph)
             snapshot = await self._copy.aget_state(config)
             fresh = not own and not snapshot.tasks
             if fresh and "before" in options:
                 self._seed(options["before"], run.physical_thread)
-            inputs = self._load(unpacked(row["input"])) if fresh else self._resumed(snapshot, recorder)
+            inputs = self._load(row["input"]) if fresh else self._resumed(snapshot, recorder)
             for _ in range(MOST_PAUSES):
                 if fresh or snapshot.tasks:  # else it was killed after its last checkpoint
                     given: Any = {"config": config, "context": context, "durability": "sync"}
@@ -365,7 +372,7 @@ class RecordedGraph:
         return Command(resume=answers)
 
     def _edited_answers(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        return {question: self._load(from_text(answer)) for question, answer in options.get("answers", {}).items()}
+        return {question: self.load_text(answer) for question, answer in options.get("answers", {}).items()}
 
     def _seed(self, before: Sequence[str], thread: str) -> None:
         """Copy the checkpoints of a thread up to one of them, so that a run begins where another did."""

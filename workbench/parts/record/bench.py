@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import ipywidgets
@@ -17,52 +18,7 @@ from workbench.parts.record.run import GraphRun
 
 LONGEST = 4000
 """Characters of a value that are shown."""
-_WORDS: Mapping[str, Mapping[str, str]] = {
-    "en": {
-        "input": "Input",
-        "input_hint": "JSON, or plain text as a user's message",
-        "start": "Run",
-        "continue": "Continue",
-        "runs": "Runs",
-        "asks": "{at} asks",
-        "answer_hint": "The answer, as JSON or plain text",
-        "answer": "Answer",
-        "approve": "Yes",
-        "edit": "Edit",
-        "respond": "Respond",
-        "reject": "No",
-        "state": "State",
-        "graph": "Graph",
-        "timeline": "Timeline",
-        "effects": "Effects",
-        "fork": "Fork",
-        "at": "At",
-        "result_hint": "What it gives instead, as JSON or plain text",
-        "running": "running ...",
-    },
-    "zh": {
-        "input": "输入",
-        "input_hint": "JSON，或一句用户消息",
-        "start": "运行",
-        "continue": "继续",
-        "runs": "运行记录",
-        "asks": "{at} 在等你回答",
-        "answer_hint": "回答：JSON 或文字",
-        "answer": "回答",
-        "approve": "是",
-        "edit": "修改",
-        "respond": "回复",
-        "reject": "否",
-        "state": "状态",
-        "graph": "图",
-        "timeline": "时间线",
-        "effects": "经过",
-        "fork": "分叉",
-        "at": "位置",
-        "result_hint": "改成什么结果：JSON 或文字",
-        "running": "正在运行……",
-    },
-}
+_WORDS: Mapping[str, Mapping[str, str]] = json.loads(Path(__file__).with_name("words.json").read_text("utf-8"))
 
 
 class GraphBench(ipywidgets.VBox):

@@ -5,13 +5,11 @@ Nothing of it is executed when it is read: values are decoded by the classes of 
 
 from __future__ import annotations
 
-import base64
-import json
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter
+from pydantic import Base64Bytes, TypeAdapter
 from typing_extensions import TypedDict
 
 from workbench.errors import CapsuleError
@@ -26,32 +24,12 @@ LIMIT = 128 * 2**20
 """Bytes that are read of a capsule."""
 
 
-class _Value(TypedDict):
-    type: str
-    content: str
-
-
-class _Effect(TypedDict):
-    effect: dict[str, Any]
-    value: _Value
-
-
-class _Answer(TypedDict):
-    question: str
-    asked: str
-    answer: str
-    who: str
-
-
 class _Contents(TypedDict):
-    graph: str
-    input: str
-    status: str
-    error: str | None
-    result: str
+    input: Base64Bytes
+    result: Base64Bytes
     options: dict[str, Any]
-    effects: list[_Effect]
-    answers: list[_Answer]
+    effects: list[tuple[dict[str, Any], Base64Bytes]]
+    answers: list[tuple[str, Base64Bytes, Base64Bytes, str]]
 
 
 def write_capsule(run: GraphRun, path: str | Path) -> Path:
@@ -60,37 +38,24 @@ def write_capsule(run: GraphRun, path: str | Path) -> Path:
     Raises:
         CapsuleError: it is not done, continues another run's thread, or holds a secret of the settings.
     """
-    store, row = run.agent._runs.store, run.agent._runs.store.run(run.run_id)
-    if run.status != "done":
-        raise CapsuleError(f"Run {run.run_id} is {run.status}: only what is done can be sealed.")
-    if "before" in row["options"]:
-        raise CapsuleError(f"Run {run.run_id} continues a thread, and its beginning would be missing elsewhere.")
-    contents: _Contents = {
-        "graph": row["graph"],
-        "input": _text(row["input"]),
-        "status": row["status"],
-        "error": row["error"],
-        "result": _text(row["result"]),
-        "options": {**row["options"], "sources": []},
-        "effects": [
-            {"effect": effect, "value": {"type": value[0], "content": _text(value[1])}}
-            for effect, value in store.effects(run.run_id)
-        ],
-        "answers": [
-            {**answer, "asked": _text(answer["asked"]), "answer": _text(answer["answer"]), "answered_at": ""}
-            for answer in store.answers(run.run_id)
-        ],
-    }  # type: ignore[typeddict-item]
-    values = [row["input"], row["result"], *(value[1] for _, value in store.effects(run.run_id))]
-    text = json.dumps(contents, ensure_ascii=False, indent=1)
-    for secret in secrets(run.agent._wb.settings):
-        if secret in text or any(secret.encode() in value for value in values if value):
-            raise CapsuleError(f"Run {run.run_id} holds a secret of the settings, and is not sealed.")
-    target = Path(path).expanduser()
+    store, row, target = run.agent._runs.store, run.row, Path(path).expanduser()
+    if run.status != "done" or "before" in row["options"]:
+        why = "continues a thread, whose beginning would be missing" if run.status == "done" else f"is {run.status}"
+        raise CapsuleError(f"Run {run.run_id} {why}: only what is done and begins by itself can be sealed.")
+    effects, answers = store.effects(run.run_id), store.answers(run.run_id)
+    contents = {
+        "input": row["input"],
+        "result": row["result"],
+        "options": row["options"],
+        "effects": effects,
+        "answers": [(a["question"], a["asked"], a["answer"], a["who"]) for a in answers],
+    }
+    text = TypeAdapter(_Contents).dump_json(contents, indent=1)  # type: ignore[arg-type]
+    values = b"".join([text, row["input"], row["result"], *(value for _, value in effects)])
+    if any(secret.encode() in values for secret in secrets(run.agent._wb.settings)):
+        raise CapsuleError(f"Run {run.run_id} holds a secret of the settings, and is not sealed.")
     with zipfile.ZipFile(target, "w") as archive:
-        entry = zipfile.ZipInfo(CONTENTS)  # dated 1980: the bytes do not depend on the clock
-        entry.external_attr = 0o644 << 16
-        archive.writestr(entry, text, zipfile.ZIP_DEFLATED)
+        archive.writestr(zipfile.ZipInfo(CONTENTS), text, zipfile.ZIP_DEFLATED)  # dated 1980, whatever the clock says
     return target
 
 
@@ -103,45 +68,23 @@ def read_capsule(agent: RecordedGraph, path: str | Path) -> GraphRun:
     store = agent._runs.store
     try:
         with zipfile.ZipFile(Path(path).expanduser()) as archive, archive.open(CONTENTS) as file:
-            content = file.read(LIMIT + 1)  # a size in a header may lie
-        if len(content) > LIMIT:
+            text = file.read(LIMIT + 1)  # a size in a header may lie
+        if len(text) > LIMIT:
             raise ValueError(f"it unpacks to more than {LIMIT:,} bytes")
-        contents: _Contents = TypeAdapter(_Contents).validate_json(content)
-        effects = [
-            (effect["effect"], (effect["value"]["type"], _bytes(effect["value"]["content"])))
-            for effect in contents["effects"]
-        ]
-        rows = [_unpacked(contents[name]) for name in ("input", "result")]  # type: ignore[literal-required]
-        answers = [
-            (answer["question"], _unpacked(answer["asked"]), _unpacked(answer["answer"]), answer["who"])
-            for answer in contents["answers"]
-        ]
-        for value in [*rows, *(value for _, value in effects), *(value for answer in answers for value in answer[1:3])]:
-            agent._load(value)
-        for effect, value in effects:
+        contents: _Contents = TypeAdapter(_Contents).validate_json(text)
+        for effect, value in contents["effects"]:
             agent._effect(effect, value)
+        answers = [value for _, asked, answer, _ in contents["answers"] for value in (asked, answer)]
+        for value in (contents["input"], contents["result"], *answers):
+            agent._load(value)
     except (OSError, zipfile.BadZipFile, EOFError, LookupError, RuntimeError, ValueError, TypeError) as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise CapsuleError(f"{path} is refused: {reason}. Nothing was kept.") from None
     options = {**contents["options"], "mode": "fork", "sources": []}
-    run_id = store.create(agent.name, "", options, rows[0], agent._owner)
-    for effect, value in effects:
-        agent._store_effect(run_id, effect, value)
-    for answer in answers:
+    run_id = store.create(agent.name, "", options, contents["input"], agent._owner)
+    for effect, value in contents["effects"]:
+        store.save_effect(run_id, effect, value)
+    for answer in contents["answers"]:
         store.save_answer(run_id, *answer)
-    store.end(run_id, contents["status"], contents["error"], rows[1])
+    store.end(run_id, "done", result=contents["result"])
     return agent.run(run_id)
-
-
-def _text(content: bytes | None) -> str:
-    return base64.b64encode(content or b"").decode()
-
-
-def _bytes(text: str) -> bytes:
-    return base64.b64decode(text, validate=True)
-
-
-def _unpacked(text: str) -> Any:
-    from workbench.parts.record.store import unpacked
-
-    return unpacked(_bytes(text) or None)

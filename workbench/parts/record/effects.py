@@ -16,7 +16,7 @@ import json
 import time
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from itertools import count
 from typing import Any, Literal
@@ -26,13 +26,14 @@ from langchain_core.messages import BaseMessage, convert_to_messages
 from langchain_core.outputs import ChatGeneration, Generation
 from langgraph.errors import GraphInterrupt
 from langgraph.graph.message import add_messages
+from langgraph.store.base import PutOp
 from langgraph.types import Command, Interrupt, Overwrite, Send
 from pydantic import BaseModel
 
 from workbench.errors import RunError
 from workbench.parts.record import langgraph_copy as langgraph
 from workbench.parts.record.digests import digest, leaves, plain, plain_digest
-from workbench.parts.record.memory import PastStore
+from workbench.parts.record.memory import past_store
 
 Mode = Literal["live", "fork", "replay"]
 Json = dict[str, Any]
@@ -83,7 +84,7 @@ def copied(value: Any) -> Any:
 
 
 class ReadState(dict[str, Any]):
-    """The state as a node gets it, which notes the fields that are read."""
+    """The state as a node gets it, which notes the fields that are read, and gives copies of them."""
 
     def __init__(self, state: Mapping[str, Any]):
         super().__init__(state)
@@ -100,68 +101,37 @@ class ReadState(dict[str, Any]):
         self._copies.add(name)
         super().__setitem__(name, value)
 
-    def get(self, name: str, default: Any = None) -> Any:
-        """Return the field, and note it."""
-        try:
-            return self[name]
-        except KeyError:
-            return default
-
     def __contains__(self, name: object) -> bool:
         self.fields.add(str(name))
         return super().__contains__(name)
 
-    def _all(self) -> None:
-        self.fields |= set(super().keys())
-
-    def __iter__(self) -> Iterator[str]:
-        self._all()
-        return super().__iter__()
-
-    def keys(self) -> Any:
-        """Return all names: the whole state is read."""
-        self._all()
-        return super().keys()
-
-    def values(self) -> Any:
-        """Return all values: the whole state is read."""
-        return self.copy().values()
-
-    def items(self) -> Any:
-        """Return everything: the whole state is read."""
-        return self.copy().items()
-
-    def __eq__(self, state: object) -> bool:
-        self._all()
-        return super().__eq__(state)
-
     __hash__ = None
 
-    def copy(self) -> dict[str, Any]:
-        """Return a plain copy: the whole state is read."""
-        return {name: self[name] for name in self}
 
-    def __len__(self) -> int:
-        self._all()
-        return super().__len__()
+def _reads_field(method: str) -> Callable[..., Any]:
+    def read(self: ReadState, name: str, *default: Any) -> Any:
+        self.fields.add(name)
+        if dict.__contains__(self, name):
+            self[name]
+        return getattr(dict, method)(self, name, *default)
 
-    # dict's own versions of these look at the fields without asking the methods above
+    return read
 
-    def __or__(self, other_state: Any) -> Any:
-        return self.copy() | other_state
 
-    def __ror__(self, other_state: Any) -> Any:
-        return other_state | self.copy()
+def _reads_all(method: str) -> Callable[..., Any]:
+    def read(self: ReadState, *args: Any) -> Any:
+        for name in dict.keys(self):
+            self[name]
+        return getattr(dict, method)(self, *args)
 
-    def pop(self, name: str, *default: Any) -> Any:
-        """Remove and return the field, and note it."""
-        self.get(name)
-        return super().pop(name, *default)
+    return read
 
-    def setdefault(self, name: str, default: Any = None) -> Any:
-        """Return the field, and note it."""
-        self.get(name)
-        return super().setdefault(name, default)
+
+# dict's own versions of these look at the fields without asking `__getitem__`
+for _method in ("get", "pop", "setdefault"):
+    setattr(ReadState, _method, _reads_field(_method))
+for _method in ("__iter__", "keys", "values", "items", "copy", "__len__", "__eq__", "__or__", "__ror__"):
+    setattr(ReadState, _method, _reads_all(_method))
 
 
 _MISSING = "missing"
@@ -277,7 +247,8 @@ class Recorder:
     ):
         self.mode, self.answers, self.base, self.keep = mode, dict(answers), base, save
         self._edits = edits
-        self.past = None if mode == "live" else PastStore(effect for effect in sources if effect.kind == "memory")
+        self.past = None if mode == "live" else past_store(effect for effect in sources if effect.kind == "memory")
+        self._written = {digest(effect.value) for effect in own if effect.kind == "memory" and effect.name == "put"}
         self.pending_calls: dict[tuple[str, str], tuple[str, float, float]] = {}
         self._own = {id(effect) for effect in own}
         self._tape: dict[tuple[str, str], list[GraphEffect]] = defaultdict(list)
@@ -347,7 +318,8 @@ class Recorder:
                 place = at + call.at.removeprefix(effect.at)
                 self.keep(dataclasses.replace(call, at=place, task=task, replayed=True))
                 if call.kind == "memory" and call.name == "put" and self.past is not None:
-                    self.past.put(call.value)
+                    self._written.add(digest(call.value))
+                    self.past.batch([PutOp(tuple(call.value["namespace"]), call.value["key"], call.value["value"])])
         self.keep(dataclasses.replace(effect, at=at, task=task, replayed=True))
 
     async def _execute(
@@ -405,9 +377,10 @@ class Recorder:
         return None
 
     def _read_what_changed(self, effect: GraphEffect) -> bool:
-        """Return whether it read something from the store that this run has written otherwise."""
-        reads = (call for call in self._calls[effect.at] if call.kind == "memory")
-        return self.past is not None and any(self.past.has_changed(call.name, call.input) for call in reads)
+        """Return whether it used the store, and this run has written something else there by now."""
+        uses = (call for call in self._calls[effect.at] if call.kind == "memory")
+        first = next(uses, None) if self.mode == "fork" else None
+        return first is not None and first.key["written"] != digest(self._written)
 
     def _difference(self, at: str, node: langgraph.Node, key: Json, digests: Mapping[str, str]) -> list[str]:
         recorded = next((e for e in self._tape[node.kind, node.path] if e.at == at), None)
@@ -480,23 +453,22 @@ class Recorder:
         self.keep(GraphEffect(at, kind, name, "value", task, key, None, value, plain(inputs), seconds, 0, started))
         return value
 
-    def keep_call(self, kind: str, name: str, inputs: Any, value: Any) -> None:
-        """Keep a call that was executed or answered already."""
+    def memory_call(self, name: str, args: Any, execute: Callable[[], Any]) -> Any:
+        """Use the store, or read from the tape what it gave; what is written is written again."""
         at, task = self.next_call(name)
-        replayed = self.past is not None
-        self.keep(GraphEffect(at, kind, name, "value", task, {}, None, value, inputs, replayed=replayed))
+        key = {"input": digest(args), "written": digest(self._written)}
+        effect = self.find_call("memory", name, key, at) if self.past is not None and name != "put" else None
+        value = execute() if effect is None else effect.value
+        if name == "put":
+            self._written.add(digest(value))
+        self.keep(GraphEffect(at, "memory", name, "value", task, key, None, value, args, replayed=effect is not None))
+        return value
 
     def next_call(self, name: str) -> tuple[str, str]:
         """Return where the next call of this name stands, and the id of its task."""
         place = _place.get() or Place("", "", Counter())
         place.calls[name] += 1
         return f"{place.at}:{name}/{place.calls[name]}", place.task
-
-    @staticmethod
-    def next_place(name: str) -> str:
-        """Return where ``next_call`` will place a call of this name."""
-        place = _place.get() or Place("", "", Counter())
-        return f"{place.at}:{name}/{place.calls[name] + 1}"
 
     def find_call(self, kind: str, name: str, key: Json, at: str) -> GraphEffect | None:
         """Return the recorded call of this key: the one at the same place, else the first."""
@@ -613,8 +585,8 @@ class RecordedCalls(BaseCache):
 
     def lookup(self, prompt: str, llm_string: str) -> Any:
         """Return the recorded reply of a chat model, or None."""
-        recorder, place = _recorder.get(), _place.get()
-        if recorder is None or place is None:
+        recorder = recorder_in_node()
+        if recorder is None:
             return self.behind.lookup(prompt, llm_string) if self.behind else None
         at, task = recorder.next_call("model")
         key = self._key(recorder, prompt, llm_string)
@@ -622,14 +594,14 @@ class RecordedCalls(BaseCache):
         if effect is None:
             if recorder.mode == "replay":
                 raise Diverged(at, ["prompt or model"])
-            recorder.pending_calls[digest(key), place.task] = (at, time.time(), time.perf_counter())
+            recorder.pending_calls[digest(key), task] = (at, time.time(), time.perf_counter())
             return None
         recorder.keep(dataclasses.replace(effect, at=at, task=task, replayed=True))
         return [_generation(reply) for reply in effect.value]
 
     def update(self, prompt: str, llm_string: str, return_val: Any) -> None:
         """Record the reply of a chat model."""
-        recorder, place = _recorder.get(), _place.get()
+        recorder, place = recorder_in_node(), _place.get()
         if recorder is None or place is None:
             if self.behind:
                 self.behind.update(prompt, llm_string, return_val)

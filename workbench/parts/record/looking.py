@@ -77,23 +77,17 @@ def _moment(effect: GraphEffect) -> str:
 
 
 def cost(run: GraphRun) -> pandas.DataFrame:
-    """Return a row for each node: executions, calls of models, seconds and tokens, and how many came from a tape.
+    """Return a row for each node: its executions, calls of models, seconds and tokens.
 
-    What a tape answered took nothing here: its seconds and tokens are not counted.
+    What a tape answered took nothing here, and is not counted.
     """
-    import pandas
-
-    rows: dict[str, Json] = {}
-    for effect in run.effects:
-        node = effect.at.partition(":")[0].rpartition("/")[0]
-        row = rows.setdefault(node, dict.fromkeys(("executions", "model_calls", "from_tape", "seconds", "tokens"), 0))
-        is_node, is_own = effect.kind in ("node", "edge"), not effect.replayed and not effect.edited
-        row["executions"] += is_node and is_own
-        row["model_calls"] += effect.kind == "model" and is_own
-        row["from_tape"] += effect.replayed
-        row["seconds"] += effect.seconds if is_node and is_own else 0
-        row["tokens"] += effect.tokens if is_own else 0
-    return pandas.DataFrame.from_dict(rows, orient="index").round({"seconds": 3})
+    frame = run.to_frame()
+    node = frame["at"].str.partition(":")[0].str.rpartition("/")[0].rename("node")
+    is_node = frame["kind"].isin(["node", "edge"])
+    columns = {"executions": is_node, "model_calls": frame["kind"] == "model", "tokens": frame["tokens"]}
+    counted = frame.assign(**columns, seconds=frame["seconds"].where(is_node, 0.0))
+    own = counted[frame["source"] == "executed"]
+    return own.groupby(node)[["executions", "model_calls", "seconds", "tokens"]].sum().round({"seconds": 3})
 
 
 # documents

@@ -6,16 +6,16 @@ A fork and a replay find the store as their source found it, and what they write
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from langgraph.store.base import BaseStore, Item, Op, PutOp, Result, SearchItem
 from langgraph.store.memory import InMemoryStore
 
-from workbench.parts.record.digests import digest, plain
+from workbench.parts.record.digests import plain
 
 if TYPE_CHECKING:
-    from workbench.parts.record.effects import GraphEffect
+    from workbench.parts.record.effects import GraphEffect, Recorder
 
 _NAMES: Mapping[str, str] = {"GetOp": "get", "SearchOp": "search", "PutOp": "put", "ListNamespacesOp": "list"}
 
@@ -60,106 +60,60 @@ class RecordedStore(BaseStore):
         recorder: returns the recorder of the current run, or None outside of runs.
     """
 
-    def __init__(self, store: BaseStore, recorder: Any):
+    def __init__(self, store: BaseStore, recorder: Callable[[], Recorder | None]):
         self.store, self._recorder = store, recorder
         self.supports_ttl, self.ttl_config = store.supports_ttl, store.ttl_config
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations, or answer them as the source of a fork was answered."""
         ops, recorder = list(ops), self._recorder()
-        if recorder is not None and recorder.past is not None:
-            results: list[Result] = [recorder.past.answer(op, recorder.next_place(_name(op))) for op in ops]
-        else:
-            results = self.store.batch(ops)
-        return self._kept(recorder, ops, results)
+        if recorder is None:
+            return self.store.batch(ops)
+        store = self.store if recorder.past is None else recorder.past
+        return [self._call(recorder, op, lambda op=op: store.batch([op])[0]) for op in ops]  # type: ignore[misc]
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations, or answer them as the source of a fork was answered."""
         ops, recorder = list(ops), self._recorder()
         if recorder is not None and recorder.past is not None:
             return self.batch(ops)
-        return self._kept(recorder, ops, await self.store.abatch(ops))
+        results = await self.store.abatch(ops)
+        if recorder is None:
+            return results
+        return [self._call(recorder, op, lambda result=result: result) for op, result in zip(ops, results, strict=True)]
 
     @staticmethod
-    def _kept(recorder: Any, ops: list[Op], results: list[Result]) -> list[Result]:
-        if recorder is not None:
-            for op, result in zip(ops, results, strict=True):
-                recorder.keep_call("memory", _name(op), plain(op), _as_data(op, result))
-        return results
-
-
-class PastStore:
-    """What the nodes of a fork or a replay find in the store.
-
-    Args:
-        effects: of the runs that it was made from.
-    """
-
-    def __init__(self, effects: Iterable[GraphEffect]):
-        self._store = InMemoryStore()
-        self._recorded: dict[tuple[str, str], GraphEffect] = {}
-        self._writes = set[str]()
-        self._changed = set[tuple[tuple[str, ...], str]]()
-        written = set[tuple[tuple[str, ...], str]]()
-        for effect in effects:
-            self._recorded[effect.at, digest(effect.input)] = effect
-            if effect.name == "put":
-                self._writes.add(digest(effect.value))
-            for item in _items(effect):
-                place = (tuple(item["namespace"]), item["key"])
-                if effect.name != "put" and place not in written:
-                    self._store.put(*place, item["value"])
-                written.add(place)
-
-    def answer(self, op: Op, at: str) -> Result:
-        """Return what an operation gives here."""
+    def _call(recorder: Recorder, op: Op, execute: Callable[[], Result]) -> Result:
+        name = _NAMES[type(op).__name__]
         if isinstance(op, PutOp):
-            self.put(_as_data(op, None))
+            item = {"namespace": list(op.namespace), "key": op.key, "value": op.value}
+            recorder.memory_call(name, plain(op), lambda: (execute(), item)[1])
             return None
-        name, args = _name(op), plain(op)
-        effect = self._recorded.get((at, digest(args)))
-        if effect is None or self.has_changed(name, args):
-            return self._store.batch([op])[0]
-        return _as_result(name, effect.value)
-
-    def put(self, item: Any) -> None:
-        """Write an item; one that no source wrote so changes what reads it."""
-        namespace, key = tuple(item["namespace"]), item["key"]
-        self._store.batch([PutOp(namespace, key, item["value"])])
-        if digest(item) not in self._writes:
-            self._changed.add((namespace, key))
-
-    def has_changed(self, name: str, args: Any) -> bool:
-        """Return whether a read would find something else than it did in the source."""
-        if name in ("put", "list"):
-            return name == "list" and bool(self._changed)
-        prefix = tuple(args[0])
+        value = recorder.memory_call(name, plain(op), lambda: _as_data(execute()))
+        if name == "list":
+            return [tuple(namespace) for namespace in value]
+        items = [
+            {**item, "namespace": tuple(item["namespace"])} for item in ([value] if name == "get" else value) if item
+        ]
         if name == "get":
-            return (prefix, args[1]) in self._changed
-        return any(namespace[: len(prefix)] == prefix for namespace, _ in self._changed)
+            return Item(**items[0]) if items else None
+        return [SearchItem(**item) for item in items]
 
 
-def _name(op: Op) -> str:
-    return _NAMES[type(op).__name__]
+def past_store(effects: Iterable[GraphEffect]) -> InMemoryStore:
+    """Return a store with what runs read from theirs before they wrote it: as they found it."""
+    store, known = InMemoryStore(), set[tuple[tuple[str, ...], str]]()
+    for effect in effects:
+        items = effect.value if effect.name == "search" else [effect.value] if effect.name in ("get", "put") else []
+        for item in filter(None, items):
+            place = (tuple(item["namespace"]), item["key"])
+            if effect.name != "put" and place not in known:
+                store.put(*place, item["value"])
+            known.add(place)
+    return store
 
 
-def _as_data(op: Op, result: Result) -> Any:
-    if isinstance(op, PutOp):
-        return {"namespace": list(op.namespace), "key": op.key, "value": op.value}
-    if isinstance(result, Item):
-        return result.dict()
-    return [item.dict() if isinstance(item, Item) else item for item in result] if result is not None else None
-
-
-def _as_result(name: str, value: Any) -> Any:
-    if name == "search":
-        return [SearchItem(**{**item, "namespace": tuple(item["namespace"])}) for item in value]
-    if name == "get":
-        return value and Item(**{**value, "namespace": tuple(value["namespace"])})
-    return [tuple(namespace) for namespace in value]
-
-
-def _items(effect: GraphEffect) -> list[Any]:
-    if effect.name == "list" or effect.value is None:
-        return []
-    return list(effect.value) if effect.name == "search" else [effect.value]
+def _as_data(result: Result) -> Any:
+    if isinstance(result, list):
+        return [_as_data(inner) for inner in result]  # type: ignore[arg-type]
+    return result.dict() if isinstance(result, Item) else result

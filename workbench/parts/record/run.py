@@ -16,7 +16,6 @@ from workbench.parts.record import looking
 from workbench.parts.record.digests import plain
 from workbench.parts.record.effects import GraphEffect, question_key
 from workbench.parts.record.questions import Question
-from workbench.parts.record.store import to_text, unpacked
 
 if TYPE_CHECKING:
     import pandas
@@ -92,14 +91,14 @@ class GraphRun:
     @property
     def state(self) -> dict[str, Any]:
         """Return the state at its end, or where it stands."""
-        result = self.agent._load(unpacked(self._store.run(self.run_id)["result"]))
+        result = self.agent._load(self._store.run(self.run_id)["result"])
         state: dict[str, Any] = self._snapshot().values if result is None else result
         return state
 
     @property
     def input(self) -> Any:
         """Return what the graph was asked."""
-        return self.agent._load(unpacked(self._row["input"]))
+        return self.agent._load(self._row["input"])
 
     @property
     def messages(self) -> list[Any]:
@@ -175,8 +174,8 @@ class GraphRun:
         return self.answer({q.id: q.answer(decision["type"], args, message) for q in questions}, wait=wait)
 
     def _begin(self) -> None:
-        work = self.agent._submit(self.agent._drive(self))
-        self.agent._runs.working[self.run_id] = work
+        self._work = self.agent._submit(self.agent._drive(self))
+        self.agent._runs.working[self.run_id] = self._work
 
     def wait(self, timeout: float | None = None) -> GraphRun:
         """Wait until it pauses or ends.
@@ -260,7 +259,7 @@ class GraphRun:
         options, places = self._row["options"], [effect.at for effect in self.effects]
         for name in self._snapshot().next:
             at = f"{name}/{1 + len({place for place in places if place.rpartition('/')[0] == name})}"
-            options["edits"][at] = to_text(self.agent._dump({"state": dict(fields)}, f"The edit of {at}"))
+            options["edits"][at] = self.agent.dump_text({"state": dict(fields)}, f"The edit of {at}")
         self._store.set_options(self.run_id, options)
 
     def resume(self, *, wait: bool = True) -> GraphRun:
@@ -315,7 +314,7 @@ class GraphRun:
                 listed = ", ".join(dict.fromkeys(places))
                 raise RunError(f"Run {self.run_id} has no effect at {at!r}. It has: {listed}.")
             edit = {"state": dict(state)} if state is not None else {"result": result}
-            edits[at] = to_text(self.agent._dump(edit, f"The edit of {at}"))
+            edits[at] = self.agent.dump_text(edit, f"The edit of {at}")
         return self._derive("fork", edits, answers, input, wait)
 
     def graft(self, nodes: Mapping[str, GraphRun]) -> GraphRun:
@@ -332,7 +331,7 @@ class GraphRun:
             taken = [e for e in run.effects if e.outcome == "value" and name in (e.at, e.name) and e.kind == "node"]
             if not taken:
                 raise RunError(f"Run {run.run_id} has no node {name!r} that ended.")
-            edits |= {e.at: to_text(self.agent._dump({"result": e.value}, f"The result of {e.at}")) for e in taken}
+            edits |= {e.at: self.agent.dump_text({"result": e.value}, f"The result of {e.at}") for e in taken}
         sources = dict.fromkeys([self.run_id, *(run.run_id for run in nodes.values())])
         return self._derive("fork", edits, None, None, True, list(sources))
 
@@ -369,11 +368,9 @@ class GraphRun:
             "sources": list(sources) or [self.run_id],
             "edits": dict(edits),
             "label": self._row["options"].get("label", self._label),
-            "answers": {q: to_text(self.agent._dump(answer, "The answer")) for q, answer in replaced.items()},
+            "answers": {q: self.agent.dump_text(answer, "The answer") for q, answer in replaced.items()},
         }
-        stored = (
-            unpacked(self._row["input"]) if inputs is None else self.agent._dump(self.agent._with_ids(inputs), "input")
-        )
+        stored = self._row["input"] if inputs is None else self.agent._dump(self.agent._with_ids(inputs), "input")
         run_id = self._store.create(self.agent.name, "", options, stored, self.agent._owner)
         run = GraphRun(self.agent, run_id)
         run._begin()
