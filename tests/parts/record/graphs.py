@@ -313,7 +313,7 @@ def routed_by_a_model() -> Any:
 
 
 class Interview(MessagesState):
-    topic: str
+    topic: Annotated[str, lambda first, second: second]
 
 
 def interviews() -> Any:
@@ -364,17 +364,17 @@ def changed_in_place() -> Any:
 
 
 def with_memory() -> Any:
-    """The store is the workspace's, since the graph was compiled without one; what is kept there is a text."""
+    """The store is the workspace's, since the graph was compiled without one."""
 
     def recall(state: Log, store: BaseStore) -> Any:
         executed["recall"] += 1
         item = store.get(("likes",), "film")
-        return {"log": [item.value if item else "nothing"]}
+        return {"log": [item.value["film"] if item else "nothing"]}
 
     async def learn(state: Log, runtime: Runtime[Any]) -> Any:
         executed["learn"] += 1
         assert runtime.store is not None
-        await runtime.store.aput(("likes",), "film", state["question"])
+        await runtime.store.aput(("likes",), "film", {"film": state["question"]})
         return {"log": [str(len(await runtime.store.asearch(("likes",))))]}
 
     graph = StateGraph(Log)
