@@ -357,9 +357,9 @@ class Workbench(Extended):
         """
         run_id = clean(str(run_id))
         for service in self._services.values():
-            if run := service.find(run_id):
-                found: Run = run
-                return found
+            run: Run | None = service.find(run_id)
+            if run is not None:
+                return run
         return Run(self._work, self._work.driver(run_id).runs.get(run_id)["run_id"])
 
     @property

@@ -214,7 +214,7 @@ class RecordedGraph:
         """Keep the run of a capsule, which ``run.export`` wrote, under a new id, and return it.
 
         Raises:
-            CapsuleError: the file is no capsule of a run of this graph, or is damaged; nothing was kept.
+            CapsuleError: the file is not a capsule of this graph, or is damaged; nothing was kept.
         """
         from workbench.parts.record.capsule import read_capsule
 
@@ -329,12 +329,12 @@ class RecordedGraph:
             inputs = self._load(row["input"]) if fresh else self._resumed(snapshot, recorder)
             for _ in range(MOST_PAUSES):
                 if fresh or snapshot.tasks:  # else it was killed after its last checkpoint
-                    given: Any = {"config": config, "context": context, "durability": "sync"}
+                    common: Any = {"config": config, "context": context, "durability": "sync"}
                     if "stream_mode" in options:
-                        async for event in self._copy.astream(inputs, stream_mode=options["stream_mode"], **given):
+                        async for event in self._copy.astream(inputs, stream_mode=options["stream_mode"], **common):
                             store.save_streamed(run_id, self._dump(event, "What was streamed"))
                     else:
-                        await self._copy.ainvoke(inputs, **given)
+                        await self._copy.ainvoke(inputs, **common)
                     snapshot, fresh = await self._copy.aget_state(config), False
                 if not snapshot.tasks:
                     result = self._dump(snapshot.values, "The state")

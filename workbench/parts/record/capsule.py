@@ -41,7 +41,7 @@ def write_capsule(run: GraphRun, path: str | Path) -> Path:
     store, row, target = run.agent._runs.store, run.row, Path(path).expanduser()
     if run.status != "done" or "before" in row["options"]:
         why = "continues a thread, whose beginning would be missing" if run.status == "done" else f"is {run.status}"
-        raise CapsuleError(f"Run {run.run_id} {why}: only what is done and begins by itself can be sealed.")
+        raise CapsuleError(f"Run {run.run_id} {why}: only a run that is done and has its beginning can be sealed.")
     effects, answers = store.effects(run.run_id), store.answers(run.run_id)
     contents = {
         "input": row["input"],
@@ -63,7 +63,7 @@ def read_capsule(agent: RecordedGraph, path: str | Path) -> GraphRun:
     """Keep the run of a capsule under a new id, and return it.
 
     Raises:
-        CapsuleError: the file is no capsule of a run of this graph, or is damaged; nothing was kept.
+        CapsuleError: the file is not a capsule of this graph, or is damaged; nothing was kept.
     """
     store = agent._runs.store
     try:
@@ -74,7 +74,7 @@ def read_capsule(agent: RecordedGraph, path: str | Path) -> GraphRun:
         contents: _Contents = TypeAdapter(_Contents).validate_json(text)
         for effect, value in contents["effects"]:
             agent._effect(effect, value)
-        answers = [value for _, asked, answer, _ in contents["answers"] for value in (asked, answer)]
+        answers = [value for _, question, answer, _ in contents["answers"] for value in (question, answer)]
         for value in (contents["input"], contents["result"], *answers):
             agent._load(value)
     except (OSError, zipfile.BadZipFile, EOFError, LookupError, RuntimeError, ValueError, TypeError) as error:

@@ -260,6 +260,7 @@ class Recorder:
             if colon:
                 self._calls[node].append(effect)
         self._places: dict[tuple[str, str], str] = {}
+        self._versions: dict[int, tuple[Any, str]] = {}
         self._questions: dict[str, list[str]] = defaultdict(list)
         self._pauses: dict[str, str] = {}
         for effect in own:
@@ -285,8 +286,8 @@ class Recorder:
         if "result" in edit:
             self.keep(GraphEffect(at, node.kind, path, "value", task, key, None, edit["result"], edited=True))
             return edit["result"]
-        given = plain(state)
-        digests = state_digests(state, given, node.unkeyed)
+        plain_state = plain(state)
+        digests = state_digests(state, plain_state, node.unkeyed)
         has_edited_call = any(place.startswith(f"{at}:") for place in self._edits)
         answered = [question for question in self._questions[at] if question in self.answers]
         while True:
@@ -306,7 +307,7 @@ class Recorder:
         answers = [self.answers[question] for question in answered]
         if len(answers) > len(langgraph.resume_values(config)) and not self._interrupts_in_called_graph(path):
             config = langgraph.with_resume(config, answers)
-        return await self._execute(at, task, key, node, (state, given, digests), config, edit)
+        return await self._execute(at, task, key, node, (state, plain_state, digests), config, edit)
 
     def _keep_recorded(self, effect: GraphEffect, at: str, task: str) -> None:
         """Keep an effect from the tape of another run, after the calls that were made in it."""
@@ -325,11 +326,13 @@ class Recorder:
     async def _execute(
         self, at: str, task: str, key: Json, node: langgraph.Node, read: tuple[Any, Any, Json], config: Any, edit: Json
     ) -> Any:
-        state, given, digests = read
+        state, plain_state, digests = read
         inputs = tracked(state)
         token = _place.set(Place(at, task, Counter()))
         started, began = time.time(), time.perf_counter()
-        effect = GraphEffect(at, node.kind, node.path, "value", task, dict(key), None, None, given, started_at=started)
+        effect = GraphEffect(
+            at, node.kind, node.path, "value", task, dict(key), None, None, plain_state, started_at=started
+        )
         try:
             value = await langgraph.execute(node, inputs, config, self.task)
         except GraphInterrupt as pause:
@@ -401,7 +404,7 @@ class Recorder:
         call, tool = request.tool_call, request.tool
         key = {"code": "", "input": digest(call["args"]), "state": "", "base": digest(self.base)}
         if tool is not None:
-            key["code"] = digest([langgraph.code_version(tool), tool.name, tool.metadata])
+            key["code"] = self._version(tool)
             key["state"] = digest(request.state) if _needs_state(tool) else ""
         where = self.next_call(call["name"])
         return await self._call("tool", call["name"], key, call["args"], lambda: execute(request), where, call["id"])
@@ -409,13 +412,19 @@ class Recorder:
     def task(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that an entrypoint calls as a ``@task``, with its calls recorded."""
         name = str(getattr(function, "__name__", "task"))
-        version, where = langgraph.code_version(function), self.next_call(name)
+        version, where = self._version(function), self.next_call(name)
 
         def call(args: Any, kwargs: Any, execute: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
             key = {"code": version, "input": digest([args, kwargs]), "base": digest(self.base)}
             return self._call("task", name, key, [args, kwargs], execute, where)
 
         return recorded_function(function, call)
+
+    def _version(self, target: Any) -> str:
+        """Return the version of a tool's or a task's code, computed once per run."""
+        if id(target) not in self._versions:
+            self._versions[id(target)] = (target, langgraph.code_version(target))  # held, so that its id stays its own
+        return self._versions[id(target)][1]
 
     def call(self, name: str, args: Any, kwargs: Any, execute: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
         """Call a function that was named in ``wrap``, or take its result from the tape."""
@@ -482,7 +491,7 @@ class Recorder:
         return self._pauses.get(pause.id, "")
 
     def _at(self, path: str, task: str) -> str:
-        """Return the place of a task: after a kill the first free one, since tasks that ran beside it may be kept."""
+        """Return the place of a task: after a kill the first free one, since parallel tasks may have kept theirs."""
         if (path, task) not in self._places:
             taken = set(self._places.values())
             self._places[path, task] = next(at for n in count(1) if (at := f"{path}/{n}") not in taken)
@@ -508,7 +517,7 @@ def with_messages(value: Any, fields: Collection[str]) -> Any:
 
 
 def _as_messages(value: Any) -> Any:
-    if isinstance(value, (list, dict, str)):
+    if isinstance(value, (list, tuple, dict, str)):
         with contextlib.suppress(ValueError, NotImplementedError):  # LangGraph says what is wrong with it
             return convert_to_messages(value if isinstance(value, list) else [value])
     return value

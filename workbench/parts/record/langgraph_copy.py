@@ -316,7 +316,7 @@ def _entries(runnable: Any) -> Iterator[Any]:
 
 def _code(runnable: Any) -> Iterator[str]:
     yield type(runnable).__qualname__
-    yield from (text for target in _entries(runnable) for text in _bound(target))
+    yield from (text for target in [runnable, *_entries(runnable)] for text in _bound(target))
     for function in functions(runnable):
         yield from _constants(function.__code__)
         yield repr(function.__defaults__)
@@ -428,7 +428,7 @@ def default_context(graph: Any) -> Any:
     """Return the context of a run that is given none, as LangGraph's server makes it: the schema's defaults."""
     schema = getattr(graph, "context_schema", None)
     if dataclasses.is_dataclass(schema) or (isinstance(schema, type) and issubclass(schema, BaseModel)):
-        with contextlib.suppress(TypeError, ValueError):  # it has fields without a default
+        with contextlib.suppress(TypeError, ValueError, LookupError):  # it has fields without a default
             return cast(Any, schema)()
     return None
 

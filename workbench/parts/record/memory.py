@@ -102,14 +102,14 @@ class RecordedStore(BaseStore):
 
 def past_store(effects: Iterable[GraphEffect]) -> InMemoryStore:
     """Return a store with what runs read from theirs before they wrote it: as they found it."""
-    store, known = InMemoryStore(), set[tuple[tuple[str, ...], str]]()
+    store, places = InMemoryStore(), set[tuple[tuple[str, ...], str]]()
     for effect in effects:
         items = effect.value if effect.name == "search" else [effect.value] if effect.name in ("get", "put") else []
         for item in filter(None, items):
             place = (tuple(item["namespace"]), item["key"])
-            if effect.name != "put" and place not in known:
+            if effect.name != "put" and place not in places:
                 store.put(*place, item["value"])
-            known.add(place)
+            places.add(place)
     return store
 
 

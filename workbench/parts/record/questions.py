@@ -36,9 +36,9 @@ class Question(NamedTuple):
     @property
     def request(self) -> Json:
         """Return it as the request of a review point: what is proposed, and which decisions are taken."""
-        asked, inbox = self.value, self._inbox
+        value, inbox = self.value, self._inbox
         if self._is_middleware:
-            requests, configs = list(asked["action_requests"]), list(asked.get("review_configs") or [{}])
+            requests, configs = list(value["action_requests"]), list(value.get("review_configs") or [{}])
         elif inbox is not None:
             action, config = inbox["action_request"], inbox.get("config") or {}
             text = str(inbox.get("description") or "")
@@ -46,7 +46,7 @@ class Question(NamedTuple):
             allows = {"approve": "accept", "edit": "edit", "respond": "respond", "reject": "ignore"}
             configs = [{"allowed_decisions": [name for name, flag in allows.items() if config.get(f"allow_{flag}")]}]
         else:
-            text = asked if isinstance(asked, str) else json.dumps(plain(asked), ensure_ascii=False)
+            text = value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
             requests = [{"name": self.at, "args": {}, "description": text}]
             configs = [{"allowed_decisions": ["approve", "respond", "reject"]}]
         return {"review_id": self.id, "point": self.at, "action_requests": requests, "review_configs": configs}
@@ -76,8 +76,8 @@ class Question(NamedTuple):
             edits = {"edited_action": {"name": names[0], "args": args}} if decision == "edit" else {}
             return {"decisions": [{**parts, **edits} for _ in names]}
         if self._inbox is not None:
-            given = {"edit": {"action": names[0], "args": args}, "respond": message}.get(decision)
-            return [{"type": _INBOX[decision], "args": given}]
+            content = {"edit": {"action": names[0], "args": args}, "respond": message}.get(decision)
+            return [{"type": _INBOX[decision], "args": content}]
         return read_json(message) if decision == "respond" else decision == "approve"
 
     @property

@@ -138,9 +138,9 @@ class GraphRun:
     @property
     def message(self) -> str:
         """Return what the graph was asked, as text."""
-        given = self.input
-        messages = given.get("messages") if isinstance(given, Mapping) else None
-        return str(messages[-1].text) if messages else json.dumps(plain(given), ensure_ascii=False)
+        inputs = self.input
+        messages = inputs.get("messages") if isinstance(inputs, Mapping) else None
+        return str(messages[-1].text) if messages else json.dumps(plain(inputs), ensure_ascii=False)
 
     @property
     def log(self) -> list[Any]:
@@ -328,10 +328,10 @@ class GraphRun:
         """
         edits = dict(self._row["options"]["edits"])
         for name, run in nodes.items():
-            taken = [e for e in run.effects if e.outcome == "value" and name in (e.at, e.name) and e.kind == "node"]
-            if not taken:
+            results = [e for e in run.effects if e.outcome == "value" and name in (e.at, e.name) and e.kind == "node"]
+            if not results:
                 raise RunError(f"Run {run.run_id} has no node {name!r} that ended.")
-            edits |= {e.at: self.agent.dump_text({"result": e.value}, f"The result of {e.at}") for e in taken}
+            edits |= {e.at: self.agent.dump_text({"result": e.value}, f"The result of {e.at}") for e in results}
         sources = dict.fromkeys([self.run_id, *(run.run_id for run in nodes.values())])
         return self._derive("fork", edits, None, None, True, list(sources))
 

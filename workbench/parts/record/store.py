@@ -140,10 +140,11 @@ class GraphStore(Tables):
                 connection.executemany(f"DELETE FROM {table} WHERE run_id = ?", [(run_id,) for run_id in run_ids])
             connection.execute("DELETE FROM contents WHERE digest NOT IN (SELECT value FROM effects)")
 
-    def save_answer(self, run_id: str, question: str, asked: bytes, answer: bytes, who: str) -> None:
+    def save_answer(self, run_id: str, question: str, question_value: bytes, answer: bytes, who: str) -> None:
         """Keep what a person answered to a question."""
         self.write(
-            "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?)", (run_id, question, asked, answer, who, _now())
+            "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?)",
+            (run_id, question, question_value, answer, who, _now()),
         )
 
     def answers(self, run_id: str) -> list[dict[str, Any]]:
