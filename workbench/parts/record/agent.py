@@ -294,7 +294,7 @@ class RecordedGraph:
         self._runs.store.save_effect(run_id, row, value)
 
     def _recorded_store(self, store: Any) -> Any:
-        return RecordedStore(self._runs.memory() if store is None else store, effects.recorder_in_node)
+        return RecordedStore(self._runs.shared_store() if store is None else store, effects.recorder_in_node)
 
     def _submit(self, work: Any) -> Future[None]:
         future: Future[None] = self._wb._work.loop.submit(work)

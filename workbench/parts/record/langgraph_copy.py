@@ -263,11 +263,12 @@ def functions(runnable: Any) -> Iterator[types.FunctionType]:
         seen.add(id(function))
         yield function
         package = function.__module__.partition(".")[0] if function.__module__ else ""
-        waiting += [
-            target
-            for target in _named(function)
-            if isinstance(target, types.FunctionType) and (target.__module__ or "").partition(".")[0] == package
-        ]
+        for target in _named(function):
+            is_near = (getattr(target, "__module__", None) or "").partition(".")[0] == package
+            if isinstance(target, BaseTool):
+                waiting += [entry for entry in _entries(target) if isinstance(entry, types.FunctionType)]
+            elif isinstance(target, types.FunctionType) and is_near:
+                waiting.append(target)
 
 
 def _named(function: types.FunctionType) -> list[Any]:

@@ -197,7 +197,7 @@ class GraphRuns(Service):
                 self._saver = Checkpoints.open(self._wb.path / "graph-checkpoints.db")
             return self._saver
 
-    def memory(self) -> Any:
+    def shared_store(self) -> Any:
         """Return the store that graphs find which were compiled without one."""
         from workbench.parts.record.memory import WorkspaceStore
 
