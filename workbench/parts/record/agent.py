@@ -324,6 +324,8 @@ class RecordedGraph:
             context = self.load_text(context) if context else langgraph_copy.default_context(self.graph)
             snapshot = await self._copy.aget_state(config)
             fresh = not own and not snapshot.tasks
+            if not fresh:
+                self._forget_errors(run.physical_thread)
             if fresh and "before" in options:
                 self._seed(options["before"], run.physical_thread)
             inputs = self._load(row["input"]) if fresh else self._resumed(snapshot, recorder)
@@ -373,6 +375,15 @@ class RecordedGraph:
 
     def _edited_answers(self, options: Mapping[str, Any]) -> dict[str, Any]:
         return {question: self.load_text(answer) for question, answer in options.get("answers", {}).items()}
+
+    def _forget_errors(self, thread: str) -> None:
+        """Remove what failed tasks have written: LangGraph takes one whose edge failed after its node as done."""
+        failed = "SELECT task_id FROM writes WHERE thread_id = :thread AND channel = '__error__'"
+        with self._saver.cursor() as cursor:
+            cursor.execute(
+                f"DELETE FROM writes WHERE thread_id = :thread AND channel != '__resume__' AND task_id IN ({failed})",
+                {"thread": thread},
+            )
 
     def _seed(self, before: Sequence[str], thread: str) -> None:
         """Copy the checkpoints of a thread up to one of them, so that a run begins where another did."""

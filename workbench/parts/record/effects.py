@@ -305,7 +305,7 @@ class Recorder:
         if self.mode == "replay" and not has_edited_call:
             raise Diverged(at, self._difference(at, node, key, digests))
         answers = [self.answers[question] for question in answered]
-        if len(answers) > len(langgraph.resume_values(config)) and not self._interrupts_in_called_graph(path):
+        if answers != langgraph.resume_values(config) and not self._interrupts_in_called_graph(path):
             config = langgraph.with_resume(config, answers)
         return await self._execute(at, task, key, node, (state, plain_state, digests), config, edit)
 
@@ -374,6 +374,8 @@ class Recorder:
         recorded = sorted(self._tape[node.kind, node.path], key=lambda effect: effect.at != at)
         for effect in recorded:
             if effect.reads is None or effect.edited or dict(effect.key) != key or self._read_what_changed(effect):
+                continue
+            if self.mode == "live" and effect.at != at:  # equal inputs, and yet an execution of its own
                 continue
             if all(digests.get(name, _MISSING) == read for name, read in effect.reads.items()):
                 return effect
@@ -482,7 +484,8 @@ class Recorder:
     def find_call(self, kind: str, name: str, key: Json, at: str) -> GraphEffect | None:
         """Return the recorded call of this key: the one at the same place, else the first."""
         equal = [e for e in self._tape[kind, name] if dict(e.key) == key and not e.edited]
-        return next((e for e in equal if e.at == at), equal[0] if equal else None)
+        otherwise = equal[0] if equal and self.mode != "live" else None
+        return next((e for e in equal if e.at == at), otherwise)
 
     # places
 
