@@ -405,7 +405,7 @@ def test_the_bench_runs_answers_and_forks_and_escapes_what_it_shows(wb: Workbenc
     bench.place.value, bench.result.value = "finish/1", '{"answer": "by hand"}'
     bench._act(bench._fork)
     assert "by hand" in bench.state.value and bench.run.executed == []
-    bench.input.value = "no question"
+    bench.input.value = "7"
     bench._act(bench._start)
     assert "alert" in bench.status.value
     assert len(bench.runs.options) == 3
