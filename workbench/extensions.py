@@ -83,6 +83,13 @@ class Service:
         """Return what the runs of a driver recall from, given what would be used without this part."""
         return memory
 
+    def find(self, run_id: str) -> Any:
+        """Return a run of this part; None when it has none of that id."""
+
+    def waiting(self) -> list[Any]:
+        """Return the runs of this part that wait for a person, newest first."""
+        return []
+
     def ended(self, run: Any) -> None:
         """Hear of a run that has ended."""
 

@@ -353,8 +353,12 @@ class Workbench(Extended):
         Raises:
             UnknownRun: lists the newest ones.
         """
-        row = self._work.driver(clean(str(run_id))).runs.get(clean(str(run_id)))
-        return Run(self._work, row["run_id"])
+        run_id = clean(str(run_id))
+        for service in self._services.values():
+            run: Run | None = service.find(run_id)
+            if run is not None:
+                return run
+        return Run(self._work, self._work.driver(run_id).runs.get(run_id)["run_id"])
 
     @property
     def runs(self) -> WorkspaceRuns:

@@ -111,6 +111,7 @@ class Inbox(CellRoot):
         """Read every waiting run that is not known yet."""
         waiting = {}
         runs = [*self._wb.runs.list(MAX_ROWS + 1, status="paused"), *self._wb.runs.list(MAX_ROWS, status="running")]
+        runs += [run for service in self._wb._services.values() for run in service.waiting()]
         paused = [run for run in runs if run.status == "paused"]  # also when its process died while it waited
         for run in paused[:MAX_ROWS]:
             decisions = run.decisions
@@ -149,7 +150,9 @@ class Inbox(CellRoot):
             self.chosen = picked.run_id
             for bench in self.below.children:
                 bench.close()
-            self.below.children = [self._wb.bench(self.chosen, lang=self.labels.language)]
+            run = self._wb.run(self.chosen)
+            bench = self._wb.bench(run, lang=self.labels.language) if isinstance(run, Run) else run.bench()
+            self.below.children = [bench]
 
     def _answer(self, kind: str) -> None:
         """Answer the picked run, unless it was answered in the meantime."""

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import operator
+import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any, TypedDict
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
+from langgraph.channels import UntrackedValue
 from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.graph.message import add_messages
+from langgraph.managed import RemainingSteps
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, Send, interrupt
 from pydantic import BaseModel
@@ -291,6 +296,169 @@ def breakpoint_before() -> Any:
     return graph.add_edge(START, "first").compile(interrupt_before=["finish"])
 
 
+def routed_by_a_model() -> Any:
+    """The condition asks a model and draws lots: where it led is on the tape."""
+    model = Scripted()
+
+    def route(state: Log) -> str:
+        executed["route"] += 1
+        reply = model.invoke([HumanMessage(state["question"])])
+        return random.choice(["left", "right"]) if reply.tool_calls else END
+
+    graph = StateGraph(Log)
+    for name in ("first", "left", "right"):
+        graph.add_node(name, step(name))
+    graph.add_edge(START, "first").add_conditional_edges("first", route, ["left", "right", END])
+    return graph.add_node("finish", finish).add_edge("left", "finish").add_edge("right", "finish").compile()
+
+
+class Interview(MessagesState):
+    topic: Annotated[str, lambda first, second: second]
+
+
+def interviews() -> Any:
+    """Messages without ids go by ``Send`` into a subgraph, in their short forms, twice the same."""
+    model = Scripted()
+
+    def ask(state: Interview) -> Any:
+        executed["ask"] += 1
+        return {"messages": [{"role": "user", "content": f"What of {state['topic']}?"}]}
+
+    def reply(state: Interview) -> Any:
+        executed["reply"] += 1
+        return {"messages": model.invoke(state["messages"]).tool_calls and ("assistant", "Much.")}
+
+    inner = StateGraph(Interview).add_node("ask", ask).add_node("reply", reply)
+    inner.add_edge(START, "ask").add_edge("ask", "reply")
+    graph = StateGraph(Interview).add_node("interview", inner.compile())
+
+    def send(state: Interview) -> Any:
+        return [Send("interview", {"topic": topic, "messages": [HumanMessage("So")]}) for topic in ("mills", "mills")]
+
+    return graph.add_conditional_edges(START, send, ["interview"]).compile()
+
+
+@dataclass
+class Notes:
+    question: str
+    found: list[str] = field(default_factory=list)
+    summary: str = ""
+
+
+def changed_in_place() -> Any:
+    """Nodes change their state in place, a dataclass and a list in it."""
+
+    def look(state: Notes) -> Any:
+        executed["look"] += 1
+        state.found.append(state.question)
+        return {"found": state.found}
+
+    def sum_up(state: Notes) -> Any:
+        executed["sum_up"] += 1
+        state.summary = f"{state.summary}{len(state.found)}"
+        return {"summary": state.summary}
+
+    graph = StateGraph(Notes)
+    graph.add_sequence([("look", look), ("sum_up", sum_up)])
+    return graph.add_edge(START, "look").compile()
+
+
+def with_memory() -> Any:
+    """The store is the workspace's, since the graph was compiled without one."""
+
+    def recall(state: Log, store: BaseStore) -> Any:
+        executed["recall"] += 1
+        item = store.get(("likes",), "film")
+        return {"log": [item.value["film"] if item else "nothing"]}
+
+    async def learn(state: Log, runtime: Runtime[Any]) -> Any:
+        executed["learn"] += 1
+        assert runtime.store is not None
+        await runtime.store.aput(("likes",), "film", {"film": state["question"]})
+        return {"log": [str(len(await runtime.store.asearch(("likes",))))]}
+
+    graph = StateGraph(Log)
+    graph.add_sequence([("recall", recall), ("learn", learn), ("finish", finish)])
+    return graph.add_edge(START, "recall").compile()
+
+
+class Counted(Log, total=False):
+    remaining_steps: RemainingSteps
+    calls: Annotated[int, UntrackedValue]
+
+
+def counted_steps() -> Any:
+    """Reads counters that begin again after a pause."""
+
+    def count(state: Counted) -> Any:
+        executed["count"] += 1
+        return {"calls": state.get("calls", 0) + 1, "log": ["enough" if state["remaining_steps"] > 2 else "short"]}
+
+    graph = StateGraph(Counted)
+    graph.add_sequence([("count", count), ("review", review), ("again", count), ("finish", finish)])
+    return graph.add_edge(START, "count").compile()
+
+
+def tasks() -> Any:
+    @task
+    async def write(topic: str) -> str:
+        executed["write"] += 1
+        return str((await Scripted().ainvoke(topic)).tool_calls[0]["args"]["query"])
+
+    @task
+    def grade(text: str, strict: bool = False) -> int:
+        executed["grade"] += 1
+        return len(text) - strict
+
+    @entrypoint()
+    async def flow(topic: str, *, previous: Any = None) -> Any:
+        executed["flow"] += 1
+        essay = await write(topic)
+        approved = interrupt({"approve": essay})
+        return entrypoint.final(value={"essay": essay, "grade": await grade(essay, not approved)}, save=essay)
+
+    return flow
+
+
+def inbox() -> Any:
+    """Asks as Agent Inbox reads it."""
+
+    def act(state: Log) -> Any:
+        executed["act"] += 1
+        request = {
+            "action_request": {"action": "write", "args": {"text": state["question"]}},
+            "config": {"allow_ignore": True, "allow_respond": True, "allow_edit": True, "allow_accept": True},
+            "description": "Write?",
+        }
+        response = interrupt([request])[0]
+        return {"log": [f"{response['type']} {response['args']}"]}
+
+    return StateGraph(Log).add_node("act", act).add_edge(START, "act").compile()
+
+
+def middleware() -> Any:
+    from langchain.agents import create_agent
+    from langchain.agents.middleware import HumanInTheLoopMiddleware
+
+    return create_agent(Scripted(), [search], middleware=[HumanInTheLoopMiddleware(interrupt_on={"search": True})])
+
+
+@dataclass
+class Style:
+    words: str = "plain"
+
+
+def defaults() -> Any:
+    """Nobody gives a context: it has its defaults. The node is bound to its model and name."""
+
+    def call(state: Log, runtime: Runtime[Style], *, model: Any, name: str) -> Any:
+        executed["call"] += 1
+        return {"answer": f"{name}, {runtime.context.words}: {model.invoke(state['question']).tool_calls[0]['name']}"}
+
+    graph = StateGraph(Log, context_schema=Style).add_node("call", partial(call, model=Scripted(), name="Ann"))
+    return graph.add_edge(START, "call").compile()
+
+
 LOG = {"question": "Moss Mill", "log": []}
 SAID = {"messages": [("user", "Moss Mill")]}
 KINDS: dict[str, Kind] = {
@@ -310,4 +478,13 @@ KINDS: dict[str, Kind] = {
     "typed": Kind(typed, {"question": "why"}, [], {"context": Reader("Ann"), "config": {"style": "short"}}),
     "with_store": Kind(with_store, SAID),
     "breakpoint_before": Kind(breakpoint_before, LOG, [None]),
+    "routed_by_a_model": Kind(routed_by_a_model, LOG),
+    "interviews": Kind(interviews, {"topic": "mills", "messages": []}),
+    "changed_in_place": Kind(changed_in_place, {"question": "Moss Mill"}),
+    "with_memory": Kind(with_memory, LOG),
+    "counted_steps": Kind(counted_steps, LOG, [True]),
+    "tasks": Kind(tasks, "mills", [True]),
+    "inbox": Kind(inbox, LOG, [[{"type": "accept", "args": None}]]),
+    "middleware": Kind(middleware, SAID, [{"decisions": [{"type": "approve"}]}]),
+    "defaults": Kind(defaults, LOG),
 }

@@ -6,6 +6,7 @@ written from may be cut; a ranking never is.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -137,6 +138,18 @@ def _agent(agent_type: str, context: Context) -> Ranker:
         nodes = [entry["node"] for entry in log]
         result = _result(state["merged"]["retrieval_results"], nodes.count("executor"), nodes.count("reflector"))
         return result._replace(quality=state["reflections"][0]["signals"].get("probability"))
+
+    return rank
+
+
+def graph_ranker(agent: Any) -> Ranker:
+    """Return what ranks by the documents that a recorded graph finds."""
+
+    async def rank(question: str, knowledge: KnowledgeBase) -> RankResult:
+        run = await asyncio.to_thread(agent.ask, question)
+        if run.status != "done":
+            raise ToolError(f"{agent.name} is {run.status} at {question!r}: a graph that asks cannot be measured.")
+        return _result(run.evidence)
 
     return rank
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import stats
@@ -32,7 +32,7 @@ from workbench.parts.evaluate.measures import (
     score_rankings,
 )
 from workbench.parts.evaluate.questions import Row, choose, gold_ids, read_rows
-from workbench.parts.evaluate.rankers import BASELINES, Ranker, RankResult, ranker, without
+from workbench.parts.evaluate.rankers import BASELINES, Ranker, RankResult, graph_ranker, ranker, without
 from workbench.ports import Context, KnowledgeBase
 from workbench.state import Data, Json
 
@@ -135,7 +135,7 @@ def eval_retrieval(
     kb: str,
     questions: Path,
     *,
-    tools: Sequence[str] = (),
+    tools: Sequence[Any] = (),
     parts: Sequence[str] = (),
     cuts: Sequence[int] = CUTS,
     gold: str = "gold",
@@ -149,7 +149,8 @@ def eval_retrieval(
         wb: an open workspace.
         kb: the knowledge base to search.
         questions: JSON Lines: ``id``, ``question``, the gold documents, and whatever else.
-        tools: the first one is what all others are compared with; the baselines follow.
+        tools: the first one is what all others are compared with; the baselines follow. Recorded graphs are tools too,
+            and ``"module:graph"`` names one: what is measured are the documents that it finds.
         parts: of ``rankers.WITHOUT``: each agent is asked once more without each of them.
         cuts: the k of ``R@k`` and ``all@k``.
         gold: the field with the ids of the gold documents.
@@ -164,7 +165,7 @@ def eval_retrieval(
         MissingExtra: ir-measures is not installed.
     """
     base, context = wb.knowledge.get(kb), wb.ports()
-    rankers = _rankers(tools, parts, context)  # an unknown one is an error before the first question
+    rankers = _rankers(wb, tools, parts, context)  # an unknown one is an error before the first question
     question_set = QuestionSet(choose(read_rows(questions, "id", "question"), where, limit), base, gold)
 
     async def measure() -> Json:
@@ -184,10 +185,14 @@ def eval_retrieval(
     return Rows(set=base.name, questions=len(question_set.rows), **lost, **table, models=models)
 
 
-def _rankers(tools: Sequence[str], parts: Sequence[str], context: Context) -> dict[str, Ranker]:
+def _rankers(wb: Workbench, tools: Sequence[Any], parts: Sequence[str], context: Context) -> dict[str, Ranker]:
     """Return what ranks by each name: the tools, each agent without each part, and the baselines."""
     rankers: dict[str, Ranker] = {}
     for tool in tools:
+        if not isinstance(tool, str) or ":" in tool:
+            agent = wb.record(tool) if isinstance(tool, str) else tool
+            rankers[agent.name] = graph_ranker(agent)
+            continue
         rankers[tool] = ranker(tool, context)
         if tool in AGENT_TYPES:
             rankers |= {f"{tool} without {part}": ranker(tool, without(part, context)) for part in parts}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import copy
 import dataclasses
 import importlib
 import importlib.util
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,11 @@ from workbench.errors import RunError
 from workbench.parts.record import effects, langgraph_copy
 from workbench.parts.record.digests import digest, plain
 from workbench.parts.record.effects import GraphEffect, Recorder
+from workbench.parts.record.memory import RecordedStore
 from workbench.parts.record.run import GraphRun
-from workbench.parts.record.store import GraphRuns, from_text, to_text, unpacked
+from workbench.parts.record.store import GraphRuns
 from workbench.records.tape import masked
+from workbench.state import Json
 
 MOST_PAUSES = 1000
 """How often one stretch of work may stop at questions that are answered already."""
@@ -38,11 +41,14 @@ def record(wb: Any, graph: Any, name: str = "", *, wrap: Iterable[Any] = ()) -> 
     Raises:
         RunError: not such a graph.
     """
-    if isinstance(graph, str):
-        name, graph = name or graph, load_graph(graph)
+    source = graph if isinstance(graph, str) else ""
+    if source:
+        name, graph = name or source, load_graph(source)
     if not hasattr(graph, "get_subgraphs") and callable(graph):
         graph = graph()
-    return RecordedGraph(wb, graph, name or str(getattr(graph, "name", "") or "graph"), list(wrap))
+    agent = RecordedGraph(wb, graph, name or str(getattr(graph, "name", "") or "graph"), list(wrap))
+    agent.source = source
+    return agent
 
 
 def load_graph(name: str) -> Any:
@@ -85,7 +91,10 @@ class RecordedGraph:
     Attributes:
         name: of its runs.
         graph: the original.
+        source: ``"module:attribute"`` where it was named so: another process can load it.
     """
+
+    source = ""
 
     def __init__(self, wb: Any, graph: Any, name: str, wrap: Sequence[Any]):
         self.name, self.graph = name, graph
@@ -93,9 +102,11 @@ class RecordedGraph:
         self._runs: GraphRuns = wb._services["record"]
         replacements = {id(target): effects.wrapped(target, _qualified_name(target)) for target in wrap}
         self._saver = copy.copy(self._runs.saver())  # one connection; what may be read back differs by graph
-        self._copy = langgraph_copy.copy_graph(graph, _record_node, _record_tool, replacements, self._saver)
+        copier = langgraph_copy.Copier(_record_node, _record_tool, self._recorded_store, replacements)
+        self._copy = copier.copy(graph, saver=self._saver)
         self._serde = self._saver.serde = langgraph_copy.serializer(graph)
         effects.install()
+        self._runs.agents[name] = self
 
     def __repr__(self) -> str:
         return f"<RecordedGraph {self.name!r}: {len(self.runs())} runs>"
@@ -124,21 +135,40 @@ class RecordedGraph:
         """
         return self.start(inputs, **options).wait()
 
+    def stream(self, inputs: Any, *, stream_mode: str | Sequence[str] = "updates", **options: Any) -> Iterator[Any]:
+        """Run the graph, and yield what it streams as it comes, until it pauses or ends.
+
+        Args:
+            inputs: as the original takes it.
+            stream_mode: LangGraph's: ``updates``, ``values``, ``messages`` (tokens), ``custom``, or several.
+            **options: those of ``start``.
+        """
+        return self.start(inputs, stream_mode=stream_mode, **options).stream()
+
     def start(
-        self, inputs: Any, *, thread: str = "", context: Any = None, config: Mapping[str, Any] | None = None
+        self,
+        inputs: Any,
+        *,
+        thread: str = "",
+        context: Any = None,
+        config: Mapping[str, Any] | None = None,
+        stream_mode: str | Sequence[str] = (),
     ) -> GraphRun:
         """Begin a run, and return it at once.
 
         Args:
-            inputs: as the original takes it; for a graph of messages a text is what the user says.
+            inputs: as the original takes it; a text is what the user says in a graph of messages, else the field
+                ``question`` or ``query`` of the state.
             thread: a conversation: the run continues from the state of the thread's last run.
             context: for the graph's ``context_schema``.
             config: what nodes find under ``config["configurable"]``.
+            stream_mode: what ``run.stream()`` yields; kept with the run.
 
         Raises:
             RunError: the thread's last run has not ended.
         """
         store, options = self._runs.store, {"mode": "live", "sources": [], "config": dict(config or {}), "edits": {}}
+        options["source"] = self.source
         if thread and (before := store.run_ids(self.name, thread)):
             last = GraphRun(self, before[0])
             if last.status != "done":
@@ -146,9 +176,11 @@ class RecordedGraph:
                     f"Thread {thread!r} waits for run {last.run_id}, which is {last.status}. Answer it first."
                 )
             options["before"] = [last.physical_thread, last.checkpoint_id]
+        if stream_mode:
+            options["stream_mode"] = stream_mode if isinstance(stream_mode, str) else list(stream_mode)
         inputs = self._with_ids(inputs)
         if context is not None:
-            options["context"] = to_text(self._serde.dumps_typed(context))
+            options["context"] = self.dump_text(context, "The context")
         run_id = store.create(self.name, thread, options, self._dump(inputs, "input"), self._owner)
         run = GraphRun(self, run_id)
         run._begin()
@@ -156,12 +188,13 @@ class RecordedGraph:
 
     def _with_ids(self, inputs: Any) -> Any:
         """Return the input with messages instead of their short forms, each with an id."""
-        if isinstance(inputs, str) and "messages" in getattr(self.graph, "channels", {}):
-            inputs = {"messages": [("user", inputs)]}
+        if isinstance(inputs, str):
+            fields = getattr(self.graph, "channels", {})
+            field = next((name for name in ("messages", "question", "query") if name in fields), "")
+            if field:
+                inputs = {field: [("user", inputs)] if field == "messages" else inputs}
         if isinstance(inputs, Mapping) and isinstance(inputs.get("messages"), (list, tuple)):
-            from langchain_core.messages import convert_to_messages
-
-            inputs = {**inputs, "messages": convert_to_messages(inputs["messages"])}
+            inputs = effects.with_messages(inputs, ())
         effects.name_messages(inputs, f"input {digest(inputs)}")
         return inputs
 
@@ -176,6 +209,16 @@ class RecordedGraph:
     def runs(self) -> list[GraphRun]:
         """Return the runs of this graph, newest first."""
         return [self.run(run_id) for run_id in self._runs.store.run_ids(self.name)]
+
+    def read_capsule(self, path: str | Path) -> GraphRun:
+        """Keep the run of a capsule, which ``run.export`` wrote, under a new id, and return it.
+
+        Raises:
+            CapsuleError: the file is not a capsule of this graph, or is damaged; nothing was kept.
+        """
+        from workbench.parts.record.capsule import read_capsule
+
+        return read_capsule(self, path)
 
     def remove(self, *run_ids: str) -> None:
         """Forget runs of this graph, with everything on their tapes.
@@ -200,9 +243,18 @@ class RecordedGraph:
     def _owner(self) -> str:
         return str(self._wb._work._lease.owner)
 
-    def _dump(self, value: Any, what: str) -> tuple[str, bytes]:
+    def dump_text(self, value: Any, what: str) -> str:
+        """Return a value as text, for a row of JSON."""
+        return base64.b64encode(self._dump(value, what)).decode()
+
+    def load_text(self, text: str) -> Any:
+        """Return the value that ``dump_text`` wrote."""
+        return self._load(base64.b64decode(text))
+
+    def _dump(self, value: Any, what: str) -> bytes:
         try:
-            return self._serde.dumps_typed(value)
+            kind, content = self._serde.dumps_typed(value)
+            return kind.encode() + b"\n" + content
         except TypeError as error:
             field = next((name for name, inner in _fields(value) if not self._fits(inner)), "")
             where = f"{what}, field {field!r}," if field else what
@@ -218,22 +270,31 @@ class RecordedGraph:
             return False
         return True
 
-    def _load(self, stored: tuple[str, bytes] | None) -> Any:
-        return None if stored is None else self._serde.loads_typed(stored)
+    def _load(self, stored: bytes | None) -> Any:
+        if stored is None:
+            return None
+        kind, _, content = stored.partition(b"\n")
+        return self._serde.loads_typed((kind.decode(), content))
 
     def load_effects(self, run_id: str) -> list[GraphEffect]:
         """Return what a run asked of the world, in order."""
-        return [GraphEffect(value=self._load(value), **row) for row, value in self._runs.store.effects(run_id)]
+        return [self._effect(row, value) for row, value in self._runs.store.effects(run_id)]
+
+    def _effect(self, row: Json, value: bytes) -> GraphEffect:
+        return GraphEffect(value=self._load(value), **row)
 
     def load_answers(self, run_id: str) -> dict[str, Any]:
         """Return what was answered in a run, by the digest of the question."""
-        return {row["question"]: self._load(unpacked(row["answer"])) for row in self._runs.store.answers(run_id)}
+        return {row["question"]: self._load(row["answer"]) for row in self._runs.store.answers(run_id)}
 
     def _save(self, run_id: str, effect: GraphEffect) -> None:
         value = self._dump(effect.value, f"The result of {effect.at}")
         row = {field.name: getattr(effect, field.name) for field in dataclasses.fields(effect) if field.name != "value"}
         row["input"] = masked(plain(effect.input))
-        self._runs.store.save_effect(run_id, row, digest([value[0], value[1]]), value)
+        self._runs.store.save_effect(run_id, row, value)
+
+    def _recorded_store(self, store: Any) -> Any:
+        return RecordedStore(self._runs.shared_store() if store is None else store, effects.recorder_in_node)
 
     def _submit(self, work: Any) -> Future[None]:
         future: Future[None] = self._wb._work.loop.submit(work)
@@ -253,23 +314,31 @@ class RecordedGraph:
                 own,
                 [effect for source in options["sources"] for effect in self.load_effects(source)],
                 {**self._edited_answers(options), **self.load_answers(run_id)},
-                {at: self._load(from_text(edit)) for at, edit in options["edits"].items()},
+                {at: self.load_text(edit) for at, edit in options["edits"].items()},
                 {"thread": options.get("label", row["thread"] if row["thread"] != run_id else "")},
                 lambda effect: self._save(run_id, effect),
             )
             effects.recording(recorder)
             config: Any = {"configurable": {**options["config"], "thread_id": run.physical_thread}}
-            context = self._load(from_text(options["context"])) if "context" in options else None
+            context: Any = options.get("context")
+            context = self.load_text(context) if context else langgraph_copy.default_context(self.graph)
             snapshot = await self._copy.aget_state(config)
-            fresh = not own and not (snapshot.next or snapshot.interrupts)
+            fresh = not own and not snapshot.tasks
+            if not fresh:
+                self._forget_errors(run.physical_thread)
             if fresh and "before" in options:
                 self._seed(options["before"], run.physical_thread)
-            inputs = self._load(unpacked(row["input"])) if fresh else self._resumed(snapshot, recorder)
+            inputs = self._load(row["input"]) if fresh else self._resumed(snapshot, recorder)
             for _ in range(MOST_PAUSES):
-                if fresh or snapshot.next or snapshot.interrupts:  # else it was killed after its last checkpoint
-                    await self._copy.ainvoke(inputs, config, context=context, durability="sync")
+                if fresh or snapshot.tasks:  # else it was killed after its last checkpoint
+                    common: Any = {"config": config, "context": context, "durability": "sync"}
+                    if "stream_mode" in options:
+                        async for event in self._copy.astream(inputs, stream_mode=options["stream_mode"], **common):
+                            store.save_streamed(run_id, self._dump(event, "What was streamed"))
+                    else:
+                        await self._copy.ainvoke(inputs, **common)
                     snapshot, fresh = await self._copy.aget_state(config), False
-                if not snapshot.next and not snapshot.interrupts:
+                if not snapshot.tasks:
                     result = self._dump(snapshot.values, "The state")
                     store.end(run_id, "done", result=result)
                     return
@@ -305,7 +374,16 @@ class RecordedGraph:
         return Command(resume=answers)
 
     def _edited_answers(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        return {question: self._load(from_text(answer)) for question, answer in options.get("answers", {}).items()}
+        return {question: self.load_text(answer) for question, answer in options.get("answers", {}).items()}
+
+    def _forget_errors(self, thread: str) -> None:
+        """Remove what failed tasks have written: LangGraph takes one whose edge failed after its node as done."""
+        failed = "SELECT task_id FROM writes WHERE thread_id = :thread AND channel = '__error__'"
+        with self._saver.cursor() as cursor:
+            cursor.execute(
+                f"DELETE FROM writes WHERE thread_id = :thread AND channel != '__resume__' AND task_id IN ({failed})",
+                {"thread": thread},
+            )
 
     def _seed(self, before: Sequence[str], thread: str) -> None:
         """Copy the checkpoints of a thread up to one of them, so that a run begins where another did."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import ipywidgets
@@ -12,52 +13,12 @@ from markupsafe import escape
 from workbench.errors import WorkbenchError
 from workbench.parts.record.agent import RecordedGraph
 from workbench.parts.record.digests import plain
-from workbench.parts.record.run import GraphRun, Question
+from workbench.parts.record.questions import Question, read_json
+from workbench.parts.record.run import GraphRun
 
 LONGEST = 4000
 """Characters of a value that are shown."""
-_WORDS: Mapping[str, Mapping[str, str]] = {
-    "en": {
-        "input": "Input",
-        "input_hint": "JSON, or plain text as a user's message",
-        "start": "Run",
-        "continue": "Continue",
-        "runs": "Runs",
-        "asks": "{at} asks",
-        "answer_hint": "The answer, as JSON or plain text",
-        "answer": "Answer",
-        "yes": "Yes",
-        "no": "No",
-        "state": "State",
-        "graph": "Graph",
-        "timeline": "Timeline",
-        "effects": "Effects",
-        "fork": "Fork",
-        "at": "At",
-        "result_hint": "What it gives instead, as JSON or plain text",
-        "running": "running ...",
-    },
-    "zh": {
-        "input": "输入",
-        "input_hint": "JSON，或一句用户消息",
-        "start": "运行",
-        "continue": "继续",
-        "runs": "运行记录",
-        "asks": "{at} 在等你回答",
-        "answer_hint": "回答：JSON 或文字",
-        "answer": "回答",
-        "yes": "是",
-        "no": "否",
-        "state": "状态",
-        "graph": "图",
-        "timeline": "时间线",
-        "effects": "经过",
-        "fork": "分叉",
-        "at": "位置",
-        "result_hint": "改成什么结果：JSON 或文字",
-        "running": "正在运行……",
-    },
-}
+_WORDS: Mapping[str, Mapping[str, str]] = json.loads(Path(__file__).with_name("words.json").read_text("utf-8"))
 
 
 class GraphBench(ipywidgets.VBox):
@@ -113,12 +74,11 @@ class GraphBench(ipywidgets.VBox):
             self.status.value = f'<span role="alert">{escape(f"{type(error).__name__}: {error}")}</span>'
 
     def _start(self) -> GraphRun:
-        text = self.input.value
-        return self.agent.ask(_read_json(text, {"messages": [("user", text)]}))
+        return self.agent.ask(read_json(self.input.value))
 
     def _fork(self) -> GraphRun:
         assert self.run is not None
-        changed = {"at": self.place.value, "result": _read_json(self.result.value)} if self.result.value.strip() else {}
+        changed = {"at": self.place.value, "result": read_json(self.result.value)} if self.result.value.strip() else {}
         return self.run.fork(**changed)
 
     def _choose(self, change: Mapping[str, Any]) -> None:
@@ -149,24 +109,16 @@ class GraphBench(ipywidgets.VBox):
         def give(answer: Callable[[], Any]) -> Callable[[], GraphRun]:
             return lambda: self.agent.run(self._shown_id()).answer({question.id: answer()})
 
-        buttons = [
-            self._button("answer", give(lambda: _read_json(text.value)), "primary"),
-            self._button("yes", give(lambda: True)),
-            self._button("no", give(lambda: False)),
-        ]
+        buttons = [self._button("answer", give(lambda: read_json(text.value)), "primary")]
+        for decision in question.decisions:
+            buttons.append(
+                self._button(decision, give(lambda d=decision: question.answer(d, read_json(text.value), text.value)))
+            )
         return ipywidgets.VBox([words, text, ipywidgets.HBox(buttons)])
 
     def _shown_id(self) -> str:
         assert self.run is not None
         return self.run.run_id
-
-
-def _read_json(text: str, otherwise: Any = None) -> Any:
-    """Read JSON; plain text stays what it is, unless something else is to take its place."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text if otherwise is None else otherwise
 
 
 def _pretty(value: Any) -> str:

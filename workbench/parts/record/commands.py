@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from workbench.cli.page import EXIT_CODES, Page, paged
+from workbench.parts.record.questions import read_json
 from workbench.text import visible
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("graph", metavar="MODULE:GRAPH")
+@click.argument("graph", metavar="MODULE:GRAPH", default="")
 @click.argument("inputs", metavar="INPUT", default="")
 @click.option("--run", "run_id", default="", metavar="ID", help="Continue this run, or answer it.")
 @click.option("--answer", default=None, metavar="JSON", help="What the run asks for, as JSON or plain text.")
@@ -26,27 +27,26 @@ def record(page: Page, graph: str, inputs: str, run_id: str, answer: str | None,
     """Run a LangGraph graph with everything on a tape.
 
     MODULE:GRAPH names a compiled graph, or a function that returns one; MODULE may be a file. A name without a colon is
-    looked up in langgraph.json. INPUT is JSON; plain text becomes a user's message.
+    looked up in langgraph.json. INPUT is JSON, or plain text. A run remembers its graph: --run needs no MODULE:GRAPH.
+    Without both, the runs that wait for an answer are listed.
     """
     with page.open(make=True) as wb:
-        agent = wb.record(graph)
+        if not graph and not run_id:
+            for waiting in wb._services["record"].waiting():
+                click.echo(_text(waiting))
+            return 0
         if not run_id:
-            run = agent.ask(_json(inputs, {"messages": [("user", inputs)]}), thread=thread)
-        elif replay:
-            run = agent.run(run_id).replay()
-        elif answer is not None:
-            run = agent.run(run_id).answer(_json(answer, answer))
+            run = wb.record(graph).ask(read_json(inputs), thread=thread)
         else:
-            run = agent.run(run_id).resume()
+            run = wb.record(graph).run(run_id) if graph else wb.run(run_id)
+            if replay:
+                run = run.replay()
+            elif answer is not None:
+                run = run.answer(read_json(answer))
+            else:
+                run = run.resume()
         click.echo(_text(run))
         return EXIT_CODES.get(run.status, 1)
-
-
-def _json(text: str, otherwise: Any) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return otherwise
 
 
 def _text(run: GraphRun) -> str:

@@ -81,16 +81,14 @@ class Comparison:
         """Return for each run: effects, how many it executed itself, seconds and tokens of those."""
         import pandas
 
-        rows = {}
-        for run in (self.first, self.second):
-            effects = run.effects
-            own = [effect for effect in effects if not effect.replayed and not effect.edited]
-            rows[run.run_id] = {
-                "effects": len(effects),
-                "executed": len(own),
-                "seconds": round(sum(effect.seconds for effect in own if effect.kind == "node"), 3),
-                "tokens": sum(effect.tokens for effect in own),
+        rows = {
+            run.run_id: {
+                "effects": len(run.effects),
+                "executed": len(run.executed),
+                **run.cost[["seconds", "tokens"]].sum(),
             }
+            for run in (self.first, self.second)
+        }
         return pandas.DataFrame.from_dict(rows, orient="index")
 
     def __repr__(self) -> str:

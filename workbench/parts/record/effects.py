@@ -7,25 +7,33 @@ that was read.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import copy
 import dataclasses
+import functools
 import json
 import time
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
+from itertools import count
 from typing import Any, Literal
 
 from langchain_core.caches import BaseCache
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, convert_to_messages
 from langchain_core.outputs import ChatGeneration, Generation
 from langgraph.errors import GraphInterrupt
-from langgraph.types import Command, Interrupt, Overwrite
+from langgraph.graph.message import add_messages
+from langgraph.store.base import PutOp
+from langgraph.types import Command, Interrupt, Overwrite, Send
 from pydantic import BaseModel
 
 from workbench.errors import RunError
 from workbench.parts.record import langgraph_copy as langgraph
-from workbench.parts.record.digests import digest, leaves, plain
+from workbench.parts.record.digests import digest, leaves, plain, plain_digest
+from workbench.parts.record.memory import past_store
 
 Mode = Literal["live", "fork", "replay"]
 Json = dict[str, Any]
@@ -37,7 +45,7 @@ class GraphEffect:
 
     Attributes:
         at: where: ``"tools/2"`` is the second execution of the node ``tools``, ``"tools/2:search/1"`` a call in it.
-        kind: ``node``, ``model``, ``tool`` or ``call``.
+        kind: ``node``, ``edge``, ``model``, ``tool``, ``task``, ``call`` or ``memory`` (a read or write of the store).
         name: of the node, tool or function.
         outcome: ``value``; ``interrupt`` when it asked a person; ``called`` when a graph that it called did.
         task: LangGraph's id of the node's task.
@@ -68,90 +76,106 @@ class GraphEffect:
     edited: bool = False
 
 
+def copied(value: Any) -> Any:
+    """Return a deep copy: what a node changes in place would be seen by others in this run, and in no replay."""
+    with contextlib.suppress(TypeError, ValueError, AttributeError, RecursionError):
+        return copy.deepcopy(value)
+    return value
+
+
 class ReadState(dict[str, Any]):
-    """The state as a node gets it, which notes the fields that are read."""
+    """The state as a node gets it, which notes the fields that are read, and gives copies of them."""
 
     def __init__(self, state: Mapping[str, Any]):
         super().__init__(state)
-        self.fields: set[str] = set()
+        self.fields, self._copies = set[str](), set[str]()
 
     def __getitem__(self, name: str) -> Any:
         self.fields.add(name)
+        if name not in self._copies and super().__contains__(name):
+            self._copies.add(name)
+            super().__setitem__(name, copied(super().__getitem__(name)))
         return super().__getitem__(name)
 
-    def get(self, name: str, default: Any = None) -> Any:
-        """Return the field, and note it."""
-        self.fields.add(name)
-        return super().get(name, default)
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._copies.add(name)
+        super().__setitem__(name, value)
 
     def __contains__(self, name: object) -> bool:
         self.fields.add(str(name))
         return super().__contains__(name)
 
-    def _all(self) -> None:
-        self.fields |= set(super().keys())
-
-    def __iter__(self) -> Iterator[str]:
-        self._all()
-        return super().__iter__()
-
-    def keys(self) -> Any:
-        """Return all names: the whole state is read."""
-        self._all()
-        return super().keys()
-
-    def values(self) -> Any:
-        """Return all values: the whole state is read."""
-        self._all()
-        return super().values()
-
-    def items(self) -> Any:
-        """Return everything: the whole state is read."""
-        self._all()
-        return super().items()
-
-    def __eq__(self, state: object) -> bool:
-        self._all()
-        return super().__eq__(state)
-
     __hash__ = None
 
-    def copy(self) -> dict[str, Any]:
-        """Return a plain copy: the whole state is read."""
-        self._all()
-        return dict(super().items())
 
-    def __len__(self) -> int:
-        self._all()
-        return super().__len__()
-
-    # dict's own versions of these look at the fields without asking the methods above
-
-    def __or__(self, other_state: Any) -> Any:
-        return self.copy() | other_state
-
-    def __ror__(self, other_state: Any) -> Any:
-        return other_state | self.copy()
-
-    def pop(self, name: str, *default: Any) -> Any:
-        """Remove and return the field, and note it."""
+def _reads_field(method: str) -> Callable[..., Any]:
+    def read(self: ReadState, name: str, *default: Any) -> Any:
         self.fields.add(name)
-        return super().pop(name, *default)
+        if dict.__contains__(self, name):
+            self[name]
+        return getattr(dict, method)(self, name, *default)
 
-    def setdefault(self, name: str, default: Any = None) -> Any:
-        """Return the field, and note it."""
-        self.fields.add(name)
-        return super().setdefault(name, default)
+    return read
+
+
+def _reads_all(method: str) -> Callable[..., Any]:
+    def read(self: ReadState, *args: Any) -> Any:
+        for name in dict.keys(self):
+            self[name]
+        return getattr(dict, method)(self, *args)
+
+    return read
+
+
+# dict's own versions of these look at the fields without asking `__getitem__`
+for _method in ("get", "pop", "setdefault"):
+    setattr(ReadState, _method, _reads_field(_method))
+for _method in ("__iter__", "keys", "values", "items", "copy", "__len__", "__eq__", "__or__", "__ror__"):
+    setattr(ReadState, _method, _reads_all(_method))
 
 
 _MISSING = "missing"
 
 
-def _reads(state: Any, fields: Iterable[str] | None) -> dict[str, str] | None:
-    if fields is None or not isinstance(state, Mapping):
-        return None
-    values = dict(dict.items(state)) if isinstance(state, dict) else dict(state)
-    return {name: digest(values[name]) if name in values else _MISSING for name in sorted(fields)}
+def tracked(state: Any) -> Any:
+    """Return the state as a node gets it: a dict or a dataclass notes the fields that are read."""
+    if type(state) is dict:
+        return ReadState(state)
+    if dataclasses.is_dataclass(state) and not isinstance(state, type) and hasattr(state, "__dict__"):
+        twin = copy.copy(state)
+        twin.__dict__[_FIELDS_READ] = set[str]()
+        object.__setattr__(twin, "__class__", _tracked_class(type(state)))
+        return twin
+    return state
+
+
+_FIELDS_READ = "_workbench_fields_read"
+
+
+@functools.cache
+def _tracked_class(original: type) -> type:
+    fields = frozenset(field.name for field in dataclasses.fields(original))
+
+    def get(self: Any, name: str) -> Any:
+        read = object.__getattribute__(self, "__dict__")
+        if name in fields and name not in read[_FIELDS_READ]:
+            read[_FIELDS_READ].add(name)
+            if name in read:
+                read[name] = copied(read[name])
+        return object.__getattribute__(self, name)
+
+    return type(original.__name__, (original,), {"__getattribute__": get, "__module__": original.__module__})
+
+
+def _fields_read(state: Any) -> set[str]:
+    return state.fields if isinstance(state, ReadState) else getattr(state, _FIELDS_READ, {""})
+
+
+def state_digests(state: Any, plain_state: Any, unkeyed: Collection[str]) -> dict[str, str]:
+    """Return digests of the fields of a state, by name; under "" that of a state without fields."""
+    if isinstance(state, dict) or (dataclasses.is_dataclass(state) and not isinstance(state, type)):
+        return {name: plain_digest(value) for name, value in plain_state.items() if name not in unkeyed}
+    return {"": plain_digest(plain_state)}
 
 
 class Diverged(RunError):
@@ -223,6 +247,8 @@ class Recorder:
     ):
         self.mode, self.answers, self.base, self.keep = mode, dict(answers), base, save
         self._edits = edits
+        self.past = None if mode == "live" else past_store(effect for effect in sources if effect.kind == "memory")
+        self._written = {digest(effect.value) for effect in own if effect.kind == "memory" and effect.name == "put"}
         self.pending_calls: dict[tuple[str, str], tuple[str, float, float]] = {}
         self._own = {id(effect) for effect in own}
         self._tape: dict[tuple[str, str], list[GraphEffect]] = defaultdict(list)
@@ -234,19 +260,19 @@ class Recorder:
             if colon:
                 self._calls[node].append(effect)
         self._places: dict[tuple[str, str], str] = {}
-        self._executions = Counter[str]()
+        self._versions: dict[int, tuple[Any, str]] = {}
         self._questions: dict[str, list[str]] = defaultdict(list)
         self._pauses: dict[str, str] = {}
         for effect in own:
-            if effect.kind == "node":
-                self._note_place(effect.name, effect.task, effect.at)
+            if effect.kind in ("node", "edge"):
+                self._places.setdefault((effect.name, effect.task), effect.at)
                 if effect.outcome != "value":
-                    self._note_questions(effect.at, effect.task, effect.value)
+                    self._note_questions(effect.at, effect.value)
 
     # nodes
 
     async def node(self, node: langgraph.Node, state: Any, config: Any) -> Any:
-        """Execute a node, or take what it gave from the tape."""
+        """Execute a node or an edge, or take what it gave from the tape."""
         path, task = node.path, langgraph.task_id(config)
         at = self._at(path, task)
         edit = self._edits.get(at, {})
@@ -258,13 +284,15 @@ class Recorder:
             "context": digest(langgraph.run_context(config)),
         }
         if "result" in edit:
-            self.keep(GraphEffect(at, "node", path, "value", task, key, None, edit["result"], edited=True))
+            self.keep(GraphEffect(at, node.kind, path, "value", task, key, None, edit["result"], edited=True))
             return edit["result"]
+        plain_state = plain(state)
+        digests = state_digests(state, plain_state, node.unkeyed)
         has_edited_call = any(place.startswith(f"{at}:") for place in self._edits)
-        answered = [question for question in self._questions[task] if question in self.answers]
+        answered = [question for question in self._questions[at] if question in self.answers]
         while True:
             key["answers"] = digest([self.answers[question] for question in answered])
-            effect = self._find_node(at, path, key, state)
+            effect = self._find_node(at, node, key, digests)
             if effect is None or (effect.outcome == "value" and has_edited_call):
                 break
             self._keep_recorded(effect, at, task)
@@ -272,97 +300,100 @@ class Recorder:
                 return with_edit(effect.value, edit.get("state"), node.reducers)
             questions = [question_key(at, pause.value) for pause in effect.value]
             if any(question not in self.answers or question in answered for question in questions):
-                self._ask_again(at, task, effect.value[0], config)
+                self._ask_again(at, effect.value[0], config)
             answered += questions
         if self.mode == "replay" and not has_edited_call:
-            raise Diverged(at, self._difference(at, path, key, state))
+            raise Diverged(at, self._difference(at, node, key, digests))
         answers = [self.answers[question] for question in answered]
-        if len(answers) > len(langgraph.resume_values(config)) and not self._interrupts_in_called_graph(path):
+        if answers != langgraph.resume_values(config) and not self._interrupts_in_called_graph(path):
             config = langgraph.with_resume(config, answers)
-        return await self._execute(at, task, key, node, state, config, edit)
+        return await self._execute(at, task, key, node, (state, plain_state, digests), config, edit)
 
     def _keep_recorded(self, effect: GraphEffect, at: str, task: str) -> None:
-        """Keep a node's effect from the tape of another run, after the calls that it made."""
+        """Keep an effect from the tape of another run, after the calls that were made in it."""
         if id(effect) in self._own:  # a node that runs again after a kill: its effect is there
             return
-        calls = self._calls[effect.at] if effect.outcome == "value" else []
+        calls = self._calls[effect.at.partition(":")[0]] if effect.outcome == "value" else []
         for call in calls:
-            place = at + call.at.removeprefix(effect.at)
-            self.keep(dataclasses.replace(call, at=place, task=task, replayed=True))
+            if call.at.startswith(f"{effect.at}:"):
+                place = at + call.at.removeprefix(effect.at)
+                self.keep(dataclasses.replace(call, at=place, task=task, replayed=True))
+                if call.kind == "memory" and call.name == "put" and self.past is not None:
+                    self._written.add(digest(call.value))
+                    self.past.batch([PutOp(tuple(call.value["namespace"]), call.value["key"], call.value["value"])])
         self.keep(dataclasses.replace(effect, at=at, task=task, replayed=True))
 
     async def _execute(
-        self, at: str, task: str, key: Json, node: langgraph.Node, state: Any, config: Any, edit: Json
+        self, at: str, task: str, key: Json, node: langgraph.Node, read: tuple[Any, Any, Json], config: Any, edit: Json
     ) -> Any:
-        inputs = ReadState(state) if type(state) is dict else state
-        before = {name: digest(value) for name, value in state.items()} if type(state) is dict else None
+        state, plain_state, digests = read
+        inputs = tracked(state)
         token = _place.set(Place(at, task, Counter()))
         started, began = time.time(), time.perf_counter()
         effect = GraphEffect(
-            at, "node", node.path, "value", task, dict(key), None, None, plain(state), started_at=started
+            at, node.kind, node.path, "value", task, dict(key), None, None, plain_state, started_at=started
         )
         try:
-            value = await langgraph.execute(node, inputs, config)
+            value = await langgraph.execute(node, inputs, config, self.task)
         except GraphInterrupt as pause:
             questions = list(pause.args[0])
-            reads = self._read_fields(inputs, before)
             outcome = "interrupt" if all(langgraph.is_own(question, config) for question in questions) else "called"
-            seconds = time.perf_counter() - began
+            reads, seconds = self._reads(inputs, digests, node), time.perf_counter() - began
             self.keep(dataclasses.replace(effect, outcome=outcome, value=questions, reads=reads, seconds=seconds))
-            self._note_questions(at, task, questions)
+            self._note_questions(at, questions)
             raise
         finally:
             _place.reset(token)
-        name_messages(value, f"{at} {digest([key, before])}")
+        value = with_messages(value, {name for name, reduce in node.reducers.items() if reduce is add_messages})
+        name_messages(value, f"{at} {digest([key, digests])}")
         seconds = time.perf_counter() - began
-        self.keep(dataclasses.replace(effect, value=value, reads=self._read_fields(inputs, before), seconds=seconds))
+        self.keep(dataclasses.replace(effect, value=value, reads=self._reads(inputs, digests, node), seconds=seconds))
         return with_edit(value, edit.get("state"), node.reducers)
 
-    def _note_questions(self, at: str, task: str, pauses: Iterable[Interrupt]) -> None:
+    def _note_questions(self, at: str, pauses: Iterable[Interrupt]) -> None:
         for pause in pauses:
             question = self._pauses[pause.id] = question_key(at, pause.value)
-            if question not in self._questions[task]:
-                self._questions[task].append(question)
+            if question not in self._questions[at]:
+                self._questions[at].append(question)
 
-    def _ask_again(self, at: str, task: str, pause: Interrupt, config: Any) -> None:
+    def _ask_again(self, at: str, pause: Interrupt, config: Any) -> None:
         """Pause with a recorded question without an answer here."""
         try:
             langgraph.ask_again(pause, config)
         except GraphInterrupt as again:
-            self._note_questions(at, task, again.args[0])
+            self._note_questions(at, again.args[0])
             raise
 
     @staticmethod
-    def _read_fields(inputs: Any, before: Mapping[str, str] | None) -> dict[str, str] | None:
-        if before is None or not isinstance(inputs, ReadState):
-            return {"": digest(inputs)}
-        return {name: before.get(name, _MISSING) for name in sorted(inputs.fields)}
+    def _reads(inputs: Any, digests: Mapping[str, str], node: langgraph.Node) -> dict[str, str]:
+        fields = sorted(_fields_read(inputs) - node.unkeyed)
+        return {name: digests.get(name, _MISSING) for name in fields}
 
-    def _find_node(self, at: str, path: str, key: Json, state: Any) -> GraphEffect | None:
+    def _find_node(self, at: str, node: langgraph.Node, key: Json, digests: Mapping[str, str]) -> GraphEffect | None:
         """Return the recorded execution of this key: the one at the same place, since a loop may give another each."""
-        recorded = sorted(self._tape["node", path], key=lambda effect: effect.at != at)
+        recorded = sorted(self._tape[node.kind, node.path], key=lambda effect: effect.at != at)
         for effect in recorded:
-            if dict(effect.key) == key and not effect.edited and self._reads_equal(effect, state):
+            if effect.reads is None or effect.edited or dict(effect.key) != key or self._read_what_changed(effect):
+                continue
+            if self.mode == "live" and effect.at != at:  # equal inputs, and yet an execution of its own
+                continue
+            if all(digests.get(name, _MISSING) == read for name, read in effect.reads.items()):
                 return effect
         return None
 
-    @staticmethod
-    def _reads_equal(effect: GraphEffect, state: Any) -> bool:
-        if effect.reads is None:
-            return False
-        if "" in effect.reads:
-            return effect.reads[""] == digest(state)
-        return _reads(state, effect.reads) == dict(effect.reads)
+    def _read_what_changed(self, effect: GraphEffect) -> bool:
+        """Return whether it used the store, and this run has written something else there by now."""
+        uses = (call for call in self._calls[effect.at] if call.kind == "memory")
+        first = next(uses, None) if self.mode == "fork" else None
+        return first is not None and first.key["written"] != digest(self._written)
 
-    def _difference(self, at: str, path: str, key: Json, state: Any) -> list[str]:
-        recorded = next((e for e in self._tape["node", path] if e.at == at), None)
+    def _difference(self, at: str, node: langgraph.Node, key: Json, digests: Mapping[str, str]) -> list[str]:
+        recorded = next((e for e in self._tape[node.kind, node.path] if e.at == at), None)
         if recorded is None:
             return []
         parts = [part for part, digest_now in key.items() if recorded.key.get(part) != digest_now]
-        now = _reads(state, recorded.reads or ()) or {}
-        return parts + [
-            f"state.{name}" for name, digest_now in now.items() if (recorded.reads or {}).get(name) != digest_now
-        ]
+        reads = (recorded.reads or {}).items()
+        return parts + [f"state.{name}" for name, read in reads if digests.get(name, _MISSING) != read]
 
     def _interrupts_in_called_graph(self, path: str) -> bool:
         """Return whether a graph inside the node asked: its answer reaches it through LangGraph alone."""
@@ -372,40 +403,76 @@ class Recorder:
 
     async def tool(self, request: Any, execute: Callable[[Any], Awaitable[Any]]) -> Any:
         """Call a tool, or take its answer from the tape."""
-        name, tool = request.tool_call["name"], request.tool
-        args = {"args": request.tool_call["args"], "id": request.tool_call["id"]}
-        injected = digest(request.state) if tool is not None and _needs_state(tool) else ""
-        version = digest([sorted(set(_tool_code(tool))), tool.metadata]) if tool is not None else ""
-        key = {"code": version, "input": digest(args["args"]), "state": injected, "base": digest(self.base)}
-        return await self._call("tool", name, key, request.tool_call["args"], lambda: execute(request), args["id"])
+        call, tool = request.tool_call, request.tool
+        key = {"code": "", "input": digest(call["args"]), "state": "", "base": digest(self.base)}
+        if tool is not None:
+            key["code"] = self._version(tool)
+            key["state"] = digest(request.state) if _needs_state(tool) else ""
+        where = self.next_call(call["name"])
+        return await self._call("tool", call["name"], key, call["args"], lambda: execute(request), where, call["id"])
 
-    async def call(self, name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    def task(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that an entrypoint calls as a ``@task``, with its calls recorded."""
+        name = str(getattr(function, "__name__", "task"))
+        version, where = self._version(function), self.next_call(name)
+
+        def call(args: Any, kwargs: Any, execute: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
+            key = {"code": version, "input": digest([args, kwargs]), "base": digest(self.base)}
+            return self._call("task", name, key, [args, kwargs], execute, where)
+
+        return recorded_function(function, call)
+
+    def _version(self, target: Any) -> str:
+        """Return the version of a tool's or a task's code, computed once per run."""
+        if id(target) not in self._versions:
+            self._versions[id(target)] = (target, langgraph.code_version(target))  # held, so that its id stays its own
+        return self._versions[id(target)][1]
+
+    def call(self, name: str, args: Any, kwargs: Any, execute: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
         """Call a function that was named in ``wrap``, or take its result from the tape."""
         key = {"code": "", "input": digest([args, kwargs]), "base": digest(self.base)}
-
-        async def execute() -> Any:
-            return function(*args, **kwargs)
-
-        return await self._call("call", name, key, [args, kwargs], execute)
+        return self._call("call", name, key, [args, kwargs], execute, self.next_call(name))
 
     async def _call(
-        self, kind: str, name: str, key: Json, inputs: Any, execute: Callable[[], Awaitable[Any]], call_id: str = ""
+        self,
+        kind: str,
+        name: str,
+        key: Json,
+        inputs: Any,
+        execute: Callable[[], Awaitable[Any]],
+        where: tuple[str, str],
+        call_id: str = "",
     ) -> Any:
-        at, place = self.next_call(name)
+        at, task = where
         if "result" in (edit := self._edits.get(at, {})):
             value = tool_result(edit["result"], name, call_id) if kind == "tool" else edit["result"]
-            self.keep(GraphEffect(at, kind, name, "value", place, key, None, value, plain(inputs), edited=True))
+            self.keep(GraphEffect(at, kind, name, "value", task, key, None, value, plain(inputs), edited=True))
             return value
         effect = self.find_call(kind, name, key, at)
         if effect is not None:
-            self.keep(dataclasses.replace(effect, at=at, task=place, replayed=True))
+            self._keep_recorded(effect, at, task)
             return with_call_id(effect.value, call_id)
         if self.mode == "replay":
             raise Diverged(at, ["input"])
+        token = _place.set(Place(at, task, Counter()))
         started, began = time.time(), time.perf_counter()
-        value = await execute()
+        try:
+            value = await execute()
+        finally:
+            _place.reset(token)
         seconds = time.perf_counter() - began
-        self.keep(GraphEffect(at, kind, name, "value", place, key, None, value, plain(inputs), seconds, 0, started))
+        self.keep(GraphEffect(at, kind, name, "value", task, key, None, value, plain(inputs), seconds, 0, started))
+        return value
+
+    def memory_call(self, name: str, args: Any, execute: Callable[[], Any]) -> Any:
+        """Use the store, or read from the tape what it gave; what is written is written again."""
+        at, task = self.next_call(name)
+        key = {"input": digest(args), "written": digest(self._written)}
+        effect = self.find_call("memory", name, key, at) if self.past is not None and name != "put" else None
+        value = execute() if effect is None else effect.value
+        if name == "put":
+            self._written.add(digest(value))
+        self.keep(GraphEffect(at, "memory", name, "value", task, key, None, value, args, replayed=effect is not None))
         return value
 
     def next_call(self, name: str) -> tuple[str, str]:
@@ -417,7 +484,8 @@ class Recorder:
     def find_call(self, kind: str, name: str, key: Json, at: str) -> GraphEffect | None:
         """Return the recorded call of this key: the one at the same place, else the first."""
         equal = [e for e in self._tape[kind, name] if dict(e.key) == key and not e.edited]
-        return next((e for e in equal if e.at == at), equal[0] if equal else None)
+        otherwise = equal[0] if equal and self.mode != "live" else None
+        return next((e for e in equal if e.at == at), otherwise)
 
     # places
 
@@ -426,19 +494,36 @@ class Recorder:
         return self._pauses.get(pause.id, "")
 
     def _at(self, path: str, task: str) -> str:
+        """Return the place of a task: after a kill the first free one, since parallel tasks may have kept theirs."""
         if (path, task) not in self._places:
-            self._note_place(path, task, f"{path}/{self._executions[path] + 1}")
+            taken = set(self._places.values())
+            self._places[path, task] = next(at for n in count(1) if (at := f"{path}/{n}") not in taken)
         return self._places[path, task]
-
-    def _note_place(self, path: str, task: str, at: str) -> None:
-        if (path, task) not in self._places:
-            self._executions[path] += 1
-            self._places[path, task] = at
 
 
 def question_key(at: str, question: Any) -> str:
     """Return by what an answer is digest_now again: the node, and what it asked; never the position of the question."""
     return digest([at.rpartition("/")[0], question])
+
+
+def with_messages(value: Any, fields: Collection[str]) -> Any:
+    """Return a change of the state with messages in place of their short forms, in these fields and ``messages``."""
+    if isinstance(value, Command):
+        return dataclasses.replace(value, update=with_messages(value.update, fields))
+    if isinstance(value, Send):
+        return Send(value.node, with_messages(value.arg, fields))
+    if isinstance(value, list):
+        return [with_messages(inner, fields) if isinstance(inner, (Command, Send)) else inner for inner in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: _as_messages(inner) if name in (*fields, "messages") else inner for name, inner in value.items()}
+
+
+def _as_messages(value: Any) -> Any:
+    if isinstance(value, (list, tuple, dict, str)):
+        with contextlib.suppress(ValueError, NotImplementedError):  # LangGraph says what is wrong with it
+            return convert_to_messages(value if isinstance(value, list) else [value])
+    return value
 
 
 def name_messages(value: Any, seed: str) -> None:
@@ -466,6 +551,8 @@ def with_edit(value: Any, fields: Json | None, reducers: Mapping[str, Callable[[
     """
     if not fields:
         return value
+    if value is None:
+        value = {}
     if not isinstance(value, Mapping):
         raise RunError("State can be replaced before a node that returns a dict. Replace its result instead.")
     update = dict(value)
@@ -502,13 +589,6 @@ def _needs_state(tool: Any) -> bool:
     return bool(injected.state or injected.store or injected.runtime)
 
 
-def _tool_code(tool: Any) -> Iterator[str]:
-    yield tool.name
-    for function in (getattr(tool, "func", None), getattr(tool, "coroutine", None)):
-        if function is not None:
-            yield langgraph.code_version(function)
-
-
 class RecordedCalls(BaseCache):
     """LangChain's cache of replies, which asks the recorder of the current run and leaves all others as they were."""
 
@@ -517,8 +597,8 @@ class RecordedCalls(BaseCache):
 
     def lookup(self, prompt: str, llm_string: str) -> Any:
         """Return the recorded reply of a chat model, or None."""
-        recorder, place = _recorder.get(), _place.get()
-        if recorder is None or place is None:
+        recorder = recorder_in_node()
+        if recorder is None:
             return self.behind.lookup(prompt, llm_string) if self.behind else None
         at, task = recorder.next_call("model")
         key = self._key(recorder, prompt, llm_string)
@@ -526,14 +606,14 @@ class RecordedCalls(BaseCache):
         if effect is None:
             if recorder.mode == "replay":
                 raise Diverged(at, ["prompt or model"])
-            recorder.pending_calls[digest(key), place.task] = (at, time.time(), time.perf_counter())
+            recorder.pending_calls[digest(key), task] = (at, time.time(), time.perf_counter())
             return None
         recorder.keep(dataclasses.replace(effect, at=at, task=task, replayed=True))
         return [_generation(reply) for reply in effect.value]
 
     def update(self, prompt: str, llm_string: str, return_val: Any) -> None:
         """Record the reply of a chat model."""
-        recorder, place = _recorder.get(), _place.get()
+        recorder, place = recorder_in_node(), _place.get()
         if recorder is None or place is None:
             if self.behind:
                 self.behind.update(prompt, llm_string, return_val)
@@ -569,6 +649,11 @@ def _generation(reply: Any) -> Generation:
     return ChatGeneration(message=reply) if isinstance(reply, BaseMessage) else Generation(text=reply)
 
 
+def recorder_in_node() -> Recorder | None:
+    """Return the recorder of the node that runs; None outside of nodes."""
+    return _recorder.get() if _place.get() is not None else None
+
+
 def _tokens(generation: Any) -> int:
     usage = getattr(getattr(generation, "message", None), "usage_metadata", None) or {}
     return int(usage.get("total_tokens") or 0)
@@ -599,31 +684,32 @@ def wrapped(target: Any, name: str) -> Any:
 
 
 def _wrapped_function(function: Callable[..., Any], name: str) -> Any:
-    import asyncio
-    import functools
+    def call(args: Any, kwargs: Any, execute: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
+        recorder = _recorder.get()
+        return execute() if recorder is None else recorder.call(name, args, kwargs, execute)
 
+    return recorded_function(function, call)
+
+
+def recorded_function(function: Callable[..., Any], call: Callable[[Any, Any, Any], Awaitable[Any]]) -> Any:
+    """Return a function of the same kind, synchronous or not, that calls through ``call(args, kwargs, execute)``."""
     if asyncio.iscoroutinefunction(function):
 
         @functools.wraps(function)
         async def acall(*args: Any, **kwargs: Any) -> Any:
-            recorder = _recorder.get()
-            if recorder is None:
-                return await function(*args, **kwargs)
-            key = {"input": digest([args, kwargs]), "base": digest(recorder.base)}
-            return await recorder._call("call", name, key, [args, kwargs], lambda: function(*args, **kwargs))
+            return await call(args, kwargs, lambda: function(*args, **kwargs))
 
         return acall
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        recorder = _recorder.get()
-        if recorder is None:
+    def wait(*args: Any, **kwargs: Any) -> Any:
+        async def execute() -> Any:
             return function(*args, **kwargs)
-        waiting = recorder.call(name, function, args, kwargs)
+
         try:  # nothing in it waits, so it ends at its first step
-            waiting.send(None)
+            call(args, kwargs, execute).__await__().send(None)
         except StopIteration as ended:
             return ended.value
-        raise RuntimeError(f"{name} waited.")
+        raise RuntimeError(f"{function} waited.")
 
-    return call
+    return wait

@@ -6,13 +6,14 @@ which versions were tried.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import inspect
 import types
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
@@ -21,6 +22,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import run_in_executor, var_child_runnable_config
 from langchain_core.tools import BaseTool
 from langgraph._internal._constants import (
+    CONFIG_KEY_CALL,
     CONFIG_KEY_CHECKPOINT_NS,
     CONFIG_KEY_RUNTIME,
     CONFIG_KEY_SCRATCHPAD,
@@ -28,12 +30,15 @@ from langgraph._internal._constants import (
 )
 from langgraph._internal._runnable import RunnableCallable
 from langgraph._internal._serde import build_serde_allowlist
+from langgraph.channels.untracked_value import UntrackedValue
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.func import entrypoint
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.pregel import Pregel
 from langgraph.pregel._algo import _interrupt_id  # type: ignore[attr-defined]
 from langgraph.types import Interrupt, interrupt
+from pydantic import BaseModel
 
 from workbench.errors import RunError
 from workbench.parts.record.digests import digest
@@ -41,19 +46,32 @@ from workbench.parts.record.digests import digest
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """A node of the original graph.
+    """A node or a conditional edge of the original graph.
 
     Attributes:
-        path: its name, behind those of the graphs around it: ``"outer.inner"``.
+        path: its name, behind those of the graphs around it: ``"outer.inner"``; of an edge ``"outer.inner->route"``.
         version: a digest of its code.
         runnable: what executes it.
         reducers: of the state's fields, by name.
+        kind: ``node`` or ``edge``.
+        unkeyed: fields that are no part of a key: LangGraph's own counters, which begin again after each pause, and
+            what no checkpoint keeps.
     """
 
     path: str
     version: str
     runnable: Runnable[Any, Any]
     reducers: Mapping[str, Callable[[Any, Any], Any]]
+    kind: Literal["node", "edge"] = "node"
+    unkeyed: frozenset[str] = frozenset()
+
+
+@dataclasses.dataclass(frozen=True)
+class Final:
+    """What an ``@entrypoint`` returns and what it saves: LangGraph's own class cannot be read back."""
+
+    value: Any
+    save: Any
 
 
 RecordNode = Callable[[Node, Any, Any], Awaitable[Any]]
@@ -61,87 +79,103 @@ RecordTool = Callable[[Any, Callable[[Any], Awaitable[Any]]], Awaitable[Any]]
 _RESERVED = ("thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map")
 
 
-def copy_graph(
-    graph: Any, record_node: RecordNode, record_tool: RecordTool, replacements: Mapping[int, Any], saver: Any = None
-) -> Pregel[Any]:
-    """Return a copy of a compiled graph that calls ``record_node`` for each node and ``record_tool`` for each tool.
+@dataclasses.dataclass(frozen=True)
+class Copier:
+    """Copies compiled graphs, so that each node, conditional edge and tool goes through a recorder.
 
     Subgraphs that are nodes are copied too. A graph that a node calls itself belongs to that node. LangGraph's cache of
     nodes is left out, since it does not look at user, context and memory.
 
-    Args:
-        graph: a compiled ``StateGraph`` or an ``@entrypoint``.
+    Attributes:
         record_node: called with the original node, its input and config.
         record_tool: called with LangGraph's tool request and the function that executes it.
+        record_store: returns a recorded store for a store, or for None the workspace's.
         replacements: objects that nodes find among their globals, by ``id``, and what they get instead.
-        saver: keeps the checkpoints of the copy; for a subgraph None.
-
-    Raises:
-        RunError: not a graph of this kind.
     """
-    return _copy(graph, partial(_wrapped, record_node, record_tool, replacements), "", saver)
 
+    record_node: RecordNode
+    record_tool: RecordTool
+    record_store: Callable[[Any], Any]
+    replacements: Mapping[int, Any]
 
-def _copy(graph: Any, wrap: Callable[[str, Any, Any], Any], path: str, saver: Any) -> Pregel[Any]:
-    if isinstance(graph, CompiledStateGraph):
-        builder = copy.copy(graph.builder)
-        channels = builder.channels.items()
-        reducers = {name: channel.operator for name, channel in channels if hasattr(channel, "operator")}
-        builder.nodes = {
-            name: dataclasses.replace(spec, runnable=wrap(f"{path}{name}", spec.runnable, reducers))
-            for name, spec in builder.nodes.items()
-        }
-        twin: Pregel[Any] = builder.compile(
-            checkpointer=saver if saver is not None else graph.checkpointer,
-            store=graph.store,
-            interrupt_before=cast(Any, graph.interrupt_before_nodes),
-            interrupt_after=cast(Any, graph.interrupt_after_nodes),
-            name=graph.name,
+    def copy(self, graph: Any, path: str = "", saver: Any = None) -> Pregel[Any]:
+        """Return a copy of a compiled ``StateGraph`` or an ``@entrypoint``.
+
+        Args:
+            graph: the original.
+            path: the names of the graphs around it, each with a dot.
+            saver: keeps the checkpoints of the copy; for a subgraph None.
+
+        Raises:
+            RunError: not a graph of this kind.
+        """
+        is_root = saver is not None
+        store = self.record_store(graph.store) if isinstance(graph, Pregel) and (is_root or graph.store) else None
+        if isinstance(graph, CompiledStateGraph):
+            builder = copy.copy(graph.builder)
+            channels = builder.channels.items()
+            fields: Any = {
+                "reducers": {name: channel.operator for name, channel in channels if hasattr(channel, "operator")},
+                "unkeyed": frozenset(
+                    [*builder.managed, *(name for name, channel in channels if isinstance(channel, UntrackedValue))]
+                ),
+            }
+            builder.nodes = {
+                name: dataclasses.replace(spec, runnable=self._wrapped(f"{path}{name}", spec.runnable, fields))
+                for name, spec in builder.nodes.items()
+            }
+            builder.branches = {
+                source: {
+                    name: spec._replace(path=self._recorded(f"{path}{source}->{name}", spec.path, "edge", fields))
+                    for name, spec in branches.items()
+                }
+                for source, branches in builder.branches.items()
+            }
+            twin: Pregel[Any] = builder.compile(
+                checkpointer=saver if is_root else graph.checkpointer,
+                store=store,
+                interrupt_before=cast(Any, graph.interrupt_before_nodes),
+                interrupt_after=cast(Any, graph.interrupt_after_nodes),
+                name=graph.name,
+            )
+            twin.config = graph.config
+            twin.step_timeout = graph.step_timeout
+            return twin
+        if isinstance(graph, Pregel):
+            twin = copy.copy(graph)
+            twin.nodes = {
+                name: node.copy({"bound": self._wrapped(f"{path}{name}", node.bound, {"reducers": {}})})
+                for name, node in graph.nodes.items()
+            }
+            twin.cache = None
+            twin.store = store
+            twin.checkpointer = saver if is_root else graph.checkpointer
+            return twin
+        raise RunError(
+            f"{type(graph).__name__} is not a compiled LangGraph graph. Give a compiled StateGraph, an @entrypoint, or "
+            "a function without arguments that returns one."
         )
-        twin.config = graph.config
-        twin.step_timeout = graph.step_timeout
-        return twin
-    if isinstance(graph, Pregel):
-        twin = copy.copy(graph)
-        twin.nodes = {
-            name: node.copy({"bound": wrap(f"{path}{name}", node.bound, {})}) for name, node in graph.nodes.items()
-        }
-        twin.cache = None
-        if saver is not None:
-            twin.checkpointer = saver
-        return twin
-    raise RunError(
-        f"{type(graph).__name__} is not a compiled LangGraph graph. Give a compiled StateGraph, an @entrypoint, or a "
-        "function without arguments that returns one."
-    )
 
+    def _wrapped(self, path: str, node: Any, fields: Mapping[str, Any]) -> Any:
+        if isinstance(node, Pregel):
+            return self.copy(node, f"{path}.")
+        if isinstance(node, ToolNode):
+            node = _tool_node(node, self.record_tool)
+        elif self.replacements and isinstance(node, RunnableCallable):
+            node = _rebound(node, self.replacements)
+        return self._recorded(path, node, "node", fields)
 
-def _wrapped(
-    record_node: RecordNode,
-    record_tool: RecordTool,
-    replacements: Mapping[int, Any],
-    path: str,
-    node: Any,
-    reducers: Mapping[str, Callable[[Any, Any], Any]],
-) -> Any:
-    if isinstance(node, Pregel):
-        wrap = partial(_wrapped, record_node, record_tool, replacements)
-        return _copy(node, wrap, f"{path}.", None)
-    version = code_version(node)
-    if isinstance(node, ToolNode):
-        node = _tool_node(node, record_tool)
-    elif replacements and isinstance(node, RunnableCallable):
-        node = _rebound(node, replacements)
+    def _recorded(self, path: str, runnable: Any, kind: Literal["node", "edge"], fields: Mapping[str, Any]) -> Any:
+        original = Node(path, code_version(runnable), runnable, kind=kind, **fields)
 
-    original = Node(path, version, node, reducers)
+        async def call(state: Any, config: Any) -> Any:
+            result = await self.record_node(original, state, config)
+            return entrypoint.final(value=result.value, save=result.save) if isinstance(result, Final) else result
 
-    async def call(state: Any, config: Any) -> Any:
-        return await record_node(original, state, config)
-
-    call.__annotations__ = {}  # LangGraph injects `config` by name where there is no annotation
-    recorded = RunnableCallable(None, call, name=path.rpartition(".")[2], trace=False)
-    recorded.original = original  # type: ignore[attr-defined]
-    return recorded
+        call.__annotations__ = {}  # LangGraph injects `config` by name where there is no annotation
+        recorded = RunnableCallable(None, call, name=path.rpartition(".")[2], trace=False)
+        recorded.original = original  # type: ignore[attr-defined]
+        return recorded
 
 
 def nodes(twin: Pregel[Any]) -> Iterator[tuple[str, Node]]:
@@ -209,15 +243,19 @@ def with_globals(function: Any, replacements: Mapping[int, Any]) -> Any:
     return twin
 
 
-def code_version(node: Any) -> str:
-    """Return a digest of the code of a node: its functions, and those of the same distribution that they call."""
-    return digest(sorted(set(_code(node))))
+def code_version(runnable: Any) -> str:
+    """Return a digest of the code of a node, an edge, a tool or a function.
+
+    It holds the functions, those of the same distribution that they call, and what they find in their globals, closures
+    and bound arguments: constants, prompts, models with their sampling, tools, and schemas of answers.
+    """
+    return digest(sorted(set(_code(runnable))))
 
 
-def functions(node: Any) -> Iterator[types.FunctionType]:
+def functions(runnable: Any) -> Iterator[types.FunctionType]:
     """Yield the functions of a node, and those of the same top-level module that they name."""
     seen = set[int]()
-    waiting = list(_entries(node))
+    waiting = [target for target in _entries(runnable) if isinstance(target, types.FunctionType)]
     while waiting:
         function = inspect.unwrap(waiting.pop())
         if id(function) in seen or not isinstance(function, types.FunctionType):
@@ -225,13 +263,22 @@ def functions(node: Any) -> Iterator[types.FunctionType]:
         seen.add(id(function))
         yield function
         package = function.__module__.partition(".")[0] if function.__module__ else ""
-        closure = [cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell)]
-        globals_used = [function.__globals__.get(name) for name in function.__code__.co_names]
-        waiting += [
-            target
-            for target in [*closure, *globals_used]
-            if isinstance(target, types.FunctionType) and (target.__module__ or "").partition(".")[0] == package
-        ]
+        for target in _named(function):
+            is_near = (getattr(target, "__module__", None) or "").partition(".")[0] == package
+            if isinstance(target, BaseTool):
+                waiting += [entry for entry in _entries(target) if isinstance(entry, types.FunctionType)]
+            elif isinstance(target, types.FunctionType) and is_near:
+                waiting.append(target)
+
+
+def _named(function: types.FunctionType) -> list[Any]:
+    """Return what a function finds behind its names: in its closure and its globals."""
+    codes = [function.__code__]
+    for code in codes:
+        codes += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    names = dict.fromkeys(name for code in codes for name in code.co_names)
+    closure = [cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell)]
+    return [*closure, *(function.__globals__[name] for name in names if name in function.__globals__)]
 
 
 def _is_filled(cell: Any) -> bool:
@@ -241,42 +288,67 @@ def _is_filled(cell: Any) -> bool:
         return False
 
 
-def _entries(node: Any) -> Iterator[Any]:
-    if isinstance(node, ToolNode):
-        for tool in node.tools_by_name.values():
-            yield from (f for f in (getattr(tool, "func", None), getattr(tool, "coroutine", None)) if f)
-    elif isinstance(node, RunnableCallable):
-        function = node.func or node.afunc
-        while isinstance(function, partial):
-            function = function.args[-1] if callable(function.args[-1]) else function.func
-        yield getattr(function, "__func__", function) if inspect.isroutine(function) else type(function).__call__
+def _entries(runnable: Any) -> Iterator[Any]:
+    """Yield the functions that a node executes, and what is bound to them."""
+    if isinstance(runnable, ToolNode):
+        yield from runnable.tools_by_name.values()
+        for tool in runnable.tools_by_name.values():
+            yield from _entries(tool)
+    elif isinstance(runnable, partial):
+        bound = [*runnable.args, *runnable.keywords.values()]
+        if runnable.func is run_in_executor:
+            yield from _entries(bound[-1])
+        else:
+            yield from (*_entries(runnable.func), *bound)
+    elif isinstance(runnable, types.MethodType):
+        yield from (runnable.__func__, runnable.__self__)
+    elif isinstance(runnable, types.FunctionType):
+        yield runnable
+    elif isinstance(runnable, (RunnableCallable, BaseTool)) or hasattr(runnable, "func"):
+        for name in ("func", "coroutine", "afunc"):
+            if (function := getattr(runnable, name, None)) is not None:
+                yield from _entries(function)
+                return
+    elif callable(runnable) and not isinstance(runnable, type):
+        yield from (type(runnable).__call__, runnable)
     else:
-        yield from (f for f in (getattr(node, "func", None), getattr(node, "afunc", None)) if f)
+        yield runnable
 
 
-def _code(node: Any) -> Iterator[str]:
-    yield type(node).__qualname__
-    if isinstance(node, ToolNode):
-        yield from _bound(list(node.tools_by_name.values()))
-    for function in functions(node):
+def _code(runnable: Any) -> Iterator[str]:
+    yield type(runnable).__qualname__
+    yield from (text for target in [runnable, *_entries(runnable)] for text in _bound(target))
+    for function in functions(runnable):
         yield from _constants(function.__code__)
         yield repr(function.__defaults__)
-        for cell in function.__closure__ or ():
-            if _is_filled(cell):
-                yield from _bound(cell.cell_contents)
+        yield from (text for target in _named(function) for text in _bound(target))
 
 
-def _bound(value: Any) -> Iterator[str]:
-    """Yield what a function's closure holds and its result depends on: values, messages, models and tools."""
+_DEEPEST, _LONGEST = 5, 1000
+"""How far the values are followed that a function finds behind its names; longer containers are data, not settings."""
+
+
+def _bound(value: Any, depth: int = 0) -> Iterator[str]:
+    """Yield digests of what a function finds behind a name, and its result depends on."""
     if isinstance(value, (str, int, float, bool, BaseMessage)):
         yield digest(value)
+    elif depth > _DEEPEST or isinstance(value, (types.FunctionType, types.ModuleType, Pregel)):
+        return
     elif isinstance(value, BaseChatModel):
         yield digest([value._llm_type, value._identifying_params])
     elif isinstance(value, BaseTool):
         yield digest([value.name, value.description, value.args, value.metadata])
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
-            yield from _bound(inner)
+    elif isinstance(value, type):
+        if issubclass(value, BaseModel) and value is not BaseModel:
+            with contextlib.suppress(Exception):  # a field that JSON has no type for
+                yield digest(value.model_json_schema())
+    elif type(value) in (list, tuple, dict):
+        if len(value) <= _LONGEST:
+            for inner in value.values() if isinstance(value, dict) else value:
+                yield from _bound(inner, depth + 1)
+    elif isinstance(value, Runnable) or dataclasses.is_dataclass(value):
+        yield type(value).__qualname__
+        yield from _bound(dict(vars(value)), depth + 1)
 
 
 def _constants(code: types.CodeType) -> Iterator[str]:
@@ -319,13 +391,26 @@ def with_resume(config: Any, answers: Sequence[Any]) -> Any:
     return {**config, "configurable": {**configurable, CONFIG_KEY_SCRATCHPAD: scratchpad}}
 
 
-async def execute(node: Node, state: Any, config: Any) -> Any:
-    """Execute the original node under this config, which ``interrupt`` looks up in the context."""
+async def execute(node: Node, state: Any, config: Any, record_task: Callable[[Any], Any]) -> Any:
+    """Execute the original node under this config, which ``interrupt`` looks up in the context.
+
+    Args:
+        node: the original.
+        state: its input.
+        config: of its task.
+        record_task: returns a recorded function for one that the node calls as a ``@task``.
+    """
+    configurable = config["configurable"]
+    call = configurable.get(CONFIG_KEY_CALL)
+    if call is not None:
+        recorded = lambda function, *args, **options: call(record_task(function), *args, **options)  # noqa: E731
+        config = {**config, "configurable": {**configurable, CONFIG_KEY_CALL: recorded}}
     token = var_child_runnable_config.set(config)
     try:
-        return await node.runnable.ainvoke(state, config)
+        result = await node.runnable.ainvoke(state, config)
     finally:
         var_child_runnable_config.reset(token)
+    return Final(result.value, result.save) if isinstance(result, entrypoint.final) else result
 
 
 def is_own(pause: Interrupt, config: Any) -> bool:
@@ -340,9 +425,18 @@ def ask_again(pause: Interrupt, config: Any) -> None:
         interrupt(pause.value, response_schema=pause.response_schema)
 
 
+def default_context(graph: Any) -> Any:
+    """Return the context of a run that is given none, as LangGraph's server makes it: the schema's defaults."""
+    schema = getattr(graph, "context_schema", None)
+    if dataclasses.is_dataclass(schema) or (isinstance(schema, type) and issubclass(schema, BaseModel)):
+        with contextlib.suppress(TypeError, ValueError, LookupError):  # it has fields without a default
+            return cast(Any, schema)()
+    return None
+
+
 def serializer(graph: Any) -> JsonPlusSerializer:
     """Return a serializer that makes the classes of the graph's own states, messages and documents, and no others."""
-    allowed: set[Any] = {(Document.__module__, Document.__name__)}
+    allowed: set[Any] = {(kind.__module__, kind.__name__) for kind in (Document, Final)}
     for level in [graph, *(child for _, child in graph.get_subgraphs(recurse=True))]:
         builder = getattr(level, "builder", None)
         if builder is not None:

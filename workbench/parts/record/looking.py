@@ -48,7 +48,7 @@ def timeline(run: GraphRun) -> Drawing:
     effects = run.effects
     return when(
         [_entry(effect) for effect in effects if effect.kind == "node"],
-        [_record(effect) for effect in effects if effect.kind != "node"],  # type: ignore[misc]
+        [_record(effect) for effect in effects if effect.kind not in ("node", "edge")],  # type: ignore[misc]
         title=f"{run.agent.name} {run.run_id}",
     )
 
@@ -74,6 +74,20 @@ def _record(effect: GraphEffect) -> Json:
 
 def _moment(effect: GraphEffect) -> str:
     return datetime.fromtimestamp(effect.started_at, UTC).isoformat()
+
+
+def cost(run: GraphRun) -> pandas.DataFrame:
+    """Return a row for each node: its executions, calls of models, seconds and tokens.
+
+    What a tape answered took nothing here, and is not counted.
+    """
+    frame = run.to_frame()
+    node = frame["at"].str.partition(":")[0].str.rpartition("/")[0].rename("node")
+    is_node = frame["kind"].isin(["node", "edge"])
+    columns = {"executions": is_node, "model_calls": frame["kind"] == "model", "tokens": frame["tokens"]}
+    counted = frame.assign(**columns, seconds=frame["seconds"].where(is_node, 0.0))
+    own = counted[frame["source"] == "executed"]
+    return own.groupby(node)[["executions", "model_calls", "seconds", "tokens"]].sum().round({"seconds": 3})
 
 
 # documents

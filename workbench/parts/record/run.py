@@ -2,44 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as FutureTimeout
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from workbench.errors import NotPaused, RunError
 from workbench.parts.record import looking
 from workbench.parts.record.digests import plain
 from workbench.parts.record.effects import GraphEffect, question_key
-from workbench.parts.record.store import to_text, unpacked
+from workbench.parts.record.questions import Question
 
 if TYPE_CHECKING:
     import pandas
 
     from workbench.parts.record.agent import RecordedGraph
+    from workbench.parts.record.bench import GraphBench
     from workbench.parts.record.compare import Comparison
 
 
 POLL_S = 0.1
+_NO_MORE: Any = object()
 UNCHANGED: Any = object()
 """In place of a result that is not replaced; None may be one."""
-
-
-class Question(NamedTuple):
-    """What a paused run asks.
-
-    Attributes:
-        id: LangGraph's, of this pause.
-        at: the node that asks.
-        value: what it asks, as it gave it to ``interrupt``.
-        schema: of the answer, as JSON Schema; None where the graph gives none.
-    """
-
-    id: str
-    at: str
-    value: Any
-    schema: Any
 
 
 class GraphRun:
@@ -102,14 +91,14 @@ class GraphRun:
     @property
     def state(self) -> dict[str, Any]:
         """Return the state at its end, or where it stands."""
-        result = self.agent._load(unpacked(self._store.run(self.run_id)["result"]))
+        result = self.agent._load(self._store.run(self.run_id)["result"])
         state: dict[str, Any] = self._snapshot().values if result is None else result
         return state
 
     @property
     def input(self) -> Any:
         """Return what the graph was asked."""
-        return self.agent._load(unpacked(self._row["input"]))
+        return self.agent._load(self._row["input"])
 
     @property
     def messages(self) -> list[Any]:
@@ -139,9 +128,54 @@ class GraphRun:
 
     # going on
 
+    # as the inbox shows it, next to the workspace's own runs
+
+    @property
+    def row(self) -> Mapping[str, Any]:
+        """Return how it is stored."""
+        return self._store.run(self.run_id)
+
+    @property
+    def message(self) -> str:
+        """Return what the graph was asked, as text."""
+        inputs = self.input
+        messages = inputs.get("messages") if isinstance(inputs, Mapping) else None
+        return str(messages[-1].text) if messages else json.dumps(plain(inputs), ensure_ascii=False)
+
+    @property
+    def log(self) -> list[Any]:
+        """Return nothing: it has no log of nodes but its effects."""
+        return []
+
+    @property
+    def decisions(self) -> list[Any]:
+        """Return when people answered, oldest first."""
+        return [{"decided_at": answer["answered_at"]} for answer in self._store.answers(self.run_id)]
+
+    @property
+    def review(self) -> Any:
+        """Return its first question as the request of a review point; None while it asks nothing."""
+        questions = self.questions
+        return questions[0].request if questions else None
+
+    def bench(self) -> GraphBench:
+        """Return the bench of its graph, open at this run."""
+        from workbench.parts.record.bench import GraphBench
+
+        bench = GraphBench(self.agent)
+        bench.show(self)
+        return bench
+
+    def answer_review(self, answer: Any, *, wait: bool = True) -> GraphRun:
+        """Answer all its questions by one decision, in the shape of LangChain's middleware."""
+        [decision] = answer["decisions"]
+        args, message = decision.get("edited_action", {}).get("args"), str(decision.get("message") or "")
+        questions = self.questions
+        return self.answer({q.id: q.answer(decision["type"], args, message) for q in questions}, wait=wait)
+
     def _begin(self) -> None:
-        work = self.agent._submit(self.agent._drive(self))
-        self.agent._runs.working[self.run_id] = work
+        self._work = self.agent._submit(self.agent._drive(self))
+        self.agent._runs.working[self.run_id] = self._work
 
     def wait(self, timeout: float | None = None) -> GraphRun:
         """Wait until it pauses or ends.
@@ -165,12 +199,35 @@ class GraphRun:
             time.sleep(POLL_S)
         return self
 
-    def answer(self, answer: Any, *, who: str = "person") -> GraphRun:
+    def stream(self) -> Iterator[Any]:
+        """Yield what the run streams, from its beginning, as it comes, until it pauses or ends.
+
+        It needs a run that was started with ``stream_mode``. A replay yields what was recorded.
+        """
+        run = GraphRun(self.agent, self.sources[0]) if self._row["options"]["mode"] == "replay" else self
+        position, is_last = 0, False
+        while not is_last:
+            is_last = run.status != "running"  # looked at before reading, so that nothing of its end is missed
+            for row, event in self._store.streamed(run.run_id, position):
+                position = row
+                yield self.agent._load(event)
+            if not is_last:
+                time.sleep(POLL_S / 10)
+
+    async def astream(self) -> AsyncIterator[Any]:
+        """Yield what ``stream`` does, without holding up the event loop."""
+        events = self.stream()
+        while (event := await asyncio.to_thread(next, events, _NO_MORE)) is not _NO_MORE:
+            yield event
+
+    def answer(self, answer: Any, *, who: str = "person", wait: bool = True) -> GraphRun:
         """Answer what the run asks, and wait for the next pause or the end.
 
         Args:
-            answer: of the one question; of several, a dict by their ids. At a breakpoint None continues.
+            answer: of the one question; of several, a dict by their ids. At a breakpoint None continues, and a dict
+                replaces fields of the state.
             who: answers.
+            wait: False returns at once.
 
         Raises:
             NotPaused: it asks nothing.
@@ -179,6 +236,8 @@ class GraphRun:
         if self.status != "paused":
             raise NotPaused(f"Run {self.run_id} is {self.status} and asks nothing.")
         questions = self.questions
+        if not questions and answer:
+            self._edit_next(answer)
         if len(questions) == 1 and not (isinstance(answer, Mapping) and questions[0].id in answer):
             answer = {questions[0].id: answer}
         ids = [question.id for question in questions]
@@ -193,16 +252,24 @@ class GraphRun:
                     self.agent._dump(answer[question.id], "The answer"),
                     who,
                 )
-        return self.resume()
+        return self.resume(wait=wait)
 
-    def resume(self) -> GraphRun:
+    def _edit_next(self, fields: Mapping[str, Any]) -> None:
+        """Replace fields of the state before the nodes at which the run stands."""
+        options, places = self._row["options"], [effect.at for effect in self.effects]
+        for name in self._snapshot().next:
+            at = f"{name}/{1 + len({place for place in places if place.rpartition('/')[0] == name})}"
+            options["edits"][at] = self.agent.dump_text({"state": dict(fields)}, f"The edit of {at}")
+        self._store.set_options(self.run_id, options)
+
+    def resume(self, *, wait: bool = True) -> GraphRun:
         """Continue a run that was paused, interrupted or failed; what it has done is not done again."""
         seen = self._store.run(self.run_id)
         if self.status in ("running", "done", "cancelled"):
             raise RunError(f"Run {self.run_id} is {self.status}: there is nothing to continue.")
         self._store.claim(self.run_id, seen, self.agent._owner)
         self._begin()
-        return self.wait()
+        return self.wait() if wait else self
 
     def cancel(self) -> GraphRun:
         """Stop the work now."""
@@ -247,8 +314,26 @@ class GraphRun:
                 listed = ", ".join(dict.fromkeys(places))
                 raise RunError(f"Run {self.run_id} has no effect at {at!r}. It has: {listed}.")
             edit = {"state": dict(state)} if state is not None else {"result": result}
-            edits[at] = to_text(self.agent._dump(edit, f"The edit of {at}"))
+            edits[at] = self.agent.dump_text(edit, f"The edit of {at}")
         return self._derive("fork", edits, answers, input, wait)
+
+    def graft(self, nodes: Mapping[str, GraphRun]) -> GraphRun:
+        """Return a fork that takes what these nodes gave from other runs of the graph.
+
+        Args:
+            nodes: by name, or by one place (``"tools/2"``), the run from which it is taken.
+
+        Raises:
+            RunError: that run has no such node.
+        """
+        edits = dict(self._row["options"]["edits"])
+        for name, run in nodes.items():
+            results = [e for e in run.effects if e.outcome == "value" and name in (e.at, e.name) and e.kind == "node"]
+            if not results:
+                raise RunError(f"Run {run.run_id} has no node {name!r} that ended.")
+            edits |= {e.at: self.agent.dump_text({"result": e.value}, f"The result of {e.at}") for e in results}
+        sources = dict.fromkeys([self.run_id, *(run.run_id for run in nodes.values())])
+        return self._derive("fork", edits, None, None, True, list(sources))
 
     def replay(self) -> GraphRun:
         """Run again from the tape alone: no node, model or tool is executed.
@@ -260,7 +345,9 @@ class GraphRun:
             raise RunError(f"Run {self.run_id} is {self.status}: only a run that is done can be replayed.")
         return self._derive("replay", self._row["options"]["edits"], None, None, True)
 
-    def _derive(self, mode: str, edits: Mapping[str, Any], answers: Any, inputs: Any, wait: bool) -> GraphRun:
+    def _derive(
+        self, mode: str, edits: Mapping[str, Any], answers: Any, inputs: Any, wait: bool, sources: Sequence[str] = ()
+    ) -> GraphRun:
         if self._row["options"]["mode"] == "trace":
             raise RunError(
                 f"Run {self.run_id} is a trace of another tool: its effects are not complete, so that nothing of it "
@@ -278,14 +365,12 @@ class GraphRun:
         options = {
             **self._row["options"],
             "mode": mode,
-            "sources": [self.run_id],
+            "sources": list(sources) or [self.run_id],
             "edits": dict(edits),
             "label": self._row["options"].get("label", self._label),
-            "answers": {q: to_text(self.agent._dump(answer, "The answer")) for q, answer in replaced.items()},
+            "answers": {q: self.agent.dump_text(answer, "The answer") for q, answer in replaced.items()},
         }
-        stored = (
-            unpacked(self._row["input"]) if inputs is None else self.agent._dump(self.agent._with_ids(inputs), "input")
-        )
+        stored = self._row["input"] if inputs is None else self.agent._dump(self.agent._with_ids(inputs), "input")
         run_id = self._store.create(self.agent.name, "", options, stored, self.agent._owner)
         run = GraphRun(self.agent, run_id)
         run._begin()
@@ -305,6 +390,16 @@ class GraphRun:
             for pause in effect.value
         }
         return [(nodes[question], question, answer) for question, answer in answers.items() if question in nodes]
+
+    def export(self, path: str | Path) -> Path:
+        """Seal the run in a zip file, for ``agent.read_capsule`` elsewhere; the same run gives the same bytes.
+
+        Raises:
+            CapsuleError: it is not done, continues another run's thread, or holds a secret of the settings.
+        """
+        from workbench.parts.record.capsule import write_capsule
+
+        return write_capsule(self, path)
 
     # looking
 
@@ -334,6 +429,7 @@ class GraphRun:
         return [effect.at for effect in self.effects if not effect.replayed and not effect.edited]
 
     dag = property(looking.dag)
+    cost = property(looking.cost)
     timeline = property(looking.timeline)
     evidence = property(looking.evidence)
     unrecorded = property(looking.unrecorded)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 import uuid
@@ -10,12 +11,13 @@ from concurrent.futures import Future
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from workbench.errors import RunError, UnknownRun
 from workbench.extensions import Service
 from workbench.records.sqlite import Tables
 
-VERSION = 1
+VERSION = 2
 _SCHEMA = """
     CREATE TABLE runs (
         run_id TEXT PRIMARY KEY, graph TEXT NOT NULL, thread TEXT NOT NULL, options TEXT NOT NULL, input BLOB,
@@ -26,7 +28,15 @@ _SCHEMA = """
         position INTEGER PRIMARY KEY, run_id TEXT NOT NULL, effect TEXT NOT NULL, value TEXT NOT NULL
     );
     CREATE INDEX effects_by_run ON effects (run_id, position);
-    CREATE TABLE contents (digest TEXT PRIMARY KEY, type TEXT NOT NULL, content BLOB NOT NULL);
+    CREATE TABLE contents (digest TEXT PRIMARY KEY, content BLOB NOT NULL);
+    CREATE TABLE streamed (
+        position INTEGER PRIMARY KEY, run_id TEXT NOT NULL, content BLOB NOT NULL
+    );
+    CREATE INDEX streamed_by_run ON streamed (run_id, position);
+    CREATE TABLE memory (
+        position INTEGER PRIMARY KEY AUTOINCREMENT, namespace TEXT, key TEXT, item TEXT NOT NULL,
+        UNIQUE (namespace, key)
+    );
     CREATE TABLE answers (
         run_id TEXT, question TEXT, asked BLOB, answer BLOB NOT NULL, who TEXT NOT NULL, answered_at TEXT NOT NULL,
         PRIMARY KEY (run_id, question)
@@ -44,13 +54,13 @@ class GraphStore(Tables):
     def __init__(self, path: Path):
         super().__init__(path, _SCHEMA, VERSION)
 
-    def create(self, graph: str, thread: str, options: Mapping[str, Any], inputs: Any, owner: str) -> str:
+    def create(self, graph: str, thread: str, options: Mapping[str, Any], inputs: bytes, owner: str) -> str:
         """Note a run that begins now, and return its id."""
         run_id = uuid.uuid4().hex[:12]
         self.write(
             "INSERT INTO runs (run_id, graph, thread, options, input, status, owner, created_at)"
             " VALUES (?, ?, ?, ?, ?, 'running', ?, ?)",
-            (run_id, graph, thread or run_id, json.dumps(options), _packed(inputs), owner, _now()),
+            (run_id, graph, thread or run_id, json.dumps(options), inputs, owner, _now()),
         )
         return run_id
 
@@ -83,47 +93,58 @@ class GraphStore(Tables):
         if self.write(sql, (owner, run_id, seen["status"], seen["owner"])) != 1:
             raise RunError(f"Run {run_id} is worked on elsewhere. Look at it again.")
 
-    def end(self, run_id: str, status: str, error: str | None = None, result: tuple[str, bytes] | None = None) -> None:
+    def end(self, run_id: str, status: str, error: str | None = None, result: bytes | None = None) -> None:
         """Note how a run stands, now without an owner it."""
         ended = _now() if status in ("done", "failed", "cancelled") else None
         self.write(
             "UPDATE runs SET status = ?, owner = NULL, error = ?, result = coalesce(?, result), ended_at = ?"
             " WHERE run_id = ?",
-            (status, error, _packed(result), ended, run_id),
+            (status, error, result, ended, run_id),
         )
 
-    def save_effect(self, run_id: str, effect: Mapping[str, Any], digest: str, value: tuple[str, bytes]) -> None:
+    def save_effect(self, run_id: str, effect: Mapping[str, Any], value: bytes) -> None:
         """Keep an effect, and its value unless an equal one is there."""
+        digest = hashlib.sha256(value).hexdigest()[:16]
         with self.transaction() as connection:
-            connection.execute("INSERT OR IGNORE INTO contents VALUES (?, ?, ?)", (digest, *value))
+            connection.execute("INSERT OR IGNORE INTO contents VALUES (?, ?)", (digest, value))
             connection.execute(
                 "INSERT INTO effects (run_id, effect, value) VALUES (?, ?, ?)",
                 (run_id, json.dumps(effect, ensure_ascii=False), digest),
             )
 
-    def effects(self, run_id: str) -> list[tuple[dict[str, Any], tuple[str, bytes]]]:
+    def effects(self, run_id: str) -> list[tuple[dict[str, Any], bytes]]:
         """Return the effects of a run in their order, each with its value."""
         rows = self.rows(
-            "SELECT effect, type, content FROM effects JOIN contents ON digest = value WHERE run_id = ?"
-            " ORDER BY position",
+            "SELECT effect, content FROM effects JOIN contents ON digest = value WHERE run_id = ? ORDER BY position",
             (run_id,),
         )
-        return [(json.loads(row["effect"]), (row["type"], row["content"])) for row in rows]
+        return [(json.loads(row["effect"]), row["content"]) for row in rows]
+
+    def save_streamed(self, run_id: str, content: bytes) -> None:
+        """Keep what a run streamed."""
+        self.write("INSERT INTO streamed (run_id, content) VALUES (?, ?)", (run_id, content))
+
+    def streamed(self, run_id: str, after: int = 0) -> list[tuple[int, bytes]]:
+        """Return what a run has streamed after a position, each with its own."""
+        sql = "SELECT position, content FROM streamed WHERE run_id = ? AND position > ? ORDER BY position"
+        return [(row["position"], row["content"]) for row in self.rows(sql, (run_id, after))]
+
+    def set_options(self, run_id: str, options: Mapping[str, Any]) -> None:
+        """Replace the options of a run."""
+        self.write("UPDATE runs SET options = ? WHERE run_id = ?", (json.dumps(options), run_id))
 
     def remove(self, run_ids: Sequence[str]) -> None:
         """Forget runs, and contents that no other run has."""
         with self.transaction() as connection:
-            for table in ("effects", "answers", "runs"):
+            for table in ("effects", "answers", "streamed", "runs"):
                 connection.executemany(f"DELETE FROM {table} WHERE run_id = ?", [(run_id,) for run_id in run_ids])
             connection.execute("DELETE FROM contents WHERE digest NOT IN (SELECT value FROM effects)")
 
-    def save_answer(
-        self, run_id: str, question: str, question_value: tuple[str, bytes], answer: tuple[str, bytes], who: str
-    ) -> None:
+    def save_answer(self, run_id: str, question: str, question_value: bytes, answer: bytes, who: str) -> None:
         """Keep what a person answered to a question."""
         self.write(
             "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?)",
-            (run_id, question, _packed(question_value), _packed(answer), who, _now()),
+            (run_id, question, question_value, answer, who, _now()),
         )
 
     def answers(self, run_id: str) -> list[dict[str, Any]]:
@@ -139,8 +160,25 @@ class GraphRuns(Service):
         super().__init__(wb)
         self._store: GraphStore | None = None
         self._saver: Any = None
+        self._memory: Any = None
         self._lock = threading.Lock()
-        self.working: dict[str, Future[None]] = {}
+        self.working: WeakValueDictionary[str, Future[None]] = WeakValueDictionary()
+        self.agents: dict[str, Any] = {}
+
+    def find(self, run_id: str) -> Any:
+        """Return a recorded run, where its graph was recorded here or can be loaded; else None."""
+        rows = self.store.rows("SELECT graph, options FROM runs WHERE run_id = ?", (run_id,))
+        if not rows:
+            return None
+        agent, source = self.agents.get(rows[0]["graph"]), json.loads(rows[0]["options"]).get("source")
+        if agent is None and source:
+            agent = self._wb.record(source, rows[0]["graph"])
+        return agent and agent.run(run_id)
+
+    def waiting(self) -> list[Any]:
+        """Return the runs that wait for a person, newest first; of graphs that are known here."""
+        rows = self.store.rows("SELECT run_id FROM runs WHERE status = 'paused' ORDER BY created_at DESC LIMIT 100")
+        return [run for row in rows if (run := self.find(row["run_id"])) is not None]
 
     @property
     def store(self) -> GraphStore:
@@ -159,9 +197,19 @@ class GraphRuns(Service):
                 self._saver = Checkpoints.open(self._wb.path / "graph-checkpoints.db")
             return self._saver
 
+    def shared_store(self) -> Any:
+        """Return the store that graphs find which were compiled without one."""
+        from workbench.parts.record.memory import WorkspaceStore
+
+        store = self.store
+        with self._lock:
+            if self._memory is None:
+                self._memory = WorkspaceStore(store)
+            return self._memory
+
     def close(self) -> None:
         """Stop what runs (it stays resumable), and close what was opened."""
-        for work in self.working.values():
+        for work in list(self.working.values()):
             work.cancel()
         if self.working:
             self._wb._work.loop.settle(10)
@@ -170,27 +218,5 @@ class GraphRuns(Service):
                 opened.close()
 
 
-def _packed(value: tuple[str, bytes] | None) -> bytes | None:
-    return None if value is None else f"{value[0]}\n".encode() + value[1]
-
-
-def unpacked(content: bytes | None) -> tuple[str, bytes] | None:
-    """Return type and bytes of a serialised value."""
-    if content is None:
-        return None
-    kind, _, rest = content.partition(b"\n")
-    return kind.decode(), rest
-
-
 def _now() -> str:
     return datetime.now(UTC).isoformat()
-
-
-def to_text(stored: tuple[str, bytes]) -> list[str]:
-    """Return a serialised value for a row of JSON."""
-    return [stored[0], stored[1].hex()]
-
-
-def from_text(text: Sequence[str]) -> tuple[str, bytes]:
-    """Return the serialised value that ``to_text`` wrote."""
-    return text[0], bytes.fromhex(text[1])

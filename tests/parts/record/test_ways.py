@@ -1,0 +1,363 @@
+"""What can be done with a run of any graph: stream it, answer it, move it, measure it, and change one thing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import zipfile
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.messages import AIMessageChunk
+from langchain_core.outputs import ChatGenerationChunk
+from langchain_core.tools import tool
+from langgraph.config import get_stream_writer
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
+from langgraph.types import interrupt
+
+from tests.parts.record.graphs import KINDS, LOG, SAID, Log, Reader, Scripted, executed, finish, search
+from tests.parts.record.test_record import finished
+from tests.shelves import corpus, workbench
+from workbench.errors import CapsuleError, InvalidAnswer, RunError
+from workbench.parts.evaluate.retrieval import eval_retrieval
+from workbench.parts.record.digests import plain
+from workbench.parts.record.questions import Question
+from workbench.session import Workbench
+
+
+@pytest.fixture(scope="module")
+def wb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
+    with Workbench.open(tmp_path_factory.mktemp("ways")) as wb:
+        yield wb
+
+
+@pytest.fixture(autouse=True)
+def _count() -> None:
+    executed.clear()
+
+
+# nothing crosses
+
+
+class Sampled(Scripted):
+    temperature: float = 0.0
+    named: str = "one"
+
+    @property
+    def _identifying_params(self) -> Any:
+        return {"temperature": self.temperature, "name": self.named}
+
+
+def dependent(
+    temperature: float = 0.0, named: str = "one", tool_answer: str = "Ann Lee", prompt: str = "Short.", limit: int = 3
+) -> Any:
+    """A graph whose one node depends on everything that a key must hold."""
+    model = Sampled(temperature=temperature, named=named)
+
+    @tool
+    def look(query: str) -> str:
+        """Look."""
+        return f"{tool_answer} {query}"
+
+    def node(state: Log) -> Any:
+        executed["node"] += 1
+        said = model.invoke([("system", prompt), ("user", state["question"])]).tool_calls[0]["args"]["query"]
+        return {"answer": f"{said} {look.invoke(said)[:limit]} {interrupt('sure?')}"}
+
+    return StateGraph(Log, context_schema=Reader).add_node("node", node).add_edge(START, "node").compile()
+
+
+ONE_THING: dict[str, Any] = {
+    "user": {"context": Reader("Bea")},
+    "thread": {"thread": "another"},
+    "settings": {"config": {"style": "long"}},
+    "resume value": {"answer": False},
+    "input": {"given": {**LOG, "question": "Fen Mill"}},
+    "model": {"graph": {"named": "two"}},
+    "sampling": {"graph": {"temperature": 0.7}},
+    "prompt": {"graph": {"prompt": "Long."}},
+    "tool": {"graph": {"tool_answer": "Bea Lee"}},
+    "constant": {"graph": {"limit": 5}},
+}
+
+
+@pytest.mark.parametrize("what", ONE_THING)
+def test_of_two_runs_that_differ_in_one_thing_no_effect_crosses(wb: Workbench, what: str) -> None:
+    change = ONE_THING[what]
+
+    def ask(graph: Any, **changed: Any) -> Any:
+        agent = wb.record(graph, f"crossing {what}")
+        options = {"context": Reader("Ann"), "config": {"style": "short"}, "thread": "one"}
+        options |= {name: value for name, value in changed.items() if name in options}
+        run = agent.ask(changed.get("given", LOG), **options)
+        return run.answer(changed.get("answer", True))
+
+    first = ask(dependent())
+    other = ask(dependent(**change.get("graph", {})), **{k: v for k, v in change.items() if k != "graph"})
+    assert other.executed[-1] == "node/1", "a live run takes nothing from others"
+    executed.clear()
+    own, foreign = first.effects[-1], other.effects[-1]
+    assert dict(own.key) != dict(foreign.key) or own.reads != foreign.reads, "their keys differ"
+    with pytest.raises(RunError, match="leaves its tape"):  # and so the one does not answer the other
+        other._row["options"]["sources"] = [first.run_id]
+        other._derive("replay", {}, None, None, True, [first.run_id])
+    assert not executed
+
+
+def test_memory_that_changed_since_reaches_no_fork_and_a_fork_leaves_it_alone(wb: Workbench) -> None:
+    agent = wb.record(KINDS["with_memory"].build(), "memory")
+    before = agent.ask(LOG).state["log"][0]  # other graphs of the workspace share its store
+    run = agent.ask({**LOG, "question": "Fen Mill"})
+    assert run.state["log"][0] == "Moss Mill", "the store lasts"
+    executed.clear()
+    assert run.replay().executed == [] and run.fork().executed == []
+    other = run.fork(at="learn/1", state={"question": "Lock Mill"})
+    assert executed == {"learn": 1}, "the log has the same length"
+    assert agent.ask(LOG).state["log"][0] == "Fen Mill", "what a fork learns stays its own"
+    assert other.state["log"][0] == "Moss Mill" and before != "Lock Mill"
+
+
+def test_what_a_fork_writes_to_the_store_is_read_by_its_later_nodes(wb: Workbench) -> None:
+    def write(state: Log, runtime: Any) -> Any:
+        runtime.store.put(("x",), "y", {"it": state["question"]})
+        return {"log": ["written"]}
+
+    def read(state: Log, runtime: Any) -> Any:
+        executed["read"] += 1
+        return {"answer": runtime.store.get(("x",), "y").value["it"]}
+
+    graph = StateGraph(Log)
+    graph.add_sequence([("write", runtime_typed(write)), ("read", runtime_typed(read))])
+    run = wb.record(graph.add_edge(START, "write").compile(), "reads").ask(LOG)
+    executed.clear()
+    assert run.fork(input={**LOG, "question": "Fen Mill"}).state["answer"] == "Fen Mill"
+    assert executed == {"read": 1}, "it reads nothing of the state, but what was written"
+
+
+def runtime_typed(node: Any) -> Any:
+    from langgraph.runtime import Runtime
+
+    node.__annotations__ = {"state": Log, "runtime": Runtime[Any]}
+    return node
+
+
+# one thing changed
+
+
+def test_an_edge_is_an_effect_and_can_lead_elsewhere(wb: Workbench) -> None:
+    run = finished(wb.record(KINDS["routed_by_a_model"].build(), "edge"), KINDS["routed_by_a_model"])
+    [way] = [effect for effect in run.effects if effect.kind == "edge"]
+    other = {"left": "right", "right": "left"}[way.value]
+    executed.clear()
+    fork = run.fork(at=way.at, result=other)
+    assert fork.state["log"] == ["first of Moss Mill", f"{other} of Moss Mill"]
+    assert executed == {other: 1, "finish": 1}
+
+
+def test_a_field_of_a_dataclass_is_read_by_itself(wb: Workbench) -> None:
+    run = finished(wb.record(KINDS["changed_in_place"].build(), "dataclass"), KINDS["changed_in_place"])
+    executed.clear()
+    fork = run.fork(at="sum_up/1", state={"question": "another"})
+    assert fork.executed == [] and not executed, "it reads what was found, not the question"
+    assert run.fork(at="look/1", result={"found": []}).state["summary"] == "0"
+
+
+def test_a_task_whose_input_is_the_same_comes_from_the_tape(wb: Workbench) -> None:
+    run = finished(wb.record(KINDS["tasks"].build(), "tasks"), KINDS["tasks"])
+    executed.clear()
+    fork = run.fork(answers=False)
+    assert executed == {"flow": 1, "grade": 1} and fork.state["grade"] == run.state["grade"] - 1
+    by_hand = run.fork(at="flow/1:write/1", result="Moss")
+    assert by_hand.state["essay"] == "Moss" and by_hand.state["grade"] == 4
+
+
+def test_nodes_of_several_runs_are_put_together(wb: Workbench) -> None:
+    agent = wb.record(KINDS["deferred"].build(), "graft")
+    first, second = agent.ask(LOG), agent.ask({**LOG, "question": "Fen Mill"})
+    executed.clear()
+    grafted = first.graft({"right": second})
+    assert "right of Fen Mill" in grafted.state["log"] and "left of Moss Mill" in grafted.state["log"]
+    assert executed == {"finish": 1} and set(grafted.sources) == {first.run_id, second.run_id}
+    with pytest.raises(RunError, match="has no node 'middle'"):
+        first.graft({"middle": second})
+
+
+def test_fields_of_the_state_can_be_given_at_a_breakpoint(wb: Workbench) -> None:
+    def ask(state: Log) -> None: ...
+
+    graph = StateGraph(Log)
+    graph.add_sequence([("ask", ask), ("finish", finish)])
+    agent = wb.record(graph.add_edge(START, "ask").compile(interrupt_before=["ask"]), "breakpoint")
+    run = agent.ask(LOG).answer({"approved": "by Ann"})
+    assert run.state["answer"] == "0 steps, approved: by Ann"
+    assert run.replay().state == run.state
+
+
+# streams
+
+
+class Streaming(Scripted):
+    def _stream(self, messages: Any, *_: Any, **__: Any) -> Iterator[ChatGenerationChunk]:
+        executed["model"] += 1
+        for word in ("Ann ", "Lee ", "built it."):
+            yield ChatGenerationChunk(message=AIMessageChunk(word))
+
+
+def streaming() -> Any:
+    model = Streaming()
+
+    def say(state: MessagesState) -> Any:
+        get_stream_writer()({"progress": 1})
+        return {"messages": [model.invoke(state["messages"])]}
+
+    return StateGraph(MessagesState).add_node("say", say).add_edge(START, "say").compile()
+
+
+@pytest.mark.parametrize("mode", ["updates", "values", "messages", "custom", ["messages", "custom"]])
+def test_a_run_streams_what_its_graph_streams_and_its_replay_the_same(wb: Workbench, mode: Any) -> None:
+    agent = wb.record(streaming(), f"streaming {mode}")
+    events = list(agent.stream(SAID, stream_mode=mode))
+    theirs = list(streaming().stream(SAID, stream_mode=mode))
+    assert len(events) == len(theirs)
+    if mode == "messages":
+        assert [chunk.content for chunk, _ in events] == [chunk.content for chunk, _ in theirs]
+    if mode == "custom":
+        assert events == theirs == [{"progress": 1}]
+    before = dict(executed)
+    [run] = agent.runs()
+    assert plain(list(run.replay().stream())) == plain(list(run.stream())) == plain(events)
+
+    async def collect() -> list[Any]:
+        return [event async for event in run.astream()]
+
+    assert plain(asyncio.run(collect())) == plain(events) and dict(executed) == before
+
+
+# people
+
+
+@pytest.mark.parametrize(
+    ("kind", "decision", "message", "says"),
+    [
+        ("plain", "approve", "", "2 steps, approved: True"),
+        ("plain", "reject", "", "2 steps, approved: False"),
+        ("plain", "respond", "later", "2 steps, approved: later"),
+        ("inbox", "approve", "", "accept None"),
+        ("inbox", "respond", "shorter", "response shorter"),
+        ("inbox", "reject", "", "ignore None"),
+        ("middleware", "approve", "", "It says: Moss Mill was built by Ann Lee."),
+        ("middleware", "reject", "no", "with reason: no"),
+    ],
+)
+def test_a_decision_reaches_each_graph_in_its_own_shape(
+    wb: Workbench, kind: str, decision: str, message: str, says: str
+) -> None:
+    run = wb.record(KINDS[kind].build(), f"decided {kind}").ask(KINDS[kind].given)
+    parts = {"type": decision, **({"message": message} if message else {})}
+    run.answer_review({"decisions": [parts]})
+    text = run.messages[-1].text if run.messages else run.state.get("answer") or run.state["log"][-1]
+    assert says in text, text
+
+
+def test_an_edit_reaches_the_action_and_a_decision_that_is_not_taken_is_refused() -> None:
+    asked = {"action_request": {"action": "write", "args": {"text": "a"}}, "config": {"allow_edit": True}}
+    question = Question("1", "act/1", asked, None)
+    assert question.decisions == ["edit"]
+    assert question.answer("edit", {"text": "b"}) == [
+        {"type": "edit", "args": {"action": "write", "args": {"text": "b"}}}
+    ]
+    with pytest.raises(InvalidAnswer, match="takes edit; not 'approve'"):
+        question.answer("approve")
+
+
+def test_what_waits_is_in_the_inbox_with_the_runs_of_the_workspace(wb: Workbench) -> None:
+    run = wb.record(KINDS["inbox"].build(), "waiting").ask(LOG)
+    inbox = wb.inbox()
+    row = inbox.to_frame().set_index("run_id").loc[run.run_id]
+    assert "Moss Mill" in row["question"] and row["proposed"] == "Write?"
+    assert run.run_id in str(inbox)
+    inbox.picked = run.run_id
+    inbox.opens.click()
+    assert "Moss Mill" in inbox.below.children[0].state.value
+    inbox.picked = run.run_id
+    inbox.approve.click()
+    assert run.wait().state["log"] == ["accept None"]
+    assert run.run_id not in inbox.to_frame()["run_id"].tolist()
+
+
+def test_a_waiting_run_is_answered_from_the_terminal_by_its_id_alone(tmp_path: Path) -> None:
+    shell = partial(workbench, tmp_path / "w", "record")
+    asked = shell("tests.parts.record.graphs:inbox", json.dumps(LOG)).stdout
+    assert shell().stdout == asked, "what waits is listed"
+    answer = json.dumps([{"type": "response", "args": "later"}])
+    assert "response later" in shell("--run", asked.split()[0], "--answer", answer).stdout
+    assert shell().stdout == ""
+
+
+# elsewhere
+
+
+def test_a_sealed_run_is_replayed_and_forked_in_another_workspace(wb: Workbench, tmp_path: Path) -> None:
+    kind = KINDS["plain"]
+    run = finished(wb.record(kind.build(), "sealed"), kind)
+    path = run.export(tmp_path / "run.zip")
+    assert path.read_bytes() == run.export(tmp_path / "again.zip").read_bytes()
+    with Workbench.open(tmp_path / "elsewhere") as other:
+        agent = other.record(kind.build(), "sealed")
+        brought = agent.read_capsule(path)
+        executed.clear()
+        assert plain(brought.replay().state) == plain(run.state) and not executed
+        assert brought.fork(answers={"review": False}).state["answer"] == "2 steps, approved: False"
+        for damage in ({"input": 7}, {"effects": [[{}, "AA=="]]}, {}):
+            with zipfile.ZipFile(path) as archive:
+                contents = {**json.loads(archive.read("run.json")), **damage}
+            with zipfile.ZipFile(tmp_path / "bad.zip", "w") as archive:
+                archive.writestr("run.json" if damage else "other.json", json.dumps(contents))
+            with pytest.raises(CapsuleError, match="Nothing was kept"):
+                agent.read_capsule(tmp_path / "bad.zip")
+        assert len(agent.runs()) == 3
+    with pytest.raises(CapsuleError, match="is paused"):
+        wb.record(kind.build(), "unsealed").ask(LOG).export(tmp_path / "paused.zip")
+
+
+def test_what_a_run_cost_is_counted_by_node(wb: Workbench) -> None:
+    run = finished(wb.record(KINDS["react"].build(), "cost"), KINDS["react"])
+    assert run.cost.loc["agent"].to_dict() | {"seconds": 0} == {
+        "executions": 2, "model_calls": 2, "seconds": 0, "tokens": 12,
+    }  # fmt: skip
+    assert run.fork(at="tools/1:search/1", result="Nobody.").cost.loc["agent", "tokens"] == 7
+
+
+def test_the_documents_of_a_recorded_graph_are_measured_like_a_tool(wb: Workbench, tmp_path: Path) -> None:
+    wb.add_knowledge("film", [corpus(tmp_path / "film.jsonl", 6)])
+    base = wb.knowledge.get("film")
+
+    def find(state: Log) -> Any:
+        hits = base.keyword_search(state["question"], 5)
+        passages = base.passages([chunk for chunk, _ in hits])
+        return {"answer": [Document(p["text"], id=p["doc_id"]) for p in passages]}
+
+    graph = StateGraph(Log).add_node("find", find).add_edge(START, "find").compile()
+    questions = tmp_path / "questions.jsonl"
+    gold = base.passages([base.keyword_search("Film 3", 1)[0][0]])[0]["doc_id"]
+    questions.write_text(json.dumps({"id": "1", "question": "Who directed Film 3?", "gold": [gold]}))
+    table = eval_retrieval(wb, "film", questions, tools=[wb.record(graph, "finder")], cuts=(1, 5))
+    assert table["tools"]["finder"]["R@5"] == table["tools"]["bm25"]["R@5"] == 100.0
+
+
+def test_tools_are_found_by_their_code(wb: Workbench) -> None:
+    def version(answer: str) -> str:
+        @tool
+        def look(query: str) -> str:
+            """Look."""
+            return f"{answer} {query}"
+
+        graph = StateGraph(MessagesState).add_node("tools", ToolNode([look, search])).add_edge(START, "tools").compile()
+        return wb.record(graph, "versions").version
+
+    assert version("a") == version("a") != version("b")

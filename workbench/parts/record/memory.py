@@ -1,0 +1,119 @@
+"""The store of a recorded graph: what its nodes read and write there goes on the tape.
+
+A fork and a replay find the store as their source found it, and what they write themselves is seen by them alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from langgraph.store.base import BaseStore, Item, Op, PutOp, Result, SearchItem
+from langgraph.store.memory import InMemoryStore
+
+from workbench.parts.record.digests import plain
+
+if TYPE_CHECKING:
+    from workbench.parts.record.effects import GraphEffect, Recorder
+
+_NAMES: Mapping[str, str] = {"GetOp": "get", "SearchOp": "search", "PutOp": "put", "ListNamespacesOp": "list"}
+
+
+class WorkspaceStore(InMemoryStore):
+    """The store of a workspace, which graphs find that were compiled without one.
+
+    Args:
+        tables: where it is kept; other processes write there too.
+    """
+
+    def __init__(self, tables: Any):
+        super().__init__()
+        self._tables, self._version = tables, None
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Execute operations, and keep what is written."""
+        ops = list(ops)
+        [(version,)] = self._tables.rows("SELECT max(position) FROM memory")
+        if version != self._version:
+            self._version = version
+            rows = self._tables.rows("SELECT namespace, key, item FROM memory ORDER BY position")
+            super().batch([PutOp(tuple(json.loads(n)), key, json.loads(item)) for n, key, item in rows])
+        results = super().batch(ops)
+        for op in ops:
+            if isinstance(op, PutOp):
+                place = (json.dumps(op.namespace), op.key)
+                statement = "INSERT OR REPLACE INTO memory (namespace, key, item) VALUES (?, ?, ?)"
+                self._tables.write(statement, (*place, json.dumps(op.value)))
+        return results
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Execute operations, and keep what is written."""
+        return self.batch(ops)
+
+
+class RecordedStore(BaseStore):
+    """A store whose use in the nodes of a recorded run is recorded.
+
+    Args:
+        store: the original.
+        recorder: returns the recorder of the current run, or None outside of runs.
+    """
+
+    def __init__(self, store: BaseStore, recorder: Callable[[], Recorder | None]):
+        self.store, self._recorder = store, recorder
+        self.supports_ttl, self.ttl_config = store.supports_ttl, store.ttl_config
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Execute operations, or answer them as the source of a fork was answered."""
+        ops, recorder = list(ops), self._recorder()
+        if recorder is None:
+            return self.store.batch(ops)
+        store = self.store if recorder.past is None else recorder.past
+        return [self._call(recorder, op, lambda op=op: store.batch([op])[0]) for op in ops]  # type: ignore[misc]
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Execute operations, or answer them as the source of a fork was answered."""
+        ops, recorder = list(ops), self._recorder()
+        if recorder is not None and recorder.past is not None:
+            return self.batch(ops)
+        results = await self.store.abatch(ops)
+        if recorder is None:
+            return results
+        return [self._call(recorder, op, lambda result=result: result) for op, result in zip(ops, results, strict=True)]
+
+    @staticmethod
+    def _call(recorder: Recorder, op: Op, execute: Callable[[], Result]) -> Result:
+        name = _NAMES[type(op).__name__]
+        if isinstance(op, PutOp):
+            item = {"namespace": list(op.namespace), "key": op.key, "value": op.value}
+            recorder.memory_call(name, plain(op), lambda: (execute(), item)[1])
+            return None
+        value = recorder.memory_call(name, plain(op), lambda: _as_data(execute()))
+        if name == "list":
+            return [tuple(namespace) for namespace in value]
+        items = [
+            {**item, "namespace": tuple(item["namespace"])} for item in ([value] if name == "get" else value) if item
+        ]
+        if name == "get":
+            return Item(**items[0]) if items else None
+        return [SearchItem(**item) for item in items]
+
+
+def past_store(effects: Iterable[GraphEffect]) -> InMemoryStore:
+    """Return a store with what runs read from theirs before they wrote it: as they found it."""
+    store, places = InMemoryStore(), set[tuple[tuple[str, ...], str]]()
+    for effect in effects:
+        items = effect.value if effect.name == "search" else [effect.value] if effect.name in ("get", "put") else []
+        for item in filter(None, items):
+            place = (tuple(item["namespace"]), item["key"])
+            if effect.name != "put" and place not in places:
+                store.put(*place, item["value"])
+            places.add(place)
+    return store
+
+
+def _as_data(result: Result) -> Any:
+    if isinstance(result, list):
+        return [_as_data(inner) for inner in result]  # type: ignore[arg-type]
+    return result.dict() if isinstance(result, Item) else result
