@@ -338,13 +338,13 @@ def test_the_documents_of_a_recorded_graph_are_measured_like_a_tool(wb: Workbenc
     base = wb.knowledge.get("film")
 
     def find(state: Log) -> Any:
-        hits = base.keyword_search(state["question"], 5)
+        hits = base.search("words", state["question"], 5)
         passages = base.passages([chunk for chunk, _ in hits])
         return {"answer": [Document(p["text"], id=p["doc_id"]) for p in passages]}
 
     graph = StateGraph(Log).add_node("find", find).add_edge(START, "find").compile()
     questions = tmp_path / "questions.jsonl"
-    gold = base.passages([base.keyword_search("Film 3", 1)[0][0]])[0]["doc_id"]
+    gold = base.passages([base.search("words", "Film 3", 1)[0][0]])[0]["doc_id"]
     questions.write_text(json.dumps({"id": "1", "question": "Who directed Film 3?", "gold": [gold]}))
     table = eval_retrieval(wb, "film", questions, tools=[wb.record(graph, "finder")], cuts=(1, 5))
     assert table["tools"]["finder"]["R@5"] == table["tools"]["bm25"]["R@5"] == 100.0
