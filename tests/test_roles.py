@@ -211,7 +211,7 @@ def test_a_planner_may_use_the_inputs_of_a_tool_of_ones_own(bench, server) -> No
         return [f"{city}: {days} dry days near the kiln."]
 
     mine = {"steps": [step("kiln", tool="weather", city="Jingdezhen", days=3)]}
-    server.respond = responder(planner=lambda text: mine if '"city"' in text else {"steps": [step("x")]})
+    server.respond = responder(planner=lambda text: mine if "- weather: " in text else {"steps": [step("x")]})
     run = wb.ask("How is the weather at the kiln?", kb="notes")
     assert run.plan.steps[0].tool_input == {"query": "kiln", "city": "Jingdezhen", "days": 3}
     assert any("Jingdezhen: 3 dry days" in piece["evidence"] for piece in run.evidence)
@@ -341,7 +341,7 @@ def test_prompts_are_set_taken_back_and_read_from_files(tmp_path) -> None:
     folder.mkdir()
     prompts = Prompts(folder)
     prompts["planner"] = {"system": "Plan $question for $$5."}
-    assert prompts["planner"].label.startswith("1+")
+    assert prompts["planner"].label.startswith("2+")
     assert prompts["planner.zh"].source == "shipped" and list(prompts.own()) == ["planner.en"]
     assert prompts["planner"].messages(dict.fromkeys(SLOTS["planner"], "x"))[0][1] == "Plan x for $5."
     del prompts["planner"]

@@ -66,7 +66,7 @@ def test_every_result_has_the_shape_of_the_contract(film, name, query):
     json.dumps(output.model_dump(mode="json"))
 
 
-@pytest.mark.parametrize("name", list(TOOLS))
+@pytest.mark.parametrize("name", [name for name in TOOLS if "query" in TOOLS[name].input_schema.model_fields])
 def test_the_same_question_gives_the_same_bytes(film, name):
     first, again = (call(name, film, "推荐几部类似《喜宴》的电影").model_dump_json() for _ in range(2))
     assert first == again
