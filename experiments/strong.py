@@ -132,22 +132,25 @@ def bases(wb: Workbench) -> None:
     wb.add_knowledge("musique", [DATA / "strong" / "musique.jsonl"])
 
 
-ALL = {"all": "rules"}
-WAYS: dict[str, Any] = {
-    "one search": {"worker": "hybrid_agent", "models": ALL},
-    "rules": {"models": ALL},
-    "plan": {"models": {**ALL, **dict.fromkeys(("planner", "reflector", "writer", "checker"), Strong())}},
-    "agent": {"worker": "tool_agent", "models": {**ALL, **dict.fromkeys(("agent", "checker"), Strong())}},
-    "agent, writer": {
-        "worker": "tool_agent",
-        "models": {**ALL, **dict.fromkeys(("agent", "writer", "checker"), Strong())},
-    },
-}
+def ways(model: Any) -> dict[str, Any]:
+    """The options of each way to answer; what is not named stays with the rules."""
+
+    def only(*roles: str) -> dict[str, Any]:
+        return {"all": "rules", **dict.fromkeys(roles, model)}
+
+    agent = {"worker": "tool_agent"}
+    return {
+        "one search": {"worker": "hybrid_agent", "models": only()},
+        "rules": {"models": only()},
+        "plan": {"models": only("planner", "reflector", "writer", "checker")},
+        "agent": {**agent, "models": only("agent", "checker")},
+        "agent and writer": {**agent, "models": only("agent", "writer", "checker")},
+    }
 
 
-def measured(wb: Workbench, entry: Any, way: str) -> dict[str, Any]:
+def measured(wb: Workbench, entry: Any, options: Any) -> dict[str, Any]:
     """One question, one way: whether it is right and unmarked, and what it took."""
-    run = wb.ask(entry["question"], kb=entry["kb"], session=f"{way} {entry['question']}"[:90], **WAYS[way])
+    run = wb.ask(entry["question"], kb=entry["kb"], **options)
     calls = run.calls()
     return {
         "question": entry["question"],
@@ -165,7 +168,9 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as folder, Workbench.open(folder) as wb:
         bases(wb)
-        rows = [{"way": way, **measured(wb, entry, way)} for way in WAYS for entry in TAPE]
+        rows = [
+            {"way": way, **measured(wb, entry, options)} for way, options in ways(Strong()).items() for entry in TAPE
+        ]
     frame = pandas.DataFrame(rows)
     if "-v" in sys.argv:
         sys.stdout.write(frame[["way", "question", "right", "marked", "calls", "answer"]].to_csv(sep="\t"))

@@ -8,7 +8,7 @@ passages is new or the budget is spent.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 from pydantic import Field
 
@@ -62,7 +62,7 @@ def research_tool(name: str, description: str, rounds: int, planned: bool = True
                 research = {"research": {"round": number, "query": query}}
                 metadata = {**research, **result["metadata"], **before["metadata"]}
                 score = max(result["score"], before["score"])
-                results[result["result_id"]] = {**result, "score": score, "metadata": metadata}
+                results[result["result_id"]] = cast(RetrievalResult, {**result, "score": score, "metadata": metadata})
             front: list[Any] = evidence.ranked(results.values(), FRONT)
             new = [result["source_id"] for result in front if result["result_id"] not in seen]
             seen |= {result["result_id"] for result in front}
