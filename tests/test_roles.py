@@ -229,6 +229,10 @@ def test_what_a_reviewer_says_is_an_instruction_to_the_planner(bench, server) ->
     run.respond("look at the uncle too").approve()
     assert run.query == QUESTION and "look at the uncle too" in heard[-1]
     assert "look at the uncle too" not in heard[0] and run.plan.problem_statement == QUESTION
+    assert "not run: " in heard[-1] and "not run: " not in heard[0], "the plan that is answered"
+    run = bench().ask(QUESTION, kb="notes", review="reflect", session="another")
+    run.respond("look at the uncle too")
+    assert run.evidence[0]["evidence"][:40] in heard[-1] and "success" in heard[-1], "and what it found"
 
 
 def test_budgets_of_tokens_and_money_stop_cleanly(bench, server, tmp_path) -> None:
