@@ -74,7 +74,7 @@ def test_what_a_reviewer_asks_for_is_said_to_the_model(driven, server):
     run.respond("Look at his other films too.")
     run.approve()
     assert run.status == "done" and [step.tool for step in run.plan.steps] == ["discover"]
-    assert "Look at his other films too." in json.dumps(server.requests[1]["messages"])
+    assert all("Look at his other films too." in json.dumps(sent["messages"]) for sent in server.requests[1:])
 
 
 @pytest.mark.parametrize(

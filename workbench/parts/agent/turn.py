@@ -107,6 +107,8 @@ async def first_turn(
 ) -> tuple[Plan | None, list[str]]:
     """Return the model's first calls as a plan; None and why, where it gives none that can be run."""
     plan = before or Plan(problem_statement=state["query"], execution_mode=context.settings.execution_mode)
+    begun = last_records(state.get("records", []))
+    plan = plan.model_copy(update={"steps": [step for step in plan.steps if step.step_id in begun]})
     taken, refused = await _take(state, context, bases, plan, "turn 1")
     if not taken or not taken.steps:
         refused = refused or ["it called no tool"]
@@ -229,6 +231,7 @@ def _conversation(state: RetrievalState, context: Context, bases: Bases, plan: P
     query = state["query"]
     prompt = context.prompts.for_language("agent", detect_language(query))
     messages = prompt.messages({"corpus": card(bases), "question": query, "today": context.today})
+    messages += [["human", fenced(d["message"])] for d in state.get("decisions", []) if d["action"] == "respond"]
     last, shown = last_records(state.get("records", [])), set[str]()
     said = [plan.metadata, *(reflection["signals"] for reflection in state.get("reflections", []))]
     for turn in range(1, state.get("iteration", 1) + 1):
@@ -238,8 +241,6 @@ def _conversation(state: RetrievalState, context: Context, bases: Bases, plan: P
         results = [_result(state, context, last[step.step_id], shown) for step in steps]
         if steps or faults:
             messages += _turn_messages(Taken(str(notes.get("text", "")), steps, faults), results)
-    if wish := state.get("wish"):
-        messages.append(["human", fenced(wish)])
     return messages
 
 
