@@ -18,6 +18,7 @@ from langgraph.graph import END, START, StateGraph
 
 from tests.shelf import shelf, where
 from workbench.errors import PlanError
+from workbench.graphs.model_plan import plan_form
 from workbench.graphs.plan import RulePlanner
 from workbench.graphs.planner import continued, planner
 from workbench.graphs.route import decide
@@ -304,7 +305,7 @@ def drafted(tool: str = "hybrid_search", **more: Any) -> dict[str, Any]:
 
 
 def condition(field: str, op: str, *values: str) -> dict[str, Any]:
-    return {"field": field, "op": op, "values": list(values)}
+    return {"field": field, "op": op, "value": values[0]}
 
 
 def llm_plan(shelf: Any, chat: Scripted, kb: tuple[str, ...] = ("film",)) -> Plan:
@@ -330,7 +331,7 @@ def test_a_model_plans(shelf: Any) -> None:
                 name="Find",
                 conditions=[condition("directors", "eq", "Ang Lee"), condition("year", "ge", "1990")],
             ),
-            drafted("global_search", name="rank", candidates_from="Find", depends_on=["Find"]),
+            drafted("global_search", name="rank", candidates={"$from": "Find.candidates"}, depends_on=["Find"]),
         ],
         "assumptions": ["只看李安"],
     }
@@ -344,6 +345,21 @@ def test_a_model_plans(shelf: Any) -> None:
     assert (plan.metadata["planner"], plan.metadata["answer"]) == ("llm", "first")
 
 
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        (drafted("hybrid_search", count_by="year"), "count_by"),
+        (drafted("discover", conditions=[condition("regisseur", "eq", "Ang Lee")]), "regisseur"),
+        (drafted("discover", conditions=[condition("year", "gt", "soon")]), "soon"),
+    ],
+)
+def test_what_a_tool_does_not_take_goes_back(shelf: Any, wrong: Any, why: str) -> None:
+    chat = scripted({"steps": [wrong]}, {"steps": [drafted()]})
+    plan = llm_plan(shelf, chat)
+    assert plan.metadata["answer"] == "repaired" and why in plan.metadata["refused"][0]
+    assert why in str(chat.heard[1])
+
+
 def test_the_model_chooses_the_knowledge_base_of_a_step(shelf: Any) -> None:
     answer = {"steps": [drafted(kb_prefix="essays"), drafted(name="two", kb_prefix="film")]}
     plan = llm_plan(shelf, scripted(answer), kb=("film", "essays"))
@@ -355,3 +371,15 @@ def test_a_source_outside_is_offered_only_where_a_vocabulary_allows_it(shelf: An
         chat = scripted({"steps": [drafted()]})
         llm_plan(shelf, chat, kb=(name,))
         assert ("- enrichment:" in str(chat.heard)) is offered
+
+
+def test_the_form_is_bounded_and_each_tool_has_its_own_inputs(shelf: Any) -> None:
+    tools = {name: ToolRegistry()[name] for name in ("naive_search", "keyword_search", "discover")}
+    form = plan_form(tools, [shelf.get("film")], 6).model_json_schema()
+    schema = json.dumps(form)
+    assert set(form["$defs"]) >= {"step_naive_search", "step_discover"} and "step_keyword_search" not in form["$defs"]
+    assert "count_by" not in form["$defs"]["step_naive_search"]["properties"]
+    assert "conditions" in form["$defs"]["step_naive_search"]["properties"], "text and conditions in one search"
+    without_fields = plan_form(tools, [shelf.get("essays")], 6).model_json_schema()
+    assert "conditions" not in without_fields["$defs"]["step_naive_search"]["properties"]
+    assert '"maxItems": 6' in schema and '"naive_search"' in schema

@@ -211,7 +211,7 @@ def test_a_planner_may_use_the_inputs_of_a_tool_of_ones_own(bench, server) -> No
         return [f"{city}: {days} dry days near the kiln."]
 
     mine = {"steps": [step("kiln", tool="weather", city="Jingdezhen", days=3)]}
-    server.respond = responder(planner=lambda text: mine if '"city"' in text else {"steps": [step("x")]})
+    server.respond = responder(planner=lambda text: mine if "- weather: " in text else {"steps": [step("x")]})
     run = wb.ask("How is the weather at the kiln?", kb="notes")
     assert run.plan.steps[0].tool_input == {"query": "kiln", "city": "Jingdezhen", "days": 3}
     assert any("Jingdezhen: 3 dry days" in piece["evidence"] for piece in run.evidence)
@@ -229,6 +229,10 @@ def test_what_a_reviewer_says_is_an_instruction_to_the_planner(bench, server) ->
     run.respond("look at the uncle too").approve()
     assert run.query == QUESTION and "look at the uncle too" in heard[-1]
     assert "look at the uncle too" not in heard[0] and run.plan.problem_statement == QUESTION
+    assert "not run: " in heard[-1] and "not run: " not in heard[0], "the plan that is answered"
+    run = bench().ask(QUESTION, kb="notes", review="reflect", session="another")
+    run.respond("look at the uncle too")
+    assert run.evidence[0]["evidence"][:40] in heard[-1] and "success" in heard[-1], "and what it found"
 
 
 def test_budgets_of_tokens_and_money_stop_cleanly(bench, server, tmp_path) -> None:
@@ -341,7 +345,7 @@ def test_prompts_are_set_taken_back_and_read_from_files(tmp_path) -> None:
     folder.mkdir()
     prompts = Prompts(folder)
     prompts["planner"] = {"system": "Plan $question for $$5."}
-    assert prompts["planner"].label.startswith("1+")
+    assert prompts["planner"].label.startswith("2+")
     assert prompts["planner.zh"].source == "shipped" and list(prompts.own()) == ["planner.en"]
     assert prompts["planner"].messages(dict.fromkeys(SLOTS["planner"], "x"))[0][1] == "Plan x for $5."
     del prompts["planner"]

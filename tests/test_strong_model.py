@@ -21,7 +21,7 @@ SELECT = {
     "objective": "his films",
     "tool": "discover",
     "query": "films",
-    "conditions": [{"field": "directors", "op": "eq", "values": ["Ang Lee"]}],
+    "conditions": [{"field": "directors", "op": "eq", "value": "Ang Lee"}],
 }
 PLAN = {"steps": [SEARCH, SELECT], "acceptance_criteria": ["films of Ang Lee"], "assumptions": []}
 
@@ -144,3 +144,23 @@ def test_on_failure_raise_holds_for_a_reflector_that_names_no_step(asked):
     lost = {"needs": [], "enough": False, "steps": [], "reasoning": "More."}
     error, *_ = asked({"planner": lambda _: PLAN, "reflector": lambda _: lost}, on_failure="raise")
     assert error and "reflector" in error
+
+
+def test_a_right_count_is_not_marked_though_no_passage_says_it(asked):
+    roles = {"planner": lambda _: PLAN, "reflector": enough}
+    for writer, mark in (("He made TOTAL of them.", False), ("He made 77 of them.", True)):
+
+        def say(text: str, writer: str = writer) -> str:
+            return writer.replace("TOTAL", text.partition("Totals: ")[2].split()[0])
+
+        *_, answer, _, _, _ = asked({**roles, "writer": say})
+        assert ("without a source" in answer) is mark, answer
+
+
+def test_needs_carry_no_number_of_the_rules_and_what_no_passage_says_is_not_shown(asked):
+    fields = {name: value for name, value in SELECT.items() if name != "query"}
+    *_, sent = asked({"planner": lambda _: {**PLAN, "steps": [SEARCH, fields]}, "reflector": enough})
+    [text] = sent["reflector"]
+    assert "so far" not in text and "hold" in text.partition("Searches that were made:")[2]
+    listed = text.partition("(discover)")[2].partition("</evidence>")[0]
+    assert "directors: Ang Lee" in listed and "film directed" not in listed, "fields alone, where fields were asked for"

@@ -66,10 +66,21 @@ def test_every_result_has_the_shape_of_the_contract(film, name, query):
     json.dumps(output.model_dump(mode="json"))
 
 
-@pytest.mark.parametrize("name", list(TOOLS))
+@pytest.mark.parametrize("name", [name for name in TOOLS if "query" in TOOLS[name].input_schema.model_fields])
 def test_the_same_question_gives_the_same_bytes(film, name):
     first, again = (call(name, film, "推荐几部类似《喜宴》的电影").model_dump_json() for _ in range(2))
     assert first == again
+
+
+SEARCHES = ["naive_search", "keyword_search", "local_search", "global_search", "hybrid_search", "chain_exploration"]
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_text_and_conditions_in_one_search(film, name):
+    output = call(name, film, "films of Ang Lee and Christopher Nolan", conditions=where("year >= 2010"))
+    years = [result["metadata"].get("fields", {}).get("year") for result in output.results]
+    assert [year for year in years if year] and all(str(year) >= "2010" for year in years if year)
+    assert call(name, film, "films of Ang Lee", conditions=where("year >= 2090")).results == []
 
 
 def test_sub_steps_are_logged_with_counts(film):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from pydantic import Field
 from workbench.errors import Divergence, KnowledgeError
 from workbench.graphs.roles import ModelForm, ask_model, evidence_text, numbered
 from workbench.language.citing import marked_sentences
+from workbench.language.numbers import read_numbers
 from workbench.language.support import ADDRESS, Shares, Support, checked, is_refusal
 from workbench.ports import Context, KnowledgeBase
 from workbench.state import Evidence, RetrievalResult, Supported
@@ -25,10 +26,11 @@ from workbench.text import CJK
 from workbench.tools.scoring import shares_said
 
 _SENTENCES, _VALUES = 40, 30
-_MARKS = {
+MARKS = {
     "unsupported": (" (not in its sources)", "（来源中没有依据）"),
     "uncited": (" (without a source)", "（未注明出处）"),
 }
+"""Verdict -> what stands behind a sentence in an answer, in English and in Chinese."""
 
 
 class Checked(ModelForm):
@@ -44,9 +46,11 @@ class CheckedAll(ModelForm):
     sentences: list[Checked] = Field(max_length=_SENTENCES)
 
 
-async def supported(context: Context, text: str, evidence: Evidence, question: str) -> list[Supported]:
-    """Return every statement of an answer with its verdict."""
-    statements = _by_rules(context, text, evidence)
+async def supported(
+    context: Context, text: str, evidence: Evidence, question: str, counts: Collection[float] = ()
+) -> list[Supported]:
+    """Return every statement of an answer with its verdict; one that only states ``counts`` needs no source."""
+    statements = [_counted(each, counts) for each in _by_rules(context, text, evidence)]
     numbers = {*range(1, len(evidence) + 1)}
     cited = [each for each in statements if each.cited and {*each.cited} <= numbers]
     # a sentence without a source may have that of the next one
@@ -55,7 +59,9 @@ async def supported(context: Context, text: str, evidence: Evidence, question: s
         for sentence, after in pairwise(statements)
         if not sentence.cited and after in cited
     ]
-    citing = [*cited, *led]
+    # a model also judges what cites nothing: it may say what is not said, or what the passages of others say
+    bare = [each for each in statements if each.verdict == "uncited" and each.sentence not in {s.sentence for s in led}]
+    citing = [*cited, *led, *bare] if cited else []
     verdicts: dict[str, str] = {}
     if "checker" in context.models and citing:
         groups = _groups(citing, evidence, context.settings.merge_max_characters)
@@ -63,6 +69,14 @@ async def supported(context: Context, text: str, evidence: Evidence, question: s
             verdicts |= checked_group
     judge = context.settings.role_model("checker") if verdicts else ""
     return [_combined(each, verdicts.get(each.sentence, ""), judge, evidence) for each in statements]
+
+
+def _counted(statement: Support, counts: Collection[float]) -> Support:
+    """Return a statement without a source as supported, where each of its numbers was counted in the corpus."""
+    numbers = read_numbers(statement.sentence) if statement.verdict == "uncited" and counts else []
+    if not numbers or not all(number.low == number.high and number.low in counts for number in numbers):
+        return statement
+    return statement._replace(verdict="supported", probability=1.0)
 
 
 def _by_rules(context: Context, text: str, evidence: Evidence) -> list[Support]:
@@ -91,7 +105,7 @@ def _groups(statements: Sequence[Support], evidence: Evidence, limit: int) -> It
 
 async def _by_model(context: Context, group: Sequence[Support], evidence: Evidence, question: str) -> dict[str, str]:
     cited = sorted({n for statement in group for n in statement.cited})
-    lines = [f"{each.sentence} (cites {', '.join(map(str, each.cited))})" for each in group]
+    lines = [f"{each.sentence} (cites {', '.join(map(str, each.cited)) or 'nothing'})" for each in group]
     slots = {
         "sentences": numbered(lines),
         "evidence": evidence_text([evidence[n - 1] for n in cited], context.settings.merge_max_characters, cited),
@@ -178,7 +192,7 @@ def with_marks(text: str, support: Sequence[Supported]) -> str:
         if not match:
             continue
         end = match.end()
-        mark = _MARKS.get(verdicts.get(sentence, ""))
+        mark = MARKS.get(verdicts.get(sentence, ""))
         if mark and not is_refusal(sentence):
             end -= len(sentence) - len(re.sub(r"[.!?。！？；]$", "", sentence))
             marked, at = f"{marked}{text[at:end]}{mark[bool(CJK.search(sentence))]}", end

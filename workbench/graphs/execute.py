@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import cast
 
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from workbench.errors import KnowledgeError, ToolError, WorkbenchError, WorkspaceError, shown
 from workbench.events import progress
-from workbench.knowledge.dated import DatedBase, dated, last_day
+from workbench.knowledge.dated import dated, last_day
 from workbench.plans import PlanStep
 from workbench.ports import Context
 from workbench.records.tape import Tape, attempt_arguments
 from workbench.state import ExecutionRecord, Json, RetrievalResult, StepStatus, StepTask, SubStep
 from workbench.text import clean
 from workbench.tools.registry import resolve_input
-from workbench.tools.tool import StepLog, contained, plain, read_input
+from workbench.tools.tool import StepLog, contained, plain, read_input, shown_results
 
 _EVIDENCE = TypeAdapter(list[RetrievalResult])
 RESULTS = "results"
@@ -167,11 +167,7 @@ def _inputs(task: StepTask, step: PlanStep, context: Context) -> Json:
 async def _call(step: PlanStep, inputs: Json, task: StepTask, context: Context, log: StepLog) -> BaseModel:
     tool = context.tools[step.tool]
     base = dated(context.searched.get(inputs.get("kb_prefix") or task["kb_prefix"]), task["dates"])
-    output = await tool(read_input(tool, inputs), base, log)
-    if not isinstance(base, DatedBase):
-        return output
-    # a tool comes to documents by more ways than a search: names, links, the graph
-    return output.model_copy(update={"results": [r for r in cast(Any, output).results if not base.hides(r)]})
+    return shown_results(await tool(read_input(tool, inputs), base, log), base)
 
 
 def _judged(sub_steps: list[SubStep]) -> tuple[StepStatus, str | None]:

@@ -14,18 +14,30 @@ from workbench.errors import ModelError
 from workbench.events import progress, token
 from workbench.extensions import provided, required
 from workbench.graphs.check import supported, with_marks
-from workbench.graphs.roles import NONE, accounted, budget_spent, evidence_text, rules_bind
+from workbench.graphs.roles import (
+    NONE,
+    accounted,
+    budget_spent,
+    counts_of,
+    evidence_text,
+    rules_bind,
+    totals_by_step,
+)
 from workbench.knowledge.dated import DatedBase, dated_bases, question_dates
 from workbench.language.answer import judge, write
 from workbench.language.citing import cite
 from workbench.models.chat import Limits, server_name, stream_text, token_usage
 from workbench.models.thinking import Thinking
-from workbench.plans import ENDED_WELL, format_condition, last_records
+from workbench.plans import ENDED_WELL
 from workbench.ports import Context, call_writer
 from workbench.records.proposals import MET
 from workbench.state import Citation, ConversationState, Data, Json, RetrievalResult
 from workbench.text import clean, detect_language, visible
+from workbench.tools.evidence import passage_id
 from workbench.views.labels import Labels
+
+_OTHERS, _LIKELY = 3, 0.1
+"""How many passages the writer reads next to those that met a need, and the score from which it reads more."""
 
 
 def messages(state: Data, context: Context) -> list[list[str]]:
@@ -60,6 +72,9 @@ def written_from(state: Data, context: Context) -> str:
     met = {result_id for entry in _needs(state) for result_id in entry["by"] if entry["met"] >= MET}
     numbers = [n for n, piece in enumerate(evidence, 1) if piece["score"] > 0]
     numbers.sort(key=lambda n: evidence[n - 1]["result_id"] not in met)  # stable: the rest stays in its order
+    if met:  # a model found what it needs: of the rest only what is likely, or comes first
+        least = len([n for n in numbers if evidence[n - 1]["result_id"] in met]) + _OTHERS
+        numbers = [n for place, n in enumerate(numbers) if place < least or evidence[n - 1]["score"] >= _LIKELY]
     pieces = [evidence[n - 1] for n in numbers]
     return evidence_text(pieces, context.settings.merge_max_characters, numbers)
 
@@ -68,6 +83,8 @@ def findings(state: Data) -> str:
     """Return what the search concluded: each need with the pieces that met it, and the last judgement."""
     places = {piece["result_id"]: n for n, piece in enumerate(merged_evidence(state), 1)}
     lines = []
+    if conclusion := str(_judged(state).get("conclusion") or ""):
+        return _with_numbers(conclusion, state)
     for entry in _needs(state):
         by = " ".join(f"[{places[result_id]}]" for result_id in entry["by"] if result_id in places)
         met = f"met by {by}" if by else "met"
@@ -78,23 +95,35 @@ def findings(state: Data) -> str:
 
 
 def _needs(state: Data) -> list[Json]:
-    """Return the ledger of a model's last reflection; the rules' own is for their writer."""
+    """Return the ledger of a model's last reflection."""
+    return list(_judged(state).get("needs", []))
+
+
+def _judged(state: Data) -> Data:
+    """Return the signals of the last reflection where a model made it; the rules' own are for their writer."""
     reflections = state.get("reflections") or []
-    signals = reflections[-1]["signals"] if reflections else {}
-    return list(signals.get("needs", [])) if "judge" in signals else []
+    signals: Data = reflections[-1]["signals"] if reflections else {}
+    return signals if "judge" in signals else {}
+
+
+def _with_numbers(text: str, state: Data) -> str:
+    """Return what an agent says, with numbers of the evidence in place of ids."""
+    ids = {passage_id(piece): n for n, piece in enumerate(merged_evidence(state), 1)}
+    for name in sorted(ids, key=len, reverse=True):
+        text = text.replace(name, str(ids[name]))
+    return text
 
 
 def counted(state: Data, context: Context) -> list[str]:
     """Return how many documents hold for each search by fields that ran."""
-    lines = []
-    for record in last_records(state.get("records", [])).values():
-        if record["tool"] == "discover" and record["status"] in ENDED_WELL and record["raw_output_ref"]:
-            output = context.runs.body(state["run_id"], str(record["raw_output_ref"])).get("output", {})
-            conditions = " & ".join(format_condition(c) for c in record["raw_input"].get("conditions") or [])
-            lines.append(
-                f"{output.get('total')} ({conditions or record['raw_input'].get('query') or record['step_id']})"
-            )
-    return lines
+    totals_of = totals_by_step(state, context)
+    return [f"{totals_of[step_id]} ({asked})" for step_id, (asked, _) in counts_of(state, context).items()]
+
+
+def counted_numbers(state: Data, context: Context) -> set[float]:
+    """Return the numbers of ``counted``: an answer may state them without a source."""
+    outputs = [output for _, output in counts_of(state, context).values()]
+    return {float(n) for output in outputs for n in (output.get("total"), *output.get("counts", {}).values()) if n}
 
 
 def totals(state: Data, context: Context, say: Labels) -> str:
@@ -146,12 +175,16 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> Json:
         answer = Answer(text.strip(), citations)
     elif "writer" in context.models and not (over := budget_spent(context)):
         answer, spoken = await streamed(state, runtime), True
+    elif (text := str(_judged(state).get("conclusion") or "")) and "writer" not in context.models:
+        text, citations, _ = cite(_with_numbers(text, state), merged_evidence(state))
+        answer, spoken = Answer(text.strip(), citations), True
     else:
         if "writer" in context.models:
             runtime.stream_writer(progress("generation", total=1, note=f"the rules write the answer: {over}"))
         answer = offline(state, context)
     evidence = merged_evidence(state)
-    support = await supported(context, answer.text, evidence, state["message"]) if evidence else []
+    counts = counted_numbers(state, context) if evidence else set()
+    support = await supported(context, answer.text, evidence, state["message"], counts) if evidence else []
     if spoken and support and context.settings.bounds == "strict":
         answer = answer._replace(text=with_marks(answer.text, support))
     if short is None and state.get("use_retrieval", True):

@@ -8,50 +8,47 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from functools import reduce
+from operator import or_
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, Field, create_model
+from pydantic.fields import FieldInfo
 
-from workbench.graphs.needs import read_needs
+from workbench.graphs.merge import collect
 from workbench.graphs.plan import slug, summary
 from workbench.graphs.roles import (
     NONE,
-    OF_ALL,
     ModelForm,
     ask_model,
     card,
+    condition_faults,
     described,
     history_text,
     left,
     offered,
+    read_window,
     steps_text,
+    window_text,
 )
-from workbench.plans import Plan, PlanStep, work_seconds
-from workbench.ports import Bases, Context, Tools
-from workbench.state import Data, Json, Op, RetrievalState
-from workbench.tools.registry import BUILT_IN, check
+from workbench.plans import Plan, PlanStep, last_records, work_seconds
+from workbench.ports import Bases, Context, Tool, Tools
+from workbench.state import Data, RetrievalState
+from workbench.tools.langchain import model_input
+from workbench.tools.registry import check
 
 
-class DraftCondition(ModelForm):
-    """A condition of ``discover``: one typed field, compared with one value, or several for in, not_in, between."""
+class From(ModelForm):
+    """What an earlier step finds in place of a value."""
 
-    field: str = Field(min_length=1, max_length=80)
-    op: Op
-    values: list[str] = Field(default_factory=list, max_length=10)
+    source: str = Field(alias="$from", pattern=r"^[^.]+\.\w+$", max_length=80, description="As NAME.candidates")
 
 
 class DraftStep(ModelForm):
-    """One step as the model writes it; names are the model's own, ids are ours."""
+    """One step as the model writes it, next to the inputs of its tool; names are the model's own, ids are ours."""
 
     name: str = Field(min_length=1, max_length=40)
     objective: str = Field(min_length=1, max_length=200)
-    query: str = Field(min_length=1, max_length=300)
-    entities: list[str] = Field(default_factory=list, max_length=8)
-    conditions: list[DraftCondition] = Field(default_factory=list, max_length=6)
-    sort_by: str = Field("", max_length=80)
-    descending: bool = True
-    candidates_from: str = Field("", max_length=40)
-    entities_from: str = Field("", max_length=40)
     depends_on: list[str] = Field(default_factory=list, max_length=6)
     condition: Literal["always", "if_insufficient"] = "always"
 
@@ -69,18 +66,19 @@ async def planned_by_model(
     """
     query, decision, settings = state["query"], state["route_decision"], context.settings
     tools = offered(context.tools, bases)
-    form = plan_form(tools, [base.name for base in bases], settings.max_tasks)
+    form = plan_form(tools, bases, settings.max_tasks)
     route, records = summary(decision, bases), state.get("records", [])
     reflections = state.get("reflections", [])
+    reading = {name: route[name] for name in ("query_intent", "filters", "entities") if route[name]}
     slots = {
         "question": json.dumps(query, ensure_ascii=False),
         "today": context.today,
         "corpus": card(bases),
         "tools": described(tools),
-        "reading": json.dumps(route, ensure_ascii=False),
+        "reading": json.dumps(reading, ensure_ascii=False),
         "history": history_text(state.get("history", []), settings.history_window),
-        "before": steps_text(before, records) if before else NONE,
-        "needs": told_needs(reflections[-1]["signals"].get("needs", []) if reflections else [], query, state),
+        "before": _before(before, state, context),
+        "needs": told_needs(reflections[-1]["signals"].get("needs", []) if reflections else []),
         "budget": left(context, settings.time_budget_s - work_seconds(records)),
         "wish": state.get("wish") or (state.get("report") or {}).get("preferences") or NONE,
         "most": str(settings.max_tasks),
@@ -88,7 +86,8 @@ async def planned_by_model(
 
     def problems(filled: Any) -> list[str]:
         plan = _plan(filled, query, route, context)
-        return [f"{p['message']} {p['fix']}" for p in check(plan, context.tools)]
+        faults = [f"{p['message']} {p['fix']}" for p in check(plan, context.tools)]
+        return [*faults, *(fault for step in plan.steps for fault in condition_faults(step.tool_input, bases))]
 
     reply = await ask_model(context, "planner", form, slots, question=query, problems=problems)
     if reply.form is None:
@@ -98,40 +97,49 @@ async def planned_by_model(
     return _plan(reply.form, query, route, context).model_copy(update={"metadata": metadata}), reply.refused
 
 
-def told_needs(entries: Sequence[Data], query: str, state: RetrievalState) -> str:
-    """Return the ledger in lines; before the first pass, what the rules take to be needed."""
-    if entries:
-        return "\n".join(
-            f"- {e['need']}: {e['met']:.2f}" + (f" (a person: {e['said']})" if e["said"] else "") for e in entries
-        )
-    return "\n".join(f"- {need.text}" for need in read_needs(query, state["route_decision"])) or NONE
+def told_needs(entries: Sequence[Data]) -> str:
+    """Return the ledger in lines; nothing before the first pass, since the model itself says what is needed."""
+    lines = [f"- {e['need']}: {e['met']:.2f}" + (f" (a person: {e['said']})" if e["said"] else "") for e in entries]
+    return "\n".join(lines) or NONE
+
+
+def _before(before: Plan | None, state: RetrievalState, context: Context) -> str:
+    """Return what the plan so far is, what ran of it, and the best of what that found."""
+    if before is None:
+        return NONE
+    waiting = [f"- {step.step_id}: {step.tool}, not run: {step.objective}" for step in before.steps]
+    ran = last_records(state.get("records", []))
+    waiting = [line for line, step in zip(waiting, before.steps, strict=True) if step.step_id not in ran]
+    passages, groups = read_window(before, collect(state, context), [], context.settings.reflector_window)
+    shown = window_text(passages, groups, context.settings.merge_max_characters // 2)
+    parts = [steps_text(before, state.get("records", [])), *waiting, shown]
+    return "\n".join(part for part in parts if part and part != NONE) or NONE
 
 
 def _plan(drafted: Any, query: str, route: Data, context: Context) -> Plan:
-    several = len(route["kb_prefixes"]) > 1
     return Plan(
         problem_statement=query,
         assumptions=drafted.assumptions,
-        steps=make_steps(drafted.steps, several, context.tools),
+        steps=make_steps(drafted.steps),
         execution_mode=context.settings.execution_mode,
         acceptance_criteria=list(dict.fromkeys(filter(str.strip, drafted.acceptance_criteria))),
     )
 
 
-def make_steps(drafted: Sequence[Any], several: bool, tools: Tools, first: int = 0) -> list[PlanStep]:
+def make_steps(drafted: Sequence[Any], first: int = 0) -> list[PlanStep]:
     """Return filled-in steps as plan steps, numbered from ``first``."""
     ids = {step.name: f"step_{n}_{slug(step.name)}" for n, step in reversed(list(enumerate(drafted, first)))}
-    return [_step(step, f"step_{n}_{slug(step.name)}", ids, several, tools) for n, step in enumerate(drafted, first)]
+    return [_step(step, f"step_{n}_{slug(step.name)}", ids) for n, step in enumerate(drafted, first)]
 
 
-def plan_form(tools: Tools, knowledge: Sequence[str], max_steps: int) -> type[BaseModel]:
-    """Return the form: every list and string bounded, every tool and knowledge base one of those that exist.
+def plan_form(tools: Tools, bases: Bases, max_steps: int) -> type[BaseModel]:
+    """Return the form: every list bounded, every tool with its own inputs, every base one of those that exist.
 
-    >>> form = plan_form({}, ["papers"], 6)
+    >>> form = plan_form({}, [], 6)
     >>> form.model_json_schema()["properties"]["steps"]["maxItems"]
     6
     """
-    steps: Any = list[step_form(tools, knowledge)]  # type: ignore[misc]
+    steps: Any = list[step_form(tools, bases)]  # type: ignore[misc]
     return create_model(
         "PlannedSearch",
         __base__=ModelForm,
@@ -141,49 +149,52 @@ def plan_form(tools: Tools, knowledge: Sequence[str], max_steps: int) -> type[Ba
     )
 
 
-def step_form(tools: Tools, knowledge: Sequence[str]) -> Any:
-    """Return the form of a step: a choice of tools and bases, and the inputs of registered tools."""
+def step_form(tools: Tools, bases: Bases) -> Any:
+    """Return the form of a step: a choice of tools, each with its own inputs; those with the same share a form."""
+    alike: dict[str, list[str]] = {}
+    inputs = {name: _inputs(tool, bases) for name, tool in tools.items()}
+    for name, fields in inputs.items():
+        alike.setdefault(repr(sorted(fields.items())), []).append(name)
+    forms = [_form_of(names, inputs[names[0]]) for names in alike.values()]
+    if len(forms) < 2:
+        return forms[0] if forms else DraftStep
+    return Annotated[reduce(or_, forms), Field(discriminator="tool")]
+
+
+def _form_of(names: Sequence[str], inputs: Mapping[str, Any]) -> Any:
     one_of: Any = Literal
-    choices: Json = {
-        "tool": (one_of[tuple(tools)] if tools else str, ...),
-        "kb_prefix": (one_of[tuple(knowledge)], knowledge[0]),
-    }
-    for name, tool in tools.items():
-        for field, info in tool.input_schema.model_fields.items() if name not in BUILT_IN else ():
-            if field not in (*OF_ALL, *DraftStep.model_fields):
-                kind: Any = info.annotation
-                before = choices.get(field, (None,))[0]
-                choices[field] = (kind | None if before is None else before | kind, None)
-    return create_model("PlannedStep", __base__=DraftStep, **choices)
+    fields: Any = {_field(name): (_annotation(info), info) for name, info in inputs.items()}
+    return create_model(f"step_{names[0]}", __base__=DraftStep, tool=(one_of[tuple(names)], ...), **fields)
 
 
-def _condition(drafted: DraftCondition) -> Json:
-    several = drafted.op in ("in", "not_in", "between")
-    value = drafted.values if several else drafted.op == "exists" or "".join(drafted.values[:1])
-    return {"field": drafted.field, "op": drafted.op, "value": value}
+def _inputs(tool: Tool, bases: Bases) -> dict[str, Any]:
+    inputs: dict[str, Any] = {**model_input(tool, bases).model_fields}
+    if "top_k" in inputs:  # without it a step returns what its budget says
+        inputs["top_k"] = FieldInfo(annotation=int | None, default=None, description="How many results at most")
+    return {name: info for name, info in inputs.items() if name != "timeout_s"}
 
 
-def _step(drafted: Any, step_id: str, ids: Mapping[str, str], several: bool, tools: Tools) -> PlanStep:
-    """Return a filled-in step without inputs that its tool lacks; unknown steps are left for the check."""
-    fields = tools[drafted.tool].input_schema.model_fields
-    tool_input: Json = {"query": drafted.query} if "query" in fields else {}
-    if several and "kb_prefix" in fields:
-        tool_input["kb_prefix"] = drafted.kb_prefix
-    if drafted.entities and "entities" in fields:
-        tool_input["entities"] = drafted.entities
-    if drafted.conditions and "conditions" in fields:
-        tool_input["conditions"] = list(map(_condition, drafted.conditions))
-    if drafted.sort_by and "sort" in fields:
-        tool_input["sort"] = {"field": drafted.sort_by, "descending": drafted.descending}
-    for name in set(type(drafted).model_fields) - set(DraftStep.model_fields) - {"tool", "kb_prefix"}:
-        value = getattr(drafted, name)
-        if value is not None and name in fields:
-            tool_input[name] = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
-    if "found" in fields and drafted.depends_on:
-        tool_input["found"] = {"$from": f"{ids.get(drafted.depends_on[0], drafted.depends_on[0])}.results"}
-    for name, source in (("candidates", drafted.candidates_from), ("entities", drafted.entities_from)):
-        if source and name in fields:
-            tool_input[name] = {"$from": f"{ids.get(source, source)}.{name}"}
+def _field(name: str) -> str:
+    """Return an input's name in the form, where a step's own field may have it."""
+    return f"{name}_" if name in (*DraftStep.model_fields, "tool") else name
+
+
+def _annotation(info: Any) -> Any:
+    """Return the type of an input; for a list, what an earlier step finds may take its place."""
+    kind = info.annotation
+    return kind | From if get_origin(kind) is list and get_args(kind) == (str,) else kind
+
+
+def _step(drafted: Any, step_id: str, ids: Mapping[str, str]) -> PlanStep:
+    """Return a filled-in step; unknown steps are left for the check."""
+    names = {_field(name): name for name in (*DraftStep.model_fields, "tool")}
+    own = {*DraftStep.model_fields, "tool"}
+    values = drafted.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=own)
+    tool_input = {names.get(name, name): value for name, value in values.items() if value not in ("", [], {})}
+    for name, value in tool_input.items():
+        if isinstance(value, dict) and set(value) == {"$from"}:
+            source, _, field = value["$from"].rpartition(".")
+            tool_input[name] = {"$from": f"{ids.get(source, source)}.{field}"}
     return PlanStep(
         step_id=step_id,
         objective=drafted.objective,

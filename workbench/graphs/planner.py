@@ -10,10 +10,11 @@ from collections.abc import Iterable, Sequence
 
 from langgraph.runtime import Runtime
 
+from workbench.extensions import required
 from workbench.graphs.model_plan import planned_by_model
 from workbench.graphs.plan import FULL, SEARCH, say, scaled_budget
 from workbench.graphs.roles import model_plans
-from workbench.graphs.route import read_question
+from workbench.graphs.route import is_driven, read_question
 from workbench.plans import ENDED_WELL, Plan, PlanStep, call_key, fresh_id, last_records, needed, step_renamed
 from workbench.ports import Context, Tools
 from workbench.settings import Settings
@@ -52,8 +53,9 @@ async def _make_plan(state: RetrievalState, context: Context, prefixes: list[str
     """Return the plan of the model or, where it gives none, of the planner."""
     query, decision = state["query"], state["route_decision"]
     refused: list[str] = []
-    if model_plans(context):
-        plan, refused = await planned_by_model(state, context, context.bases(prefixes), before)
+    if is_driven(state) or model_plans(context):
+        make = required("nodes", "first_turn", "agent") if is_driven(state) else planned_by_model
+        plan, refused = await make(state, context, context.bases(prefixes), before)
         if plan is not None:
             return plan
         if wish := state.get("wish"):  # the rules read it as a part of the question
@@ -62,7 +64,8 @@ async def _make_plan(state: RetrievalState, context: Context, prefixes: list[str
     plan = await _by_planner(query, decision, context, prefixes)
     if not refused:
         return plan
-    return plan.model_copy(update={"metadata": {**plan.metadata, "instead_of": "llm", "refused": refused}})
+    metadata = {**plan.metadata, "instead_of": "agent" if is_driven(state) else "llm", "refused": refused}
+    return plan.model_copy(update={"metadata": metadata})
 
 
 async def _by_planner(query: str, decision: RouteDecision, context: Context, prefixes: list[str]) -> Plan:

@@ -11,6 +11,7 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field, create_model
 
 from workbench.errors import ModelError, PlanError
+from workbench.extensions import required
 from workbench.graphs.enrich import can_enrich
 from workbench.graphs.merge import SEARCH, collect, current_evidence
 from workbench.graphs.model_plan import make_steps, step_form
@@ -34,17 +35,21 @@ from workbench.graphs.needs import (
 from workbench.graphs.plan import searched_text
 from workbench.graphs.roles import (
     NONE,
+    READ,
     ModelForm,
     ask_model,
     budget_spent,
+    condition_faults,
     described,
     left,
     numbered,
     offered,
-    piece_text,
+    read_window,
     steps_text,
+    totals_by_step,
+    window_text,
 )
-from workbench.graphs.route import AGENT_TYPES
+from workbench.graphs.route import AGENT_TYPES, is_driven
 from workbench.knowledge.dated import dated_bases
 from workbench.language.answer import judge
 from workbench.plans import (
@@ -60,7 +65,6 @@ from workbench.plans import (
     work_seconds,
 )
 from workbench.ports import Bases, Context, KnowledgeBase, call_reflector
-from workbench.records.figures import ResultsByStep
 from workbench.records.proposals import MET
 from workbench.records.tape import RULES
 from workbench.state import (
@@ -69,7 +73,6 @@ from workbench.state import (
     ExecutionRecord,
     Json,
     Reflection,
-    RetrievalResult,
     RetrievalState,
     StopReason,
 )
@@ -125,12 +128,14 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     seen = _signals(now, supply)
     if spent := budget_spent(context):
         seen["spent"] = spent
-    one_step = state.get("resolved_agent_type", "") not in ("", AGENT_TYPES[0])
+    driven = is_driven(state)
+    one_step = not driven and state.get("resolved_agent_type", "") not in ("", AGENT_TYPES[0])
     words = searched_text(query, decision) or query
     proposal = Proposal(words, now.plan, seen, state.get("records", []), context.tools, state.get("activated", []))
     reflection = None
-    if "reflector" in context.models and not one_step:
-        reflection, refused = await reflected_by_model(now, proposal)
+    if driven or ("reflector" in context.models and not one_step):
+        reflect = required("nodes", "next_turn", "agent") if driven else reflected_by_model
+        reflection, refused = await reflect(now, proposal)
         seen |= {"model_refused": refused} if refused else {}
     if reflection is None:
         proposal.seen = seen
@@ -395,11 +400,9 @@ def _facts(seen: Data, say: Labels) -> Iterable[str]:
 # enough; only passages that exist meet a need; no search is made twice; passes, time and money end a run.
 # ``signals["overruled"]`` lists what was not followed.
 
-READ = 60
-"""The highest number of a passage that a model may name."""
 STEPS = 3
 """Most steps of one reflection."""
-_SHOWN = ("evidence_count", "top_score", "unknown", "missing", "missing_fields", "probability", "failures", "timeouts")
+_SHOWN = ("unknown", "missing", "missing_fields", "failures", "timeouts")
 
 
 class Verdict(ModelForm):
@@ -423,51 +426,6 @@ async def rewritten_by_model(context: Context, query: str, writings: Sequence[st
     if reply.form is None:
         return "", f"the model did not rewrite ({reply.refused[-1]})"
     return " ".join(reply.form.query.split()), ""
-
-
-def read_window(
-    plan: Plan, results_by_step: ResultsByStep, met: Sequence[str], limit: int
-) -> tuple[list[RetrievalResult], list[tuple[str, int]]]:
-    """Return the passages that a model reads, and where each group of them begins: its title and its first number.
-
-    What met a need before comes first, by its id; then the first results of each step, in the step's own order, without
-    texts that a passage before them holds.
-    """
-    passages, groups, ids = list[RetrievalResult](), list[tuple[str, int]](), set[str]()
-
-    def show(title: str, results: Evidence, limit: int) -> None:
-        """Add a group, whose title says how many of them are shown."""
-        new = list[RetrievalResult]()
-        for result in results:
-            text, before = result["evidence"], [*passages, *new]
-            if len(new) < limit and len(before) < READ and result["result_id"] not in ids:
-                if not any(text in shown["evidence"] for shown in before):
-                    new.append(result)
-                ids.add(result["result_id"])
-        if new:
-            groups.append((f"{title}, {len(new)} of {len(results)} shown:", len(passages) + 1))
-            passages.extend(new)
-
-    by_id = {result["result_id"]: result for results in results_by_step.values() for result in results}
-    show("What met a need so far", [by_id[result_id] for result_id in met if result_id in by_id], READ)
-    for step_id, results in results_by_step.items():
-        tool = f" ({plan.step(step_id).tool})" if step_id in plan.by_id() else ""
-        show(f"{step_id}{tool}", results, limit)
-    return passages, groups
-
-
-def window_text(passages: Evidence, groups: Sequence[tuple[str, int]], limit: int) -> str:
-    """Return the passages with their numbers, each group under its title; where all do not fit, the longest are cut."""
-    titles, texts = {first: title for title, first in groups}, [piece_text(n, p) for n, p in enumerate(passages, 1)]
-    share, left = limit, limit
-    for place, length in enumerate(sorted(map(len, texts))):
-        share = left // (len(texts) - place)  # what shorter texts leave is shared by the longer ones
-        left -= min(length, share)
-    lines = []
-    for n, text in enumerate(texts, start=1):
-        lines += [titles[n]] if n in titles else []
-        lines.append(text if len(text) <= share else f"{text[:share]} …")
-    return "\n\n".join(lines)
 
 
 def _judged(entries: Sequence[Entry], verdicts: Iterable[Verdict], passages: Evidence) -> tuple[list[Entry], list[str]]:
@@ -502,19 +460,20 @@ async def reflected_by_model(now: Pass, proposal: Proposal) -> tuple[Reflection 
     entries, records, tools = seen.get("needs", []), now.state.get("records", []), offered(now.context.tools, now.bases)
     needs, reflections = [entry for entry in entries if not is_settled(entry)], now.state.get("reflections", [])
     before = reflections[-1]["signals"].get("needs", []) if reflections else []
+    met_before = {entry["need"] for entry in before if entry["met"] >= MET}
     met = list(dict.fromkeys(result_id for entry in before for result_id in entry["by"] if entry["met"] >= MET))
     passages, groups = read_window(now.plan, collect(now.state, context), met, context.settings.reflector_window)
     slots = {
         "question": query,
-        "needs": numbered([f"{entry['need']} (so far: {entry['met']:.2f})" for entry in needs]),
-        "steps": steps_text(now.plan, records),
-        "signals": json.dumps({name: seen[name] for name in _SHOWN if name in seen}, ensure_ascii=False),
+        "needs": numbered([entry["need"] + " (met so far)" * (entry["need"] in met_before) for entry in needs]),
+        "steps": steps_text(now.plan, records, totals_by_step(now.state, context)),
+        "signals": json.dumps({name: seen[name] for name in _SHOWN if seen.get(name)}, ensure_ascii=False),
         "budget": left(context, context.settings.time_budget_s - work_seconds(records)),
         "tools": described(tools),
         "evidence": window_text(passages, groups, context.settings.merge_max_characters),
         "most": str(STEPS),
     }
-    form_class = _form(step_form(tools, [base.name for base in now.bases]))
+    form_class = _form(step_form(tools, now.bases))
     reply = await ask_model(context, "reflector", form_class, slots, question=query, at=now.label)
     form = reply.form
     if form is None:
@@ -563,10 +522,11 @@ def _new_steps(drafted: Sequence[Any], now: Pass, proposal: Proposal) -> tuple[l
     first = len(now.plan.steps)
     while any(step.step_id.startswith(f"step_{first}_") for step in now.plan.steps):
         first += 1
-    for step in make_steps(drafted, len(now.bases) > 1, now.context.tools, first):
-        problems = check(now.plan.adding(*steps, step), now.context.tools)
+    for step in make_steps(drafted, first):
+        problems = [p["message"] for p in check(now.plan.adding(*steps, step), now.context.tools)]
+        problems += condition_faults(step.tool_input, now.bases)
         if problems or proposal.is_done(step):
-            reason = problems[0]["message"] if problems else "it was made already"
+            reason = problems[0] if problems else "it was made already"
             overruled.append(f"{step.tool} {step.tool_input.get('query', '')!r}: {reason}")
         else:
             steps.append(step)

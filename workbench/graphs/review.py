@@ -22,7 +22,7 @@ from workbench.graphs.execute import make_record
 from workbench.graphs.memory import with_preferences
 from workbench.graphs.needs import thresholds
 from workbench.graphs.roles import model_plans
-from workbench.graphs.route import Route, read_question
+from workbench.graphs.route import Route, is_driven, read_question
 from workbench.knowledge.dated import dated_bases
 from workbench.plans import HELD_BACK, NOT_NEEDED, Plan, PlanStep, fresh_id, last_records, problem
 from workbench.ports import Context
@@ -299,7 +299,7 @@ def stop(state: RetrievalState, runtime: Runtime[Context], change: Json) -> Json
 
 def wished(state: RetrievalState, runtime: Runtime[Context], words: str) -> Json:
     """Return the change of a free text: an instruction to a model that plans, and a part of the question to rules."""
-    if model_plans(runtime.context):
+    if is_driven(state) or model_plans(runtime.context):
         return {"wish": words.strip(), "replan": True}
     return {**reread(state, runtime, f"{state['query']} {words}".strip()), "replan": True}
 

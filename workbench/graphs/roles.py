@@ -10,22 +10,23 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from workbench.errors import ModelError
+from workbench.errors import KnowledgeError, ModelError
 from workbench.models.chat import Limits, filled_in, reply_text, sampling, thinking_text, token_usage
 from workbench.models.wire import tell
-from workbench.plans import Plan, last_records
+from workbench.plans import ENDED_WELL, Plan, format_condition, last_records
 from workbench.ports import Context, KnowledgeBase, Tool, Tools
+from workbench.records.figures import ResultsByStep
 from workbench.records.prompts import Prompt
 from workbench.records.spending import price, spent
 from workbench.records.tape import RULES
 from workbench.settings import Settings
-from workbench.state import Data, Evidence, Json, Message, Records, RetrievalResult
+from workbench.state import Condition, Data, Evidence, Json, Message, Records, RetrievalResult
 from workbench.text import clean, detect_language
-from workbench.tools.registry import BUILT_IN
 
 Form = TypeVar("Form", bound=BaseModel)
 
@@ -106,7 +107,7 @@ async def ask_model(
         if reply.get("error"):
             refused.append(reply["error"])
             break
-        filled, wrong = _read(reply["text"], form)
+        filled, wrong = read_form(reply["text"], form)
         wrong = wrong or (list(problems(filled)) if filled is not None else [])
         if filled is not None and not wrong:
             return Reply(filled, refused, attempt == 2)
@@ -154,7 +155,7 @@ def accounted(context: Context, role: str, prompt: Prompt, usage: Mapping[str, i
     return {"prompt": f"{prompt.name} {prompt.label}", "usage": usage, "money": money, "sampling": sampling(model)}
 
 
-def _read(text: str, form: type[Form]) -> tuple[Form | None, list[str]]:
+def read_form(text: str, form: type[Form]) -> tuple[Form | None, list[str]]:
     """Return the form in a reply, or its faults: a model may write around its JSON, and leave commas in it."""
     wrong = list[str]()
     for begin in [match.start() for match in re.finditer(r"\{", text)][:_MOST_BEGINS] or [0]:
@@ -212,10 +213,14 @@ def history_text(history: Sequence[Message], window: int) -> str:
 
 # --- What prompts are filled in with: what a corpus holds, what tools take, what ran, and the evidence ---
 
-ENRICHMENT = "enrichment"
-"""The tool that is offered only where a vocabulary allows its source to be asked."""
-OF_ALL = ("query", "kb_prefix", "entities", "conditions", "sort", "candidates", "top_k")
-"""Inputs that the form of a step has for every tool."""
+NEEDED = {
+    "enrichment": "source",
+    "discover": "fields",
+    "local_search": "entities",
+    "global_search": "entities",
+    "chain_exploration": "entities",
+}
+"""What a knowledge base must have for a tool: a source outside, typed fields, or a graph of entities."""
 _VALUES, _TITLES, _KINDS, _LONGEST_VALUE, _NAME = 8, 12, 20, 400, 80
 
 
@@ -241,22 +246,48 @@ def piece_text(n: int, result: RetrievalResult) -> str:
     """Return one piece of evidence under its number."""
     about = result["metadata"]
     fields = [f"{name}: {_cell(value)}" for name, value in (about.get("fields") or {}).items() if value]
-    aside = "; ".join([*fields, *filter(None, [about.get("url")]), f"score {result['score']:.2f}"])
-    return f"[{n}] {about.get('title') or ''} ({aside})\n{result['evidence']}".replace("]  (", "] (")
+    aside = "; ".join([*fields, f"score {result['score']:.2f}"])
+    return f"[{n}] {about.get('title') or ''} ({aside})\n{result['evidence']}".replace("]  (", "] (").strip()
 
 
 def _cell(value: Any) -> str:
-    return (", ".join(map(str, value[:_VALUES])) if isinstance(value, list) else str(value))[:_LONGEST_VALUE]
+    if not isinstance(value, list):
+        return str(value)[:_LONGEST_VALUE]
+    more = f", … ({len(value)} in all)" if len(value) > _VALUES else ""
+    return ", ".join(map(str, value[:_VALUES]))[:_LONGEST_VALUE] + more
 
 
 def offered(tools: Tools, bases: Iterable[KnowledgeBase]) -> dict[str, Tool]:
-    """Return the tools that a model may choose from: enrichment only where a vocabulary allows it."""
-    asks = any(base.about()["nouns"].get("source") for base in bases)
-    return {name: tools[name] for name in tools if asks or name != ENRICHMENT}
+    """Return the tools that a planning model may choose from: those that these bases can use."""
+    abouts = [base.about() for base in bases]
+    has = {
+        "source": any(about["nouns"].get("source") for about in abouts),
+        "fields": any(about["fields"] for about in abouts),
+        "entities": any(about["counts"].get("entities") for about in abouts),
+    }
+    names = [name for name in tools if getattr(tools[name], "planned", True) and has.get(NEEDED.get(name, ""), True)]
+    return {name: tools[name] for name in names}
+
+
+def condition_faults(tool_input: Data, bases: Iterable[KnowledgeBase]) -> list[str]:
+    """Return what is wrong with conditions and order: fields that no base has, and values that do not fit theirs."""
+    bases = list(bases)
+    known = list(dict.fromkeys(field["name"] for base in bases for field in base.about()["fields"]))
+    conditions, sort = tool_input.get("conditions") or [], tool_input.get("sort")
+    named = [each.get("field") for each in [*conditions, sort] if isinstance(each, dict)]
+    named += [tool_input["count_by"]] if tool_input.get("count_by") else []
+    unknown = [str(name) for name in named if name not in known]
+    faults = [f"The documents have no field {name!r}. Fields: {', '.join(known) or 'none'}." for name in unknown]
+    try:
+        for base in [] if faults or not conditions else bases:
+            base.select([Condition(field=c["field"], op=c.get("op", "eq"), value=c.get("value")) for c in conditions])
+    except KnowledgeError as error:
+        faults.append(str(error))
+    return faults
 
 
 def card(bases: Iterable[KnowledgeBase]) -> str:
-    """Return what each knowledge base holds: sizes, typed fields with values, kinds of relations, some titles."""
+    """Return what each knowledge base holds: sizes, languages, typed fields with values, relations, some titles."""
     lines_of_bases = []
     for base in bases:
         about = base.about()
@@ -265,10 +296,12 @@ def card(bases: Iterable[KnowledgeBase]) -> str:
             f"{counts[name]:,} {name}" for name in ("documents", "passages", "entities") if name in counts
         )
         fields = [_field(field) for field in about["fields"]]
-        kinds = sorted(about["relations"], key=lambda k: (-k["count"], k["type"], k["source"], k["target"]))[:_KINDS]
+        kinds = [kind for kind in about["relations"] if kind["type"] != "mentions"]
+        kinds = sorted(kinds, key=lambda k: (-k["count"], k["type"], k["source"], k["target"]))[:_KINDS]
         relations = [f"{_short(k['source'])} —{_short(k['type'])}→ {_short(k['target'])} ({k['count']})" for k in kinds]
         titles = [*map(_short, about["titles"][:_TITLES])]
-        lines = [f"{base.name}: {sizes}"]
+        languages = sorted({detect_language(title) for title in about["titles"]})
+        lines = [f"{base.name}: {sizes}; titles in {' and '.join(languages) or 'no language'}"]
         lines += [f"  fields: {'; '.join(fields)}"] if fields else []
         lines += [f"  relations: {'; '.join(relations)}"] if relations else []
         lines += [f"  some titles: {'; '.join(titles)}"] if titles else []
@@ -283,30 +316,114 @@ def _short(name: Any) -> str:
 
 def _field(field: Data) -> str:
     values = ", ".join(map(_short, field["values"][:_VALUES]))
+    values = values or (f"{field['low']} to {field['high']}" if field["low"] is not None else "")
     return f"{_short(field['name'])} {field['type']}" + (f" ({values})" if values else "")
 
 
 def described(tools: Tools) -> str:
-    """Return each tool in a line, with the inputs that are its own and their types."""
-    return "\n".join(
-        f"- {name}: {tool.description}{_inputs(tool) if name not in BUILT_IN else ''}" for name, tool in tools.items()
-    )
+    """Return each tool in a line; the form has their inputs."""
+    return "\n".join(f"- {name}: {tool.description}" for name, tool in tools.items())
 
 
-def _inputs(tool: Tool) -> str:
-    schema = tool.input_schema.model_json_schema().get("properties", {})
-    own = {name: schema_of for name, schema_of in schema.items() if name not in OF_ALL}
-    return f" Its inputs: {json.dumps(own, ensure_ascii=False)}" if own else ""
-
-
-def steps_text(plan: Plan | None, records: Records) -> str:
-    """Return what ran so far: each step's tool and input, how it ended, what it found."""
+def steps_text(plan: Plan | None, records: Records, totals: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return what ran so far: each step's tool and input, how it ended, what it found; ``totals`` by step."""
     last = last_records(records)
     lines = []
     for step in plan.steps if plan else ():
         if step.step_id in last:
             record = last[step.step_id]
-            tool_input = json.dumps(record["raw_input"], ensure_ascii=False)[:_LONGEST_VALUE]
+            own = {name: value for name, value in record["raw_input"].items() if name not in ("top_k", "timeout_s")}
+            tool_input = json.dumps(own, ensure_ascii=False)[:_LONGEST_VALUE]
             count = record["output_summary"].get("evidence_count", 0)
-            lines.append(f"- {step.step_id}: {record['tool']} {tool_input}: {record['status']}, {count} found")
+            found = totals.get(step.step_id, f"{count} found")
+            why = f": {record['error'][:_LONGEST_VALUE]}" if record["error"] else ""
+            lines.append(f"- {step.step_id}: {record['tool']} {tool_input}: {record['status']}, {found}{why}")
     return "\n".join(lines) or NONE
+
+
+def counts_of(state: Data, context: Context) -> dict[str, tuple[str, Json]]:
+    """Return what each search by fields counted, by step: what it asked, and its output."""
+    counted = {}
+    for step_id, record in last_records(state.get("records", [])).items():
+        if record["tool"] == "discover" and record["status"] in ENDED_WELL and record["raw_output_ref"]:
+            output = context.runs.body(state["run_id"], str(record["raw_output_ref"])).get("output", {})
+            conditions = " & ".join(format_condition(c) for c in record["raw_input"].get("conditions") or [])
+            counted[step_id] = (conditions or str(record["raw_input"].get("query") or step_id), output)
+    return counted
+
+
+def totals_by_step(state: Data, context: Context) -> dict[str, str]:
+    """Return how many documents hold for each search by fields, and of each value where it counts them."""
+    lines = {}
+    for step_id, (_, output) in counts_of(state, context).items():
+        values = ", ".join(f"{value} {count}" for value, count in list(output.get("counts", {}).items())[:_KINDS])
+        lines[step_id] = f"{output.get('total')} hold" + (f"; {values}" if values else "")
+    return lines
+
+
+READ = 60
+"""The highest number of a passage that a model may name."""
+SEEN = 0.005
+"""The lowest score of a passage that is shown after the first ``FIRST`` of its step."""
+FIRST = 3
+_LISTED = 4
+"""How many times as many documents are shown as passages, where only fields were asked for: without their texts."""
+
+
+def read_window(
+    plan: Plan, results_by_step: ResultsByStep, met: Sequence[str], limit: int
+) -> tuple[list[RetrievalResult], list[tuple[str, int]]]:
+    """Return the passages that a model reads, and where each group of them begins: its title and its first number.
+
+    What met a need before comes first, by its id; then the first results of each step, in the step's own order, without
+    texts that a passage before them holds.
+    """
+    passages, groups, ids = list[RetrievalResult](), list[tuple[str, int]](), set[str]()
+
+    def show(title: str, results: Evidence, limit: int) -> None:
+        """Add a group, whose title says how many of them are shown."""
+        new = list[RetrievalResult]()
+        for result in results:
+            text, before = result["evidence"], [*passages, *new]
+            likely = len(new) < FIRST or result["score"] >= SEEN
+            if likely and len(new) < limit and len(before) < READ and result["result_id"] not in ids:
+                if not text or not any(text in shown["evidence"] for shown in before):
+                    new.append(result)
+                if text:  # one that is only listed may still be read where another step found its text
+                    ids.add(result["result_id"])
+        if new:
+            groups.append((f"{title}, {len(new)} of {len(results)} shown:", len(passages) + 1))
+            passages.extend(new)
+
+    by_id = {result["result_id"]: result for results in results_by_step.values() for result in results}
+    show("What met a need so far", [by_id[result_id] for result_id in met if result_id in by_id], READ)
+    for step_id, results in results_by_step.items():
+        step = plan.by_id().get(step_id)
+        listed = step is not None and is_listing(step.tool, step.tool_input)
+        pieces = [without_text(result) for result in results] if listed else results
+        show(f"{step_id} ({step.tool})" if step else step_id, pieces, limit * _LISTED if listed else limit)
+    return passages, groups
+
+
+def is_listing(tool: str, tool_input: Data) -> bool:
+    """Check whether a search asks for documents by their fields alone: their fields say what was asked."""
+    return tool == "discover" and not tool_input.get("query")
+
+
+def without_text(result: RetrievalResult) -> RetrievalResult:
+    """Return a document with its fields alone, or unchanged where it has none."""
+    return {**result, "evidence": ""} if result["metadata"].get("fields") else result
+
+
+def window_text(passages: Evidence, groups: Sequence[tuple[str, int]], limit: int) -> str:
+    """Return the passages with their numbers, each group under its title; where all do not fit, the longest are cut."""
+    titles, texts = {first: title for title, first in groups}, [piece_text(n, p) for n, p in enumerate(passages, 1)]
+    share, left = limit, limit
+    for place, length in enumerate(sorted(map(len, texts))):
+        share = left // (len(texts) - place)  # what shorter texts leave is shared by the longer ones
+        left -= min(length, share)
+    lines = []
+    for n, text in enumerate(texts, start=1):
+        lines += [titles[n]] if n in titles else []
+        lines.append(text if len(text) <= share else f"{text[:share]} …")
+    return "\n\n".join(lines)

@@ -19,7 +19,7 @@ from workbench.graphs.roles import ModelForm, ask_model, card
 from workbench.language.question import read
 from workbench.language.words import is_small_talk
 from workbench.ports import Bases, Context, KnowledgeBase, KnowledgeBases, call_router
-from workbench.state import Condition, ExtractedEntities, Json, QueryIntent, Question, RouteDecision
+from workbench.state import Condition, Data, ExtractedEntities, Json, QueryIntent, Question, RouteDecision
 from workbench.text import terms
 
 if TYPE_CHECKING:
@@ -28,9 +28,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AGENT_TYPES",
+    "TOOL_AGENT",
     "Worker",
     "build_router",
     "decide",
+    "is_driven",
     "is_small_talk",
     "make_worker_name",
     "parse_worker_name",
@@ -40,8 +42,9 @@ __all__ = [
 ]
 
 GENERAL, DEFAULT = "general", "default"
-AGENT_TYPES = ("fusion_agent", "naive_rag_agent", "graph_agent", "hybrid_agent", "deep_research_agent")
-"""The first is the default: plan, execute, reflect. Any other runs its one tool."""
+TOOL_AGENT = "tool_agent"
+AGENT_TYPES = ("fusion_agent", "naive_rag_agent", "graph_agent", "hybrid_agent", "deep_research_agent", TOOL_AGENT)
+"""The first is the default: plan, execute, reflect. The last lets a model call tools; any other runs its one tool."""
 AGENT_TOOLS: dict[str, tuple[str, ...]] = {
     "naive_rag_agent": ("naive_search",),
     "graph_agent": ("local_search",),
@@ -119,6 +122,11 @@ def parse_workers(names: str, prefixes: Sequence[str]) -> list[Worker]:
         workers = [workers[0]._replace(kb_prefix="")]
     every = [(kb, worker.agent_type) for kb in prefixes for worker in workers if worker.kb_prefix in ("", kb)]
     return [Worker(kb, agent_type or AGENT_TYPES[0], AGENT_MODE) for kb, agent_type in dict.fromkeys(every)]
+
+
+def is_driven(state: Data) -> bool:
+    """Check whether a model calls the tools of a run, in place of planner and reflector."""
+    return set(str(state.get("resolved_agent_type")).split(",")) == {TOOL_AGENT}
 
 
 class Fit(TypedDict):

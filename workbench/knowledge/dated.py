@@ -150,3 +150,21 @@ class DatedBase:
         lists = (value if isinstance(value, list) else [value] for value in values if value is not None)
         counted = Counter(str(value) for each in lists for value in set(each))
         return sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+class RestrictedBase(DatedBase):
+    """A base without the documents for which conditions do not hold."""
+
+    def __init__(self, base: KnowledgeBase, conditions: Sequence[Condition]):
+        super().__init__(base, "")
+        self._conditions = conditions
+
+    @cached_property
+    def hidden(self) -> frozenset[str]:
+        """Ids of the documents that are left out."""
+        return frozenset(self._base.select()) - frozenset(self._base.select(self._conditions))
+
+
+def restricted(base: KnowledgeBase, conditions: Sequence[Data]) -> KnowledgeBase:
+    """Return the base with only the documents for which the conditions hold; itself without conditions."""
+    return cast(KnowledgeBase, RestrictedBase(base, cast(Any, conditions))) if conditions else base

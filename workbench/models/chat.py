@@ -301,7 +301,7 @@ async def filled_in(
         return (await replying.ainvoke(messages))["raw"]
 
     async def in_words() -> Any:
-        schema = json.dumps(form.model_json_schema(), ensure_ascii=False)
+        schema = json.dumps(untitled(form.model_json_schema()), ensure_ascii=False)
         return await model.ainvoke([*messages, ("human", _IN_WORDS + schema)])
 
     async def call() -> Any:
@@ -332,12 +332,49 @@ async def filled_in(
     return reply
 
 
+async def with_tools(
+    model: BaseChatModel, messages: Sequence[Any], tools: Sequence[Json], limits: Limits | None = None
+) -> BaseMessage | None:
+    """Return a reply of a model that may call tools; None where it, or its server, takes no tools.
+
+    Args:
+        model: what is asked.
+        messages: of the conversation, with the calls so far and their results.
+        tools: each as OpenAI's servers take it.
+        limits: of the reply.
+
+    Raises:
+        ModelError: the server failed, cannot be reached, or refuses.
+    """
+    place = f"{_place(model)} {getattr(model, 'model_name', '')} tools"
+    if place in _WITHOUT_SCHEMA:
+        return None
+    try:
+        bound = model.bind_tools(list(tools))
+    except (NotImplementedError, AttributeError):
+        return None
+
+    async def call() -> Any:
+        try:
+            return await bound.ainvoke(list(messages))
+        except Exception as error:
+            if _takes_no_tools(error):
+                _WITHOUT_SCHEMA.add(place)
+                return None
+            if not _without(model, error):
+                raise
+            return await model.bind_tools(list(tools)).ainvoke(list(messages))
+
+    reply: BaseMessage | None = await call_model(model, call, limits)
+    return reply
+
+
 _PREFILLED: set[str] = set()
 """Models whose replies begin in a thought that only a closing tag ends, as found in this process."""
 _THOUGHTS = 10
 """How many times as long as an answer thoughts may be."""
 _WITHOUT_SCHEMA: set[str] = set()
-"""Servers and forms of which the server takes no JSON schema, as found in this process."""
+"""Servers with the forms, or tools, that they do not take, as found in this process."""
 _IN_WORDS = "Answer with one JSON object and nothing else. Its JSON Schema: "
 
 
@@ -362,12 +399,28 @@ def strict(schema: Any) -> Any:
         return [strict(inner) for inner in schema]
     if not isinstance(schema, dict):
         return schema
+    schema = untitled(schema)
     now = {name: strict(inner) for name, inner in schema.items() if name not in _REFUSED or isinstance(inner, dict)}
+    if "oneOf" in now and isinstance(now.pop("discriminator", None), dict):
+        now["anyOf"] = now.pop("oneOf")  # strict servers know no other union
     if isinstance(schema.get("maxItems"), int):
         now["description"] = f"{schema.get('description', '')} At most {schema['maxItems']}.".strip()
     if isinstance(now.get("properties"), dict):
         now |= {"required": list(now["properties"]), "additionalProperties": False}
     return now
+
+
+def untitled(schema: Any) -> Any:
+    """Return a JSON Schema without the titles that pydantic writes: they say the names again.
+
+    >>> untitled({"title": "A", "properties": {"title": {"title": "Title", "type": "string"}}})
+    {'properties': {'title': {'type': 'string'}}}
+    """
+    if isinstance(schema, list):
+        return [untitled(inner) for inner in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {k: untitled(v) for k, v in schema.items() if k != "title" or not isinstance(v, str)}
 
 
 def reply_text(message: BaseMessage) -> str:
@@ -408,6 +461,11 @@ def _takes_no_schema(error: Exception) -> bool:
     return getattr(error, "status_code", None) in (400, 404, 422, 501) and any(
         word in message for word in ("response_format", "json_schema", "schema", "grammar", "structured")
     )
+
+
+def _takes_no_tools(error: Exception) -> bool:
+    refused = getattr(error, "status_code", None) in (400, 404, 422, 501)
+    return refused and any(word in str(error).lower() for word in ("tool", "function call"))
 
 
 def token_usage(message: BaseMessage) -> dict[str, int] | None:

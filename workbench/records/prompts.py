@@ -39,7 +39,7 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "reduce": ("question", "title", "summary", "wish", "claims"),
     "abstract": ("question", "sections"),
     "checker": ("sentences", "evidence"),
-    "agent": ("corpus",),
+    "agent": ("corpus", "question", "today"),
     "judge": ("question", "gold", "answer", "evidence"),
     "extractor": ("passages",),
     "memory": ("known", "history", "message"),

@@ -119,7 +119,7 @@ def _worker(value: Any, info: ValidationInfo) -> str:
         raise RunError(f"worker is {shown(value)}. Give a name, as 'papers:graph_agent:retrieve_only', or several.")
     names, bases = clean(value if isinstance(value, str) else ",".join(value)), _from_context(info, "bases")
     if names:
-        from workbench.graphs.route import AGENT_TYPES, read_workers
+        from workbench.graphs.route import AGENT_TYPES, TOOL_AGENT, read_workers
 
         try:
             workers = read_workers(names)
@@ -133,6 +133,8 @@ def _worker(value: Any, info: ValidationInfo) -> str:
                 )
             if base and base not in bases:
                 raise UnknownKnowledge(base, sorted(bases))
+        if len({agent_type == TOOL_AGENT for _, agent_type, _ in workers}) > 1:
+            raise RunError(f"worker is {shown(names)}. A {TOOL_AGENT} works alone: it calls the tools of the others.")
     return names
 
 

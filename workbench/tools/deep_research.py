@@ -8,7 +8,7 @@ passages is new or the budget is spent.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 from pydantic import Field
 
@@ -41,7 +41,7 @@ class DeepResearchOutput(ToolOutput):
     stopped: str = Field("", description="Why it stopped: nothing new, rounds, or time")
 
 
-def research_tool(name: str, description: str, rounds: int) -> FunctionTool:
+def research_tool(name: str, description: str, rounds: int, planned: bool = True) -> FunctionTool:
     """Make a preset of the loop with at most so many rounds, the first search included."""
 
     async def search(tool_input: DeepResearchInput, knowledge: KnowledgeBase, log: ToolLog) -> DeepResearchOutput:
@@ -62,7 +62,7 @@ def research_tool(name: str, description: str, rounds: int) -> FunctionTool:
                 research = {"research": {"round": number, "query": query}}
                 metadata = {**research, **result["metadata"], **before["metadata"]}
                 score = max(result["score"], before["score"])
-                results[result["result_id"]] = {**result, "score": score, "metadata": metadata}
+                results[result["result_id"]] = cast(RetrievalResult, {**result, "score": score, "metadata": metadata})
             front: list[Any] = evidence.ranked(results.values(), FRONT)
             new = [result["source_id"] for result in front if result["result_id"] not in seen]
             seen |= {result["result_id"] for result in front}
@@ -88,6 +88,7 @@ def research_tool(name: str, description: str, rounds: int) -> FunctionTool:
     return FunctionTool(
         name=name,
         description=description,
+        planned=planned,
         function=search,
         input_schema=DeepResearchInput,
         output_schema=DeepResearchOutput,
@@ -111,4 +112,5 @@ DEEPER = research_tool(
     "deeper_research",
     "As deep_research, and further along the titles that are found: for questions whose way has several steps.",
     rounds=4,
+    planned=False,
 )

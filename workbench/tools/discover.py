@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import ClassVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from workbench.plans import format_condition
 from workbench.ports import KnowledgeBase, Passage, ToolLog
-from workbench.state import Condition, Op, Sort
+from workbench.state import Condition, Sort
 from workbench.tools import evidence
 from workbench.tools.scoring import Question, probability
 from workbench.tools.tool import FunctionTool, Search, ToolOutput
@@ -18,18 +18,6 @@ FIELDS_ARE_RIGHT = 0.93
 VECTOR_DEPTH = 1000  # how deep into the vectors the filtered documents are looked for
 READ = 100  # documents whose words are read
 ANYTHING = 0.5  # the score of a document when the query asks for nothing in particular
-
-
-class ConditionInput(BaseModel):
-    """A condition on one typed field of a document."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    field: str = Field(description="A field of the documents")
-    op: Op = Field(default="eq", description="How it is compared")
-    value: str | int | float | bool | list[str | int | float] | None = Field(
-        default=None, description="A text, number or date; a list for in, not_in and between"
-    )
 
 
 class SortInput(BaseModel):
@@ -44,8 +32,9 @@ class SortInput(BaseModel):
 class DiscoverInput(Search):
     """The input of ``discover``."""
 
+    restricts: ClassVar[bool] = False
+
     query: str = Field("", description="What matters beyond the conditions; empty: in the order that is asked for")
-    conditions: list[ConditionInput] = Field(default=[], description="What the documents' fields must hold, all of it")
     sort: SortInput | None = Field(
         default=None,
         description="The order; best for the query, else newest first, if none; old and new evenly if nothing is asked",

@@ -19,6 +19,11 @@ def document_id(chunk_id: str) -> str:
     return chunk_id.rpartition("#")[0]
 
 
+def passage_id(result: Data) -> str:
+    """Return what a passage is called everywhere, or the id of an entity, relation or community."""
+    return str(result["source_id"] if result.get("source_type", "chunk") == "chunk" else result["result_id"])
+
+
 def chunk(
     passage: Passage, score: float, tool: str, kb_prefix: str, signals: Mapping[str, float] | None = None
 ) -> RetrievalResult:

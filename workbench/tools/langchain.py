@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.documents import Document
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
-from pydantic import Field, create_model
+from pydantic import BaseModel, Field, create_model
 
 from workbench.errors import KnowledgeError, ToolError, UnknownTool
 from workbench.ports import KnowledgeBase, Tool
 from workbench.records.prompts import fenced
 from workbench.state import Data, Json
+from workbench.tools.evidence import passage_id
 from workbench.tools.tool import StepLog, read_input
 
 RESULTS = 8
 """How many results a tool returns unless its caller asks for more."""
-LONGEST_DOCUMENT = 6_000
-"""Characters of a document that ``open_document`` returns at once."""
 _FOR_STEPS = ("results", "entities", "candidates")
 """What later steps of a plan read of an output; a model reads the passages."""
 ToolResult = tuple[str, list[Document]]
@@ -35,57 +34,50 @@ def langchain_tools(tools: Mapping[str, Tool], base: KnowledgeBase, names: Seque
     Args:
         tools: of the workspace, by name.
         base: what they search.
-        names: which; ``open_document`` is one more.
+        names: which.
 
     Raises:
         UnknownTool: lists the known ones.
     """
-    if unknown := [name for name in names if name not in tools and name != "open_document"]:
-        raise UnknownTool(unknown[0], [*tools, "open_document"])
-    return [_open_document(base) if name == "open_document" else _search(tools[name], base) for name in names]
+    if unknown := [name for name in names if name not in tools]:
+        raise UnknownTool(unknown[0], tools)
+    return [_as_langchain(tools[name], base) for name in names]
 
 
-def _search(tool: Tool, base: KnowledgeBase) -> BaseTool:
+def model_input(tool: Tool, bases: Sequence[KnowledgeBase]) -> type[BaseModel]:
+    """Return a tool's input as a model fills it in: few results by default, and a base where there are several.
+
+    Where no base has typed fields there are no conditions on them.
+    """
+    without = ["kb_prefix", "top_k"] + ([] if any(base.about()["fields"] for base in bases) else ["conditions"])
     fields: Json = {
-        name: (field.annotation, field)
-        for name, field in tool.input_schema.model_fields.items()
-        if name not in ("kb_prefix", "top_k")
+        name: (field.annotation, field) for name, field in tool.input_schema.model_fields.items() if name not in without
     }
     if "top_k" in tool.input_schema.model_fields:
         fields["top_k"] = (int, Field(RESULTS, ge=1, le=50, description="How many results at most"))
+    if len(bases) > 1:
+        one_of: Any = Literal
+        names = [base.name for base in bases]
+        fields["kb_prefix"] = (one_of[tuple(names)], Field(names[0], description="The knowledge base"))
+    return create_model(f"{tool.name}_input", **fields)
 
+
+def _as_langchain(tool: Tool, base: KnowledgeBase) -> BaseTool:
     async def call(**values: Any) -> ToolResult:
         filled = {name: value for name, value in values.items() if value is not None}
         output = await tool(read_input(tool, filled), base, StepLog())
-        return _as_text_and_documents(output.model_dump(mode="json"))
+        data = output.model_dump(mode="json")
+        return result_text(data), [as_document(result) for result in data.get("results", [])]
 
-    return _structured(tool.name, tool.description, fields, call, base)
-
-
-def _open_document(base: KnowledgeBase) -> BaseTool:
-    fields: Json = {
-        "document": (str, Field(min_length=1, description="The id of a document, or of one of its passages")),
-        "start": (int, Field(0, ge=0, description="At which character to begin")),
-    }
-
-    async def call(document: str, start: int = 0) -> ToolResult:
-        passages = base.passages(doc_ids=[document]) or base.passages(doc_ids=[document.rpartition("#")[0]])
-        if not passages:
-            raise ToolError(f"There is no document {document!r}. Give an id that a search returned.")
-        text = "\n".join(passage["text"] for passage in passages)
-        end = start + LONGEST_DOCUMENT
-        more = f"\n({len(text) - end} characters follow: start={end}.)" if len(text) > end else ""
-        results = [
-            {"source_id": p["chunk_id"], "evidence": p["text"], "score": 1.0, "metadata": {**p, "text": ""}}
-            for p in passages
-        ]
-        return fenced(f"{passages[0]['title']}\n{text[start:end]}{more}"), [as_document(result) for result in results]
-
-    return _structured("open_document", "The whole text of a document.", fields, call, base)
+    return _structured(tool.name, tool.description, model_input(tool, [base]), call, base)
 
 
 def _structured(
-    name: str, description: str, fields: Json, call: Callable[..., Coroutine[Any, Any, ToolResult]], base: KnowledgeBase
+    name: str,
+    description: str,
+    schema: type[BaseModel],
+    call: Callable[..., Coroutine[Any, Any, ToolResult]],
+    base: KnowledgeBase,
 ) -> BaseTool:
     async def acall(**values: Any) -> ToolResult:
         try:
@@ -100,7 +92,7 @@ def _structured(
     return StructuredTool(
         name=name,
         description=description,
-        args_schema=create_model(f"{name}_input", **fields),
+        args_schema=schema,
         func=wait,
         coroutine=acall,
         response_format="content_and_artifact",
@@ -109,33 +101,36 @@ def _structured(
     )
 
 
-def _as_text_and_documents(output: Data) -> ToolResult:
-    """Return an output as text and as documents: its results, and whatever else it has to say."""
-    results = output.get("results", [])
-    lines = [_passage(result) for result in results]
+def result_text(output: Data, shown: Collection[str] = ()) -> str:
+    """Return an output as a model reads it: its results, but for the text of ``shown`` ones, and what else it says."""
+    lines = [_passage(result, result["result_id"] in shown) for result in output.get("results", [])]
     more = [f"{name}: {_text(value)}" for name, value in output.items() if name not in _FOR_STEPS and value]
-    text = fenced("\n\n".join([*more, *lines]))
-    return text or "Nothing was found.", [as_document(result) for result in results]
+    return fenced("\n\n".join([*more, *lines])) or "Nothing was found."
 
 
 def _text(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _passage(result: Data) -> str:
+def _short(value: Any) -> str:
+    """Return a field's value; of a long list its beginning and how many there are."""
+    cut = isinstance(value, list) and len(value) > RESULTS
+    return f"{_text(value[:RESULTS])}, … ({len(value)} in all)" if cut else _text(value)
+
+
+def _passage(result: Data, is_shown: bool) -> str:
     about = result.get("metadata") or {}
-    fields = "; ".join(f"{name}: {_text(value)}" for name, value in (about.get("fields") or {}).items() if value)
+    fields = "; ".join(f"{name}: {_short(value)}" for name, value in (about.get("fields") or {}).items() if value)
     title = f"{about.get('title') or ''} ({fields})" if fields else about.get("title") or ""
-    return f"[{_id(result)}] {title}\n{result['evidence']}"
-
-
-def _id(result: Data) -> str:
-    """Return what a passage is called everywhere, or the id of an entity, relation or community."""
-    return str(result["source_id"] if result.get("source_type", "chunk") == "chunk" else result["result_id"])
+    if is_shown:
+        return f"[{passage_id(result)}] {about.get('title') or ''}: as above"
+    return f"[{passage_id(result)}] {title}\n{result['evidence']}".rstrip()
 
 
 def as_document(result: Data) -> Document:
     """Return a result as a LangChain document, with its id, document, title and score."""
     about = result.get("metadata") or {}
     known_fields = {name: about[name] for name in ("doc_id", "title", "url", "fields") if about.get(name)}
-    return Document(result["evidence"], id=_id(result), metadata={**known_fields, "score": float(result["score"])})
+    return Document(
+        result["evidence"], id=passage_id(result), metadata={**known_fields, "score": float(result["score"])}
+    )

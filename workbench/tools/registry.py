@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from workbench.errors import PlanError, ToolError, UnknownTool, shown
 from workbench.extensions import paths
 from workbench.plans import Plan, PlanStep, problem
-from workbench.ports import KnowledgeBases, Tool
+from workbench.ports import KnowledgeBase, KnowledgeBases, Tool
 from workbench.state import Data, Json
 from workbench.tools.tool import FunctionTool, StepLog, input_fault, read_input
 
@@ -30,7 +30,17 @@ if TYPE_CHECKING:
     from workbench.tools.adapt import ToolOptions
 
 
-__all__ = ["BUILT_IN", "FunctionTool", "StepLog", "ToolRegistry", "check", "read_input", "require", "resolve_input"]
+__all__ = [
+    "BUILT_IN",
+    "FunctionTool",
+    "StepLog",
+    "ToolRegistry",
+    "check",
+    "names_for_agents",
+    "read_input",
+    "require",
+    "resolve_input",
+]
 
 BUILT_IN = {
     "naive_search": "workbench.tools.naive",
@@ -40,6 +50,7 @@ BUILT_IN = {
     "hybrid_search": "workbench.tools.hybrid",
     "discover": "workbench.tools.discover",
     "chain_exploration": "workbench.tools.chain",
+    "open_document": "workbench.tools.open_document",
     "enrichment": "workbench.tools.enrichment",
     "deep_research": "workbench.tools.deep_research:DEEP",
     "deeper_research": "workbench.tools.deep_research:DEEPER",
@@ -146,9 +157,7 @@ class ToolRegistry(Mapping[str, Tool]):
         if self._bases is None:
             raise ToolError("These tools belong to no workspace. Use those of an open one: wb.tools.")
         base = self._bases.get(kb)
-        fields = ["discover"] if base.about()["fields"] else []
-        registered = [name for name in self if name not in BUILT_IN]
-        return langchain_tools(self, base, names or ["hybrid_search", *fields, *registered, "open_document"])
+        return langchain_tools(self, base, names or names_for_agents(self, [base]))
 
     def register_retriever(
         self, name: str, retriever: BaseRetriever, *, replace: bool = False, **options: Unpack[ToolOptions]
@@ -163,6 +172,12 @@ class ToolRegistry(Mapping[str, Tool]):
         tool = from_retriever(name, retriever, **options)
         self.register(tool, replace=replace)
         return tool
+
+
+def names_for_agents(tools: Iterable[str], bases: Iterable[KnowledgeBase]) -> list[str]:
+    """Return the tools of an agent: search, typed fields where there are some, registered ones, whole documents."""
+    fields = ["discover"] if any(base.about()["fields"] for base in bases) else []
+    return ["hybrid_search", *fields, *(name for name in tools if name not in BUILT_IN), "open_document"]
 
 
 def check(plan: Plan, tools: Mapping[str, Tool]) -> list[Json]:

@@ -8,14 +8,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from workbench.errors import ToolError
+from workbench.knowledge.dated import DatedBase, restricted
 from workbench.ports import Clock, KnowledgeBase, ToolLog
-from workbench.state import Json, SubStep
+from workbench.state import Json, Op, SubStep
 from workbench.text import clean
 
 LONGEST_NAME = 64
@@ -99,12 +100,27 @@ def _fallback(value: Any) -> Any:
     return clean(str(value))
 
 
+class ConditionInput(BaseModel):
+    """A condition on one typed field of a document."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    field: str = Field(description="A field of the documents")
+    op: Op = Field(default="eq", description="How it is compared")
+    value: str | int | float | bool | list[str | int | float] | None = Field(
+        default=None, description="A text, number or date; a list for in, not_in and between"
+    )
+
+
 class Search(BaseModel):
     """The input of every built-in tool; some add to it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+    restricts: ClassVar[bool] = True
+    """Whether the tool sees only the documents for which the conditions hold; one that does not applies them itself."""
 
     query: str = Field(min_length=1, description="What to look for, in the words of the question")
+    conditions: list[ConditionInput] = Field(default=[], description="What the documents' fields must hold, all of it")
     top_k: int = Field(50, ge=1, le=1000, description="How many results at most")
     kb_prefix: str | None = Field(default=None, description="The knowledge base; empty: the one of the run")
 
@@ -125,6 +141,7 @@ class FunctionTool:
         name: letters without capitals, digits and underscores, as plans write it.
         description: one sentence for people and for planning models.
         parallel: whether it may run next to other steps.
+        planned: whether a model that plans may choose it.
         calibration: how its score becomes a probability, for people.
         intents: intents for which the rule planner adds a step with this tool.
 
@@ -138,6 +155,7 @@ class FunctionTool:
     input_schema: type[BaseModel] = Search
     output_schema: type[BaseModel] = ToolOutput
     parallel: bool = True
+    planned: bool = True
     calibration: str = ""
     intents: frozenset[str] = frozenset()
 
@@ -150,13 +168,15 @@ class FunctionTool:
 
     async def __call__(self, tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> BaseModel:
         """Run it; a plain function runs in a thread, so that a slow one does not hold up the others."""
+        if isinstance(tool_input, Search) and tool_input.restricts:
+            knowledge = restricted(knowledge, [c.model_dump() for c in tool_input.conditions])
         with contained(self.name):
             if inspect.iscoroutinefunction(self.function):
                 output = await self.function(tool_input, knowledge, log)
             else:
                 output = await asyncio.to_thread(self._in_one_generation, tool_input, knowledge, log)
         try:
-            return self.output_schema.model_validate(output)
+            checked_output = self.output_schema.model_validate(output)
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"])) or "shape"
@@ -164,10 +184,21 @@ class FunctionTool:
                 f"{self.name} gave an output without a valid {where}: {first['msg']}. "
                 f"Its output schema has: {', '.join(self.output_schema.model_fields)}."
             ) from None
+        return shown_results(checked_output, knowledge)
 
     def _in_one_generation(self, tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> Any:
         with contained(self.name), knowledge.reading():
             return self.function(tool_input, knowledge, log)
+
+
+def shown_results(output: Any, base: KnowledgeBase) -> BaseModel:
+    """Return the output without results of documents that a dated or restricted base leaves out.
+
+    A tool comes to documents by more ways than a search: names, links, the graph.
+    """
+    if not isinstance(base, DatedBase):
+        return cast(BaseModel, output)
+    return cast(BaseModel, output.model_copy(update={"results": [r for r in output.results if not base.hides(r)]}))
 
 
 class StepLog:

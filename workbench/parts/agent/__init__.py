@@ -2,4 +2,10 @@
 
 from workbench.extensions import Part
 
-PART = Part("agent", __name__, workbench={"agent": "agent:agent", "retrieval_graph": "retrieval:retrieval_graph"})
+PART = Part(
+    "agent",
+    __name__,
+    nodes={"first_turn": "turn:first_turn", "next_turn": "turn:next_turn"},
+    tools={"think": "turn:THINK"},
+    workbench={"agent": "agent:agent", "retrieval_graph": "retrieval:retrieval_graph"},
+)

@@ -8,6 +8,7 @@ from typing import Any
 from workbench.errors import ModelError, UnknownTool
 from workbench.extensions import required
 from workbench.graphs.roles import card
+from workbench.parts.agent.turn import NO_MODEL
 
 CALLS = 12
 """How often an agent may ask its model for one question."""
@@ -50,10 +51,7 @@ def agent(
     base = wb.knowledge.get(kb)
     model = model or wb.ports().models.get("agent")
     if model is None:
-        raise ModelError(
-            "An agent needs a model that calls tools. Set WORKBENCH_MODELS__AGENT or WORKBENCH_CHAT_MODEL, or give "
-            "model=, a LangChain chat model."
-        )
+        raise ModelError(NO_MODEL)
     tools_of_base = wb.tools.as_langchain(kb, tools)
     middleware: list[Any] = [
         ModelCallLimitMiddleware(run_limit=CALLS, exit_behavior="end"),
@@ -66,6 +64,6 @@ def agent(
             raise UnknownTool(unknown[0], offered)
         middleware.append(HumanInTheLoopMiddleware(interrupt_on=dict.fromkeys(names, True)))
     prompt = wb.prompts.for_language("agent", "zh" if wb.settings.lang == "zh" else "en")
-    [[_, system], _] = prompt.messages({"corpus": card([base])})
+    [[_, system], _] = prompt.messages({"corpus": card([base]), "question": "", "today": ""})
     graph = create_agent(model, tools_of_base, system_prompt=system, middleware=middleware, name=name or f"agent {kb}")
     return required("workbench", "record", "record")(wb, graph)

@@ -95,6 +95,7 @@ def _context() -> Context | None:
 
 TOOL = FunctionTool(
     name="fusion_search",
+    planned=False,
     description="The fusion graph: two sources at once, fused, reranked, judged, and asked again; slower and surer.",
     input_schema=Input,
     output_schema=Output,

@@ -151,6 +151,7 @@ def _result_text(result: Json) -> str:
 
 TOOL = FunctionTool(
     name="reflection",
+    planned=False,
     description="Checks whether what an earlier step found speaks of all that is asked, and says what is missing.",
     input_schema=ReflectionInput,
     output_schema=ReflectionOutput,

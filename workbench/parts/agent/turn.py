@@ -1,0 +1,365 @@
+"""The worker ``tool_agent``: a model calls tools, and each of its calls is a step of the plan before it runs.
+
+A turn is one call of the model: it reads the question, the calls so far and what they returned, and calls tools or says
+what it has found. The conversation is built from plan and records alone: what a reviewer changed is what the model is
+shown, and a fork asks again only from where its conversation differs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from langchain_core.messages import AIMessage, ToolMessage
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from workbench.errors import ModelError
+from workbench.graphs.needs import Entry
+from workbench.graphs.plan import scaled_budget, slug, summary
+from workbench.graphs.reflect import Pass, Proposal
+from workbench.graphs.roles import (
+    FIRST,
+    SEEN,
+    ModelForm,
+    accounted,
+    budget_spent,
+    card,
+    condition_faults,
+    is_listing,
+    read_form,
+    without_text,
+)
+from workbench.models.chat import Limits, filled_in, reply_text, thinking_text, token_usage, untitled, with_tools
+from workbench.models.thinking import split
+from workbench.plans import Plan, PlanStep, call_key, calls, fresh_id, last_records
+from workbench.ports import Bases, Context, Tool, ToolLog
+from workbench.records.prompts import fenced
+from workbench.state import Data, Json, Reflection, RetrievalState
+from workbench.text import clean, detect_language, without_secrets
+from workbench.tools.evidence import passage_id
+from workbench.tools.langchain import RESULTS, model_input, result_text
+from workbench.tools.registry import check, names_for_agents
+from workbench.tools.tool import FunctionTool, ToolOutput
+
+TURNS = 12
+"""How often the model is asked for one question."""
+CALLS = 6
+"""Calls of one turn that run; the model is told which did not."""
+ATTEMPTS = 3
+"""How often a turn is asked in which nothing can be run."""
+LONGEST = 2_000
+"""Characters that are kept of what the model says next to its calls, or at the end."""
+NO_MODEL = (
+    "An agent needs a model that calls tools. Set WORKBENCH_MODELS__AGENT or WORKBENCH_CHAT_MODEL, or give "
+    "model=, a LangChain chat model."
+)
+Messages = list[list[str]]
+
+
+class Thought(BaseModel):
+    """The input of ``think``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    thought: str = Field(min_length=1, max_length=LONGEST, description="What is known, what is missing, what to try")
+
+
+def _think(thought: Thought, knowledge: object, log: ToolLog) -> Json:
+    return {}
+
+
+THINK = FunctionTool(
+    name="think",
+    planned=False,
+    description="Write down a thought before the next calls; it searches nothing.",
+    input_schema=Thought,
+    output_schema=ToolOutput,
+    function=_think,
+    calibration="None: it finds nothing.",
+)
+
+
+class ToolCall(ModelForm):
+    """One call, as the model writes it."""
+
+    tool: str = Field(max_length=100)
+    input: Json = Field(default_factory=dict)
+
+
+class Turn(ModelForm):
+    """A reply of the model: its calls, or none and what it has found."""
+
+    text: str = ""
+    calls: list[ToolCall] = Field(default_factory=list)
+
+
+class Taken(NamedTuple):
+    """What becomes of a turn: its text, steps to run, and the calls that cannot run, each with the reason."""
+
+    text: str
+    steps: list[PlanStep]
+    faults: list[tuple[Json, str]]
+
+
+async def first_turn(
+    state: RetrievalState, context: Context, bases: Bases, before: Plan | None
+) -> tuple[Plan | None, list[str]]:
+    """Return the model's first calls as a plan; None and why, where it gives none that can be run."""
+    plan = before or Plan(problem_statement=state["query"], execution_mode=context.settings.execution_mode)
+    begun = last_records(state.get("records", []))
+    plan = plan.model_copy(update={"steps": [step for step in plan.steps if step.step_id in begun]})
+    taken, refused = await _take(state, context, bases, plan, "turn 1")
+    if not taken or not taken.steps:
+        refused = refused or ["it called no tool"]
+        if context.settings.on_failure == "raise":
+            raise ModelError(f"The agent's model called no tool that can run: {refused[-1]}")
+        return None, refused
+    route = summary(state["route_decision"], bases)
+    metadata = {"planner": "llm", "answer": "first", "refused": refused, "route": route, **_said(taken)}
+    return plan.model_copy(update={"steps": taken.steps, "metadata": metadata}), refused
+
+
+async def next_turn(now: Pass, proposal: Proposal) -> tuple[Reflection | None, list[str]]:
+    """Return what the model calls next, or its conclusion; None and why, where its server fails."""
+    context, turns = now.context, max(TURNS, now.context.settings.max_iterations)
+    last = now.state["iteration"] >= turns
+    taken, refused = await _take(now.state, context, now.bases, now.plan, f"turn {now.state['iteration'] + 1}", last)
+    if taken is None:
+        if context.settings.on_failure == "raise" and not budget_spent(context):
+            raise ModelError(f"The agent's model cannot be followed: {refused[-1]}")
+        return None, refused
+    proposal.seen |= {"judge": context.settings.role_model("agent"), "needs": [], **_said(taken)}
+    done = not taken.steps and not taken.faults
+    if done:
+        proposal.seen["conclusion"] = taken.text
+    if by := [piece for piece in now.evidence if done and passage_id(piece) in taken.text]:
+        title = str(by[0]["metadata"].get("title") or "")
+        ids = [piece["result_id"] for piece in by]
+        proposal.seen["needs"] = [Entry(need=now.state["query"], kind="answer", met=1.0, by=ids, title=title, said="")]
+    for step in [] if last else taken.steps:
+        proposal.steps.append(step)
+        proposal.reasons.append(proposal.say("reflect_ask", query=step.objective))
+    facts = list(filter(None, [taken.text, *(why for _, why in taken.faults)])) or [proposal.say("reflect_model")]
+    return proposal.conclude(done and bool(now.evidence), turns, [fact.rstrip("。. ") for fact in facts]), refused
+
+
+def _said(taken: Taken) -> Json:
+    return {"text": taken.text, "faults": [[call, why] for call, why in taken.faults]}
+
+
+async def _take(
+    state: RetrievalState, context: Context, bases: Bases, plan: Plan, at: str, last: bool = False
+) -> tuple[Taken | None, list[str]]:
+    """Ask for a turn, again where nothing in it can be run; None and why, where the model cannot be asked.
+
+    In the last turn the model can only say what it has found.
+    """
+    if "agent" not in context.models:
+        raise ModelError(NO_MODEL)
+    tools = {name: context.tools[name] for name in [*names_for_agents(context.tools, bases), THINK.name]}
+    messages = _conversation(state, context, bases, plan)
+    messages += [["human", "No further call can be made: say what was found."]] if last else []
+    refused = list[str]()
+    taken = Taken("", [], [])
+    for attempt in range(1, ATTEMPTS + 1):
+        if over := budget_spent(context):
+            return None, [*refused, over]
+        reply = await _reply(context, state, messages, tools, bases, at if attempt == 1 else f"{at} repair")
+        if reply.get("error"):
+            return None, [*refused, reply["error"]]
+        turn, faults = read_form(reply["text"], Turn)
+        taken = _taken(turn or Turn(text=reply["text"]), plan, state, context, tools, bases)
+        if last or taken.steps or (plan.steps and not taken.faults):
+            return taken, refused
+        refused += [why for _, why in taken.faults] or faults or ["it called no tool before it answered"]
+        messages = [*messages, *_turn_messages(taken, [])]
+        messages += [["human", "Call a tool that can answer this."]] if not taken.faults else []
+    return taken, refused
+
+
+def _taken(
+    turn: Turn, plan: Plan, state: RetrievalState, context: Context, tools: Mapping[str, Tool], bases: Bases
+) -> Taken:
+    """Return the calls that can run as steps, and why the others cannot."""
+    done, steps, faults = calls(plan, state.get("records", [])), list[PlanStep](), list[tuple[Json, str]]()
+    for call in turn.calls:
+        step = _step(call, plan.adding(*steps), context)
+        problems = [
+            f"{fault['message'].partition(': ')[2]} {fault['fix']}"
+            for fault in check(plan.adding(*steps, step), context.tools)
+        ]
+        problems = problems or condition_faults(step.tool_input, bases)
+        if call.tool not in tools:
+            why = f"There is no tool {call.tool!r}. Known: {', '.join(tools)}."
+        elif problems:
+            why = " ".join(problems)
+        elif (key := call_key(step.tool, step.tool_input)) in done:
+            why = "This call was made already; its results stand above."
+        elif len(steps) >= CALLS:
+            why = f"Only {CALLS} calls run in a turn. Make it again if it is still needed."
+        else:
+            done.add(key)
+            steps.append(step)
+            continue
+        faults.append((call.model_dump(), why))
+    return Taken(clean(turn.text).strip()[:LONGEST], steps, faults[: 2 * CALLS])
+
+
+def _step(call: ToolCall, plan: Plan, context: Context) -> PlanStep:
+    values = {name: value for name, value in call.input.items() if value is not None}
+    results = values.pop("top_k", RESULTS)
+    if not isinstance(results, int) or isinstance(results, bool) or results < 1:
+        values["top_k"] = results  # the check says what is wrong with it
+        results = RESULTS
+    objective = next((value for value in values.values() if isinstance(value, str) and value.strip()), "")
+    budget = scaled_budget(context.settings, 15.0, 50).model_copy(update={"top_k": min(results, 50)})
+    return PlanStep(
+        step_id=fresh_id(plan, slug(call.tool)),
+        objective=objective or json.dumps(values, ensure_ascii=False, default=str),
+        tool=call.tool,
+        tool_input=values,
+        budget=budget,
+    )
+
+
+# --- The conversation, from plan and records ---
+
+
+def _conversation(state: RetrievalState, context: Context, bases: Bases, plan: Plan) -> Messages:
+    """Return the messages of a turn: instructions, the question, and each turn so far with what its calls returned."""
+    query = state["query"]
+    prompt = context.prompts.for_language("agent", detect_language(query))
+    messages = prompt.messages({"corpus": card(bases), "question": query, "today": context.today})
+    messages += [["human", fenced(d["message"])] for d in state.get("decisions", []) if d["action"] == "respond"]
+    last, shown = last_records(state.get("records", [])), set[str]()
+    said = [plan.metadata, *(reflection["signals"] for reflection in state.get("reflections", []))]
+    for turn in range(1, state.get("iteration", 1) + 1):
+        steps = [step for step in plan.steps if step.step_id in last and last[step.step_id]["iteration"] == turn]
+        notes: Data = said[turn - 1] if turn <= len(said) else {}
+        faults = [(call, why) for call, why in notes.get("faults", [])]
+        results = [_result(state, context, last[step.step_id], shown) for step in steps]
+        if steps or faults:
+            messages += _turn_messages(Taken(str(notes.get("text", "")), steps, faults), results)
+    return messages
+
+
+def _turn_messages(taken: Taken, results: Sequence[str]) -> Messages:
+    """Return a turn as messages: its calls in the form of ``Turn``, then one message for what each of them gave."""
+    made = [{"tool": step.tool, "input": step.tool_input} for step in taken.steps]
+    turn = {"text": taken.text, "calls": [*made, *(call for call, _ in taken.faults)]}
+    answers = [*results, *(why for _, why in taken.faults)]
+    return [["ai", json.dumps(turn, ensure_ascii=False)], *(["tool", fenced(answer)] for answer in answers)]
+
+
+def _result(state: RetrievalState, context: Context, record: Data, shown: set[str]) -> str:
+    """Return what a step gave, as the model reads it; passages that it has read are only named."""
+    if not record["raw_output_ref"]:
+        return without_secrets(str(record["error"] or record["status"]))
+    if record["tool"] == THINK.name:
+        return "Go on."
+    body = context.runs.body(state["run_id"], str(record["raw_output_ref"]))
+    found = [piece for n, piece in enumerate(body["results"]) if n < FIRST or piece["score"] >= SEEN]
+    if is_listing(record["tool"], record["raw_input"]):
+        return result_text({**body["output"], "results": [without_text(piece) for piece in found]})
+    text = result_text({**body["output"], "results": found}, shown)
+    shown |= {piece["result_id"] for piece in found}
+    return text
+
+
+# --- One call of the model: with tools of its own kind, or by a form ---
+
+
+async def _reply(
+    context: Context,
+    state: RetrievalState,
+    messages: Messages,
+    tools: Mapping[str, Tool],
+    bases: Bases,
+    at: str,
+) -> Json:
+    """Return the model's reply in the form of ``Turn``, as one effect."""
+    model, limits = context.models["agent"], Limits.from_settings(context.settings)
+    inputs = {name: model_input(tool, bases) for name, tool in tools.items()}
+    functions = [_function(tool, inputs[name]) for name, tool in tools.items()]
+
+    async def call() -> Json:
+        try:
+            message: Any = await with_tools(model, _native(messages), functions, limits)
+            if message is None:
+                message = await filled_in(model, _in_turn(messages), _form(tools, inputs), limits)
+                text = reply_text(message)
+            else:
+                made = [{"tool": call["name"], "input": call["args"]} for call in message.tool_calls]
+                bad = [{"tool": str(call["name"]), "input": {}} for call in message.invalid_tool_calls]
+                turn = {"text": split(str(message.text))[0], "calls": [*made, *bad]}
+                text = json.dumps(turn, ensure_ascii=False)
+        except ModelError as error:  # kept on the tape; the run goes on without the model
+            return {"error": str(error), "at": at}
+        thought = {"thought": clean(thoughts)} if (thoughts := thinking_text(message)) else {}
+        own = context.prompts.for_language("agent", detect_language(state["query"]))
+        return {"text": clean(text), "at": at, **thought, **accounted(context, "agent", own, token_usage(message))}
+
+    args = {"model": context.settings.role_model("agent"), "messages": messages, "tools": functions}
+    effect = await context.tape.aeffect("model", "agent", args, call, clock=context.clock.monotonic)
+    return dict(effect.value)
+
+
+def _function(tool: Tool, schema: type[BaseModel]) -> Json:
+    parameters = untitled(schema.model_json_schema())
+    function = {"name": tool.name, "description": tool.description, "parameters": parameters}
+    return {"type": "function", "function": function}
+
+
+def _native(messages: Messages) -> list[Any]:
+    """Return the messages as a model with tools reads them: each result after the call with its id."""
+    native, ids = list[Any](), iter(())
+    for kind, text in messages:
+        if kind == "ai":
+            turn = json.loads(text)
+            made = [
+                {"name": call["tool"], "args": call["input"], "id": f"call_{len(native)}_{n}"}
+                for n, call in enumerate(turn["calls"])
+            ]
+            ids = iter([call["id"] for call in made])
+            native.append(AIMessage(turn["text"], tool_calls=made))
+        elif kind == "tool":
+            native.append(ToolMessage(text, tool_call_id=next(ids)))
+        else:
+            native.append((kind, text))
+    return native
+
+
+def _in_turn(messages: Messages) -> list[Any]:
+    """Return the messages for a model without tools: results are said to it, those of a turn at once."""
+    turned = list[tuple[str, str]]()
+    for kind, text in messages:
+        if kind == "tool" and turned[-1][0] == "human":
+            turned[-1] = ("human", f"{turned[-1][1]}\n\n{text}")
+        else:
+            turned.append(("human" if kind == "tool" else kind, text))
+    return turned
+
+
+def _form(tools: Mapping[str, Tool], inputs: Mapping[str, type[BaseModel]]) -> type[BaseModel]:
+    """Return the form of ``Turn`` in which each tool has its own input."""
+    one_of: Any = Literal
+    called = [
+        create_model(
+            f"call_{name}",
+            __base__=ModelForm,
+            tool=(one_of[name], Field(description=tool.description)),
+            input=(inputs[name], ...),
+        )
+        for name, tool in tools.items()
+    ]
+    union: Any = called[0]
+    for each in called[1:]:
+        union |= each
+    made: Any = list[union]
+    return create_model(
+        "AgentTurn",
+        __base__=ModelForm,
+        text=(str, Field("", description="What was found, once no further call is needed")),
+        calls=(made, Field(default_factory=list, max_length=CALLS)),
+    )

@@ -1,0 +1,63 @@
+"""``open_document``: the passages of one document, in their order."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from workbench.errors import ToolError
+from workbench.ports import KnowledgeBase, ToolLog
+from workbench.tools import evidence
+from workbench.tools.tool import FunctionTool, ToolOutput
+
+LONGEST = 6_000
+"""Characters of a document that are returned at once."""
+OPENED = 0.5
+"""The score of a passage that nothing was compared with."""
+
+
+class OpenDocumentInput(BaseModel):
+    """The input of ``open_document``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    document: str = Field(min_length=1, description="The title or id of a document, or the id of one of its passages")
+    start: int = Field(0, ge=0, description="At which passage to begin")
+    kb_prefix: str | None = Field(default=None, description="The knowledge base; empty: the one of the run")
+
+
+class OpenDocumentOutput(ToolOutput):
+    """The output of ``open_document``."""
+
+    more: str = Field("", description="Where to begin next, when passages follow")
+
+
+def search(tool_input: OpenDocumentInput, knowledge: KnowledgeBase, log: ToolLog) -> OpenDocumentOutput:
+    """Return passages of the document from ``start`` on, at least one."""
+    name = tool_input.document
+    entity = knowledge.find_entity(name)
+    ids = [name, evidence.document_id(name), entity["doc_id"] if entity else ""]
+    with log("open") as detail:
+        passages = next(filter(None, (knowledge.passages(doc_ids=[doc_id]) for doc_id in ids if doc_id)), [])
+        detail["passages"] = len(passages)
+    if not passages:
+        raise ToolError(f"There is no document {name!r}. Give a title or an id that a search returned.")
+    left, shown = LONGEST, passages[tool_input.start : tool_input.start + 1]
+    for passage in passages[tool_input.start + 1 :]:
+        left -= len(passage["text"])
+        if left < len(shown[0]["text"]):
+            break
+        shown.append(passage)
+    end = tool_input.start + len(shown)
+    more = f"{len(passages) - end} passages follow: start={end}" if end < len(passages) else ""
+    results = [dict(evidence.chunk(passage, OPENED, TOOL.name, knowledge.name)) for passage in shown]
+    return OpenDocumentOutput(results=results, candidates=[passages[0]["title"]], more=more)
+
+
+TOOL = FunctionTool(
+    name="open_document",
+    description="A whole document, passage by passage, by its title or id.",
+    input_schema=OpenDocumentInput,
+    output_schema=OpenDocumentOutput,
+    function=search,
+    calibration="None: what is opened is not compared with anything.",
+)
