@@ -34,7 +34,7 @@ class OpenDocumentOutput(ToolOutput):
 def search(tool_input: OpenDocumentInput, knowledge: KnowledgeBase, log: ToolLog) -> OpenDocumentOutput:
     """Return passages of the document from ``start`` on, at least one."""
     name = tool_input.document
-    entity = knowledge.find_entity(name)
+    entity = knowledge.entity(name)
     ids = [name, evidence.document_id(name), entity["doc_id"] if entity else ""]
     with log("open") as detail:
         passages = next(filter(None, (knowledge.passages(doc_ids=[doc_id]) for doc_id in ids if doc_id)), [])
