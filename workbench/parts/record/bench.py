@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ipywidgets
 from markupsafe import escape
 
 from workbench.errors import WorkbenchError
-from workbench.parts.record.agent import RecordedGraph
 from workbench.parts.record.digests import plain
 from workbench.parts.record.questions import Question, read_json
-from workbench.parts.record.run import GraphRun
+
+if TYPE_CHECKING:
+    from workbench.parts.record.agent import RecordedGraph
+    from workbench.parts.record.run import GraphRun
 
 LONGEST = 4000
 """Characters of a value that are shown."""
@@ -109,11 +111,11 @@ class GraphBench(ipywidgets.VBox):
         def give(answer: Callable[[], Any]) -> Callable[[], GraphRun]:
             return lambda: self.agent.run(self._shown_id()).answer({question.id: answer()})
 
+        def decide(decision: str) -> Callable[[], GraphRun]:
+            return give(lambda: question.answer(decision, read_json(text.value), text.value))
+
         buttons = [self._button("answer", give(lambda: read_json(text.value)), "primary")]
-        for decision in question.decisions:
-            buttons.append(
-                self._button(decision, give(lambda d=decision: question.answer(d, read_json(text.value), text.value)))
-            )
+        buttons += [self._button(decision, decide(decision)) for decision in question.decisions]
         return ipywidgets.VBox([words, text, ipywidgets.HBox(buttons)])
 
     def _shown_id(self) -> str:

@@ -38,7 +38,8 @@ def record(page: Page, graph: str, inputs: str, run_id: str, answer: str | None,
         if not run_id:
             run = wb.record(graph).ask(read_json(inputs), thread=thread)
         else:
-            run = wb.record(graph).run(run_id) if graph else wb.run(run_id)
+            runs: Any = wb.record(graph) if graph else wb
+            run = runs.run(run_id)
             if replay:
                 run = run.replay()
             elif answer is not None:

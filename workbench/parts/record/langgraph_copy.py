@@ -11,6 +11,7 @@ import copy
 import dataclasses
 import inspect
 import types
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, cast
@@ -124,13 +125,12 @@ class Copier:
                 name: dataclasses.replace(spec, runnable=self._wrapped(f"{path}{name}", spec.runnable, fields))
                 for name, spec in builder.nodes.items()
             }
-            builder.branches = {
-                source: {
-                    name: spec._replace(path=self._recorded(f"{path}{source}->{name}", spec.path, "edge", fields))
-                    for name, spec in branches.items()
-                }
-                for source, branches in builder.branches.items()
-            }
+            branches = builder.branches
+            builder.branches = defaultdict(dict)
+            for source, specs in branches.items():
+                for name, spec in specs.items():
+                    edge = self._recorded(f"{path}{source}->{name}", spec.path, "edge", fields)
+                    builder.branches[source][name] = spec._replace(path=edge)
             twin: Pregel[Any] = builder.compile(
                 checkpointer=saver if is_root else graph.checkpointer,
                 store=store,

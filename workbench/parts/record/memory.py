@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langgraph.store.base import BaseStore, Item, Op, PutOp, Result, SearchItem
@@ -80,7 +81,7 @@ class RecordedStore(BaseStore):
         results = await self.store.abatch(ops)
         if recorder is None:
             return results
-        return [self._call(recorder, op, lambda result=result: result) for op, result in zip(ops, results, strict=True)]
+        return [self._call(recorder, op, partial(results.__getitem__, index)) for index, op in enumerate(ops)]
 
     @staticmethod
     def _call(recorder: Recorder, op: Op, execute: Callable[[], Result]) -> Result:
