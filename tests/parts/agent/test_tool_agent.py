@@ -31,7 +31,7 @@ def conversation(request: dict[str, Any]) -> list[str]:
 def test_calls_are_steps_run_at_once_and_the_conclusion_answers_with_numbers(driven, server):
     server.answer(calls(BY_NAME, BY_FIELD), calls(("open_document", {"document": "Memento"})), DONE)
     run = ask(driven)
-    assert run.answer == "Christopher Nolan directed it [1]." and run.support[0]["verdict"] == "supported"
+    assert run.answer == "Christopher Nolan directed it [1]." and run.state["support"][0]["verdict"] == "supported"
     assert [step.tool for step in run.plan.steps] == ["hybrid_search", "discover", "open_document"]
     assert [record["iteration"] for record in run.records] == [1, 1, 2]
     assert [call["at"] for call in run.calls()] == ["turn 1", "turn 2", "turn 3"]
@@ -179,5 +179,5 @@ def test_it_works_alone(wb):
 
 
 def test_without_a_model_it_says_what_to_set(wb):
-    with pytest.raises(RunError, match="WORKBENCH_AGENT_MODEL"):
-        raise RunError(str(wb.ask(QUESTION, kb="film", worker="tool_agent").recording().error))
+    with pytest.raises(RunError, match="WORKBENCH_MODELS__AGENT"):
+        raise RunError(str(wb.ask(QUESTION, kb="film", worker="tool_agent").error))
