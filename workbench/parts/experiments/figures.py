@@ -40,7 +40,7 @@ def parallel(table: pandas.DataFrame, variants: Sequence[Json], measure: str, ti
     """Draw each configuration as a line through its parameters, its seconds and its figure."""
     dimensions: list[Json] = []
     for name in dict.fromkeys(name for variant in variants for name in variant):
-        texts = [str(variant.get(name, ""))[:20] for variant in variants]
+        texts = [str(variant.get(name, "")) for variant in variants]
         known = list(dict.fromkeys(texts))
         values = [known.index(text) for text in texts]
         dimensions.append({"label": name, "values": values, "tickvals": list(range(len(known))), "ticktext": known})
