@@ -165,13 +165,13 @@ def parameters(names: dict[str, Any], paths: Sequence[str] = ()) -> Json:
 
 def _workspace(text: str) -> Path:
     """Return the workspace of that name in this folder or the nearest one above; else a new one, in the project."""
-    name, here = Path(text).expanduser(), Path.cwd()
-    if not name.is_absolute() and (named := os.environ.get("WORKBENCH_WORKSPACE")):
-        return Path(named).resolve()
-    folders = [here, *here.parents]
+    name, folder = Path(text).expanduser(), Path.cwd()
+    if not name.is_absolute() and (variable := os.environ.get("WORKBENCH_WORKSPACE")):
+        return Path(variable).resolve()
+    folders = [folder, *folder.parents]
     places = [folder for folder in folders if (folder / name).is_dir()]
     places += [folder for folder in folders if (folder / "pyproject.toml").is_file()]
-    return ([*places, here][0] / name).resolve()
+    return ([*places, folder][0] / name).resolve()
 
 
 def _file(parameter: str, text: str, home: Path) -> Path:
@@ -184,7 +184,7 @@ def _file(parameter: str, text: str, home: Path) -> Path:
 
 
 def conversation(experiment: str) -> dict[str, str]:
-    """Return the options of a question under the name of an experiment: a conversation of its own, nobody's memory.
+    """Return the options of a question under the name of an experiment: a conversation of its own, no memory.
 
     ``wb.runs.list(session_id=experiment)`` finds its runs.
     """

@@ -346,10 +346,10 @@ def test_the_forecast_says_what_is_there_and_what_would_run(place: Path) -> None
     with opened(place) as wb:
         path = spec(place, name="forecast")
         before = wb.experiments.prepare(path).forecast()
-        assert (before.cells, before.there, before.to_run, before.alone) == (12, 0, 12, 3)
-        said = list[str]()
-        done = wb.experiments.run(path, said=said.append)
-        assert "12 to run: 3 alone, 9 from their tapes" in said[0]
+        assert (before.cells, before.done, before.to_run, before.alone) == (12, 0, 12, 3)
+        lines = list[str]()
+        done = wb.experiments.run(path, announce=lines.append)
+        assert "12 to run: 3 alone, 9 from their tapes" in lines[0]
         assert done.forecast().to_run == 0 and done.forecast().seconds == 0
 
 

@@ -64,8 +64,8 @@ class Cells:
     @property
     def variants(self) -> list[Json]:
         """Return the configurations: what varies, the baseline first, those that were added while it ran last."""
-        known = self.spec.variants()
-        return known + [variant for variant in self._store.steered(self.name) if variant not in known]
+        planned = self.spec.variants()
+        return planned + [variant for variant in self._store.steered(self.name) if variant not in planned]
 
     @property
     def labels(self) -> list[str]:
@@ -205,7 +205,7 @@ class Cells:
 
 
 def _reviewing(value: Any) -> Json:
-    """Return the options by which somebody answers at review points: never, the rules, or recorded decisions."""
+    """Return the options for review points: never, the rules, or recorded decisions."""
     if value in ("never", "rules"):
         return {"reviewer": RuleReviewer()} if value == "rules" else {}
     if not isinstance(value, list):

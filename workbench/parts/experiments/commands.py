@@ -36,8 +36,8 @@ def run(page: Page, spec: Path, workers: int, dask: str, check: bool, forecast: 
             expected = wb.experiments.prepare(spec).forecast()
             page.give(expected._asdict(), expected.text)
             return 0
-        said = lambda text: page.say(text, "dim")  # noqa: E731, a line on standard error
-        done = wb.experiments.run(spec, workers=workers, dask=dask, progress=_progress(page), said=said)
+        announce = lambda text: page.say(text, "dim")  # noqa: E731, a line on standard error
+        done = wb.experiments.run(spec, workers=workers, dask=dask, progress=_progress(page), announce=announce)
         differing = done.check() if check and not done.spec.notebook else []
         if page.as_json:
             page.result({**done.status(), "differing": differing})

@@ -53,7 +53,7 @@ class Experiments:
         workers: int = 1,
         dask: str = "",
         progress: Progress | None = None,
-        said: Callable[[str], object] | None = None,
+        announce: Callable[[str], object] | None = None,
     ) -> Experiment:
         """Run an experiment, or what is missing of it: cells that are done and still valid are not run again.
 
@@ -64,14 +64,14 @@ class Experiments:
             workers: processes; each opens the workspace, without what was registered in this one.
             dask: the address of a Dask scheduler whose workers run cells too; they need the workspace's folder.
             progress: called after each cell with ``(name, done, total)``.
-            said: called with the forecast, before anything runs.
+            announce: called with the forecast, before anything runs.
 
         Raises:
             WorkbenchError: the specification is wrong; nothing has run.
         """
         experiment = self.prepare(spec)
-        if said:
-            said(experiment.forecast().text)
+        if announce:
+            announce(experiment.forecast().text)
         self._store.retry_failed(experiment.name)
         self._store.set_state(experiment.name, "running")
         experiment.work(workers, dask, progress)
@@ -109,14 +109,14 @@ class Forecast(NamedTuple):
     """What an experiment will take, before it runs.
 
     Attributes:
-        cells: all of them; ``there`` of these have ended and are still valid, ``to_run`` are left.
+        cells: all of them; ``done`` of these have ended and are still valid, ``to_run`` are left.
         alone: cells to run from the start, which is about how many distinct ones there are; the others share a tape.
         seconds: about, by what cells took here before; None where none has run.
         detectable: the smallest difference, in points, that so many questions show.
     """
 
     cells: int
-    there: int
+    done: int
     to_run: int
     alone: int
     seconds: float | None
@@ -127,7 +127,7 @@ class Forecast(NamedTuple):
         """Return a line for a person."""
         took = "no cell has run here yet" if self.seconds is None else f"about {self.seconds:.0f} s"
         return (
-            f"{self.cells} cells, {self.there} there, {self.to_run} to run: {self.alone} alone, "
+            f"{self.cells} cells, {self.done} there, {self.to_run} to run: {self.alone} alone, "
             f"{self.to_run - self.alone} from their tapes; {took}; shows differences from {self.detectable:.1f} points"
         )
 
@@ -297,14 +297,14 @@ class Experiment(Results):
         return None
 
     def _start(self, question: Json, options: Json) -> Run:
-        """Begin a run for a cell alone, in a conversation of its own; without a named user nobody else's memory."""
+        """Begin a run for a cell alone, in a conversation of its own; without a named user it has no memory."""
         own = conversation(self.name)
         if "user" in options:  # whose other conversations may have the experiment's name
             own = {"session": own["user"]}
         return self._wb.start(question["question"], **{**own, **options})
 
     def _fork(self, origin: Run | None, options: Json) -> Run | None:
-        """Begin the run from the tape of one of the same question, where that tape cannot bring in anything else."""
+        """Begin the run from the tape of one of the same question, where that tape cannot hold anything else."""
         if origin is None or not set(origin.options["thresholds"]) <= set(options["thresholds"]):
             return None
         shipped = self._wb.settings.model_dump()
@@ -357,8 +357,8 @@ class Experiment(Results):
         chosen: Json = {}
         if act in ("drop", "take", "clone", "change"):
             if configuration not in range(len(variants)):
-                known = f"Known: 0 to {len(variants) - 1}, as `compare` lists them."
-                raise WorkbenchError(f"No configuration {configuration!r}. {known}")
+                hint = f"Known: 0 to {len(variants) - 1}, as `compare` lists them."
+                raise WorkbenchError(f"No configuration {configuration!r}. {hint}")
             if configuration == 0 and act in ("drop", "change"):
                 raise WorkbenchError("Configuration 0 is the baseline, with which the others are compared. It stays.")
             chosen = variants[configuration or 0]

@@ -24,8 +24,8 @@ def quality_and_cost(table: pandas.DataFrame, measure: str, title: str) -> Pictu
         title: the heading.
     """
     scored = table.dropna(subset=[measure])
-    ordered = scored.sort_values(["seconds", measure], ascending=[True, False])
-    front = ordered[ordered[measure] > ordered[measure].cummax().shift(fill_value=-1)]
+    by_time = scored.sort_values(["seconds", measure], ascending=[True, False])
+    front = by_time[by_time[measure] > by_time[measure].cummax().shift(fill_value=-1)]
     bars: Json = {"color": DIM, "thickness": 1}
     if "high" in scored:
         above, below = (scored["high"] - scored["difference"], scored["difference"] - scored["low"])
@@ -41,9 +41,9 @@ def parallel(table: pandas.DataFrame, variants: Sequence[Json], measure: str, ti
     dimensions: list[Json] = []
     for name in dict.fromkeys(name for variant in variants for name in variant):
         texts = [str(variant.get(name, "")) for variant in variants]
-        known = list(dict.fromkeys(texts))
-        values = [known.index(text) for text in texts]
-        dimensions.append({"label": name, "values": values, "tickvals": list(range(len(known))), "ticktext": known})
+        levels = list(dict.fromkeys(texts))
+        values = [levels.index(text) for text in texts]
+        dimensions.append({"label": name, "values": values, "tickvals": list(range(len(levels))), "ticktext": levels})
     dimensions += [{"label": name, "values": table[name].astype(float)} for name in ("seconds", measure)]
     line = {"color": table[measure].astype(float), "colorscale": "Viridis", "showscale": True}
     under = "drag along an axis to keep some of the configurations"
@@ -52,14 +52,14 @@ def parallel(table: pandas.DataFrame, variants: Sequence[Json], measure: str, ti
 
 def by_question(table: pandas.DataFrame, title: str) -> Picture:
     """Draw each question by its score in two configurations, the columns; points of one place are one, larger."""
-    first, other = table.columns
-    groups: Any = table.round(2).groupby([first, other]).groups
+    first, second = table.columns
+    groups: Any = table.round(2).groupby([first, second]).groups
     texts = [f"{len(names)}: {', '.join(map(str, names[:8]))}" for names in groups.values()]
     sizes = [8 + 4 * len(names) ** 0.5 for names in groups.values()]
     points = _points([100 * x for x, _ in groups], [100 * y for _, y in groups], texts, marker_size=sizes)
     under = "above the line the other configuration is better"
     traces = [_line([0, 100], [0, 100], "equal", DIM), points]
-    return picture(_rows(table.reset_index()), traces, title, under, 460, **_axes(f"{first}, %", f"{other}, %"))
+    return picture(_rows(table.reset_index()), traces, title, under, 460, **_axes(f"{first}, %", f"{second}, %"))
 
 
 def _points(x: Any, y: Any, text: Any, **more: Any) -> Scatter:

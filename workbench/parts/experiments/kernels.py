@@ -77,7 +77,7 @@ class WarmKernels(AsyncKernelManager):
 
     Attributes:
         folder: in which the kernel works; "" for the one of this process.
-        variables: of its environment, beside those of this process.
+        variables: of its environment, in addition to those of this process.
     """
 
     folder = ""

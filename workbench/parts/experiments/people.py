@@ -61,13 +61,13 @@ class Pauses(list[Json]):
         }
         return {"pauses": len(self), **{name: round(float(value), 4) for name, value in values.items()}}
 
-    def threshold(self, most: float = MOST_ERRORS) -> Json:
-        """Return the margin from which on to act alone, so that the missed support stays under ``most``.
+    def threshold(self, share: float = MOST_ERRORS) -> Json:
+        """Return the margin from which on to act alone, so that the missed support stays under ``share``.
 
         The bound holds for as many pauses as there are: with fewer than about 60 it is to ask always (``inf``). Next to
         it what ``always`` and ``never`` asking are worth.
         """
-        limit, _ = fewest_errors([(row["margin"], row["mattered"]) for row in self], most)
+        limit, _ = fewest_errors([(row["margin"], row["mattered"]) for row in self], share)
         own = self._worth([row["margin"] >= limit for row in self])
         ends = {"always": self._worth([False] * len(self)), "never": self._worth([True] * len(self))}
         return {"margin": limit, **own, **ends}
@@ -76,7 +76,7 @@ class Pauses(list[Json]):
 def play_both_ways(run: Run, score: Callable[[Any], Json], measure: str) -> Iterator[Json]:
     """Yield the pauses of a run, each played both ways.
 
-    Where persons decided, a pause is a decision of theirs, against what was proposed to them. Where nobody did, it is a
+    Where persons decided, a pause is a decision of theirs, against what was proposed to them. Elsewhere it is a
     reflection, against the other choice: whether a person there could have made the answer better.
 
     Args:
@@ -86,8 +86,8 @@ def play_both_ways(run: Run, score: Callable[[Any], Json], measure: str) -> Iter
     """
     persons = any(decision["who"] not in NOT_PERSONS for decision in run.decisions)
     own = score(run).get(measure, 0.0)
-    for at, action, proposal, other, seconds in _decided(run) if persons else _possible(run):
-        point, branch = at.partition("-")[2], score(other).get(measure, 0.0)
+    for at, action, proposal, branch_run, seconds in _decided(run) if persons else _possible(run):
+        point, branch = at.partition("-")[2], score(branch_run).get(measure, 0.0)
         alone, person = (branch, own) if persons else (own, max(own, branch))
         request = {"point": point, "review_id": at, "action_requests": [{"name": point, "args": proposal}]}
         yield {
@@ -100,7 +100,7 @@ def play_both_ways(run: Run, score: Callable[[Any], Json], measure: str) -> Iter
             "gain": person - alone,
             "mattered": person > alone,
             "seconds": seconds,
-            "other_run": other.run_id,
+            "other_run": branch_run.run_id,
             "request": request,
         }
 
@@ -112,27 +112,27 @@ def _decided(run: Run) -> Iterator[_Played]:
     decisions, before = run.decisions, run.row["created_at"]
     for number, decision in enumerate(decisions):
         seconds = (datetime.fromisoformat(decision["decided_at"]) - datetime.fromisoformat(before)).total_seconds()
-        before, other = decision["decided_at"], run
+        before, branch_run = decision["decided_at"], run
         if decision["who"] in NOT_PERSONS:
             continue
         if decision["action"] != "approve":
             answers = [*decisions[:number], {"point": decision["point"], "action": "approve"}]
-            other = run.fork(answers=answers, mismatch="rules", rest="rules")
-        yield decision["review_id"], decision["action"], decision["proposal"], other, seconds
+            branch_run = run.fork(answers=answers, mismatch="rules", rest="rules")
+        yield decision["review_id"], decision["action"], decision["proposal"], branch_run, seconds
 
 
 def _possible(run: Run) -> Iterator[_Played]:
     try:
         points = run._workspace.runs.what_if(run)
-    except RunError:  # a branch asks for what nobody answers
+    except RunError:  # a branch asks a person
         return
     for point, proposal in zip(points, run.reflections, strict=False):
         branches = {point["stop"], point["go_on"]} - {None, run.run_id}
-        other = run._workspace.run(branches.pop()) if branches else run
+        branch_run = run._workspace.run(branches.pop()) if branches else run
         yield (
             f"{point['iteration']}-reflect",
             "reject" if point["recorded"] == "go_on" else "edit",
             proposal,
-            other,
+            branch_run,
             None,
         )

@@ -112,8 +112,8 @@ class Results(Cells):
         measure = measure or self.spec.measure
         scores = self.scores(measure)
         if not any(scores.values()):
-            known = ", ".join(self._store.measures(self.name)) or "none yet"
-            raise WorkbenchError(f"No cell of {self.name} has {measure!r}. Known: {known}.")
+            measures = ", ".join(self._store.measures(self.name)) or "none yet"
+            raise WorkbenchError(f"No cell of {self.name} has {measure!r}. Known: {measures}.")
         clusters = {question["id"]: str(question["session"]) for question in self.questions if "session" in question}
         rest = self.labels[0], self.spec.smallest_difference, clusters
         if unfinished := self._store.unfinished(self.name):

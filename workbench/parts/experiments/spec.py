@@ -91,7 +91,7 @@ class Spec(BaseModel):
     _locate: Locate | None = PrivateAttr(None)
 
     def locate(self, place: Place) -> str:
-        """Return where a key stands in the file that was read, to begin a message with."""
+        """Return the place of a key in the file that was read, to begin a message with."""
         return self._locate(place) if self._locate else ""
 
     def faults(self) -> Iterator[tuple[Place, str]]:
@@ -164,7 +164,7 @@ def load_spec(path: str | Path) -> Spec:
 
 
 def _read(path: Path, including: tuple[Path, ...]) -> tuple[Json, dict[str, tuple[Path, Any]]]:
-    """Return what a file and those that it includes hold, and for each key the file and the tree that it stands in."""
+    """Return what a file and those that it includes hold, and for each key its file and the tree of that."""
     try:
         text = path.read_text(encoding="utf-8")
         tree, data = yaml.compose(text, yaml.SafeLoader), yaml.safe_load(text)

@@ -78,7 +78,7 @@ def live_differences(
     """Compare while questions still come in: what is claimed holds at whatever moment one looks.
 
     The interval is what a betting e-process over the clusters has not excluded, and ``p`` is one over the largest
-    evidence so far. Scores stand in the order in which questions are asked, without gaps. The share ``LIVE`` of the
+    evidence so far. Scores have the order in which questions are asked, without gaps. The share ``LIVE`` of the
     error is divided evenly over the comparisons; the rest is as in ``differences``.
     """
     results, family = {}, max(1, len(scores) - 1)
@@ -102,7 +102,7 @@ def live_differences(
 
 
 def evidence(values: np.ndarray, mean: float = 0.0) -> np.ndarray:
-    """Return the wealth after each value of somebody who bets against this mean of values between -1 and 1.
+    """Return the wealth, after each value, of a person who bets against this mean of values between -1 and 1.
 
     Several fixed bets in both directions share the capital. Where the mean is right, wealth passes 1 / a at any time
     with a probability of at most a (Ville; Waudby-Smith and Ramdas 2024).
@@ -163,8 +163,8 @@ def permutation_p(apart: np.ndarray) -> float:
 def _signs(n: int) -> np.ndarray:
     if n <= _EXACT:
         return np.array(list(itertools.product((-1.0, 1.0), repeat=n)))
-    if (whole := 2 ** math.ceil(math.log2(n))) > n:  # a part of the next power of two, so that few are drawn
-        return _signs(whole)[:, :n]
+    if (size := 2 ** math.ceil(math.log2(n))) > n:  # a part of the next power of two, so that few are drawn
+        return _signs(size)[:, :n]
     return np.random.default_rng(_SEED).integers(0, 2, (SAMPLES, n)) * 2.0 - 1.0
 
 
@@ -204,7 +204,7 @@ def _claim(mean: float, edge: float) -> str:
 
 
 def interval(sums: np.ndarray, sizes: np.ndarray, level: float) -> tuple[float, float]:
-    """Return a bootstrap interval of a mean difference, in points, with clusters drawn as a whole."""
+    """Return a bootstrap interval of a mean difference, in points, with clusters drawn as a size."""
     if len(sums) < 2 or not sums.any():  # none of so many differs: that leaves open how many would among more
         bound = 100 * float(stats.binomtest(0, max(1, int(sizes.sum()))).proportion_ci(level).high)
         return -bound, bound
@@ -242,23 +242,23 @@ def flips(values: Mapping[str, float], against: Mapping[str, float]) -> Sequence
     return sorted(((question, change) for question, change in turned if change), key=lambda pair: pair[1])
 
 
-def fewest_errors(lost: Sequence[tuple[float, bool]], most: float, confidence: float = 0.95) -> tuple[float, float]:
+def fewest_errors(lost: Sequence[tuple[float, bool]], share: float, confidence: float = 0.95) -> tuple[float, float]:
     """Return the lowest threshold from which on acting alone is wrong at most so often, and the bound that shows it.
 
     Thresholds are tried from the highest down, each by Clopper and Pearson's bound, until one fails: a fixed sequence,
-    so that with this confidence none that passed is beyond ``most``, in a sample of whatever size. ``inf`` where even
+    so that with this confidence none that passed is beyond ``share``, in a sample of whatever size. ``inf`` where even
     the first is not shown, which is to ask always.
 
     Args:
         lost: of each pause, how sure the reviewer was, and whether a person would have mattered.
-        most: the share that may be lost.
+        share: how many may be lost.
         confidence: of the bound.
     """
     threshold, bound, n = math.inf, 0.0, len(lost)
     for limit in sorted({sure for sure, _ in lost}, reverse=True):
         errors = sum(error for sure, error in lost if sure >= limit)
         high = float(stats.beta.ppf(confidence, errors + 1, n - errors)) if errors < n else 1.0
-        if high > most:
+        if high > share:
             break
         threshold, bound = limit, high
     return threshold, bound

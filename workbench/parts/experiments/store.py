@@ -90,13 +90,15 @@ class ExperimentStore(Tables):
     def add_cells(self, name: str, cells: Iterable[Json]) -> None:
         """Add cells that are not there yet; one whose proof differs begins again, without its results."""
         fresh = "excluded.proof = cells.proof"
-        kept = ", ".join(f"{column} = iif({fresh}, cells.{column}, NULL)" for column in ("run_id", "scores", "error"))
+        columns = ", ".join(
+            f"{column} = iif({fresh}, cells.{column}, NULL)" for column in ("run_id", "scores", "error")
+        )
         with self.transaction() as connection:
             connection.executemany(
                 "INSERT INTO cells (experiment, cell, configuration, parameters, question, repeat, proof, status)"
                 " VALUES (:experiment, :cell, :configuration, :parameters, :question, :repeat, :proof, 'waiting')"
                 " ON CONFLICT (experiment, cell) DO UPDATE SET configuration = excluded.configuration, proof ="
-                f" excluded.proof, {kept}, status = iif({fresh} OR cells.status = 'dropped', cells.status, 'waiting')",
+                f" excluded.proof, {columns}, status = iif({fresh} OR cells.status = 'dropped', cells.status, 'waiting')",
                 [{"experiment": name, **cell} for cell in cells],
             )
 
@@ -132,7 +134,7 @@ class ExperimentStore(Tables):
         return self.write(f"{sql} AND status = 'waiting'", (name, cell, owner)) == 1
 
     def note_run(self, name: str, cell: str, run_id: str) -> None:
-        """Note the run of a cell before it works, so that whoever continues after a kill finds it."""
+        """Note the run of a cell before it works, so that it is found after a kill."""
         self.write("UPDATE cells SET run_id = ? WHERE experiment = ? AND cell = ?", (run_id, name, cell))
 
     def release(self, name: str, owner: str) -> None:

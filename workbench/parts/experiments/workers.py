@@ -30,7 +30,7 @@ def started(wb: Any, name: str, count: int, dask: str) -> Iterator[None]:
         if dask:
             with _cluster(dask) as client:
                 workers = list(client.scheduler_info(n_workers=-1)["workers"])
-                more = {"allow_other_workers": True, "pure": False}  # whoever dies is replaced
+                more = {"allow_other_workers": True, "pure": False}  # a worker that dies is replaced
                 futures = [client.submit(run_cells, *arguments, workers=[worker], **more) for worker in workers]
                 yield
                 client.gather(futures, errors="skip")
