@@ -129,6 +129,7 @@ BROUGHT_ALONG = {
     "aiosqlite": "langgraph-checkpoint-sqlite",
     "nbclient": "papermill",
     "traitlets": "ipywidgets",
+    "psutil": "ipykernel",
     "mcp-types": "mcp",
     "torch": "sentence-transformers",
     "transformers": "sentence-transformers",
@@ -159,6 +160,8 @@ def test_every_import_is_declared(project: Path, pyproject: dict) -> None:
         "lancedb",
         "reports",
         "cross-encoder",
+        "optuna",
+        "dask",
     )
     for folder, allowed in (("workbench", package), ("tests", package | declared(pyproject, "test", "fuzz"))):
         strangers = {

@@ -31,15 +31,6 @@ def papermill(project, workspace, out, *parameters: str, name: str = "ask") -> s
     return subprocess.run([*command, *more], capture_output=True, text=True, cwd=project)
 
 
-@pytest.mark.full
-def test_strategies_beside_one_another_as_documented(project, workspace, tmp_path):
-    out = tmp_path / "out.ipynb"
-    done = papermill(project, workspace, out, "-y", "rerankers: [none]", name="fusion")
-    assert done.returncode == 0, done.stderr[-2000:]
-    found = results(out)
-    assert [row["strategy"] for row in found["table"]] == ["rrf"] and found["questions"] == 2
-
-
 @pytest.mark.slow
 def test_the_notebook_runs_with_other_parameters_and_recorded_decisions(project, workspace, tmp_path):
     out = tmp_path / "out.ipynb"

@@ -1,8 +1,8 @@
 """The notebook's side of an experiment: parameters that are checked, and results by name.
 
-In a notebook that papermill runs, after the cell that is tagged ``parameters``::
+In a notebook, after the cell that is tagged ``parameters``::
 
-    parameters(globals())
+    parameters(globals(), paths=["corpus"])
     ...
     result("answer", run.answer)
 
@@ -14,8 +14,11 @@ and afterwards, anywhere::
 from __future__ import annotations
 
 import ast
+import os
 import typing
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from glob import glob
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,14 +87,17 @@ def check(declared: Mapping[str, Parameter], values: Mapping[str, Any], where: s
     """
     from pydantic import TypeAdapter, ValidationError
 
-    listed = ", ".join(f"{name}: {getattr(p.kind, '__name__', p.kind)}" for name, p in declared.items())
+    listed = ", ".join(f"{name}: {_kind_name(parameter.kind)}" for name, parameter in declared.items())
     checked = {}
     for name, value in values.items():
         if name not in declared:
             raise WorkbenchError(f"{where} has no parameter {name!r}. Known: {listed}.")
-        kind = declared[name].kind
+        adapter = TypeAdapter(declared[name].kind)
         try:
-            checked[name] = TypeAdapter(kind).validate_python(_read(value, kind))
+            try:
+                checked[name] = adapter.validate_python(value, strict=True)
+            except ValidationError:  # the command line gives text only
+                checked[name] = adapter.validate_python(_read(value), strict=True)
         except ValidationError as error:
             raise WorkbenchError(
                 f"{where}: {name} is {shown(value)}, but {error.errors()[0]['msg'].lower()}. Known: {listed}."
@@ -99,17 +105,21 @@ def check(declared: Mapping[str, Parameter], values: Mapping[str, Any], where: s
     return checked
 
 
-def _read(value: Any, kind: Any) -> Any:
-    """Return text as the list, dict or number that is declared: the command line gives text only."""
-    if isinstance(value, str) and (typing.get_origin(kind) or kind) in (list, dict, int, float, bool):
-        try:
-            return ast.literal_eval(value)
-        except (ValueError, SyntaxError):
-            return value
-    return value
+def _kind_name(kind: Any) -> str:
+    return str(kind).removeprefix("typing.") if typing.get_origin(kind) else getattr(kind, "__name__", str(kind))
 
 
-def _parameters_in(source: str) -> dict[str, Parameter]:
+def _read(value: Any) -> Any:
+    """Return text as the list, mapping or number that it is in YAML."""
+    import yaml
+
+    try:
+        return yaml.safe_load(value) if isinstance(value, str) else value
+    except yaml.YAMLError:
+        return value
+
+
+def _assignments(source: str) -> dict[str, Parameter]:
     """Return the parameters of a cell of nothing but plain assignments; none of any other cell."""
     try:
         statements = ast.parse(source).body
@@ -118,27 +128,67 @@ def _parameters_in(source: str) -> dict[str, Parameter]:
         return {}
 
 
-def parameters(names: dict[str, Any]) -> Json:
+def parameters(names: dict[str, Any], paths: Sequence[str] = ()) -> Json:
     """Check what papermill, a runner or a person put into the parameters, and return all of them.
+
+    Relative paths are the workspace's: ``workspace``, and the parameters in ``paths``, become absolute, wherever the
+    notebook was started. A cell of assignments right after the cell of parameters counts as values for them.
 
     Args:
         names: ``globals()`` of the notebook; values that were given as text are converted.
+        paths: parameters that are paths of files.
 
     Raises:
-        WorkbenchError: a name that the cell of parameters does not declare, or a value of another type.
+        WorkbenchError: a name that the cell of parameters does not declare, a value of another type, or no such file.
     """
-    cells = [source for source in names.get("In", []) if source.strip()]
-    declared_names: dict[str, Parameter] = {}
-    injected: Json = {}
-    for source in cells:
-        if source.lstrip().startswith("# Parameters"):  # papermill's injected cell
-            injected |= {name: parameter.default for name, parameter in declared(source).items()}
-        elif not declared_names:
-            declared_names = _parameters_in(source)
+    declared_names, injected, follows = dict[str, Parameter](), Json(), False
+    for source in names.get("In", []):
+        if not source.strip():
+            continue
+        cell = _assignments(source)
+        is_injected = source.lstrip().startswith("# Parameters")  # by papermill
+        if cell and not is_injected and cell.keys() >= declared_names.keys():  # run again after it was edited, too
+            declared_names, injected, follows = cell, {}, True
+        elif cell and (follows or is_injected):
+            injected |= {name: names.get(name, parameter.default) for name, parameter in cell.items()}
+        else:
+            follows = False
     now = {name: names[name] for name in declared_names if name in names}
     checked = check(declared_names, {**now, **injected}, "This notebook")
+    if "workspace" in checked:
+        checked["workspace"] = str(_workspace(checked["workspace"]))
+        for name in paths:
+            checked[name] = str(_file(name, checked[name], Path(checked["workspace"]).parent))
     names.update(checked)
     return checked
+
+
+def _workspace(text: str) -> Path:
+    """Return the workspace of that name in this folder or the nearest one above; else a new one, in the project."""
+    name, folder = Path(text).expanduser(), Path.cwd()
+    if not name.is_absolute() and (variable := os.environ.get("WORKBENCH_WORKSPACE")):
+        return Path(variable).resolve()
+    folders = [folder, *folder.parents]
+    places = [folder for folder in folders if (folder / name).is_dir()]
+    places += [folder for folder in folders if (folder / "pyproject.toml").is_file()]
+    return ([*places, folder][0] / name).resolve()
+
+
+def _file(parameter: str, text: str, home: Path) -> Path:
+    """Return a file by its path from the folder of the workspace; if none is there, from this one or one above."""
+    folders = [home, Path.cwd(), *Path.cwd().parents]
+    for folder in folders:
+        if (path := folder / Path(text).expanduser()).exists():
+            return path.resolve()
+    raise WorkbenchError(f"{parameter} is {text!r}, and there is no such file in {home}.")
+
+
+def conversation(experiment: str) -> dict[str, str]:
+    """Return the options of a question under the name of an experiment: a conversation of its own, no memory.
+
+    ``wb.runs.list(session_id=experiment)`` finds its runs.
+    """
+    return {"session": experiment, "user": f"{experiment} {uuid.uuid4().hex[:8]}"}
 
 
 def result(name: str, value: Any) -> None:
@@ -162,20 +212,42 @@ def result(name: str, value: Any) -> None:
     display({MIME: value}, raw=True, metadata={"workbench": {"name": name}})
 
 
-def results(notebook: str | Path) -> Json:
-    """Return every value that an executed notebook stored, by name.
+def results(notebook: str | Path) -> Any:
+    """Return every value that an executed notebook stored, by name; for a pattern, a table with a row per notebook.
+
+    The columns of the table are the parameters, then the results: ``results("out/*.ipynb")``.
 
     Raises:
         WorkbenchError: the file is missing or not a notebook.
     """
+    if "*" in str(notebook):
+        import pandas
+
+        return pandas.DataFrame([_row(path) for path in sorted(glob(str(notebook)))])
+    return _stored(_notebook(notebook).cells)
+
+
+def _notebook(path: str | Path) -> Any:
     import nbformat
 
     try:
-        read = nbformat.read(notebook, as_version=4)
+        return nbformat.read(path, as_version=4)
     except (OSError, nbformat.reader.NotJSONError, nbformat.ValidationError) as error:
-        raise WorkbenchError(f"{notebook} cannot be read as a notebook: {error}") from None
-    values = {}
+        raise WorkbenchError(f"{path} cannot be read as a notebook: {error}") from None
+
+
+def _row(path: str) -> Json:
+    read = _notebook(path)
+    values: Json = {"notebook": path}
     for cell in read.cells:
+        if {"parameters", "injected-parameters"} & set(cell.metadata.get("tags", [])):
+            values |= {name: parameter.default for name, parameter in declared(cell.source).items()}
+    return values | _stored(read.cells)
+
+
+def _stored(cells: Iterable[Any]) -> Json:
+    values = {}
+    for cell in cells:
         for output in cell.get("outputs", []):
             name = output.get("metadata", {}).get("workbench", {}).get("name")
             if name is not None:

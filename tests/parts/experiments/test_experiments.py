@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
 import yaml
 
 from tests import forked
 from tests.shelves import workbench
 from workbench.errors import WorkbenchError
-from workbench.parts.experiments import notebooks
 from workbench.parts.experiments.experiment import Experiment
 from workbench.parts.experiments.spec import Spec, load_spec
 from workbench.session import Workbench
@@ -88,17 +85,17 @@ def test_more_values_run_what_is_missing_and_a_changed_question_runs_again(place
 def test_a_cell_whose_tool_breaks_stops_no_other_and_is_tried_again(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alone, calls = Experiment._alone, list[str]()
+    start, calls = Experiment._start, list[str]()
 
     def broken(self: Experiment, question: Any, options: Any) -> Any:
         calls.append(question["id"])
         if question["id"] == "built":
             raise ConnectionError("the server is gone")
-        return alone(self, question, options)
+        return start(self, question, options)
 
     with opened(place) as wb:
         with monkeypatch.context() as patched:
-            patched.setattr(Experiment, "_alone", broken)
+            patched.setattr(Experiment, "_start", broken)
             first = wb.experiments.run(spec(place, name="broken", grid={"max_iterations": [1]}))
             assert (
                 first.status()["failed"] == 1 and first.status()["done"] == 2 and calls == ["built", "burnt", "where"]
@@ -134,19 +131,55 @@ def test_what_is_no_experiment_is_named_without_a_file_too(place: Path) -> None:
         wb.experiments.run({**SWEEP, "gird": {}})
 
 
-def test_a_killed_sweep_ends_with_each_cell_once(place: Path) -> None:
-    path = spec(place, name="killed", repeats=2)
-    script = f"""
+KILLED = """
 import os
 from workbench.session import Workbench
-with Workbench.open({str(place / "w")!r}, embedding_model="hashing") as wb:
-    wb.experiments.run({str(path)!r}, progress=lambda name, done, total: done == 5 and os._exit(9))
+from workbench.parts.experiments.store import ExperimentStore
+
+place, moment = {moment!r}.split()
+name = {{"begun": "begin", "noted": "note_run", "ended": "end"}}[place]
+method, count = getattr(ExperimentStore, name), 0
+
+def killed(self, *args, **columns):
+    global count
+    count += 1
+    done = method(self, *args, **columns) if count < int(moment) or name != "end" else None
+    if count == int(moment):
+        os.kill(os.getpid(), 9)
+    return done
+
+setattr(ExperimentStore, name, killed)
+with Workbench.open({place!r}, embedding_model="hashing") as wb:
+    wb.experiments.run({path!r})
 """
-    assert forked.run([sys.executable, "-c", script], check=False).returncode == 9
+SAME = ("configuration", "question", "repeat", "status", "scores", "executed", "replayed", "tokens")
+
+
+def rows(wb: Workbench, name: str) -> list[tuple[Any, ...]]:
+    return [tuple(row[column] for column in SAME) for row in wb.experiments._store.cells(name)]
+
+
+@pytest.mark.parametrize(
+    ("size", "moments"),
+    [
+        (2, ["begun 3", "noted 4", "ended 2"]),  # as a cell begins, while its run works, before its end is kept
+        pytest.param(17, ["begun 60", "noted 50", "ended 40"], marks=pytest.mark.full),
+    ],
+)
+def test_a_sweep_that_is_killed_ends_with_the_rows_of_an_undisturbed_one(
+    place: Path, size: int, moments: list[str]
+) -> None:
+    sweep = {"repeats": size, "grid": {"max_iterations": [2, 1], "merge_max_results": [10, 1]}}
+    path = spec(place, name=f"killed{size}", **sweep)
+    for moment in moments:
+        script = KILLED.format(place=str(place / "w"), path=str(path), moment=moment)
+        assert forked.run([sys.executable, "-c", script], check=False).returncode == -9
     with opened(place) as wb:
-        assert wb.experiments.get("killed").status()["done"] in (5, 6)
-        done = wb.experiments.run(path)
-        assert done.status()["done"] == 24 and len(done.to_frame()) == 24
+        assert 0 < wb.experiments.get(f"killed{size}").status()["done"] < 12 * size
+        wb.experiments.run(path)
+        wb.experiments.run(spec(place, name=f"whole{size}", **sweep))
+        assert len(rows(wb, f"killed{size}")) == 12 * size
+        assert rows(wb, f"killed{size}") == rows(wb, f"whole{size}")
 
 
 @pytest.mark.parametrize(
@@ -157,7 +190,16 @@ with Workbench.open({str(place / "w")!r}, embedding_model="hashing") as wb:
         ({"grid": {f"a{n}": list(range(10)) for n in range(6)}}, r"more than 100,000 configurations"),
         ({"questions": "missing.jsonl"}, r":\d+: questions: .*missing.jsonl does not exist"),
         ({"repeats": 0}, r":\d+: repeats: Input should be greater than or equal to 1"),
-        ({"questions": "", "notebook": ""}, "name either questions or a notebook"),
+        ({"questions": "", "notebook": ""}, r":1: name either questions or a notebook"),
+        ({"notebook": "missing.ipynb", "questions": ""}, r":\d+: notebook: .*missing.ipynb does not exist"),
+        ({"grid": {}}, r":\d+: grid has no parameters"),
+        ({"grid": {"max_iterations": [1, 2, 1]}}, r":\d+: grid.max_iterations has 1 twice"),
+        ({"grid": None, "configurations": [{}, {}]}, r":\d+: grid: Input should be a valid dictionary"),
+        ({"random": {"n": 3, "sed": 1}}, r":\d+: random.sed: Extra inputs are not permitted"),
+        ({"budget": {"seconds": 0}}, r":\d+: budget.seconds: Input should be greater than 0"),
+        ({"measure": "rihgt"}, r":\d+: measure 'rihgt' is not one. Known: right, EM"),
+        ({"include": "nowhere.yaml"}, r":\d+: include: 'nowhere.yaml' does not exist"),
+        ({"include": "wrong.yaml"}, r"wrong.yaml:\d+: include: wrong.yaml includes this file in turn"),
     ],
 )
 def test_a_wrong_specification_names_key_and_line_before_anything_runs(
@@ -167,9 +209,198 @@ def test_a_wrong_specification_names_key_and_line_before_anything_runs(
         load_spec(spec(place, name="wrong", **changes))
 
 
-def test_an_unknown_parameter_is_refused_before_anything_runs(place: Path) -> None:
-    with opened(place) as wb, pytest.raises(WorkbenchError, match="'max_iteration' is neither"):
-        wb.experiments.run(spec(place, name="unknown", grid={"max_iteration": [1]}))
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"grid": {"max_iteration": [1]}}, r"unknown.yaml:\d+: grid.max_iteration: 'max_iteration' is neither"),
+        ({"grid": {"max_iterations": [1, "two"]}}, r":\d+: grid.max_iterations: .*two"),
+        (
+            {"configurations": [{}, {"worker": "mill:no_agent"}], "grid": {}},
+            r":\d+: configurations.1.worker: .*no_agent",
+        ),
+        ({"base": {"thresholds.min_evidence": -1}}, r":\d+: base.thresholds.min_evidence: "),
+        ({"grid": {"reviewer": ["never", "nobody"]}}, r":\d+: grid.reviewer: reviewer is 'nobody'"),
+        ({"kb": "nowhere"}, r":\d+: kb: .*nowhere"),
+        ({"questions": [{"question": "Who?"}, {"id": "a"}]}, r":\d+: questions.1 needs `question`"),
+    ],
+)
+def test_a_wrong_parameter_names_key_and_line_before_anything_runs(
+    place: Path, changes: dict[str, Any], message: str
+) -> None:
+    with opened(place) as wb:
+        with pytest.raises(WorkbenchError, match=message):
+            wb.experiments.run(spec(place, name="unknown", **changes))
+        assert "unknown" not in wb.experiments._store.names()
+
+
+def test_a_key_that_stands_twice_and_a_file_that_is_included(place: Path) -> None:
+    twice = place / "twice.yaml"
+    twice.write_text("name: a\ngrid:\n  top_k: [1]\n  top_k: [2]\n")
+    with pytest.raises(WorkbenchError, match=r"twice.yaml:4: grid.top_k stands here twice"):
+        load_spec(twice)
+    spec(place, name="shared", grid={"max_iterations": [1, 3]})
+    over = place / "over.yaml"
+    over.write_text("include: shared.yaml\nname: over\nrepeats: 2\n")
+    read = load_spec(over)
+    assert (read.name, read.repeats, read.grid) == ("over", 2, {"max_iterations": [1, 3]})
+    over.write_text("include: shared.yaml\nname: over\nmeasure: none\n")
+    with pytest.raises(WorkbenchError, match=r"over.yaml:3: measure"):
+        load_spec(over)
+
+
+LEAKS: dict[str, list[dict[str, Any]]] = {
+    "user": [{"user": "ann"}, {"user": "bob"}],
+    "nobody and a user": [{}, {"user": "bob"}],
+    "as_of": [{"as_of": "1900"}, {"as_of": "2000"}],
+    "known": [{"known": "1900"}, {}],
+    "environment": [{"environment.MILL": "Ann Lee"}, {"environment.MILL": "Bea Lee"}],
+    "environment set once": [{}, {"environment.MILL": "Bea Lee"}],
+    "worker": [{"worker": "mill:naive_rag_agent:retrieve_only"}, {"worker": "mill:hybrid_agent:retrieve_only"}],
+    "models": [{"models": {"writer": "rules"}}, {}],
+}
+
+
+@pytest.mark.parametrize("name", LEAKS)
+def test_cells_that_differ_in_what_a_tape_cannot_tell_apart_never_share_one(place: Path, name: str) -> None:
+    with opened(place) as wb:
+        sweep = {**SWEEP, "name": "leaks", "questions": QUESTIONS[:1], "configurations": LEAKS[name]}
+        del sweep["grid"]
+        done = wb.experiments.run(sweep)
+        frame = done.to_frame()
+        assert list(frame["status"]) == ["done", "done"] and list(frame["replayed"]) == [0, 0]
+        runs = [wb.run(run_id) for run_id in frame["run_id"]]
+        assert not any(run.options.get("tape") for run in runs), "neither is made from the other"
+        proofs = [json.loads(row["proof"]) for row in done._store.cells("leaks")]
+        assert proofs[0] != proofs[1]
+
+
+def test_what_shares_a_tape_does_not_take_its_decisions_or_thresholds(place: Path) -> None:
+    stop = [{"point": "reflect", "action": "reject"}]
+    go_on = [{"point": "reflect", "action": "approve"}]
+    ways = [{"reviewer": stop}, {"reviewer": go_on}, {"reviewer": "rules"}, {"reviewer": "never"}]
+    ways += [{"thresholds.min_evidence": 40}, {"thresholds.min_top_score": 0.1}]
+    sweep = {**SWEEP, "name": "decisions", "questions": QUESTIONS[:1], "configurations": ways}
+    del sweep["grid"]
+    with opened(place) as wb:
+        done = wb.experiments.run(sweep)
+        frame = done.to_frame()
+        assert set(frame["status"]) == {"done"} and done.check(1) == []
+        actions = [[decision["action"] for decision in wb.run(run).decisions] for run in frame["run_id"]]
+        assert actions[0] == ["reject"] and actions[1][0] == "approve" and actions[3:] == [[], [], []]
+
+
+def test_what_a_changed_environment_makes_stale_is_said(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sweep = {**SWEEP, "name": "variable", "questions": QUESTIONS[:1], "grid": {"max_iterations": [1]}}
+    with opened(place) as wb:
+        wb.experiments.run(sweep)
+        monkeypatch.setenv("OPENAI_ORGANIZATION", "another")
+        assert any("environment has changed" in look["detail"] for look in wb.experiments.run(sweep).looks)
+
+
+def test_an_experiment_is_steered_while_it_runs(place: Path) -> None:
+    acts = list[str]()
+
+    def steer(name: str, done: int, total: int) -> None:
+        if done == 1 and not acts:
+            other = wb.experiments.get(name)
+            other.steer("drop", 1)
+            other.steer("clone", 0, {"max_iterations": 3})
+            other.steer("change", 2, {"merge_max_results": 5})
+            acts.append("steered")
+
+    with opened(place) as wb:
+        path = spec(place, name="steered", grid={"merge_max_results": [10, 1, 2]})
+        done = wb.experiments.run(path, progress=steer)
+        frame, table = done.to_frame(), done.compare()
+        assert done.labels[3:] == ["merge_max_results=10, max_iterations=3", "merge_max_results=5"]
+        assert list(table["scored"]) == [3, 0, 0, 3, 3] and list(table["dropped"]) == [0, 3, 3, 0, 0]
+        assert (frame["status"] == "dropped").sum() == 6
+        assert [look["what"] for look in done.looks][:3] == ["drop", "clone", "change"]
+        done.steer("take", 1)
+        assert wb.experiments.run(path).status()["done"] == 12, "what was added and dropped holds for the next run"
+        for act, number, message in [("drop", 0, "baseline"), ("drop", 9, "Known: 0"), ("fly", None, "Known: pause")]:
+            with pytest.raises(WorkbenchError, match=message):
+                done.steer(act, number)
+        with pytest.raises(WorkbenchError, match="'max_iteration' is neither"):
+            done.steer("add", values={"max_iteration": 3})
+
+
+def test_a_paused_experiment_waits(place: Path) -> None:
+    import threading
+
+    with opened(place) as wb:
+        path, ended = spec(place, name="paused", grid={"max_iterations": [1]}), list[int]()
+
+        def pause(name: str, done: int, total: int) -> None:
+            ended.append(done)
+            if done == 1:
+                wb.experiments.get(name).steer("pause")
+                threading.Timer(0.5, wb.experiments.get(name).steer, ["resume"]).start()
+
+        wb.experiments.run(path, progress=pause)
+        looks = wb.experiments.get("paused").looks
+        assert ended == [1, 2, 3] and [look["what"] for look in looks] == ["pause", "resume"]
+
+
+def test_the_forecast_says_what_is_there_and_what_would_run(place: Path) -> None:
+    with opened(place) as wb:
+        path = spec(place, name="forecast")
+        before = wb.experiments.prepare(path).forecast()
+        assert (before.cells, before.done, before.to_run, before.alone) == (12, 0, 12, 3)
+        lines = list[str]()
+        done = wb.experiments.run(path, announce=lines.append)
+        assert "12 to run: 3 alone, 9 from their tapes" in lines[0]
+        assert done.forecast().to_run == 0 and done.forecast().seconds == 0
+
+
+def test_every_look_is_logged_and_spends_from_the_error(place: Path) -> None:
+    def look(name: str, done: int, total: int) -> None:
+        if done == 5:
+            assert "still runs" in set(wb.experiments.get(name).compare()["decision"].dropna()).pop()
+
+    with opened(place) as wb:
+        path = spec(place, name="looks", grid={"max_iterations": [1, 2]})
+        done = wb.experiments.run(path, progress=look)
+        done.compare()
+        done.compare()
+        assert done.error_budget() == {
+            "error": 0.05, "spent": 0.045, "next": 0.0025, "looks": 2, "distinct": 1, "live": 1,
+        }  # fmt: skip
+        wb.experiments.run(spec(place, name="looks", grid={"max_iterations": [1, 2]}, measure="F1"))
+        assert "measure was 'holds', after a look 'F1'" in done.looks[-1]["detail"]
+
+
+def test_a_page_moves_its_thresholds_and_names_no_markup_of_others(place: Path) -> None:
+    with opened(place) as wb:
+        questions = [{**QUESTIONS[0], "question": "Who built </script><b>Moss Mill?"}, *QUESTIONS[1:]]
+        done = wb.experiments.run(spec(place, name="page", questions=questions, hypothesis="<i>more is better</i>"))
+        page = done.report(place / "page.html", done.pauses()).read_text()
+    data = json.loads(page.partition('type="application/json">')[2].partition("</script>")[0])
+    assert len(data["scores"]) == 4 and data["pauses"] and {"margin", "alone", "person"} <= data["pauses"][0].keys()
+    assert "<i>more" not in page and "Moss Mill?" in page and 'id="threshold"' in page and "<b>Moss" not in page
+
+
+def test_each_pause_is_played_both_ways_and_a_threshold_has_a_bound(place: Path) -> None:
+    with opened(place) as wb:
+        sweep = {**SWEEP, "name": "persons", "grid": {"max_iterations": [2]}}
+        sweep["reviewer"] = [{"point": "reflect", "action": "reject", "who": "ann"}]
+        pauses = wb.experiments.run(sweep).pauses()
+        frame = pauses.to_frame()
+        assert list(frame["action"]) == ["reject"] * 3 and (frame["other_run"] != frame["run_id"]).all()
+        never = pauses.worth(lambda request: {"decisions": [{"type": "approve"}]})
+        assert never["asked"] == 0 and never["missed_support"] == frame["mattered"].mean()
+        assert pauses.worth(lambda request: None)["asked"] == 1
+        assert pauses.threshold()["margin"] == float("inf"), "three pauses show nothing"
+
+
+@pytest.mark.parametrize("kind", ["cost", "parallel", "questions"])
+def test_the_configurations_are_drawn(place: Path, kind: str) -> None:
+    with opened(place) as wb:
+        done = wb.experiments.run(spec(place, name="drawn", grid={"max_iterations": [1, 2]}))
+        picture = done.figure(kind)
+        assert len(picture.to_frame()) == (3 if kind == "questions" else 2) and picture.data
+        with pytest.raises(WorkbenchError, match="Known: cost, parallel"):
+            done.figure("pie")
 
 
 def test_an_experiment_is_run_and_reported_from_the_terminal(place: Path) -> None:
@@ -184,56 +415,10 @@ def test_an_experiment_is_run_and_reported_from_the_terminal(place: Path) -> Non
 
 def test_the_experiments_here_are_valid_and_their_schema_is_the_one_for_editors(project: Path) -> None:
     folder = project / "experiments"
-    assert json.loads((folder / "experiment.schema.json").read_text()) == Spec.model_json_schema()
+    schema = json.loads((folder / "experiment.schema.json").read_text())
+    assert schema["properties"].pop("include")["type"] == "string" and schema == Spec.model_json_schema()
     counts = {path.stem: len(load_spec(path).variants()) for path in folder.glob("*.yaml")}
     assert counts == {"agents": 4, "merge": 4, "reflect_policy": 8}
-
-
-# notebooks
-
-
-IMPORT = "from workbench.experiments import parameters, result"
-
-
-def notebook(folder: Path, body: str = "result('double', 2 * top_k)") -> Path:
-    cells = [
-        nbformat.v4.new_code_cell("top_k: int = 8\nnames: list[str] = []", metadata={"tags": ["parameters"]}),
-        nbformat.v4.new_code_cell(f"{IMPORT}\nparameters(globals())\n{body}"),
-    ]
-    path = folder / "one.ipynb"
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), path)
-    return path
-
-
-def test_parameters_of_a_notebook_are_checked_before_it_runs(tmp_path: Path) -> None:
-    path = notebook(tmp_path)
-    assert notebooks.checked(path, {"names": '["a"]', "top_k": "3"}) == {"names": ["a"], "top_k": 3}
-    with pytest.raises(WorkbenchError, match=r"no parameter 'topk'. Known: top_k: int, names: list"):
-        notebooks.checked(path, {"topk": 3})
-    with pytest.raises(WorkbenchError, match="top_k is 'many', but input should be a valid integer"):
-        notebooks.checked(path, {"top_k": "many"})
-
-
-def test_stock_papermill_refuses_what_the_notebook_does_not_declare(tmp_path: Path) -> None:
-    def run(*parameters: str) -> subprocess.CompletedProcess[str]:
-        papermill = [sys.executable, "-m", "papermill", "--no-progress-bar"]
-        command = [*papermill, str(notebook(tmp_path)), str(tmp_path / "out.ipynb")]
-        return subprocess.run([*command, *parameters], capture_output=True, text=True, check=False)
-
-    assert run("-p", "top_k", "4").returncode == 0
-    wrong = run("-p", "topk", "4")
-    assert wrong.returncode == 1 and "no parameter 'topk'" in wrong.stderr
-
-
-def test_a_sweep_over_a_notebook_keeps_a_failing_one_with_its_error(place: Path) -> None:
-    path = notebook(place, "result('double', 2 * top_k)\nassert top_k < 3, 'too many'")
-    with opened(place) as wb:
-        data = {"name": "notebooks", "notebook": str(path), "grid": {"top_k": [2, 3]}, "measure": "double"}
-        frame = wb.experiments.run(data).to_frame()
-    assert list(frame["status"]) == ["done", "failed"] and list(frame["double"]) == [4, 6]
-    assert frame["error"][1] == "AssertionError: too many" and Path(frame["run_id"][1]).is_file()
-    assert json.loads(Path(frame["run_id"][1]).read_text())["cells"]
 
 
 OWN_GRAPH = """
@@ -302,6 +487,16 @@ def test_a_wrong_answer_is_traced_to_where_its_document_was_lost(
         assert list(table["lost"]) == [stage] and list(table["document"]) == [gold]
         if stage == "not found":
             assert table["rank_by_words"][0] == 2 and table["right_with_wider_limits"][0] == 0
+
+
+def test_what_a_decision_has_lost_is_laid_to_the_decision(place: Path) -> None:
+    sweep = {"name": "rejected", "kb": "mill", "questions": QUESTIONS[:1], "measure": "holds"}
+    with opened(place) as wb:
+        question = {**QUESTIONS[0], "gold": ["mill.md"]}
+        rejected = {**sweep, "questions": [question], "reviewer": [{"point": "plan", "action": "reject"}]}
+        assert list(wb.experiments.run(rejected).why()["lost"]) == ["lost by a decision"]
+        absent = {**rejected, "questions": [{**question, "gold": ["nowhere"]}]}
+        assert list(wb.experiments.run(absent).why()["lost"]) == ["not in the corpus"]
 
 
 def test_two_files_of_one_name_are_two_graphs_and_other_parameters_are_refused(place: Path) -> None:

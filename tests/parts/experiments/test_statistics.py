@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from workbench.parts.experiments.statistics import detectable, differences, flips
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from workbench.parts.experiments import statistics
+from workbench.parts.experiments.statistics import (
+    detectable,
+    differences,
+    error_of_look,
+    fewest_errors,
+    flips,
+    live_differences,
+    permutation_p,
+)
 
 
 def scores(values: list[float]) -> dict[str, float]:
@@ -35,3 +50,60 @@ def test_questions_of_one_cluster_count_as_one() -> None:
 def test_flips_and_what_so_many_questions_show() -> None:
     assert list(flips({"a": 0.0, "b": 1.0, "c": 1.0}, {"a": 1.0, "b": 0.0, "c": 1.0})) == [("a", -1.0), ("b", 1.0)]
     assert detectable(400, 1) < detectable(100, 1) < detectable(100, 10)
+
+
+def test_the_permutation_test_is_scipys() -> None:
+    random = np.random.default_rng(1)
+    for n in (5, 9, 20, 60):
+        for ties in (0.2, 0.8):
+            values = np.where(random.random(n) < ties, 0.0, random.choice([-1.0, -0.5, 0.5, 1.0, 1.0], n))
+            theirs = stats.permutation_test(
+                (values,), np.sum, permutation_type="samples", vectorized=True, n_resamples=4_999, rng=random
+            )
+            ours = permutation_p(np.c_[values, np.ones(n)])
+            assert ours == pytest.approx(float(theirs.pvalue), abs=0.03), (n, ties)
+
+
+def test_few_questions_are_decided_by_the_permutation_test_alone() -> None:
+    few = differences({"a": scores([0.0] * 30), "b": scores([1.0] * 30)}, "a", 5)["b"]
+    assert few.decision == "better" and few.low == 100
+    alike = differences({"a": scores([1.0] * 30), "b": scores([1.0] * 30)}, "a", 20)["b"]
+    assert alike.decision.startswith("not decided")
+
+
+def test_all_looks_together_spend_the_error() -> None:
+    spent = sum(map(error_of_look, range(10_000))) + statistics.ERROR * statistics.LIVE
+    assert spent == pytest.approx(statistics.ERROR, abs=1e-6)
+
+
+@pytest.mark.parametrize("others", [1, 10])
+def test_who_watches_a_configuration_against_itself_claims_nothing(others: int) -> None:
+    random, claims, trials = np.random.default_rng(2), 0, 30
+    for _ in range(trials):
+        table = {name: random.integers(0, 2, 120).astype(float) for name in ("base", *map(str, range(others)))}
+        seen = {
+            apart.decision.split()[0]
+            for n in (20, 60, 120)
+            for apart in live_differences({k: scores(list(v[:n])) for k, v in table.items()}, "base", 5).values()
+        }
+        claims += bool(seen & {"better", "worse"})
+    assert claims <= 2
+
+
+def test_a_large_difference_is_seen_while_it_runs() -> None:
+    base, other = scores([0.0] * 80), scores([1.0, 1.0, 1.0, 0.0] * 20)
+    apart = live_differences({"a": base, "b": other}, "a", 5)["b"]
+    assert apart.decision.startswith("better by at least") and 0 < apart.low < 75 < apart.high
+    assert live_differences({"a": base, "b": {}}, "a", 5)["b"].decision.startswith("not decided")
+
+
+def test_a_threshold_keeps_its_bound_in_19_of_20_samples() -> None:
+    random, broken, trials = np.random.default_rng(3), 0, 60
+    for _ in range(trials):
+        sure = random.random(300)
+        mattered = random.random(300) < (0.6 - sure) / 0.6
+        limit, bound = fewest_errors(list(zip(sure.tolist(), mattered.tolist(), strict=True)), 0.05)
+        broken += max(0.0, 0.6 - min(limit, 1.0)) ** 2 / 1.2 > 0.05  # the share of all, were there endlessly many
+        assert bound <= 0.05
+    assert broken <= 7
+    assert fewest_errors([(0.9, False)] * 20, 0.05) == (math.inf, 0.0)

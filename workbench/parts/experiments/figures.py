@@ -1,52 +1,79 @@
-"""Configurations as points: quality against cost, each with its interval."""
+"""Configurations as points, lines and questions: quality against cost, parameters side by side, what turned."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from plotly.graph_objects import Scatter
+from plotly.graph_objects import Parcoords, Scatter
 
-from workbench.state import Data
+from workbench.state import Json
 from workbench.views.drawing import COLOURS, DIM
 from workbench.views.figures.picture import Picture, axis, picture
 
+if TYPE_CHECKING:
+    import pandas
 
-def quality_and_cost(rows: Sequence[Data], measure: str, title: str) -> Picture:
+
+def quality_and_cost(table: pandas.DataFrame, measure: str, title: str) -> Picture:
     """Draw the figure of each configuration against the seconds of a cell; those that none beats are joined.
 
     Args:
-        rows: of ``Experiment.compare``: ``configuration``, ``seconds``, the measure, ``difference``, ``low``, ``high``.
+        table: of ``Experiment.compare``.
         measure: the figure, in percent.
         title: the heading.
     """
-    scored = [row for row in rows if row[measure] is not None]
-    front = [row for row in scored if not any(_beats(rival, row, measure) for rival in scored)]
-    front.sort(key=lambda row: row["seconds"])
-    above = [max(0.0, row["high"] - row["difference"]) if row.get("high") == row.get("high") else 0 for row in scored]
-    below = [max(0.0, row["difference"] - row["low"]) if row.get("low") == row.get("low") else 0 for row in scored]
-    points = Scatter(
-        x=[row["seconds"] for row in scored],
-        y=[row[measure] for row in scored],
-        text=[row["configuration"] for row in scored],
-        mode="markers",
-        marker={"color": COLOURS["run"][1], "size": 10},
-        error_y={"type": "data", "array": above, "arrayminus": below, "color": DIM, "thickness": 1},
-        hovertemplate="%{text}<br>%{y:.1f} %, %{x:.2f} s<extra></extra>",
-        name="configuration",
-    )
-    line = Scatter(
-        x=[row["seconds"] for row in front],
-        y=[row[measure] for row in front],
-        mode="lines",
-        line={"color": COLOURS["done"][1], "dash": "dot"},
-        hoverinfo="skip",
-        name="none is better and faster",
-    )
+    scored = table.dropna(subset=[measure])
+    by_time = scored.sort_values(["seconds", measure], ascending=[True, False])
+    front = by_time[by_time[measure] > by_time[measure].cummax().shift(fill_value=-1)]
+    bars: Json = {"color": DIM, "thickness": 1}
+    if "high" in scored:
+        above, below = (scored["high"] - scored["difference"], scored["difference"] - scored["low"])
+        bars |= {"type": "data", "array": above.fillna(0).clip(0), "arrayminus": below.fillna(0).clip(0)}
+    points = _points(scored["seconds"], scored[measure], scored["configuration"], error_y=bars)
+    line = _line(front["seconds"], front[measure], "none is better and faster", COLOURS["done"][1])
     under = "bars: interval of the difference to the first configuration"
-    axes = {"xaxis": axis("seconds per cell"), "yaxis": axis(f"{measure}, %")}
-    return picture(rows, [points, line], title, under, 400, **axes)
+    return picture(_rows(table), [points, line], title, under, 400, **_axes("seconds per cell", f"{measure}, %"))
 
 
-def _beats(row: Data, rival: Data, measure: str) -> bool:
-    pairs = [(row[measure], rival[measure]), (-row["seconds"], -rival["seconds"])]
-    return all(a >= b for a, b in pairs) and any(a > b for a, b in pairs)
+def parallel(table: pandas.DataFrame, variants: Sequence[Json], measure: str, title: str) -> Picture:
+    """Draw each configuration as a line through its parameters, its seconds and its figure."""
+    dimensions: list[Json] = []
+    for name in dict.fromkeys(name for variant in variants for name in variant):
+        texts = [str(variant.get(name, "")) for variant in variants]
+        levels = list(dict.fromkeys(texts))
+        values = [levels.index(text) for text in texts]
+        dimensions.append({"label": name, "values": values, "tickvals": list(range(len(levels))), "ticktext": levels})
+    dimensions += [{"label": name, "values": table[name].astype(float)} for name in ("seconds", measure)]
+    line = {"color": table[measure].astype(float), "colorscale": "Viridis", "showscale": True}
+    under = "drag along an axis to keep some of the configurations"
+    return picture(_rows(table), [Parcoords(dimensions=dimensions, line=line)], title, under, 440)
+
+
+def by_question(table: pandas.DataFrame, title: str) -> Picture:
+    """Draw each question by its score in two configurations, the columns; points of one place are one, larger."""
+    first, second = table.columns
+    groups: Any = table.round(2).groupby([first, second]).groups
+    texts = [f"{len(names)}: {', '.join(map(str, names[:8]))}" for names in groups.values()]
+    sizes = [8 + 4 * len(names) ** 0.5 for names in groups.values()]
+    points = _points([100 * x for x, _ in groups], [100 * y for _, y in groups], texts, marker_size=sizes)
+    under = "above the line the other configuration is better"
+    traces = [_line([0, 100], [0, 100], "equal", DIM), points]
+    return picture(_rows(table.reset_index()), traces, title, under, 460, **_axes(f"{first}, %", f"{second}, %"))
+
+
+def _points(x: Any, y: Any, text: Any, **more: Any) -> Scatter:
+    look = {"marker_color": COLOURS["run"][1], "marker_size": 10, "hovertemplate": "%{text}<br>%{y:.1f} %, %{x:.2f}"}
+    return Scatter(x=x, y=y, text=text, mode="markers", name="", **(look | more))
+
+
+def _line(x: Any, y: Any, name: str, colour: str) -> Scatter:
+    return Scatter(x=x, y=y, mode="lines", line={"color": colour, "dash": "dot"}, hoverinfo="skip", name=name)
+
+
+def _axes(x: str, y: str) -> Json:
+    return {"xaxis": axis(x), "yaxis": axis(y), "showlegend": False}
+
+
+def _rows(table: pandas.DataFrame) -> list[Json]:
+    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]

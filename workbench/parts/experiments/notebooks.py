@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import WorkbenchError
-from workbench.experiments import check, declared, results
+from workbench.experiments import Parameter, check, declared, results
 from workbench.state import Json
 
 
-def checked(notebook: str | Path, values: Mapping[str, Any]) -> Json:
-    """Return the parameters for a notebook, in the types that its cell of parameters declares.
+def parameters_of(notebook: str | Path) -> dict[str, Parameter]:
+    """Return the parameters that a notebook declares in its cell of parameters.
 
     Raises:
-        WorkbenchError: the notebook has no such parameter, or the value is of another type; it lists the known ones.
+        WorkbenchError: it is no notebook, or has no such cell.
     """
     import nbformat
 
@@ -26,23 +26,45 @@ def checked(notebook: str | Path, values: Mapping[str, Any]) -> Json:
     sources = [cell.source for cell in read.cells if "parameters" in cell.metadata.get("tags", [])]
     if not sources:
         raise WorkbenchError(f"{notebook} has no cell tagged `parameters`, so nothing in it can vary.")
-    return check(declared(sources[0]), values, str(notebook))
+    return declared(sources[0])
 
 
-def execute(notebook: str | Path, output: Path, values: Mapping[str, Any]) -> tuple[Json, str]:
-    """Execute a notebook with parameters, and return its results and why it failed.
+def checked(notebook: str | Path, values: Mapping[str, Any]) -> Json:
+    """Return the parameters for a notebook, in the types that its cell of parameters declares.
 
-    A notebook that fails is kept with its error.
+    Raises:
+        WorkbenchError: the notebook has no such parameter, or the value is of another type; it lists the known ones.
+    """
+    return check(parameters_of(notebook), values, str(notebook))
+
+
+def execute(
+    notebook: str | Path, output: Path, values: Mapping[str, Any], folder: Path, environment: Mapping[str, str]
+) -> tuple[Json, str]:
+    """Execute a notebook with parameters in a warm kernel in a folder, and return its results and why it failed.
+
+    A notebook that fails is kept with its error. A kernel that dies is started once more.
     """
     import papermill
+    from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
+    from workbench.parts.experiments.kernels import WarmKernels
+
     output.parent.mkdir(parents=True, exist_ok=True)
-    error = ""
-    try:
-        papermill.execute_notebook(
-            str(notebook), str(output), checked(notebook, values), progress_bar=False, log_output=False
-        )
-    except PapermillExecutionError as failure:
-        error = f"{failure.ename}: {failure.evalue}"
+    parameters = checked(notebook, values)
+    kernels = type("Kernels", (WarmKernels,), {"folder": str(folder), "variables": environment})
+    for _ in range(2):
+        error = ""
+        try:
+            papermill.execute_notebook(
+                str(notebook), str(output), parameters, progress_bar=False, log_output=False,
+                kernel_manager_class=kernels,
+            )  # fmt: skip
+        except PapermillExecutionError as failure:
+            error = f"{failure.ename}: {failure.evalue}"
+        except DeadKernelError:
+            error = "The kernel died."
+            continue
+        break
     return results(output), error

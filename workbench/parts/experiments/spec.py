@@ -12,13 +12,18 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, shown
+from workbench.plans import canonical_json
 from workbench.state import Json
 
 MOST_CELLS = 100_000
 """Runs that one experiment may have."""
+MEASURES = ("right", "EM", "F1", "holds", "R@5", "precision", "recall", "refused", "wrongly refused")
+"""Figures of answers to questions."""
+Place = tuple[Any, ...]
+Locate = Callable[[Place], str]
 
 
 class Random(BaseModel):
@@ -26,7 +31,7 @@ class Random(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    n: Annotated[int, Field(ge=1)]
+    n: Annotated[int, Field(ge=1, le=MOST_CELLS)]
     seed: int = 1
 
 
@@ -37,15 +42,16 @@ class Budget(BaseModel):
 
     seconds: Annotated[float, Field(gt=0)] | None = None
     tokens: Annotated[int, Field(gt=0)] | None = None
+    money: Annotated[float, Field(gt=0)] | None = None
 
 
 class Spec(BaseModel):
     """An experiment.
 
     A parameter of the grid is a setting (``merge_max_results``), an option of a question (``worker``), a threshold
-    (``thresholds.min_evidence``), or with ``notebook`` a name in its cell of parameters. ``graph`` lets a
-    recorded graph answer: ``agent``, or ``MODULE:GRAPH`` with the ``field`` of its state that takes the question (by
-    default it is what the user says).
+    (``thresholds.min_evidence``), ``reviewer``, a variable (``environment.NAME``), or with ``notebook`` a name in its
+    cell of parameters. ``graph`` lets a recorded graph answer: ``agent``, or ``MODULE:GRAPH`` with the ``field`` of its
+    state that takes the question (by default it is what the user says).
     """
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
@@ -68,76 +74,137 @@ class Spec(BaseModel):
     """Configurations one by one instead of a grid; the first is the baseline."""
     random: Random | None = None
     """Draw from the grid."""
+    optuna: Random | None = None
+    """Let Optuna choose from the grid, by the measure of what has run."""
     repeats: Annotated[int, Field(ge=1, le=1000)] = 1
     """How often each configuration answers each question."""
     reviewer: Literal["never", "rules"] | list[Json] = "never"
     """Who answers at review points: nothing is asked, the rules, or these recorded decisions."""
+    hypothesis: str = ""
+    """What is expected, written down before the first look."""
     measure: str = "right"
     """The figure that decides."""
     smallest_difference: Annotated[float, Field(gt=0, le=100)] = 5.0
     """Points that would matter; smaller differences count as none."""
     budget: Budget = Budget()
     """What it may take."""
+    _locate: Locate | None = PrivateAttr(None)
 
-    @model_validator(mode="after")
-    def _check(self) -> Spec:
+    def locate(self, place: Place) -> str:
+        """Return the place of a key in the file that was read, to begin a message with."""
+        return self._locate(place) if self._locate else ""
+
+    def faults(self) -> Iterator[tuple[Place, str]]:
+        """Yield what is wrong with the specification as a whole, each with its key."""
         if bool(self.notebook) == bool(self.questions):
-            raise ValueError("name either questions or a notebook")
+            yield ("name",), "name either questions or a notebook."
         if self.grid and self.configurations:
-            raise ValueError("give a grid or configurations, not both")
-        if empty := [name for name, values in self.grid.items() if not values]:
-            raise ValueError(f"grid.{empty[0]} has no values")
-        if math.prod(map(len, self.grid.values())) > MOST_CELLS and not self.random:
-            raise ValueError(f"the grid has more than {MOST_CELLS:,} configurations; draw some with random: {{n: 100}}")
-        return self
+            yield ("grid",), "give a grid or configurations, not both."
+        if {"grid", "configurations"} & self.model_fields_set and not (self.grid or self.configurations):
+            yield ("grid",), "grid has no parameters."
+        lists: Json = {**self.grid, **({"configurations": self.configurations} if self.configurations else {})}
+        for name, values in lists.items():
+            place = ("grid", name) if name in self.grid else (name,)
+            if not values:
+                yield place, f"{'.'.join(place)} has no values."
+            texts = [canonical_json(value) for value in values]
+            if twice := [value for value, text in zip(values, texts, strict=True) if texts.count(text) > 1]:
+                yield place, f"{'.'.join(place)} has {shown(twice[0])} twice."
+        if self.random and self.optuna:
+            yield ("optuna",), "draw configurations by random or by optuna, not both."
+        for name in ("random", "optuna"):
+            if getattr(self, name) and not self.grid:
+                yield (name,), f"{name} draws from a grid, and there is none."
+        if self.size > MOST_CELLS and not self.random and not self.optuna:
+            yield ("grid",), f"the grid has more than {MOST_CELLS:,} configurations; draw some with random: {{n: 100}}."
+        if self.questions and self.measure not in MEASURES:
+            yield ("measure",), f"measure {self.measure!r} is not one. Known: {', '.join(MEASURES)}."
+
+    @property
+    def size(self) -> int:
+        """Return how many configurations the grid has."""
+        return math.prod(map(len, self.grid.values()))
 
     def variants(self) -> list[Json]:
-        """Return the configurations, the baseline first."""
+        """Return the configurations, the baseline first; of a search by Optuna only the baseline."""
         if self.configurations:
             return [dict(configuration) for configuration in self.configurations]
-        names = list(self.grid)
-        if self.random is None:
-            return [dict(zip(names, values, strict=True)) for values in itertools.product(*self.grid.values())]
-        return list(self._drawn(names))
+        if self.random or self.optuna:
+            return list(self._drawn(self.random or Random(n=1)))
+        return [dict(zip(self.grid, values, strict=True)) for values in itertools.product(*self.grid.values())]
 
-    def _drawn(self, names: list[str]) -> Iterator[Json]:
-        assert self.random is not None
-        size = math.prod(map(len, self.grid.values()))
-        rest = range(1, size)
-        places = [0, *random.Random(self.random.seed).sample(rest, min(self.random.n - 1, len(rest)))]
-        for place in places:
-            configuration = {}
-            for name in reversed(names):
-                place, index = divmod(place, len(self.grid[name]))
-                configuration[name] = self.grid[name][index]
-            yield {name: configuration[name] for name in names}
+    def _drawn(self, drawing: Random) -> Iterator[Json]:
+        generator, drawn = random.Random(drawing.seed), set[str]()
+        variant = {name: values[0] for name, values in self.grid.items()}
+        while len(drawn) < min(drawing.n, self.size):  # more draws only add to those of fewer
+            if (text := canonical_json(variant)) not in drawn:
+                drawn.add(text)
+                yield variant
+            variant = {name: generator.choice(values) for name, values in self.grid.items()}
 
 
 def load_spec(path: str | Path) -> Spec:
     """Read an experiment from a YAML file; paths in it become absolute.
 
+    ``include: FILE`` takes the keys of another file, under those of this one.
+
     Raises:
         WorkbenchError: names the line and the key.
     """
-    path = Path(path)
+    data, lines = _read(Path(path).resolve(), ())
+
+    def locate(place: Place) -> str:
+        file, tree = lines.get(place[0] if place else "", lines[""])
+        return f"{file}:{_line(tree, place)}: "
+
+    for key in ("notebook", "questions"):
+        if isinstance(data.get(key), str) and data[key] and not Path(data[key]).is_file():
+            raise WorkbenchError(f"{locate((key,))}{key}: {data[key]} does not exist.")
+    return check_spec(data, locate)
+
+
+def _read(path: Path, including: tuple[Path, ...]) -> tuple[Json, dict[str, tuple[Path, Any]]]:
+    """Return what a file and those that it includes hold, and for each key its file and the tree of that."""
     try:
         text = path.read_text(encoding="utf-8")
         tree, data = yaml.compose(text, yaml.SafeLoader), yaml.safe_load(text)
     except OSError as error:
         raise WorkbenchError(f"{path} cannot be read: {error.strerror}.") from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise WorkbenchError(f"{path} is no YAML: {error}") from None
-    if not isinstance(data, Mapping):
-        raise WorkbenchError(f"{path} holds no experiment. It needs at least `name`, `questions` and `grid`.")
-    for key in ("notebook", "questions"):
-        if isinstance(data.get(key), str) and data[key]:
-            data = {**data, key: str((path.parent / data[key]).resolve())}
-            if not Path(data[key]).is_file():
-                raise WorkbenchError(f"{path}:{_line(tree, (key,))}: {key}: {data[key]} does not exist.")
-    return check_spec(data, lambda place: f"{path}:{_line(tree, place)}: ")
+    if not isinstance(data, dict):
+        raise WorkbenchError(f"{path}:1: it holds no experiment. It needs at least `name`, `questions` and `grid`.")
+    _refuse_twice(tree, path, "")
+    lines: dict[str, tuple[Path, Any]] = {"": (path, tree)}
+    merged: Json = {}
+    if "include" in data:
+        where, included = f"{path}:{_line(tree, ('include',))}: include", data.pop("include")
+        if not isinstance(included, str) or not (path.parent / included).is_file():
+            raise WorkbenchError(f"{where}: {shown(included)} does not exist.")
+        target = (path.parent / included).resolve()
+        if target in (*including, path):
+            raise WorkbenchError(f"{where}: {included} includes this file in turn.")
+        merged, inner = _read(target, (*including, path))
+        lines = {**inner, **lines}
+    for key, value in data.items():
+        is_path = key in ("notebook", "questions") and isinstance(value, str) and value
+        merged[str(key)] = str((path.parent / value).resolve()) if is_path else value
+        lines[str(key)] = (path, tree)
+    return merged, lines
 
 
-def check_spec(data: Mapping[str, Any], locate: Callable[[tuple[Any, ...]], str] = lambda _: "") -> Spec:
+def _refuse_twice(node: Any, path: Path, above: str) -> None:
+    """Raise for a key that stands twice in one place: YAML would take the last."""
+    keys = set[str]()
+    for key, child in node.value if isinstance(node, yaml.MappingNode) else ():
+        name = f"{above}{key.value}"
+        if name in keys:
+            raise WorkbenchError(f"{path}:{key.start_mark.line + 1}: {name} stands here twice.")
+        keys.add(name)
+        _refuse_twice(child, path, f"{name}.")
+
+
+def check_spec(data: Mapping[str, Any], locate: Locate = lambda _: "") -> Spec:
     """Return an experiment.
 
     Args:
@@ -148,17 +215,24 @@ def check_spec(data: Mapping[str, Any], locate: Callable[[tuple[Any, ...]], str]
         WorkbenchError: names the key.
     """
     try:
-        return Spec.model_validate(dict(data))
+        spec = Spec.model_validate(dict(data))
+        json.dumps(spec.model_dump(mode="json"), allow_nan=False)
     except ValidationError as error:
         fault = error.errors()[0]
         key = ".".join(map(str, fault["loc"]))
-        message = fault["msg"].removeprefix("Value error, ") + "."
+        message = fault["msg"] + "."
         if fault["type"] == "extra_forbidden":
             message += f" Known: {', '.join(Spec.model_fields)}."
-        raise WorkbenchError(f"{locate(fault['loc'])}{key + ': ' if key else ''}{message}") from None
+        raise WorkbenchError(f"{locate(fault['loc'])}{key}: {message}") from None
+    except (ValueError, RecursionError) as error:
+        raise WorkbenchError(f"{locate(())}a value cannot be kept as JSON: {error}.") from None
+    for place, message in spec.faults():
+        raise WorkbenchError(locate(place) + message)
+    spec._locate = locate
+    return spec
 
 
-def _line(node: Any, place: tuple[Any, ...]) -> int:
+def _line(node: Any, place: Place) -> int:
     """Return the line of a key in a YAML tree, or of the nearest one above it."""
     line: int = node.start_mark.line + 1
     for name in place:
@@ -176,4 +250,6 @@ def _line(node: Any, place: tuple[Any, ...]) -> int:
 
 
 if __name__ == "__main__":  # python -m workbench.parts.experiments.spec > experiments/experiment.schema.json
-    sys.stdout.write(json.dumps(Spec.model_json_schema(), indent=1) + "\n")
+    schema = Spec.model_json_schema()
+    schema["properties"]["include"] = {"type": "string", "description": "Take the keys of another file, under these."}
+    sys.stdout.write(json.dumps(schema, indent=1) + "\n")

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
+from scipy.optimize import brentq
 
-CONFIDENCE = 0.95
+ERROR = 0.05
+"""How often a difference may be claimed where there is none, over all comparisons and looks of an experiment."""
+FIRST_LOOK, LIVE = 0.8, 0.1
+"""Shares of ``ERROR``: of the first look at finished results, and of all looks while it runs."""
 SAMPLES = 4_999
+FEWEST = 50
+"""Questions, or clusters of them, from which on a bootstrap interval may decide something."""
 _SEED = 7
+_EXACT = 12
+"""Up to so many differences all signs are tried."""
+_BETS = np.array([-0.45, -0.2, -0.1, -0.05, 0.05, 0.1, 0.2, 0.45])
+"""Parts of the capital that are put on a mean; below a half none can be lost whatever mean is bet against."""
 
 
 class Difference(NamedTuple):
@@ -33,11 +45,15 @@ class Difference(NamedTuple):
     decision: str
 
 
+Scores = Mapping[str, Mapping[str, float]]
+
+
 def differences(
-    scores: Mapping[str, Mapping[str, float]],
+    scores: Scores,
     baseline: str,
     smallest: float,
     clusters: Mapping[str, str] | None = None,
+    error: float = ERROR,
 ) -> dict[str, Difference]:
     """Compare configurations with the baseline, on the questions that both finished.
 
@@ -49,16 +65,72 @@ def differences(
         baseline: the configuration that the others are compared with.
         smallest: percent points that would matter.
         clusters: of each question, what it was drawn with; None for questions that are independent.
+        error: how often any difference may be claimed where there is none.
     """
-    apart = {
-        name: _apart(values, scores[baseline], clusters or {}) for name, values in scores.items() if name != baseline
-    }
-    tests = {name: permutation_p(values) for name, values in apart.items()}
-    corrected, levels = holm(tests)
-    return {
-        name: _difference(len(_shared(scores[name], scores[baseline])), values, corrected[name], levels[name], smallest)
-        for name, values in apart.items()
-    }
+    apart = {name: _apart(scores[name], scores[baseline], clusters or {}) for name in scores if name != baseline}
+    corrected, levels = holm({name: permutation_p(values) for name, values in apart.items()}, error)
+    return {name: _difference(values, corrected[name], levels[name], smallest, error) for name, values in apart.items()}
+
+
+def live_differences(
+    scores: Scores, baseline: str, smallest: float, clusters: Mapping[str, str] | None = None
+) -> dict[str, Difference]:
+    """Compare while questions still come in: what is claimed holds at whatever moment one looks.
+
+    The interval is what a betting e-process over the clusters has not excluded, and ``p`` is one over the largest
+    evidence so far. Scores have the order in which questions are asked, without gaps. The share ``LIVE`` of the
+    error is divided evenly over the comparisons; the rest is as in ``differences``.
+    """
+    results, family = {}, max(1, len(scores) - 1)
+    for name in scores:
+        if name == baseline:
+            continue
+        apart = _apart(scores[name], scores[baseline], clusters or {})
+        means = apart[:, 0] / apart[:, 1]
+        p = min(1.0, family / float(evidence(means).max(initial=1.0)))
+        low, high = (100 * edge for edge in confidence_sequence(means, ERROR * LIVE / family))
+        mean = 100 * float(means.mean()) if len(means) else math.nan
+        decision = "not decided: it still runs"
+        if p <= ERROR * LIVE:
+            decision = _claim(mean, max(low, -high))
+        elif -smallest < low and high < smallest:
+            decision = f"no difference of more than {smallest:g}"
+        results[name] = Difference(
+            int(apart[:, 1].sum()), round(mean, 2), round(low, 2), round(high, 2), round(p, 4), decision
+        )
+    return results
+
+
+def evidence(values: np.ndarray, mean: float = 0.0) -> np.ndarray:
+    """Return the wealth, after each value, of a person who bets against this mean of values between -1 and 1.
+
+    Several fixed bets in both directions share the capital. Where the mean is right, wealth passes 1 / a at any time
+    with a probability of at most a (Ville; Waudby-Smith and Ramdas 2024).
+    """
+    return np.exp(np.cumsum(np.log1p(np.outer(values - mean, _BETS)), axis=0)).mean(axis=1)
+
+
+def confidence_sequence(values: np.ndarray, error: float) -> tuple[float, float]:
+    """Return the lowest and highest mean that the bets do not exclude: an interval that holds whenever one looks."""
+
+    def excess(mean: float) -> float:  # convex in the mean, and below 0 at that of the values
+        return math.log(evidence(values, mean)[-1] * error)
+
+    if not len(values):
+        return -1.0, 1.0
+    middle = float(values.mean())
+    low, high = (edge if excess(edge) < 0 else float(brentq(excess, middle, edge)) for edge in (-1.0, 1.0))
+    return low, high
+
+
+def error_of_look(number: int) -> float:
+    """Return what of the error the look at finished results of this number, from 0 on, may spend.
+
+    >>> [round(error_of_look(number), 4) for number in range(4)]
+    [0.04, 0.0025, 0.0008, 0.0004]
+    """
+    later = ERROR * (1 - FIRST_LOOK - LIVE)
+    return ERROR * FIRST_LOOK if number == 0 else later / (number * (number + 1))
 
 
 def _shared(values: Mapping[str, float], against: Mapping[str, float]) -> list[str]:
@@ -74,18 +146,29 @@ def _apart(values: Mapping[str, float], against: Mapping[str, float], clusters: 
 
 
 def permutation_p(apart: np.ndarray) -> float:
-    """Return the p-value of the mean difference under permuted signs; 1 for one cluster, or where nothing differs."""
-    sums = apart[:, 0]
-    if len(sums) < 2 or not sums.any():
+    """Return the p-value of the mean difference under permuted signs; 1 for one cluster, or where nothing differs.
+
+    It is scipy's ``permutation_test`` with ``permutation_type="samples"``, in a tenth of the time: the signs are drawn
+    once for all comparisons of so many differences. Differences of zero change nothing and are left out.
+    """
+    sums = apart[apart[:, 0] != 0, 0]
+    if len(apart) < 2 or not len(sums):
         return 1.0
-    test = stats.permutation_test(
-        (sums,), np.sum, permutation_type="samples", vectorized=True, n_resamples=SAMPLES,
-        rng=np.random.default_rng(_SEED),
-    )  # fmt: skip
-    return float(test.pvalue)
+    signs = _signs(len(sums))
+    extreme = int((np.abs(signs @ sums) >= abs(sums.sum()) * (1 - 1e-12)).sum())
+    return extreme / len(signs) if len(sums) <= _EXACT else (extreme + 1) / (len(signs) + 1)
 
 
-def holm(tests: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
+@lru_cache(maxsize=16)
+def _signs(n: int) -> np.ndarray:
+    if n <= _EXACT:
+        return np.array(list(itertools.product((-1.0, 1.0), repeat=n)))
+    if (size := 2 ** math.ceil(math.log2(n))) > n:  # a part of the next power of two, so that few are drawn
+        return _signs(size)[:, :n]
+    return np.random.default_rng(_SEED).integers(0, 2, (SAMPLES, n)) * 2.0 - 1.0
+
+
+def holm(tests: Mapping[str, float], error: float = ERROR) -> tuple[dict[str, float], dict[str, float]]:
     """Return p-values after Holm's step-down correction, and the confidence level that goes with each.
 
     >>> corrected, levels = holm({"a": 0.01, "b": 0.04})
@@ -96,28 +179,32 @@ def holm(tests: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]
     for place, name in enumerate(sorted(tests, key=lambda name: tests[name])):
         left = len(tests) - place
         highest = max(highest, min(1.0, tests[name] * left))
-        corrected[name], levels[name] = highest, 1 - (1 - CONFIDENCE) / left
+        corrected[name], levels[name] = highest, 1 - error / left
     return corrected, levels
 
 
-def _difference(n: int, apart: np.ndarray, p: float, level: float, smallest: float) -> Difference:
-    if not n:
+def _difference(apart: np.ndarray, p: float, level: float, smallest: float, error: float) -> Difference:
+    if not len(apart):
         return Difference(0, math.nan, math.nan, math.nan, 1.0, "not decided: no question was finished by both")
     sums, sizes = apart[:, 0], apart[:, 1]
-    mean = 100 * sums.sum() / sizes.sum()
-    low, high = _interval(sums, sizes, level)
-    if p <= 1 - CONFIDENCE:
-        better = "better" if mean > 0 else "worse"
-        edge = max(0.0, low if mean > 0 else -high)
-        decision = f"{better} by at least {edge:.1f}" if edge >= 0.05 else better
-    elif -smallest < low and high < smallest:
+    mean = 100 * float(sums.sum() / sizes.sum())
+    low, high = interval(sums, sizes, level)
+    if p <= error:
+        decision = _claim(mean, (low if mean > 0 else -high) if len(sums) >= FEWEST else 0.0)
+    elif len(sums) >= FEWEST and -smallest < low and high < smallest:
         decision = f"no difference of more than {smallest:g}"
     else:
         decision = f"not decided, about {more_questions(sums, sizes, level, smallest)} more questions would"
-    return Difference(n, round(mean, 2), round(low, 2), round(high, 2), round(p, 4), decision)
+    return Difference(int(sizes.sum()), round(mean, 2), round(low, 2), round(high, 2), round(p, 4), decision)
 
 
-def _interval(sums: np.ndarray, sizes: np.ndarray, level: float) -> tuple[float, float]:
+def _claim(mean: float, edge: float) -> str:
+    better = "better" if mean > 0 else "worse"
+    return f"{better} by at least {edge:.1f}" if edge >= 0.05 else better
+
+
+def interval(sums: np.ndarray, sizes: np.ndarray, level: float) -> tuple[float, float]:
+    """Return a bootstrap interval of a mean difference, in points, with clusters drawn as a size."""
     if len(sums) < 2 or not sums.any():  # none of so many differs: that leaves open how many would among more
         bound = 100 * float(stats.binomtest(0, max(1, int(sizes.sum()))).proportion_ci(level).high)
         return -bound, bound
@@ -130,11 +217,11 @@ def _interval(sums: np.ndarray, sizes: np.ndarray, level: float) -> tuple[float,
 def more_questions(sums: np.ndarray, sizes: np.ndarray, level: float, smallest: float) -> int:
     """Return about how many more questions would make the interval as narrow as the smallest difference."""
     if not sums.any():
-        needed = math.log((1 - level) / 2) / math.log(1 - smallest / 100)
+        needed = math.log((1 - level) / 2) / math.log(1 - min(smallest, 99.0) / 100)
     else:
         spread = 100 * float(np.std(sums / sizes, ddof=1)) if len(sums) > 1 else 50.0
         needed = (stats.norm.ppf((1 + level) / 2) * spread / smallest) ** 2
-    return max(1, math.ceil(needed - sizes.sum()))
+    return max(1, math.ceil(max(needed, FEWEST) - sizes.sum()))
 
 
 def detectable(n: int, comparisons: int, spread: float = 40.0) -> float:
@@ -145,7 +232,7 @@ def detectable(n: int, comparisons: int, spread: float = 40.0) -> float:
         comparisons: configurations compared with the baseline.
         spread: standard deviation of the differences of questions, in points.
     """
-    alpha = (1 - CONFIDENCE) / max(1, comparisons)
+    alpha = ERROR * FIRST_LOOK / max(1, comparisons)
     return float((stats.norm.ppf(1 - alpha / 2) + stats.norm.ppf(0.8)) * spread / math.sqrt(max(1, n)))
 
 
@@ -153,3 +240,25 @@ def flips(values: Mapping[str, float], against: Mapping[str, float]) -> Sequence
     """Return the questions that turned, with the difference: losses first, then gains."""
     turned = [(question, values[question] - against[question]) for question in _shared(values, against)]
     return sorted(((question, change) for question, change in turned if change), key=lambda pair: pair[1])
+
+
+def fewest_errors(lost: Sequence[tuple[float, bool]], share: float, confidence: float = 0.95) -> tuple[float, float]:
+    """Return the lowest threshold from which on acting alone is wrong at most so often, and the bound that shows it.
+
+    Thresholds are tried from the highest down, each by Clopper and Pearson's bound, until one fails: a fixed sequence,
+    so that with this confidence none that passed is beyond ``share``, in a sample of whatever size. ``inf`` where even
+    the first is not shown, which is to ask always.
+
+    Args:
+        lost: of each pause, how sure the reviewer was, and whether a person would have mattered.
+        share: how many may be lost.
+        confidence: of the bound.
+    """
+    threshold, bound, n = math.inf, 0.0, len(lost)
+    for limit in sorted({sure for sure, _ in lost}, reverse=True):
+        errors = sum(error for sure, error in lost if sure >= limit)
+        high = float(stats.beta.ppf(confidence, errors + 1, n - errors)) if errors < n else 1.0
+        if high > share:
+            break
+        threshold, bound = limit, high
+    return threshold, bound

@@ -9,8 +9,9 @@ from workbench.ports import KnowledgeBase
 from workbench.runs.recording import found_pieces, results_by_step
 from workbench.state import Json, RetrievalResult
 
-NOT_IN_CORPUS, NOT_FOUND, CUT, BEYOND, NOT_USED, USED = STAGES = (
+NOT_IN_CORPUS, DECIDED, NOT_FOUND, CUT, BEYOND, NOT_USED, USED = STAGES = (
     "not in the corpus",
+    "lost by a decision",
     "not found",
     "cut in the merge",
     "beyond the prompt",
@@ -51,6 +52,15 @@ def find_loss(run: Any, gold: Sequence[str], base: KnowledgeBase) -> Loss:
         gold: ids of the documents that answer its question.
         base: that was searched.
     """
+    loss = _first_loss(run, gold, base)
+    if loss.stage in (NOT_FOUND, CUT) and any(decision["action"] != "approve" for decision in run.decisions):
+        approved = run.fork(answers=[], mismatch="rules", rest="rules")
+        if STAGES.index(_first_loss(approved, gold, base).stage) > STAGES.index(loss.stage):
+            return loss._replace(stage=DECIDED)
+    return loss
+
+
+def _first_loss(run: Any, gold: Sequence[str], base: KnowledgeBase) -> Loss:
     losses = [_loss(run, document, base) for document in gold]
     return min(losses, key=lambda loss: STAGES.index(loss.stage), default=Loss(USED, ""))
 

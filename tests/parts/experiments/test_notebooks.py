@@ -1,0 +1,230 @@
+"""Notebooks with parameters: checked at every door, executed in warm kernels that share nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+import yaml
+
+from tests.parts.experiments.test_experiments import opened, place  # noqa: F401, a fixture
+from workbench.errors import WorkbenchError
+from workbench.experiments import parameters, results
+from workbench.parts.experiments import notebooks
+
+NAMES = ("ask", "fusion", "memory", "prompts", "reflect_policy", "report", "retrieval_quality", "your_graph")
+IMPORT = "from workbench.experiments import parameters, result"
+
+
+def notebook(folder: Path, body: str = "result('double', 2 * top_k)", declared: str = "") -> Path:
+    cell = declared or "top_k: int = 8\nnames: list[str] = []"
+    cells = [
+        nbformat.v4.new_code_cell(cell, metadata={"tags": ["parameters"]}),
+        nbformat.v4.new_code_cell(f"{IMPORT}\nparameters(globals())\n{body}"),
+    ]
+    path = folder / "one.ipynb"
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), path)
+    return path
+
+
+def test_parameters_of_a_notebook_are_checked_before_it_runs(tmp_path: Path) -> None:
+    path = notebook(tmp_path)
+    assert notebooks.checked(path, {"names": '["a"]', "top_k": "3"}) == {"names": ["a"], "top_k": 3}
+    with pytest.raises(WorkbenchError, match=r"no parameter 'topk'. Known: top_k: int, names: list\[str\]"):
+        notebooks.checked(path, {"topk": 3})
+    for wrong in ("many", True, 2.5, None, [3]):
+        with pytest.raises(WorkbenchError, match=r"top_k is .*, but input should be a valid integer"):
+            notebooks.checked(path, {"top_k": wrong})
+    for wrong in ("a", '{"a": 1}', [1]):
+        with pytest.raises(WorkbenchError, match="names is "):
+            notebooks.checked(path, {"names": wrong})
+
+
+@pytest.mark.parametrize(
+    ("cells", "values", "message"),
+    [
+        (["top_k: int = 8", "# Parameters\ntop_k = 4"], {"top_k": 4}, ""),
+        (["top_k: int = 8", "# Parameters\ntopk = 4"], {"top_k": 8, "topk": 4}, "no parameter 'topk'"),
+        (["top_k: int = 8", "topk = 4"], {"top_k": 8, "topk": 4}, "no parameter 'topk'"),
+        (["top_k: int = 'many'"], {"top_k": "many"}, "top_k is 'many'"),
+        (["top_k: int = 8", "print(top_k)", "x = 3"], {"top_k": 8, "x": 3}, ""),
+        (["top_k: int = 8", "print(1)", "top_k: int = 9"], {"top_k": 9}, ""),
+    ],
+)
+def test_what_papermill_or_a_person_put_into_a_notebook_is_checked(
+    cells: list[str], values: dict[str, Any], message: str
+) -> None:
+    names = {"In": ["", *cells, "parameters(globals())"], **values}
+    if message:
+        with pytest.raises(WorkbenchError, match=message):
+            parameters(names)
+    else:
+        assert parameters(names) == {"top_k": values["top_k"]}
+
+
+def test_paths_are_the_workspaces_wherever_a_notebook_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "project" / ".workbench").mkdir(parents=True)
+    (tmp_path / "project" / "data.jsonl").touch()
+    (tmp_path / "project" / "experiments").mkdir()
+    cell = 'workspace: str = ".workbench"\ncorpus: str = "data.jsonl"'
+    given = {"In": [cell], "corpus": "data.jsonl"}
+    project = tmp_path / "project"
+    for folder, workspace in (
+        (project, ".workbench"), (project / "experiments", ".workbench"), (tmp_path, str(project / ".workbench")),
+    ):  # fmt: skip
+        monkeypatch.chdir(folder)
+        values = parameters({**given, "workspace": workspace}, paths=["corpus"])
+        assert values == {"workspace": str(project / ".workbench"), "corpus": str(project / "data.jsonl")}
+    with pytest.raises(WorkbenchError, match=r"corpus is 'none.jsonl', and there is no such file in .*project"):
+        parameters({**given, "workspace": str(project / ".workbench"), "corpus": "none.jsonl"}, paths=["corpus"])
+
+
+@pytest.mark.slow
+def test_stock_papermill_refuses_what_the_notebook_does_not_declare(tmp_path: Path) -> None:
+    def run(*parameters: str) -> subprocess.CompletedProcess[str]:
+        papermill = [sys.executable, "-m", "papermill", "--no-progress-bar"]
+        command = [*papermill, str(notebook(tmp_path, "result('names', names)")), str(tmp_path / "out.ipynb")]
+        return subprocess.run([*command, *parameters], capture_output=True, text=True, check=False)
+
+    assert run("-p", "top_k", "4", "-p", "names", '["a"]').returncode == 0
+    assert results(tmp_path / "out.ipynb") == {"names": ["a"]}
+    (tmp_path / "wrong.yaml").write_text("topk: 4\n")
+    for wrong in (["-y", "topk: 4"], ["-f", str(tmp_path / "wrong.yaml")]):
+        done = run(*wrong)
+        assert done.returncode == 1 and "no parameter 'topk'. Known: top_k: int" in done.stderr
+
+
+def sweep(path: Path, **changes: Any) -> dict[str, Any]:
+    return {"name": "notebooks", "notebook": str(path), "grid": {"top_k": [2, 3]}, "measure": "double", **changes}
+
+
+def test_a_sweep_over_a_notebook_keeps_a_failing_one_with_its_error(place: Path) -> None:  # noqa: F811
+    path = notebook(place, "result('double', 2 * top_k)\nassert top_k < 3, 'too many'")
+    with opened(place) as wb:
+        frame = wb.experiments.run(sweep(path)).to_frame()
+        with pytest.raises(WorkbenchError, match=r"grid.topk: .* has no parameter 'topk'"):
+            wb.experiments.run(sweep(path, grid={"topk": [1]}))
+    assert list(frame["status"]) == ["done", "failed"] and list(frame["double"]) == [4, 6]
+    assert frame["error"][1] == "AssertionError: too many" and Path(frame["run_id"][1]).is_file()
+    assert json.loads(Path(frame["run_id"][1]).read_text())["cells"]
+
+
+ISOLATED = """
+import os, random, sys
+import numpy
+result("clean", float("leak" not in globals() and "LEAK" not in os.environ and "wave" not in sys.modules))
+result("here", float(os.getcwd() == HOME))
+result("variable", os.environ.get("MILL", ""))
+result("random", random.random() + numpy.random.random())
+import wave
+leak = os.environ["LEAK"] = "yes"
+random.seed(1), numpy.random.seed(1)
+os.chdir("/")
+if top_k == 3 and not os.path.exists(HOME + "/died"):
+    open(HOME + "/died", "w").close()
+    os.kill(os.getpid(), 9)
+"""
+
+
+def test_warm_kernels_share_nothing_and_one_that_dies_is_started_again(place: Path) -> None:  # noqa: F811
+    path = notebook(place, f"HOME = {str(place)!r}\n{ISOLATED}")
+    with opened(place) as wb:
+        done = wb.experiments.run(
+            sweep(path, name="isolated", grid={"top_k": [1, 2, 3], "environment.MILL": ["Tarn", "Moss"]})
+        )
+        frame = done.to_frame()
+        assert set(frame["status"]) == {"done"} and set(frame["clean"]) == set(frame["here"]) == {1.0}
+        assert frame["random"].nunique() == 6
+        assert [results(path)["variable"] for path in frame["run_id"]] == ["Tarn", "Moss"] * 3
+
+
+def test_a_runner_that_is_killed_takes_its_kernels_along_and_is_continued(place: Path) -> None:  # noqa: F811
+    waits = f"top_k == 2 and os.path.exists({str(place / 'slow')!r}) and time.sleep(60)"
+    tells = f"open({str(place / 'pid')!r}, 'w').write(str(os.getpid()))"
+    path = notebook(place, f"import os, time\n{tells}\n{waits}\nresult('double', 2)")
+    (place / "slow").touch()
+    script = f"""
+from workbench.session import Workbench
+with Workbench.open({str(place / "w")!r}, embedding_model="hashing") as wb:
+    wb.experiments.run({sweep(path, name="runner", grid={"top_k": [1, 2]})!r})
+"""
+    runner = subprocess.Popen([sys.executable, "-c", script])
+    deadline = time.monotonic() + 60
+    with opened(place) as wb:
+        while time.monotonic() < deadline:
+            known = "runner" in wb.experiments._store.names()
+            if known and wb.experiments.get("runner").status()["done"] == 1 and (place / "pid").exists():
+                break
+            time.sleep(0.2)
+        time.sleep(2)
+        kernel = int((place / "pid").read_text())
+        runner.send_signal(signal.SIGKILL)
+        runner.wait()
+        (place / "slow").unlink()
+        done = wb.experiments.run(sweep(path, name="runner", grid={"top_k": [1, 2]}))
+        assert done.status()["done"] == 2 == len(done.to_frame())
+    while time.monotonic() < deadline and Path(f"/proc/{kernel}").exists():
+        time.sleep(0.1)
+    assert not Path(f"/proc/{kernel}").exists()
+
+
+def documented(project: Path, name: str) -> list[str]:
+    """The command in the notebook's first cell, as a shell takes it apart."""
+    cells = json.loads((project / "experiments" / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+    found = re.search(r"`(papermill .+?)` runs it", "".join(cells[0]["source"]))
+    assert found
+    command = shlex.split(found[1])
+    assert command[:3] == ["papermill", f"experiments/{name}.ipynb", "out.ipynb"]
+    return command[3:]
+
+
+def test_every_notebook_is_typed_and_documents_a_command_that_fits(project: Path) -> None:
+    assert {path.stem for path in (project / "experiments").glob("*.ipynb")} == set(NAMES)
+    for name in NAMES:
+        known, words = notebooks.parameters_of(project / "experiments" / f"{name}.ipynb"), documented(project, name)
+        assert known["experiment"].default == name and known["workspace"].default == ".workbench"
+        values = dict(pair for n, word in enumerate(words) if word == "-p" for pair in [words[n + 1 : n + 3]])
+        for word in (words[n + 1] for n, word in enumerate(words) if word == "-y"):
+            values |= yaml.safe_load(word)
+        assert values and notebooks.checked(project / "experiments" / f"{name}.ipynb", values).keys() <= known.keys()
+
+
+FINDS = {
+    "ask": lambda found: found["status"] == "done" and found["titles"],
+    "fusion": lambda found: [row["strategy"] for row in found["table"]] == ["rrf", "rrf"],
+    "memory": lambda found: found["right"] > 0,
+    "prompts": lambda found: len(found["table"]) == 2 and found["table"][1]["again"],
+    "reflect_policy": lambda found: found["reflections"] >= 1 and len(found["table"]) == 1,
+    "report": lambda found: found["row"]["status"] == "completed",
+    "retrieval_quality": lambda found: found["questions"] == 4 and found["recall"] > 0.5,
+    "your_graph": lambda found: found["replayed_equal"] and found["executed"] >= 1,
+}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", NAMES)
+def test_a_notebook_runs_as_documented_from_elsewhere_and_its_runs_have_its_name(
+    name: str, project: Path, workspace: Path, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-m", "papermill", str(project / "experiments" / f"{name}.ipynb"), "out.ipynb"]
+    given = ["-p", "workspace", str(workspace), "-p", "corpus", str(project / "data" / "films.jsonl")]
+    if "questions" in notebooks.parameters_of(project / "experiments" / f"{name}.ipynb"):
+        given += ["-p", "questions", str(project / "experiments" / "film_questions.jsonl")]
+    environment = {**os.environ, "PYTHONPATH": str(project)}
+    done = subprocess.run(
+        [*command, *documented(project, name), *given], capture_output=True, text=True, cwd=tmp_path, env=environment
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = results(tmp_path / "out.ipynb")
+    assert FINDS[name](found), found

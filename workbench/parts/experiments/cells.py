@@ -1,0 +1,253 @@
+"""The cells of an experiment: a configuration, a question and a repeat, with the proof of what each depends on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import workbench
+from workbench.errors import WorkbenchError
+from workbench.graphs.reviewers import RuleReviewer
+from workbench.parts.experiments import notebooks
+from workbench.parts.experiments.spec import MOST_CELLS, Place, Spec
+from workbench.parts.experiments.store import ExperimentStore
+from workbench.plans import canonical_json
+from workbench.runs.asking import RunOptions
+from workbench.settings import all_settings
+from workbench.state import Json
+
+if TYPE_CHECKING:
+    from workbench.session import Workbench
+
+_SET_ON_A_FORK = ("settings", "thresholds", "reviewer", "decisions", "review")
+"""What a run may have otherwise than the one from whose tape it is made."""
+_ENVIRONMENT = re.compile(r"(WORKBENCH|MA|KB|OPENAI)_(?!.*(KEY|TOKEN|WORKSPACE)$).*")
+"""Variables on which every cell depends: no keys, which may be renewed."""
+
+
+class Cells:
+    """What there is to do in an experiment.
+
+    Attributes:
+        name: of the experiment.
+        spec: what is asked and what varies.
+    """
+
+    def __init__(self, wb: Workbench, store: ExperimentStore, spec: Spec):
+        self._wb, self._store, self.spec, self.name = wb, store, spec, spec.name
+        self._graphs: dict[str, Any] = {}
+
+    @cached_property
+    def questions(self) -> list[Json]:
+        """Return the questions, each with an ``id``; one without words for a notebook."""
+        if self.spec.notebook:
+            return [{"id": "notebook", "question": ""}]
+        from workbench.parts.evaluate.questions import choose, read_rows
+
+        source = self.spec.questions
+        if isinstance(source, str):
+            return choose(read_rows(Path(source), "id", "question"), None, self.spec.limit)
+        rows = [{"question": row} if isinstance(row, str) else row for row in source]
+        for number, row in enumerate(rows):
+            if not isinstance(row.get("question"), str) or not isinstance(row.get("id", ""), str):
+                place = self.spec.locate(("questions", number))
+                raise WorkbenchError(f"{place}questions.{number} needs `question`, and `id` if it has one, as text.")
+        return choose([{"id": str(number), **row} for number, row in enumerate(rows, start=1)], None, self.spec.limit)
+
+    @property
+    def variants(self) -> list[Json]:
+        """Return the configurations: what varies, the baseline first, those that were added while it ran last."""
+        planned = self.spec.variants()
+        return planned + [variant for variant in self._store.steered(self.name) if variant not in planned]
+
+    @property
+    def labels(self) -> list[str]:
+        """Return the configurations as texts, each another one."""
+        texts = [label(variant) for variant in self.variants]
+        counts = Counter(texts)
+        return [text if counts[text] == 1 else f"{text} ({number})" for number, text in enumerate(texts)]
+
+    def cells(self) -> list[Json]:
+        """Return the cells, each with its proof.
+
+        Raises:
+            WorkbenchError: a parameter is unknown or has a value that it may not have: it names the key and its line.
+        """
+        variants = self.variants
+        if len(variants) * len(self.questions) * self.spec.repeats > MOST_CELLS:
+            raise WorkbenchError(f"{self.spec.locate(('grid',))}grid: this is more than {MOST_CELLS:,} runs.")
+        self._check(variants)
+        return [
+            {
+                "cell": digest([variant, question["id"], repeat]),
+                "configuration": number,
+                "parameters": text_of(variant),
+                "question": question["id"],
+                "repeat": repeat,
+                "proof": json.dumps(self.proof(variant, question, repeat)),
+            }
+            for question in self.questions
+            for repeat in range(self.spec.repeats)
+            for number, variant in enumerate(variants)
+        ]
+
+    def _check(self, variants: Sequence[Json]) -> None:
+        """Check every configuration, each of its parameters alone first, so that the one at fault is named."""
+        seen = set[str]()
+        self._check_values(self.spec.base, ("base",), seen)
+        for number, variant in enumerate(variants):
+            self._check_values(variant, ("configurations", number) if self.spec.configurations else ("grid",), seen)
+
+    def _check_values(self, variant: Json, place: Place, seen: set[str]) -> None:
+        graph = "graph" in variant and not self.spec.notebook
+        for part in [{name: value} for name, value in variant.items() if not graph] + [variant]:
+            if (text := text_of(part)) in seen:
+                continue
+            seen.add(text)
+            try:
+                if self.spec.notebook:
+                    notebooks.checked(self.spec.notebook, variables(part)[0])
+                elif not self._graph(part):
+                    self.options(part)
+            except (WorkbenchError, ValueError, OSError, ImportError) as error:
+                where = (*place, *list(part)[:1])
+                raise WorkbenchError(f"{self.spec.locate(where)}{'.'.join(map(str, where))}: {error}") from None
+
+    def proof(self, variant: Json, question: Json, repeat: int) -> Json:
+        """Return digests of everything that a cell depends on, by part."""
+        wb, spec, parameters = self._wb, self.spec, {**self.spec.base, **variant}
+        whose = str(parameters.get("user", ""))
+        used = {name: value for name, value in os.environ.items() if _ENVIRONMENT.fullmatch(name)}
+        return {
+            "code": code_version(),
+            "corpus": "" if spec.notebook else wb.knowledge.get(spec.kb).fingerprint(),
+            "settings": digest(wb.settings.model_dump(mode="json")),
+            "prompts": digest(wb.prompts.own()),
+            "tools": digest(sorted(wb.tools)),
+            "memory": digest(wb.memory.view(whose).core) if whose and not spec.notebook else "",
+            "environment": digest(used),
+            "parameters": digest([parameters, spec.kb]),
+            "reviewer": digest(spec.reviewer),
+            "question": digest(question),
+            "graph": graph.version if (graph := self._graph(variant)) else "",
+            "notebook": digest(Path(spec.notebook).read_text("utf-8")) if spec.notebook else "",
+            "repeat": str(repeat),
+        }
+
+    def shared(self, variant: Json) -> str:
+        """Return a digest of all in a configuration that runs which share a tape must have in common."""
+        parameters = {**self.spec.base, **variant}
+        apart = {
+            name: value
+            for name, value in parameters.items()
+            if name.partition(".")[0] not in _SET_ON_A_FORK and name not in all_settings().model_fields
+        }
+        return digest(apart)
+
+    def stale(self, cells: Sequence[Json]) -> dict[str, int]:
+        """Return how many cells that had ended must run again, by the part of their proof that has changed."""
+        before = {row["cell"]: json.loads(row["proof"]) for row in self._store.cells(self.name) if row["scores"]}
+        changed: dict[str, int] = {}
+        for cell in cells:
+            old, new = before.get(cell["cell"]), json.loads(cell["proof"])
+            for part in new:
+                if old and old[part] != new[part]:
+                    changed[part] = changed.get(part, 0) + 1
+        return changed
+
+    def options(self, variant: Json) -> Json:
+        """Return the options of a question in a configuration, with settings and thresholds in their groups.
+
+        Raises:
+            WorkbenchError: a parameter is unknown, or has a value that it may not have.
+        """
+        options: Json = {"kb": self.spec.kb, "settings": {}, "thresholds": {}}
+        parameters, _ = variables({"reviewer": self.spec.reviewer, **self.spec.base, **variant})
+        for name, value in parameters.items():
+            group, _, inner = name.partition(".")
+            if inner and group in ("settings", "thresholds"):
+                options[group][inner] = value
+            elif name == "reviewer":
+                options |= _reviewing(value)
+            elif name in all_settings().model_fields:
+                options["settings"][name] = value
+            elif name in RunOptions.model_fields and name not in ("incognito", "session"):
+                options[name] = value
+            else:
+                raise WorkbenchError(
+                    f"{name!r} is neither a setting nor an option of a question. Options: "
+                    f"{', '.join(RunOptions.model_fields)}; thresholds.min_evidence, thresholds.min_top_score."
+                )
+        RunOptions.read(self._wb, options)
+        return options
+
+    def _graph(self, variant: Json) -> Any:
+        """Return the recorded graph that answers in this configuration; None where the workbench or a notebook does.
+
+        Raises:
+            WorkbenchError: it has other parameters, which the graph would not hear of.
+        """
+        name = "" if self.spec.notebook else str(variant.get("graph", ""))
+        if not name:
+            return None
+        if ignored := sorted(set(variant) - {"graph", "field"}):
+            raise WorkbenchError(f"{self.name}: a graph takes no {ignored[0]!r}. Its parameters: graph, field.")
+        if name not in self._graphs:
+            self._graphs[name] = self._wb.agent(self.spec.kb) if name == "agent" else self._wb.record(name)
+        return self._graphs[name]
+
+
+def _reviewing(value: Any) -> Json:
+    """Return the options for review points: never, the rules, or recorded decisions."""
+    if value in ("never", "rules"):
+        return {"reviewer": RuleReviewer()} if value == "rules" else {}
+    if not isinstance(value, list):
+        raise WorkbenchError(f"reviewer is {value!r}. Known: never, rules, or a list of decisions.")
+    return {"decisions": value, "review": sorted({decision["point"] for decision in value if "point" in decision})}
+
+
+def variables(parameters: Mapping[str, Any]) -> tuple[Json, dict[str, str]]:
+    """Return the parameters without ``environment.NAME``, and these variables of the environment.
+
+    >>> variables({"top_k": 3, "environment.LANG": "C"})
+    ({'top_k': 3}, {'LANG': 'C'})
+    """
+    prefix = "environment."
+    plain = {name: value for name, value in parameters.items() if not name.startswith(prefix)}
+    return plain, {name.removeprefix(prefix): str(parameters[name]) for name in parameters if name not in plain}
+
+
+def label(variant: Mapping[str, Any]) -> str:
+    """Return a configuration as text.
+
+    >>> label({"max_iterations": 2, "thresholds.min_evidence": 3})
+    'max_iterations=2, thresholds.min_evidence=3'
+    """
+    return ", ".join(f"{name}={value}" for name, value in variant.items()) or "baseline"
+
+
+def text_of(variant: Mapping[str, Any]) -> str:
+    """Return a configuration as the JSON by which its cells are found."""
+    return json.dumps(variant, ensure_ascii=False)
+
+
+def digest(value: Any) -> str:
+    """Return 16 hex digits of a value's canonical JSON."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:16]
+
+
+@cache
+def code_version() -> str:
+    """Return a digest of the package's source: any change of it makes cells stale."""
+    folder = Path(workbench.__file__).parent
+    sources = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        sources.update(path.read_bytes())
+    return sources.hexdigest()[:16]

@@ -1,0 +1,138 @@
+"""What people are worth: every pause played both ways from the tape, and when a reviewer may act alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.stats import binomtest
+
+from workbench.errors import RunError
+from workbench.graphs.reviewers import NOT_PERSONS, Reviewer, margin
+from workbench.parts.experiments.statistics import fewest_errors
+from workbench.state import Data, Json
+
+if TYPE_CHECKING:
+    import pandas
+
+    from workbench.runs.run import Run
+
+MOST_ERRORS = 0.05
+"""Share of pauses at which a reviewer may act alone where a person would have mattered."""
+_COLUMNS = ("run_id", "at", "margin", "action", "alone", "person", "gain", "mattered", "seconds", "other_run")
+
+
+class Pauses(list[Json]):
+    """Pauses, each with what came of it: ``alone`` as the rules proposed, and with the ``person``.
+
+    A row has ``run_id``, ``at`` (the review point), ``margin`` (of the proposal), ``action``, the scores ``alone`` and
+    ``person``, ``gain`` (their difference), ``mattered`` (the person's was better), ``seconds`` (what the person took,
+    where it is known) and ``other_run`` (the branch that was not taken).
+    """
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return one row per pause."""
+        import pandas
+
+        return pandas.DataFrame(list(self), columns=list(_COLUMNS))
+
+    def worth(self, reviewer: Reviewer) -> Json:
+        """Return what a reviewer would have made of the pauses: it answers, or returns None and a person is asked.
+
+        ``missed_support`` is the share of all pauses at which it answers where a person would have mattered, ``bound``
+        what that share is at most, with 95 % confidence, and ``quality`` the mean score.
+        """
+        return self._worth([reviewer(row["request"]) is not None for row in self])
+
+    def _worth(self, alone: list[bool]) -> Json:
+        acts = np.array(alone, dtype=bool)
+        table = {name: np.array([row[name] or 0.0 for row in self], dtype=float) for name in _COLUMNS[4:9]}
+        n, missed = max(1, len(self)), int(table["mattered"][acts].sum())
+        bound = float(binomtest(missed, n).proportion_ci(0.9).high) if self else 1.0
+        values = {
+            "asked": (~acts).sum() / n,
+            "missed_support": missed / n,
+            "bound": bound,
+            "quality": np.where(acts, table["alone"], table["person"]).sum() / n,
+            "gain": table["gain"][~acts].sum() / n,
+            "attention_s": table["seconds"][~acts].sum(),
+        }
+        return {"pauses": len(self), **{name: round(float(value), 4) for name, value in values.items()}}
+
+    def threshold(self, share: float = MOST_ERRORS) -> Json:
+        """Return the margin from which on to act alone, so that the missed support stays under ``share``.
+
+        The bound holds for as many pauses as there are: with fewer than about 60 it is to ask always (``inf``). Next to
+        it what ``always`` and ``never`` asking are worth.
+        """
+        limit, _ = fewest_errors([(row["margin"], row["mattered"]) for row in self], share)
+        own = self._worth([row["margin"] >= limit for row in self])
+        ends = {"always": self._worth([False] * len(self)), "never": self._worth([True] * len(self))}
+        return {"margin": limit, **own, **ends}
+
+
+def play_both_ways(run: Run, score: Callable[[Any], Json], measure: str) -> Iterator[Json]:
+    """Yield the pauses of a run, each played both ways.
+
+    Where persons decided, a pause is a decision of theirs, against what was proposed to them. Elsewhere it is a
+    reflection, against the other choice: whether a person there could have made the answer better.
+
+    Args:
+        run: that is done.
+        score: returns the measures of a run.
+        measure: the one that counts.
+    """
+    persons = any(decision["who"] not in NOT_PERSONS for decision in run.decisions)
+    own = score(run).get(measure, 0.0)
+    for at, action, proposal, branch_run, seconds in _decided(run) if persons else _possible(run):
+        point, branch = at.partition("-")[2], score(branch_run).get(measure, 0.0)
+        alone, person = (branch, own) if persons else (own, max(own, branch))
+        request = {"point": point, "review_id": at, "action_requests": [{"name": point, "args": proposal}]}
+        yield {
+            "run_id": run.run_id,
+            "at": at,
+            "margin": round(margin(proposal), 4) if point == "reflect" else 0.0,
+            "action": action,
+            "alone": alone,
+            "person": person,
+            "gain": person - alone,
+            "mattered": person > alone,
+            "seconds": seconds,
+            "other_run": branch_run.run_id,
+            "request": request,
+        }
+
+
+_Played = tuple[str, str, Data, "Run", float | None]
+
+
+def _decided(run: Run) -> Iterator[_Played]:
+    decisions, before = run.decisions, run.row["created_at"]
+    for number, decision in enumerate(decisions):
+        seconds = (datetime.fromisoformat(decision["decided_at"]) - datetime.fromisoformat(before)).total_seconds()
+        before, branch_run = decision["decided_at"], run
+        if decision["who"] in NOT_PERSONS:
+            continue
+        if decision["action"] != "approve":
+            answers = [*decisions[:number], {"point": decision["point"], "action": "approve"}]
+            branch_run = run.fork(answers=answers, mismatch="rules", rest="rules")
+        yield decision["review_id"], decision["action"], decision["proposal"], branch_run, seconds
+
+
+def _possible(run: Run) -> Iterator[_Played]:
+    try:
+        points = run._workspace.runs.what_if(run)
+    except RunError:  # a branch asks a person
+        return
+    for point, proposal in zip(points, run.reflections, strict=False):
+        branches = {point["stop"], point["go_on"]} - {None, run.run_id}
+        branch_run = run._workspace.run(branches.pop()) if branches else run
+        yield (
+            f"{point['iteration']}-reflect",
+            "reject" if point["recorded"] == "go_on" else "edit",
+            proposal,
+            branch_run,
+            None,
+        )

@@ -1,0 +1,315 @@
+"""The results of an experiment: tables, comparisons with an account of every look, and the page that travels."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Collection, Sequence
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import WorkbenchError
+from workbench.parts.experiments import statistics
+from workbench.parts.experiments.cells import Cells, digest
+from workbench.parts.experiments.statistics import Difference
+from workbench.records.writing import write_file
+from workbench.state import Json
+
+if TYPE_CHECKING:
+    import pandas
+
+    from workbench.parts.experiments.people import Pauses
+    from workbench.runs.run import Run
+    from workbench.views.figures.picture import Picture
+
+_PAGE = Path(__file__).with_name("page.html")
+_PLAN = ("hypothesis", "measure", "smallest_difference")
+_CHOSEN = "not decided: it was chosen by these questions, compare it on others"
+_COLUMNS = ("seconds", "tokens", "money", "executed", "replayed", "run_id", "error")
+
+
+class Results(Cells):
+    """What came of the cells of an experiment."""
+
+    def keep_plan(self) -> None:
+        """Keep the specification; what is changed of the plan after the first look is noted."""
+        if any(look["what"] == "look" for look in self.looks):
+            before, now = self._store.spec(self.name), self.spec.model_dump(mode="json")
+            for name in _PLAN:
+                if before[name] != now[name]:
+                    self._store.note(self.name, "plan", f"{name} was {before[name]!r}, after a look {now[name]!r}")
+        self._store.save_spec(self.name, self.spec.model_dump(mode="json"))
+
+    def status(self) -> Json:
+        """Return how many cells wait, run, are done, failed or dropped, and what was shared between them."""
+        points = round(statistics.detectable(len(self.questions), len(self.variants) - 1), 1)
+        totals = self._store.totals(self.name)
+        return {"experiment": self.name, "state": self._store.state(self.name), **totals, "detectable_points": points}
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a row for each cell: parameters, question, scores, seconds, tokens, and its run."""
+        import pandas
+
+        rows = [
+            {
+                **json.loads(row["parameters"]),
+                "question": row["question"],
+                "repeat": row["repeat"],
+                "status": row["status"],
+                **json.loads(row["scores"] or "{}"),
+                **{name: row[name] for name in _COLUMNS},
+            }
+            for row in self._store.cells(self.name)
+        ]
+        return pandas.DataFrame(rows)
+
+    def calls(self) -> pandas.DataFrame:
+        """Return a row for each call of a planner, tool, model or handler in each cell, from the tapes."""
+        import pandas
+
+        names = ("kind", "name", "seconds", "tokens", "replayed")
+        own = [row for row in self._store.cells(self.name) if row["executed"] is not None]
+        return pandas.DataFrame(
+            {
+                **json.loads(row["parameters"]),
+                **{name: row[name] for name in ("question", "repeat", "run_id")},
+                **{name: getattr(effect, name) for name in names},
+            }
+            for row in own
+            if row["run_id"] in self._wb.runs
+            for effect in self._wb.run(row["run_id"]).tape()
+        )
+
+    def scores(self, measure: str = "") -> dict[str, dict[str, float]]:
+        """Return the scores of finished cells by configuration and question; repeats are averaged."""
+        means: Any = self._values(measure)["mean"]
+        labels = self.labels
+        table: dict[str, dict[str, float]] = {name: {} for name in labels}
+        for (configuration, question), mean in means.items():
+            table[labels[configuration]][question] = float(mean)
+        return table
+
+    def _values(self, measure: str) -> pandas.DataFrame:
+        """Return mean and variance over repeats by configuration and question, in the order of the questions."""
+        import pandas
+
+        rows = self._store.values(self.name, measure or self.spec.measure)
+        frame = pandas.DataFrame(rows, columns=["configuration", "question", "value"])
+        order = pandas.CategoricalDtype([question["id"] for question in self.questions], ordered=True)
+        frame["question"] = frame["question"].astype(order)
+        return frame.groupby(["configuration", "question"], observed=True)["value"].agg(["mean", "var"])
+
+    def differences(self, measure: str = "") -> dict[str, Difference]:
+        """Compare every configuration with the first one; the look is noted, with what it may spend of the error.
+
+        While cells are still to run, what is returned is valid at whatever moment one looks.
+
+        Raises:
+            WorkbenchError: no cell has this measure.
+        """
+        measure = measure or self.spec.measure
+        scores = self.scores(measure)
+        if not any(scores.values()):
+            measures = ", ".join(self._store.measures(self.name)) or "none yet"
+            raise WorkbenchError(f"No cell of {self.name} has {measure!r}. Known: {measures}.")
+        clusters = {question["id"]: str(question["session"]) for question in self.questions if "session" in question}
+        rest = self.labels[0], self.spec.smallest_difference, clusters
+        if unfinished := self._store.unfinished(self.name):
+            ended = self._before({clusters.get(question, question) for question in unfinished}, clusters)
+            before = {name: {q: v for q, v in values.items() if q in ended} for name, values in scores.items()}
+            self._store.note(self.name, "live look", f"{measure}, {len(ended)} questions")
+            return statistics.live_differences(before, *rest)
+        seen = f"{measure}, results {digest(scores)}"
+        details = [look["detail"].partition(", spends")[0] for look in self.looks if look["what"] == "look"]
+        error = statistics.error_of_look(list(dict.fromkeys([*details, seen])).index(seen))
+        self._store.note(self.name, "look", f"{seen}, spends {error:.4f}")
+        apart = statistics.differences(scores, *rest, error)
+        if self.spec.optuna:  # chosen for their figures on these questions, so that these claim nothing
+            return {name: result._replace(decision=_CHOSEN) for name, result in apart.items()}
+        return apart
+
+    def _before(self, open_clusters: Collection[str], clusters: dict[str, str]) -> set[str]:
+        """Return the questions before the first one that has not ended: of these the order is no choice."""
+        ids = [question["id"] for question in self.questions]
+        return set(itertools.takewhile(lambda name: clusters.get(name, name) not in open_clusters, ids))
+
+    def error_budget(self) -> Json:
+        """Return how many looks there were, and what of the error they have spent and what the next new one may."""
+        looks = [look["detail"] for look in self.looks if look["what"] == "look"]
+        number, live = len(set(looks)), sum(look["what"] == "live look" for look in self.looks)
+        spent = sum(map(statistics.error_of_look, range(number))) + statistics.ERROR * statistics.LIVE * bool(live)
+        following = round(statistics.error_of_look(number), 4)
+        all_of_it = {"error": statistics.ERROR, "spent": round(spent, 4), "next": following}
+        return {**all_of_it, "looks": len(looks), "distinct": number, "live": live}
+
+    def compare(self, measure: str = "") -> pandas.DataFrame:
+        """Return a row for each configuration: asked, scored, failed, the figure, and how it differs from the first."""
+        import pandas
+
+        measure, table = measure or self.spec.measure, pandas.DataFrame(self._store.summary(self.name))
+        apart = {name: result._asdict() for name, result in self.differences(measure).items()}
+        groups = self._values(measure).groupby(level="configuration")
+        table = table.set_index("configuration").rename_axis(None)
+        table.insert(0, "configuration", self.labels)
+        table.insert(2, "scored", groups.size().reindex(table.index, fill_value=0))
+        table[measure] = (100 * groups["mean"].mean()).round(1)
+        both_ways = 100 * groups["mean"].sum() / (table["scored"] + table["failed"])
+        table["failures_as_0"] = both_ways.round(1)
+        table["over_questions"] = (100 * groups["mean"].std(ddof=0)).round(1)
+        table["over_repeats"] = (100 * groups["var"].mean() ** 0.5).round(1)
+        if not apart:
+            return table
+        columns = {"mean": "difference", "n": "n_both"}
+        return table.join(pandas.DataFrame.from_dict(apart, orient="index").rename(columns=columns), on="configuration")
+
+    def flips(self, configuration: int = 1, measure: str = "") -> pandas.DataFrame:
+        """Return the questions that turned between the first configuration and another: both runs, and where they part.
+
+        Losses stand first.
+        """
+        import pandas
+
+        scores, names = self.scores(measure), [self.labels[0], self.labels[configuration]]
+        cells = [row for row in self._store.cells(self.name) if row["status"] == "done"]
+        runs = {(row["configuration"], row["question"]): row["run_id"] for row in cells}
+        words = {question["id"]: question["question"] for question in self.questions}
+        rows = []
+        for question, change in statistics.flips(scores[names[1]], scores[names[0]]):
+            pair = [runs[number, question] for number in (0, configuration)]
+            ours = all(run_id in self._wb.runs for run_id in pair)
+            parts = (self._wb.compare(*pair).parts if ours else None) or {"where": "", "name": ""}
+            rows.append([words[question], change, f"{parts['where']} {parts['name']}".strip(), *pair])
+        return pandas.DataFrame(rows, columns=["question", "change", "parted", "first_run", "other_run"])
+
+    def why(self, configuration: int = 0, measure: str = "", *, try_changes: bool = False) -> pandas.DataFrame:
+        """Return where each wrong answer of a configuration lost what would have answered it.
+
+        Args:
+            configuration: by its number; 0 is the baseline.
+            measure: an answer is wrong where it is below 1.
+            try_changes: fork each run with wider limits where it lost its document, and say whether that was enough.
+
+        Raises:
+            WorkbenchError: a notebook or a graph answered.
+        """
+        import pandas
+
+        from workbench.parts.evaluate.answers import gold_documents
+        from workbench.parts.experiments.why import CHANGES, find_loss
+
+        measure, base, rows = measure or self.spec.measure, self._wb.knowledge.get(self.spec.kb), []
+        for cell, question, run in self.runs(configuration):
+            if json.loads(cell["scores"] or "{}").get(measure, 1.0) >= 1:
+                continue
+            loss = find_loss(run, gold_documents(question), base)
+            row = {"question": question["question"], "lost": loss.stage, "document": loss.document}
+            row |= {"rank_by_words": loss.words, "rank_by_meaning": loss.meaning, "run_id": run.run_id}
+            if try_changes and loss.stage in CHANGES:
+                fork = run.fork(settings=CHANGES[loss.stage])
+                row["right_with_wider_limits"] = score(question, fork).get(measure, 0.0) >= 1
+            rows.append(row)
+        return pandas.DataFrame(rows)
+
+    def runs(self, configuration: int) -> list[tuple[Json, Json, Run]]:
+        """Return the finished cells of a configuration, each with its question and its run."""
+        if self.spec.notebook or self._graph(self.variants[configuration]):
+            raise WorkbenchError(f"Configuration {configuration} of {self.name} has no plan and no tape of ours.")
+        questions = {row["id"]: row for row in self.questions}
+        cells = self._store.cells(self.name)
+        done = [cell for cell in cells if cell["configuration"] == configuration and cell["status"] == "done"]
+        return [(cell, questions[cell["question"]], self._wb.run(cell["run_id"])) for cell in done]
+
+    def pauses(self, configuration: int = 0, measure: str = "") -> Pauses:
+        """Play every point at which a person decided, or could have, both ways from the tape, and score both.
+
+        Raises:
+            WorkbenchError: a notebook or a graph answered.
+        """
+        from workbench.parts.experiments.people import Pauses, play_both_ways
+
+        measure, rows = measure or self.spec.measure, Pauses()
+        for cell, question, run in self.runs(configuration):
+            if cell["repeat"] == 0:
+                rows += play_both_ways(run, partial(score, question), measure)
+        return rows
+
+    def figure(self, kind: str = "cost", measure: str = "", configuration: int = 1) -> Picture:
+        """Draw the configurations.
+
+        Args:
+            kind: ``cost``: quality against seconds, with the front that none beats; ``parallel``: parameters and
+                figure of each; ``questions``: each question in the first configuration and another.
+            measure: the figure.
+            configuration: the other one of ``questions``.
+
+        Raises:
+            WorkbenchError: there is no such kind.
+        """
+        import pandas
+
+        from workbench.parts.experiments import figures
+
+        measure = measure or self.spec.measure
+        if kind == "questions":
+            scores = self.scores(measure)
+            table = pandas.DataFrame({name: scores[name] for name in (self.labels[0], self.labels[configuration])})
+            return figures.by_question(table.dropna(), self.name)
+        if kind == "parallel":
+            return figures.parallel(self.compare(measure), self.variants, measure, self.name)
+        if kind == "cost":
+            return figures.quality_and_cost(self.compare(measure), measure, self.name)
+        raise WorkbenchError(f"No figure {kind!r}. Known: cost, parallel, questions.")
+
+    def report(self, path: str | Path, pauses: Sequence[Json] = ()) -> Path:
+        """Write one HTML page: figures, differences, the questions that turned, looks, and how to run it again.
+
+        In the page a reader moves the smallest difference, counts failures as wrong or not, and, with ``pauses``, moves
+        the threshold from which on a reviewer acts alone or turns single decisions round; tables and intervals follow.
+        """
+        import pandas
+        from jinja2 import Environment
+
+        tables = {"Configurations": self.compare()}
+        if not self.spec.notebook:
+            tables |= {f"Turned: {name}": self.flips(n) for n, name in enumerate(self.labels) if n}
+        tables |= {"Cells": self.to_frame(), "Looks and changes": pandas.DataFrame(self.looks)}
+        tables["What a cell depends on"] = pandas.DataFrame([self.proof(self.variants[0], self.questions[0], 0)])
+        labels, failed = self.labels, [row for row in self._store.cells(self.name) if row["status"] == "failed"]
+        data = {
+            "scores": self.scores(),
+            "failed": [[labels[row["configuration"]], row["question"]] for row in failed],
+            "pauses": list(pauses),
+            "smallest": self.spec.smallest_difference,
+            "baseline": labels[0],
+            "error": statistics.ERROR,
+        }
+        page = Environment(autoescape=True).from_string(_PAGE.read_text(encoding="utf-8"))
+        text = page.render(experiment=self, tables=tables, data=data)
+        return write_file(path, text.encode(), replace=True)
+
+    @property
+    def looks(self) -> list[Json]:
+        """Return what was looked at, run again and changed, with times."""
+        return self._store.looks(self.name)
+
+    def __repr__(self) -> str:
+        status = self.status()
+        return (
+            f"<Experiment {self.name!r}: {status['done']} of {status['cells']} cells done, {status['failed']} failed>"
+        )
+
+    def _repr_html_(self) -> str:
+        from markupsafe import escape
+
+        frame = self.compare() if any(self.scores().values()) else self.to_frame()
+        return f"<p>{escape(repr(self).strip('<>'))}</p>{frame.to_html(escape=True, index=False)}"
+
+
+def score(question: Json, run: Run | SimpleNamespace | Any) -> Json:
+    """Return the figures of one answer, 0 to 1; none where the question has no gold."""
+    from workbench.parts.evaluate.answers import score_runs
+
+    scores = score_runs([question], [run])
+    return {measure: values[question["id"]] for measure, values in scores.items() if question["id"] in values}

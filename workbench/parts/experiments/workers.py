@@ -1,0 +1,63 @@
+"""Other processes that run cells of the same experiment: here, or on the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import WorkbenchError
+from workbench.settings import Settings
+
+
+@contextmanager
+def started(wb: Any, name: str, count: int, dask: str) -> Iterator[None]:
+    """Run cells in other processes too while the block does; wait for them at its end.
+
+    Each takes cells from the store until none is free. What one that dies has taken is free again.
+
+    Raises:
+        WorkbenchError: Dask is not installed, or its scheduler does not answer.
+    """
+    arguments = (Path(wb.path).resolve(), wb.settings, name)
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=run_cells, args=arguments) for _ in range(count)]
+    for process in processes:
+        process.start()
+    try:
+        if dask:
+            with _cluster(dask) as client:
+                workers = list(client.scheduler_info(n_workers=-1)["workers"])
+                more = {"allow_other_workers": True, "pure": False}  # a worker that dies is replaced
+                futures = [client.submit(run_cells, *arguments, workers=[worker], **more) for worker in workers]
+                yield
+                client.gather(futures, errors="skip")
+        else:
+            yield
+    finally:
+        for process in processes:
+            process.join()
+
+
+@contextmanager
+def _cluster(address: str) -> Iterator[Any]:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise WorkbenchError("Dask is not installed. Install it with: pip install 'workbench[dask]'") from None
+    try:
+        client = Client(address, timeout="10s", set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise WorkbenchError(f"The Dask scheduler {address} does not answer: {error}") from None
+    with client:
+        yield client
+
+
+def run_cells(path: Path, settings: Settings, name: str) -> None:
+    """Run cells of an experiment in a process of its own."""
+    from workbench.session import Workbench
+
+    with Workbench.open(path, settings) as wb:
+        wb.experiments.get(name).work()
