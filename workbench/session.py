@@ -563,7 +563,7 @@ class Workbench(Extended):
     ) -> Bench:
         """Return the bench: ask, see and edit the plan, decide, watch, look at evidence and timeline, fork and compare.
 
-        Without a run it opens on the newest one of this conversation that waits, works or was interrupted, so that the
+        Without a run it opens on the newest one of such a bench that waits, works or was interrupted, so that the
         same cell, run again after a restart, continues where it stood; else on an empty question.
 
         Args:
@@ -571,8 +571,8 @@ class Workbench(Extended):
             kb: the knowledge base that questions go to; None lets the router choose.
             review: where it pauses for you at first: ``plan``, ``step``, ``reflect``, several, True for all, None for
                 none. It can be changed for each question.
-            session: the conversation; None for the bench's own, one for each ``kb``, which it keeps until
-                *New conversation* is pressed.
+            session: the conversation; None for one of the bench's own, which it keeps until *New conversation* is
+                pressed.
             user: whose.
             lang: ``en`` or ``zh``; None takes ``WORKBENCH_LANG``, or else the language of the question.
             **options: what else ``start`` takes, for every question asked here.
@@ -583,8 +583,6 @@ class Workbench(Extended):
         """
         from workbench.widgets.bench import Bench
 
-        if session is None:
-            session = " ".join(["bench", *([kb] if isinstance(kb, str) else kb or [])])
         asking: Data = {"kb": kb, "review": review, "session": session, "user": user, **options}
         return Bench(self, run, asking, lang)
 

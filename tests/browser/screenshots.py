@@ -61,7 +61,7 @@ def test_bench_in_pictures(notebook: Callable[..., Any], workspace: Path) -> Non
     bench.view("Compare")
     nb.page.locator(".wb-futures .wb-table").first.wait_for()
     shot(bench, "bench-compare.png")
-    bench.view("Runs and forks")
+    bench.view("Runs")
     shot(bench, "bench-runs.png")
 
 

@@ -109,7 +109,9 @@ def _ends(relations: Iterable[Relation]) -> set[str]:
 
 # the drawing
 
-_WIDTH, _HEIGHT, _EDGE = 1000, 560, 70
+_WIDTH, _HEIGHT, _EDGE = 780, 520, 70
+_INKS = {"Document": "run", "Person": "person", "Name": "person", "Genre": "done", "Year": "done", "Country": "done"}
+"""Type of an entity -> family of colour."""
 _LONGEST_NAME = 26
 
 
@@ -127,7 +129,12 @@ def knowledge(graph: Around, title: str = "", language: str = "en") -> Drawing:
     rows = {entity_id: _disc(graph, entity_id, places[entity_id], labels) for entity_id in graph.entities}
     count = labels("knowledge_told", n=len(graph.entities), m=len(graph.relations))
     heading = title or labels("knowledge_around")
-    return sheet(graph.rows(), Body(lines, rows, _WIDTH, _HEIGHT), heading, count, f"● {labels('of_the_answer')}")
+    named = dict[str, dict[str, None]]()
+    for entity in graph.entities.values():
+        named.setdefault(_ink(entity["type"]), {})[_word("type", entity["type"], labels)] = None
+    kinds = [f"{labels(f'colour_{ink}')}{labels('colon')}{labels('comma').join(words)}" for ink, words in named.items()]
+    legend = "   ".join([f"● {labels('of_the_answer')}", *kinds])
+    return sheet(graph.rows(), Body(lines, rows, _WIDTH, _HEIGHT), heading, count, legend)
 
 
 def display_name(entity: Entity, language: str) -> str:
@@ -157,7 +164,11 @@ def _disc(graph: Around, entity_id: str, place: tuple[float, float], labels: Lab
     title = f"{entity['name']}, {_word('type', entity['type'], labels)}"
     title += f", {labels('of_the_answer')}" if seed else ""
     name = short(display_name(entity, labels.language), _LONGEST_NAME)
-    return draw("svg.entity", title=title, x=place[0], y=place[1], name=name, seed=seed)
+    return draw("svg.entity", title=title, x=place[0], y=place[1], name=name, seed=seed, kind=_ink(entity["type"]))
+
+
+def _ink(kind: str) -> str:
+    return _INKS.get(kind, "idle")
 
 
 def _word(kind: str, name: str, labels: Labels) -> str:

@@ -294,4 +294,4 @@ def test_a_person_decides_at_a_terminal(
 
 def test_the_question_at_each_point_has_words_in_both_languages(asked: Run) -> None:
     for lang in ("en", "zh"):
-        assert "ask" not in band(asked.review, Labels(lang)).html
+        assert "ask" not in band(asked.review, Labels(lang), "").html
