@@ -110,7 +110,7 @@ class Drawing:
             WorkbenchError: there is another file of that name and it may not be replaced, or it cannot be written.
         """
         target = Path(path).expanduser()
-        page = f"<!doctype html><meta charset=utf-8>{self._repr_html_()}"
+        page = f"<!doctype html><meta charset=utf-8>{self.svg}"
         return write_file(target, (page if target.suffix == ".html" else self.svg).encode(), replace=replace)
 
     def __repr__(self) -> str:

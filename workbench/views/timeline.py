@@ -125,7 +125,8 @@ class _Scale:
 def _graph_lane(segments: Sequence[Bar], scale: _Scale, labels: Labels) -> Markup:
     """Return the nodes, and the folded gaps, which have a fixed width and show their length."""
     nodes = side_by_side([bar for bar in segments if bar.kind == "node"])
-    drawn = [_labelled(bar, bar.name, "idle", scale, _title(bar)) for bar in nodes]
+    names = [labels.get(f"node_{bar.name}", bar.name) for bar in nodes]
+    drawn = [_labelled(bar, name, "idle", scale, _title(bar)) for bar, name in zip(nodes, names, strict=True)]
     for bar in (bar for bar in segments if bar.kind in GAPS):
         length = milliseconds(bar.duration_ms)
         ink = "person" if bar.kind == "waiting" else "idle"

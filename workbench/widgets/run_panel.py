@@ -62,7 +62,7 @@ class Working:
         below = [part.region for part in (self.verdict, self.calls, self.memory, self.ask) if part]
         self.side = ipywidgets.VBox([self.turns, self.editor.form, self.review.inside, self.answer, *below])
         self.plan = ipywidgets.VBox([self.editor.region, self.past.region])
-        regions = {"plan": self.plan, "side": self.side, "evidence": self.evidence, "timeline": self.timeline}
+        regions = {"plan": self.plan, "side": self.side, "timeline": self.timeline, "evidence": self.evidence}
         self.grid = ipywidgets.Box([region.add_class(f"wb-region-{name}") for name, region in regions.items()])
         self.dock = ipywidgets.VBox([self.review.dock, self.fork_bar]).add_class("wb-dock")
         return ipywidgets.VBox([self.rail.add_class("wb-rail"), self.grid.add_class("wb-work"), self.dock])
@@ -184,6 +184,7 @@ class Working:
             told = told or (forecast_text(editor.foreseen, labels) if editor.foreseen else "")
             self.fork_bar.show(draw("run.fork_bar", labels, edits=edits, problems=faults, told=told))
         display_if(self.fork_bar, forks)
+        display_if(self.dock, forks or status == "paused")
 
     def _chosen(self) -> None:
         """Show the form of a step in place of the reasons."""
