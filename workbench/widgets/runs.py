@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import ipywidgets
@@ -32,6 +33,7 @@ class RunTable(Panel):
         self._wb, self._here, self._page = wb, "", 0
         self._sort, self._marked = ("created_at", True), list[str]()
         self._deleting, self._costs = False, dict[str, Json]()
+        self._rows: Sequence[Json] = ()
         self.search = ipywidgets.Text(placeholder=labels("runs_search"), description=labels("runs_search_label"))
         statuses = [(labels("runs_every"), ""), *((labels(status), status) for status in _STATUSES)]
         self.status = ipywidgets.Dropdown(options=statuses, description=labels("status"))
@@ -49,23 +51,22 @@ class RunTable(Panel):
         """Show the runs; ``here`` is the one on the bench, which is marked first."""
         if here != self._here:
             self._here, self._marked = here, [here] if here else []
-        rows = self._rows()
-        known = {row["run_id"] for row in rows}
-        if not (self.search.value or self.status.value):
+        narrowed = {"status": self.status.value} if self.status.value else {}
+        self._rows = self._wb.runs.lines(100_000, self.search.value, **narrowed)
+        if not (self.search.value or narrowed):
+            known = {row["run_id"] for row in self._rows}
             self._marked = [run_id for run_id in self._marked if run_id in known]
+        self._draw()
+
+    def _draw(self) -> None:
+        column, down = self._sort
+        rows = sorted(self._rows, key=lambda row: str(row[column] or "").casefold(), reverse=down)
         self._page = min(self._page, max(0, (len(rows) - 1) // PAGE))
         shown = rows[self._page * PAGE :][:PAGE]
         costs = {row["run_id"]: self._cost(row) for row in shown}
-        state: Json = {"total": len(rows), "page": self._page, "sort": self._sort, "here": here, "costs": costs}
+        state: Json = {"total": len(rows), "page": self._page, "sort": self._sort, "here": self._here, "costs": costs}
         self.table.show(runs_table(shown, self.labels, **state, marked=self._marked, deleting=self._deleting))
         display_if(self.about, self._marked)
-
-    def _rows(self) -> list[Json]:
-        """Return the runs that fit the filters, in order."""
-        narrowed = {"status": self.status.value} if self.status.value else {}
-        column, down = self._sort
-        rows = self._wb.runs.lines(100_000, self.search.value, **narrowed)
-        return sorted(rows, key=lambda row: str(row[column] or "").casefold(), reverse=down)
 
     def _cost(self, row: Json) -> Json:
         """Return what a run has cost; of one that has ended it is read once."""
@@ -99,8 +100,8 @@ class RunTable(Panel):
             self._deleting = not what
             if what == "yes":
                 self._each("runs_deleted", self._wb.runs.remove)
-        if kind not in ("choose", "compare"):
-            self.show(self._here)
+                self.show(self._here)
+        self._draw()
 
     def _annotate(self) -> None:
         """Give the marked runs these tags and this note; an empty field changes nothing."""
