@@ -24,7 +24,7 @@ _LAST = 0.9
 """The same for the text of a tick, which is shorter."""
 _HIGH, _LOW = 24, 17
 """Heights of the lanes of steps and of sub-steps, in pixels."""
-_WIDE = 300
+_WIDE = 240
 """The width of the axis where the bench is narrow: a name is inside its bar only where it fits."""
 _UNFOLDED_UP_TO = 12
 """Attempts up to which a drawing for a page shows the sub-steps."""
@@ -138,7 +138,7 @@ def _labelled(bar: Bar, name: str, ink: str, scale: _Scale, title: str, dashes: 
     """Return a bar with its name inside."""
     room = _WIDE * (bar.end_ms - bar.start_ms) / scale.total
     return draw(
-        "svg.gap", **scale.span(bar), title=title, name=name if 6 * len(name) < room else "", ink=ink, dashes=dashes
+        "svg.gap", **scale.span(bar), title=title, name=name if 7 * len(name) < room else "", ink=ink, dashes=dashes
     )
 
 

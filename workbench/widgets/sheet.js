@@ -40,11 +40,15 @@ const followed = (root) => {
     last = { node: event.target, places: [] };
     for (let place = event.target; place && place !== root; place = place.parentElement) last.places.push(place);
   });
-  root.addEventListener("focusout", (event) => {
-    if (event.relatedTarget || usable(event.target)) last = null; // somebody went elsewhere
-  });
+  const elsewhere = () => {
+    last = null; // somebody went there: what they pressed takes the focus itself
+    if (!root.isConnected) document.removeEventListener("pointerdown", elsewhere, true);
+  };
+  document.addEventListener("pointerdown", elsewhere, true);
   return () => {
-    if (!last || usable(last.node) || (document.activeElement !== document.body && usable(document.activeElement))) return;
+    const active = document.activeElement;
+    if (!last || usable(last.node) || (active !== document.body && usable(active) && root.contains(active))) return;
+    if (active !== document.body && !root.contains(active) && !active.contains(root)) return;
     const first = (place) => usable(place) && [...place.querySelectorAll(CONTROLS)].find(usable);
     const near = last.places.slice(1, 4).map(first).find(Boolean);
     const region = last.places.find((place) => /wb-(region|list|inbox|futures|plan)/.test(place.className));
@@ -76,19 +80,19 @@ const announced = (root) => {
   };
 };
 
-// Without its kernel nothing that is pressed is heard.
+// Without its kernel nothing that is pressed is heard; another kernel knows nothing of this bench.
+const GONE = ["dead", "restarting", "autorestarting", "terminating"];
 const watched = (root, model) => {
+  const kernel = model.widget_manager.kernel;
   const look = () => {
-    const dead = root.classList.contains("jupyter-widgets-disconnected");
-    if (dead === "dead" in root.dataset) return;
-    if (dead) root.dataset.dead = model.get("dead");
-    else delete root.dataset.dead;
-    for (const control of root.querySelectorAll("button, input, select, textarea")) {
-      if (dead && !control.disabled) [control.disabled, control.dataset.was] = [true, "on"];
-      else if (!dead && control.dataset.was) control.disabled = false;
-    }
+    const cut = root.classList.contains("jupyter-widgets-disconnected");
+    if ("dead" in root.dataset || !(cut || kernel?.isDisposed || GONE.includes(kernel?.status))) return;
+    root.dataset.dead = model.get("dead");
+    for (const control of root.querySelectorAll("button, input, select, textarea")) control.disabled = true;
   };
   new MutationObserver(look).observe(root, { attributes: true, attributeFilter: ["class"] });
+  kernel?.statusChanged?.connect(look);
+  kernel?.disposed?.connect(look);
   look();
 };
 
