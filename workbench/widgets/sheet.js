@@ -47,13 +47,16 @@ const followed = (root) => {
   document.addEventListener("pointerdown", elsewhere, true);
   return () => {
     const active = document.activeElement;
+    const band = [...root.querySelectorAll(".wb-dock .wb-band")].find(usable);
+    const waits = active.matches('.wb-question, [data-key="answer"]') && root.contains(active); // for the next decision
+    if (waits && band && last) return band.focus({ preventScroll: true });
     if (!last || usable(last.node) || (active !== document.body && usable(active) && root.contains(active))) return;
     if (active !== document.body && !root.contains(active) && !active.contains(root)) return;
     const first = (place) => usable(place) && [...place.querySelectorAll(CONTROLS)].find(usable);
     const near = last.places.slice(1, 4).map(first).find(Boolean);
     const region = last.places.find((place) => /wb-(region|list|inbox|futures|plan)/.test(place.className));
-    const next = near ?? [...root.querySelectorAll(".wb-dock .wb-band")].find(usable) ??
-      (region && first(region)) ?? root.querySelector(".wb-question") ?? [...root.querySelectorAll(CONTROLS)].find(usable);
+    const places = [...root.querySelectorAll('[data-key="answer"], .wb-question')].filter(usable).reverse();
+    const next = near ?? band ?? (region && first(region)) ?? places[0] ?? first(root);
     next?.focus({ preventScroll: true });
   };
 };
