@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
+import time
 from collections.abc import Iterator
+from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +19,8 @@ from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.labels import Labels
 from workbench.widgets.display import register
-from workbench.widgets.futures import Checkpoints, Compare, Forks
+from workbench.widgets.futures import Checkpoints, Compare
+from workbench.widgets.runs import RunTable
 
 CHINESE, ENGLISH = "对比《喜宴》和《饮食男女》的风格", "Compare The Wedding Banquet and Eat Drink Man Woman"
 
@@ -106,29 +111,75 @@ def test_a_paused_run_says_where_it_waits(wb: Workbench) -> None:
     assert "在此等待你决定" in text(past._list)
 
 
-# forks
+# runs
 
 
-def test_two_runs_are_marked_and_compared(wb: Workbench, asked: Run, stopped: Run) -> None:
-    forks = Forks(Labels("en"))
-    forks.show(wb.runs.tree(asked))
-    assert forks._marked == [asked.run_id] and "fork at reflect" in text(forks._pick)
-    assert f"{stopped.to_dict()['figures']['saved_calls']} recorded call" in text(forks._pick)
-    forks._pick.press("compare")
-    assert not forks.request
-    forks._pick.press("mark", stopped.run_id)
-    forks._pick.press("compare")
-    assert forks.request == {"do": "compare", "runs": [asked.run_id, stopped.run_id], "n": 1}
-    forks._pick.press("mark", asked.run_id)
-    forks._pick.press("choose", stopped.run_id)
-    forks._pick.press("choose", "nobody")
-    assert forks.request == {"do": "open", "runs": [stopped.run_id], "n": 2}
+def test_runs_are_searched_sorted_marked_and_acted_on(wb: Workbench, asked: Run, stopped: Run) -> None:
+    runs = RunTable(Labels("en"), wb)
+    runs.show(asked.run_id)
+    assert {asked.run_id, stopped.run_id} <= set(runs.table.picture.rows) and runs._marked == [asked.run_id]
+    assert f"forked from {asked.run_id}" in words(runs.table.picture.rows[stopped.run_id])
+    assert asked.answer.splitlines()[0][:40] in words(runs.table.picture.rows[asked.run_id])
+    runs.table.press("mark", stopped.run_id)
+    runs.table.press("compare")
+    assert runs.request == {"do": "compare", "runs": [asked.run_id, stopped.run_id], "n": 1}
+    runs.table.press("choose", stopped.run_id)
+    assert runs.request == {"do": "open", "runs": [stopped.run_id], "n": 2}
+    runs.tags.value, runs.note.value = "fathers, draft", "look again"
+    runs.save.click()
+    tagged, noted = ({run.run_id for run in wb.runs.find(**by)} for by in ({"tag": "draft"}, {"text": "look again"}))
+    assert tagged == noted == {asked.run_id, stopped.run_id}
+    runs.search.value = "no such words"
+    assert not runs.table.picture.rows and "No runs" in text(runs.table)
+    runs.search.value = "fathers"
+    assert set(runs.table.picture.rows) == {asked.run_id, stopped.run_id}
+    runs.status.value = "paused"
+    assert not runs.table.picture.rows
+    runs.search.value = runs.status.value = ""
+    runs.table.press("sort:title")
+    titles = [wb.runs.lines(text=run_id)[0]["title"] for run_id in runs.table.picture.rows]
+    assert titles == sorted(titles, key=str.casefold)
+    runs.table.press("export")
+    assert (wb.path / "exports" / f"{asked.run_id}.zip").is_file() and "2 runs exported" in runs.told.value
     gone = stopped.fork()
-    forks.show(wb.runs.tree())
-    forks._pick.press("mark", gone.run_id)
-    wb.runs.remove(gone.run_id)
-    forks.show(wb.runs.tree())
-    assert gone.run_id not in forks._marked
+    runs.show(asked.run_id)
+    runs.table.press("clear")
+    runs.table.press("mark", gone.run_id)
+    runs.table.press("delete")
+    assert "Delete 1 run with all" in text(runs.table) and gone.run_id in wb.runs
+    runs.table.press("delete:yes")
+    assert gone.run_id not in wb.runs and gone.run_id not in runs.table.picture.rows and not runs._marked
+
+
+def test_the_table_of_runs_is_a_frame_too(wb: Workbench, asked: Run) -> None:
+    wb.runs.annotate(asked.run_id, title="Fathers")
+    frame = wb.runs.to_frame(text="Fathers").set_index("run_id")
+    assert frame.loc[asked.run_id, "title"] == "Fathers" and frame.loc[asked.run_id, "message"] == ENGLISH
+    assert {"answer", "status", "kb", "model", "tokens", "money", "tags", "note"} <= set(frame)
+    assert frame.loc[asked.run_id, "answer"] == asked.answer.splitlines()[0][:200]
+    wb.runs.annotate(asked.run_id, title="")
+    assert wb.runs.lines(text=asked.run_id)[0]["title"] == ENGLISH
+
+
+def test_two_thousand_runs_open_within_a_second_and_answer_a_click_in_a_tenth(wb: Workbench, asked: Run) -> None:
+    columns = "conversation_id, user_id, session_id, message, options, status, result, created_at, ended_at, query"
+    count = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)"
+    copies = f"INSERT INTO runs (run_id, {columns}) SELECT printf('copy%08d', i), {columns} FROM runs, n"
+    with closing(sqlite3.connect(wb.path / "workbench.db")) as database, database:
+        database.execute(f"{count} {copies} WHERE run_id = ?", (asked.run_id,))
+    marks = [time.process_time()]
+    runs = RunTable(Labels("en"), wb)
+    runs.show(asked.run_id)
+    marks.append(time.process_time())
+    runs.table.press("page:1")
+    marks.append(time.process_time())
+    runs.table.press("mark", next(iter(runs.table.picture.rows)))
+    marks.append(time.process_time())
+    opened, paged, marked = (after - before for before, after in pairwise(marks))
+    print(f"\n2,000 runs: open {opened * 1000:.0f} ms, next page {paged * 1000:.0f} ms, mark {marked * 1000:.0f} ms")
+    assert opened < 1 and marked < 0.3
+    with closing(sqlite3.connect(wb.path / "workbench.db")) as database, database:
+        database.execute("DELETE FROM runs WHERE run_id LIKE 'copy%'")
 
 
 def test_in_a_plain_shell_they_show_their_static_form(asked: Run, stopped: Run) -> None:
@@ -148,9 +199,9 @@ def test_a_comparison_by_pressing(wb: Workbench, asked: Run, stopped: Run) -> No
     compare = Compare(Labels("en"))
     compare.show(wb.compare(stopped, asked))
     assert "stopped here" in text(compare._body) and "+ gained" in text(compare._body)
-    whole = len(compare._body.picture.html)
+    differing = len(compare._body.picture.html)
     compare._head.press("differing")
-    assert len(compare._body.picture.html) < whole and 'aria-checked="true"' in compare._head.picture.html
+    assert len(compare._body.picture.html) > differing and 'aria-checked="false"' in compare._head.picture.html
     compare._head.press("open", asked.run_id)
     assert compare.request == {"do": "open", "runs": [asked.run_id], "n": 1}
     compare._head.press("swap")

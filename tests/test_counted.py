@@ -20,7 +20,6 @@ from workbench.session import Workbench
 from workbench.views.labels import Labels, labels_for
 from workbench.views.labels.sentences import duration_text, savings_text, tokens_text
 from workbench.views.outline import run_html
-from workbench.views.past import forks
 from workbench.views.run import answer, evidence, head
 from workbench.views.timeline import timeline
 
@@ -62,15 +61,14 @@ def agrees(wb: Workbench, run: Run) -> dict[str, Any]:
         and run.to_dict()["figures"]["saved_s"] == told["saved_s"]
     )
     if told["saved_calls"]:
-        rows = forks(wb.runs.tree().to_dict(), labels).rows
-        places |= {"forks": words(rows[run.run_id]), "tree": " ".join(str(wb.runs.tree(run)).split())}
+        places["tree"] = " ".join(str(wb.runs.tree(run)).split())
         assert [name for name, text in places.items() if name != "timeline" and saved not in text] == []
     assert told["found"] == len(evidence_of) == run.state["merged"]["statistics"]["total_retrieved"]
     assert told["evidence"] == len(run.evidence) == run.state["merged"]["statistics"]["total_evidence_count"]
     assert told["in_prompt"] == run.state["merged"]["statistics"]["used"] == sum(p["in_prompt"] for p in evidence_of)
     assert told["cited"] == sum(p["fate"] == "cited" for p in evidence_of)
     assert labels("answer_sources", n=told["cited"]) in words(answer(document, labels).html)
-    kept = {"n": told["found"], "kept": told["in_prompt"], "cited": told["cited"]}
+    kept = {"n": told["found"], "unique": told["evidence"], "kept": told["in_prompt"], "cited": told["cited"]}
     assert labels("evidence_kept", **kept) in words(evidence(evidence_of, labels).html)
     assert labels("evidence", n=told["evidence"], used=told["in_prompt"]) in places["page"]
     return told

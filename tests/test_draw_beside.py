@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
 import pytest
 
 from tests.test_hostile import ALL, STEERING
-from tests.test_tree import row
-from workbench.futures.tree import tree
 from workbench.views.comparison import beside, change, lettered
 from workbench.views.labels import LANGUAGES, Labels
 from workbench.views.page import draw
-from workbench.views.past import checkpoint_card, checkpoint_list, forks, past_rows
+from workbench.views.past import checkpoint_card, checkpoint_list, past_rows
 from workbench.views.render import page_html
+from workbench.views.runs import runs_table
 from workbench.views.terminal import plain
 
 ENGLISH, CHINESE = Labels("en"), Labels("zh")
@@ -138,29 +136,6 @@ def test_two_hundred_steps_stay_small(runs: int) -> None:
     assert len(words(first).split("step_")) > 20 and ("~ changed B" in words(first)) == (runs > 2)
 
 
-def test_the_tree_draws_levels_and_says_how_each_run_was_made() -> None:
-    rows = [row("c", ("b", "a")), row("d", ("a",)), row("b", ("a",)), row("a")]
-    rows[1] |= {"steps": 3, "calls": json.dumps([{"started_at": "2026-01-01T00:00:00+00:00", "duration_ms": 1300}])}
-    picture = forks(tree(rows, lambda _: "done", "a").to_dict(), ENGLISH, ["a"])
-    assert list(picture.rows) == ["a", "b", "c", "d"]
-    assert "first run" in picture.rows["a"] and 'aria-selected="true"' in picture.rows["a"]
-    assert "graft" in words(picture.rows["c"]) and "with a" in words(picture.rows["c"])
-    assert "3 recorded calls reused, 1.30 s saved" in words(picture.rows["d"])
-    assert [re.search(r'aria-level="(\d)"', html)[1] for html in picture.rows.values()] == ["1", "2", "3", "2"]
-    indents = [int(re.search(r"padding-left:(\d+)px", html)[1]) for html in picture.rows.values()]
-    assert indents == [4, 20, 36, 20] and "Mark one more" in picture.html
-    changed = forks(tree(rows, lambda _: "done", "a").to_dict(), ENGLISH, ["a", "d"])
-    assert "Compare A, B" in changed.html and changed.rows["b"] == picture.rows["b"]
-
-
-def test_a_deep_chain_stays_narrow() -> None:
-    rows = [row(f"r{n}", (f"r{n - 1}",) if n else ()) for n in range(3000, -1, -1)]
-    picture = forks(tree(rows, lambda _: "done", "r0").to_dict(), ENGLISH)
-    assert len(picture.rows) == 200 and "and 2801 more" in picture.html
-    assert max(int(width) for width in re.findall(r"padding-left:(\d+)px", picture.html)) <= 200
-    assert len(picture.html) < 300_000
-
-
 def test_whatever_they_say_is_text() -> None:
     document = compared(6, 3, ALL)
     checkpoint = {
@@ -173,11 +148,12 @@ def test_whatever_they_say_is_text() -> None:
             "records": [], "reflections": [], "evidence": [], "citations": [],
             "figures": {}, "answer": ALL}  # fmt: skip
     moments = past_rows(past, [checkpoint], ENGLISH)
-    nodes = tree([row(ALL, (), ALL), row("b", (ALL, "gone " + ALL), ALL, thresholds={ALL: ALL})], lambda _: "done")
+    run = dict.fromkeys(("run_id", "title", "answer", "origin", "kb", "note", "status", "created_at"), ALL)
+    cost = {ALL: {"model": ALL, "tokens": 1200, "money": 0.5}}
     drawn = [
         draw("past.compared", ENGLISH, runs=lettered(document), differing=True),
         page(document),
-        forks(nodes.to_dict(), ENGLISH).html,
+        runs_table([{**run, "tags": [ALL]}], ENGLISH, total=1, marked=[ALL], costs=cost).html,
         checkpoint_list(moments, ENGLISH, every=True).html,
         *(checkpoint_card(one, checkpoint, {ALL: ALL}, ENGLISH, f"0-{ALL}") for one in moments),
     ]

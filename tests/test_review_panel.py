@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ from workbench.plans import Plan, PlanStep
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.labels import Labels
+from workbench.views.plan_graph import forecast_text
 from workbench.views.review import band, why
 from workbench.widgets.proposal import ReflectForm
 from workbench.widgets.review import Review
@@ -325,6 +327,26 @@ def test_a_conditional_step_that_is_woken_can_stay_asleep() -> None:
     assert form.edits(None) == {"activate": []} and form.goes_on.value is False
 
 
+@pytest.mark.parametrize("left_out", [0, 1])
+@pytest.mark.parametrize("question", [QUESTION, UNKNOWN])
+@pytest.mark.parametrize("point", ["plan", "reflect"])
+def test_what_is_announced_is_what_runs(wb: Workbench, question: str, point: str, left_out: int) -> None:
+    """The bar says how many steps will run; these run, whatever was edited."""
+    run = wb.ask(question, kb="film", review=["plan", "reflect"])
+    if point == "reflect":
+        run.approve()
+    review, before = Review(Labels("en"), forecast=run.forecast), len(run.records)
+    plan = run.plan.without(run.plan.steps[0].step_id) if left_out and point == "plan" else None
+    review.show(run.to_dict(), plan=plan.dump() if plan else None)
+    for box in boxes(review)[: left_out if point == "reflect" else 0]:
+        box.value = False
+    announced = re.search(r"(\d+) steps? will run", review.band.html)
+    review.observe(lambda change: run.answer_review(dict(change.new)) if change.new else None, "response")
+    review.submit()
+    ran = {record["step_id"] for record in run.records[before:] if record["status"] != "skipped"}
+    assert len(ran) == (int(announced[1]) if announced else 0)
+
+
 # shown again, refused, pressed twice
 
 
@@ -458,14 +480,10 @@ def test_signals_against_thresholds_in_words_signs_and_numbers(wb: Workbench) ->
 
 
 def test_forecast_is_told_with_what_it_rests_on() -> None:
-    review = Review(Labels("en"))
-    asked = document(request("send", {}))
-    review.show(asked, forecast={"seconds": {"p50": 0.61, "p90": 1.42}, "basis": 38, "steps": [{"runs": True}]})
-    assert "≈ 0.6 s expected, at most 1.4 s in 9 of 10 cases (from 38 past calls)" in review.forecast.html
-    review.show(asked, problems=[{"message": "x"}])
-    assert "0.6 s" in review.forecast.html  # the last one that was valid
-    review.show(asked, forecast={"seconds": {"p50": 0, "p90": 0}, "basis": 0, "steps": [{"runs": True}]})
-    assert "0 s expected" not in review.forecast.html
+    told = {"seconds": {"p50": 0.61, "p90": 1.42}, "basis": 38, "steps": [{"runs": True}]}
+    says = "1 step will run · ≈ 0.6 s, at most 1.4 s in 9 of 10 cases (from 38 past calls)"
+    assert forecast_text(told, Labels("en")) == says
+    assert "0 s" not in forecast_text({**told, "seconds": {"p50": 0, "p90": 0}, "basis": 0}, Labels("en"))
 
 
 @pytest.mark.parametrize("make", [lambda t: t, lambda t: {"x": t}, lambda t: [t] * 20], ids=["text", "object", "list"])
@@ -494,7 +512,7 @@ def test_whatever_stands_in_a_request_is_text(hostile: str, make: Callable[[str]
     route = {"query_intent": hostile, "extracted_entities": {"low_level": [hostile]}, "filters": {hostile: hostile}}
     for one in asked:
         for labels in (Labels("en"), Labels("zh")):
-            html = band(one, labels).html + why(document(one, route_decision=route), labels).html
+            html = band(one, labels, hostile).html + why(document(one, route_decision=route), labels).html
             assert_text(html)
             assert len(html) < 100_000
     needs = ReflectForm(asked[2], {"steps": []}, Labels("en"), lambda: None).needs.box.children

@@ -17,7 +17,7 @@ class BenchPage:
         self.band = page.locator(".wb-bench .wb-band:visible").first
         self.steps = page.locator(".wb-plan [role=option]")
         self.alert = page.locator(".wb-step-form [role=alert]:visible")
-        self.primary = page.locator(".wb-review-inside .wb-buttons .wb-primary:visible")
+        self.primary = page.locator(".wb-dock .wb-buttons .wb-primary:visible")
 
     def ask(self, question: str, field: str = "Question", button: str = "Ask") -> None:
         self.page.get_by_label(field, exact=True).fill(question)

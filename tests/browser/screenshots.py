@@ -17,6 +17,7 @@ from tests.browser.lab import Browser
 from workbench.session import Workbench
 
 WHERE = Path(os.environ.get("SCREENSHOTS", "notebooks/images")).resolve()
+HEIGHT = 900
 expect.set_options(timeout=20_000)
 
 
@@ -25,7 +26,7 @@ def test_bench_in_pictures(notebook: Callable[..., Any], workspace: Path) -> Non
     nb.run_all()
     bench = BenchPage(nb.page)
     bench.root.wait_for()
-    nb.resize(1000)
+    nb.default_window(height=HEIGHT)
     bench.ask(QUESTION)
     bench.band.wait_for()
     first = bench.steps.first.get_attribute("data-key")
@@ -41,7 +42,6 @@ def test_bench_in_pictures(notebook: Callable[..., Any], workspace: Path) -> Non
     expect(bench.primary).to_be_enabled()
     bench.press("Run as edited")
     expect(bench.band).to_contain_text("evidence")
-    nb.resize(1460)
     shot(bench, "bench-reflect.png")
     bench.press("Keep searching")
     bench.fill("Rewritten query", "Zhu family, tradition and modernity")
@@ -59,9 +59,9 @@ def test_bench_in_pictures(notebook: Callable[..., Any], workspace: Path) -> Non
     bench.press("Stop here")
     nb.page.locator(".wb-answer").wait_for()
     bench.view("Compare")
-    nb.page.locator(".wb-futures .wb-table").first.wait_for()
+    nb.page.locator(".wb-beside table").first.wait_for()
     shot(bench, "bench-compare.png")
-    bench.view("Runs and forks")
+    bench.view("Runs")
     shot(bench, "bench-runs.png")
 
 
@@ -93,15 +93,19 @@ def test_bench_in_chinese_and_dark(notebook: Callable[..., Any], workspace: Path
     nb.theme(dark=True)
     bench = BenchPage(nb.page)
     bench.root.wait_for()
-    nb.resize(675)
+    nb.default_window(height=HEIGHT)
     bench.ask("《喜宴》和《饮食男女》有什么不同？", field="问题", button="提问")
     bench.band.wait_for()
     shot(bench, "bench-zh.png")
 
 
 def shot(bench: BenchPage, name: str) -> None:
-    """The bench alone, where nothing moves any more."""
+    """What of the bench is in the window, where nothing moves any more."""
     WHERE.mkdir(parents=True, exist_ok=True)
     bench.page.mouse.move(0, 0)
-    bench.page.wait_for_function("() => !document.querySelector('.wb-bench .wb-spin')")
-    bench.root.screenshot(path=WHERE / name)
+    bench.root.evaluate("bench => bench.scrollIntoView({ block: 'start' })")
+    bench.page.wait_for_timeout(1000)  # until it has scrolled
+    box = bench.root.bounding_box()
+    assert box
+    box["height"] = min(box["height"], HEIGHT - 30 - box["y"])  # JupyterLab's own line is below
+    bench.page.screenshot(path=WHERE / name, clip=box)  # type: ignore[arg-type]

@@ -119,6 +119,6 @@ def test_hostile_text_stays_text(notebook: Callable[..., Any], tmp_path: Path) -
         expect(waiting).to_have_count(0)
         until(lambda: waits.decisions, "the answer is kept")  # the inbox says what was pressed, before the run has it
         assert waits.decisions[0]["note"].split() == ALL.split()
-        for view in ("Runs and forks", "Compare", "Knowledge graph"):
+        for view in ("Runs", "Compare", "Knowledge graph"):
             bench.view(view)
             plain(page)

@@ -41,7 +41,7 @@ def test_saved_small_and_read_without_a_kernel(notebook: Callable[..., Any], wor
     nb = notebook(CELLS)
     nb.run_all()
     bench = nb.page.locator(".wb-bench").first
-    for view in ("Runs and forks", "Compare", "Knowledge graph", "Work"):  # whatever a person has looked at is saved
+    for view in ("Runs", "Compare", "Knowledge graph", "Work"):  # whatever a person has looked at is saved
         bench.get_by_role("button", name=view, exact=True).click()
     expect(bench.locator(".wb-answer")).to_be_visible()
     nb.keep_widget_state()

@@ -75,8 +75,12 @@ _ROW = (
 
 _COLUMNS = (*_ROW, "owner")
 _WITH_RESULT = "iif(result IS NULL, NULL, '{}') AS result"
-_LINE = (*("run_id", "message", "status", "owner", "user_id", "session_id", "created_at", "ended_at"), "query")
-"""Columns of a list of runs."""
+_LINE = (
+    *("run_id", "message", "status", "owner", "user_id", "session_id", "conversation_id", "created_at", "ended_at"),
+    *("query", "json_extract(options, '$.kb') AS kb", "json_extract(options, '$.tape.sources[0]') AS origin"),
+    "(SELECT text FROM drafts WHERE drafts.run_id = runs.run_id AND name = 'about') AS about",
+)
+"""Columns of a list of runs; ``about`` is what a person has added: title, tags, note."""
 
 
 def new_run_id() -> str:

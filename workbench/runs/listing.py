@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -30,15 +31,48 @@ class WorkspaceRuns:
         """Return the newest runs; ``equals`` narrows by ``session_id``, ``user_id`` or ``status``."""
         return [Run(self._work, run_id) for run_id in self._ids(limit, equals)]
 
-    def lines(self, limit: int = 100, **equals: str) -> Sequence[Json]:
-        """Return what a list shows of each run, in a few queries for all; narrowed as in ``list``."""
-        return self._work.lines(self._ids(limit, equals))
+    def lines(self, limit: int = 100, text: str = "", tag: str = "", **equals: str) -> Sequence[Json]:
+        """Return what a list shows of each run, in a few queries for all.
 
-    def to_frame(self, limit: int = 100, **equals: str) -> pandas.DataFrame:
-        """Return one row per run: ``lines`` as a table."""
+        Args:
+            limit: how many at most, the newest.
+            text: words that are in its id, title, question, answer's first line, tags or note.
+            tag: one of its tags.
+            equals: the value of a column, as ``status="done"``, ``kb="papers"`` or ``session_id="talk"``.
+        """
+        stored = {name: equals[name] for name in equals if name in ("session_id", "user_id")}
+        narrowed = bool(text or tag or equals.keys() - stored.keys())
+        rows = self._work.lines(self._ids(2**31 if narrowed else limit, stored))
+        words = clean(text).casefold().split()
+        fitting = [row for row in rows if _fits(row, words, tag, equals)] if narrowed else rows
+        return fitting[: checked_limit(limit)]
+
+    def find(self, text: str = "", limit: int = 100, **narrowed: str) -> Sequence[Run]:
+        """Return the newest runs that these words and values are in; narrowed as in ``lines``."""
+        return [Run(self._work, row["run_id"]) for row in self.lines(limit, text, **narrowed)]
+
+    def costs(self, run_id: str) -> Json:
+        """Return the models that a run asked, its tokens and its money; None where nothing is counted."""
+        calls = self._workspace.run(run_id).calls()
+        tokens = sum((call["input"] or 0) + (call["output"] or 0) for call in calls)
+        money = [call["money"] for call in calls if call["money"] is not None]
+        models = ", ".join(dict.fromkeys(call["model"] for call in calls))
+        return {"model": models, "tokens": tokens or None, "money": sum(money) if money else None}
+
+    def annotate(
+        self, run_id: str, *, title: str | None = None, tags: Sequence[str] | None = None, note: str | None = None
+    ) -> None:
+        """Give a run a title, tags or a note; None leaves what is there."""
+        about = json.loads(self.draft(run_id, "about") or "{}")
+        given = {"title": title, "tags": None if tags is None else [clean(str(tag)) for tag in tags], "note": note}
+        about |= {name: value for name, value in given.items() if value is not None}
+        self.save_draft(self._workspace.run(run_id).run_id, "about", json.dumps(about, ensure_ascii=False))
+
+    def to_frame(self, limit: int = 100, text: str = "", **narrowed: str) -> pandas.DataFrame:
+        """Return one row per run: ``lines`` as a table, with what each has cost."""
         import pandas
 
-        return pandas.DataFrame(self.lines(limit, **equals))
+        return pandas.DataFrame([row | self.costs(row["run_id"]) for row in self.lines(limit, text, **narrowed)])
 
     def tree(self, run: Run | str | None = None) -> Tree:
         """Return every run with its forks, replays and grafts; or only the tree in which one run stands.
@@ -106,6 +140,14 @@ class WorkspaceRuns:
             return f"{row['message'][:80]}{read}"
 
         return "\n".join(f"{row['run_id']}  {row['status']:11}  {question(row)}" for row in self.lines())
+
+
+def _fits(row: Data, words: Iterable[str], tag: str, equals: Mapping[str, str]) -> bool:
+    """Check whether a run has these words, this tag and these values."""
+    texts = [row[name] for name in ("run_id", "title", "message", "answer", "note")]
+    text = " ".join([*texts, *row["tags"]]).casefold()
+    said = all(word in text for word in words) and (not tag or tag in row["tags"])
+    return said and all(str(row.get(name) or "") == value for name, value in equals.items())
 
 
 def checked_limit(limit: Any) -> int:

@@ -6,6 +6,7 @@ A run has one owner, whose lease says that it lives. Opening a workspace resumes
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import threading
 import time
@@ -219,8 +220,17 @@ class Work:
     def lines(self, run_ids: Sequence[str]) -> list[Json]:
         """Return what a list shows of runs; only one that is said to run is looked at more closely."""
         rows = self.durable.runs.lines(run_ids)
-        for row in rows:
-            owner = row.pop("owner")
+        conversations = self.durable.conversations
+        ids = [conversations.message_id(row.pop("conversation_id"), f"{row['run_id']}:assistant") for row in rows]
+        answers = conversations.openings(ids)
+        for row, answer_id in zip(rows, ids, strict=True):
+            owner, about = row.pop("owner"), json.loads(row.pop("about") or "{}")
+            row |= {
+                "kb": ",".join(json.loads(row["kb"] or "[]")),
+                "answer": answers.get(answer_id, "").partition("\n")[0],
+            }
+            row |= {"title": about.get("title") or row["message"], "tags": about.get("tags", [])}
+            row["note"] = about.get("note", "")
             row["holder"], row["query"] = None, row["query"] or row["message"]
             if row["status"] == "running":
                 with suppress(UnknownRun):  # removed just now

@@ -43,6 +43,19 @@ _NAMES |= {
 }
 
 
+def _live(name: str, plain: str) -> str:
+    """Return a colour that follows JupyterLab's theme: mixed with its text or its ground, which are light or dark."""
+    own = {"ground": "layout-color1", "text": "ui-font-color1", "line": "border-color2", "dim": "ui-font-color2"}
+    if name in own:
+        return f"var(--jp-{own[name]},{plain})"
+    if name.endswith("-tint"):
+        return f"color-mix(in srgb,{_NAMES[name[:-5] + '-fill']} 14%,var(--jp-layout-color1,{GROUND}))"
+    return plain if name.endswith("-fill") else f"color-mix(in srgb,{plain} 70%,var(--jp-ui-font-color1,{INK}))"
+
+
+_THEME = ";".join(f"--wb-{name}:{_live(name, plain)}" for name, plain in _NAMES.items())
+
+
 def short(words: str, columns: int) -> str:
     """Cut a text to so many columns, a Chinese character counted as two.
 
@@ -73,7 +86,7 @@ class Body(NamedTuple):
 
 @dataclass(frozen=True)
 class Drawing:
-    """A picture for a page, and the rows behind it. It is white in every theme, like a printed page."""
+    """A picture for a page, and the rows behind it. In a notebook it takes JupyterLab's colours; a file is white."""
 
     title: str
     markup: Markup
@@ -97,14 +110,15 @@ class Drawing:
             WorkbenchError: there is another file of that name and it may not be replaced, or it cannot be written.
         """
         target = Path(path).expanduser()
-        page = f"<!doctype html><meta charset=utf-8>{self._repr_html_()}"
+        page = f"<!doctype html><meta charset=utf-8>{self.svg}"
         return write_file(target, (page if target.suffix == ".html" else self.svg).encode(), replace=replace)
 
     def __repr__(self) -> str:
         return f"<Drawing {self.title!r}: {len(self.data)} rows>"
 
     def _repr_html_(self) -> str:
-        return f'<div class="mathjax_ignore tex2jax_ignore" style="overflow:auto;max-height:800px">{self.svg}</div>'
+        look = f"overflow:auto;max-height:800px;{_THEME}"
+        return f'<div class="mathjax_ignore tex2jax_ignore" style="{look}">{self.markup}</div>'
 
 
 def sheet(data: Iterable[Data], body: Body, title: str, under: str = "", legend: str = "") -> Drawing:

@@ -124,7 +124,8 @@ def graph(walked: Walked, title: str, language: str = "en") -> Drawing:
 
 def _box(node: Data, labels: Labels) -> Box:
     status, ink = node["status"], family(node["status"])
-    name = {START: labels("start"), END: labels("end")}.get(node["name"]) or str(node["name"])
+    word = {START: "start", END: "end"}.get(node["name"], f"node_{node['name']}")
+    name = labels.get(word, str(node["name"]))
     ran = f"{node['times']}× · {milliseconds(node['duration_ms'])}" if node["times"] else ""
     fact = {"pending": "", "done": f"✓ {ran}".strip()}.get(status, labels.status(status))
     title = "\n".join(filter(None, (name, node["graph"], labels.status(status), ran)))

@@ -73,16 +73,14 @@ def short(request: Data, labels: Labels) -> str:
 def duration(start: str, now: datetime) -> str:
     """Return how long a run has waited.
 
-    >>> now = datetime.fromisoformat("2026-01-02T00:00:00+00:00")
-    >>> [duration(f"2026-01-0{d}T{t}:00+00:00", now) for d, t in ((1, "23:59"), (1, "20:00"))]
-    ['1:00', '4 h']
-    >>> duration("2025-12-30T00:00:00+00:00", now)
-    '3 d'
+    >>> now = datetime.fromisoformat("2026-01-04T00:00:00+00:00")
+    >>> [duration(f"2026-01-0{d}T{t}:00+00:00", now) for d, t in ((3, "23:59"), (3, "20:00"), (1, "00:00"))]
+    ['1 min', '4 h', '3 d']
     """
-    seconds = max(0, int((now - datetime.fromisoformat(start)).total_seconds()))
-    if seconds < 3600:
-        return f"{seconds // 60}:{seconds % 60:02d}"
-    return f"{seconds // 3600} h" if seconds < 48 * 3600 else f"{seconds // 86400} d"
+    minutes = max(0, int((now - datetime.fromisoformat(start)).total_seconds())) // 60
+    if minutes < 60:
+        return f"{minutes} min"
+    return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // 1440} d"
 
 
 def inbox(

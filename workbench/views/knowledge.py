@@ -60,8 +60,10 @@ class Around:
         graph.add_edges_from((relation["source"], relation["target"]) for relation in self.relations)
         if len(graph) < 2:
             return dict.fromkeys(graph, (0.5, 0.5))
-        places = networkx.spring_layout(graph, k=1.8 / len(graph) ** 0.5, iterations=120, seed=7)
-        return {entity_id: (round((x + 1) / 2, 4), round((y + 1) / 2, 4)) for entity_id, (x, y) in places.items()}
+        places = networkx.spring_layout(graph, k=2.6 / len(graph) ** 0.5, iterations=120, seed=7)
+        left, top = (min(place[axis] for place in places.values()) for axis in (0, 1))
+        wide, high = (max(place[axis] for place in places.values()) - low or 1 for axis, low in ((0, left), (1, top)))
+        return {name: (round((x - left) / wide, 4), round((y - top) / high, 4)) for name, (x, y) in places.items()}
 
 
 def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Around:
@@ -109,7 +111,9 @@ def _ends(relations: Iterable[Relation]) -> set[str]:
 
 # the drawing
 
-_WIDTH, _HEIGHT, _EDGE = 1000, 560, 70
+_WIDTH, _HEIGHT, _EDGE = 780, 520, 70
+_INKS = {"Person": "person", "Name": "person", "Genre": "done", "Year": "done", "Country": "done"}
+"""Type of an entity -> family of colour; a document has its own."""
 _LONGEST_NAME = 26
 
 
@@ -127,7 +131,12 @@ def knowledge(graph: Around, title: str = "", language: str = "en") -> Drawing:
     rows = {entity_id: _disc(graph, entity_id, places[entity_id], labels) for entity_id in graph.entities}
     count = labels("knowledge_told", n=len(graph.entities), m=len(graph.relations))
     heading = title or labels("knowledge_around")
-    return sheet(graph.rows(), Body(lines, rows, _WIDTH, _HEIGHT), heading, count, f"● {labels('of_the_answer')}")
+    named = dict[str, dict[str, None]]()
+    for entity in graph.entities.values():
+        named.setdefault(_ink(entity), {})[_word("type", entity["type"], labels)] = None
+    kinds = [f"{labels(f'colour_{ink}')}{labels('colon')}{labels('comma').join(words)}" for ink, words in named.items()]
+    legend = "   ".join([f"● {labels('of_the_answer')}", *kinds])
+    return sheet(graph.rows(), Body(lines, rows, _WIDTH, _HEIGHT), heading, count, legend)
 
 
 def display_name(entity: Entity, language: str) -> str:
@@ -157,7 +166,11 @@ def _disc(graph: Around, entity_id: str, place: tuple[float, float], labels: Lab
     title = f"{entity['name']}, {_word('type', entity['type'], labels)}"
     title += f", {labels('of_the_answer')}" if seed else ""
     name = short(display_name(entity, labels.language), _LONGEST_NAME)
-    return draw("svg.entity", title=title, x=place[0], y=place[1], name=name, seed=seed)
+    return draw("svg.entity", title=title, x=place[0], y=place[1], name=name, seed=seed, kind=_ink(entity))
+
+
+def _ink(entity: Entity) -> str:
+    return "run" if entity["doc_id"] else _INKS.get(entity["type"], "idle")
 
 
 def _word(kind: str, name: str, labels: Labels) -> str:

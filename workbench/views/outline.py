@@ -20,7 +20,7 @@ from workbench.views.labels.sentences import (
 )
 from workbench.views.page import cut
 from workbench.views.render import page_html
-from workbench.views.review import reflection_table, review_blocks, support_text, text_lines
+from workbench.views.review import reflection_tables, review_blocks, support_text, text_lines
 from workbench.views.terminal import plain
 
 ON_PAPER = ("head", "review", "answer", "sources", "plan", "reflections", "decisions", "timeline", "evidence")
@@ -140,7 +140,7 @@ def _errors(records: Sequence[ExecutionRecord], last: Mapping[str, ExecutionReco
 
 
 def _reflections(document: Data, labels: Labels) -> Iterator[Block]:
-    return (reflection_table(reflection, labels) for reflection in document["reflections"])
+    return (table for reflection in document["reflections"] for table in reflection_tables(reflection, labels))
 
 
 def _decisions(document: Data, labels: Labels) -> Iterator[Block]:

@@ -9,7 +9,6 @@ from markupsafe import Markup
 
 from workbench.state import Data
 from workbench.views.blocks import INSET, Block, Lines, Table, clipped, columns, one_line
-from workbench.views.comparison import LETTERS
 from workbench.views.labels import SIGNS, Labels
 from workbench.views.labels.sentences import edit_texts, run_edit_texts, savings_text
 from workbench.views.page import Picture, cut, draw
@@ -145,25 +144,6 @@ MOST_RUNS = 200
 """Runs that are shown."""
 DEEPEST = 12
 """Levels of the tree that are indented."""
-
-
-def forks(tree: Data, labels: Labels, marked: Sequence[str] = ()) -> Picture:
-    """Return the runs of a tree (``Tree.to_dict()``), one row each.
-
-    Args:
-        tree: the document of the tree.
-        labels: the words.
-        marked: the runs to compare, in order.
-    """
-    nodes, letters = tree["runs"], dict(zip(marked, LETTERS, strict=False))
-    rows = {}
-    for node in nodes[:MOST_RUNS]:
-        run_id = node["run_id"]
-        words = {"origin": _origin(node, labels), "saved": _saved(node, labels), "text": _subject(node, labels)}
-        place = {"here": run_id == tree["here"], "depth": min(node["depth"], DEEPEST)}
-        rows[run_id] = draw("past.run", labels, node=node, letter=letters.get(run_id, ""), **place, **words)
-    frame = {"count": _count(nodes, labels), "letters": [*letters.values()], "left": len(nodes) - len(rows)}
-    return Picture(draw("past.forks", labels, tree=tree, **frame), rows)
 
 
 def tree_blocks(nodes: Sequence[Data], current: str | None, labels: Labels) -> list[Block]:

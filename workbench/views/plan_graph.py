@@ -137,18 +137,19 @@ def plan_changes(changes: Data, version: int, labels: Labels) -> Markup:
     return draw("plan.changes", labels, version=version, table=html)
 
 
-def plan_forecast(forecast: Data, valid: bool, labels: Labels) -> Markup:
-    """Return the expected time of a plan (``fork.Forecast``) in one line; of the last valid plan while it is not."""
+def forecast_text(forecast: Data, labels: Labels) -> str:
+    """Return how many steps of a plan will run (``fork.Forecast``), and how long they are expected to take."""
     seconds, tokens, basis = forecast["seconds"], forecast.get("tokens"), forecast["basis"]
-    if not any(row["runs"] for row in forecast["steps"]):
+    running = sum(row["runs"] for row in forecast["steps"])
+    if not running:
         text = labels("plan_nothing_anew")
-    elif basis:
-        text = labels("plan_forecast", p50=seconds_text(seconds["p50"]), p90=seconds_text(seconds["p90"]), n=basis)
     else:
-        text = labels("plan_no_forecast")
+        spans = {name: seconds_text(span) for name, span in seconds.items()}
+        expected = labels("plan_forecast", **spans, n=basis) if basis else labels("plan_no_forecast")
+        text = labels("plan_runs", n=running) + expected
     if tokens is not None:
         text += labels("plan_tokens", n=f"{tokens:,}") if tokens else labels("plan_no_tokens")
-    return draw("plan.forecast", text=text if valid else labels("plan_forecast_later", before=text))
+    return text
 
 
 def plan_faults(problems: Sequence[str], labels: Labels) -> Markup:

@@ -28,9 +28,9 @@ _THRESHOLDS = {
 """A signal -> its threshold, without ``min_``."""
 
 
-def band(request: Data, labels: Labels, problems: int = 0) -> Picture:
-    """Return the band above the decision: the question, and the number of problems that prevent an answer."""
-    return Picture(draw("review.band", labels, question=review_question(request, labels), problems=problems))
+def band(request: Data, labels: Labels, told: str) -> Picture:
+    """Return the question of a decision, with what happens once it is answered or what prevents that."""
+    return Picture(draw("review.band", labels, question=review_question(request, labels), told=told))
 
 
 def statements(claims: Sequence[Data], labels: Labels) -> Markup:
@@ -43,7 +43,7 @@ def why(document: Data, labels: Labels) -> Picture:
     """Return the reasons for a proposal as HTML."""
     request, blocks = document["review"], list[Block]()
     if proposals.kind(request) == "reflect":
-        blocks.append(reflection_table(cast(Reflection, proposals.proposal(request)), labels))
+        blocks += reflection_tables(cast(Reflection, proposals.proposal(request)), labels)
     reasons = list(_reasons(document, labels))
     blocks += [Lines(reasons)] if reasons else []
     html = page_html([*blocks, *_source_table(request, labels)], labels, "wb-worked")
@@ -249,8 +249,8 @@ def text_lines(text: str) -> list[str]:
 # signals
 
 
-def reflection_table(reflection: Reflection, labels: Labels) -> Table:
-    """Return the signals of a reflection against their thresholds, and its conclusion."""
+def reflection_tables(reflection: Reflection, labels: Labels) -> Iterator[Table]:
+    """Yield the conclusion of a reflection over its signals against their thresholds, then the needs of the answer."""
     signals, colon, comma = reflection["signals"], labels("colon"), labels("comma")
     notes = [reflection["reasoning"]] if reflection["reasoning"] else []
     for name in ("missing", "unknown", "timeouts", "failures"):
@@ -265,7 +265,13 @@ def reflection_table(reflection: Reflection, labels: Labels) -> Table:
         notes.append(f"{labels('stops')}{colon}{labels(reflection['stop_reason'] or 'no_further_action')}")
     title = labels("reflection", n=reflection["current_iteration"], m=reflection["max_iterations"])
     heads = columns(labels, "signal", "value:number", "needed:number", ":status")
-    return clipped(title, heads, signal_rows(signals, labels), notes=notes)
+    yield clipped(title, heads, signal_rows(signals, labels), notes=notes)
+    ledger = sorted(signals.get("needs") or (), key=lambda need: need["met"] >= proposals.MET)
+    needs = [(_need_text(need, labels), need["need"], f"{need['met']:.0%}", need["title"]) for need in ledger]
+    if needs:
+        met = sum(text.startswith(SIGNS["done"]) for text, *_ in needs)
+        title = f"{labels('needs')} · {labels('beside_of', n=met, most=len(needs))}"
+        yield clipped(title, columns(labels, ":status", "need", "value:number", "need_piece"), needs)
 
 
 def signal_rows(signals: Data, labels: Labels) -> list[tuple[str, str, str, str]]:
@@ -280,17 +286,17 @@ def signal_rows(signals: Data, labels: Labels) -> list[tuple[str, str, str, str]
         verdict = "" if minimum is None else labels("enough" if value >= minimum else "short")
         return name, _number(value), _number(minimum), verdict
 
-    limits, needs = signals.get("thresholds") or {}, signals.get("needs") or []
+    limits, needs = signals.get("thresholds") or {}, signals.get("needs")
+    unsaid = {*_THRESHOLDS, "thresholds", "iteration", "time_left_s"} | ({"answered"} if needs else set())
     rows = [
         row(labels(name), signals[name], limits.get(f"min_{key}"))
         for name, key in _THRESHOLDS.items()
         if name in signals
     ]
-    rows += [(need["need"], f"{need['met']:.0%}", need["title"], _need_text(need, labels)) for need in needs]
     sides = [] if needs else signals.get("coverage") or []
     rows += [row(str(side["name"]), side["found"], side["needed"]) for side in sides]
     for name, value in signals.items():
-        if name not in {*_THRESHOLDS, "thresholds", "iteration", "time_left_s"} and not isinstance(value, dict | list):
+        if name not in unsaid and not isinstance(value, dict | list):
             rows.append((labels(name), labels(f"kind_{value}") if name == "kind" else _number(value), "", ""))
     return rows
 

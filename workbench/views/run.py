@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from markupsafe import Markup
@@ -27,6 +28,7 @@ def head(
     origin: str | None = None,
     message: str = "",
     cancelling: bool = False,
+    keys: bool = False,
 ) -> Picture:
     """Return the head of a run, or of an empty bench.
 
@@ -37,6 +39,7 @@ def head(
         origin: the run that this one was forked from.
         message: about the last action.
         cancelling: whether to ask for confirmation of a cancel.
+        keys: whether the keys are listed.
     """
     facts, read = list[str](), ""
     if document is not None:
@@ -46,7 +49,7 @@ def head(
         facts += [] if document["log"] else [labels("nothing_run")]
         facts += [document["holder"]] if document["holder"] and document["status"] == "running" else []
     state = {"document": document, "origin": origin, "view": view, "message": message, "cancelling": cancelling}
-    return Picture(draw("run.head", labels, read=read, facts=facts, views=VIEWS, **state))
+    return Picture(draw("run.head", labels, read=read, facts=facts, views=VIEWS, keys=keys, **state))
 
 
 PARENT = ("route", "recall", "retrieval", "generate", "persist")
@@ -147,35 +150,31 @@ def calls(run_calls: Sequence[Data], labels: Labels) -> Picture:
     return Picture(draw("calls.all", labels, calls=run_calls)) if run_calls else BLANK
 
 
-_MOST_SHOWN, _MOST_DROPPED = 12, 3
-"""Pieces that are shown before *all* is pressed."""
+_MOST_SHOWN = 400
 _LONGEST_PREVIEW = 600
 
 
 def evidence(
-    pieces: Sequence[Piece], labels: Labels, *, chosen: str = "", sentence: str = "", every: bool = False
+    pieces: Sequence[Piece], labels: Labels, *, chosen: str = "", sentence: str = "", question: str = ""
 ) -> Picture:
-    """Return the list of pieces, best first, dropped ones last.
+    """Return the list of pieces, best first, dropped ones last; its front-end searches it and marks words.
 
     Args:
         pieces: of ``Run.pieces``.
         labels: the words.
         chosen: ``result_id`` or key of the piece whose full text is shown.
         sentence: of the answer; the most similar sentence of the chosen piece is marked.
-        every: show all of them.
+        question: whose words are marked.
     """
-    dropped, shown = [p for p in pieces if p["fate"] == "dropped"], list(pieces)
-    if not every:
-        shown = [p for p in pieces if p["fate"] != "dropped"][:_MOST_SHOWN] + dropped[:_MOST_DROPPED]
-        if chosen and not any(p["result_id"] == chosen for p in shown):
-            shown += [p for p in pieces if p["result_id"] == chosen]
+    shown = pieces[:_MOST_SHOWN]
     opened = next((p["key"] for p in shown if chosen and chosen in (p["result_id"], p["key"])), "")
     rows = {p["key"]: _piece(p, labels, p["key"] == opened, sentence) for p in shown}
-    cited, used = sum(p["fate"] == "cited" for p in pieces), sum(p["in_prompt"] for p in pieces)
-    judged = dropped or any(p["fate"] in ("cited", "used") for p in pieces)
-    facts = labels("evidence_kept" if judged else "evidence_found", n=len(pieces), kept=used, cited=cited)
-    more = len(pieces) if len(pieces) > len(shown) or every else 0
-    return Picture(draw("run.evidence", labels, facts=facts, more=more, every=every), rows)
+    fates, unique = Counter(piece["fate"] for piece in pieces), sum(piece["n"] is not None for piece in pieces)
+    counts = {"n": len(pieces), "unique": unique, "kept": sum(p["in_prompt"] for p in pieces), "cited": fates["cited"]}
+    facts = labels("evidence_found" if fates["found"] else "evidence_kept", **counts)
+    more = labels("and_more", n=len(pieces) - len(shown)) if len(pieces) > len(shown) else ""
+    words = " ".join(dict.fromkeys(terms(question)))
+    return Picture(draw("run.evidence", labels, facts=facts, more=more, words=words), rows)
 
 
 def _marked(text: str, sentence: str) -> Markup:

@@ -24,6 +24,8 @@ _LAST = 0.9
 """The same for the text of a tick, which is shorter."""
 _HIGH, _LOW = 24, 17
 """Heights of the lanes of steps and of sub-steps, in pixels."""
+_WIDE = 240
+"""The width of the axis where the bench is narrow: a name is inside its bar only where it fits."""
 _UNFOLDED_UP_TO = 12
 """Attempts up to which a drawing for a page shows the sub-steps."""
 
@@ -88,12 +90,12 @@ def _body(
         shown = key in unfolded or "*" in unfolded
         status = "recorded" if (bar.step_id, bar.attempt) in taped else bar.status
         again = f" ×{bar.attempt}" if bar.attempt > 1 else ""
-        name = f"{SIGNS.get(bar.status, '·')} {short(bar.step_id, 26)}{again} {'▾' if shown else '▸'}"
+        name = f"{SIGNS.get(bar.status, '·')} {short(bar.step_id, 17)}{again} {'▾' if shown else '▸'}"
         spoken = f"{bar.step_id}{again}, {labels(bar.status)}"
         add(key, name, _step_bar(bar, status, scale, labels), spoken=spoken)
         for number, sub in enumerate(inside if shown else ()):
             drawn = scale.bar(sub, milliseconds(sub.duration_ms), 6, ink="done-fill")
-            add(f"{key}/{number}", f"   · {short(sub.name, 24)}", drawn, _LOW)
+            add(f"{key}/{number}", f"   · {short(sub.name, 15)}", drawn, _LOW)
     return Body([_axis(segments, scale, top)] if segments else [], rows, "100%", top + 20)
 
 
@@ -123,7 +125,8 @@ class _Scale:
 def _graph_lane(segments: Sequence[Bar], scale: _Scale, labels: Labels) -> Markup:
     """Return the nodes, and the folded gaps, which have a fixed width and show their length."""
     nodes = side_by_side([bar for bar in segments if bar.kind == "node"])
-    drawn = [_labelled(bar, bar.name, "idle", scale, _title(bar)) for bar in nodes]
+    names = [labels.get(f"node_{bar.name}", bar.name) for bar in nodes]
+    drawn = [_labelled(bar, name, "idle", scale, _title(bar)) for bar, name in zip(nodes, names, strict=True)]
     for bar in (bar for bar in segments if bar.kind in GAPS):
         length = milliseconds(bar.duration_ms)
         ink = "person" if bar.kind == "waiting" else "idle"
@@ -133,7 +136,10 @@ def _graph_lane(segments: Sequence[Bar], scale: _Scale, labels: Labels) -> Marku
 
 def _labelled(bar: Bar, name: str, ink: str, scale: _Scale, title: str, dashes: bool = False) -> Markup:
     """Return a bar with its name inside."""
-    return draw("svg.gap", **scale.span(bar), title=title, name=name, ink=ink, dashes=dashes)
+    room = _WIDE * (bar.end_ms - bar.start_ms) / scale.total
+    return draw(
+        "svg.gap", **scale.span(bar), title=title, name=name if 7 * len(name) < room else "", ink=ink, dashes=dashes
+    )
 
 
 def _step_bar(bar: Bar, status: str, scale: _Scale, labels: Labels) -> Markup:

@@ -19,9 +19,10 @@ class AskForm(Panel):
         labels: the words.
         kb: the knowledge base that is chosen at first.
         review: the points at which to pause that are ticked at first.
+        models: names of models to choose from.
     """
 
-    def __init__(self, labels: Labels, *, kb: str | None, review: Collection[str]):
+    def __init__(self, labels: Labels, *, kb: str | None, review: Collection[str], models: Sequence[str] = ()):
         super().__init__(labels)
         self.message = ipywidgets.Textarea(description=labels("question"), rows=2, layout={"width": "auto"})
         self.message.add_class("wb-ask-message")
@@ -40,10 +41,14 @@ class AskForm(Panel):
         self.examples = ipywidgets.HBox()
         self.as_of = ipywidgets.Text(description=labels("as_of"), placeholder=labels("as_of_placeholder"))
         self.as_of.add_class("wb-ask-as-of")
+        self.model = ipywidgets.Combobox(
+            description=labels("ask_model"), options=models, placeholder=labels("ask_model_told"), ensure_option=False
+        )
         self._wanted = kb or ""
         points = ipywidgets.HBox([ipywidgets.Label(labels("pause_at")), *self.points.values()])
         last = ipywidgets.HBox([self.button, self.report, self.examples])
-        inside = [self.message, self.kb, self.as_of, points.add_class("wb-ask-points"), last.add_class("wb-ask-last")]
+        options = ipywidgets.HBox([self.kb, self.as_of, self.model]).add_class("wb-filters")
+        inside = [self.message, options, points.add_class("wb-ask-points"), last.add_class("wb-ask-last")]
         self.region = ipywidgets.VBox(inside).add_class("wb-ask")
 
     def show(self, bases: Mapping[str, int], examples: Sequence[str], follows: bool) -> None:
@@ -70,7 +75,7 @@ class AskForm(Panel):
         """Ask the question, unless it is empty."""
         if message := self.message.value.strip():
             points = [point for point in self._shown_points() if self.points[point].value]
-            more = {"as_of": self.as_of.value.strip(), "report": self.report.value}
+            more = {"as_of": self.as_of.value.strip(), "report": self.report.value, "model": self.model.value.strip()}
             self.ask(message=message, kb=self.kb.value or None, review=points, **more)
 
     def _shown_points(self) -> Sequence[ReviewPoint]:

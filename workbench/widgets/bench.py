@@ -24,6 +24,7 @@ from workbench.views.blocks import Lines
 from workbench.views.render import display_data
 from workbench.views.run import VIEWS, head
 from workbench.widgets.ask import AskForm
+from workbench.widgets.calls import model_names
 from workbench.widgets.display import in_kernel
 from workbench.widgets.follow import Follow, Now, Watch
 from workbench.widgets.futures import Futures
@@ -51,12 +52,16 @@ class Bench(CellRoot):
 
     def __init__(self, wb: Any, run: Run | str | None, asking: Data, lang: str | None):
         self.wb, self._asking, self._lock = wb, dict(asking), threading.RLock()
-        self._message, self._cancelling, self._session = "", False, str(asking["session"])
+        self._message, self._cancelling, self._keys = "", False, False
+        kb = asking.get("kb") or []
+        self._session = asking["session"] or " ".join(["bench", *([kb] if isinstance(kb, str) else kb)])
         opened = run if isinstance(run, Run) else wb.run(run) if run else self._waiting()
         saved, message = (wb.runs.draft(opened.run_id, "lang"), opened.message) if opened else ("", "")
+        self._asking["session"] = asking["session"] or (opened.session_id if opened else self._conversation())
         self.labels = labels_in(lang, wb.settings.lang, saved, message=message)
         self.head = Pick(listener=self._pressed).add_class("wb-head")
-        self.ask = AskForm(self.labels, kb=asking.get("kb"), review=checked_points(asking.get("review")))
+        points = checked_points(asking.get("review"))
+        self.ask = AskForm(self.labels, kb=asking.get("kb"), review=points, models=model_names(wb.settings))
         self.working, self.futures = Working(self), Futures(self)
         views = [part.region.add_class("wb-view") for part in (self.working, self.futures)]
         super().__init__([self.head, *views], lang=self.labels.html_lang)
@@ -125,11 +130,8 @@ class Bench(CellRoot):
 
     def _frame(self, run: Run | None) -> None:
         """Show the head and the open view."""
-        words: Json = {
-            "origin": origin_of(run) if run else None,
-            "message": self._message,
-            "cancelling": self._cancelling,
-        }
+        words: Json = {"origin": origin_of(run) if run else None, "message": self._message}
+        words |= {"cancelling": self._cancelling, "keys": self._keys}
         self.head.show(head(self._document, self.labels, view=self.view, **words))
         display_if(self.working.region, self.view == "work")
         display_if(self.futures.region, self.view != "work")
@@ -220,9 +222,12 @@ class Bench(CellRoot):
         kind, _, name = event.kind.partition(":")
         if kind == "view" and name in VIEWS:
             self.view = name
+        elif kind == "keys":
+            self._keys = not self._keys
+            self._frame(self.run)
         elif kind in ("new_question", "new_conversation"):
             if kind == "new_conversation":
-                self._asking["session"] = f"{self._session} ({uuid.uuid4().hex[:6]})"
+                self._asking["session"] = self._conversation()
             self.run_id, self.view = "", "work"
             self.refresh()
         elif kind in ("cancel", "resume", "fork") and (run := self.run):
@@ -249,6 +254,8 @@ class Bench(CellRoot):
     def _ask(self, request: Data) -> None:
         options = {**self._asking, "kb": request["kb"], "review": request["review"]}
         options["as_of"] = request.get("as_of") or self._asking.get("as_of", "")
+        if request.get("model"):
+            options["models"] = {"all": request["model"]}
         if request.get("report"):
             run = self.wb.report(request["message"], wait=False, **options)
         else:
@@ -256,6 +263,10 @@ class Bench(CellRoot):
         self.ask.message.value = ""
         self.wb.runs.save_draft(run.run_id, "lang", self.labels.language)
         self.put(run)
+
+    def _conversation(self) -> str:
+        """Return the name of a conversation that nobody else is in."""
+        return f"{self._session} ({uuid.uuid4().hex[:6]})"
 
     def follows_up(self) -> bool:
         """Return whether the conversation has a run already."""

@@ -83,7 +83,8 @@ class Calls(Panel):
             return
         name = call["prompt"].split(" ")[0]
         editable = call["role"] in SLOTS and name in {f"{call['role']}.{language}" for language in LANGUAGES}
-        self._model.options = self._models()  # before the call is set: the widget reports a change
+        names = model_names(self._settings, (call["model"] for call in self._calls.values()))
+        self._model.options = names  # before the call is set: the widget reports a change
         self._call, self._prompt = call, prompts_of(run)[name] if editable else None
         self._head.show(draw("calls.edited", self.labels, call=call))
         prompt = {part: getattr(self._prompt, part) if self._prompt else "" for part in _PARTS}
@@ -129,12 +130,6 @@ class Calls(Panel):
     def _reply(self) -> str:
         return "" if self._call is None or self._call["failed"] else self._call["reply"]
 
-    def _models(self) -> list[str]:
-        """Return the models to choose from: none, the configured ones, and those that answered."""
-        configured = [self._settings.chat_model, *map(self._settings.role_model, ROLES)] if self._settings else []
-        models = [*configured, *(call["model"] for call in self._calls.values())]
-        return [RULES, *dict.fromkeys(name for name in models if name and ":" in name)]
-
     def _changed(self) -> None:
         edits = self.edits
         count = len(edits) - ("prompts" in edits) + sum(map(len, edits.get("prompts", {}).values()))
@@ -146,3 +141,9 @@ class Calls(Panel):
             self.open(event.key)
         elif event.kind == "close":
             self.close()
+
+
+def model_names(settings: Settings | None, answered: Iterable[str] = ()) -> list[str]:
+    """Return the models to choose from: none, the configured ones, and those that answered."""
+    configured = [settings.chat_model, *map(settings.role_model, ROLES)] if settings else []
+    return [RULES, *dict.fromkeys(name for name in (*configured, *answered) if name and ":" in name)]

@@ -10,17 +10,17 @@ from markupsafe import Markup
 
 from workbench.errors import WorkbenchError
 from workbench.futures.compare import Comparison
-from workbench.futures.tree import Tree
 from workbench.runs.past import Checkpoint, review_after
 from workbench.runs.recording import origin_of
 from workbench.runs.run import Run
 from workbench.state import Data
-from workbench.views.comparison import LETTERS, beside, lettered
+from workbench.views.comparison import beside, lettered
 from workbench.views.labels import Labels
 from workbench.views.page import BLANK, draw, el
-from workbench.views.past import Row, checkpoint_card, checkpoint_list, forks, past_rows
+from workbench.views.past import Row, checkpoint_card, checkpoint_list, past_rows
 from workbench.views.render import page_html
 from workbench.widgets.panel import Event, Panel, Pick, display_if
+from workbench.widgets.runs import RunTable
 
 
 class Compare(Panel):
@@ -29,7 +29,7 @@ class Compare(Panel):
     def __init__(self, labels: Labels):
         super().__init__(labels)
         self._document: Data = {}
-        self._differing = False
+        self._differing = True
         self._head, self._body = Pick(listener=self._pressed), Pick()
         self.region = ipywidgets.VBox([self._head, self._body])
         self._head.show(el("div.wb-dim.wb-part", self.labels("forks_choose")))
@@ -53,46 +53,6 @@ class Compare(Panel):
             self.ask(do="swap", runs=[*ids[1:], ids[0]])
         elif event.kind == "differing" and ids:
             self._differing = not self._differing
-            self._draw()
-
-
-class Forks(Panel):
-    """Runs and their forks: a click opens a run; two to four are marked and compared.
-
-    It asks for ``{"do": "open" | "compare", "runs": [run ids]}``.
-    """
-
-    def __init__(self, labels: Labels):
-        super().__init__(labels)
-        self._marked, self._tree = list[str](), Tree(())
-        self._pick = Pick(listener=self._pressed)
-        self.region = ipywidgets.VBox([self._pick])
-        self._draw()
-
-    def show(self, tree: Tree) -> None:
-        """Show a tree; the current run is marked first."""
-        if tree.here != self._tree.here or not self._tree.nodes:
-            self._marked = [tree.here] if tree.here else []
-        self._tree = tree
-        self._marked = [run_id for run_id in self._marked if run_id in self._run_ids()]
-        self._draw()
-
-    def _run_ids(self) -> set[str]:
-        return {node["run_id"] for node in self._tree.nodes}
-
-    def _draw(self) -> None:
-        self._pick.show(forks(self._tree.to_dict(), self.labels, self._marked))
-
-    def _pressed(self, event: Event) -> None:
-        if event.kind == "compare" and len(self._marked) >= 2:
-            self.ask(do="compare", runs=list(self._marked))
-        elif event.key in self._run_ids() and event.kind == "choose":
-            self.ask(do="open", runs=[event.key])
-        elif event.key in self._run_ids() and event.kind == "mark":
-            if event.key in self._marked:
-                self._marked.remove(event.key)
-            else:
-                self._marked = [*self._marked[: len(LETTERS) - 1], event.key]
             self._draw()
 
 
@@ -159,15 +119,15 @@ class Futures:
 
     def __init__(self, bench: Any):
         self._bench, self._wb, labels = bench, bench.wb, bench.labels
-        self.forks, self.compare, self.knowledge = Forks(labels), Compare(labels), Pick()
+        self.runs, self.compare, self.knowledge = RunTable(labels, bench.wb), Compare(labels), Pick()
         self._compared: list[str] = []
         self._regions = {
-            "runs": self.forks.region,
+            "runs": self.runs.region,
             "compare": self.compare.region,
             "knowledge": self.knowledge,
         }
         self.region = ipywidgets.VBox(list(self._regions.values())).add_class("wb-futures")
-        for view in (self.forks, self.compare):
+        for view in (self.runs, self.compare):
             view.on_request(lambda request: bench.act(lambda: self._handle_request(request)))
 
     def show(self, view: str, run: Run | None, document: Data | None) -> None:
@@ -175,7 +135,7 @@ class Futures:
         for name, region in self._regions.items():
             display_if(region, name == view)
         if view == "runs":
-            self.forks.show(self._wb.runs.tree())
+            self.runs.show(run.run_id if run else "")
         elif view == "compare":
             ids = self._compared or _relatives(run)
             if len(ids) > 1:

@@ -124,13 +124,14 @@ class Sheet(_Sender):
 
     _esm = _FOLDER / "sheet.js"
     lang = traitlets.Unicode("en").tag(sync=True)
+    dead = traitlets.Unicode().tag(sync=True)
 
 
 class Root(ipywidgets.VBox):
     """The outermost widget: the style, the language, the guarded keys."""
 
     def __init__(self, children: Any = (), lang: str = "en", **traits: Any):
-        self.sheet = Sheet(lang=lang)
+        self.sheet = Sheet(lang=lang, dead=Labels(lang[:2])("run_again"))
         super().__init__([self.sheet, *children], **traits)
         self.add_class("wb-root")
 

@@ -34,14 +34,101 @@ export default {
         again?.focus({ preventScroll: true });
       }
     };
-    // A row may be asked for before it is there.
+    // Rows that do not hold what is typed are hidden; the words of the question are marked without touching the text.
+    let typed = "";
+    const marked = (text, words) => {
+      const found = [];
+      const low = text.data.toLowerCase();
+      for (const word of words) {
+        if (/^[a-z0-9']{1,3}$/.test(word)) continue; // the, and, of
+        for (let at = low.indexOf(word); at >= 0; at = low.indexOf(word, at + word.length)) {
+          if (/[a-z0-9]/.test(word) && /[a-z0-9]/.test(low[at - 1] ?? "")) continue; // inside a word
+          const range = new Range();
+          range.setStart(text, at);
+          range.setEnd(text, at + word.length);
+          found.push(range);
+        }
+      }
+      return found;
+    };
+    const filter = () => {
+      const field = root.querySelector("[data-filter]");
+      if (!field) return;
+      if (field.value !== typed) field.value = typed;
+      const wanted = typed.toLowerCase().split(/\s+/).filter(Boolean);
+      for (const row of options()) row.hidden = !wanted.every((word) => row.textContent.toLowerCase().includes(word));
+      if (!globalThis.CSS?.highlights) return;
+      const words = [...wanted, ...(root.querySelector("[data-words]")?.dataset.words ?? "").split(" ").filter(Boolean)];
+      const own = (CSS.highlights.get("wb-words") ?? new Highlight());
+      for (const range of own) if (!range.startContainer.isConnected || root.contains(range.startContainer)) own.delete(range);
+      for (const place of root.querySelectorAll("[data-text]")) {
+        const walker = document.createTreeWalker(place, NodeFilter.SHOW_TEXT);
+        while (walker.nextNode()) for (const range of marked(walker.currentNode, words)) own.add(range);
+      }
+      CSS.highlights.set("wb-words", own);
+    };
+    root.addEventListener("input", (event) => {
+      if (!event.target.matches("[data-filter]")) return;
+      typed = event.target.value;
+      filter();
+    });
+
+    // A picture takes the width that it has; Ctrl and the wheel, or + and -, make it larger, and it is pulled.
+    const zoomed = new Map();
+    const zooms = () => {
+      for (const svg of root.querySelectorAll("svg[data-zoom]")) {
+        const name = svg.getAttribute("aria-label") ?? "";
+        const whole = svg.viewBox.baseVal;
+        const [wide, high] = [whole.width, whole.height];
+        svg.tabIndex = 0;
+        const see = (box) => {
+          zoomed.set(name, box);
+          svg.setAttribute("viewBox", box.join(" "));
+        };
+        const by = (factor, x = 0.5, y = 0.5) => {
+          const [left, top, w, h] = zoomed.get(name) ?? [0, 0, wide, high];
+          const w2 = Math.min(wide, Math.max(wide / 8, w * factor));
+          const h2 = (w2 * high) / wide;
+          see([left + (w - w2) * x, top + (h - h2) * y, w2, h2]);
+        };
+        if (zoomed.has(name)) see(zoomed.get(name));
+        svg.addEventListener("wheel", (event) => {
+          if (!event.ctrlKey && !event.metaKey) return;
+          event.preventDefault();
+          const box = svg.getBoundingClientRect();
+          by(event.deltaY > 0 ? 1.2 : 1 / 1.2, (event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height);
+        }, { passive: false });
+        svg.addEventListener("keydown", (event) => {
+          if (event.key === "+" || event.key === "=") by(1 / 1.2);
+          else if (event.key === "-") by(1.2);
+          else if (event.key === "0") see([0, 0, wide, high]);
+          else return;
+          event.preventDefault();
+        });
+        svg.addEventListener("pointermove", (event) => {
+          if (event.buttons !== 1) return;
+          const [left, top, w, h] = zoomed.get(name) ?? [0, 0, wide, high];
+          const scale = w / svg.getBoundingClientRect().width;
+          see([left - event.movementX * scale, top - event.movementY * scale, w, h]);
+        });
+      }
+    };
+    // A row may be asked for before it is there. Nobody is taken to a bench that they do not look at.
     let wanted = null;
     const reveal = () => {
       const row = wanted === null ? null : byKey(wanted);
       if (!row) return;
       wanted = null;
+      const place = row.querySelector("mark") ?? row;
       const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-      (row.querySelector("mark") ?? row).scrollIntoView({ block: "center", behavior: calm ? "auto" : "smooth" });
+      const go = () => {
+        const box = place.getBoundingClientRect();
+        const bench = row.closest(".wb-root").getBoundingClientRect();
+        const floor = Math.min(row.closest(".wb-root").querySelector(".wb-dock")?.getBoundingClientRect().top ?? innerHeight, innerHeight);
+        if (bench.bottom < 0 || bench.top > innerHeight || (box.top > 110 && Math.min(box.bottom, box.top + 160) < floor)) return;
+        place.scrollIntoView({ block: box.height > innerHeight / 2 ? "start" : "center", behavior: calm ? "auto" : "smooth" });
+      };
+      requestAnimationFrame(() => requestAnimationFrame(go));
     };
     let shown = null;
     const redraw = () => {
@@ -50,6 +137,8 @@ export default {
       keeping(() => {
         root.innerHTML = shown;
       });
+      filter();
+      zooms();
       reveal();
     };
     const replace = (within, rows) => {
@@ -61,6 +150,7 @@ export default {
     // The model keeps the rows too: another view begins with it, and a notebook is saved with it.
     const patch = (rows) => {
       keeping(() => replace(root, rows));
+      filter();
       const whole = document.createElement("template");
       whole.innerHTML = model.get("html");
       replace(whole.content, rows);

@@ -20,7 +20,7 @@ from workbench.state import Data, Json
 from workbench.views.labels import Labels
 from workbench.views.page import draw, joined
 from workbench.views.plan import PlanView, problem_text, steps
-from workbench.views.plan_graph import count_changes, plan_changes, plan_faults, plan_forecast, plan_graph
+from workbench.views.plan_graph import count_changes, plan_changes, plan_faults, plan_graph
 from workbench.widgets.draft import Draft, RunPlan, moved, suggest_fix
 from workbench.widgets.form import Fields, Message, names, toggle
 from workbench.widgets.panel import Event, Panel, Pick, display_if
@@ -137,7 +137,7 @@ class PlanEditor(Panel):
         problems: its problems (``plans.problem`` each); empty when it can be run.
         chosen: the id of the step whose form is shown; empty for none.
         foreseen: the forecast for the plan, or for the last one that could be run; None without a forecast.
-        region: the widget with the steps, the changes and the forecast.
+        region: the widget with the steps and the changes.
         form: the widget with the form of the chosen step.
     """
 
@@ -314,10 +314,7 @@ class PlanEditor(Panel):
         self.list.show(plan_graph(view) if self._graph else steps(view))
         self.bar.show(self._bar(count_changes(changes)))
         general = [problem_text(fault, labels) for fault in self.problems if not fault["step_id"]]
-        below = [plan_faults(general, labels), plan_changes(changes, self._draft.base.version, labels)]
-        if self.foreseen:
-            below.append(plan_forecast(self.foreseen, not self.problems, labels))
-        self.below.show(joined(below))
+        self.below.show(joined([plan_faults(general, labels), plan_changes(changes, self._draft.base.version, labels)]))
         messages: dict[str, list[Message]] = {}
         for fault in self.problems:
             concerned = (fault["step_id"], *fault["values"].get("path", ()))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any
 
 import ipywidgets
 import traitlets
@@ -12,14 +12,18 @@ import traitlets
 from workbench.errors import WorkbenchError
 from workbench.extensions import load, paths
 from workbench.graphs.reviewers import answer
+from workbench.plans import Plan, PlanStep
 from workbench.records import proposals
 from workbench.state import Data, Json
 from workbench.views.labels import Labels
 from workbench.views.page import NOTHING, draw
-from workbench.views.plan_graph import plan_forecast
+from workbench.views.plan_graph import forecast_text
 from workbench.views.review import band, why
 from workbench.widgets.panel import Pick, display_if, on_change, press_button
 from workbench.widgets.proposal import ClarifyForm, Form, Listener, PlanForm, ReflectForm
+
+if TYPE_CHECKING:
+    from workbench.runs.fork import Forecast
 
 
 class Review(traitlets.HasTraits):
@@ -27,7 +31,7 @@ class Review(traitlets.HasTraits):
 
     Attributes:
         response: the answer in the shape of LangChain's middleware; a new one at every press.
-        region: the widget: ``band`` over ``inside``.
+        region: the widget: ``inside``, the reasons and the form, over ``dock``, the question and its buttons.
         primary: the button that sends the form.
         stop: the button that stops here.
         note: a reason, saved with the decision.
@@ -35,17 +39,29 @@ class Review(traitlets.HasTraits):
 
     response = traitlets.Dict()
 
-    def __init__(self, labels: Labels, runs: Any = None):
-        """Build the panel; ``runs`` is ``wb.runs``; with it an unsent note survives a restart."""
+    def __init__(
+        self,
+        labels: Labels,
+        runs: Any = None,
+        forecast: Callable[[Plan, Collection[str]], Forecast | None] = lambda *_: None,
+    ):
+        """Build the panel.
+
+        Args:
+            labels: the words.
+            runs: ``wb.runs``; with it an unsent note survives a restart.
+            forecast: returns the forecast for a plan, some of whose steps are woken.
+        """
         super().__init__()
-        self._runs = runs
+        self._runs, self._forecast = runs, forecast
+        self._foreseen: tuple[Any, str] = (None, "")
         self._labels, self._document, self._request = labels, Json(), Json()
         self._plan: Data | None = None
         self._problems, self._sent = 0, False
         self._form: Form | None = None
         self._draft = ""
         self._key = ("", "")
-        self.band, self.why, self.refusal, self.forecast = Pick(), Pick(), Pick(), Pick()
+        self.band, self.why, self.refusal = Pick(), Pick(), Pick()
         self.form = ipywidgets.VBox()
         self.note = ipywidgets.Text(description=labels("decision_note"), placeholder=labels("why"))
         self.primary = press_button("", self.submit, "wb-primary")
@@ -58,10 +74,11 @@ class Review(traitlets.HasTraits):
         self.note.observe(lambda change: self._save_draft("note", change.new), "value")
         rows = ([self.primary, self.stop, self.respond], [self.send, self.back])
         answers, sending = (ipywidgets.HBox(row).add_class("wb-buttons") for row in rows)
-        self._message_box = ipywidgets.VBox([self.message, sending])
-        inside = [self.why, self.form, self.note, self.refusal, self._message_box, answers, self.forecast]
-        self.inside = ipywidgets.VBox(inside).add_class("wb-review-inside")
-        self.region = ipywidgets.VBox([self.band, self.inside]).add_class("wb-review")
+        self._message_box = ipywidgets.VBox([self.message, sending]).add_class("wb-message")
+        self.inside = ipywidgets.VBox([self.why, self.form, self.note]).add_class("wb-review-inside")
+        decision = ipywidgets.HBox([self.band, answers]).add_class("wb-decision")
+        self.dock = ipywidgets.VBox([self.refusal, self._message_box, decision])
+        self.region = ipywidgets.VBox([self.inside, self.dock]).add_class("wb-review")
 
     def show(
         self,
@@ -69,7 +86,6 @@ class Review(traitlets.HasTraits):
         *,
         plan: Data | None = None,
         problems: Sequence[Data] = (),
-        forecast: Data | None = None,
     ) -> None:
         """Show the request of a run. The same request shown again does not disturb what was typed.
 
@@ -78,7 +94,6 @@ class Review(traitlets.HasTraits):
             plan: the plan as edited next to this panel, None without edits. At a reflection its steps that are not
                 recorded are the next ones.
             problems: of that plan; nothing can be sent until they are fixed.
-            forecast: for that plan.
         """
         self._document, self._request = dict(document), dict(document["review"])
         self._plan, self._problems = plan, len(problems)
@@ -87,10 +102,6 @@ class Review(traitlets.HasTraits):
             self._key = key
             self._begin()
         self.why.show(why(document, self._labels))
-        if not problems:  # else the last forecast stays
-            forecast = None if proposals.kind(self._request) in paths("forms") else forecast
-            steps = plan_forecast(forecast, True, self._labels) if forecast else None
-            self.forecast.show(steps or NOTHING)
         self._set_sent(False)
 
     def refuse(self, message: str) -> None:
@@ -109,6 +120,7 @@ class Review(traitlets.HasTraits):
     def _begin(self) -> None:
         """Show another request, with the drafts of an earlier session."""
         labels, kind = self._labels, proposals.kind(self._request)
+        self._foreseen = (None, "")
         self.note.value, self.message.value = self._saved_draft("note"), ""
         self.refusal.show()
         ran = {record["step_id"] for record in self._document["records"]}
@@ -152,11 +164,29 @@ class Review(traitlets.HasTraits):
             self._draft = draft
             self._save_draft("form", draft)
         faults = self._problems + self._form.faults
-        self.band.show(band(self._request, self._labels, faults))
+        told = self._labels("problems_to_mend", n=faults) if faults else self._next(edits)
+        self.band.show(band(self._request, self._labels, told))
         self.primary.description = primary(self._request, edits, faults, self._labels)
         missing = not edits and "approve" not in proposals.allowed(self._request)
         self.primary.disabled = bool(faults) or missing or self._sent
         self.send.disabled = not self.message.value.strip() or self._sent
+
+    def _next(self, edits: Data) -> str:
+        """Return what happens once this is sent: what the run will do, not what was proposed."""
+        request, labels, kind = self._request, self._labels, proposals.kind(self._request)
+        if kind not in ("plan", "reflect"):
+            return labels("clock_bench")
+        if kind == "reflect" and edits and set(edits) <= set(proposals.JUDGED_BY):
+            return labels("next_judged")
+        if kind == "reflect" and not proposals.will_go_on(proposals.proposal(request), edits):
+            return labels("next_answer")
+        if edits.keys() & {"query", "struck"}:
+            return labels("next_plan")
+        plan, woken = next_plan(request, self._document["plan"], edits)
+        if (plan, woken) != self._foreseen[0]:
+            forecast = self._forecast(plan, woken)
+            self._foreseen = ((plan, woken), forecast_text(forecast, labels) if forecast else labels("clock_bench"))
+        return self._foreseen[1]
 
     def _open_message(self, opened: bool) -> None:
         display_if(self._message_box, opened)
@@ -189,6 +219,16 @@ def make_form(
     forms = paths("forms")
     form: type[Form] = load(forms[kind]) if kind in forms else own.get(kind, PlanForm)
     return form(request, labels, listener)
+
+
+def next_plan(request: Data, recorded: Data, edits: Data) -> tuple[Plan, Sequence[str]]:
+    """Return the plan that an answer with these edits leads to, and the steps that it wakes."""
+    changed = {**proposals.proposal(request), **edits}
+    if proposals.kind(request) != "reflect":
+        return Plan.load(changed["plan"]), ()
+    plan = Plan.load(recorded)
+    steps = [PlanStep.model_validate(s) for s in changed["next_steps"] if s["step_id"] not in plan.by_id()]
+    return plan.adding(*steps), changed["activate"]
 
 
 def primary(request: Data, edits: Data, faults: int, labels: Labels) -> str:

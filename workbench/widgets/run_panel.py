@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from workbench.runs.run import Run
 from workbench.state import Data
 from workbench.tools.registry import check
 from workbench.views.page import Picture, draw
+from workbench.views.plan_graph import forecast_text
 from workbench.views.run import answer, evidence, rail, turns
 from workbench.views.timeline import timeline
 from workbench.widgets.calls import Calls
@@ -48,7 +49,7 @@ class Working:
         memory = provided("widgets", "memory")
         self.memory = memory(labels) if memory else None
         self.reset()
-        self.review = Review(labels, wb.runs)
+        self.review = Review(labels, wb.runs, self._forecast)
         self.rail, self.turns, self.answer = Pick(), Pick(listener=self._on_turn), Pick(listener=self._on_answer)
         self.evidence, self.timeline = Pick(listener=self._on_evidence), Pick(listener=self._on_timeline)
         self.fork_bar = Pick(listener=self._on_fork_bar)
@@ -58,14 +59,14 @@ class Working:
         self._connect()
 
     def _laid_out(self) -> ipywidgets.Box:
-        review = [self.review.band, self.fork_bar, self.editor.form, self.review.inside]
         display_if(self.calls.region, False)
         below = [part.region for part in (self.verdict, self.calls, self.memory, self.ask) if part]
-        self.side = ipywidgets.VBox([self.turns, *review, self.answer, *below])
+        self.side = ipywidgets.VBox([self.turns, self.editor.form, self.review.inside, self.answer, *below])
         self.plan = ipywidgets.VBox([self.editor.region, self.past.region])
-        regions = {"plan": self.plan, "side": self.side, "evidence": self.evidence, "timeline": self.timeline}
+        regions = {"plan": self.plan, "side": self.side, "timeline": self.timeline, "evidence": self.evidence}
         self.grid = ipywidgets.Box([region.add_class(f"wb-region-{name}") for name, region in regions.items()])
-        return ipywidgets.VBox([self.rail.add_class("wb-rail"), self.grid.add_class("wb-work")])
+        self.dock = ipywidgets.VBox([self.review.dock, self.fork_bar]).add_class("wb-dock")
+        return ipywidgets.VBox([self.rail.add_class("wb-rail"), self.grid.add_class("wb-work"), self.dock])
 
     def _connect(self) -> None:
         run_and = self._run_and
@@ -81,7 +82,7 @@ class Working:
 
     def reset(self) -> None:
         """Forget what is chosen, unfolded or edited, for another run."""
-        self._unfolded, self._piece, self._sentence, self._every = set[str](), "", "", False
+        self._unfolded, self._piece, self._sentence = set[str](), "", ""
         self._at = ("", "")
         self.calls.close()
 
@@ -92,7 +93,7 @@ class Working:
         self._run, self._document = run, document or {}
         status = self._document.get("status", "")
         self._moved_on()
-        for part in (self.rail, self.plan, self.evidence, self.timeline):
+        for part in (self.rail, self.plan, self.evidence, self.timeline, self.dock):
             display_if(part, document)
         (self.grid.remove_class if document else self.grid.add_class)("wb-nothing")
         asks = status not in ("running", "paused", "interrupted")
@@ -132,10 +133,12 @@ class Working:
         if at != self._at:
             self._at = at
             self.editor.chosen = ""
+            if at[0] == "done":
+                self.answer.reveal("answer")
 
     def _show_side(self, run: Run, document: Data, now: Now) -> None:
         paused = document["status"] == "paused" and document["review"]
-        display_if(self.review.band, paused)
+        display_if(self.review.dock, paused)
         display_if(self.review.inside, paused)
         display_if(self.answer, not paused)
         if document["status"] != "running":
@@ -174,12 +177,15 @@ class Working:
         status, edits = document.get("status"), editor.edits
         if status == "paused" and document["review"]:
             plan = editor.plan if edits else None
-            self.review.show(document, plan=plan, problems=editor.problems, forecast=editor.foreseen)
+            self.review.show(document, plan=plan, problems=editor.problems)
         forks = status == "done" and edits > 0
         if forks:
-            bar = {"edits": edits, "problems": len(editor.problems)}
-            self.fork_bar.show(draw("run.fork_bar", self._labels, **bar))
+            faults, labels = len(editor.problems), self._labels
+            told = labels("problems_to_mend", n=faults) if faults else ""
+            told = told or (forecast_text(editor.foreseen, labels) if editor.foreseen else "")
+            self.fork_bar.show(draw("run.fork_bar", labels, edits=edits, problems=faults, told=told))
         display_if(self.fork_bar, forks)
+        display_if(self.dock, forks or status == "paused")
 
     def _chosen(self) -> None:
         """Show the form of a step in place of the reasons."""
@@ -192,18 +198,17 @@ class Working:
         key = (run.run_id, self._document["status"], len(self._document["records"]))
         if key != self._pieces[0]:  # read again only when there are more
             self._pieces = (key, found_pieces(run))
-        chosen = {"chosen": self._piece, "sentence": self._sentence}
-        self.evidence.show(evidence(self._pieces[1], self._labels, **chosen, every=self._every))
+        chosen = {"chosen": self._piece, "sentence": self._sentence, "question": self._document["query"]}
+        self.evidence.show(evidence(self._pieces[1], self._labels, **chosen))
 
     def _show_timeline(self) -> None:
         if self._document:
             self.timeline.show(timeline(self._document, self._labels, self._unfolded))
 
-    def _forecast(self, plan: Plan) -> Any:
-        if self._run is None or not plan.steps:
-            return None
-        proposal = proposals.proposal(self._document.get("review") or {})
-        return self._wb.runs.forecast(self._run, plan, proposal.get("activate") or ())
+    def _forecast(self, plan: Plan, woken: Collection[str] | None = None) -> Any:
+        if woken is None:
+            woken = proposals.proposal(self._document.get("review") or {}).get("activate") or ()
+        return self._wb.runs.forecast(self._run, plan, woken) if self._run and plan.steps else None
 
     def _examples(self) -> list[str]:
         """Return two questions about the chosen knowledge base, or about the first one."""
@@ -290,8 +295,6 @@ class Working:
     def _on_evidence(self, event: Event) -> None:
         if event.kind == "choose":
             self._piece, self._sentence = "" if self._piece == event.key else event.key, ""
-        elif event.kind == "every":
-            self._every = not self._every
         self._show_evidence()
 
     def _on_timeline(self, event: Event) -> None:

@@ -31,6 +31,74 @@ const styled = async (model) => {
   if (style.textContent !== shared.get("css")) style.textContent = shared.get("css");
 };
 
+// What lost the focus went away, was hidden or was turned off: the focus goes to what stands in its place.
+const CONTROLS = 'button, input, select, textarea, summary, [tabindex="0"]';
+const usable = (node) => node?.isConnected && !node.disabled && node.checkVisibility({ visibilityProperty: true });
+const followed = (root) => {
+  let last = null;
+  root.addEventListener("focusin", (event) => {
+    last = { node: event.target, places: [] };
+    for (let place = event.target; place && place !== root; place = place.parentElement) last.places.push(place);
+  });
+  const elsewhere = () => {
+    last = null; // somebody went there: what they pressed takes the focus itself
+    if (!root.isConnected) document.removeEventListener("pointerdown", elsewhere, true);
+  };
+  document.addEventListener("pointerdown", elsewhere, true);
+  return () => {
+    const active = document.activeElement;
+    const band = [...root.querySelectorAll(".wb-dock .wb-band")].find(usable);
+    const waits = active.matches('.wb-question, [data-key="answer"]') && root.contains(active); // for the next decision
+    if (waits && band && last) return band.focus({ preventScroll: true });
+    if (!last || usable(last.node) || (active !== document.body && usable(active) && root.contains(active))) return;
+    if (active !== document.body && !root.contains(active) && !active.contains(root)) return;
+    const first = (place) => usable(place) && [...place.querySelectorAll(CONTROLS)].find(usable);
+    const near = last.places.slice(1, 4).map(first).find(Boolean);
+    const region = last.places.find((place) => /wb-(region|list|inbox|futures|plan)/.test(place.className));
+    const places = [...root.querySelectorAll('[data-key="answer"], .wb-question')].filter(usable).reverse();
+    const next = near ?? band ?? (region && first(region)) ?? places[0] ?? first(root);
+    next?.focus({ preventScroll: true });
+  };
+};
+
+// A run that waits or ends while its bench is out of view says so in a corner of the window.
+const announced = (root) => {
+  let status = root.querySelector(".wb-status")?.textContent;
+  return () => {
+    const place = root.querySelector(".wb-status");
+    const before = status;
+    status = place?.textContent;
+    if (!status || !before || status === before || place.querySelector(".wb-going")) return;
+    const box = root.getBoundingClientRect();
+    if (root.checkVisibility() && box.bottom > 0 && box.top < innerHeight) return;
+    const toast = Object.assign(document.createElement("button"), { className: "wb-toast", type: "button" });
+    toast.setAttribute("role", "status");
+    toast.textContent = `${status} · ${root.querySelector(".wb-question")?.textContent ?? ""}`;
+    toast.onclick = () => {
+      root.scrollIntoView({ block: "start" });
+      toast.remove();
+    };
+    document.body.append(toast);
+    setTimeout(() => toast.remove(), 12000);
+  };
+};
+
+// Without its kernel nothing that is pressed is heard; another kernel knows nothing of this bench.
+const GONE = ["dead", "restarting", "autorestarting", "terminating"];
+const watched = (root, model) => {
+  const kernel = model.widget_manager.kernel;
+  const look = () => {
+    const cut = root.classList.contains("jupyter-widgets-disconnected");
+    if ("dead" in root.dataset || !(cut || kernel?.isDisposed || GONE.includes(kernel?.status))) return;
+    root.dataset.dead = model.get("dead");
+    for (const control of root.querySelectorAll("button, input, select, textarea")) control.disabled = true;
+  };
+  new MutationObserver(look).observe(root, { attributes: true, attributeFilter: ["class"] });
+  kernel?.statusChanged?.connect(look);
+  kernel?.disposed?.connect(look);
+  look();
+};
+
 export default {
   render({ model, el }) {
     styled(model);
@@ -40,6 +108,8 @@ export default {
       root.lang = model.get("lang");
       if (guarded.has(root)) return;
       guarded.add(root);
+      watched(root, model);
+      const [refocus, announce] = [followed(root), announced(root)];
       let asked = false;
       new MutationObserver(() => {
         if (asked) return;
@@ -47,9 +117,18 @@ export default {
         requestAnimationFrame(() => {
           asked = false;
           named(root);
+          refocus();
+          announce();
         });
-      }).observe(root, { childList: true, subtree: true });
+      }).observe(root, { childList: true, subtree: true, attributes: true, attributeFilter: ["style", "disabled"] });
       named(root);
+      // Seen at once, whatever Python is at.
+      root.addEventListener("click", (event) => {
+        const button = event.target.closest?.(".jupyter-button");
+        if (!button) return;
+        button.setAttribute("aria-busy", "true");
+        setTimeout(() => button.removeAttribute("aria-busy"), 1000);
+      }, true);
       const kindOf = (event) => {
         const command = event.ctrlKey || event.metaKey;
         if (command && event.key === "Enter") return "primary";

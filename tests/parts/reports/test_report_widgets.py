@@ -72,7 +72,7 @@ def test_an_outline_says_what_it_will_take_and_shows_every_section(asked: Run) -
     assert titles(review) == [(one["section_id"], one["title"]) for one in proposed["sections"]]
     assert review.primary.description == f"Approve: write {len(proposed['sections'])} sections"
     assert "words" in review.why.html
-    assert review.band.html.count("write this outline?") == 1
+    assert "write this outline?" in review.band.html
     review.primary.click()
     assert asked.decisions[0]["action"] == "approve" and asked.status == "done"
 

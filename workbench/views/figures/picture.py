@@ -43,7 +43,7 @@ def picture(
     """
     card: Json = {
         "template": "none",
-        "width": 860,
+        "autosize": True,
         "height": round(height),
         "title": {
             "text": safe(short(title, 90)),

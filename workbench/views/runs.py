@@ -1,0 +1,52 @@
+"""The runs of a workspace as one table: what was asked and answered, how it ended, and what it took."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from workbench.state import Data
+from workbench.views.comparison import LETTERS
+from workbench.views.labels import Labels
+from workbench.views.page import Picture, draw
+
+PAGE = 20
+"""Runs of one page."""
+SORTS = {"title": "question_asked", "status": "status", "kb": "knowledge_base", "created_at": "when"}
+"""Columns by which the table can be sorted, with their labels."""
+
+
+def runs_table(
+    rows: Sequence[Data],
+    labels: Labels,
+    *,
+    total: int,
+    page: int = 0,
+    sort: tuple[str, bool] = ("created_at", True),
+    marked: Sequence[str] = (),
+    here: str = "",
+    costs: Mapping[str, Data],
+    deleting: bool = False,
+) -> Picture:
+    """Return one page of the table.
+
+    Args:
+        rows: of ``wb.runs.lines``, those of this page.
+        labels: the words.
+        total: how many there are on all pages.
+        page: the number of the page, from 0.
+        sort: the column, and whether the largest value comes first.
+        marked: the runs that are chosen, in order.
+        here: the run on the bench.
+        costs: of ``wb.runs.costs``, by run.
+        deleting: whether to ask for confirmation of a deletion.
+    """
+    letters = dict(zip(marked, LETTERS, strict=False))
+    drawn = {}
+    for row in rows:
+        run_id = row["run_id"]
+        place = {"mark": letters.get(run_id, "✓") if run_id in marked else "", "here": run_id == here}
+        drawn[run_id] = draw("runs.row", labels, row=row, cost=costs[run_id], **place)
+    first = page * PAGE
+    span = {"first": first + 1 if rows else 0, "last": first + len(rows), "total": total, "page": page}
+    state = {"marked": len(marked), "letters": [*letters.values()], "sort": sort, "sorts": SORTS, "deleting": deleting}
+    return Picture(draw("runs.table", labels, **span, **state), drawn)

@@ -1,0 +1,128 @@
+"""The runs of a workspace on the bench: searched, sorted, chosen; compared, tagged, exported, deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import ipywidgets
+
+from workbench.errors import WorkbenchError
+from workbench.state import Json
+from workbench.views.labels import Labels
+from workbench.views.page import el
+from workbench.views.runs import PAGE, SORTS, runs_table
+from workbench.widgets.panel import Event, Panel, Pick, display_if, on_change, press_button
+
+_STATUSES = ("done", "paused", "running", "interrupted", "failed", "cancelled")
+_ENDED = ("done", "failed", "cancelled")
+
+
+class RunTable(Panel):
+    """A table of runs: a click opens one; several are marked and acted on.
+
+    It asks for ``{"do": "open" | "compare", "runs": [run ids]}``.
+
+    Args:
+        labels: the words.
+        wb: the workspace.
+    """
+
+    def __init__(self, labels: Labels, wb: Any):
+        super().__init__(labels)
+        self._wb, self._here, self._page = wb, "", 0
+        self._sort, self._marked = ("created_at", True), list[str]()
+        self._deleting, self._costs = False, dict[str, Json]()
+        self._rows: Sequence[Json] = ()
+        self.search = ipywidgets.Text(placeholder=labels("runs_search"), description=labels("runs_search_label"))
+        statuses = [(labels("runs_every"), ""), *((labels(status), status) for status in _STATUSES)]
+        self.status = ipywidgets.Dropdown(options=statuses, description=labels("status"))
+        self.tags = ipywidgets.Text(placeholder=labels("runs_tags_told"), description=labels("runs_tags"))
+        self.note = ipywidgets.Text(description=labels("decision_note"))
+        self.save = press_button(labels("runs_save"), self._annotate)
+        self.table, self.told = Pick(listener=self._pressed), ipywidgets.HTML()
+        for narrowing in (self.search, self.status):
+            on_change(narrowing, self._narrowed)
+        filters = ipywidgets.HBox([self.search, self.status]).add_class("wb-filters")
+        self.about = ipywidgets.HBox([self.tags, self.note, self.save]).add_class("wb-filters")
+        self.region = ipywidgets.VBox([filters, self.table, self.about, self.told]).add_class("wb-part")
+
+    def show(self, here: str = "") -> None:
+        """Show the runs; ``here`` is the one on the bench, which is marked first."""
+        if here != self._here:
+            self._here, self._marked = here, [here] if here else []
+        narrowed = {"status": self.status.value} if self.status.value else {}
+        self._rows = self._wb.runs.lines(100_000, self.search.value, **narrowed)
+        if not (self.search.value or narrowed):
+            known = {row["run_id"] for row in self._rows}
+            self._marked = [run_id for run_id in self._marked if run_id in known]
+        self._draw()
+
+    def _draw(self) -> None:
+        column, down = self._sort
+        rows = sorted(self._rows, key=lambda row: str(row[column] or "").casefold(), reverse=down)
+        self._page = min(self._page, max(0, (len(rows) - 1) // PAGE))
+        shown = rows[self._page * PAGE :][:PAGE]
+        costs = {row["run_id"]: self._cost(row) for row in shown}
+        state: Json = {"total": len(rows), "page": self._page, "sort": self._sort, "here": self._here, "costs": costs}
+        self.table.show(runs_table(shown, self.labels, **state, marked=self._marked, deleting=self._deleting))
+        display_if(self.about, self._marked)
+
+    def _cost(self, row: Json) -> Json:
+        """Return what a run has cost; of one that has ended it is read once."""
+        run_id = row["run_id"]
+        if run_id not in self._costs or row["status"] not in _ENDED:
+            self._costs[run_id] = self._wb.runs.costs(run_id)
+        return self._costs[run_id]
+
+    def _narrowed(self) -> None:
+        self._page = 0
+        self.show(self._here)
+
+    def _pressed(self, event: Event) -> None:
+        kind, _, what = event.kind.partition(":")
+        self.told.value = ""
+        if kind == "choose":
+            self.ask(do="open", runs=[event.key])
+        elif kind == "compare":
+            self.ask(do="compare", runs=list(self._marked))
+        elif kind == "sort" and what in SORTS:
+            self._sort = (what, not self._sort[1] if what == self._sort[0] else what == "created_at")
+        elif kind == "page" and what in ("1", "-1"):
+            self._page = max(0, self._page + int(what))
+        elif kind == "mark":
+            self._marked = [i for i in self._marked if i != event.key] + [event.key] * (event.key not in self._marked)
+        elif kind == "clear":
+            self._marked = []
+        elif kind == "export":
+            self._each("runs_exported", self._export)
+        elif kind == "delete":
+            self._deleting = not what
+            if what == "yes":
+                self._each("runs_deleted", self._wb.runs.remove)
+                self.show(self._here)
+        self._draw()
+
+    def _annotate(self) -> None:
+        """Give the marked runs these tags and this note; an empty field changes nothing."""
+        tags = [tag.strip() for tag in self.tags.value.split(",") if tag.strip()]
+        self._each("runs_saved", lambda i: self._wb.runs.annotate(i, tags=tags or None, note=self.note.value or None))
+        self.tags.value = self.note.value = ""
+        self.show(self._here)
+
+    def _export(self, run_id: str) -> None:
+        folder = self._wb.path / "exports"
+        folder.mkdir(exist_ok=True)
+        self._wb.export(run_id, folder / f"{run_id}.zip")
+
+    def _each(self, word: str, action: Any) -> None:
+        """Act on every marked run, and say for how many it was done, or why it was not."""
+        done, refused = 0, list[str]()
+        for run_id in list(self._marked):
+            try:
+                action(run_id)
+                done += 1
+            except WorkbenchError as error:
+                refused.append(str(error))
+        told = self.labels(word, n=done, where=str(self._wb.path / "exports"))
+        self.told.value = el("p.wb-dim", " ".join([told, *refused]), role="status")
