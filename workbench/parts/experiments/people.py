@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import binomtest
 
 from workbench.errors import RunError
-from workbench.graphs.reviewers import NOT_PERSONS, Reviewer, margin
+from workbench.graphs.reviewers import Reviewer
 from workbench.parts.experiments.statistics import fewest_errors
 from workbench.state import Data, Json
 
@@ -21,7 +21,21 @@ if TYPE_CHECKING:
 
 MOST_ERRORS = 0.05
 """Share of pauses at which a reviewer may act alone where a person would have mattered."""
+NOT_PERSONS = frozenset({"rules", "recording"})
+"""Who answers when no person does."""
 _COLUMNS = ("run_id", "at", "margin", "action", "alone", "person", "gain", "mattered", "seconds", "other_run")
+
+
+def margin(proposal: Data) -> float:
+    """Return the smaller of evidence and top score as shares of their thresholds.
+
+    >>> margin({"signals": {"evidence_count": 5, "top_score": 0.9, "thresholds": {"min_evidence": 10}}})
+    0.5
+    """
+    signals = proposal.get("signals", {})
+    thresholds = signals.get("thresholds", {})
+    evidence = signals.get("evidence_count", 0) / max(thresholds.get("min_evidence", 1), 1)
+    return float(min(evidence, signals.get("top_score", 0.0) / max(thresholds.get("min_top_score", 1.0), 1e-6)))
 
 
 class Pauses(list[Json]):

@@ -98,7 +98,8 @@ class ExperimentStore(Tables):
                 "INSERT INTO cells (experiment, cell, configuration, parameters, question, repeat, proof, status)"
                 " VALUES (:experiment, :cell, :configuration, :parameters, :question, :repeat, :proof, 'waiting')"
                 " ON CONFLICT (experiment, cell) DO UPDATE SET configuration = excluded.configuration, proof ="
-                f" excluded.proof, {columns}, status = iif({fresh} OR cells.status = 'dropped', cells.status, 'waiting')",
+                f" excluded.proof, {columns},"
+                f" status = iif({fresh} OR cells.status = 'dropped', cells.status, 'waiting')",
                 [{"experiment": name, **cell} for cell in cells],
             )
 
