@@ -58,7 +58,7 @@ def test_every_run_with_what_was_edited_in_it(wb: Workbench) -> None:
         saved = nodes[one.run_id]["saved"]
         assert saved["saved_calls"] == one.to_dict()["figures"]["saved_calls"] > 0
         assert saved["saved_s"] == one.to_dict()["figures"]["saved_s"]
-    only = below.tree()
+    only = wb.runs.tree(below)
     assert (only.here, {n["run_id"] for n in only.nodes}) == (below.run_id, set(nodes) - {other.run_id})
     assert wb.runs.tree(run.run_id).nodes == only.nodes
     assert "重新询问" in str(only) and "决定 2，反思：叫停" in str(only)

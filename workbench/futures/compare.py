@@ -397,9 +397,10 @@ def _decisions(sides: Sequence[Side]) -> list[Json]:
 
 
 def _cost(side: Side) -> Json:
-    names = ("records", "log", "reflections", "evidence", "citations", "support")
-    statistics = (side.run.state.get("merged") or {}).get("statistics")
-    counts = figures({**{name: getattr(side.run, name, None) or [] for name in names}, "statistics": statistics})
+    names = ("records", "log", "reflections", "evidence", "citations")
+    state = side.run.state
+    document = {name: getattr(side.run, name) for name in names} | {"support": state.get("support")}
+    counts = figures(document | {"statistics": (state.get("merged") or {}).get("statistics")})
     tokens, from_tape = spent(side.effects), saved(side.effects)
     return {**counts, "tokens": tokens["tokens"], "about": tokens["about"], "saved_tokens": from_tape["tokens"]}
 
