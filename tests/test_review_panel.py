@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import ipywidgets
@@ -335,7 +336,7 @@ def test_what_is_announced_is_what_runs(wb: Workbench, question: str, point: str
     run = wb.ask(question, kb="film", review=["plan", "reflect"])
     if point == "reflect":
         run.approve()
-    review, before = Review(Labels("en"), forecast=run.forecast), len(run.records)
+    review, before = Review(Labels("en"), forecast=partial(wb.runs.forecast, run)), len(run.records)
     plan = run.plan.without(run.plan.steps[0].step_id) if left_out and point == "plan" else None
     review.show(run.to_dict(), plan=plan.dump() if plan else None)
     for box in boxes(review)[: left_out if point == "reflect" else 0]:

@@ -49,7 +49,7 @@ def test_the_harness_sees_what_is_wrong_with_a_conversation():
         for n in range(1, 10)
         for role, text in (("user", short.message(n)), ("assistant", "So."))
     ]
-    summary = summarize([{"role": row[0], "content": row[1]} for row in rows[:12]], ["I like shelf 1"])
+    summary = summarize([{"role": row[0], "content": row[1]} for row in rows[:12]])
     notes = [(f"I like shelf {n}",) for n in range(1, 10) if n % 3]
     episodes = [(f"{n} user", f"{n} assistant") for n in range(1, 10)]
     well = {"messages": rows, "episodes": episodes, "memories": notes, "bare": 0, "summaries": [(summary, 12, "rules")]}

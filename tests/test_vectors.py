@@ -182,12 +182,11 @@ def test_lancedb_without_its_library_says_how_to_install_it(tmp_path, monkeypatc
 
 
 KILLED = """
-import os, sys, threading
+import json, os, sys, threading
 from contextlib import suppress
 from pathlib import Path
 from workbench.knowledge.indexes import store
 from workbench.session import Workbench
-from workbench.settings import Settings
 
 workspace, notes, place, sign, settings = sys.argv[1:]
 going, whole = threading.Event(), store.Store._write
@@ -212,7 +211,7 @@ def put(*given):
 
 threading.Thread(target=watch, args=[files()], daemon=True).start()
 store.Store._write = put
-with Workbench.open(workspace, Settings.model_validate_json(settings)) as wb:
+with Workbench.open(workspace, **json.loads(settings)) as wb:
     wb.add_knowledge("notes", [notes], lambda *_: None)
 """
 
@@ -245,7 +244,16 @@ def test_killed_inside_a_write_of_a_store_it_opens_and_answers_as_one_that_was_n
     with Workbench.open(tmp_path / "killed", settings) as wb:
         wb.add_knowledge("notes", told(range(60)), lambda *_: None)
     told(range(30, 120))
-    command = [sys.executable, "-c", KILLED, tmp_path / "killed", notes, place, sign, settings.model_dump_json()]
+    command = [
+        sys.executable,
+        "-c",
+        KILLED,
+        tmp_path / "killed",
+        notes,
+        place,
+        sign,
+        settings.model_dump_json(exclude_defaults=True),
+    ]
     killed = forked.run(list(map(str, command)), timeout=120, capture_output=True, text=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     if torn:  # as a machine leaves it that loses its power

@@ -202,7 +202,7 @@ def _content(folder: Path) -> dict[str, list[Any]]:
     from workbench.knowledge.indexes.chroma import Chroma
     from workbench.knowledge.indexes.store import Place
 
-    tables = ["documents", "vectors", "words", "found_names", "facts", "entities", "names", "relations"]
+    tables = ["documents", "vectors", "words", "facts", "entities", "names", "relations"]
     home, content = folder / "knowledge" / "film", {}
     with sqlite3.connect(home / "index.db") as index:
         for table in [*tables, "mentions", "communities"]:

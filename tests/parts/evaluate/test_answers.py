@@ -160,7 +160,7 @@ PIECE, OTHER = handmade.evidence(1, "喜宴", 0.8), handmade.evidence(2, "饮食
 
 
 def answered(answer: str = "《喜宴》于1993年上映 [1]。", status: str = "done") -> SimpleNamespace:
-    return SimpleNamespace(status=status, answer=answer, evidence=[PIECE, OTHER], support=[])
+    return SimpleNamespace(status=status, answer=answer, evidence=[PIECE, OTHER], state={"support": []})
 
 
 def wrong(said: str, **gold: Any) -> list[str]:

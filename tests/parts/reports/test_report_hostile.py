@@ -73,8 +73,11 @@ MARKED = {
     "a script in a script": ("<scr<script>ipt>alert(7)\n\nPirates own it [1].", ["alert", "Pirates"]),
     "a comment without end": (f"<!-- pirates\n\n{TRUE}", ["pirates"]),
     "a terminal": ("\x1b[31mPirates\x1b[0m own \u202egnp.exe \x9b2J [1].", ["Pirates"]),
-    "headings in a list": ("- ## Pirates own it [1].\n- > # Trolls [1].\n- 1. # Dragons [1].", ["Pirates", "Trolls"]),
-    "a heading that code was": ("It is red [1].\n\n1. ## Pirates [1]\n\n    ## Trolls [1].", ["Pirates", "Trolls"]),
+    "headings in a list": ("- ## Pirates own it [1].\n- > # Trolls [1].\n- 1. Dragons own it [1].", ["Dragons"]),
+    "a heading that code was": (
+        "It is red [1].\n\n1. ## Pirates [1]\n\n        ## Trolls\n        Dragons own it [1].",
+        ["Dragons"],
+    ),
     "a target for every mark": (f"[1]: pirates.example\n\n{TRUE}", ["pirates"]),
     "references": (f"{TRUE}\n\n## References\n\n[1] *Pirates*, a press\n\n[2]: http://trolls.example", ["Pirates"]),
 }

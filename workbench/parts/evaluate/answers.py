@@ -148,7 +148,7 @@ def _best_passage(run: Any) -> Any:
     """Answer with the first two sentences of the best passage, cited."""
     text = run.evidence[0]["evidence"] if run.evidence else ""
     answer = " ".join(f"{sentence} [1]" for sentence in sentences(text)[:2])
-    return SimpleNamespace(status=run.status, answer=answer, support=None, evidence=run.evidence)
+    return SimpleNamespace(status=run.status, answer=answer, state={}, evidence=run.evidence)
 
 
 async def _write_from_gold(context: Context, row: Row, kb: str) -> Any:
@@ -168,7 +168,7 @@ async def _write_from_gold(context: Context, row: Row, kb: str) -> Any:
     }
     runtime = SimpleNamespace(context=context, stream_writer=lambda _: None)
     change = await generate(cast(Any, state), cast(Any, runtime))
-    return SimpleNamespace(status="done", answer=change["answer"], support=change["support"], evidence=evidence)
+    return SimpleNamespace(status="done", answer=change["answer"], state=change, evidence=evidence)
 
 
 def gold_answers(row: Row) -> list[str]:
@@ -259,7 +259,7 @@ def score_runs(rows: Sequence[Row], runs: Sequence[Any]) -> Scores:
         refused = bool(_REFUSAL.search(answer))
         ranked = list(dict.fromkeys(result["metadata"].get("doc_id") for result in run.evidence))[:5]
         first = {name for r in run.evidence if r["metadata"].get("doc_id") in ranked for name in _names(r)}
-        cited = precision_and_recall(run.support or [])
+        cited = precision_and_recall(run.state.get("support") or [])
         values = {
             "right": not any(faults(row, run)),
             "EM": any(normal(answer) == normal(text) for text in gold),
@@ -275,7 +275,7 @@ def score_runs(rows: Sequence[Row], runs: Sequence[Any]) -> Scores:
             scores.setdefault(name, {})[row["id"]] = float(value)
     empty = [] if any(map(gold_answers, rows)) else ["EM", "F1", "holds"]
     empty += [] if any(map(gold_documents, rows)) else ["R@5"]
-    empty += [] if any(run.support is not None for run in runs) else ["precision", "recall"]
+    empty += [] if any(run.state.get("support") is not None for run in runs) else ["precision", "recall"]
     return {name: values for name, values in scores.items() if name not in empty}
 
 

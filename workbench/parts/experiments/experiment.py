@@ -255,7 +255,7 @@ class Experiment(Results):
         answer, evidence = run.reply, run.evidence
         for n, piece in enumerate(evidence, start=1):  # an agent cites ids, and what judges answers counts
             answer = answer.replace(f"[{piece['result_id']}]", f"[{n}]")
-        judged = SimpleNamespace(status=run.status, answer=answer, evidence=evidence, support=None)
+        judged = SimpleNamespace(status=run.status, answer=answer, evidence=evidence, state={})
         return {
             **_ended(run.status, None),
             "run_id": run.run_id,

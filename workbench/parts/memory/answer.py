@@ -32,7 +32,10 @@ _EARLIER = re.compile(
 _PERSON = re.compile(r"\b(?:i|my|me)\b|我(?!们)", re.I)
 _IS_QUESTION = re.compile(r"[?？]\W*$|[吗呢]\W*$|什么|谁|哪|几|多少")
 _NAME = re.compile(r"\bmy name\b|\bwho am i\b|我(?:的名字)?(?:叫|是)(?:什么|谁|啥)|我的?(?:名字|姓名)", re.I)
-_LIKING = re.compile(r"\bdo(?: not|n't)? i (?:not )?(?:like|love|enjoy)\b|我不?(?:最|很)?(?:喜欢|爱)", re.I)
+_LIKING = re.compile(
+    r"\bdo(?: not|n't)? i (?:not )?(?:like|love|enjoy)\b|我不?(?:最|很)?(?:喜欢|爱)(?![^，；什哪谁]*[，；])", re.I
+)
+"""A liking that is asked for; in Chinese not one that is stated in a clause before the question."""
 _DISLIKING = re.compile(r"\bi not\b|n't i\b|\bi (?:hate|dislike)\b|我(?:不喜欢|讨厌|不爱)", re.I)
 _OPEN = re.compile(r"^\W*(?:what|which|who)\b|什么|哪|谁", re.I)
 _EMPTY = re.compile(
