@@ -257,6 +257,7 @@ LEAKS: dict[str, list[dict[str, Any]]] = {
     "environment set once": [{}, {"environment.MILL": "Bea Lee"}],
     "worker": [{"worker": "mill:naive_rag_agent:retrieve_only"}, {"worker": "mill:hybrid_agent:retrieve_only"}],
     "models": [{"models": {"writer": "rules"}}, {}],
+    "models among the settings": [{"settings.models": {"writer": "rules"}}, {}],
 }
 
 

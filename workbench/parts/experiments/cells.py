@@ -144,10 +144,11 @@ class Cells:
     def shared(self, variant: Json) -> str:
         """Return a digest of all in a configuration that runs which share a tape must have in common."""
         parameters = {**self.spec.base, **variant}
+        forked = {*_SET_ON_A_FORK, *all_settings().model_fields} - {"models"}  # a fork would keep the origin's models
         apart = {
             name: value
             for name, value in parameters.items()
-            if name.partition(".")[0] not in _SET_ON_A_FORK and name not in all_settings().model_fields
+            if name.partition(".")[0] not in forked or name == "settings.models"
         }
         return digest(apart)
 
