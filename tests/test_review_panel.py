@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import ipywidgets
@@ -335,7 +336,7 @@ def test_what_is_announced_is_what_runs(wb: Workbench, question: str, point: str
     run = wb.ask(question, kb="film", review=["plan", "reflect"])
     if point == "reflect":
         run.approve()
-    review, before = Review(Labels("en"), forecast=run.forecast), len(run.records)
+    review, before = Review(Labels("en"), forecast=partial(wb.runs.forecast, run)), len(run.records)
     plan = run.plan.without(run.plan.steps[0].step_id) if left_out and point == "plan" else None
     review.show(run.to_dict(), plan=plan.dump() if plan else None)
     for box in boxes(review)[: left_out if point == "reflect" else 0]:
@@ -345,6 +346,15 @@ def test_what_is_announced_is_what_runs(wb: Workbench, question: str, point: str
     review.submit()
     ran = {record["step_id"] for record in run.records[before:] if record["status"] != "skipped"}
     assert len(ran) == (int(announced[1]) if announced else 0)
+
+
+def test_while_a_plan_is_still_to_be_checked_the_last_forecast_stays(wb: Workbench, waiting: Run) -> None:
+    review, plan = Review(Labels("en"), forecast=partial(wb.runs.forecast, waiting)), waiting.plan
+    review.show(waiting.to_dict())
+    first, second = (step.step_id for step in plan.steps[:2])
+    cyclic = plan.replace(first, depends_on=[second]).replace(second, depends_on=[first])
+    review.show(waiting.to_dict(), plan=cyclic.dump())
+    assert "3 steps will run" in review.band.html
 
 
 # shown again, refused, pressed twice
