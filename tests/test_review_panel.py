@@ -348,6 +348,15 @@ def test_what_is_announced_is_what_runs(wb: Workbench, question: str, point: str
     assert len(ran) == (int(announced[1]) if announced else 0)
 
 
+def test_while_a_plan_is_still_to_be_checked_the_last_forecast_stays(wb: Workbench, waiting: Run) -> None:
+    review, plan = Review(Labels("en"), forecast=partial(wb.runs.forecast, waiting)), waiting.plan
+    review.show(waiting.to_dict())
+    first, second = (step.step_id for step in plan.steps[:2])
+    cyclic = plan.replace(first, depends_on=[second]).replace(second, depends_on=[first])
+    review.show(waiting.to_dict(), plan=cyclic.dump())
+    assert "3 steps will run" in review.band.html
+
+
 # shown again, refused, pressed twice
 
 

@@ -126,12 +126,12 @@ def plan_changes(changes: Data, version: int, labels: Labels) -> Markup:
     if not count_changes(changes):
         return Markup()
     rows = [
-        (f"~ {labels('changed')}", step_id, "\n".join(field_changes(fields, labels)))
+        (labels("changed"), step_id, "\n".join(field_changes(fields, labels)))
         for step_id, fields in changes["changed"].items()
     ]
-    for sign, kind in (("+", "added"), ("−", "removed")):
-        rows += [(f"{sign} {labels(kind)}", step_id, "") for step_id in changes[kind]]
-    rows += [(f"~ {labels('changed')}", labels("plan_order"), "")] if changes["moved"] else []
+    for kind in ("added", "removed"):
+        rows += [(labels(kind), step_id, "") for step_id in changes[kind]]
+    rows += [(labels("changed"), labels("plan_order"), "")] if changes["moved"] else []
     table = clipped(labels("changes"), columns(labels, "change:change", "step", "changes"), rows)
     html = Markup(page_html([table], labels, "wb-worked"))
     return draw("plan.changes", labels, version=version, table=html)

@@ -171,7 +171,7 @@ def evidence(
     rows = {p["key"]: _piece(p, labels, p["key"] == opened, sentence) for p in shown}
     fates, unique = Counter(piece["fate"] for piece in pieces), sum(piece["n"] is not None for piece in pieces)
     counts = {"n": len(pieces), "unique": unique, "kept": sum(p["in_prompt"] for p in pieces), "cited": fates["cited"]}
-    facts = labels("evidence_found" if fates["found"] else "evidence_kept", **counts)
+    facts = labels("evidence_kept" if fates.keys() - {"found"} else "evidence_found", **counts)
     more = labels("and_more", n=len(pieces) - len(shown)) if len(pieces) > len(shown) else ""
     words = " ".join(dict.fromkeys(terms(question)))
     return Picture(draw("run.evidence", labels, facts=facts, more=more, words=words), rows)

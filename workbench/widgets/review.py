@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets
 import traitlets
 
-from workbench.errors import WorkbenchError
+from workbench.errors import PlanError, WorkbenchError
 from workbench.extensions import load, paths
 from workbench.graphs.reviewers import answer
 from workbench.plans import Plan, PlanStep
@@ -184,8 +185,9 @@ class Review(traitlets.HasTraits):
             return labels("next_plan")
         plan, woken = next_plan(request, self._document["plan"], edits)
         if (plan, woken) != self._foreseen[0]:
-            forecast = self._forecast(plan, woken)
-            self._foreseen = ((plan, woken), forecast_text(forecast, labels) if forecast else labels("clock_bench"))
+            with suppress(PlanError):  # a plan that is still to be checked: the last forecast stays
+                forecast = self._forecast(plan, woken)
+                self._foreseen = ((plan, woken), forecast_text(forecast, labels) if forecast else labels("clock_bench"))
         return self._foreseen[1]
 
     def _open_message(self, opened: bool) -> None:
