@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from workbench.cli.page import EXIT_CODES, Page, paged
-from workbench.parts.record.questions import read_json
 from workbench.text import visible
 
 if TYPE_CHECKING:
@@ -30,6 +29,8 @@ def record(page: Page, graph: str, inputs: str, run_id: str, answer: str | None,
     looked up in langgraph.json. INPUT is JSON, or plain text. A run remembers its graph: --run needs no MODULE:GRAPH.
     Without both, the runs that wait for an answer are listed.
     """
+    from workbench.parts.record.questions import read_json
+
     with page.open(make=True) as wb:
         if not graph and not run_id:
             for waiting in wb._services["record"].waiting():

@@ -40,6 +40,7 @@ from langgraph.pregel import Pregel
 from langgraph.pregel._algo import _interrupt_id  # type: ignore[attr-defined]
 from langgraph.types import Interrupt, interrupt
 from pydantic import BaseModel
+from pydantic.errors import PydanticUserError
 
 from workbench.errors import RunError
 from workbench.parts.record.digests import digest
@@ -340,7 +341,7 @@ def _bound(value: Any, depth: int = 0) -> Iterator[str]:
         yield digest([value.name, value.description, value.args, value.metadata])
     elif isinstance(value, type):
         if issubclass(value, BaseModel) and value is not BaseModel:
-            with contextlib.suppress(Exception):  # a field that JSON has no type for
+            with contextlib.suppress(PydanticUserError):  # a field that JSON has no type for
                 yield digest(value.model_json_schema())
     elif type(value) in (list, tuple, dict):
         if len(value) <= _LONGEST:
