@@ -11,6 +11,7 @@ import ipywidgets
 import traitlets
 
 from workbench.errors import WorkbenchError, WorkspaceError
+from workbench.extensions import load, paths
 from workbench.graphs.reviewers import answer
 from workbench.runs.run import Run
 from workbench.views.blocks import clipped, columns, one_line
@@ -151,8 +152,9 @@ class Inbox(CellRoot):
             for bench in self.below.children:
                 bench.close()
             run = self._wb.run(self.chosen)
-            bench = self._wb.bench(run, lang=self.labels.language) if isinstance(run, Run) else run.bench()
-            self.below.children = [bench]
+            self.below.children = [
+                self._wb.bench(run, lang=self.labels.language) if isinstance(run, Run) else _graph_bench(run)
+            ]
 
     def _answer(self, kind: str) -> None:
         """Answer the picked run, unless it was answered in the meantime."""
@@ -182,6 +184,14 @@ class Inbox(CellRoot):
 
     def __str__(self) -> str:
         return self._repr_mimebundle_()["text/plain"]
+
+
+def _graph_bench(run: Any) -> Any:
+    """Return the bench of a recorded graph, open at one of its runs."""
+    kind = type(run.agent)
+    bench = load(paths("cells")[f"{kind.__module__}:{kind.__qualname__}"])(run.agent)
+    bench.show(run)
+    return bench
 
 
 def _waiting_run(run: Run, decisions: Any) -> WaitingRun | None:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import pandas
 
     from workbench.parts.record.agent import RecordedGraph
-    from workbench.parts.record.bench import GraphBench
     from workbench.parts.record.compare import Comparison
 
 
@@ -157,14 +156,6 @@ class GraphRun:
         """Return its first question as the request of a review point; None while it asks nothing."""
         questions = self.questions
         return questions[0].request if questions else None
-
-    def bench(self) -> GraphBench:
-        """Return the bench of its graph, open at this run."""
-        from workbench.parts.record.bench import GraphBench
-
-        bench = GraphBench(self.agent)
-        bench.show(self)
-        return bench
 
     def answer_review(self, answer: Any, *, wait: bool = True) -> GraphRun:
         """Answer all its questions by one decision, in the shape of LangChain's middleware."""
