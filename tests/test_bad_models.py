@@ -280,7 +280,7 @@ def test_stopping_a_run_stops_the_request_at_the_server(where, way, place, serve
     server.wait_asked()
     if where == "in the stream":
         next(e for e in run.events() if e.get("status") == "token")
-    {"cancel": run.cancel, "interrupt": run.interrupt, "close": wb.close}[way]()
+    {"cancel": run.cancel, "interrupt": lambda: run.cancel(resumable=True), "close": wb.close}[way]()
     server.wait_left()
     wb.close()
     server.answer(GOOD)
