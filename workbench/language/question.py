@@ -289,7 +289,8 @@ class _Reader:
             if reached and reached[0][0] <= min(until, end + REACH):
                 self.used.append((start, end))
                 # "not present on 5 March" refuses what stands before the date
-                clear = reached[0] not in map(at, self.dates) or not self._says(end, reached[0][0])
+                on = [at(date) for date in self.dates if date.op == "eq"]
+                clear = reached[0] not in on or not self._says(end, reached[0][0])
                 for span in [reached[0], *self._joined(reached)]:
                     refused[span] = clear and span not in refused
             elif before and not pattern("words.clause").search(self.plain[before[-1][1] : start]):
