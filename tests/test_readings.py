@@ -214,6 +214,8 @@ DOOR = [  # base, question, what the answer holds, what it does not
     ("plays", "I liked Stone Bridge, what next?", "Worth a look|Not applied: “Stone Bridge”", ""),
     ("plays", "我喜欢《盐路》，接下来看什么？", "夜渡|纸灯笼", "两把伞|未应用"),
     ("notes", "When was Ann Lee born?", "Ann Lee (farmer) [1] or Ann Lee (miller) [2]?", ""),
+    ("notes", "Who was born before 1800?", "Not applied: “before 1800”", ""),
+    ("group", "Who was not present on 14 March 2021?", "Not applied: “on 14 March 2021”", "is not"),
     ("notes", "她修了什么？", "“她”指的是谁或什么？", ""),
 ]
 

@@ -134,7 +134,7 @@ class FieldsWriter:
             if best is not None and wanted & stems(best.text):
                 notes[document.doc_id] = f"{self.say(': ', '：')}{best.text.rstrip('.。')}"
         if having := [document for document in self.holding if document.doc_id in notes]:
-            return self.listing(having, len(having), notes)
+            return self.listing(having, len(self.selected), notes)
         ignored, text = " ".join(question["not_applied"]), self.listing(self.holding, len(self.selected))
         self.not_applied.extend(word for word in question["words"] if text and word not in ignored)
         return text

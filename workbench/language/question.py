@@ -288,8 +288,11 @@ class _Reader:
             before = [span for span in spans if span[1] <= start]
             if reached and reached[0][0] <= min(until, end + REACH):
                 self.used.append((start, end))
+                # "not present on 5 March" refuses what stands before the date
+                on = [at(date) for date in self.dates if date.op == "eq"]
+                clear = reached[0] not in on or not self._says(end, reached[0][0])
                 for span in [reached[0], *self._joined(reached)]:
-                    refused[span] = span not in refused
+                    refused[span] = clear and span not in refused
             elif before and not pattern("words.clause").search(self.plain[before[-1][1] : start]):
                 refused[before[-1]] = False  # "that she did not edit": who is meant stands before it
         only = [match.end() for match in pattern("negation.only").finditer(self.plain)]
@@ -309,6 +312,11 @@ class _Reader:
         for match in pattern("negation.before").finditer(masked):
             end = pattern("negation.ends").search(masked, match.end())
             yield *match.span(), end.start() if end else len(masked)
+
+    def _says(self, start: int, end: int) -> bool:
+        """Return True where a part of the question has a word that is neither a field's nor a stop word."""
+        left = blotted(self.plain, map(at, self.called))[start:end]
+        return any(word not in stop_words() for word in re.findall(r"[a-z0-9]+", left))
 
     def _joined(self, spans: Sequence[At]) -> Iterator[At]:
         """Yield what is joined with the first of these spans by commas, "and" and "or"."""
@@ -435,7 +443,7 @@ class _Reader:
             tests = [] if date.unclear else [Condition(field=f["name"], op=op, value=bounds) for f in fields]
             selections = [self.select([test]) for test in tests]
             if not selections or selections.count(selections[0]) < len(selections):
-                if selecting or date.unclear or fields:
+                if selecting or date.unclear or fields or date.op != "eq":
                     self.skip(date)
             elif selecting or selections[0]:  # else a date that a text speaks of
                 self._add(fields[0], op, bounds, at(date), field_word)
