@@ -133,7 +133,7 @@ def create_tables(connection: sqlite3.Connection, script: str, version: int) -> 
 
 
 class Tables:
-    """A file of tables; one connection behind a lock, each write its own transaction.
+    """A file of tables as sqlite-utils opens it; one connection behind a lock, each write its own transaction.
 
     Args:
         path: the file.
@@ -142,26 +142,29 @@ class Tables:
     """
 
     def __init__(self, path: Path | str, script: str, version: int):
+        from sqlite_utils import Database  # it imports pandas: only who opens a file pays for it
+
         self._path, self._lock = path, threading.RLock()
         with translate_errors(path):
-            self._db = sqlite3.connect(path, check_same_thread=False, timeout=PATIENCE_S)
-            self._db.row_factory = sqlite3.Row
+            connection = sqlite3.connect(path, check_same_thread=False, timeout=PATIENCE_S)
+            connection.row_factory = sqlite3.Row
             try:
-                begin_with_log(self._db)
-                create_tables(self._db, script, version)
+                begin_with_log(connection)
+                create_tables(connection, script, version)
+                self._db = Database(connection)
             except BaseException:
-                self._db.close()
+                connection.close()
                 raise
 
     def close(self) -> None:
         """Close the connection."""
         with self._lock:
-            self._db.close()
+            self._db.conn.close()
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Yield the connection; what was written is undone where the block raises."""
-        with self._lock, translate_errors(self._path), self._db as connection:
+        with self._lock, translate_errors(self._path), self._db.conn as connection:
             yield connection
 
     def write(self, sql: str, values: Iterable[Any]) -> int:
