@@ -211,8 +211,9 @@ def test_a_planner_may_use_the_inputs_of_a_tool_of_ones_own(bench, server) -> No
         return [f"{city}: {days} dry days near the kiln."]
 
     mine = {"steps": [step("kiln", tool="weather", city="Jingdezhen", days=3)]}
-    server.respond = responder(planner=lambda text: mine if "- weather: " in text else {"steps": [step("x")]})
+    server.respond = responder(planner=lambda _: mine)
     run = wb.ask("How is the weather at the kiln?", kb="notes")
+    assert any("- weather: The weather" in str(request["messages"]) for request in server.requests)
     assert run.plan.steps[0].tool_input == {"query": "kiln", "city": "Jingdezhen", "days": 3}
     assert any("Jingdezhen: 3 dry days" in piece["evidence"] for piece in run.evidence)
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from workbench.ports import About, Context, KnowledgeBase, SearchKind
-from workbench.state import Condition, Data, Op, RetrievalResult, Sort
+from workbench.state import Condition, Data, Entity, Op, RetrievalResult, Sort
 from workbench.text import fold
 
 FIELDS = {
@@ -136,6 +136,13 @@ class DatedBase:
         """Search by words or by meaning."""
         hits = self._base.search(kind, query, _MORE * top_k + len(self.hidden))
         return [hit for hit in hits if self._has(hit)][:top_k]
+
+    def entity(self, name: str) -> Entity | None:
+        """Return an entity of a document, or named in one, that is not left out."""
+        entity = self._base.entity(name)
+        if not entity or (entity["doc_id"] and entity["doc_id"] not in self.hidden):
+            return entity
+        return entity if self.around("mentions", [entity["entity_id"]]) else None
 
     def select(
         self, conditions: Sequence[Condition] = (), sort: Sort | None = None, limit: int | None = None, count: str = ""
