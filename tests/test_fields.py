@@ -150,9 +150,10 @@ def test_showing_does_not_touch_a_widget_that_shows_it_already():
 def test_a_form_of_every_tool():
     for name, tool in ToolRegistry().items():
         fields = Fields(tool.input_schema.model_json_schema(), Labels("zh"))
-        assert fields.fields["query"].control.widget.value == ""
-        fields.show({"query": "x", "top_k": 3})
-        assert fields.value["top_k"] == 3, name
+        if "query" in fields.fields:
+            assert fields.fields["query"].control.widget.value == ""
+            fields.show({"query": "x", "top_k": 3})
+            assert fields.value["top_k"] == 3, name
         fields.disable(True)
         assert all(f.control.widget.disabled for p, f in form_fields(fields) if not isinstance(f.control, Fields))
 

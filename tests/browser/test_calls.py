@@ -26,7 +26,7 @@ def test_what_the_models_saw_and_said_stands_under_the_answer(
     expect(calls).to_contain_text("What the models saw and said")
     calls.locator("summary").first.click()
     one = calls.locator(".wb-call").first
-    one.locator("summary").click()
+    one.locator("summary").first.click()
     expect(one).to_contain_text("You plan searches over a corpus")
     expect(one).to_contain_text("<b>nothing</b> is of use [1].")
     expect(one.locator("b")).to_have_count(0)
@@ -95,7 +95,7 @@ def opened(bench: BenchPage, role: str) -> None:
     calls = bench.page.locator(".wb-calls")
     calls.locator("summary").first.click()
     one = calls.locator(".wb-call").filter(has_text=f"{role}.en").first
-    one.locator("summary").click()
+    one.locator("summary").first.click()
     one.get_by_role("button", name="Edit and fork").click()
     bench.page.locator(".wb-call-form").wait_for()
 

@@ -122,9 +122,11 @@ export default {
       const place = row.querySelector("mark") ?? row;
       const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
       const go = () => {
+        const root = row.closest(".wb-root");
+        if (!root) return; // drawn again meanwhile
         const box = place.getBoundingClientRect();
-        const bench = row.closest(".wb-root").getBoundingClientRect();
-        const floor = Math.min(row.closest(".wb-root").querySelector(".wb-dock")?.getBoundingClientRect().top ?? innerHeight, innerHeight);
+        const bench = root.getBoundingClientRect();
+        const floor = Math.min(root.querySelector(".wb-dock")?.getBoundingClientRect().top ?? innerHeight, innerHeight);
         if (bench.bottom < 0 || bench.top > innerHeight || (box.top > 110 && Math.min(box.bottom, box.top + 160) < floor)) return;
         place.scrollIntoView({ block: box.height > innerHeight / 2 ? "start" : "center", behavior: calm ? "auto" : "smooth" });
       };

@@ -259,7 +259,7 @@ def score_runs(rows: Sequence[Row], runs: Sequence[Any]) -> Scores:
         refused = bool(_REFUSAL.search(answer))
         ranked = list(dict.fromkeys(result["metadata"].get("doc_id") for result in run.evidence))[:5]
         first = {name for r in run.evidence if r["metadata"].get("doc_id") in ranked for name in _names(r)}
-        cited = precision_and_recall(_support(run) or [])
+        cited = precision_and_recall(run.state.get("support") or [])
         values = {
             "right": not any(faults(row, run)),
             "EM": any(normal(answer) == normal(text) for text in gold),
@@ -275,13 +275,8 @@ def score_runs(rows: Sequence[Row], runs: Sequence[Any]) -> Scores:
             scores.setdefault(name, {})[row["id"]] = float(value)
     empty = [] if any(map(gold_answers, rows)) else ["EM", "F1", "holds"]
     empty += [] if any(map(gold_documents, rows)) else ["R@5"]
-    empty += [] if any(_support(run) is not None for run in runs) else ["precision", "recall"]
+    empty += [] if any(run.state.get("support") is not None for run in runs) else ["precision", "recall"]
     return {name: values for name, values in scores.items() if name not in empty}
-
-
-def _support(run: Any) -> Sequence[Any] | None:
-    """Return each statement of an answer with what it cites; None where nothing was checked."""
-    return run.support if isinstance(run, SimpleNamespace) else run.state.get("support")
 
 
 def normal(text: str) -> str:
