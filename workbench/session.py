@@ -585,8 +585,6 @@ class Workbench(Extended):
         """
         from workbench.widgets.bench import Bench
 
-        if session is None:
-            session = " ".join(["bench", *([kb] if isinstance(kb, str) else kb or [])])
         asking: Data = {"kb": kb, "review": review, "session": session, "user": user, **options}
         return Bench(self, run, asking, lang)
 
