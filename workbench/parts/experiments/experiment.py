@@ -292,8 +292,8 @@ class Experiment(Results):
             if run.status == "done":
                 return run
             self._wb.runs.remove(run.run_id)
-        except UnknownRun:
-            pass
+        except UnknownRun:  # somebody removed the run: the cell is asked again
+            return None
         return None
 
     def _start(self, question: Json, options: Json) -> Run:
