@@ -8,22 +8,25 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pydantic import SecretStr
+
 from workbench.errors import WorkbenchError
-from workbench.settings import Settings
+from workbench.state import Json
 
 
 @contextmanager
 def started(wb: Any, name: str, count: int, dask: str) -> Iterator[None]:
     """Run cells in other processes too while the block does; wait for them at its end.
 
-    Each takes cells from the store until none is free. What one that dies has taken is free again.
+    Each takes cells from the store until none is free. What one that dies has taken is free again. No secret goes to
+    a cluster: its workers have keys in their own environment.
 
     Raises:
         WorkbenchError: Dask is not installed, or its scheduler does not answer.
     """
-    arguments = (Path(wb.path).resolve(), wb.settings, name)
+    path, values = Path(wb.path).resolve(), wb.settings.model_dump(exclude_unset=True)
     context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=run_cells, args=arguments) for _ in range(count)]
+    processes = [context.Process(target=run_cells, args=(path, values, name)) for _ in range(count)]
     for process in processes:
         process.start()
     try:
@@ -31,6 +34,7 @@ def started(wb: Any, name: str, count: int, dask: str) -> Iterator[None]:
             with _cluster(dask) as client:
                 workers = list(client.scheduler_info(n_workers=-1)["workers"])
                 more = {"allow_other_workers": True, "pure": False}  # a worker that dies is replaced
+                arguments = (path, without_secrets(values), name)
                 futures = [client.submit(run_cells, *arguments, workers=[worker], **more) for worker in workers]
                 yield
                 client.gather(futures, errors="skip")
@@ -55,9 +59,19 @@ def _cluster(address: str) -> Iterator[Any]:
         yield client
 
 
-def run_cells(path: Path, settings: Settings, name: str) -> None:
-    """Run cells of an experiment in a process of its own."""
+def without_secrets(values: Json) -> Json:
+    """Return settings without passwords and keys.
+
+    >>> from pydantic import SecretStr
+    >>> without_secrets({"chat_model": "openai:m", "chat_api_key": SecretStr("sk-1")})
+    {'chat_model': 'openai:m'}
+    """
+    return {name: value for name, value in values.items() if not isinstance(value, SecretStr)}
+
+
+def run_cells(path: Path, values: Json, name: str) -> None:
+    """Run cells of an experiment in a process of its own, with these settings."""
     from workbench.session import Workbench
 
-    with Workbench.open(path, settings) as wb:
+    with Workbench.open(path, **values) as wb:
         wb.experiments.get(name).work()
