@@ -140,7 +140,7 @@ def test_runs_are_searched_sorted_marked_and_acted_on(wb: Workbench, asked: Run,
     titles = [wb.runs.lines(text=run_id)[0]["title"] for run_id in runs.table.picture.rows]
     assert titles == sorted(titles, key=str.casefold)
     runs.table.press("export")
-    assert (wb.path / "exports" / f"{asked.run_id}.zip").is_file() and "2 runs exported" in runs.told.value
+    assert (wb.path / "exports" / f"{asked.run_id}.zip").is_file() and "2 runs exported" in runs.message.value
     gone = stopped.fork()
     runs.show(asked.run_id)
     runs.table.press("clear")

@@ -274,9 +274,9 @@ def condition_faults(tool_input: Data, bases: Iterable[KnowledgeBase]) -> list[s
     bases = list(bases)
     known = list(dict.fromkeys(field["name"] for base in bases for field in base.about()["fields"]))
     conditions, sort = tool_input.get("conditions") or [], tool_input.get("sort")
-    named = [each.get("field") for each in [*conditions, sort] if isinstance(each, dict)]
-    named += [tool_input["count_by"]] if tool_input.get("count_by") else []
-    unknown = [str(name) for name in named if name not in known]
+    field_names = [each.get("field") for each in [*conditions, sort] if isinstance(each, dict)]
+    field_names += [tool_input["count_by"]] if tool_input.get("count_by") else []
+    unknown = [str(name) for name in field_names if name not in known]
     faults = [f"The documents have no field {name!r}. Fields: {', '.join(known) or 'none'}." for name in unknown]
     try:
         for base in [] if faults or not conditions else bases:

@@ -28,9 +28,9 @@ _THRESHOLDS = {
 """A signal -> its threshold, without ``min_``."""
 
 
-def band(request: Data, labels: Labels, told: str) -> Picture:
+def band(request: Data, labels: Labels, message: str) -> Picture:
     """Return the question of a decision, with what happens once it is answered or what prevents that."""
-    return Picture(draw("review.band", labels, question=review_question(request, labels), told=told))
+    return Picture(draw("review.band", labels, question=review_question(request, labels), message=message))
 
 
 def statements(claims: Sequence[Data], labels: Labels) -> Markup:

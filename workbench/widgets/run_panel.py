@@ -181,9 +181,9 @@ class Working:
         forks = status == "done" and edits > 0
         if forks:
             faults, labels = len(editor.problems), self._labels
-            told = labels("problems_to_mend", n=faults) if faults else ""
-            told = told or (forecast_text(editor.foreseen, labels) if editor.foreseen else "")
-            self.fork_bar.show(draw("run.fork_bar", labels, edits=edits, problems=faults, told=told))
+            message = labels("problems_to_mend", n=faults) if faults else ""
+            message = message or (forecast_text(editor.foreseen, labels) if editor.foreseen else "")
+            self.fork_bar.show(draw("run.fork_bar", labels, edits=edits, problems=faults, message=message))
         display_if(self.fork_bar, forks)
         display_if(self.dock, forks or status == "paused")
 

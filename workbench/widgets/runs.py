@@ -40,12 +40,12 @@ class RunTable(Panel):
         self.tags = ipywidgets.Text(placeholder=labels("runs_tags_told"), description=labels("runs_tags"))
         self.note = ipywidgets.Text(description=labels("decision_note"))
         self.save = press_button(labels("runs_save"), self._annotate)
-        self.table, self.told = Pick(listener=self._pressed), ipywidgets.HTML()
+        self.table, self.message = Pick(listener=self._pressed), ipywidgets.HTML()
         for narrowing in (self.search, self.status):
             on_change(narrowing, self._narrowed)
         filters = ipywidgets.HBox([self.search, self.status]).add_class("wb-filters")
         self.about = ipywidgets.HBox([self.tags, self.note, self.save]).add_class("wb-filters")
-        self.region = ipywidgets.VBox([filters, self.table, self.about, self.told]).add_class("wb-part")
+        self.region = ipywidgets.VBox([filters, self.table, self.about, self.message]).add_class("wb-part")
 
     def show(self, here: str = "") -> None:
         """Show the runs; ``here`` is the one on the bench, which is marked first."""
@@ -81,7 +81,7 @@ class RunTable(Panel):
 
     def _pressed(self, event: Event) -> None:
         kind, _, what = event.kind.partition(":")
-        self.told.value = ""
+        self.message.value = ""
         if kind == "choose":
             self.ask(do="open", runs=[event.key])
         elif kind == "compare":
@@ -124,5 +124,5 @@ class RunTable(Panel):
                 done += 1
             except WorkbenchError as error:
                 refused.append(str(error))
-        told = self.labels(word, n=done, where=str(self._wb.path / "exports"))
-        self.told.value = el("p.wb-dim", " ".join([told, *refused]), role="status")
+        message = self.labels(word, n=done, where=str(self._wb.path / "exports"))
+        self.message.value = el("p.wb-dim", " ".join([message, *refused]), role="status")

@@ -254,12 +254,12 @@ class GraphBuilder:
         names = compiled(entities, self._degrees(), self.categories, self._years, openings)
         for key, bearers in names.items():
             self._write("names", ((key, place, *bearer) for place, bearer in enumerate(bearers)))
-        named = {key: [bearer for bearer in bearers if not bearer.category] for key, bearers in names.items()}
-        named = {key: bearers for key, bearers in named.items() if bearers}
-        matcher = Matcher(named)
+        bearers_by_key = {key: [bearer for bearer in bearers if not bearer.category] for key, bearers in names.items()}
+        bearers_by_key = {key: bearers for key, bearers in bearers_by_key.items() if bearers}
+        matcher = Matcher(bearers_by_key)
         for source in read():
             if source.type != triples.NODE:
-                self._link(source, named, matcher)
+                self._link(source, bearers_by_key, matcher)
 
     def _degrees(self) -> Mapping[str, int]:
         """Count the relations of each entity."""

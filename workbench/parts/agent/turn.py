@@ -116,7 +116,7 @@ async def first_turn(
             raise ModelError(f"The agent's model called no tool that can run: {refused[-1]}")
         return None, refused
     route = summary(state["route_decision"], bases)
-    metadata = {"planner": "llm", "answer": "first", "refused": refused, "route": route, **_said(taken)}
+    metadata = {"planner": "llm", "answer": "first", "refused": refused, "route": route, **_turn_notes(taken)}
     return plan.model_copy(update={"steps": taken.steps, "metadata": metadata}), refused
 
 
@@ -129,7 +129,7 @@ async def next_turn(now: Pass, proposal: Proposal) -> tuple[Reflection | None, l
         if context.settings.on_failure == "raise" and not budget_spent(context):
             raise ModelError(f"The agent's model cannot be followed: {refused[-1]}")
         return None, refused
-    proposal.seen |= {"judge": context.settings.role_model("agent"), "needs": [], **_said(taken)}
+    proposal.seen |= {"judge": context.settings.role_model("agent"), "needs": [], **_turn_notes(taken)}
     done = not taken.steps and not taken.faults
     if done:
         proposal.seen["conclusion"] = taken.text
@@ -144,7 +144,7 @@ async def next_turn(now: Pass, proposal: Proposal) -> tuple[Reflection | None, l
     return proposal.conclude(done and bool(now.evidence), turns, [fact.rstrip("。. ") for fact in facts]), refused
 
 
-def _said(taken: Taken) -> Json:
+def _turn_notes(taken: Taken) -> Json:
     return {"text": taken.text, "faults": [[call, why] for call, why in taken.faults]}
 
 
@@ -233,10 +233,10 @@ def _conversation(state: RetrievalState, context: Context, bases: Bases, plan: P
     messages = prompt.messages({"corpus": card(bases), "question": query, "today": context.today})
     messages += [["human", fenced(d["message"])] for d in state.get("decisions", []) if d["action"] == "respond"]
     last, shown = last_records(state.get("records", [])), set[str]()
-    said = [plan.metadata, *(reflection["signals"] for reflection in state.get("reflections", []))]
+    notes_by_turn = [plan.metadata, *(reflection["signals"] for reflection in state.get("reflections", []))]
     for turn in range(1, state.get("iteration", 1) + 1):
         steps = [step for step in plan.steps if step.step_id in last and last[step.step_id]["iteration"] == turn]
-        notes: Data = said[turn - 1] if turn <= len(said) else {}
+        notes: Data = notes_by_turn[turn - 1] if turn <= len(notes_by_turn) else {}
         faults = [(call, why) for call, why in notes.get("faults", [])]
         results = [_result(state, context, last[step.step_id], shown) for step in steps]
         if steps or faults:
@@ -246,8 +246,8 @@ def _conversation(state: RetrievalState, context: Context, bases: Bases, plan: P
 
 def _turn_messages(taken: Taken, results: Sequence[str]) -> Messages:
     """Return a turn as messages: its calls in the form of ``Turn``, then one message for what each of them gave."""
-    made = [{"tool": step.tool, "input": step.tool_input} for step in taken.steps]
-    turn = {"text": taken.text, "calls": [*made, *(call for call, _ in taken.faults)]}
+    calls = [{"tool": step.tool, "input": step.tool_input} for step in taken.steps]
+    turn = {"text": taken.text, "calls": [*calls, *(call for call, _ in taken.faults)]}
     answers = [*results, *(why for _, why in taken.faults)]
     return [["ai", json.dumps(turn, ensure_ascii=False)], *(["tool", fenced(answer)] for answer in answers)]
 
@@ -259,11 +259,11 @@ def _result(state: RetrievalState, context: Context, record: Data, shown: set[st
     if record["tool"] == THINK.name:
         return "Go on."
     body = context.runs.body(state["run_id"], str(record["raw_output_ref"]))
-    found = [piece for n, piece in enumerate(body["results"]) if n < FIRST or piece["score"] >= SEEN]
+    pieces = [piece for n, piece in enumerate(body["results"]) if n < FIRST or piece["score"] >= SEEN]
     if is_listing(record["tool"], record["raw_input"]):
-        return result_text({**body["output"], "results": [without_text(piece) for piece in found]})
-    text = result_text({**body["output"], "results": found}, shown)
-    shown |= {piece["result_id"] for piece in found}
+        return result_text({**body["output"], "results": [without_text(piece) for piece in pieces]})
+    text = result_text({**body["output"], "results": pieces}, shown)
+    shown |= {piece["result_id"] for piece in pieces}
     return text
 
 
@@ -290,9 +290,9 @@ async def _reply(
                 message = await filled_in(model, _in_turn(messages), _form(tools, inputs), limits)
                 text = reply_text(message)
             else:
-                made = [{"tool": call["name"], "input": call["args"]} for call in message.tool_calls]
+                calls = [{"tool": call["name"], "input": call["args"]} for call in message.tool_calls]
                 bad = [{"tool": str(call["name"]), "input": {}} for call in message.invalid_tool_calls]
-                turn = {"text": split(str(message.text))[0], "calls": [*made, *bad]}
+                turn = {"text": split(str(message.text))[0], "calls": [*calls, *bad]}
                 text = json.dumps(turn, ensure_ascii=False)
         except ModelError as error:  # kept on the tape; the run goes on without the model
             return {"error": str(error), "at": at}
@@ -317,12 +317,12 @@ def _native(messages: Messages) -> list[Any]:
     for kind, text in messages:
         if kind == "ai":
             turn = json.loads(text)
-            made = [
+            calls = [
                 {"name": call["tool"], "args": call["input"], "id": f"call_{len(native)}_{n}"}
                 for n, call in enumerate(turn["calls"])
             ]
-            ids = iter([call["id"] for call in made])
-            native.append(AIMessage(turn["text"], tool_calls=made))
+            ids = iter([call["id"] for call in calls])
+            native.append(AIMessage(turn["text"], tool_calls=calls))
         elif kind == "tool":
             native.append(ToolMessage(text, tool_call_id=next(ids)))
         else:
@@ -356,10 +356,10 @@ def _form(tools: Mapping[str, Tool], inputs: Mapping[str, type[BaseModel]]) -> t
     union: Any = called[0]
     for each in called[1:]:
         union |= each
-    made: Any = list[union]
+    call_list: Any = list[union]
     return create_model(
         "AgentTurn",
         __base__=ModelForm,
         text=(str, Field("", description="What was found, once no further call is needed")),
-        calls=(made, Field(default_factory=list, max_length=CALLS)),
+        calls=(call_list, Field(default_factory=list, max_length=CALLS)),
     )

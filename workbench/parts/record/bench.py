@@ -90,7 +90,7 @@ class GraphBench(ipywidgets.VBox):
     def show(self, run: GraphRun) -> None:
         """Show a run."""
         self.run = run
-        self.runs.options = [(f"{other.run_id} · {other.status}", other.run_id) for other in self.agent.runs()]
+        self.runs.options = [(f"{run.run_id} · {run.status}", run.run_id) for run in self.agent.runs()]
         self.runs.value = run.run_id
         self.status.value = str(escape(repr(run).strip("<>")))
         self.questions.children = [self._question(question) for question in run.questions]

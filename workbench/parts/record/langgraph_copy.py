@@ -263,7 +263,7 @@ def functions(runnable: Any) -> Iterator[types.FunctionType]:
         seen.add(id(function))
         yield function
         package = function.__module__.partition(".")[0] if function.__module__ else ""
-        for target in _named(function):
+        for target in _referenced(function):
             is_near = (getattr(target, "__module__", None) or "").partition(".")[0] == package
             if isinstance(target, BaseTool):
                 waiting += [entry for entry in _entries(target) if isinstance(entry, types.FunctionType)]
@@ -271,7 +271,7 @@ def functions(runnable: Any) -> Iterator[types.FunctionType]:
                 waiting.append(target)
 
 
-def _named(function: types.FunctionType) -> list[Any]:
+def _referenced(function: types.FunctionType) -> list[Any]:
     """Return what a function finds behind its names: in its closure and its globals."""
     codes = [function.__code__]
     for code in codes:
@@ -321,7 +321,7 @@ def _code(runnable: Any) -> Iterator[str]:
     for function in functions(runnable):
         yield from _constants(function.__code__)
         yield repr(function.__defaults__)
-        yield from (text for target in _named(function) for text in _bound(target))
+        yield from (text for target in _referenced(function) for text in _bound(target))
 
 
 _DEEPEST, _LONGEST = 5, 1000
