@@ -76,7 +76,7 @@ def test_a_question_takes_a_tenth_of_a_megabyte_and_a_list_of_5_000_runs_a_momen
     with opened(folder) as wb:
         [run, *_] = wb.runs.list(status="done")
         runs = wb._work.durable.runs
-        with runs._db as db:
+        with runs._db.conn as db:
             size = 0
             for table in TABLES:
                 columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]

@@ -92,7 +92,7 @@ def test_thousands_of_runs_are_one_query(wb: Workbench, monkeypatch: pytest.Monk
     run = wb.ask(ENGLISH, kb="film")
     fork = run.fork()
     runs = wb._work.durable.runs
-    with runs._db as db:
+    with runs._db.conn as db:
         copied = "conversation_id, user_id, session_id, message, options, status, created_at"
         for n in range(1500):
             db.execute(f"INSERT INTO runs (run_id, {copied}) SELECT ?, {copied} FROM runs WHERE run_id = ?",
