@@ -309,7 +309,8 @@ def test_a_run_is_worked_on_by_one_process(wb: Workbench) -> None:
     seen = run._store.run(run.run_id)
     run._store.claim(run.run_id, seen, "another process")
     with pytest.raises(RunError, match="worked on elsewhere"):
-        run._store.claim(run.run_id, seen, run.agent._owner)
+        run._store.claim(run.run_id, seen, run.agent._owner, [("question", b"{}", b"false", "late")])
+    assert not run.decisions, "an answer that comes too late is not kept"
     assert run.status == "interrupted", "the other one died: its lease is gone"
     run.resume()
     assert run.status == "paused" and run.answer(True).state["approved"] is True

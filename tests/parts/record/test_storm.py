@@ -55,13 +55,20 @@ with Workbench.open(folder) as wb:
 def killed(folder: Path, name: str, chance: random.Random) -> tuple[int, Any]:
     """Carry a run on under kills until it ends; return their number and its state."""
     for kills in range(12):
-        delay = chance.uniform(0.01, 0.3) if kills < 11 else 0.0
+        delay = chance.uniform(0.001, 0.04) if kills < 11 else 0.0
         command = [sys.executable, "-c", LIFE, str(folder), name, str(delay)]
         life = forked.run(command, capture_output=True, text=True, check=False)
         if life.returncode == 0:
             return kills, json.loads(life.stdout)
         assert life.returncode == -9, life.stderr
     raise AssertionError("it never ends")
+
+
+def without_ids(state: Any) -> Any:
+    """Drop the ids of messages and tool calls, which are of their run."""
+    if isinstance(state, dict):
+        return {key: without_ids(value) for key, value in state.items() if key not in ("id", "tool_call_id")}
+    return [without_ids(value) for value in state] if isinstance(state, list) else state
 
 
 @pytest.mark.full
@@ -77,7 +84,9 @@ def test_kills_at_any_moment_lose_double_and_repeat_nothing(tmp_path: Path, seed
         kills += more
         with Workbench.open(tmp_path / "calm") as wb:
             calm = finished(wb.record(kind.build(), f"{name} {seed}"), kind)
-            assert state == json.loads(json.dumps(plain(calm.state))) or "memory" in name, name
+            assert without_ids(state) == without_ids(json.loads(json.dumps(plain(calm.state)))) or "memory" in name, (
+                name
+            )
         told = [tuple(json.loads(line)) for line in (folder / "kept").read_text().splitlines()]
         with Workbench.open(folder) as wb:
             [run] = wb.record(kind.build(), name).runs()
@@ -90,12 +99,12 @@ def test_kills_at_any_moment_lose_double_and_repeat_nothing(tmp_path: Path, seed
 
 
 @pytest.mark.full
-def test_memory_is_flat_over_500_runs(tmp_path: Path) -> None:
+def test_memory_is_flat_over_1000_runs(tmp_path: Path) -> None:
     names = ("plain", "react", "map_reduce", "subgraph_called", "tasks", "with_memory")
     with Workbench.open(tmp_path) as wb:
         agents = {name: wb.record(KINDS[name].build(), name) for name in names}
         curves: dict[str, Curve] = {}
-        for number in range(500):
+        for number in range(1000):
             name = names[number % len(names)]
             run = finished(agents[name], KINDS[name])
             if number % 10 == 0:

@@ -85,6 +85,6 @@ def read_capsule(agent: RecordedGraph, path: str | Path) -> GraphRun:
     for effect, value in contents["effects"]:
         store.save_effect(run_id, effect, value)
     for answer in contents["answers"]:
-        store.save_answer(run_id, *answer)
+        store.save_answer(run_id, answer)
     store.end(run_id, "done", result=contents["result"])
     return agent.run(run_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as FutureTimeout
 from pathlib import Path
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from workbench.parts.record.agent import RecordedGraph
     from workbench.parts.record.compare import Comparison
+    from workbench.parts.record.store import Answer
 
 
 POLL_S = 0.1
@@ -224,6 +225,7 @@ class GraphRun:
             NotPaused: it asks nothing.
             RunError: several questions, and the answer names none of them.
         """
+        seen = self._store.run(self.run_id)
         if self.status != "paused":
             raise NotPaused(f"Run {self.run_id} is {self.status} and asks nothing.")
         questions = self.questions
@@ -234,16 +236,17 @@ class GraphRun:
         ids = [question.id for question in questions]
         if questions and not (isinstance(answer, Mapping) and answer and set(answer) <= set(ids)):
             raise RunError(f"The run asks {len(ids)} questions. Answer with a dict by their ids: {', '.join(ids)}.")
-        for question in questions:
-            if question.id in answer:
-                self._store.save_answer(
-                    self.run_id,
-                    question_key(question.at, question.value),
-                    self.agent._dump(question.value, "The question"),
-                    self.agent._dump(answer[question.id], "The answer"),
-                    who,
-                )
-        return self.resume(wait=wait)
+        answers = [
+            (
+                question_key(question.at, question.value),
+                self.agent._dump(question.value, "The question"),
+                self.agent._dump(answer[question.id], "The answer"),
+                who,
+            )
+            for question in questions
+            if question.id in answer
+        ]
+        return self._continue(seen, answers, wait)
 
     def _edit_next(self, fields: Mapping[str, Any]) -> None:
         """Replace fields of the state before the nodes at which the run stands."""
@@ -258,7 +261,10 @@ class GraphRun:
         seen = self._store.run(self.run_id)
         if self.status in ("running", "done", "cancelled"):
             raise RunError(f"Run {self.run_id} is {self.status}: there is nothing to continue.")
-        self._store.claim(self.run_id, seen, self.agent._owner)
+        return self._continue(seen, (), wait)
+
+    def _continue(self, seen: Mapping[str, Any], answers: Iterable[Answer], wait: bool) -> GraphRun:
+        self._store.claim(self.run_id, seen, self.agent._owner, answers)
         self._begin()
         return self.wait() if wait else self
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import threading
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,6 +42,11 @@ _SCHEMA = """
         PRIMARY KEY (run_id, question)
     );
 """
+
+
+Answer = tuple[str, bytes, bytes, str]
+"""The key of a question, the question, its answer, and who gave it."""
+_ANSWER = "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?)"
 
 
 class GraphStore(Tables):
@@ -81,8 +86,8 @@ class GraphStore(Tables):
         sql = "SELECT run_id FROM runs WHERE graph = ? AND (? = '' OR thread = ?) ORDER BY created_at DESC, run_id"
         return [row["run_id"] for row in self.rows(sql, (graph, thread, thread))]
 
-    def claim(self, run_id: str, seen: Mapping[str, Any], owner: str) -> None:
-        """Take a run without an owner.
+    def claim(self, run_id: str, seen: Mapping[str, Any], owner: str, answers: Iterable[Answer] = ()) -> None:
+        """Take a run without an owner, together with the answers that it continues with.
 
         Raises:
             RunError: another process took it first.
@@ -90,8 +95,10 @@ class GraphStore(Tables):
         sql = (
             "UPDATE runs SET status = 'running', owner = ?, error = NULL WHERE run_id = ? AND status = ? AND owner IS ?"
         )
-        if self.write(sql, (owner, run_id, seen["status"], seen["owner"])) != 1:
-            raise RunError(f"Run {run_id} is worked on elsewhere. Look at it again.")
+        with self.transaction() as connection:  # an answer that comes too late replaces none
+            if connection.execute(sql, (owner, run_id, seen["status"], seen["owner"])).rowcount != 1:
+                raise RunError(f"Run {run_id} is worked on elsewhere. Look at it again.")
+            connection.executemany(_ANSWER, [(run_id, *answer, _now()) for answer in answers])
 
     def end(self, run_id: str, status: str, error: str | None = None, result: bytes | None = None) -> None:
         """Note how a run stands, now without an owner it."""
@@ -140,12 +147,9 @@ class GraphStore(Tables):
                 connection.executemany(f"DELETE FROM {table} WHERE run_id = ?", [(run_id,) for run_id in run_ids])
             connection.execute("DELETE FROM contents WHERE digest NOT IN (SELECT value FROM effects)")
 
-    def save_answer(self, run_id: str, question: str, question_value: bytes, answer: bytes, who: str) -> None:
+    def save_answer(self, run_id: str, answer: Answer) -> None:
         """Keep what a person answered to a question."""
-        self.write(
-            "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?)",
-            (run_id, question, question_value, answer, who, _now()),
-        )
+        self.write(_ANSWER, (run_id, *answer, _now()))
 
     def answers(self, run_id: str) -> list[dict[str, Any]]:
         """Return the answers of a run, oldest first."""
