@@ -16,6 +16,7 @@ from workbench.testing import ManualClock
 from workbench.tools import deep_research, hybrid
 from workbench.tools.chain import STEPS, ChainOutput, Walk, search
 from workbench.tools.deep_research import DeepResearchInput
+from workbench.tools.hops import answers, sub_questions
 from workbench.tools.tool import Search, StepLog
 
 ENGLISH = [
@@ -70,8 +71,18 @@ def test_a_chain_leads_from_the_film_over_its_director_to_her_husband(english):
     assert "Mara K. Velden names Jonas Hale (“Her husband was Jonas Hale.”)" in man["metadata"]["chain"]["says"]
     assert output.paths[0] == output.results[1]["metadata"]["chain"]["says"]
     assert man["metadata"]["chain"]["says"] in output.paths
-    assert [step["name"] for step in log.sub_steps] == ["link", "seeds", "step 1", "step 2", "choose", "calibrate"]
+    names = ["link", "seeds", "step 1", "step 2", "choose", "ask on", "calibrate"]
+    assert [step["name"] for step in log.sub_steps] == names
     assert log.sub_steps[1]["detail"]["named"] == ["Lanterns at Dusk"]
+    assert log.sub_steps[5]["detail"]["asked"]
+
+
+def test_what_the_passages_leave_is_asked_of_the_names_in_them(english):
+    (film,) = english.passages(["film#0"])
+    asked = sub_questions("Where did the husband of the director of Lanterns at Dusk study?", [film], english, 60)
+    assert asked[0].key == "mara k velden" and "study" in asked[0].query and "lanterns" not in asked[0].query
+    found = answers("Where did the husband of the director study?", asked[0], english)
+    assert found["woman#0"]["holds"] == 1.0 and found["woman#0"]["words"] > 0
 
 
 def test_a_chain_in_chinese(chinese):

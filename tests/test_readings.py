@@ -238,3 +238,29 @@ def test_what_is_asked_is_applied_or_said(opened: Workbench, base: str, question
     answer = opened.ask(question, kb=base, user=question).answer
     assert [part for part in holds.split("|") if part not in answer] == [], answer
     assert [part for part in lacks.split("|") if part and part in answer] == [], answer
+
+
+SHOP = """id,title,price_eur,in_stock,country,text
+k1,Rapida,49,yes,Italy,It boils a litre in two minutes.
+k2,Stilla,89,no,Norway,It was designed by Peder Aas.
+"""
+FLAGS = [
+    ("Which kettles are in stock?", [("in_stock", "eq", "yes")], []),
+    ("Which kettles are not in stock?", [("in_stock", "ne", "yes")], []),
+    ("Show kettles from Norway that are in stock", [("country", "eq", "Norway"), ("in_stock", "eq", "yes")], []),
+    ("Is the Stilla in stock?", [], []),
+    ("Which kettle is the cheapest?", [], ["cheapest"]),
+]
+
+
+@pytest.mark.parametrize(("text", "conditions", "not_applied"), FLAGS, ids=lambda value: str(value)[:24])
+def test_a_field_of_yes_and_no_is_a_condition_by_its_name(
+    tmp_path: Path, text: str, conditions: list[Any], not_applied: list[str]
+) -> None:
+    (tmp_path / "shop.csv").write_text(SHOP, "utf-8")
+    library = Library(tmp_path / "kb", Settings.load(embedding_model="hashing", rerank_model="none"))
+    library.add("shop", [tmp_path / "shop.csv"])
+    question = read(text, [library.get("shop")])
+    found = [(c["field"], c["op"], c["value"]) for c in question["conditions"]]
+    assert (found, question["not_applied"]) == (conditions, not_applied)
+    library.close()

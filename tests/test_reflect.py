@@ -181,9 +181,9 @@ PROPOSALS = {  # what is seen, further arguments -> steps as (tool, input), acti
     "missing words": (
         {**UNSURE, "needs": NEEDS},
         {},
-        [("local_search", {"query": "Inception budget", "entities": ["Inception"]})],
         [],
-        None,
+        [],
+        "no_further_action",
     ),
     "missing side": (
         {"missing": ["Hulk"]},

@@ -36,7 +36,7 @@ NODES = (
     "route recall planner dispatcher executor reflector merger generate persist retrieval conversation "
     "clarify reporter outliner section research consistency assemble"
 )
-INSIDE = "discover reflection enrichment link seeds step choose calibrate dense graph fuse rerank"
+INSIDE = "discover reflection enrichment link seeds step choose ask on calibrate dense graph fuse rerank"
 CODE = rf"[A-Za-z]*[_\d][\w/#.+-]*|\b(?:{'|'.join([*NODES.split(), *INSIDE.split()])})\b"
 """Ids, and what the code calls nodes and the inside of tools."""
 

@@ -168,7 +168,7 @@ class Words(TypedDict):
 
 SearchKind = Literal["words", "meaning"]
 LinkKind = Literal["name", "value", "title"]
-AroundKind = Literal["relations", "mentions", "communities", "links", "shared", "naming"]
+AroundKind = Literal["relations", "mentions", "communities", "links", "shared", "phrases", "naming"]
 
 
 class KnowledgeBase(Protocol):
@@ -244,9 +244,10 @@ class KnowledgeBase(Protocol):
         Args:
             kind: of entities their ``relations``, the ids of passages that are ``mentions`` of them, or their
                 ``communities`` (of no ids: all, the largest first); of passages their ``links`` to the documents that
-                they name, and the phrases ``shared`` with at most ``limit`` others; of documents ``naming``, the links
-                from others to them, none where more than ``limit`` passages name one.
-            ids: of entities, passages or documents.
+                they name, and the phrases ``shared`` with at most ``limit`` others; of texts the ``phrases`` that
+                at most ``limit`` passages have; of documents ``naming``, the links from others to them, none where
+                more than ``limit`` passages name one.
+            ids: of entities, passages or documents; or texts.
             limit: of the passages that share a phrase or a name.
         """
         return []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
@@ -28,12 +27,10 @@ from workbench.state import (
     RetrievalState,
     RouteDecision,
 )
-from workbench.tools.scoring import probability
+from workbench.tools.scoring import UNSEEN, log_odds, probability
 
 MODEL = "merge"
 SEARCH, CHAIN = "hybrid_search", "chain_exploration"
-UNSEEN = 0.0005
-"""The score that a passage counts with for a tool that did not find it, and the lowest that counts."""
 SPAN = 10.0
 """Log odds that count as 1."""
 
@@ -98,12 +95,7 @@ def log_odds_share(score: float) -> float:
     >>> log_odds_share(0.0001), log_odds_share(0.5)
     (0.0, 0.76)
     """
-    return round(max(0.0, (_log_odds(score) - _log_odds(UNSEEN)) / SPAN), 3)
-
-
-def _log_odds(score: float) -> float:
-    clipped = min(max(score, 1e-6), 1 - 1e-6)
-    return math.log(clipped / (1 - clipped))
+    return round(max(0.0, (log_odds(score) - log_odds(UNSEEN)) / SPAN), 3)
 
 
 # --- The last node of retrieval: evidence of every step -> one numbered context ---

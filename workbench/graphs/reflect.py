@@ -24,7 +24,6 @@ from workbench.graphs.needs import (
     is_enough,
     is_low,
     is_settled,
-    is_unsure,
     read_needs,
     read_supply,
     settle,
@@ -314,15 +313,12 @@ class Proposal:
             self.add("global_search", self.say("reflect_more_candidates"), AGAIN, query=self.query)
 
     def open_needs(self) -> None:
-        """Search for what a person insists on, and for words that nothing says of the names."""
+        """Search for what a person insists on, or a model found nowhere."""
         entries = self.seen.get("needs", [])
         names = [entry["need"] for entry in entries if entry["kind"] == "name" and not is_settled(entry)]
         for need in [entry["need"] for entry in binding(self.seen) if entry["kind"] != "count"]:
             query = " ".join([need, *(name for name in names if fold(name) not in fold(need))])
             self.search_for([need], SEARCH, self.say("reflect_need", need=need), query=query, top_k=AGAIN.top_k)
-        words = [entry["need"] for entry in unmet(self.seen) if entry["kind"] == "words" and not entry["said"]]
-        if words and names and is_unsure(self.seen):
-            self.search_for(words, query=" ".join([*names, *words]), entities=names)
 
     def simpler_tools(self) -> None:
         """Replace what timed out or failed by a simpler tool."""

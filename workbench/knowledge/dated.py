@@ -91,7 +91,14 @@ class DatedBase:
         method = getattr(self._base, name)
         if name not in _FILTERED:
             return method
-        return lambda *args, **named: [item for item in method(*args, **named) if self._has(item)]
+        return lambda *args, **named: [kept for item in method(*args, **named) if (kept := self._without_hidden(item))]
+
+    def _without_hidden(self, item: Any) -> Any:
+        """Return what is left of an item: the passages that have a shared phrase are filtered one by one."""
+        if not self._has(item) or not isinstance(item, Mapping) or "chunk_ids" not in item:
+            return item if self._has(item) else None
+        chunk_ids = [chunk_id for chunk_id in item["chunk_ids"] if self._has(chunk_id)]
+        return {**item, "chunk_ids": chunk_ids} if chunk_ids else None
 
     @cached_property
     def hidden(self) -> frozenset[str]:

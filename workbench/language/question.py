@@ -144,14 +144,16 @@ class _Reader:
         count = self._count()
         sort, superlative = self._sort(numbers)
         self.wishes = bool(self.find("intent.recommend"))
-        self._read_negations([*self.values, *self.names, *self.dates, *numbers])
+        flags = [called for called in self.called if self._is_flag(called)]
+        self._read_negations([*self.values, *self.names, *self.dates, *numbers, *flags])
         refuses = any(self.refused.get(at(span)) for span in (*self.values, *self.names))
         selecting = bool(self.wishes or count or sort or self.find("intent.list") or (self.heads and refuses))
-        selecting = selecting or (not has_document and bool(fitting or self.heads or refuses))
+        selecting = selecting or (not has_document and bool(fitting or self.heads or refuses or flags))
         if selecting:
             self._apply_values()
             self._apply_names()
             self._apply_empty()
+            self._apply_flags(flags)
         else:
             self.refused = {}
         self._apply_numbers(numbers, selecting, limit)
@@ -399,6 +401,18 @@ class _Reader:
                 self.used.append(empty.span())
                 self._add(called.field, "eq" if no else "exists", no or False, at(called))
 
+    def _is_flag(self, called: Span) -> bool:
+        """Return True for a field of yes and no that the question calls without one of them: "in stock"."""
+        values = called.field["values"]
+        answered = any(0 <= value.start - called.end <= 4 for value in self.values)
+        return bool(values) and not answered and {fold(value) for value in values} <= {*_YES, *_NO}
+
+    def _apply_flags(self, flags: Sequence[Span]) -> None:
+        for called in flags:
+            yes = next((value for value in called.field["values"] if fold(value) in _YES), None)
+            if yes and not meets(called, self.used):
+                self._add(called.field, "eq", yes, at(called))
+
     def _apply_numbers(self, numbers: Sequence[NumberSpan], selecting: bool, limit: int | None) -> None:
         for number in numbers:
             span = at(number)
@@ -481,7 +495,7 @@ class _Reader:
                 field = of_kind[0] if firsts and firsts.count(firsts[0]) == len(firsts) else None
             about = bool(headed or self.table)
             if field is None or not (field_word or about):
-                if about:
+                if about or of_kind:  # of documents with such fields it is not left unsaid
                     self.skip((start, end))
                 continue
             self.used += [(start, end), *([at(field_word)] if field_word else [])]

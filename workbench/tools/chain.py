@@ -2,11 +2,12 @@
 
 A chain covers the words of a question, each with its weight. A passage leads on to the documents that it names, to
 those that name it, and to passages that share a phrase with it. A path is evidence itself: the sentence in which one
-passage names the next one.
+passage names the next one. What the best passages leave of the question is then asked of the names in them.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -18,7 +19,8 @@ from workbench.state import Json, RetrievalResult
 from workbench.text import detect_language, stem, stems, terms
 from workbench.tools import evidence
 from workbench.tools.evidence import document_id
-from workbench.tools.scoring import Question, content_terms, descending, probability
+from workbench.tools.hops import answers, sub_questions
+from workbench.tools.scoring import UNSEEN, Question, content_terms, descending, log_odds, probability
 from workbench.tools.tool import FunctionTool, Search, ToolOutput
 
 ANSWERING = 5
@@ -47,13 +49,11 @@ def search(tool_input: Search, knowledge: KnowledgeBase, log: ToolLog) -> Json:
         ids = walk.best(tool_input.top_k)
         walk.read(ids)
         detail["looked at"] = len(walk.titles)
+    with log("ask on") as detail:
+        detail["asked"], order = walk.ask_on(ids, query)
+        ids = order[: tool_input.top_k]
     with log("calibrate"):
-        answered = walk.answered(ids[:ANSWERING])
-        signals = [
-            {"chain": max(0.0, walk.score[i]), "answered": answered, "place": 1 / place}
-            for place, i in enumerate(ids, start=1)
-        ]
-        scores = descending([probability(TOOL.name, seen) for seen in signals])
+        scores, signals = walk.probabilities(ids)
         results = []
         for passage, seen, score in zip(knowledge.passages(ids), signals, scores, strict=True):
             result = evidence.chunk(passage, score, TOOL.name, knowledge.name, seen)
@@ -113,6 +113,8 @@ def says(parent: str, by: str, surface: str, child: str, sentence: str) -> str:
 
 TITLE = 0.6
 """The bonus of a passage whose title the question names."""
+PHRASE, RARE = 0.2, 20
+"""The bonus of a phrase of the question that one passage has; more than ``RARE`` passages give none."""
 EXPLAINED = 0.9
 """The part of a title's words that counts for nothing elsewhere."""
 DEEP = 500
@@ -180,6 +182,8 @@ def seeds(question: str, knowledge: KnowledgeBase) -> Seeds:
         highest = max((likeness[i] for i in group), default=0.0)
         for i in group:
             score[i] += TITLE * likeness[i] / (highest + 1e-9)
+    for i, bonus in _rare_phrases(question, titles_by_document.values(), knowledge).items():
+        score[i] = score.get(i, rest / 2) + bonus
     return Seeds(likeness, rest / 2, score, titles_by_document)
 
 
@@ -194,6 +198,18 @@ def _lexical(question: str, titles: Sequence[str], mine: Iterable[str], knowledg
     every = {*plain, *unexplained}
     scores = {i: ((1 - part) * plain.get(i, 0.0) + part * unexplained.get(i, 0.0)) / highest for i in every}
     return scores | {i: plain.get(i, 0.0) / highest for i in mine}
+
+
+def _rare_phrases(question: str, titles: Iterable[str], knowledge: KnowledgeBase) -> dict[str, float]:
+    """Return passages that have a phrase of the question which few have and which is not a title, with the bonus."""
+    bonuses, named = dict[str, float](), [terms(title) for title in titles]
+    for shared in knowledge.around("phrases", [question], RARE):
+        words, ids = terms(shared["phrase"]), shared["chunk_ids"]
+        if words not in named:
+            rarity = 1 - math.log(len(ids)) / math.log(RARE + 1)
+            bonus = PHRASE * rarity * (1.0 if len(words) > 1 else 0.5)
+            bonuses |= {i: max(bonuses.get(i, 0.0), bonus) for i in ids}
+    return bonuses
 
 
 def _scaled(values: Mapping[str, float]) -> dict[str, float]:
@@ -263,6 +279,47 @@ class Walk:
     def _article(self, chunk_id: str) -> str:
         return self.titles.get(chunk_id, "").lower()
 
+    def ask_on(self, ids: Sequence[str], query: str) -> tuple[list[str], list[str]]:
+        """Return the sub-questions that the best passages leave, and the passages with their answers among them.
+
+        The first passage stays in front; the others are ordered by both passes.
+        """
+        asked = sub_questions(query, self._knowledge.passages(ids[:POOL]), self._knowledge, HUB)
+        hops = dict[str, float]()
+        for sub_question in asked:
+            for i, seen in answers(query, sub_question, self._knowledge).items():
+                hops[i] = max(hops.get(i, 0.0), probability("next_hop", seen))
+                if i != sub_question.passage["chunk_id"] and seen["holds"]:
+                    step = Step(sub_question.passage["chunk_id"], "phrase", sub_question.name, sub_question.sentence)
+                    self.ways.setdefault(i, step)
+        first, front = (
+            dict(zip(ids, self.probabilities(ids)[0], strict=True)),
+            {document_id(i) for i in ids[:ANSWERING]},
+        )
+        worth = {
+            i: probability(
+                "second_pass",
+                {
+                    "first": log_odds(first.get(i, UNSEEN)),
+                    "hop": log_odds(hops.get(i, UNSEEN)),
+                    "front": float(document_id(i) in front),
+                },
+            )
+            for i in {*ids, *hops} - set(ids[:1])
+        }
+        order = [*ids[:1], *by_score(worth)]
+        self.read(order)
+        return [sub_question.query for sub_question in asked], order
+
+    def probabilities(self, ids: Sequence[str]) -> tuple[list[float], list[dict[str, float]]]:
+        """Return the falling probabilities of passages in this order, and what they were made of."""
+        answered = self.answered(ids[:ANSWERING])
+        signals = [
+            {"chain": max(0.0, self.score.get(i, 0.0)), "answered": answered, "place": 1 / place}
+            for place, i in enumerate(ids, start=1)
+        ]
+        return descending([probability(TOOL.name, seen) for seen in signals]), signals
+
     def answered(self, chunk_ids: Sequence[str]) -> float:
         """Return how much of the question these passages hold together, 0 to 1."""
         self._load(chunk_ids)
@@ -280,7 +337,7 @@ class Walk:
     def _way(self, chunk_id: str) -> Step | None:
         """Return a step to a passage that is good on its own, from what is better."""
         step = self.ways.get(chunk_id)
-        return step if step and self.score[step.parent] > self.score[chunk_id] else None
+        return step if step and self.score.get(step.parent, 0.0) > self.score.get(chunk_id, 0.0) else None
 
     def step(self) -> int:
         """Go one step from the passages in front; how many passages were reached."""

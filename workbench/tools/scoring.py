@@ -48,6 +48,16 @@ def probability(tool: str, signals: Mapping[str, float]) -> float:
     return round(MODELS[tool](signals), 6)
 
 
+UNSEEN = 0.0005
+"""The score that a passage counts with where it was not found, and the lowest that counts."""
+
+
+def log_odds(score: float) -> float:
+    """Return the log odds of a score between 0 and 1."""
+    clipped = min(max(score, 1e-6), 1 - 1e-6)
+    return math.log(clipped / (1 - clipped))
+
+
 def descending(scores: Sequence[float]) -> list[float]:
     """Scores that fall from each to the next, if by no more than can be seen, so that an order stands.
 

@@ -21,7 +21,7 @@ from workbench.knowledge.graph import graph as communities
 from workbench.knowledge.indexes import keywords, stores, vectors
 from workbench.knowledge.indexes.index import Index, fingerprint
 from workbench.knowledge.knowledge_base import open_model
-from workbench.knowledge.names import entities, schema
+from workbench.knowledge.names import entities, phrases, schema, surfaces
 from workbench.knowledge.names.in_texts import names_in
 from workbench.knowledge.reading import corpus, triples
 from workbench.knowledge.reading.corpus import Document, Problem, Reading
@@ -54,17 +54,20 @@ def insert(
     title = keywords.stored(" | ".join([*titles, *document.aliases]))
     # each name separately: terms never run over the border between two names
     names = " ".join(map(keywords.stored, entities.names_in_fields(document.fields, document.names, vocabulary)))
+    title_keys = {key for name in [*titles, *document.aliases] for key in surfaces.writings(name, document.text)}
     for position, text in enumerate(texts):
         key = vectors.vector_key(model, vectors.titled(document.title, document.aliases, text))
         passage = (f"{document.doc_id}#{position}", document.doc_id, position, text, vectors.vector_key("", text), key)
         number = connection.execute("INSERT INTO passages VALUES (NULL, ?, ?, ?, ?, ?, ?)", passage).lastrowid or 0
         keywords.insert(connection, number, title, names, text)
+        phrases.insert(connection, number, title_keys, text)
 
 
 def delete(connection: sqlite3.Connection, doc_id: str) -> None:
     """Delete a document; its vectors and names are stored by content, and go with the last text that has them."""
     numbers = "SELECT number FROM passages WHERE doc_id = ?"
     connection.execute(f"DELETE FROM terms WHERE rowid IN ({numbers})", (doc_id,))
+    connection.execute(f"DELETE FROM phrases WHERE number IN ({numbers})", (doc_id,))
     for table in ("passages", "documents", "facts"):
         connection.execute(f"DELETE FROM {table} WHERE doc_id = ?", (doc_id,))
 

@@ -21,7 +21,7 @@ from workbench.errors import KnowledgeError
 from workbench.ports import Entity, Relation
 from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, translate_errors
 
-VERSION = 12
+VERSION = 13
 """Of the tables: a file of another version is built again."""
 TABLES = """
     CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -57,6 +57,8 @@ TABLES = """
         entity_id TEXT NOT NULL, year INTEGER, category INTEGER NOT NULL, PRIMARY KEY (key, place)
     ) WITHOUT ROWID;
     CREATE INDEX names_by_entity ON names (entity_id);
+    CREATE TABLE phrases (key TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (key, number)) WITHOUT ROWID;
+    CREATE INDEX phrases_by_passage ON phrases (number);
     CREATE TABLE relations (
         relation_id TEXT PRIMARY KEY, source TEXT NOT NULL, type TEXT NOT NULL, target TEXT NOT NULL,
         sentence TEXT NOT NULL, chunk_id TEXT NOT NULL

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from workbench.knowledge.indexes import keywords
 from workbench.knowledge.indexes.index import Index, entities
 from workbench.knowledge.names.linking import Matcher, mentions_in
+from workbench.knowledge.names.phrases import phrases
 from workbench.knowledge.names.surfaces import Bearer, candidates
 from workbench.ports import Entity, Link, Mention, Shared
 from workbench.text import CJK, FUNCTION_WORDS, closed_up, sentences, terms
@@ -160,27 +161,26 @@ class Names:
         return links
 
     def shared(self, chunk_ids: Sequence[str], limit: int) -> list[Shared]:
-        """Return the names in these passages that at most ``limit`` others have too, sentence by sentence."""
-        rows = list(self._sentences(chunk_ids))
-        holders = self._holders([sentence for _, _, sentence in rows], limit)
-        return [
-            Shared(chunk_id=chunk_id, phrase=name, sentence=sentence, chunk_ids=holding)
-            for (chunk_id, _, sentence), names in zip(rows, holders, strict=True)
-            for name, ids in names.items()
-            if (holding := [holder for holder in ids if holder != chunk_id])
-        ]
+        """Return the phrases of these passages that at most ``limit`` have, sentence by sentence, and who else has."""
+        return self._holding([(i, sentence) for i, _, sentence in self._sentences(chunk_ids)], limit)
 
-    def _holders(self, texts: Sequence[str], limit: int) -> list[dict[str, list[str]]]:
-        """Return for each text its names, and the passages that have them; no name of more than ``limit`` passages."""
-        names = self.bearers(list({key for text in texts for key in candidates(text)}), "AND NOT category")
-        matcher, holders = Matcher(names), dict[str, list[str]]()
-        keys = [sorted({key for _, _, key in matcher.names_in(text)}) for text in texts]
-        for key in {key for text_keys in keys for key in text_keys}:
-            ids = [bearer.entity_id for bearer in names[key] if bearer.rank == names[key][0].rank]
-            sql = "SELECT DISTINCT chunk_id FROM mentions WHERE entity_id IN ({}) LIMIT ?"
-            rows = [row[0] for row in self._index.rows_in(sql, ids, limit + 1)]
-            holders[key] = sorted(rows) if len(rows) <= limit else []
-        return [{closed_up(key): holders[key] for key in text_keys if holders[key]} for text_keys in keys]
+    def phrases(self, texts: Sequence[str], limit: int) -> list[Shared]:
+        """Return the phrases of these texts that at most ``limit`` passages have."""
+        return self._holding([("", text) for text in texts], limit)
+
+    def _holding(self, rows: Sequence[tuple[str, str]], limit: int) -> list[Shared]:
+        keys = [sorted(phrases(sentence)) for _, sentence in rows]
+        sql = "SELECT chunk_id FROM phrases JOIN passages USING (number) WHERE key = ? LIMIT ?"
+        holders = {
+            key: [row[0] for row in self._index.rows(sql, (key, limit + 1))]
+            for key in sorted({key for own in keys for key in own})
+        }
+        return [
+            Shared(chunk_id=chunk_id, phrase=closed_up(key), sentence=sentence, chunk_ids=others)
+            for (chunk_id, sentence), own in zip(rows, keys, strict=True)
+            for key in own
+            if len(holders[key]) <= limit and (others := sorted(i for i in holders[key] if i != chunk_id))
+        ]
 
 
 _OF_DOCUMENT = "entity_id >= 'doc:' AND entity_id < 'doc;'"
