@@ -62,7 +62,7 @@ def test_a_reply_goes_into_a_fork_that_asks_nothing_before_it(done: Run, server:
     assert bench.run.answer.startswith("It was Mei Lan [1]") and not calls.opened
     assert [role_of(request) for request in server.requests[before:]] == ["checker"]
     (mine,) = [node for node in done._workspace.runs.tree().nodes if node["run_id"] == bench.run_id]
-    assert [edit["what"] for edit in mine["edits"]] == ["replies"]
+    assert [edit["what"] for edit in mine["edits"]] == ["results"]
     bench.close()
 
 

@@ -293,7 +293,7 @@ def test_models_and_their_calls_from_the_terminal(cli):
         run = json.loads(cli("ask", WHEN, "--kb", "film", *asked, "--json", **at).stdout)
         assert run["answer"].startswith("In 1993 [1]")
         [call] = json.loads(cli("show", run["run_id"], "--calls", "--json").stdout)["calls"]
-        assert (call["role"], call["n"]) == ("writer", 1)
+        assert (call["role"], call["place"]) == ("writer", "writer/1")
         text = cli("show", run["run_id"], "--calls").stdout
         assert "1. writer:" in text and "[said]\nIn 1993 [1]." in text
         plain = json.loads(cli("fork", run["run_id"], "--model", "writer=rules", "--json", **at).stdout)

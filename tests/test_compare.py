@@ -237,6 +237,9 @@ def test_the_commands(workspace: Path, monkeypatch: pytest.MonkeyPatch, tmp_path
     assert cli("show", first, "--checkpoints").count("\n") >= len(seen)
     one = next(one for one in seen if one["asks"])
     assert json.loads(cli("fork", first, "--at", one["id"], "--json", code=3))["review"]["review_id"] == "0-reflect"
+    place = f"{plan['steps'][0]['step_id']}/1"
+    by_hand = json.loads(cli("fork", first, "--at", place, "--result", "Memento, by hand.", "--json", code=3))
+    assert by_hand["records"][0]["output_summary"]["evidence_count"] == 1
     plan["steps"][0]["objective"] = "other words"
     file = tmp_path / "plan.json"
     file.write_text(json.dumps(plan))

@@ -8,12 +8,13 @@ from collections import Counter
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from langchain_core.documents import Document
 
 from workbench.errors import Divergence, RunError, SettingsError
 from workbench.futures.replay import full_document
 from workbench.plans import Plan, PlanStep
 from workbench.records.tape import Effect, Tape, canonical, read
-from workbench.runs.recording import origin_of
+from workbench.runs.recording import live_steps, origin_of
 from workbench.session import Workbench
 
 TEXTS = {
@@ -122,6 +123,65 @@ def test_changing_one_of_six_steps_runs_it_and_what_depends_on_it(small, changed
     assert sorted(fresh) == again.split() == sorted(expected)
     assert same(fork, small.ask(plan))
     assert small.wb.run(run.run_id).to_dict() == before, "the original never changes"
+
+
+@pytest.mark.parametrize(
+    ("place", "result", "again"),
+    [
+        ("s0/1", "Memento is by hand.", "s2 s3 s4"),
+        ("s3/1", ["Memento once.", Document("Memento twice.", id="c")], "s4"),
+        ("s5/1", {"results": []}, ""),
+    ],
+)
+def test_a_result_that_is_put_in_its_place_is_not_executed_and_what_depends_on_it_is(small, place, result, again):
+    run = small.ask(SIX)
+    before = small.wb.run(run.run_id).to_dict()
+    fork = run.fork(at=place, result=result)
+    assert sorted(small.calls) == again.split() and live_steps(fork) == again.split()
+    [edited] = [record for record in fork.records if f"{record['step_id']}/{record['attempt']}" == place]
+    count = len(result) if isinstance(result, list) else int(isinstance(result, str))
+    assert edited["output_summary"]["evidence_count"] == count
+    assert ("hand" in fork.evidence[0]["evidence"]) == isinstance(result, str)
+    compared = small.wb.compare(run, fork)
+    assert [s["step_id"] for s in compared.steps if s["sides"][1]["by_hand"]] == [place[:2]]
+    assert "put in place by hand" in str(compared) and "put in place by hand" in str(fork)
+    [node] = [node for node in small.wb.runs.tree(run).nodes if node["run_id"] == fork.run_id]
+    assert [edit["what"] for edit in node["edits"]] == ["results"]
+    small.calls.clear()
+    assert same(small.wb.replay(fork.run_id), fork) and not small.calls
+    assert all(row["replayed"] for row in small.wb.runs.forecast(fork, fork.plan)["steps"])
+    second = fork.fork(at=place, result="Memento again.")
+    assert sorted(small.calls) == again.split() and "again" in second.evidence[0]["evidence"]
+    assert small.wb.run(run.run_id).to_dict() == before, "the original never changes"
+
+
+def test_a_result_that_does_not_fit_is_refused(small):
+    run = small.ask(SIX)
+    for at, result, why in [
+        ("s9/1", "x", "no effect at 's9/1'. It has: .*s0/1"),
+        ("s0/1", {"colour": "red"}, "has no output 'colour'"),
+        ("s0/1", [{"score": "high"}], "The result of s0/1 does not fit"),
+        ("s0/1", [7], "The result of s0/1 does not fit"),
+    ]:
+        with pytest.raises(RunError, match=why):
+            run.fork(at=at, result=result)
+
+
+def test_a_result_is_put_in_its_place_on_the_bench_and_comes_along_in_a_graft(small):
+    run = small.ask(SIX)
+    bench = small.wb.bench(run)
+    by_hand = bench.working.by_hand
+    by_hand.place.value = "s3/1"
+    assert "s3 was found." in by_hand.result.value
+    by_hand.result.value = by_hand.result.value.replace("s3 was found.", "Memento was typed.")
+    by_hand.button.click()
+    bench.wait()
+    fork = bench.run
+    bench.close()
+    assert live_steps(fork) == ["s4"] and any("typed" in r["evidence"] for r in fork.evidence)
+    small.calls.clear()
+    grafted = small.wb.graft({"s4": fork}, base=run)
+    assert not small.calls and any("typed" in r["evidence"] for r in grafted.evidence)
 
 
 def test_what_will_run_is_counted_as_it_will_run(small, tmp_path):

@@ -285,12 +285,12 @@ def test_a_fork_with_another_prompt_model_or_reply_asks_only_what_depends_on_it(
     fork = run.fork(models={"checker": "openai:other"})
     assert [c["role"] for c in fork.calls() if not c["replayed"]] == ["checker"]
     written = next(call for call in run.calls() if call["role"] == "writer")
-    fork = run.fork(replies={written["n"]: "The kiln burns coal [1]."})
+    fork = run.fork(at=written["place"], result="The kiln burns coal [1].")
     assert fork.answer.startswith("The kiln burns coal [1]") and fork.calls().by_role("writer")[0]["edited"]
     assert [c["role"] for c in fork.calls() if not c["replayed"]] == ["checker"]
     assert wb.replay(fork.run_id).answer == fork.answer
-    with pytest.raises(RunError, match="no call '99'"):
-        run.fork(replies={"99": "x"})
+    with pytest.raises(RunError, match="no effect at '99'"):
+        run.fork(at="99", result="x")
 
 
 def test_a_replay_asks_nobody_and_a_resumed_run_keeps_its_prompts(bench, server) -> None:

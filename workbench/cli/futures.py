@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from workbench.cli.ask import read_argument
 from workbench.cli.follow import ANSWER, finish, follow
 from workbench.cli.page import FAILED, JsonFile, Page, Pair, paged, parse_points
 from workbench.errors import Divergence
@@ -50,6 +51,9 @@ class Decision(JsonFile):
     help='approve, reject, or a JSON file: {"action": "edit", "edits": {...}}.',
 )  # fmt: skip
 @click.option("--at", metavar="ID", help="Review point, as 1-reflect, or checkpoint; alone it asks you there.")
+@click.option(
+    "--result", metavar="VALUE", help="With --at PLACE, as step_1/1: what came back there instead, text or JSON."
+)
 @click.option("--review", type=parse_points, metavar="POINTS", help="Where the new run stops and asks.")
 @click.option("--query", metavar="TEXT", help="Ask this instead.")
 @click.option("--as-of", metavar="DATE", help="Ask as of another date.")
@@ -66,6 +70,8 @@ def fork(page: Page, run_id: str, settings: Any, models: Any, **edits: Any) -> i
     from workbench.views.labels.sentences import savings_text
 
     changed = {name: value for name, value in edits.items() if value is not None}
+    if "result" in changed:
+        changed["result"] = _json_or_text(read_argument(changed["result"]))
     if settings:
         changed["settings"] = {name: _json_or_text(value) for name, value in settings}
     if models:

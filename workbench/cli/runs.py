@@ -57,7 +57,7 @@ def _calls(page: Page, calls: Calls) -> None:
     for call in calls:
         counted = f"{call['input']} + {call['output']} tokens" if call["input"] is not None else ""
         facts = [call["at"], call["model"], call["prompt"], counted, f"{call['seconds']:.3f} s"]
-        click.echo(f"{call['n']}. {call['role']}: {', '.join(filter(None, facts))}  {call['key']}")
+        click.echo(f"{call['place']}: {', '.join(filter(None, facts))}  {call['key']}")
         for kind, text in [*call["messages"], ["failed" if call["failed"] else "said", call["reply"]]]:
             click.echo(visible(f"[{kind}]\n{text}\n"))
 

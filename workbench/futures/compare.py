@@ -19,7 +19,7 @@ from workbench.plans import last_records
 from workbench.records.figures import Identity, figures, identity
 from workbench.records.prompts import Prompt
 from workbench.records.proposals import JUDGED_BY
-from workbench.records.tape import begun, comparable, fingerprints, key_of_record
+from workbench.records.tape import EDITED, begun, comparable, fingerprints, key_of_record
 from workbench.runs.fork import saved, spent
 from workbench.runs.recording import Recording, origin_of, results_by_step
 from workbench.settings import flatten_settings
@@ -188,8 +188,8 @@ class Comparison(Shown):
             ``no_tape``.
         plan: of each other run, ``Plan.diff`` from the first run's newest plan to its own; None without a plan.
         steps: ``{"step_id", "same", "changes", "sides"}``, a side ``{"tool", "status", "attempts", "found", "seconds",
-            "replayed"}``; ``same`` is the same call with the same end and the same findings in all, ``changes`` has
-            ``added``, ``removed``, ``changed``, ``same`` or ``""`` for each other run.
+            "replayed", "by_hand"}``; ``same`` is the same call with the same end and the same findings in all,
+            ``changes`` has ``added``, ``removed``, ``changed``, ``same`` or ``""`` for each other run.
         evidence: ``{"source_id", "granularity", "kb", "title", "text_differs", "changes", "sides"}``; ``changes`` has
             ``gained``, ``lost``, ``moved``, ``same`` or ``""`` for each other run, and a side ``rank`` and ``score``
             after the merge and ``found_by``: step, tool, rank and score in what the step found.
@@ -341,6 +341,7 @@ def _step_brief(attempts: Sequence[ExecutionRecord]) -> Json:
         "found": last["output_summary"]["evidence_count"],
         "seconds": round(last["duration_ms"] / 1000, 3),
         "replayed": any(record.get("replayed", False) for record in attempts),
+        "by_hand": EDITED in last.get("effect", {}).get("given", {}),
     }
 
 

@@ -118,6 +118,9 @@ def graft_edits(steps: Mapping[str, Sequence[Recording]], base: Recording | None
     joined = Joined(base.run_id, plans, [(run.run_id, step_id) for run, step_id in wanted])
     origins = {new: {"run_id": run_id, "step_id": step_id} for new, (run_id, step_id) in joined.origins.items()}
     edits: Json = {"graft": {"base": base.run_id, "steps": origins}, "sources": list(sources)}
+    by_hand = [run.options.get("results", {}) for run in reversed([*sources.values()])]
+    if any(by_hand):
+        edits["results"] = {name: value for results in by_hand for name, value in results.items()}
     if joined.plan != base.plan:
         succeeded = {
             (run.run_id, step_id)

@@ -141,7 +141,7 @@ def edits(row: Data, origin: Data) -> list[Json]:
     for name in (*JUDGED_BY, "without"):
         if new.get(name) and new[name] != old.get(name):
             changes.append({"what": name, name: new[name]})
-    for name in ("prompts", "replies"):
+    for name in ("prompts", "results"):
         values, before = new.get(name, {}), old.get(name, {})
         if changed := sorted(key for key in values if values[key] != before.get(key)):
             changes.append({"what": name, name: changed})

@@ -64,8 +64,8 @@ async def executor(task: StepTask, runtime: Runtime[Context]) -> Json:
 def describe_effect(task: StepTask, step: PlanStep, context: Context) -> Json:
     """Return what determines this attempt: the documents, the tool's input and budget, and the calls before it."""
     args = attempt_arguments(step, task["kb_prefix"], task["attempt"], task.get("upstream", {}))
-    base = dated(context.knowledge.get(args["kb"]), task["dates"])
-    return {"version": base.fingerprint(), "given": args}
+    version = dated(context.knowledge.get(args["kb"]), task["dates"]).fingerprint()
+    return {"version": version, "given": context.tape.marked(step.step_id, step.tool, version, args)}
 
 
 def recorded(task: StepTask, step: PlanStep, effect: Json, tape: Tape) -> tuple[ExecutionRecord, Json | None] | None:
@@ -133,7 +133,7 @@ async def attempt(task: StepTask, step: PlanStep, context: Context) -> tuple[Exe
         async with asyncio.timeout(limit):  # `wait_for` loses a cancel that comes with the result
             with contained(step.tool):
                 output = await _call(step, raw_input, task, context, log)
-        body = _body(output, step)
+        body = make_body(output, step)
         status, error = _judged(log.sub_steps)
     except TimeoutError:
         status, error = "timeout", f"{step.tool} took longer than {limit:g} s"
@@ -178,7 +178,7 @@ def _judged(sub_steps: list[SubStep]) -> tuple[StepStatus, str | None]:
     return "partial", "; ".join(f"{s['name']}: {s['detail']['error']}" for s in failed)
 
 
-def _body(output: BaseModel, step: PlanStep) -> Json:
+def make_body(output: BaseModel, step: PlanStep) -> Json:
     """Return the body of an output as JSON, whatever a custom tool returned.
 
     Raises:

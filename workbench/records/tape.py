@@ -13,6 +13,7 @@ import math
 import re
 import threading
 import zlib
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -165,7 +166,7 @@ class Tape:
         run_id: whose tape it is.
         mode: see above.
         sources: runs whose tapes answer; of two that know the same key the first one does.
-        replies: edited replies of models, by the key of the call.
+        results: values that were put in place by hand, as ``result_name`` names their effects.
         limit: bytes that its pages may have; a full tape is marked, and records nothing more.
     """
 
@@ -176,7 +177,7 @@ class Tape:
         mode: Mode = "live",
         sources: Iterable[str] = (),
         limit: int = 1 << 25,
-        replies: Mapping[str, str] = MappingProxyType({}),
+        results: Mapping[str, Any] = MappingProxyType({}),
     ):
         self.run_id, self.mode, self._store = run_id, mode, store
         self._left = limit - sum(map(len, store.pages(run_id)))
@@ -185,13 +186,14 @@ class Tape:
         self.sources = tuple(sources)
         self.known: dict[str, Effect] = {}
         self._twins: dict[str, dict[str, Effect]] = {}
+        self.results = results
         # The last source first, so that the first one wins where two know the same key.
         for source in reversed(self.sources):
             effects = read(store, source)
             self.known |= {effect.key: effect for effect in effects}
             self._twins |= twins(effects)
-        for key in replies.keys() & self.known.keys():
-            self.known[key] = with_reply(self.known[key], replies[key])
+            by_hand = [with_value(e, results[name]) for e in effects if (name := result_name(e)) in results]
+            self.known |= {effect.key: effect for effect in by_hand}
 
     def find(self, kind: str, name: str, version: str, arguments: Any, step_id: str = "") -> Effect | None:
         """Return the recorded effect, if this mode answers from the tape.
@@ -208,6 +210,11 @@ class Tape:
         if effect is None and self.mode != "fork":
             raise divergence(kind, name, version, arguments, self.known.values())
         return effect
+
+    def marked(self, step_id: str, tool: str, version: str, arguments: Json) -> Json:
+        """Return the input of a tool's call; where its result is put in place by hand, with the digest of that."""
+        value = self.results.get(f"{effect_key('tool', tool, version, arguments)} {step_id}")
+        return arguments if value is None else {**arguments, EDITED: _digest(value)}
 
     def keep(self, effect: Effect) -> None:
         """Record an effect; it is durable with the next ``flush``."""
@@ -283,7 +290,7 @@ class NoTape(Tape):
     """A tape that records nothing: for retrieve-only agents, and custom graphs."""
 
     def __init__(self) -> None:
-        self.mode, self.known = "live", {}
+        self.mode, self.known, self.results = "live", {}, {}
 
     def keep(self, effect: Effect) -> None:
         """Drop the effect."""
@@ -308,11 +315,52 @@ def reply_text(effect: Effect) -> str:
     return "".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def with_reply(effect: Effect, text: str) -> Effect:
-    """Return the call, as if the model had said this."""
-    value = {name: reply for name, reply in effect.value.items() if name != "error"}
-    reply: Any = {"chunks": [text]} if "chunks" in value else {"text": text}
-    return replace(effect, value={**value, **reply, "edited": True})
+EDITED = "edited"
+"""In the input of a tool's call the digest of a result that was put in place by hand: what depends on it runs again."""
+
+
+def unedited_key(effect: Effect) -> str:
+    """Return the key of an effect, whatever was put in its place by hand."""
+    if effect.kind != "tool" or EDITED not in effect.arguments:
+        return effect.key
+    arguments = {name: value for name, value in effect.arguments.items() if name != EDITED}
+    return effect_key(effect.kind, effect.name, effect.version, arguments)
+
+
+def result_name(effect: Effect) -> str:
+    """Return the name under which a run has what takes an effect's place: of equal calls each step has its own."""
+    key = unedited_key(effect)
+    return f"{key} {effect.value['record']['step_id']}" if effect.kind == "tool" else key
+
+
+def with_value(effect: Effect, value: Any) -> Effect:
+    """Return the effect, as if this had come back."""
+    arguments = {**effect.arguments, EDITED: _digest(value)} if effect.kind == "tool" else effect.arguments
+    return replace(effect, arguments=arguments, value=value)
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:16]
+
+
+def places(effects: Iterable[Effect]) -> dict[str, Effect]:
+    """Return what can be put in place by hand, by its place.
+
+    ``step_1/2`` is the second attempt at a step, ``writer/1`` the first call of that name. What a knowledge base was
+    asked belongs to the call of the tool that asked it.
+    """
+    numbers, at = Counter[str](), dict[str, str]()
+    by_place: dict[str, Effect] = {}
+    for effect in effects:
+        if effect.kind == "tool":
+            record = effect.value["record"]
+            by_place[f"{record['step_id']}/{record['attempt']}"] = effect
+        elif effect.kind in ("model", "plan", "handler", "memory"):
+            if effect.key not in at:  # else a node ran again, and the later call counts
+                numbers[effect.name] += 1
+                at[effect.key] = f"{effect.name}/{numbers[effect.name]}"
+            by_place[at[effect.key]] = effect
+    return by_place
 
 
 def require_whole(run_id: str, effects: Iterable[Effect]) -> None:
@@ -409,7 +457,8 @@ def answered(
         kb: the knowledge base of steps that name none.
         versions: the fingerprints of knowledge bases as they are now; of others, what they were.
     """
-    calls = {effect.key: effect for effect in effects if effect.kind == "tool"}
+    tools = [effect for effect in effects if effect.kind == "tool"]
+    calls = {key: effect for effect in tools for key in (unedited_key(effect), effect.key)}
     last = {record["step_id"]: record for record in records}
     were = {effect.arguments["kb"]: effect.version for effect in reversed(calls.values())}
     upstream, ends = dict[str, str](), dict[str, str]()
@@ -420,6 +469,7 @@ def answered(
             keys.append(effect_key("tool", step.tool, {**were, **versions}.get(call["kb"], ""), call))
         key = next((key for key in keys if key in calls), "")
         ends[step_id] = calls[key].value["record"]["status"] if key else ""
+        key = calls[key].key if key else ""
         if not key and step_id in last and "effect" not in last[step_id]:
             key = key_of_record(last[step_id])
             ends[step_id] = key if key != "skipped" else ""  # it never started, and may now

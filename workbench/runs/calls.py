@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from workbench.errors import RunError, shown
 from workbench.records.prompts import Prompt, make_prompt
-from workbench.records.tape import Effect, reply_text
+from workbench.records.tape import Effect, places, reply_text
 from workbench.state import Data, Json
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ NODES = {
 }
 """Role -> the node in which it is asked."""
 _COLUMNS = (
-    *("n", "role", "node", "at", "model", "prompt", "input", "cached", "output", "seconds", "money", "replayed"),
+    *("place", "role", "node", "at", "model", "prompt", "input", "cached", "output", "seconds", "money", "replayed"),
     *("edited", "said"),
 )
 _CUT = 200
@@ -34,8 +34,8 @@ class Call(TypedDict):
     """One call of a model.
 
     Attributes:
-        n: its place in the run, from 1.
-        key: its address on the tape, by which a fork changes its reply.
+        place: ``writer/2`` is the second call of the writer: ``run.fork(at=...)``.
+        key: its address on the tape.
         role: who was asked.
         node: in which node.
         at: where, as ``pass 2``; ``repair`` is a second try.
@@ -53,7 +53,7 @@ class Call(TypedDict):
         edited: whether a fork changed the reply.
     """
 
-    n: int
+    place: str
     key: str
     role: str
     node: str
@@ -93,9 +93,8 @@ class Calls(list[Call]):
 
 def model_calls(effects: Iterable[Effect]) -> Calls:
     """Return the calls among the effects of a tape; of one that a node made twice, the last."""
-    model_effects = [effect for effect in effects if effect.kind == "model"]
-    last = {(effect.key, str(dict(effect.value or {}).get("at") or "")): effect for effect in model_effects}
-    return Calls(_call(n, effect) for n, effect in enumerate(last.values(), 1))
+    by_place = places(effect for effect in effects if effect.kind == "model")
+    return Calls(_call(place, effect) for place, effect in by_place.items())
 
 
 def own_prompts(prompts: Any, among: Mapping[str, Prompt]) -> dict[str, Json]:
@@ -111,27 +110,12 @@ def own_prompts(prompts: Any, among: Mapping[str, Prompt]) -> dict[str, Json]:
     return {prompt.name: prompt.dump() for prompt in new}
 
 
-def edited_replies(replies: Any, calls: Calls) -> dict[str, str]:
-    """Return what models are to have said, by the keys of their calls.
-
-    Raises:
-        RunError: there is no such call, or the reply is no text.
-    """
-    if not isinstance(replies, Mapping) or not all(isinstance(text, str) for text in replies.values()):
-        raise RunError(f"replies is {shown(replies)}. Give a text for each call, by its number in run.calls().")
-    keys = {str(place): call["key"] for call in calls for place in (call["n"], call["key"])}
-    unknown = [place for place in replies if str(place) not in keys]
-    if unknown:
-        raise RunError(f"There is no call {shown(unknown[0])} of a model in this run. It has {len(calls)}.")
-    return {keys[str(place)]: text for place, text in replies.items()}
-
-
-def _call(n: int, effect: Effect) -> Call:
+def _call(place: str, effect: Effect) -> Call:
     reply: Data = effect.value if isinstance(effect.value, Mapping) else {}
     request: Data = effect.arguments if isinstance(effect.arguments, Mapping) else {}
     usage, role = reply.get("usage") or {}, effect.name
     return Call(
-        n=n,
+        place=place,
         key=effect.key,
         role=role,
         node=NODES.get(role, ""),

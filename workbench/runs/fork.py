@@ -47,7 +47,7 @@ def forked(
     graft: Data | None = None,
     answers: Sequence[Data] | None = None,
     prompts: Mapping[str, Data] | None = None,
-    replies: Mapping[str, str] | None = None,
+    results: Data | None = None,
     as_of: str = "",
     known: str = "",
 ) -> tuple[str, Json]:
@@ -74,7 +74,7 @@ def forked(
         needs: what is said of needs, when not the same.
         graft: what the new run is put together from, which is kept with it.
         prompts: those that differ, as JSON, by name.
-        replies: what models are to have said, by the keys of their calls.
+        results: what is put in place by hand, by ``result_name`` of the effects.
         as_of, known: the dates of what is true and known, when not the same.
         answers: decisions in place of the recorded ones, in the order in which they are asked for.
 
@@ -90,7 +90,7 @@ def forked(
         options["review"] = list(review)
     if without is not None:
         options["without"] = list(without)
-    kinds = {"thresholds": thresholds, "needs": needs, "prompts": prompts, "replies": replies}
+    kinds = {"thresholds": thresholds, "needs": needs, "prompts": prompts, "results": results}
     for name, edit in kinds.items():
         if edit is not None:
             options[name] = {**row["options"].get(name, {}), **edit}

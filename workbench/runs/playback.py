@@ -273,7 +273,7 @@ def run_context(
     options = row["options"]
     spec = options.get("tape") or {"mode": "live", "sources": []}
     longest = int(ports.settings.tape_mb * 1e6)
-    tape = Tape(store, row["run_id"], spec["mode"], spec["sources"], longest, options.get("replies", {}))
+    tape = Tape(store, row["run_id"], spec["mode"], spec["sources"], longest, options.get("results", {}))
     begin = {e.name: e.value for e in tape.known.values() if e.kind == "begin"}
     settings = _settings(ports.settings, begin.get("settings", {}), options.get("settings", {}))
     prompts = Prompts(saved={**begin.get("prompts", {}), **options.get("prompts", {})})

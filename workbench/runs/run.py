@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from workbench.graphs.reviewers import answer
 from workbench.plans import Plan
 from workbench.runs import feedback as thought
-from workbench.runs.calls import edited_replies, own_prompts
+from workbench.runs.by_hand import replaced_result
+from workbench.runs.calls import own_prompts
 from workbench.runs.past import Past
 from workbench.runs.recording import Recording, prompts_of
 from workbench.settings import merge_settings, models_by_role
@@ -149,10 +150,10 @@ class Run(Recording):
         """Start a new run from START with edits; the tape of this one answers all that the edit does not touch.
 
         Takes ``plan``, ``decision`` (with ``at``, a review point or the id of a checkpoint), ``query``, ``settings``,
-        ``models`` and ``prompts`` (by role, as ``Workbench.start``), ``replies`` (what a model is to have said, by the
-        number of its call in ``calls()``), ``review``; what to do with recorded decisions whose proposal has changed
-        (``mismatch``: ``ask``, ``stop``, ``rules``), and who answers after the last one (``rest``: ``ask`` or
-        ``rules``). ``at`` alone decides again what was decided before it, and asks a person there. See ``fork.forked``.
+        ``models`` and ``prompts`` (by role, as ``Workbench.start``), ``review``, ``result`` (with ``at``, an effect:
+        what the tool of ``step_1/1`` is to have found, or the model of ``writer/1`` to have said); what to do with
+        recorded decisions whose proposal has changed (``mismatch``: ``ask``, ``stop``, ``rules``), and who answers
+        after the last one (``rest``: ``ask`` or ``rules``). ``at`` alone decides again what was decided before it, and asks a person there. See ``fork.forked``.
 
         Raises:
             RunError: there is no such review point, or this run leaves nothing behind.
@@ -162,8 +163,8 @@ class Run(Recording):
             edits["settings"] = merge_settings(edits.get("settings") or {}, {"models": models_by_role(models)})
         if edits.get("prompts"):
             edits["prompts"] = own_prompts(edits["prompts"], prompts_of(self))
-        if edits.get("replies"):
-            edits["replies"] = edited_replies(edits["replies"], self.calls())
+        if "result" in edits:
+            edits["results"] = replaced_result(self, str(edits.pop("at", "")), edits.pop("result"))
         fork = Run(self._work, self._work.fork(self.run_id, edits))
         return fork.wait() if wait else fork
 

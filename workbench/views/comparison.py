@@ -139,6 +139,7 @@ def _step(row: Data, document: Data, labels: Labels) -> str:
 
 def _ended(side: Data, labels: Labels) -> str:
     took = labels("beside_recorded") if side["replayed"] else milliseconds(side["seconds"] * 1000)
+    took = labels("edit_results") if side["by_hand"] else took
     return f"{labels.status(side['status'])} · {took} · {labels('n_found', n=side['found'])}"
 
 

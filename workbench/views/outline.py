@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from workbench.plans import Plan, last_records
+from workbench.records.tape import EDITED
 from workbench.records.timeline import GAPS, Bar, attempts, bars, busy_ms, drawn, span_ms
 from workbench.state import Data, ExecutionRecord
 from workbench.views.blocks import INSET, Block, Lines, Span, clipped, columns, one_line
@@ -111,6 +112,8 @@ def _plan(document: Data, labels: Labels) -> Iterator[Block]:
         if record:
             attempt = f" ×{record['attempt']}" if record["attempt"] > 1 else ""
             status = labels.status(record["status"]) + attempt
+            if EDITED in record.get("effect", {}).get("given", {}):
+                status += f" · {labels('edit_results')}"
             timed = document["log"] and record["status"] != "skipped"
             duration = milliseconds(record["duration_ms"]) if timed else ""
         score = summary.get("top_score")

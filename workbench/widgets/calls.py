@@ -117,7 +117,7 @@ class Calls(Panel):
             return edits
         typed = self._fields.value
         if typed["reply"] != self._reply:
-            edits["replies"] = {call["key"]: typed["reply"]}
+            edits |= {"at": call["place"], "result": typed["reply"]}
         parts = {part: typed[part] for part in _PARTS if prompt and typed[part] != getattr(prompt, part)}
         if prompt and parts:
             edits["prompts"] = {prompt.name: parts}
@@ -132,7 +132,7 @@ class Calls(Panel):
 
     def _changed(self) -> None:
         edits = self.edits
-        count = len(edits) - ("prompts" in edits) + sum(map(len, edits.get("prompts", {}).values()))
+        count = len(edits) - ("at" in edits) - ("prompts" in edits) + sum(map(len, edits.get("prompts", {}).values()))
         words = self.labels("fork_edits", n=count) if edits else self.labels("call_nothing_edited")
         self.button.description, self.button.disabled = words, not edits
 

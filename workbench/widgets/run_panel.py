@@ -21,6 +21,7 @@ from workbench.views.page import Picture, draw
 from workbench.views.plan_graph import forecast_text
 from workbench.views.run import answer, evidence, rail, turns
 from workbench.views.timeline import timeline
+from workbench.widgets.by_hand import ByHand
 from workbench.widgets.calls import Calls
 from workbench.widgets.feedback import Verdict
 from workbench.widgets.follow import Now
@@ -54,7 +55,7 @@ class Working:
         self.evidence, self.timeline = Pick(listener=self._on_evidence), Pick(listener=self._on_timeline)
         self.fork_bar = Pick(listener=self._on_fork_bar)
         self.editor = PlanEditor(labels, partial(check, tools=wb.tools), wb.tools, self._forecast)
-        self.past = Checkpoints(labels)
+        self.past, self.by_hand = Checkpoints(labels), ByHand(labels)
         self.region = self._laid_out()
         self._connect()
 
@@ -62,7 +63,7 @@ class Working:
         display_if(self.calls.region, False)
         below = [part.region for part in (self.verdict, self.calls, self.memory, self.ask) if part]
         self.side = ipywidgets.VBox([self.turns, self.editor.form, self.review.inside, self.answer, *below])
-        self.plan = ipywidgets.VBox([self.editor.region, self.past.region])
+        self.plan = ipywidgets.VBox([self.editor.region, self.past.region, self.by_hand.region])
         regions = {"plan": self.plan, "side": self.side, "timeline": self.timeline, "evidence": self.evidence}
         self.grid = ipywidgets.Box([region.add_class(f"wb-region-{name}") for name, region in regions.items()])
         self.dock = ipywidgets.VBox([self.review.dock, self.fork_bar]).add_class("wb-dock")
@@ -73,7 +74,7 @@ class Working:
         self.editor.observe(lambda _: self._edited(), ["plan", "problems"])
         self.editor.observe(lambda _: self._chosen(), "chosen")
         self.review.observe(lambda change: run_and(self._answer)(change.new), "response")
-        for part in (self.past, self.calls):
+        for part in (self.past, self.calls, self.by_hand):
             part.on_request(run_and(lambda run, request: self._fork(run, **request["edits"])))
         self.verdict.on_request(run_and(self._judge))
         if self.memory:
@@ -113,8 +114,10 @@ class Working:
         self._show_timeline()
         ended = status in ("done", "failed", "cancelled")
         display_if(self.past.region, ended)
+        display_if(self.by_hand.region, ended)
         if ended:
             self.past.show(document, _checkpoints(run))
+            self.by_hand.show(run)
 
     def _show_ask(self) -> None:
         follows = self._bench.follows_up()

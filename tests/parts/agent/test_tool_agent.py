@@ -50,9 +50,10 @@ def test_a_fork_at_one_reply_asks_again_only_what_follows(driven, server):
     asked = len(server.requests)
     server.answer(says("Nobody knows."))
     opened = {"text": "", "calls": [{"tool": "open_document", "input": {"document": "Memento"}}]}
-    fork = run.fork(replies={1: json.dumps(opened)})
+    fork = run.fork(at=run.calls()[0]["place"], result=opened)
     assert [step.tool for step in fork.plan.steps] == ["open_document"] and len(server.requests) == asked + 1
-    fork = run.fork(replies={2: json.dumps({"text": "Jonathan Nolan wrote it [mv28598#0].", "calls": []})})
+    said = {"text": "Jonathan Nolan wrote it [mv28598#0].", "calls": []}
+    fork = run.fork(at=run.calls()[1]["place"], result=said)
     assert fork.answer.startswith("Jonathan Nolan") and all(record["replayed"] for record in fork.records)
 
 

@@ -89,7 +89,7 @@ def fork_edit_text(edit: Data, labels: Labels) -> str:
             text = labels("aside", said=text, more=comma.join(field_label(name, labels) for name in edit["fields"]))
     elif what in ("settings", "thresholds", "needs"):
         text = comma.join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in edit[what].items())
-    elif what in ("prompts", "replies", "without"):
+    elif what in ("prompts", "results", "without"):
         text = comma.join(name[:20] for name in edit[what])
     elif what == "review":
         text = comma.join(labels(f"point_{point}") for point in edit["review"]) or "–"
