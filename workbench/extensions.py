@@ -90,6 +90,10 @@ class Service:
         """Return the runs of this part that wait for a person, newest first."""
         return []
 
+    def lines(self) -> list[Any]:
+        """Return what a list of runs shows of those of this part, newest first."""
+        return []
+
     def ended(self, run: Any) -> None:
         """Hear of a run that has ended."""
 

@@ -464,6 +464,9 @@ class Workbench(Extended):
 
         self._must_be_open()
         run = self.run(run_id)
+        if replay := getattr(run, "replay", None):  # runs of recorded graphs know how
+            again: Run = replay()
+            return again
         fork = lambda **edits: recorded(run.fork(**edits))  # noqa: E731, read once
         return self.run(replayed(recorded(run), fork, self.knowledge, self.settings, mode, corpus).run_id)
 
@@ -500,6 +503,7 @@ class Workbench(Extended):
             RunError: fewer than two, or more than four.
             UnknownRun: there is none of that id.
         """
+        runs = tuple(run if isinstance(run, Run) or hasattr(run, "compare") else self.run(run) for run in runs)
         if compare := getattr(runs[0] if runs else None, "compare", None):  # runs of recorded graphs know how
             result: Comparison = compare(*runs[1:])
             return result

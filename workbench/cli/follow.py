@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from workbench.cli.page import EXIT_CODES, FAILED, Page, json_object
-from workbench.errors import InvalidAnswer, NotPaused, WorkbenchError
+from workbench.errors import InvalidAnswer, NotPaused
 from workbench.records import proposals
 from workbench.state import Data, Json
 from workbench.text import visible, visible_json
@@ -54,7 +54,7 @@ def follow(page: Page, run: Run, stream: bool) -> tuple[Document, str]:
         run.cancel(resumable=True)
     except (InvalidAnswer, NotPaused):
         raise
-    except WorkbenchError:
+    except Exception:  # a node of a recorded graph raises what it likes
         if run.status != "failed":
             raise
     return run.to_dict(), streamed
@@ -213,8 +213,11 @@ def finish(page: Page, document: Document, parts: tuple[str, ...], streamed: str
         page.say(f"{what}{labels('colon')}{page.command('resume', run_id)}", "yellow")
         return code
     if status == "paused":
-        page.show(outline(document, _at_pause(document["review"])))
+        page.show(outline(document, _at_pause(document["review"] or {})))
         show_ways_on(page, document)
+        return code
+    if "graph" in document:
+        page.show(outline(document, ("head", *parts)))
         return code
     shown = streamed.strip() and streamed.strip() == (document["answer"] or "").strip()
     page.show(outline(document, tuple(part for part in parts if not (shown and part == "answer"))))
@@ -234,5 +237,6 @@ def show_ways_on(page: Page, document: Document) -> None:
     """Say the exact commands that answer a pause."""
     labels = labels_for(document["message"])
     page.say(f"{labels('go_on')}{labels('colon')}")
-    for words in (["--approve"], ["--edit", "FILE.json"], ["--respond", "TEXT"], ["--reject"]):
-        page.say(f"  {page.command('resume', document['run_id'], *words)}")
+    values = {"edit": ["FILE.json"], "respond": ["TEXT"]}
+    for action in proposals.allowed(document["review"] or {}):
+        page.say(f"  {page.command('resume', document['run_id'], f'--{action}', *values.get(action, []))}")

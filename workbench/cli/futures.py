@@ -77,10 +77,14 @@ def fork(page: Page, run_id: str, settings: Any, models: Any, **edits: Any) -> i
     if models:
         changed["models"] = dict(models)
     with page.open() as wb:
-        run = wb.run(run_id).fork(wait=False, **changed)
+        origin = wb.run(run_id)
+        others = sorted(changed.keys() - {"at", "result"})
+        if others and hasattr(origin, "agent"):
+            raise click.UsageError(f"A run of a recorded graph is forked by --at and --result, not by --{others[0]}.")
+        run = origin.fork(wait=False, **changed)
         document, streamed = follow(page, run, sys.stdout.isatty())
     code = finish(page, document, ANSWER, streamed)
-    if not page.as_json:
+    if not page.as_json and "figures" in document:
         saved = savings_text(document["figures"], labels_for(document["message"]))
         page.say(f"{saved} · {page.command('compare', run_id, run.run_id)}", "dim")
     return code
@@ -148,7 +152,7 @@ def replay(page: Page, run_id: str, mode: Any) -> int | None:
         except Divergence as error:
             page.give({**document, "divergence": error.to_dict()}, str(error))
             return FAILED
-        document |= {"replay": again.run_id, "answer": again.answer}
+        document |= {"replay": again.run_id, "answer": again.to_dict()["answer"]}
     same = {"replay": "the same bytes", "regression": "the same tools"}[mode]
     page.give(document, f"✓ {same}: {page.command('show', document['replay'])}")
     return None

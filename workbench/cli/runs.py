@@ -33,6 +33,8 @@ def show(page: Page, run_id: str, part: str | None) -> None:
 
     with page.open() as wb:
         run = wb.run(run_id)
+        if part and not hasattr(run, part):
+            raise click.UsageError(f"Run {run_id} is of a recorded graph and has no --{part}: its effects are shown.")
         if part == "calls":
             _calls(page, run.calls())
         elif part == "checkpoints":
@@ -84,7 +86,10 @@ def runs(
             else:
                 page.say(empty)
             return
-        lines = wb.runs.lines(limit if status is None else 10_000, **wanted)
+        lines = [*wb.runs.lines(limit if status is None else 10_000, **wanted)]
+        if not wanted:
+            lines += [line for service in wb._services.values() for line in service.lines()]
+            lines.sort(key=lambda line: line["created_at"], reverse=True)
     listed = [row for row in lines if status in (None, row["status"])][:limit]
     columns = ("run:code", "status:status", "begun:dim", "question")
     page.table({"runs": listed}, columns, map(_row, listed), empty)

@@ -153,7 +153,8 @@ class Run(Recording):
         ``models`` and ``prompts`` (by role, as ``Workbench.start``), ``review``, ``result`` (with ``at``, an effect:
         what the tool of ``step_1/1`` is to have found, or the model of ``writer/1`` to have said); what to do with
         recorded decisions whose proposal has changed (``mismatch``: ``ask``, ``stop``, ``rules``), and who answers
-        after the last one (``rest``: ``ask`` or ``rules``). ``at`` alone decides again what was decided before it, and asks a person there. See ``fork.forked``.
+        after the last one (``rest``: ``ask`` or ``rules``). ``at`` alone decides again what was decided before it, and
+        asks a person there. See ``fork.forked``.
 
         Raises:
             RunError: there is no such review point, or this run leaves nothing behind.

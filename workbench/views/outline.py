@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from workbench.extensions import required
 from workbench.plans import Plan, last_records
 from workbench.records.tape import EDITED
 from workbench.records.timeline import GAPS, Bar, attempts, bars, busy_ms, drawn, span_ms
@@ -33,6 +34,8 @@ IN_TERMINAL = ("head", "plan", "reflections", "decisions", "timeline", "review",
 def outline(document: Data, parts: Sequence[str] = ON_PAPER) -> list[Block]:
     """Return the blocks of a run, in this order, without its empty parts."""
     labels = labels_for(document["message"])
+    if "graph" in document:  # of a part, which runs graphs of other people
+        return list(required("views", "graph_run", "record")(document, parts))
     return [block for part in parts for block in _PARTS[part](document, labels)]
 
 

@@ -188,8 +188,9 @@ class Inbox(CellRoot):
 
 def _graph_bench(run: Any) -> Any:
     """Return the bench of a recorded graph, open at one of its runs."""
-    kind = type(run.agent)
-    bench = load(paths("cells")[f"{kind.__module__}:{kind.__qualname__}"])(run.agent)
+    cells = paths("cells")
+    names = [f"{kind.__module__}:{kind.__qualname__}" for kind in type(run.agent).__mro__]
+    bench = load(next(cells[name] for name in names if name in cells))(run.agent)
     bench.show(run)
     return bench
 

@@ -414,13 +414,12 @@ def test_the_bench_runs_answers_and_forks_and_escapes_what_it_shows(wb: Workbenc
 
 def test_a_graph_is_run_answered_and_replayed_from_the_terminal(tmp_path: Path) -> None:
     def shell(*words: str) -> str:
-        done = workbench(tmp_path / "w", "record", *words)
+        done = workbench(tmp_path / "w", *words)
         return f"{done.returncode} {done.stdout}{done.stderr}"
 
-    name = "tests.parts.record.graphs:plain"
-    paused = shell(name, json.dumps(LOG))
+    paused = shell("record", "tests.parts.record.graphs:plain", json.dumps(LOG))
     assert paused.startswith("3 ") and "review/1 asks" in paused
-    run_id = paused.split()[1]
-    assert "2 steps, approved: True" in shell(name, "--run", run_id, "--answer", "true")
-    assert "done" in shell(name, "--run", run_id, "--replay")
-    assert "cannot be loaded" in shell("tests.parts.record.graphs:nothing", "x")
+    [row] = json.loads(workbench(tmp_path / "w", "runs", "--json").stdout)["runs"]
+    assert "2 steps, approved: True" in shell("resume", row["run_id"], "--approve")
+    assert shell("replay", row["run_id"]).startswith("0 ")
+    assert "cannot be loaded" in shell("record", "tests.parts.record.graphs:nothing", "x")

@@ -19,12 +19,14 @@ from langgraph.config import get_stream_writer
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.types import interrupt
+from pydantic import BaseModel
 
 from tests.parts.record.graphs import KINDS, LOG, SAID, Log, Reader, Scripted, executed, finish, search
 from tests.parts.record.test_record import finished
 from tests.shelves import corpus, workbench
 from workbench.errors import CapsuleError, InvalidAnswer, RunError
 from workbench.parts.evaluate.retrieval import eval_retrieval
+from workbench.parts.record.bench import GraphBench
 from workbench.parts.record.digests import plain
 from workbench.parts.record.questions import Question
 from workbench.session import Workbench
@@ -267,12 +269,92 @@ def test_a_decision_reaches_each_graph_in_its_own_shape(
 def test_an_edit_reaches_the_action_and_a_decision_that_is_not_taken_is_refused() -> None:
     asked = {"action_request": {"action": "write", "args": {"text": "a"}}, "config": {"allow_edit": True}}
     question = Question("1", "act/1", asked, None)
+    assert question.request["review_configs"][0]["args_schema"]["properties"] == {"text": {"type": "string"}}
     assert question.decisions == ["edit"]
     assert question.answer("edit", {"text": "b"}) == [
         {"type": "edit", "args": {"action": "write", "args": {"text": "b"}}}
     ]
     with pytest.raises(InvalidAnswer, match="takes edit; not 'approve'"):
         question.answer("approve")
+
+
+class Verdict(BaseModel):
+    """What a person says of a text."""
+
+    good: bool
+    note: str = "none"
+
+
+PEOPLE = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+APPROVAL = {"type": "tool_approval", "name": "search", "args": {"query": "Mill"}, "description": "Search?"}
+TWO = {"action_requests": [{"name": "a", "args": {"x": 1}}, {"name": "b", "args": {"y": 2}}]}
+
+
+@pytest.mark.parametrize(
+    ("value", "schema", "filled", "answer"),
+    [
+        ("Good?", Verdict.model_json_schema(), {"good": True, "note": "fine"}, {"good": True, "note": "fine"}),
+        ("How many?", {"type": "integer"}, {"answer": 3}, 3),
+        ({"who": "author", "schema": PEOPLE, "name": "Ann"}, None, {"name": "Bea"}, {"name": "Bea"}),
+        (Verdict(good=False), None, {"good": True}, {"good": True, "note": "none"}),
+        (APPROVAL, None, {"query": "A"}, {"type": "edit", "edited_action": {"name": "search", "args": {"query": "A"}}}),
+        (
+            TWO, None, {"1 a": {"x": 5}},
+            {"decisions": [
+                {"type": "edit", "edited_action": {"name": "a", "args": {"x": 5}}},
+                {"type": "edit", "edited_action": {"name": "b", "args": {"y": 2}}},
+            ]},
+        ),
+    ],
+)  # fmt: skip
+def test_a_question_with_a_schema_is_a_form(value: Any, schema: Any, filled: Any, answer: Any) -> None:
+    question = Question("1", "ask/1", value, schema)
+    form = question.request["review_configs"][0]["args_schema"]
+    assert set(filled) <= set(form["properties"])
+    assert question.answer("edit", filled) == answer
+    with pytest.raises(InvalidAnswer, match="needs good"):
+        Question("1", "ask/1", "Good?", Verdict.model_json_schema()).answer("edit", {})
+
+
+def test_a_form_is_filled_in_on_the_bench_and_what_is_missing_is_said(wb: Workbench) -> None:
+    def ask(state: Log) -> Any:
+        verdict = interrupt("Good?", response_schema=Verdict)
+        return {"log": [f"{verdict.good} {verdict.note}"]}
+
+    agent = wb.record(StateGraph(Log).add_node("ask", ask).add_edge(START, "ask").compile(), "form")
+    bench = GraphBench(agent)
+    bench._act(lambda: agent.ask(LOG))
+    _, form, _, buttons = bench.questions.children[0].children
+    edit = next(button for button in buttons.children if button.description == "Edit")
+    good, note = form.children
+    good.children[1].value, note.children[1].value = True, "fine"
+    edit.click()
+    assert bench.run and bench.run.state["log"] == ["True fine"], bench.status.value
+
+
+def test_a_pause_of_another_session_is_listed_and_says_which_cell_to_run(tmp_path: Path) -> None:
+    graph = KINDS["inbox"].build()
+    with Workbench.open(tmp_path / "w") as first:
+        run_id = first.record(graph, "lost").ask(LOG).run_id
+        done = finished(first.record(graph, "lost"), KINDS["inbox"])
+        state = done.state
+    with Workbench.open(tmp_path / "w") as second:
+        inbox = second.inbox()
+        assert inbox.to_frame().set_index("run_id").loc[run_id]["proposed"] == "Write?"
+        inbox.picked = run_id
+        inbox.approve.click()
+        assert "Run the cell with wb.record(..., name=&#x27;lost&#x27;)" in inbox.list.picture.html
+        inbox.opens.click()
+        assert "recorded in another session" in inbox.below.children[0].graph.value
+        lost = second.run(done.run_id)
+        assert lost.state == state and lost.effects and len(second._services["record"].lines()) == 2
+        for again in (lost.replay, lost.fork, second.run(run_id).resume):
+            with pytest.raises(RunError, match="recorded in another session"):
+                again()
+        second.record(graph, "lost")
+        inbox.picked = run_id
+        inbox.approve.click()
+        assert second.run(run_id).wait().state["log"] == ["accept None"]
 
 
 def test_what_waits_is_in_the_inbox_with_the_runs_of_the_workspace(wb: Workbench) -> None:
@@ -291,12 +373,24 @@ def test_what_waits_is_in_the_inbox_with_the_runs_of_the_workspace(wb: Workbench
 
 
 def test_a_waiting_run_is_answered_from_the_terminal_by_its_id_alone(tmp_path: Path) -> None:
-    shell = partial(workbench, tmp_path / "w", "record")
-    asked = shell("tests.parts.record.graphs:inbox", json.dumps(LOG)).stdout
-    assert shell().stdout == asked, "what waits is listed"
-    answer = json.dumps([{"type": "response", "args": "later"}])
-    assert "response later" in shell("--run", asked.split()[0], "--answer", answer).stdout
-    assert shell().stdout == ""
+    shell = partial(workbench, tmp_path / "w")
+    asked = shell("record", "tests.parts.record.graphs:inbox", json.dumps(LOG))
+    assert asked.returncode == 3 and "Write?" in asked.stdout and "--respond TEXT" in asked.stderr
+    [row] = json.loads(shell("runs", "--status", "paused", "--json").stdout)["runs"]
+    assert "text: Moss Mill" in shell("show", row["run_id"]).stdout
+    assert "response later" in shell("resume", row["run_id"], "--respond", "later").stdout
+    assert not json.loads(shell("runs", "--status", "paused", "--json").stdout)["runs"]
+    assert "act/1" in shell("show", row["run_id"]).stdout
+    fork = shell("fork", row["run_id"], "--at", "act/1", "--result", '{"log": ["by hand"]}')
+    assert fork.returncode == 0 and "by hand" in fork.stdout
+    assert "not by --query" in shell("fork", row["run_id"], "--query", "x").stderr
+    assert "no --calls" in shell("show", row["run_id"], "--calls").stderr
+    assert "same bytes" in shell("replay", row["run_id"]).stderr
+    edit = tmp_path / "edit.json"
+    edit.write_text('{"text": "Fen Mill"}')
+    asked = json.loads(shell("record", "tests.parts.record.graphs:inbox", json.dumps(LOG), "--json").stdout)
+    done = shell("resume", asked["run_id"], "--edit", str(edit), "--json")
+    assert json.loads(done.stdout)["state"]["log"] == ["edit {'action': 'write', 'args': {'text': 'Fen Mill'}}"]
 
 
 # elsewhere

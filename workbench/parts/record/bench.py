@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets
 from markupsafe import escape
 
-from workbench.errors import WorkbenchError
+from workbench.errors import InvalidAnswer, RunError, WorkbenchError
 from workbench.parts.record.digests import plain
 from workbench.parts.record.questions import Question, read_json
+from workbench.parts.record.words import words
+from workbench.views.labels import Labels
+from workbench.widgets.form import Fields
 
 if TYPE_CHECKING:
     from workbench.parts.record.agent import RecordedGraph
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
 
 LONGEST = 4000
 """Characters of a value that are shown."""
-_WORDS: Mapping[str, Mapping[str, str]] = json.loads(Path(__file__).with_name("words.json").read_text("utf-8"))
 
 
 class GraphBench(ipywidgets.VBox):
@@ -33,7 +34,7 @@ class GraphBench(ipywidgets.VBox):
     def __init__(self, agent: RecordedGraph):
         self.agent = agent
         self.run: GraphRun | None = None
-        self._words = _WORDS["zh" if agent.language.startswith("zh") else "en"]
+        self._words = words(agent.language)
         self.input = self._text("input_hint")
         self.runs = ipywidgets.Dropdown(options=[], description=self._words["runs"])
         self.status, self.state = ipywidgets.HTML(), ipywidgets.HTML()
@@ -97,7 +98,11 @@ class GraphBench(ipywidgets.VBox):
         if run.status == "paused" and not run.questions:
             self.questions.children = [self._button("continue", lambda: run.answer(None), "primary")]
         self.state.value = _pretty(run.state)
-        self.graph.value, self.timeline.value = run.dag._repr_html_(), run.timeline._repr_html_()
+        self.timeline.value = run.timeline._repr_html_()
+        try:
+            self.graph.value = run.dag._repr_html_()
+        except RunError as error:  # the graph is not at hand
+            self.graph.value = str(escape(str(error)))
         frame = run.to_frame()
         columns = ["at", "kind", "outcome", "source", "seconds", "tokens"]
         self.effects.value = frame[columns].round(3).to_html(escape=True, index=False) if len(frame) else ""
@@ -105,18 +110,27 @@ class GraphBench(ipywidgets.VBox):
 
     def _question(self, question: Question) -> ipywidgets.Widget:
         title = self._words["asks"].format(at=question.at)
-        words = ipywidgets.HTML(f"<b>{escape(title)}</b>{_pretty(question.value)}")
-        text = self._text("answer_hint")
+        head = ipywidgets.HTML(f"<b>{escape(title)}</b>{_pretty(question.value)}")
+        text, form = self._text("answer_hint"), None
+        [action], [config] = question.request["action_requests"], question.request["review_configs"]
+        if "edit" in question.decisions:
+            form = Fields(config["args_schema"], Labels("zh" if self.agent.language.startswith("zh") else "en"))
+            form.show(action["args"], again=True)
 
         def give(answer: Callable[[], Any]) -> Callable[[], GraphRun]:
             return lambda: self.agent.run(self._shown_id()).answer({question.id: answer()})
 
+        def filled() -> Any:
+            if form and form.faults:
+                raise InvalidAnswer("; ".join(f"{path}: {fault}" for path, fault in form.faults.items()))
+            return form.value if form else None
+
         def decide(decision: str) -> Callable[[], GraphRun]:
-            return give(lambda: question.answer(decision, read_json(text.value), text.value))
+            return give(lambda: question.answer(decision, filled(), text.value))
 
         buttons = [self._button("answer", give(lambda: read_json(text.value)), "primary")]
         buttons += [self._button(decision, decide(decision)) for decision in question.decisions]
-        return ipywidgets.VBox([words, text, ipywidgets.HBox(buttons)])
+        return ipywidgets.VBox([head, *([form.box] if form else []), text, ipywidgets.HBox(buttons)])
 
     def _shown_id(self) -> str:
         assert self.run is not None

@@ -1,7 +1,8 @@
 """What a paused run asks a person, in the shapes that graphs use, and an answer in the same shape.
 
 LangChain's middleware asks ``{"action_requests", "review_configs"}``, Agent Inbox ``{"action_request", "config"}``,
-alone or in a list; whatever else is asked is answered by yes, no, or any value.
+alone or in a list. What has a schema, of its own or in its value, is answered by a form; whatever else is asked by yes,
+no, or any value.
 """
 
 from __future__ import annotations
@@ -10,12 +11,18 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from pydantic import BaseModel
+
 from workbench.errors import InvalidAnswer
 from workbench.parts.record.digests import plain
 from workbench.state import Json
 
 _INBOX: Mapping[str, str] = {"approve": "accept", "edit": "edit", "respond": "response", "reject": "ignore"}
 """A decision, and its name in Agent Inbox."""
+_ALLOWS = {"approve": "accept", "edit": "edit", "respond": "respond", "reject": "ignore"}
+_APPROVAL = "tool_approval"
+_WHOLE = "answer"
+"""The one field of a form whose answer is not an object."""
 
 
 class Question(NamedTuple):
@@ -35,59 +42,115 @@ class Question(NamedTuple):
 
     @property
     def request(self) -> Json:
-        """Return it as the request of a review point: what is proposed, and which decisions are taken."""
-        value, inbox = self.value, self._inbox
-        if self._is_middleware:
-            requests, configs = list(value["action_requests"]), list(value.get("review_configs") or [{}])
+        """Return it as the request of a review point: what is proposed, what can be filled in, and which decisions."""
+        value, inbox, args = self.value, self._inbox, Json()
+        text, decisions, form = "", list(_INBOX), None
+        if actions := self._actions:
+            name = ", ".join(str(action.get("name")) for action in actions)
+            text = str(actions[0].get("description") or "")
+            args = dict(actions[0].get("args") or {})
+            if len(actions) > 1:
+                args = {f"{n} {action.get('name')}": action.get("args") or {} for n, action in enumerate(actions, 1)}
+            configs = list(value.get("review_configs") or [{}])
+            form = configs[0].get("args_schema") if len(actions) == 1 else None
+            decisions = configs[0].get("allowed_decisions") or _constants(self.schema) or decisions
         elif inbox is not None:
             action, config = inbox["action_request"], inbox.get("config") or {}
-            text = str(inbox.get("description") or "")
-            requests = [{"name": action.get("action"), "args": action.get("args") or {}, "description": text}]
-            allows = {"approve": "accept", "edit": "edit", "respond": "respond", "reject": "ignore"}
-            configs = [{"allowed_decisions": [name for name, flag in allows.items() if config.get(f"allow_{flag}")]}]
+            name, args, text = action.get("action"), dict(action.get("args") or {}), str(inbox.get("description") or "")
+            decisions = [name for name, flag in _ALLOWS.items() if config.get(f"allow_{flag}")]
         else:
             text = value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
-            requests = [{"name": self.at, "args": {}, "description": text}]
-            configs = [{"allowed_decisions": ["approve", "respond", "reject"]}]
-        return {"review_id": self.id, "point": self.at, "action_requests": requests, "review_configs": configs}
+            name, decisions = self.at, ["approve", "respond", "reject"]
+            if form := self._answer_schema:
+                known = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+                args = {n: known[n] for n in form["properties"] if n in known} if isinstance(known, Mapping) else {}
+                decisions = ["edit", "respond", *(["approve"] if set(form.get("required", ())) <= set(args) else [])]
+        config = {"allowed_decisions": decisions, "args_schema": form or _schema_of(args)}
+        action = {"name": name, "args": args, "description": text}
+        return {"review_id": self.id, "point": self.at, "action_requests": [action], "review_configs": [config]}
 
     @property
     def decisions(self) -> list[str]:
         """Return the decisions that it takes: of ``approve``, ``edit``, ``respond`` and ``reject``."""
-        return list(self.request["review_configs"][0].get("allowed_decisions") or _INBOX)
+        return list(self.request["review_configs"][0]["allowed_decisions"])
 
     def answer(self, decision: str, args: Any = None, message: str = "") -> Any:
         """Return the answer that the graph expects for a decision.
 
         Args:
             decision: one of ``decisions``.
-            args: of an edit: the arguments instead.
+            args: of an edit: what was filled in, in place of the arguments or as the answer.
             message: of a response or a rejection.
 
         Raises:
-            InvalidAnswer: the question does not take this decision.
+            InvalidAnswer: the question does not take this decision, or a field is missing.
         """
-        request = self.request
-        if decision not in self.decisions:
-            raise InvalidAnswer(f"{self.at} takes {', '.join(self.decisions)}; not {decision!r}.")
-        names = [action.get("name") for action in request["action_requests"]]
-        if self._is_middleware:
+        [config] = self.request["review_configs"]
+        if decision not in config["allowed_decisions"]:
+            raise InvalidAnswer(f"{self.at} takes {', '.join(config['allowed_decisions'])}; not {decision!r}.")
+        if decision == "edit" or (decision == "approve" and self._answer_schema and not self._actions):
+            args = {**self.request["action_requests"][0]["args"], **(args or {})}
+            if lacking := [name for name in config["args_schema"].get("required", ()) if name not in args]:
+                raise InvalidAnswer(f"{self.at} needs {', '.join(lacking)}.")
+        if actions := self._actions:
+            given = [args] if len(actions) == 1 else list((args or {}).values())
             parts: Json = {"type": decision, **({"message": message} if message else {})}
-            edits = {"edited_action": {"name": names[0], "args": args}} if decision == "edit" else {}
-            return {"decisions": [{**parts, **edits} for _ in names]}
+            edited = [{"edited_action": {"name": a["name"], "args": g}} for a, g in zip(actions, given, strict=False)]
+            decided = [{**parts, **edit} for edit in (edited if decision == "edit" else [{} for _ in actions])]
+            return decided[0] if "action_requests" not in self.value else {"decisions": decided}
         if self._inbox is not None:
-            content = {"edit": {"action": names[0], "args": args}, "respond": message}.get(decision)
-            return [{"type": _INBOX[decision], "args": content}]
-        return read_json(message) if decision == "respond" else decision == "approve"
+            content = {"edit": {"action": self.request["action_requests"][0]["name"], "args": args}, "respond": message}
+            return [{"type": _INBOX[decision], "args": content.get(decision)}]
+        if decision == "respond":
+            return read_json(message)
+        if form := self._answer_schema:
+            return args[_WHOLE] if _WHOLE in form["properties"] else args
+        return decision == "approve"
 
     @property
-    def _is_middleware(self) -> bool:
-        return isinstance(self.value, Mapping) and bool(self.value.get("action_requests"))
+    def _actions(self) -> list[Mapping[str, Any]]:
+        """Return the tool calls that LangChain's middleware asks about: all at once, or one."""
+        if not isinstance(self.value, Mapping):
+            return []
+        return list(self.value.get("action_requests") or ([self.value] if self.value.get("type") == _APPROVAL else []))
+
+    @property
+    def _answer_schema(self) -> Json | None:
+        """Return the JSON Schema of the answer: the interrupt's own, else one in its value; a field's is wrapped."""
+        value: Any = self.value
+        inside = list(value.values()) if isinstance(value, Mapping) else [value]
+        for schema in [self.schema, value, *inside]:
+            if isinstance(schema, BaseModel) or (isinstance(schema, type) and issubclass(schema, BaseModel)):
+                schema = schema.model_json_schema()
+            if isinstance(schema, Mapping) and isinstance(schema.get("properties"), Mapping):
+                return dict(schema)
+            if isinstance(schema, Mapping) and schema is self.schema:
+                return {"properties": {_WHOLE: schema}, "required": [_WHOLE], "$defs": schema.get("$defs", {})}
+        return None
 
     @property
     def _inbox(self) -> Mapping[str, Any] | None:
         value = self.value[0] if isinstance(self.value, list) and len(self.value) == 1 else self.value
         return value if isinstance(value, Mapping) and isinstance(value.get("action_request"), Mapping) else None
+
+
+def _schema_of(args: Mapping[str, Any]) -> Json:
+    """Return a JSON Schema of arguments whose tool gives none: by the types of their values."""
+    kinds = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+    properties: Json = {}
+    for name, value in args.items():
+        properties[name] = {"type": kinds[type(value)]} if type(value) in kinds else {}
+        if isinstance(value, Mapping):
+            properties[name] = _schema_of(value)
+    return {"type": "object", "properties": properties, "required": list(args)}
+
+
+def _constants(schema: Any) -> list[str]:
+    """Return the decisions that a schema of LangChain's middleware names."""
+    if isinstance(schema, Mapping):
+        own = [schema["const"]] if schema.get("const") in _INBOX else []
+        return list(dict.fromkeys([*own, *(name for inner in schema.values() for name in _constants(inner))]))
+    return [name for inner in schema for name in _constants(inner)] if isinstance(schema, list) else []
 
 
 def read_json(text: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
@@ -158,11 +159,26 @@ class GraphRun:
         questions = self.questions
         return questions[0].request if questions else None
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the whole run as one JSON document."""
+        row = self.row
+        named = {name: row[name] for name in ("run_id", "graph", "thread", "error", "created_at", "ended_at")}
+        shown = {"message": self.message, "status": self.status, "review": self.review, "answer": self.reply}
+        return {**named, **shown, "state": plain(self.state), "effects": self.to_frame().to_dict("records")}
+
+    def events(self) -> Iterator[Any]:
+        """Yield nothing, and end when the run pauses or ends: what it streams is ``stream()``."""
+        with contextlib.suppress(Exception):  # `wait` says how it failed
+            self.wait()
+        return iter(())
+
     def answer_review(self, answer: Any, *, wait: bool = True) -> GraphRun:
-        """Answer all its questions by one decision, in the shape of LangChain's middleware."""
+        """Answer all its questions by one decision, in the shape of LangChain's middleware; at a breakpoint go on."""
         [decision] = answer["decisions"]
         args, message = decision.get("edited_action", {}).get("args"), str(decision.get("message") or "")
         questions = self.questions
+        if not questions:
+            return self.answer(args, wait=wait)
         return self.answer({q.id: q.answer(decision["type"], args, message) for q in questions}, wait=wait)
 
     def _begin(self) -> None:
@@ -268,12 +284,16 @@ class GraphRun:
         self._begin()
         return self.wait() if wait else self
 
-    def cancel(self) -> GraphRun:
-        """Stop the work now."""
-        self.cancelled = True
+    def cancel(self, *, resumable: bool = False) -> GraphRun:
+        """Stop the work now.
+
+        Args:
+            resumable: leave the run to be resumed, as Ctrl-C does.
+        """
+        self.cancelled = not resumable
         work = self.agent._runs.working.get(self.run_id)
         if work is not None and work.cancel():
-            self._store.end(self.run_id, "cancelled")
+            self._store.end(self.run_id, "interrupted" if resumable else "cancelled")
         return self
 
     # other runs made from it

@@ -170,19 +170,38 @@ class GraphRuns(Service):
         self.agents: dict[str, Any] = {}
 
     def find(self, run_id: str) -> Any:
-        """Return a recorded run, where its graph was recorded here or can be loaded; else None."""
+        """Return a recorded run; one whose graph was not recorded here and cannot be loaded can be looked at."""
         rows = self.store.rows("SELECT graph, options FROM runs WHERE run_id = ?", (run_id,))
         if not rows:
             return None
         agent, source = self.agents.get(rows[0]["graph"]), json.loads(rows[0]["options"]).get("source")
-        if agent is None and source:
-            agent = self._wb.record(source, rows[0]["graph"])
-        return agent and agent.run(run_id)
+        if agent is None:
+            from workbench.parts.record.elsewhere import Elsewhere
+
+            why = ""
+            try:
+                agent = self._wb.record(source, rows[0]["graph"]) if source else None
+            except RunError as error:
+                why = str(error)
+            agent = self.agents[rows[0]["graph"]] = agent or Elsewhere(self._wb, rows[0]["graph"], why)
+        return agent.run(run_id)
+
+    def lines(self) -> list[Any]:
+        """Return what a list shows of each run, newest first."""
+        from workbench.parts.record.elsewhere import Elsewhere  # a list loads nobody's graph
+
+        rows = self.store.rows("SELECT run_id, graph FROM runs ORDER BY created_at DESC, run_id LIMIT 200")
+        runs = [(self.agents.get(row["graph"]) or Elsewhere(self._wb, row["graph"])).run(row["run_id"]) for row in rows]
+        return [
+            {"message": run.message, "query": "", "status": run.status, "holder": "", "graph": run.agent.name}
+            | {name: run.row[name] for name in ("run_id", "created_at")}
+            for run in runs
+        ]
 
     def waiting(self) -> list[Any]:
-        """Return the runs that wait for a person, newest first; of graphs that are known here."""
+        """Return the runs that wait for a person, newest first."""
         rows = self.store.rows("SELECT run_id FROM runs WHERE status = 'paused' ORDER BY created_at DESC LIMIT 100")
-        return [run for row in rows if (run := self.find(row["run_id"])) is not None]
+        return [self.find(row["run_id"]) for row in rows]
 
     @property
     def store(self) -> GraphStore:

@@ -13,11 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-
 from workbench.errors import RunError
-from workbench.parts.record.agent import RecordedGraph
 from workbench.parts.record.effects import GraphEffect
+from workbench.parts.record.elsewhere import Elsewhere
 from workbench.parts.record.run import GraphRun
 from workbench.state import Data, Json
 
@@ -60,7 +58,7 @@ class Span(NamedTuple):
     error: str
 
 
-class Traces(RecordedGraph):
+class Traces(Elsewhere):
     """Traces of another tool under one name; its runs can be looked at and compared.
 
     Args:
@@ -69,13 +67,7 @@ class Traces(RecordedGraph):
     """
 
     def __init__(self, wb: Any, name: str):
-        self.name, self.graph, self._wb = name, None, wb
-        self._runs = wb._services["record"]
-        self._serde = JsonPlusSerializer(allowed_msgpack_modules=None)
-
-    @property
-    def _copy(self) -> Any:  # type: ignore[override]
-        raise RunError("A trace of another tool has no graph. Look at run.timeline and run.to_frame().")
+        super().__init__(wb, name, "A trace of another tool has no graph. Look at run.timeline and run.to_frame().")
 
     def read(self, path: str | Path) -> list[GraphRun]:
         """Keep the traces of a file (JSON or JSON Lines), and return a run for each.

@@ -1,0 +1,63 @@
+"""Runs whose graph is not at hand: they are looked at, and say what is to be done before they can go on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from workbench.errors import RunError
+from workbench.parts.record.agent import RecordedGraph
+from workbench.parts.record.questions import Question
+from workbench.parts.record.run import GraphRun
+
+
+class Elsewhere(RecordedGraph):
+    """A graph that was recorded in another session, and cannot be loaded by its name.
+
+    Args:
+        wb: the workspace.
+        name: under which its runs are kept.
+        why: what is to be done.
+    """
+
+    def __init__(self, wb: Any, name: str, why: str = ""):
+        self.name, self.graph, self._wb, self._runs = name, None, wb, wb._services["record"]
+        self._serde = JsonPlusSerializer(allowed_msgpack_modules=None)
+        self._why = why or (
+            f"The graph {name!r} was recorded in another session. Run the cell with wb.record(..., name={name!r}) "
+            "here, and its runs go on. A graph that is named ('module:graph') needs none."
+        )
+
+    @property
+    def _copy(self) -> Any:  # type: ignore[override]
+        raise RunError(self._why)
+
+    def run(self, run_id: str) -> GraphRun:
+        """Return a run of this graph."""
+        return ElsewhereRun(self, run_id)
+
+
+class ElsewhereRun(GraphRun):
+    """A run whose graph is not at hand: what it asks is read from its tape."""
+
+    @property
+    def state(self) -> Any:
+        """Return the state at its end."""
+        return self.agent._load(self.row["result"]) or {}
+
+    @property
+    def questions(self) -> list[Question]:
+        """Return its questions while it is paused."""
+        last = {effect.at: effect for effect in self.effects if effect.kind in ("node", "edge")}
+        waiting = [effect for effect in last.values() if effect.outcome != "value"] if self.status == "paused" else []
+        return [Question(p.id, e.at, p.value, p.response_schema) for e in waiting for p in e.value]
+
+    def _continue(self, *args: Any) -> GraphRun:
+        self.agent._copy  # noqa: B018, says what is to be done
+        return super()._continue(*args)
+
+    def _derive(self, *args: Any, **options: Any) -> GraphRun:
+        if self._row["options"]["mode"] != "trace":
+            self.agent._copy  # noqa: B018, says what is to be done
+        return super()._derive(*args, **options)
