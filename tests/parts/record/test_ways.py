@@ -419,6 +419,26 @@ def test_a_sealed_run_is_replayed_and_forked_in_another_workspace(wb: Workbench,
         wb.record(kind.build(), "unsealed").ask(LOG).export(tmp_path / "paused.zip")
 
 
+def test_a_sealed_run_that_continues_a_thread_brings_its_beginning(wb: Workbench, tmp_path: Path) -> None:
+    agent = wb.record(KINDS["with_store"].build(), "sealed talk")
+    first = agent.ask({"messages": [("user", "one")]}, thread="t").export(tmp_path / "1.zip")
+    second = agent.ask({"messages": [("user", "two")]}, thread="t")
+    path = second.export(tmp_path / "2.zip")
+    agent.ask({"messages": [("user", "three")]}, thread="t")
+    assert path.read_bytes() == second.export(tmp_path / "again.zip").read_bytes()
+    with Workbench.open(tmp_path / "elsewhere") as other:
+        there = other.record(KINDS["with_store"].build(), "sealed talk")
+        executed.clear()
+        begun, run = there.read_capsule(first), there.read_capsule(path)
+        for sealed, messages in ((begun, 1), (run, 3)):
+            assert sealed.replay().messages[-1].content == f"{messages} messages so far" and not executed
+        fork = run.fork(input={"messages": [("user", "else")]})
+        assert [m.content for m in fork.messages][0::2] == ["one", "else"] and executed == {"chat": 1}
+        there.remove(*(r.run_id for r in there.runs()))
+        with there._saver.cursor() as cursor:
+            assert cursor.execute("SELECT count(*) FROM checkpoints").fetchone()[0] == 0
+
+
 def test_what_a_run_cost_is_counted_by_node(wb: Workbench) -> None:
     run = finished(wb.record(KINDS["react"].build(), "cost"), KINDS["react"])
     assert run.cost.loc["agent"].to_dict() | {"seconds": 0} == {

@@ -30,28 +30,38 @@ class _Contents(TypedDict):
     options: dict[str, Any]
     effects: list[tuple[dict[str, Any], Base64Bytes]]
     answers: list[tuple[str, Base64Bytes, Base64Bytes, str]]
+    checkpoints: list[tuple[str, str, str | None, str | None, Base64Bytes, Base64Bytes | None]]
+    writes: list[tuple[str, str, str, str, int, str, str | None, Base64Bytes | None]]
+
+
+_COLUMNS = {
+    "checkpoints": "checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata",
+    "writes": "checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value",
+}
+"""What is sealed of a thread that the run continues: LangGraph's checkpoints up to the one at which it began."""
 
 
 def write_capsule(run: GraphRun, path: str | Path) -> Path:
     """Write a run that is done into a zip file; the same run gives the same bytes.
 
     Raises:
-        CapsuleError: it is not done, continues another run's thread, or holds a secret of the settings.
+        CapsuleError: it is not done, or holds a secret of the settings.
     """
     store, row, target = run.agent._runs.store, run.row, Path(path).expanduser()
-    if run.status != "done" or "before" in row["options"]:
-        why = "continues a thread, whose beginning would be missing" if run.status == "done" else f"is {run.status}"
-        raise CapsuleError(f"Run {run.run_id} {why}: only a run that is done and has its beginning can be sealed.")
+    if run.status != "done":
+        raise CapsuleError(f"Run {run.run_id} is {run.status}: only a run that is done can be sealed.")
     effects, answers = store.effects(run.run_id), store.answers(run.run_id)
     contents = {
         "input": row["input"],
         "result": row["result"],
-        "options": row["options"],
+        "options": {**row["options"], "label": row["options"].get("label", run._label)},
         "effects": effects,
         "answers": [(a["question"], a["asked"], a["answer"], a["who"]) for a in answers],
+        **{table: _rows_before(run, table) for table in _COLUMNS},
     }
     text = TypeAdapter(_Contents).dump_json(contents, indent=1)  # type: ignore[arg-type]
-    values = b"".join([text, row["input"], row["result"], *(value for _, value in effects)])
+    kept = [cell for table in _COLUMNS for r in contents[table] for cell in r if isinstance(cell, bytes)]
+    values = b"".join([text, row["input"], row["result"], *(value for _, value in effects), *kept])
     if any(secret.encode() in values for secret in secrets(run.agent._wb.settings)):
         raise CapsuleError(f"Run {run.run_id} holds a secret of the settings, and is not sealed.")
     with zipfile.ZipFile(target, "w") as archive:
@@ -77,14 +87,32 @@ def read_capsule(agent: RecordedGraph, path: str | Path) -> GraphRun:
         answers = [value for _, question, answer, _ in contents["answers"] for value in (question, answer)]
         for value in (contents["input"], contents["result"], *answers):
             agent._load(value)
+        for kept in (*contents["checkpoints"], *contents["writes"]):
+            cells = dict(zip(_COLUMNS["checkpoints" if len(kept) == 6 else "writes"].split(", "), kept, strict=True))
+            agent._serde.loads_typed((cells["type"], cells.get("checkpoint", cells.get("value"))))
     except (OSError, zipfile.BadZipFile, EOFError, LookupError, RuntimeError, ValueError, TypeError) as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise CapsuleError(f"{path} is refused: {reason}. Nothing was kept.") from None
     options = {**contents["options"], "mode": "fork", "sources": []}
     run_id = store.create(agent.name, "", options, contents["input"], agent._owner)
+    if before := options.get("before"):
+        store.set_options(run_id, {**options, "before": [run_id, before[1]]})
+        with agent._saver.cursor() as cursor:
+            for table, names in _COLUMNS.items():
+                places = ", ".join("?" * (1 + len(names.split(", "))))
+                statement = f"INSERT INTO {table} (thread_id, {names}) VALUES ({places})"
+                cursor.executemany(statement, [(run_id, *kept) for kept in contents[table]])  # type: ignore[literal-required]
     for effect, value in contents["effects"]:
         store.save_effect(run_id, effect, value)
     for answer in contents["answers"]:
         store.save_answer(run_id, answer)
     store.end(run_id, "done", result=contents["result"])
     return agent.run(run_id)
+
+
+def _rows_before(run: GraphRun, table: str) -> list[tuple[Any, ...]]:
+    """Return the rows of the thread that a run continues, up to where it began; nothing of a thread of its own."""
+    thread, checkpoint = run.row["options"].get("before", ["", ""])
+    sql = f"SELECT {_COLUMNS[table]} FROM {table} WHERE thread_id = ? AND checkpoint_id <= ? ORDER BY 1, 2, 3, 4, 5"
+    with run.agent._saver.cursor(transaction=False) as cursor:
+        return [tuple(row) for row in cursor.execute(sql, (thread, checkpoint))]

@@ -412,7 +412,7 @@ class GraphRun:
         """Seal the run in a zip file, for ``agent.read_capsule`` elsewhere; the same run gives the same bytes.
 
         Raises:
-            CapsuleError: it is not done, continues another run's thread, or holds a secret of the settings.
+            CapsuleError: it is not done, or holds a secret of the settings.
         """
         from workbench.parts.record.capsule import write_capsule
 
