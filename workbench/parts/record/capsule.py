@@ -88,8 +88,8 @@ def read_capsule(agent: RecordedGraph, path: str | Path) -> GraphRun:
         for value in (contents["input"], contents["result"], *answers):
             agent._load(value)
         for kept in (*contents["checkpoints"], *contents["writes"]):
-            cells = dict(zip(_COLUMNS["checkpoints" if len(kept) == 6 else "writes"].split(", "), kept, strict=True))
-            agent._serde.loads_typed((cells["type"], cells.get("checkpoint", cells.get("value"))))
+            kind, content = (kept[3], kept[4]) if len(kept) == 6 else (kept[6], kept[7])
+            agent._serde.loads_typed((kind or "null", content or b""))
     except (OSError, zipfile.BadZipFile, EOFError, LookupError, RuntimeError, ValueError, TypeError) as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise CapsuleError(f"{path} is refused: {reason}. Nothing was kept.") from None
