@@ -147,6 +147,8 @@ def test_a_trace_is_a_run_that_is_seen_and_compared_and_never_replayed(wb, tmp_p
     path = tmp_path / "export.json"
     path.write_text("\n".join(map(json.dumps, content)) if lines else json.dumps(content))
     [run] = wb.read_traces(path)
+    question = {"question": run.message, "answer": run.reply}
+    assert question == {"question": "Who built Moss Mill?", "answer": "Ann Lee."}, "a row of a set of questions"
     assert run.input == {"question": "Who built Moss Mill?"} and "Ann Lee." in run.state.values()
     frame = run.to_frame()
     assert frame["tokens"].sum() == 42 and frame["seconds"].max() == 3

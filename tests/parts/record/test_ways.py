@@ -439,6 +439,20 @@ def test_a_sealed_run_that_continues_a_thread_brings_its_beginning(wb: Workbench
             assert cursor.execute("SELECT count(*) FROM checkpoints").fetchone()[0] == 0
 
 
+def test_a_hundred_recorded_answers_hold_in_forks(wb: Workbench) -> None:
+    def ask(state: Log) -> Any:
+        return {"log": [f"{n}: {interrupt({'number': n})}" for n in range(20)]}
+
+    agent = wb.record(StateGraph(Log).add_node("ask", ask).add_edge(START, "ask").compile(), "hundred")
+    for seed in range(5):
+        run = agent.ask({**LOG, "question": str(seed)})
+        for n in range(20):
+            run.answer(f"{seed}.{n}")
+        fork = run.fork(input={**LOG, "question": "else"})
+        assert run.status == fork.status == "done" and fork.state["log"] == run.state["log"]
+        assert run.state["log"][7] == f"7: {seed}.7" and run.fork().executed == []
+
+
 def test_what_a_run_cost_is_counted_by_node(wb: Workbench) -> None:
     run = finished(wb.record(KINDS["react"].build(), "cost"), KINDS["react"])
     assert run.cost.loc["agent"].to_dict() | {"seconds": 0} == {

@@ -87,8 +87,8 @@ def read_capsule(agent: RecordedGraph, path: str | Path) -> GraphRun:
         answers = [value for _, question, answer, _ in contents["answers"] for value in (question, answer)]
         for value in (contents["input"], contents["result"], *answers):
             agent._load(value)
-        for kept in (*contents["checkpoints"], *contents["writes"]):
-            kind, content = (kept[3], kept[4]) if len(kept) == 6 else (kept[6], kept[7])
+        packed = [(c[3], c[4]) for c in contents["checkpoints"]] + [(w[6], w[7]) for w in contents["writes"]]
+        for kind, content in packed:
             agent._serde.loads_typed((kind or "null", content or b""))
     except (OSError, zipfile.BadZipFile, EOFError, LookupError, RuntimeError, ValueError, TypeError) as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__

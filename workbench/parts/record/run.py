@@ -111,7 +111,11 @@ class GraphRun:
         """Return the text of the last message, or the state's ``answer``."""
         if messages := self.messages:
             return str(messages[-1].text)
-        return str(self.state.get("answer", "")) if isinstance(self.state, Mapping) else str(self.state)
+        return (
+            str(self.state.get("answer") or self.state.get("output") or "")
+            if isinstance(self.state, Mapping)
+            else str(self.state)
+        )
 
     @property
     def effects(self) -> list[GraphEffect]:
@@ -141,7 +145,10 @@ class GraphRun:
         """Return what the graph was asked, as text."""
         inputs = self.input
         messages = inputs.get("messages") if isinstance(inputs, Mapping) else None
-        return str(messages[-1].text) if messages else json.dumps(plain(inputs), ensure_ascii=False)
+        if messages:
+            return str(getattr(messages[-1], "text", messages[-1]))
+        asked = inputs.get("question") or inputs.get("query") if isinstance(inputs, Mapping) else None
+        return asked if isinstance(asked, str) else json.dumps(plain(inputs), ensure_ascii=False)
 
     @property
     def log(self) -> list[Any]:
