@@ -120,7 +120,7 @@ class Question(NamedTuple):
         value: Any = self.value
         inside = list(value.values()) if isinstance(value, Mapping) else [value]
         for schema in [self.schema, value, *inside]:
-            if isinstance(schema, BaseModel) or (isinstance(schema, type) and issubclass(schema, BaseModel)):
+            if isinstance(schema, BaseModel):
                 schema = schema.model_json_schema()
             if isinstance(schema, Mapping) and isinstance(schema.get("properties"), Mapping):
                 return dict(schema)

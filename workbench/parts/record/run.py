@@ -111,11 +111,8 @@ class GraphRun:
         """Return the text of the last message, or the state's ``answer``."""
         if messages := self.messages:
             return str(messages[-1].text)
-        return (
-            str(self.state.get("answer") or self.state.get("output") or "")
-            if isinstance(self.state, Mapping)
-            else str(self.state)
-        )
+        state = self.state
+        return str(state.get("answer") or state.get("output") or "") if isinstance(state, Mapping) else str(state)
 
     @property
     def effects(self) -> list[GraphEffect]:
