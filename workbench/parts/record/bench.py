@@ -101,7 +101,7 @@ class GraphBench(ipywidgets.VBox):
         self.timeline.value = run.timeline._repr_html_()
         try:
             self.graph.value = run.dag._repr_html_()
-        except RunError as error:  # the graph is not at hand
+        except RunError as error:  # the graph is not loaded
             self.graph.value = str(escape(str(error)))
         frame = run.to_frame()
         columns = ["at", "kind", "outcome", "source", "seconds", "tokens"]

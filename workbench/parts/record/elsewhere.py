@@ -1,4 +1,4 @@
-"""Runs whose graph is not at hand: they are looked at, and say what is to be done before they can go on."""
+"""Runs whose graph is not loaded: they can be shown, and name what is missing before they can continue."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Elsewhere(RecordedGraph):
         self._serde = JsonPlusSerializer(allowed_msgpack_modules=None)
         self._why = why or (
             f"The graph {name!r} was recorded in another session. Run the cell with wb.record(..., name={name!r}) "
-            "here, and its runs go on. A graph that is named ('module:graph') needs none."
+            "here, and its runs continue. A graph that is named ('module:graph') needs none."
         )
 
     @property
@@ -39,7 +39,7 @@ class Elsewhere(RecordedGraph):
 
 
 class ElsewhereRun(GraphRun):
-    """A run whose graph is not at hand: what it asks is read from its tape."""
+    """A run whose graph is not loaded: its questions are read from its tape."""
 
     @property
     def state(self) -> Any:

@@ -62,8 +62,9 @@ class Question(NamedTuple):
             text = value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
             name, decisions = self.at, ["approve", "respond", "reject"]
             if form := self._answer_schema:
-                known = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
-                args = {n: known[n] for n in form["properties"] if n in known} if isinstance(known, Mapping) else {}
+                fields = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+                fields = fields if isinstance(fields, Mapping) else {}
+                args = {field: fields[field] for field in form["properties"] if field in fields}
                 decisions = ["edit", "respond", *(["approve"] if set(form.get("required", ())) <= set(args) else [])]
         config = {"allowed_decisions": decisions, "args_schema": form or _schema_of(args)}
         action = {"name": name, "args": args, "description": text}
@@ -93,10 +94,13 @@ class Question(NamedTuple):
             if lacking := [name for name in config["args_schema"].get("required", ()) if name not in args]:
                 raise InvalidAnswer(f"{self.at} needs {', '.join(lacking)}.")
         if actions := self._actions:
-            given = [args] if len(actions) == 1 else list((args or {}).values())
             parts: Json = {"type": decision, **({"message": message} if message else {})}
-            edited = [{"edited_action": {"name": a["name"], "args": g}} for a, g in zip(actions, given, strict=False)]
-            decided = [{**parts, **edit} for edit in (edited if decision == "edit" else [{} for _ in actions])]
+            decided = [parts for _ in actions]
+            if decision == "edit":
+                new_args = [args] if len(actions) == 1 else args.values()
+                names = [action["name"] for action in actions]
+                edits = [{"name": name, "args": new} for name, new in zip(names, new_args, strict=True)]
+                decided = [{**parts, "edited_action": edit} for edit in edits]
             return decided[0] if "action_requests" not in self.value else {"decisions": decided}
         if self._inbox is not None:
             content = {"edit": {"action": self.request["action_requests"][0]["name"], "args": args}, "respond": message}
