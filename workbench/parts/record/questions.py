@@ -97,7 +97,9 @@ class Question(NamedTuple):
             parts: Json = {"type": decision, **({"message": message} if message else {})}
             decided = [parts for _ in actions]
             if decision == "edit":
-                new_args = [args] if len(actions) == 1 else args.values()
+                new_args = [args] if len(actions) == 1 else list(args.values())
+                if len(new_args) != len(actions):
+                    raise InvalidAnswer(f"{self.at} takes {', '.join(self.request['action_requests'][0]['args'])}.")
                 names = [action["name"] for action in actions]
                 edits = [{"name": name, "args": new} for name, new in zip(names, new_args, strict=True)]
                 decided = [{**parts, "edited_action": edit} for edit in edits]
