@@ -439,6 +439,17 @@ def test_a_sealed_run_that_continues_a_thread_brings_its_beginning(wb: Workbench
             assert cursor.execute("SELECT count(*) FROM checkpoints").fetchone()[0] == 0
 
 
+def test_a_graph_is_named_and_each_answer_that_a_node_could_have_had_is_played(
+    wb: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "langgraph.json").write_text('{"graphs": {"mill": "tests.parts.record.graphs:plain"}}')
+    monkeypatch.chdir(tmp_path)
+    run = finished(wb.record("mill"), KINDS["plain"])
+    assert [fork.state["approved"] for fork in run.what_if("review", [False, "later"])] == [False, "later"]
+    with pytest.raises(RunError, match=r"'tide' is not in langgraph.json. Known: mill"):
+        wb.record("tide")
+
+
 def test_a_hundred_recorded_answers_hold_in_forks(wb: Workbench) -> None:
     def ask(state: Log) -> Any:
         return {"log": [f"{n}: {interrupt({'number': n})}" for n in range(20)]}
