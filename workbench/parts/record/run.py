@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
@@ -172,8 +171,8 @@ class GraphRun:
 
     def events(self) -> Iterator[Any]:
         """Yield nothing, and end when the run pauses or ends: what it streams is ``stream()``."""
-        with contextlib.suppress(Exception):  # `wait` says how it failed
-            self.wait()
+        while self.status == "running":
+            time.sleep(POLL_S)
         return iter(())
 
     def answer_review(self, answer: Any, *, wait: bool = True) -> GraphRun:

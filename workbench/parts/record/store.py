@@ -14,10 +14,12 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from workbench.errors import RunError, UnknownRun
-from workbench.extensions import Service
+from workbench.extensions import Service, load
 from workbench.records.sqlite import Tables
 
 VERSION = 2
+_NOT_LOADED = "workbench.parts.record.elsewhere:Elsewhere"
+"""The class of graphs that are not loaded; it builds on what is recorded here."""
 _SCHEMA = """
     CREATE TABLE runs (
         run_id TEXT PRIMARY KEY, graph TEXT NOT NULL, thread TEXT NOT NULL, options TEXT NOT NULL, input BLOB,
@@ -176,22 +178,19 @@ class GraphRuns(Service):
             return None
         agent, source = self.agents.get(rows[0]["graph"]), json.loads(rows[0]["options"]).get("source")
         if agent is None:
-            from workbench.parts.record.elsewhere import Elsewhere
-
             why = ""
             try:
                 agent = self._wb.record(source, rows[0]["graph"]) if source else None
             except RunError as error:
                 why = str(error)
-            agent = self.agents[rows[0]["graph"]] = agent or Elsewhere(self._wb, rows[0]["graph"], why)
+            agent = self.agents[rows[0]["graph"]] = agent or load(_NOT_LOADED)(self._wb, rows[0]["graph"], why)
         return agent.run(run_id)
 
     def lines(self) -> list[Any]:
         """Return what a list shows of each run, newest first."""
-        from workbench.parts.record.elsewhere import Elsewhere  # a list loads nobody's graph
-
         rows = self.store.rows("SELECT run_id, graph FROM runs ORDER BY created_at DESC, run_id LIMIT 200")
-        runs = [(self.agents.get(row["graph"]) or Elsewhere(self._wb, row["graph"])).run(row["run_id"]) for row in rows]
+        agents = {name: load(_NOT_LOADED)(self._wb, name) for name in {row["graph"] for row in rows}} | self.agents
+        runs = [agents[row["graph"]].run(row["run_id"]) for row in rows]  # a list loads no graph
         return [
             {"message": run.message, "query": "", "status": run.status, "holder": "", "graph": run.agent.name}
             | {name: run.row[name] for name in ("run_id", "created_at")}
