@@ -295,7 +295,7 @@ def test_models_and_their_calls_from_the_terminal(cli):
         [call] = json.loads(cli("show", run["run_id"], "--calls", "--json").stdout)["calls"]
         assert (call["role"], call["place"]) == ("writer", "writer/1")
         text = cli("show", run["run_id"], "--calls").stdout
-        assert "1. writer:" in text and "[said]\nIn 1993 [1]." in text
+        assert "writer/1:" in text and "[said]\nIn 1993 [1]." in text
         plain = json.loads(cli("fork", run["run_id"], "--model", "writer=rules", "--json", **at).stdout)
         assert "1993" in plain["answer"] and len(server.requests) == 1
         refused = cli("ask", WHEN, "--model", "poet=x", **at)
