@@ -612,6 +612,7 @@ class RetrievalState(TypedDict, total=False):
     thresholds: dict[str, float]
     dates: list[str]
     needs: dict[str, str]
+    pieces: dict[str, str]
     report: Json
     known: list[Json]
     noted: list[Noted]

@@ -148,6 +148,7 @@ def initial_state(
         thresholds=dict(options["thresholds"]),
         dates=list(options.get("dates") or ["", ""]),
         needs=dict(options.get("needs", {})),
+        pieces=dict(options.get("pieces", {})),
         **({"report": dict(options["report"]), "sections": []} if "report" in options else {}),
         incognito=options["incognito"],
         debug=options["debug"],

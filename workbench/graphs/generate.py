@@ -67,9 +67,10 @@ def _remembered(state: Data, language: str) -> str:
 
 
 def written_from(state: Data, context: Context) -> str:
-    """Return the evidence for the writer under its numbers: first what met a need, and nothing of score 0."""
+    """Return the evidence for the writer under its numbers: first what met a need or is pinned, nothing of score 0."""
     evidence = merged_evidence(state)
     met = {result_id for entry in _needs(state) for result_id in entry["by"] if entry["met"] >= MET}
+    met |= {piece["result_id"] for piece in evidence if met and piece["metadata"].get("pinned")}
     numbers = [n for n, piece in enumerate(evidence, 1) if piece["score"] > 0]
     numbers.sort(key=lambda n: evidence[n - 1]["result_id"] not in met)  # stable: the rest stays in its order
     if met:  # a model found what it needs: of the rest only what is likely, or comes first

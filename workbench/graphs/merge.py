@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 
 from langgraph.runtime import Runtime
@@ -173,8 +173,21 @@ def merged_events(merged: Merged, runs: Sequence[RagRun]) -> list[Event]:
 
 
 def collect(state: RetrievalState, context: Context) -> dict[str, list[RetrievalResult]]:
-    """Return what each step found."""
-    return gather(state.get("records", []), context.runs, state.get("run_id", ""))
+    """Return what each step found: what a person struck is left out, what they pinned is marked."""
+    results_by_step, marks = (
+        gather(state.get("records", []), context.runs, state.get("run_id", "")),
+        state.get("pieces"),
+    )
+    return {step: _marked(results, marks) for step, results in results_by_step.items()} if marks else results_by_step
+
+
+def _marked(results: Evidence, marks: Mapping[str, str]) -> list[RetrievalResult]:
+    signed = [(result, marks.get("/".join(identity(result)))) for result in results]
+    return [
+        {**result, "metadata": {**result["metadata"], "pinned": True}} if mark == "pinned" else result
+        for result, mark in signed
+        if mark != "struck"
+    ]
 
 
 def current_evidence(state: RetrievalState, context: Context) -> list[RetrievalResult]:
@@ -249,6 +262,7 @@ def _in_order(
     if not by_score:
         places = list(dict.fromkeys(map(identity, chain.from_iterable(results_by_step.values()))))
         unique.sort(key=lambda result: places.index(identity(result)))
+    unique.sort(key=lambda result: not result["metadata"].get("pinned"))  # stable: the rest stays in its order
     return unique
 
 

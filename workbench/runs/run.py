@@ -12,7 +12,7 @@ from workbench.plans import Plan
 from workbench.runs import feedback as thought
 from workbench.runs.calls import edited_replies, own_prompts
 from workbench.runs.past import Past
-from workbench.runs.recording import Recording, prompts_of
+from workbench.runs.recording import Recording, checked_marks, found_pieces, prompts_of
 from workbench.settings import merge_settings, models_by_role
 from workbench.state import Json
 
@@ -135,7 +135,8 @@ class Run(Recording):
             good: whether it is a good answer.
             note: in words.
             who: whose verdict; the run's user when empty.
-            **labels: what else is to be known of it in an experiment, by name.
+            **labels: what else is to be known of it in an experiment, by name; with ``piece``, the key of a piece of
+                evidence, the verdict is on that piece: whether it is relevant.
 
         Raises:
             RunError: the run is incognito, is not done, or its conversation was cleared.
@@ -150,7 +151,8 @@ class Run(Recording):
 
         Takes ``plan``, ``decision`` (with ``at``, a review point or the id of a checkpoint), ``query``, ``settings``,
         ``models`` and ``prompts`` (by role, as ``Workbench.start``), ``replies`` (what a model is to have said, by the
-        number of its call in ``calls()``), ``review``; what to do with recorded decisions whose proposal has changed
+        number of its call in ``calls()``), ``pieces`` (evidence to pin or to strike, by its number: ``{3: "struck"}``),
+        ``review``; what to do with recorded decisions whose proposal has changed
         (``mismatch``: ``ask``, ``stop``, ``rules``), and who answers after the last one (``rest``: ``ask`` or
         ``rules``). ``at`` alone decides again what was decided before it, and asks a person there. See ``fork.forked``.
 
@@ -162,6 +164,8 @@ class Run(Recording):
             edits["settings"] = merge_settings(edits.get("settings") or {}, {"models": models_by_role(models)})
         if edits.get("prompts"):
             edits["prompts"] = own_prompts(edits["prompts"], prompts_of(self))
+        if edits.get("pieces"):
+            edits["pieces"] = checked_marks(edits["pieces"], found_pieces(self))
         if edits.get("replies"):
             edits["replies"] = edited_replies(edits["replies"], self.calls())
         fork = Run(self._work, self._work.fork(self.run_id, edits))

@@ -270,7 +270,7 @@ def reflection_tables(reflection: Reflection, labels: Labels) -> Iterator[Table]
     needs = [(_need_text(need, labels), need["need"], f"{need['met']:.0%}", need["title"]) for need in ledger]
     if needs:
         met = sum(text.startswith(SIGNS["done"]) for text, *_ in needs)
-        title = f"{labels('needs')} · {labels('beside_of', n=met, most=len(needs))}"
+        title = f"{labels('needs')} · {labels('needs_met', n=met, most=len(needs))}"
         yield clipped(title, columns(labels, ":status", "need", "value:number", "need_piece"), needs)
 
 

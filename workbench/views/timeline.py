@@ -15,7 +15,6 @@ from workbench.records.timeline import GAPS, Bar, attempts, bars, side_by_side, 
 from workbench.state import Data, Decision, ExecutionRecord, Json
 from workbench.views.drawing import Body, Drawing, sheet, short
 from workbench.views.labels import SIGNS, Labels, milliseconds
-from workbench.views.labels.sentences import duration_text
 from workbench.views.page import Picture, draw, family, joined
 
 _LATE = 0.6
@@ -40,9 +39,8 @@ def timeline(document: Data, labels: Labels, unfolded: Collection[str] = ()) -> 
     """
     segments = bars(document["log"], document["records"], document["decisions"])
     body = _body(segments, document["records"], labels, unfolded)
-    duration = duration_text(document["figures"], labels) if document["log"] else ""
     picture = body.picture(role="listbox", aria_label=labels("timeline"))
-    words = {"took": duration, "unfolded": bool(unfolded), "svg": picture.frame, "found": bool(segments)}
+    words = {"unfolded": bool(unfolded), "svg": picture.frame, "found": bool(segments)}
     return Picture(draw("plan.timeline", labels, **words), picture.rows)
 
 
@@ -90,7 +88,7 @@ def _body(
         shown = key in unfolded or "*" in unfolded
         status = "recorded" if (bar.step_id, bar.attempt) in taped else bar.status
         again = f" ×{bar.attempt}" if bar.attempt > 1 else ""
-        name = f"{SIGNS.get(bar.status, '·')} {short(bar.step_id, 17)}{again} {'▾' if shown else '▸'}"
+        name = f"{'▾' if shown else '▸'} {SIGNS.get(bar.status, '·')} {short(bar.step_id, 15)}{again}"
         spoken = f"{bar.step_id}{again}, {labels(bar.status)}"
         add(key, name, _step_bar(bar, status, scale, labels), spoken=spoken)
         for number, sub in enumerate(inside if shown else ()):
@@ -116,9 +114,10 @@ class _Scale:
 
     def bar(self, bar: Bar, words: str, height: int = 12, **look: Any) -> Markup:
         """Draw a bar with its text behind it, or before it where there is more room."""
-        late = bar.end_ms > _LATE * self.total and bar.start_ms > self.total - bar.end_ms
+        before = bar.start_ms > (1 - _LATE) * self.total  # else over its end
+        late = bar.end_ms > _LATE * self.total
         place = {"middle": (_LOW if height < 12 else _HIGH) / 2, "height": height, "late": late}
-        at = self.at(bar.start_ms if late else bar.end_ms)
+        at = self.at(bar.start_ms if late and before else bar.end_ms)
         return draw("svg.bar", title=_title(bar), words=words, at=at, **self.span(bar), **place, **look)
 
 

@@ -39,7 +39,9 @@ class AskForm(Panel):
         self._show_points()
         self.button = press_button(labels("ask_now"), self.submit, "wb-primary", "wb-ask-button")
         self.examples = ipywidgets.HBox()
-        self.as_of = ipywidgets.Text(description=labels("as_of"), placeholder=labels("as_of_placeholder"))
+        self.as_of = ipywidgets.Text(
+            description=labels("as_of"), placeholder=labels("as_of_placeholder"), tooltip=labels("as_of_why")
+        )
         self.as_of.add_class("wb-ask-as-of")
         self.model = ipywidgets.Combobox(
             description=labels("ask_model"), options=models, placeholder=labels("ask_model_told"), ensure_option=False

@@ -25,6 +25,7 @@ _SIGNS = {
     "characters": ("circle-open", "idle"),
     "results": ("x-thin-open", "idle"),
     "duplicate": ("line-ns-open", "person"),
+    "struck": ("x-thin-open", "fail"),
 }
 """The fate of a finding -> shape and family of colour, from front to back."""
 
@@ -81,7 +82,7 @@ def _trace(kind: str, count: int, pieces: Sequence[Piece], labels: Labels) -> Sc
         y=[_lane(piece) for piece in pieces],
         mode="markers",
         name=safe(f"{_label(kind, labels)} · {count}"),
-        marker={"symbol": symbol, "size": 10, "color": COLOURS[family][0]},
+        marker={"symbol": symbol, "size": 10, "color": COLOURS[family][1]},
         hoverinfo="text",
         hovertext=[hover(piece["title"], f"{piece['score']:.2f}", short(piece["step"], 40)) for piece in pieces],
     )
