@@ -174,20 +174,21 @@ def merged_events(merged: Merged, runs: Sequence[RagRun]) -> list[Event]:
 
 def collect(state: RetrievalState, context: Context) -> dict[str, list[RetrievalResult]]:
     """Return what each step found: what a person struck is left out, what they pinned is marked."""
-    results_by_step, marks = (
-        gather(state.get("records", []), context.runs, state.get("run_id", "")),
-        state.get("pieces"),
-    )
-    return {step: _marked(results, marks) for step, results in results_by_step.items()} if marks else results_by_step
+    results_by_step = gather(state.get("records", []), context.runs, state.get("run_id", ""))
+    return marked(results_by_step, state.get("pieces") or {})
 
 
-def _marked(results: Evidence, marks: Mapping[str, str]) -> list[RetrievalResult]:
-    signed = [(result, marks.get("/".join(identity(result)))) for result in results]
-    return [
-        {**result, "metadata": {**result["metadata"], "pinned": True}} if mark == "pinned" else result
-        for result, mark in signed
-        if mark != "struck"
-    ]
+def marked(results_by_step: ResultsByStep, marks: Mapping[str, str]) -> dict[str, list[RetrievalResult]]:
+    """Return the results without the struck ones; the pinned ones say so."""
+
+    def sign(result: RetrievalResult) -> RetrievalResult:
+        pinned = marks.get("/".join(identity(result))) == "pinned"
+        return {**result, "metadata": {**result["metadata"], "pinned": True}} if pinned else result
+
+    def keep(result: RetrievalResult) -> bool:
+        return marks.get("/".join(identity(result))) != "struck"
+
+    return {step: [*map(sign, filter(keep, results))] for step, results in results_by_step.items()}
 
 
 def current_evidence(state: RetrievalState, context: Context) -> list[RetrievalResult]:

@@ -200,8 +200,6 @@ def pieces(
     for n, result in enumerate(evidence, 1):
         step_id, _ = best.get(identity(result), ("", result))
         rows.append(piece(step_id, result, n, *_fate(result, n, used, cited, merged)))
-    if merged is None:
-        return rows
     dropped = []
     for step_id, results in results_by_step.items():
         for rank, result in enumerate(results, 1):
@@ -211,6 +209,8 @@ def pieces(
             elif key_of_piece not in places:
                 struck = marks.get("/".join(key_of_piece)) == "struck"
                 dropped.append(piece(step_id, result, None, "dropped", "struck" if struck else "results"))
+    if merged is None:  # nothing is dropped yet but what a person struck
+        dropped = [entry for entry in dropped if entry["why"] == "struck"]
     order = ("struck", "results", "duplicate")
     return [*rows, *sorted(dropped, key=lambda p: (order.index(p["why"]), -p["score"], p["key"]))]
 

@@ -122,10 +122,10 @@ class Recording(Extended):
     @property
     def evidence(self) -> list[RetrievalResult]:
         """Return the evidence, best first: what was merged, or all that was found so far."""
-        from workbench.graphs.merge import distinct
+        from workbench.graphs.merge import distinct, marked
 
-        merged = self.state.get("merged")
-        return merged["retrieval_results"] if merged else distinct(results_by_step(self))
+        merged, marks = self.state.get("merged"), self.state.get("pieces") or {}
+        return merged["retrieval_results"] if merged else distinct(marked(results_by_step(self), marks))
 
     @property
     def answer(self) -> str:

@@ -234,13 +234,6 @@ def _sorted(claims: Iterable[Data]) -> list[Data]:
     return sorted(claims, key=lambda claim: claim["verdict"] == "supported")
 
 
-def _claim_lines(claims: Iterable[Data], labels: Labels) -> Iterator[Paragraph]:
-    for claim in _sorted(claims):
-        sign = SIGNS["done" if claim["verdict"] == "supported" else "warning"]
-        text = cut(plain_sentence(claim["text"]), 2000)
-        yield [(f"{sign} {claim_text(claim, labels)}{labels('colon')}", "strong"), text]
-
-
 def text_lines(text: str) -> list[str]:
     """Return the lines of a long text that are not empty."""
     return [line for line in cut(text, _LONGEST_TEXT).splitlines() if line.strip()]

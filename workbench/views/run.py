@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from difflib import unified_diff
 
 from markupsafe import Markup
 
@@ -147,6 +148,16 @@ def turns(messages: Sequence[Data], labels: Labels) -> Picture:
 def calls(run_calls: Sequence[Data], labels: Labels) -> Picture:
     """Return the calls of ``Run.calls``; nothing where no model was called."""
     return Picture(draw("calls.all", labels, calls=run_calls)) if run_calls else BLANK
+
+
+def changed_lines(before: str, after: str) -> list[tuple[str, str]]:
+    """Return the lines that differ, each as ``del`` or ``ins`` and its text, with a line around them.
+
+    >>> changed_lines("a\\nb", "a\\nc")
+    [('span', 'a'), ('del', 'b'), ('ins', 'c')]
+    """
+    lines = list(unified_diff(before.splitlines(), after.splitlines(), n=1, lineterm=""))[2:]
+    return [({"-": "del", "+": "ins"}.get(line[0], "span"), line[1:]) for line in lines if line[0] != "@"]
 
 
 _MOST_SHOWN = 400
