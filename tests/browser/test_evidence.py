@@ -14,7 +14,7 @@ def test_evidence_is_sorted_labelled_and_struck_out(notebook, workspace):
     bench, rows = BenchPage(nb.page), nb.page.locator(".wb-region-evidence .wb-piece")
     first = rows.first.get_attribute("data-title")
     nb.page.get_by_label("Sort", exact=True).select_option("title")
-    nb.wait("""(titles => titles.length > 9 && titles.every((title, at) => !at || titles[at - 1].localeCompare(title) <= 0))(
+    nb.wait("""(all => all.length > 9 && all.every((title, at) => !at || all[at - 1].localeCompare(title) <= 0))(
         [...document.querySelectorAll('.wb-region-evidence .wb-piece')].map(row => row.dataset.title))""")
     nb.page.get_by_label("Sort", exact=True).select_option("place")
     nb.wait(f"document.querySelector('.wb-piece').dataset.title === {first!r}")

@@ -78,7 +78,7 @@ def _decision_row(key: str, decision: Data, labels: Labels) -> Row:
 
 
 def checkpoint_list(rows: Sequence[Row], labels: Labels, reviews: Mapping[str, str]) -> Picture:
-    """Return the notable checkpoints; ``reviews`` has the review point that a fork from a checkpoint comes to, by key."""
+    """Return the notable checkpoints; ``reviews`` has the review point that a fork from each comes to, by key."""
     shown = {row.key: _listed(row, labels, reviews.get(row.key, "")) for row in rows if row.notable}
     return Picture(draw("past.checkpoints", labels, shown=len(shown)), shown)
 
