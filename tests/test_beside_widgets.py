@@ -179,8 +179,6 @@ def test_a_comparison_by_pressing(wb: Workbench, asked: Run, stopped: Run) -> No
     assert len(compare._body.picture.html) > differing and 'aria-checked="false"' in compare._head.picture.html
     compare._head.press("open", asked.run_id)
     assert compare.request == {"do": "open", "runs": [asked.run_id], "n": 1}
-    compare._head.press("swap")
-    assert compare.request == {"do": "swap", "runs": [asked.run_id, stopped.run_id], "n": 2}
 
 
 def test_in_a_kernel_a_run_is_shown_by_the_widget_that_is_registered_for_its_class(asked, monkeypatch) -> None:

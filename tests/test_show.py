@@ -7,7 +7,7 @@ import pytest
 
 from tests import handmade
 from workbench.records.document import run_document
-from workbench.records.timeline import bars, drawn
+from workbench.records.timeline import bars
 from workbench.text import visible
 from workbench.views.labels import SIGNS, Labels
 from workbench.views.outline import outline, run_html, run_text
@@ -168,13 +168,6 @@ def test_waiting_is_folded_and_charged_to_nobody():
     unanswered = bars(handmade.log(), handmade.records())
     assert [bar.kind for bar in unanswered if bar.kind in ("waiting", "stopped")] == ["stopped"]
     assert bars([], []) == []
-
-
-def test_bars_are_never_invisible_and_never_too_long():
-    found = bars(handmade.log(), handmade.records())
-    for bar in found:
-        row = drawn([bar], max(b.end_ms for b in found), 24)
-        assert len(row) == 24 and set(row) - {"·"}
 
 
 def test_every_status_has_its_own_sign_and_word():

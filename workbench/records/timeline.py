@@ -120,20 +120,6 @@ def busy_ms(segments: Iterable[Bar]) -> float:
     return sum((end - start for start, end in _union(spans, gap=0)), 0.0)
 
 
-def drawn(segments: Sequence[Bar], span: float, width: int = 30) -> str:
-    """Bars of one row as text: ``█`` work, ``░`` waiting, ``·`` nothing; what is there has at least one mark.
-
-    >>> drawn([Bar("step", "a", 25, 50, 25), Bar("waiting", "waiting", 50, 75, 9e9)], 100, 8)
-    '··██░░··'
-    """
-    row = ["·"] * width
-    for bar in segments:
-        first = min(int(bar.start_ms / (span or 1) * width), width - 1)
-        last = max(round(bar.end_ms / (span or 1) * width), first + 1)
-        row[first:last] = ["░" if bar.kind in GAPS else "█"] * (min(last, width) - first)
-    return "".join(row)
-
-
 def moment_ms(moment: str) -> float:
     """Return a moment of a log or a record, in milliseconds."""
     return datetime.fromisoformat(moment).timestamp() * 1000

@@ -24,7 +24,7 @@ from workbench.widgets.runs import RunTable
 
 
 class Compare(Panel):
-    """Two to four runs next to each other. It asks for ``{"do": "open" | "swap", "runs": [run ids]}``."""
+    """Two to four runs next to each other. It asks for ``{"do": "open", "runs": [run id]}``."""
 
     def __init__(self, labels: Labels):
         super().__init__(labels)
@@ -49,8 +49,6 @@ class Compare(Panel):
         ids = [run["run_id"] for run in self._document.get("runs", ())]
         if event.kind == "open" and event.key in ids:
             self.ask(do="open", runs=[event.key])
-        elif event.kind == "swap" and ids:
-            self.ask(do="swap", runs=[*ids[1:], ids[0]])
         elif event.kind == "differing" and ids:
             self._differing = not self._differing
             self._draw()

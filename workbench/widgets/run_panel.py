@@ -82,7 +82,7 @@ class Working:
 
     def reset(self) -> None:
         """Forget what is chosen, unfolded or edited, for another run."""
-        self._unfolded, self._piece, self._sentence = set[str](), "", ""
+        self._unfolded, self._piece, self._sentence = False, "", ""
         self._at = ("", "")
         self.calls.close()
 
@@ -325,10 +325,7 @@ class Working:
             self._fork(run, pieces=marks)
 
     def _on_timeline(self, event: Event) -> None:
-        if event.kind == "unfold":
-            self._unfolded = set() if self._unfolded else {"*"}
-        elif event.kind == "choose":
-            self._unfolded ^= {event.key}
+        self._unfolded ^= event.kind == "unfold"
         self._show_timeline()
 
 

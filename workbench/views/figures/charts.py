@@ -95,13 +95,8 @@ def _label(kind: str, labels: Labels) -> str:
 
 
 def _subtitle(pieces: Sequence[Piece], drawn: Sequence[Piece], cut: int, labels: Labels) -> str:
-    """Return the counts by fate."""
-    counts = Counter(piece["fate"] for piece in pieces)
+    """Return what is not in the picture."""
     words = [labels("told_found", n=len(pieces))]
-    if not counts["found"]:
-        words.append(labels("told_dropped", n=counts["dropped"]))
-        words.append(labels("told_used", n=sum(piece["in_prompt"] for piece in pieces)))
-        words.append(labels("told_cited", n=counts["cited"]))
     words += [labels("told_cut", n=cut)] if cut else []
     words += [labels("not_drawn", n=len(pieces) - len(drawn))] if len(drawn) < len(pieces) else []
     return " · ".join(words)
