@@ -1,4 +1,4 @@
-"""Names, roles and contrast on a bench, as Chromium's accessibility tree and axe-core, where it is installed, have it."""
+"""Names, roles and contrast on a bench, as Chromium's accessibility tree and axe-core (where installed) have it."""
 
 from __future__ import annotations
 
