@@ -115,7 +115,7 @@ _WIDTH, _HEIGHT, _EDGE = 780, 520, 70
 _INKS = {"Person": "person", "Name": "person", "Genre": "done", "Year": "done", "Country": "done"}
 """Type of an entity -> family of colour; a document has its own."""
 _LONGEST_NAME = 26
-_APART = 30
+_APART = 36
 """Pixels from a disc to one below it, with a name between them."""
 
 

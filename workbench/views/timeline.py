@@ -116,8 +116,9 @@ class _Scale:
         before = bar.start_ms > (1 - _LATE) * self.total  # else over its end
         late = bar.end_ms > _LATE * self.total
         place = {"middle": (_LOW if height < 12 else _HIGH) / 2, "height": height, "late": late}
+        over = late and not before and not look.get("dashes")
         at = self.at(bar.start_ms if late and before else bar.end_ms)
-        return draw("svg.bar", title=_title(bar), words=words, at=at, **self.span(bar), **place, **look)
+        return draw("svg.bar", title=_title(bar), words=words, at=at, over=over, **self.span(bar), **place, **look)
 
 
 def _graph_lane(segments: Sequence[Bar], scale: _Scale, labels: Labels) -> Markup:
