@@ -163,7 +163,7 @@ def remove(page: Page, name: str) -> None:
 
 
 DEMO = Path("data") / "demo.toml"
-EVERYTHING = ("head", "plan", "reflections", "timeline", "answer", "sources")
+EVERYTHING = ("head", "plan", "reflections", "answer", "sources")
 
 
 @click.command()

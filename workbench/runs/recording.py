@@ -124,7 +124,7 @@ class Recording(Extended):
         """Return the evidence, best first: what was merged, or all that was found so far."""
         from workbench.graphs.merge import distinct, marked
 
-        merged, marks = self.state.get("merged"), self.state.get("pieces") or {}
+        merged, marks = self.state.get("merged"), marks_of(self)
         return merged["retrieval_results"] if merged else distinct(marked(results_by_step(self), marks))
 
     @property
@@ -214,8 +214,14 @@ def found_pieces(run: Recording) -> list[Piece]:
         run.evidence,
         run.state.get("merged") or None,
         run.citations,
-        run.state.get("pieces") or {},
+        marks_of(run),
     )
+
+
+def marks_of(run: Recording) -> dict[str, str]:
+    """Return what was said of pieces of evidence, by key: in the run, or when it was forked."""
+    marks: dict[str, str] = run.state.get("pieces") or run.options.get("pieces") or {}
+    return marks
 
 
 def checked_marks(marks: Mapping[Any, str], pieces: Iterable[Piece]) -> dict[str, str]:
