@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.browser.bench_page import OPEN, QUESTION
 from tests.browser.test_default_window import CONTRAST
 
-CONTROLS = {"button", "textbox", "combobox", "searchbox", "checkbox", "radio", "link", "switch", "row", "option"}
+CONTROLS = {"button", "textbox", "combobox", "searchbox", "checkbox", "radio", "link", "switch", "option"}
 ASK = f'wb.ask({QUESTION!r}, kb="film", review={{review!r}}, session={{session!r}})'
 BENCHES = [
     "plan = wb.bench(" + ASK.format(review=["plan"], session="a") + "); plan",

@@ -39,7 +39,7 @@ def timeline(document: Data, labels: Labels, unfolded: bool = False) -> Picture:
     """
     segments = bars(document["log"], document["records"], document["decisions"])
     body = _body(segments, document["records"], labels, unfolded)
-    picture = body.picture(role="list", aria_label=labels("timeline"))
+    picture = body.picture(role="group", aria_label=labels("timeline"))
     words = {"unfolded": unfolded, "svg": picture.frame, "found": bool(segments)}
     return Picture(draw("plan.timeline", labels, **words), picture.rows)
 
