@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from langchain_core.language_models import FakeListChatModel
 
 from tests import forked
 from tests.shelves import workbench
@@ -16,6 +17,7 @@ from workbench.errors import WorkbenchError
 from workbench.parts.experiments.experiment import Experiment
 from workbench.parts.experiments.spec import Spec, load_spec
 from workbench.session import Workbench
+from workbench.settings import model_name
 
 QUESTIONS = [
     {"id": "built", "question": "Who built Moss Mill?", "answer": "Ann Lee", "gold": ["mill"]},
@@ -288,6 +290,24 @@ def test_what_shares_a_tape_does_not_take_its_decisions_or_thresholds(place: Pat
         assert set(frame["status"]) == {"done"} and done.check(1) == []
         actions = [[decision["action"] for decision in wb.run(run).decisions] for run in frame["run_id"]]
         assert actions[0] == ["reject"] and actions[1][0] == "approve" and actions[3:] == [[], [], []]
+
+
+def test_a_threshold_and_a_model_review_where_no_person_does(place: Path) -> None:
+    said = {"go": "Go on, please.", "stop": "Stop.", "vague": "Hm."}
+    models = {name: model_name("models.judge", FakeListChatModel(responses=[text])) for name, text in said.items()}
+    ways = [{"reviewer": "never"}, {"reviewer": "rules"}, {"reviewer": {"threshold": 99}}, {"reviewer": {"threshold": 0}}]
+    ways += [{"reviewer": {"model": models[name]}} for name in said]
+    sweep = {**SWEEP, "name": "reviewers", "questions": QUESTIONS[:1], "configurations": ways}
+    del sweep["grid"]
+    with opened(place) as wb:
+        done = wb.experiments.run(sweep)
+        frame = done.to_frame()
+        assert set(frame["status"]) == {"done"} and done.check(1) == []
+        decisions = [[(d["who"], d["action"]) for d in wb.run(run).decisions] for run in frame["run_id"]]
+        assert decisions[:2] == [[], [("rules", "approve")]] and decisions[3] == [("threshold", "approve")]
+        assert decisions[2][0] == ("threshold", "edit") and decisions[4][0] == ("model", "edit")
+        assert decisions[5:] == [[("model", "reject")], [("model", "approve")]]
+        assert wb.experiments.get("reviewers").spec.configurations[2] == ways[2]
 
 
 def test_what_a_changed_environment_makes_stale_is_said(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from workbench.experiments import conversation
 from workbench.futures.replay import full_document
 from workbench.parts.experiments import notebooks, workers
 from workbench.parts.experiments.cells import label, text_of, variables
+from workbench.parts.experiments.people import ModelReviewer, ThresholdReviewer
 from workbench.parts.experiments.results import Results, score
 from workbench.parts.experiments.search import search
 from workbench.parts.experiments.spec import Spec, check_spec, load_spec
@@ -23,8 +24,10 @@ from workbench.parts.experiments.store import ACTS, ExperimentStore
 from workbench.records.spending import spent
 from workbench.records.tape import canonical
 from workbench.state import Json
+from workbench.widgets.display import in_kernel
 
 if TYPE_CHECKING:
+    from workbench.parts.experiments.live import Live
     from workbench.runs.run import Run
     from workbench.session import Workbench
 
@@ -63,7 +66,7 @@ class Experiments:
             spec: a YAML file, or what it would hold.
             workers: processes; each opens the workspace, without what was registered in this one.
             dask: the address of a Dask scheduler whose workers run cells too; they need the workspace's folder.
-            progress: called after each cell with ``(name, done, total)``.
+            progress: called after each cell with ``(name, done, total)``; in a notebook a table follows it by default.
             announce: called with the forecast, before anything runs.
 
         Raises:
@@ -74,6 +77,8 @@ class Experiments:
             announce(experiment.forecast().text)
         self._store.retry_failed(experiment.name)
         self._store.set_state(experiment.name, "running")
+        if progress is None and in_kernel():
+            progress = experiment.watch().tell
         experiment.work(workers, dask, progress)
         if experiment.spec.optuna:
             search(experiment, experiment.spec.optuna, lambda: experiment.work(workers, dask, progress))
@@ -269,6 +274,7 @@ class Experiment(Results):
         options, tape = self.options(variant), self._tape(row)
         run = self._left(row) or self._fork(tapes.get(tape), options) or self._start(question, options)
         self._store.note_run(self.name, row["cell"], run.run_id)
+        self._wb.runs.annotate(run.run_id, tags=[self.name, label(variant)])  # the table of runs shows and finds them
         if run.wait().status == "done":
             tapes.setdefault(tape, run)
         effects = [effect for effect in run.tape() if effect.kind in ("tool", "model", "plan", "handler")]
@@ -305,7 +311,8 @@ class Experiment(Results):
 
     def _fork(self, origin: Run | None, options: Json) -> Run | None:
         """Begin the run from the tape of one of the same question, where that tape cannot hold anything else."""
-        if origin is None or not set(origin.options["thresholds"]) <= set(options["thresholds"]):
+        own = isinstance(options.get("reviewer"), (ThresholdReviewer, ModelReviewer))  # a fork has recorded answers
+        if origin is None or own or not set(origin.options["thresholds"]) <= set(options["thresholds"]):
             return None
         shipped = self._wb.settings.model_dump()
         settings = {name: shipped[name] for name in origin.options.get("settings", {})} | options["settings"]
@@ -332,6 +339,16 @@ class Experiment(Results):
                 differing.append(row["cell"])
         self._store.note(self.name, "check", f"{len(sample)} cells run alone, {len(differing)} differ")
         return differing
+
+    def watch(self) -> Live:
+        """Show how far it is in a notebook, and its runs in the bench's table: sorted, narrowed, opened, compared."""
+        from IPython.display import display
+
+        from workbench.parts.experiments.live import Live
+
+        live = Live(self)
+        display(live)
+        return live
 
     # steering
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -10,8 +11,10 @@ import numpy as np
 from scipy.stats import binomtest
 
 from workbench.errors import RunError
-from workbench.graphs.reviewers import Reviewer
+from workbench.graphs.reviewers import Answer, Reviewer, answer
+from workbench.models.chat import open_chat_model, stream_text
 from workbench.parts.experiments.statistics import fewest_errors
+from workbench.settings import Settings
 from workbench.state import Data, Json
 
 if TYPE_CHECKING:
@@ -21,8 +24,16 @@ if TYPE_CHECKING:
 
 MOST_ERRORS = 0.05
 """Share of pauses at which a reviewer may act alone where a person would have mattered."""
-NOT_PERSONS = frozenset({"rules", "recording"})
+NOT_PERSONS = frozenset({"rules", "recording", "threshold", "model"})
 """Who answers when no person does."""
+CHOICES = ("go on", "stop", "approve")
+"""What a reviewer of a reflection may choose."""
+_READ = 8
+"""Pieces of evidence that a reviewing model reads."""
+_ASKED = (
+    "You review a search before the answer is written. Read the question, the evidence and the proposal. Reply with "
+    "'go on' if something that the answer needs is missing, 'stop' if more would not help, else 'approve'."
+)
 _COLUMNS = ("run_id", "at", "margin", "action", "alone", "person", "gain", "mattered", "seconds", "other_run")
 
 
@@ -36,6 +47,51 @@ def margin(proposal: Data) -> float:
     thresholds = signals.get("thresholds", {})
     evidence = signals.get("evidence_count", 0) / max(thresholds.get("min_evidence", 1), 1)
     return float(min(evidence, signals.get("top_score", 0.0) / max(thresholds.get("min_top_score", 1.0), 1e-6)))
+
+
+class ThresholdReviewer:
+    """Acts alone from a margin on, as proposed; below it searches on.
+
+    Args:
+        limit: as ``Pauses.threshold`` returns it in ``margin``.
+    """
+
+    def __init__(self, limit: float):
+        self._limit = limit
+
+    def __call__(self, request: Data) -> Answer:
+        """Return the answer to one request."""
+        return _chosen("approve" if margin(request["action_requests"][0]["args"]) >= self._limit else "go on", "threshold")
+
+
+class ModelReviewer:
+    """Lets a chat model decide at each reflection whether to search on.
+
+    Args:
+        settings: where its server is.
+        model: its name, as in the settings.
+    """
+
+    def __init__(self, settings: Settings, model: str):
+        self._model = open_chat_model(settings.with_changes({"models": {"judge": model}}), "judge")
+
+    async def __call__(self, request: Data) -> Answer:
+        """Return its answer; a reply that names no choice approves.
+
+        Raises:
+            ModelError: its server failed.
+        """
+        pieces = "\n\n".join(piece["evidence"] for piece in request.get("evidence", [])[:_READ])
+        proposal = json.dumps(request["action_requests"][0]["args"], ensure_ascii=False)
+        messages = [("system", _ASKED), ("human", f"{request['message']}\n\n{pieces}\n\n{proposal}")]
+        reply = "".join([chunk async for chunk in stream_text(self._model, messages)]).casefold()
+        return _chosen(next((choice for choice in CHOICES if choice in reply), "approve"), "model")
+
+
+def _chosen(choice: str, who: str) -> Answer:
+    edits = {"should_continue": True} if choice == "go on" else {}
+    action = {"go on": "edit", "stop": "reject"}.get(choice, "approve")
+    return answer(action, point="reflect", edits=edits, who=who)
 
 
 class Pauses(list[Json]):

@@ -183,13 +183,13 @@ class Results(Cells):
             rows.append([words[question], change, f"{parts['where']} {parts['name']}".strip(), *pair])
         return pandas.DataFrame(rows, columns=["question", "change", "parted", "first_run", "other_run"])
 
-    def why(self, configuration: int = 0, measure: str = "", *, try_changes: bool = False) -> pandas.DataFrame:
+    def why(self, configuration: int = 0, measure: str = "", *, mend: bool = False) -> pandas.DataFrame:
         """Return where each wrong answer of a configuration lost what would have answered it.
 
         Args:
             configuration: by its number; 0 is the baseline.
             measure: an answer is wrong where it is below 1.
-            try_changes: fork each run with wider limits where it lost its document, and say whether that was enough.
+            mend: fork each run until the smallest change is found that makes its answer right.
 
         Raises:
             WorkbenchError: a notebook or a graph answered.
@@ -197,18 +197,19 @@ class Results(Cells):
         import pandas
 
         from workbench.parts.evaluate.answers import gold_documents
-        from workbench.parts.experiments.why import CHANGES, find_loss
+        from workbench.parts.experiments.why import find_loss, find_mend
 
         measure, base, rows = measure or self.spec.measure, self._wb.knowledge.get(self.spec.kb), []
         for cell, question, run in self.runs(configuration):
             if json.loads(cell["scores"] or "{}").get(measure, 1.0) >= 1:
                 continue
-            loss = find_loss(run, gold_documents(question), base)
+            gold = gold_documents(question)
+            loss = find_loss(run, gold, base)
             row = {"question": question["question"], "lost": loss.stage, "document": loss.document}
             row |= {"rank_by_words": loss.words, "rank_by_meaning": loss.meaning, "run_id": run.run_id}
-            if try_changes and loss.stage in CHANGES:
-                fork = run.fork(settings=CHANGES[loss.stage])
-                row["right_with_wider_limits"] = score(question, fork).get(measure, 0.0) >= 1
+            if mend:
+                is_right = partial(_is_right, question, measure)
+                row["mended_by"], row["mended_run"] = find_mend(run, loss, gold, base, is_right)
             rows.append(row)
         return pandas.DataFrame(rows)
 
@@ -305,6 +306,10 @@ class Results(Cells):
 
         frame = self.compare() if any(self.scores().values()) else self.to_frame()
         return f"<p>{escape(repr(self).strip('<>'))}</p>{frame.to_html(escape=True, index=False)}"
+
+
+def _is_right(question: Json, measure: str, run: Run) -> bool:
+    return bool(run.status == "done" and score(question, run).get(measure, 0.0) >= 1)
 
 
 def score(question: Json, run: Run | SimpleNamespace | Any) -> Json:
