@@ -15,6 +15,7 @@ from tests import forked
 from tests.shelves import workbench
 from workbench.errors import WorkbenchError
 from workbench.parts.experiments.experiment import Experiment
+from workbench.parts.experiments.live import Live
 from workbench.parts.experiments.spec import Spec, load_spec
 from workbench.session import Workbench
 from workbench.settings import model_name
@@ -344,6 +345,24 @@ def test_an_experiment_is_steered_while_it_runs(place: Path) -> None:
                 done.steer(act, number)
         with pytest.raises(WorkbenchError, match="'max_iteration' is neither"):
             done.steer("add", values={"max_iteration": 3})
+
+
+def test_a_notebook_shows_progress_over_the_one_table_of_runs(place: Path) -> None:
+    with opened(place) as wb:
+        lives = list[Live]()
+
+        def follow(name: str, done: int, total: int) -> None:
+            lives.append(lives[0] if lives else Live(wb.experiments.get(name)))
+            lives[0].tell(name, done, total)
+
+        done = wb.experiments.run(spec(place, name="watched", grid={"max_iterations": [1, 2]}), progress=follow)
+        live = lives[0]
+        assert (live.bar.value, live.bar.max) == (6, 6) and "6 of 6 cells; about 0 s left" in live.text.value
+        assert {row["run_id"] for row in live.table._rows} == set(done.to_frame()["run_id"]), "none of another experiment"
+        assert {tag for row in live.table._rows for tag in row["tags"]} == {"watched", *done.labels}
+        live.table.table.press("sort:title")
+        live.table.table.press("choose", live.table._rows[0]["run_id"])
+        assert live.table.request["do"] == "open" and "6 of 6" in live._repr_mimebundle_()["text/plain"]
 
 
 def test_a_paused_experiment_waits(place: Path) -> None:

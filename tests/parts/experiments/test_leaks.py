@@ -48,7 +48,7 @@ def another(name: str) -> Any:
     if typing.get_origin(field.annotation) is Literal:
         return next(value for value in typing.get_args(field.annotation) if value != field.default)
     if field.annotation in (int, float):
-        return field.default + 1 if field.default != 1 or name != "memory_least" else 0.5
+        return field.default / 2 if 0 < field.default < 1 else field.default + 1
     return {"writer": "rules"} if name == "models" else "another"
 
 

@@ -28,6 +28,8 @@ NOT_PERSONS = frozenset({"rules", "recording", "threshold", "model"})
 """Who answers when no person does."""
 CHOICES = ("go on", "stop", "approve")
 """What a reviewer of a reflection may choose."""
+_MOST_ROUNDS = 2
+"""Decisions after which a threshold or a model only approves."""
 _READ = 8
 """Pieces of evidence that a reviewing model reads."""
 _ASKED = (
@@ -61,7 +63,8 @@ class ThresholdReviewer:
 
     def __call__(self, request: Data) -> Answer:
         """Return the answer to one request."""
-        return _chosen("approve" if margin(request["action_requests"][0]["args"]) >= self._limit else "go on", "threshold")
+        is_enough = margin(request["action_requests"][0]["args"]) >= self._limit
+        return _chosen("approve" if is_enough else "go on", "threshold", request)
 
 
 class ModelReviewer:
@@ -83,12 +86,14 @@ class ModelReviewer:
         """
         pieces = "\n\n".join(piece["evidence"] for piece in request.get("evidence", [])[:_READ])
         proposal = json.dumps(request["action_requests"][0]["args"], ensure_ascii=False)
-        messages = [("system", _ASKED), ("human", f"{request['message']}\n\n{pieces}\n\n{proposal}")]
+        messages = [("system", _ASKED), ("human", f"{request['in_force']['query']}\n\n{pieces}\n\n{proposal}")]
         reply = "".join([chunk async for chunk in stream_text(self._model, messages)]).casefold()
-        return _chosen(next((choice for choice in CHOICES if choice in reply), "approve"), "model")
+        return _chosen(next((choice for choice in CHOICES if choice in reply), "approve"), "model", request)
 
 
-def _chosen(choice: str, who: str) -> Answer:
+def _chosen(choice: str, who: str, request: Data) -> Answer:
+    if int(request["review_id"].partition("-")[0]) >= _MOST_ROUNDS:  # a person who goes on may; these would for ever
+        choice = "approve"
     edits = {"should_continue": True} if choice == "go on" else {}
     action = {"go on": "edit", "stop": "reject"}.get(choice, "approve")
     return answer(action, point="reflect", edits=edits, who=who)
@@ -141,6 +146,14 @@ class Pauses(list[Json]):
         own = self._worth([row["margin"] >= limit for row in self])
         ends = {"always": self._worth([False] * len(self)), "never": self._worth([True] * len(self))}
         return {"margin": limit, **own, **ends}
+
+    def reported(self, share: float = MOST_ERRORS, seed: int = 1) -> Json:
+        """Return the threshold that one half of the runs gives, and what it is worth on the other half."""
+        runs = sorted({row["run_id"] for row in self})
+        chosen = set(np.random.default_rng(seed).permutation(runs)[: len(runs) // 2].tolist())
+        fitted, others = (Pauses(row for row in self if (row["run_id"] in chosen) is half) for half in (True, False))
+        limit = fitted.threshold(share)["margin"]
+        return {"margin": limit, **others._worth([row["margin"] >= limit for row in others])}
 
 
 def play_both_ways(run: Run, score: Callable[[Any], Json], measure: str) -> Iterator[Json]:
