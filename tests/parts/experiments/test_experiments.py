@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -106,6 +107,33 @@ def test_a_cell_whose_tool_breaks_stops_no_other_and_is_tried_again(
             assert "ConnectionError: the server is gone" in set(first.to_frame()["error"])
             assert list(first.compare()["failed"]) == [1] and list(first.compare()["scored"]) == [2]
         assert wb.experiments.run(spec(place, name="broken", grid={"max_iterations": [1]})).status()["done"] == 3
+
+
+def test_an_address_is_told_of_a_failure_and_the_end(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = list[str]()
+
+    class Apprise:
+        def add(self, url: str) -> bool:
+            return url.startswith("json://")
+
+        def notify(self, body: str, title: str) -> None:
+            sent.append(body)
+
+    def broken(*_: Any) -> Any:
+        raise ConnectionError("the server is gone")
+
+    path = spec(place, name="told", grid={"max_iterations": [1]})
+    with opened(place) as wb:
+        monkeypatch.setattr(Experiment, "_start", broken)
+        monkeypatch.setitem(sys.modules, "apprise", SimpleNamespace(Apprise=Apprise))
+        wb.experiments.run(path, notify=["json://localhost"])
+        assert sent[0] == "told has a cell that failed. ConnectionError: the server is gone"
+        assert len(sent) == 2 and sent[1].startswith("told has ended") and "3 failed" in sent[1]
+        with pytest.raises(WorkbenchError, match="does not know fax://"):
+            wb.experiments.run(path, notify=["fax://secret"])
+        monkeypatch.setitem(sys.modules, "apprise", None)
+        with pytest.raises(WorkbenchError, match="Apprise is not installed"):
+            wb.experiments.run(path, notify=["json://localhost"])
 
 
 def test_an_interrupt_in_the_middle_leaves_the_rest_to_the_next_run(place: Path) -> None:
@@ -433,12 +461,14 @@ def test_each_pause_is_played_both_ways_and_a_threshold_has_a_bound(place: Path)
         assert pauses.threshold()["margin"] == float("inf"), "three pauses show nothing"
 
 
-@pytest.mark.parametrize("kind", ["cost", "parallel", "questions"])
-def test_the_configurations_are_drawn(place: Path, kind: str) -> None:
+def test_the_configurations_are_drawn(place: Path) -> None:
     with opened(place) as wb:
-        done = wb.experiments.run(spec(place, name="drawn", grid={"max_iterations": [1, 2]}))
-        picture = done.figure(kind)
-        assert len(picture.to_frame()) == (3 if kind == "questions" else 2) and picture.data
+        named = [{**question, "gold": ["mill.md"]} for question in QUESTIONS]
+        done = wb.experiments.run(spec(place, name="drawn", questions=named, grid={"max_iterations": [1, 2]}))
+        for kind, count in {"cost": 2, "parallel": 2, "slice": 2, "questions": 3, "hidden": 3}.items():
+            picture = done.figure(kind)
+            assert len(picture.to_frame()) == count and picture.data, kind
+        assert list(done.figure("hidden").to_frame()["hidden"]) == [0, 0, 0], "the only document is the first"
         with pytest.raises(WorkbenchError, match="Known: cost, parallel"):
             done.figure("pie")
 

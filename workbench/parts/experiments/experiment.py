@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -57,6 +58,7 @@ class Experiments:
         dask: str = "",
         progress: Progress | None = None,
         announce: Callable[[str], object] | None = None,
+        notify: Sequence[str] = (),
     ) -> Experiment:
         """Run an experiment, or what is missing of it: cells that are done and still valid are not run again.
 
@@ -68,11 +70,13 @@ class Experiments:
             dask: the address of a Dask scheduler whose workers run cells too; they need the workspace's folder.
             progress: called after each cell with ``(name, done, total)``; in a notebook a table follows it by default.
             announce: called with the forecast, before anything runs.
+            notify: URLs of Apprise, as ``mailto://...``: told of a pause, the first failure and the end.
 
         Raises:
             WorkbenchError: the specification is wrong; nothing has run.
         """
         experiment = self.prepare(spec)
+        experiment.tell = notifier(notify)
         if announce:
             announce(experiment.forecast().text)
         self._store.retry_failed(experiment.name)
@@ -82,6 +86,7 @@ class Experiments:
         experiment.work(workers, dask, progress)
         if experiment.spec.optuna:
             search(experiment, experiment.spec.optuna, lambda: experiment.work(workers, dask, progress))
+        experiment.tell(f"{experiment.name} has ended: {experiment}")
         return experiment
 
     def prepare(self, spec: str | Path | Mapping[str, Any]) -> Experiment:
@@ -138,7 +143,17 @@ class Forecast(NamedTuple):
 
 
 class Experiment(Results):
-    """One experiment."""
+    """One experiment.
+
+    Attributes:
+        tell: called with what happens to it while it runs.
+    """
+
+    tell: Callable[[str], object] = staticmethod(lambda text: None)
+
+    @cached_property
+    def _told(self) -> set[str]:
+        return set()
 
     def prepare(self) -> None:
         """Check every configuration, and write down the cells that are to run.
@@ -218,12 +233,18 @@ class Experiment(Results):
     def _must_stop(self, began: float) -> bool:
         """Return whether no further cell may begin; a paused experiment waits here."""
         while (state := self._store.state(self.name)) == "paused":
+            self._tell_once("is paused")
             time.sleep(_POLL_S)
         budget, totals = self.spec.budget, self._store.totals(self.name)
         spent_now = {"seconds": time.monotonic() - began, "tokens": totals["tokens"], "money": totals["money"]}
         limits = {name: getattr(budget, name) for name in spent_now}
         over = any(limit is not None and spent_now[name] >= limit for name, limit in limits.items())
         return over or state == "stopped"
+
+    def _tell_once(self, what: str, why: str = "") -> None:
+        if what not in self._told:
+            self._told.add(what)
+            self.tell(f"{self.name} {what}. {why}".strip())
 
     def _run_cell(self, row: Json, question: Json, tapes: dict[Any, Run]) -> None:
         variant, began = json.loads(row["parameters"]), time.perf_counter()
@@ -241,6 +262,7 @@ class Experiment(Results):
         except Exception as error:  # raised by a tool, a model or a notebook: it stops no other cell
             message = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
             columns = {"status": "failed", "error": message}
+            self._tell_once("has a cell that failed", message)
         self._store.end(self.name, row, seconds=round(time.perf_counter() - began, 4), **columns)
 
     def _notebook(self, cell: str, variant: Json, environment: dict[str, str]) -> Json:
@@ -394,6 +416,25 @@ class Experiment(Results):
         self._check([variant])
         self._store.steer(self.name, [*self._store.steered(self.name), variant])
         self._store.add_cells(self.name, self.cells())
+
+
+def notifier(urls: Sequence[str]) -> Callable[[str], object]:
+    """Return a function that sends a text to these addresses of Apprise.
+
+    Raises:
+        WorkbenchError: Apprise is not installed, or does not know an address.
+    """
+    if not urls:
+        return lambda text: None
+    try:
+        from apprise import Apprise
+    except ImportError:
+        raise WorkbenchError("Apprise is not installed. Install it with: pip install 'workbench[apprise]'") from None
+    addresses = Apprise()
+    for url in urls:
+        if not addresses.add(url):
+            raise WorkbenchError(f"Apprise does not know {url.partition('://')[0]}:// or lacks a part of the address.")
+    return lambda text: addresses.notify(body=text, title="Workbench")
 
 
 def _ended(status: str, error: str | None) -> Json:

@@ -62,6 +62,25 @@ def by_question(table: pandas.DataFrame, title: str) -> Picture:
     return picture(_rows(table.reset_index()), traces, title, under, 460, **_axes(f"{first}, %", f"{second}, %"))
 
 
+def by_hiddenness(table: pandas.DataFrame, title: str) -> Picture:
+    """Draw how each question turned, by how hidden its gold documents are; a table with these two columns by question."""
+    points = _points(table["hidden"], 100 * table["change"], [str(name) for name in table.index])
+    axes = _axes("hidden: 1 less the mean percentile of the gold documents by words and by meaning", "change, points")
+    under = "above 0 the other configuration is better; right of it are the questions that plain searches miss"
+    return picture(_rows(table.reset_index()), [_line([0, 1], [0, 0], "equal", DIM), points], title, under, 420, **axes)
+
+
+def slices(table: pandas.DataFrame, variants: Sequence[Json], measure: str, title: str) -> Picture:
+    """Draw each value of each parameter, with the figures of the configurations that have it."""
+    pairs = [(f"{name}={value}", row) for row, variant in enumerate(variants) for name, value in variant.items()]
+    pairs.sort(key=lambda pair: pair[0])
+    rows = [row for _, row in pairs]
+    look = {"hovertemplate": "%{text}<br>%{y:.1f} %"}
+    points = _points([name for name, _ in pairs], table[measure].iloc[rows], table["configuration"].iloc[rows], **look)
+    under = "a point is a configuration: values that matter lie apart"
+    return picture(_rows(table), [points], title, under, 420, **_axes("", f"{measure}, %"))
+
+
 def _points(x: Any, y: Any, text: Any, **more: Any) -> Scatter:
     look = {"marker_color": COLOURS["run"][1], "marker_size": 10, "hovertemplate": "%{text}<br>%{y:.1f} %, %{x:.2f}"}
     return Scatter(x=x, y=y, text=text, mode="markers", name="", **(look | more))

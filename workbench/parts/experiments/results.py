@@ -241,9 +241,10 @@ class Results(Cells):
 
         Args:
             kind: ``cost``: quality against seconds, with the front that none beats; ``parallel``: parameters and
-                figure of each; ``questions``: each question in the first configuration and another.
+                figure of each; ``slice``: figures by each value; ``questions``: each question in the first
+                configuration and another; ``hidden``: how it turned, by how hidden its gold documents are.
             measure: the figure.
-            configuration: the other one of ``questions``.
+            configuration: the other one of ``questions`` and ``hidden``.
 
         Raises:
             WorkbenchError: there is no such kind.
@@ -252,16 +253,29 @@ class Results(Cells):
 
         from workbench.parts.experiments import figures
 
-        measure = measure or self.spec.measure
-        if kind == "questions":
-            scores = self.scores(measure)
-            table = pandas.DataFrame({name: scores[name] for name in (self.labels[0], self.labels[configuration])})
-            return figures.by_question(table.dropna(), self.name)
-        if kind == "parallel":
-            return figures.parallel(self.compare(measure), self.variants, measure, self.name)
+        measure, name = measure or self.spec.measure, self.name
+        if kind in ("questions", "hidden"):
+            scores, labels = self.scores(measure), [self.labels[0], self.labels[configuration]]
+            table = pandas.DataFrame({label: scores[label] for label in labels}).dropna()
+            if kind == "questions":
+                return figures.by_question(table, name)
+            hidden = pandas.Series(self._hidden(), dtype=float)
+            change = table[labels[1]] - table[labels[0]]
+            return figures.by_hiddenness(pandas.DataFrame({"hidden": hidden, "change": change}).dropna(), name)
+        if kind in ("parallel", "slice"):
+            draw = figures.parallel if kind == "parallel" else figures.slices
+            return draw(self.compare(measure), self.variants, measure, name)
         if kind == "cost":
-            return figures.quality_and_cost(self.compare(measure), measure, self.name)
-        raise WorkbenchError(f"No figure {kind!r}. Known: cost, parallel, questions.")
+            return figures.quality_and_cost(self.compare(measure), measure, name)
+        raise WorkbenchError(f"No figure {kind!r}. Known: cost, parallel, slice, questions, hidden.")
+
+    def _hidden(self) -> dict[str, float]:
+        from workbench.parts.evaluate.answers import gold_documents
+        from workbench.parts.experiments.why import hiddenness
+
+        base = self._wb.knowledge.get(self.spec.kb)
+        gold = {row["id"]: (row["question"], documents) for row in self.questions if (documents := gold_documents(row))}
+        return {name: hiddenness(question, documents, base) for name, (question, documents) in gold.items()}
 
     def report(self, path: str | Path, pauses: Sequence[Json] = ()) -> Path:
         """Write one HTML page: figures, differences, the questions that turned, looks, and how to run it again.
