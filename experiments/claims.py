@@ -184,7 +184,10 @@ def main() -> None:
         print(f"| {row[0]} | {texts[0]} | {texts[1]} |", flush=True)
     highest = max(rows, key=lambda row: row[1][0])
     allowed = ERROR + 1.645 * math.sqrt(ERROR * (1 - ERROR) / options.trials)
-    print(f"\nMost false claims: {100 * highest[1][0]:.2f} % ({highest[0]}); 5 % within Monte Carlo error is up to", end="")
+    print(
+        f"\nMost false claims: {100 * highest[1][0]:.2f} % ({highest[0]}); 5 % within Monte Carlo error is up to",
+        end="",
+    )
     print(f" {100 * allowed:.2f} % at {options.trials:,} trials.")
     if options.out:
         figure(rows, options.out)

@@ -1,8 +1,8 @@
 """An experiment as a Workflow Run RO-Crate: ``python -m experiments.crate NAME --workspace DIR --out crate.zip``.
 
 The zip holds the specification (the workflow), its questions, the table of cells, the report, and
-``ro-crate-metadata.json`` after the profiles Process, Workflow and Workflow Run RO-Crate. ``rocrate-validator`` finds it
-valid: ``rocrate-validator validate -p workflow-run-crate FOLDER``.
+``ro-crate-metadata.json`` after the profiles Process, Workflow and Workflow Run RO-Crate. roc-validator 0.13 found
+it valid: ``rocrate-validator validate -p workflow-run-crate FOLDER``.
 """
 
 from __future__ import annotations
@@ -73,7 +73,10 @@ def metadata(experiment: Experiment, license_url: str) -> Json:
         "actionStatus": {"@id": "http://schema.org/CompletedActionStatus"},
     }  # fmt: skip
     context = [
-        *({"@id": url, "@type": "CreativeWork", "name": text, "version": VERSIONS[url]} for url, text in PROFILES.items()),
+        *(
+            {"@id": url, "@type": "CreativeWork", "name": text, "version": VERSIONS[url]}
+            for url, text in PROFILES.items()
+        ),
         {"@id": license_url, "@type": "CreativeWork", "name": license_url, "description": "The licence of the results"},
         {"@id": "#workbench", "@type": "ComputerLanguage", "name": "Workbench experiment", "url": "https://yaml.org"},
         {"@id": "#agent", "@type": "Organization", "name": "whoever ran the experiment"},

@@ -232,12 +232,14 @@ def prml(spec: Spec, questions: Sequence[Json], now: datetime) -> str:
     """
     rows = "".join(canonical_json(row) + "\n" for row in questions).encode()
     stamp, content = f"{int(now.timestamp() * 1000):012x}", hashlib.sha256(rows + spec.model_dump_json().encode())
-    claim = f"{stamp[:8]}-{stamp[8:]}-7{content.hexdigest()[:3]}-8{content.hexdigest()[3:6]}-{content.hexdigest()[6:18]}"
+    claim = (
+        f"{stamp[:8]}-{stamp[8:]}-7{content.hexdigest()[:3]}-8{content.hexdigest()[3:6]}-{content.hexdigest()[6:18]}"
+    )
     manifest = {
         "version": "prml/0.1", "claim_id": claim, "created_at": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "metric": f"difference of {spec.measure} to the baseline, points", "comparator": ">=",
         "threshold": float(spec.smallest_difference), "seed": spec.random.seed if spec.random else 0,
-        "dataset": {"id": f"{spec.name} on {spec.kb}, {len(questions)} questions", "hash": hashlib.sha256(rows).hexdigest()},
+        "dataset": {"id": f"{spec.name} on {spec.kb}: {len(questions)}", "hash": hashlib.sha256(rows).hexdigest()},
         "producer": {"id": "workbench"}, "notes": spec.hypothesis or "none",
     }  # fmt: skip
     return yaml.safe_dump(manifest, sort_keys=True, width=math.inf, allow_unicode=True)

@@ -3,8 +3,8 @@
     --set talk     documents found among the first five for the last user turn, and for the last two of them
     --set novels   evidence found: the share of the evidence's words in the first five passages, by type of question
 
-Both on the reporting half (ids whose SHA-256 ends in 8 to f), with BM25 or one vector search as the plain baseline, paired
-differences by the permutation test, and no language model. ``novels`` asks a graph agent beside searches: does it pay?
+Both on the reporting half (ids whose SHA-256 ends in 8 to f), with BM25 or one vector search as the plain baseline,
+paired differences by the permutation test, and no language model. ``novels`` asks whether a graph agent pays.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def measure_talk(data: Path, wb: Workbench, limit: int | None) -> None:
     for turns in (1, 2):
         path = wb.path / f"talk{turns}.jsonl"
         path.write_text("".join(json.dumps(row) + "\n" for row in talk(data, turns)), encoding="utf-8")
-        table = eval_retrieval(wb, "talk", path, tools=["hybrid_search", "chain_exploration", "fusion_agent"], limit=limit)
+        table = eval_retrieval(
+            wb, "talk", path, tools=["hybrid_search", "chain_exploration", "fusion_agent"], limit=limit
+        )
         print(f"\nMTRAG-UN, last {turns} user turn(s), {table['questions']} tasks\n\n| | R@5 | MRR |\n|---|--:|--:|")
         for name, row in table["tools"].items():
             print(f"| {name} | {row['R@5']} | {row['MRR']} |", flush=True)
@@ -63,7 +65,7 @@ def measure_novels(data: Path, wb: Workbench, limit: int) -> None:
     """Print the share of evidence found by each agent, by type of question, and its difference to a vector search."""
     if "novels" not in wb.knowledge.names():
         wb.add_knowledge("novels", [data / "graphragbench" / "novels.jsonl.gz"])
-    rows = [row for row in read_rows(data / "graphragbench" / "novels.questions.jsonl", "id", "question")]
+    rows = read_rows(data / "graphragbench" / "novels.questions.jsonl", "id", "question")
     own = [row for row in rows if reported(row["id"])]
     kinds = sorted({row["type"] for row in own})
     chosen = [row for kind in kinds for row in choose(own, {"type": kind}, limit // len(kinds))]
@@ -72,7 +74,9 @@ def measure_novels(data: Path, wb: Workbench, limit: int) -> None:
         "name": "novels", "kb": "novels", "questions": [{"id": r["id"], "question": r["question"]} for r in chosen],
         "configurations": [{"worker": f"novels:{agent}:retrieve_only"} for agent in AGENTS],
     }  # fmt: skip
-    done = wb.experiments.run(sweep, progress=lambda _, n, total: print(f"{n} of {total}", flush=True) if n % 20 == 0 else None)
+    done = wb.experiments.run(
+        sweep, progress=lambda _, n, total: print(f"{n} of {total}", flush=True) if n % 20 == 0 else None
+    )
     scores = {
         agent: {question["id"]: coverage(run.evidence, words[question["id"]]) for _, question, run in done.runs(number)}
         for number, agent in enumerate(AGENTS)
@@ -86,7 +90,11 @@ def measure_novels(data: Path, wb: Workbench, limit: int) -> None:
         cells = []
         for agent in AGENTS:
             mean = 100 * sum(part[agent].values()) / max(1, len(part[agent]))
-            more = f" ({apart[agent].mean:+.1f} [{apart[agent].low:+.1f}, {apart[agent].high:+.1f}])" if agent in apart else ""
+            more = (
+                f" ({apart[agent].mean:+.1f} [{apart[agent].low:+.1f}, {apart[agent].high:+.1f}])"
+                if agent in apart
+                else ""
+            )
             cells.append(f"{mean:.1f}{more}")
         print(f"| {kind or 'all'} | {len(ids)} | " + " | ".join(cells) + " |", flush=True)
 

@@ -1,4 +1,4 @@
-"""What other tools bring and take: BEIR folders, TREC runs, Inspect logs, crates, PRML, Optuna's choices, the workers of a Dask cluster."""
+"""What other tools bring and take: BEIR folders, TREC runs, Inspect logs, crates, Optuna, Dask."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_logs_of_inspect_go_out_and_come_back(place: Path) -> None:  # noqa: F81
         header = json.loads(archive.read("header.json"))
     assert header["eval"]["task_args"] == {"max_iterations": 2} and header["results"]["total_samples"] == 6
     (place / "no.eval").write_text("{}")
-    with pytest.raises(CorpusError, match="no.eval cannot be read as a log of Inspect"):
+    with pytest.raises(CorpusError, match=r"no\.eval cannot be read as a log of Inspect"):
         read_inspect(place / "no.eval")
 
 
@@ -97,10 +97,18 @@ def test_a_crate_has_what_the_profiles_of_workflow_runs_require(place: Path) -> 
     workflow = entities[root["mainEntity"]["@id"]]
     assert workflow["@type"] == ["File", "SoftwareSourceCode", "ComputationalWorkflow"]
     assert entities[workflow["programmingLanguage"]["@id"]]["@type"] == "ComputerLanguage"
-    assert run["@type"] == "CreateAction" and run["instrument"] == root["mainEntity"] and run["startTime"] <= run["endTime"]
+    assert (
+        run["@type"] == "CreateAction"
+        and run["instrument"] == root["mainEntity"]
+        and run["startTime"] <= run["endTime"]
+    )
     for parameter in [workflow["input"], *workflow["output"]]:
         formal = entities[parameter["@id"]]
-        assert formal["@type"] == "FormalParameter" and formal["additionalType"] and formal["workExample"]["@id"] in entities
+        assert (
+            formal["@type"] == "FormalParameter"
+            and formal["additionalType"]
+            and formal["workExample"]["@id"] in entities
+        )
 
 
 def test_optuna_chooses_and_claims_nothing_on_what_it_chose_by(place: Path) -> None:  # noqa: F811

@@ -40,6 +40,8 @@ OPTIONS: dict[str, Any] = {
 }
 NO_LEAK = {"session", "incognito", "debug"}
 """Options of a run that an experiment sets itself, or that only say what is shown."""
+
+
 def another(name: str) -> Any:
     """Another value than a setting's own, made from its type."""
     field = all_settings().model_fields[name]
@@ -84,7 +86,6 @@ async def handler(state: Any, context: Any) -> str:
 
 
 class Sampled(FakeListChatModel):
-    responses: list[str] = ["Ann Lee [1]."]
     temperature: float = 0.0
 
     @property
@@ -92,7 +93,7 @@ class Sampled(FakeListChatModel):
         return {"temperature": self.temperature}
 
 
-MODEL = Sampled()
+MODEL = Sampled(responses=["Ann Lee [1]."])
 MODELS = {"writer": model_name("models.writer", MODEL)}
 SWEEP: dict[str, Any] = {
     "name": "leak", "kb": "mill", "questions": QUESTIONS[:1],
@@ -127,7 +128,9 @@ SPECS: dict[str, tuple[str, dict[str, Any]]] = {
     "kb": ("corpus", {"kb": "other"}),
     "a variable": ("parameters", {"base": {"environment.MILL": "1"}}),
     **{f"option {name}": ("parameters", {"base": {name: value}}) for name, value in OPTIONS.items()},
-    **{f"parameter {name}": ("parameters", {"base": {name: another(name)}}) for name in SETTINGS if name not in OPTIONS},
+    **{
+        f"parameter {name}": ("parameters", {"base": {name: another(name)}}) for name in SETTINGS if name not in OPTIONS
+    },
 }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,7 +77,8 @@ FAULTS: dict[str, tuple[dict[str, Any], str, str]] = {
         "lost by a decision", "approve ",
     ),
     "a prompt that silences": (
-        {**WRITER, "prompts": {"writer.en": {"user": "$question " + SILENT}}}, "in the prompt, not used", "prompt writer.en as shipped"
+        {**WRITER, "prompts": {"writer.en": {"user": "$question " + SILENT}}}, "in the prompt, not used",
+        "prompt writer.en as shipped",
     ),
     "a prompt that misleads": (
         {**WRITER, "prompts": {"writer.en": {"user": "$question " + WRONG}}}, "used, and the answer is wrong",
@@ -101,11 +101,18 @@ def test_the_place_of_36_planted_losses_is_named_and_the_smallest_change_mends_i
     others = dict(zip(BUILDERS, [*list(BUILDERS)[1:], next(iter(BUILDERS))], strict=True))
     named = list[str]()
     for mill, other in others.items():
-        question = {"id": mill, "question": f"Who built {mill} Mill?", "answer": BUILDERS[mill], "gold": [f"{mill}_gold.md"]}
+        question = {
+            "id": mill,
+            "question": f"Who built {mill} Mill?",
+            "answer": BUILDERS[mill],
+            "gold": [f"{mill}_gold.md"],
+        }
         base = filled(planted, mill=mill, other=other)
         if "decisions" in base:
             base["reviewer"] = base.pop("decisions")
-        done = bases.experiments.run({"name": "planted", "kb": base.pop("kb", "all"), "questions": [question], "base": base})
+        done = bases.experiments.run(
+            {"name": "planted", "kb": base.pop("kb", "all"), "questions": [question], "base": base}
+        )
         table = done.why(mend=True)
         assert len(table) == 1, (fault, mill, done.to_frame().T)
         row = table.iloc[0]

@@ -8,14 +8,14 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import workbench
 from workbench.errors import WorkbenchError
-from workbench.graphs.reviewers import RuleReviewer
+from workbench.graphs.reviewers import Reviewer, RuleReviewer
 from workbench.parts.experiments import notebooks
 from workbench.parts.experiments.people import ModelReviewer, ThresholdReviewer
 from workbench.parts.experiments.spec import MOST_CELLS, Place, Spec
@@ -135,12 +135,13 @@ class Cells:
         memories = wb.memory.view(whose).memories if whose and not spec.notebook else []
         remembered = sorted([row["section"], row["content"]] for row in memories)
         own = {**{name: tool for name, tool in wb.tools.items() if name not in BUILT_IN}, **wb._parts, **wb._handlers}
-        named = [*wb.settings.models.values(), wb.settings.chat_model, wb.settings.embedding_model, text_of(parameters)]
-        objects = {name: model for name, model in model_objects().items() if name in " ".join(named)}
+        settings = wb.settings.model_dump(mode="json")
+        named = text_of({**settings, **parameters})
+        objects = {name: model for name, model in model_objects().items() if name in named}
         return {
             "code": code_version(),
             "corpus": "" if spec.notebook else wb.knowledge.get(spec.kb).fingerprint(),
-            "settings": digest(wb.settings.model_dump(mode="json")),
+            "settings": digest(settings),
             "prompts": digest(wb.prompts.own()),
             "tools": digest([sorted(wb.tools), {name: _source(part) for name, part in own.items()}]),
             "models": digest({name: str(getattr(model, "_identifying_params", "")) for name, model in objects.items()}),
@@ -202,20 +203,22 @@ class Cells:
 
     def _reviewing(self, value: Any) -> Json:
         """Return the options for review points: never, the rules, recorded decisions, a threshold, or a model."""
-        known = isinstance(value, Mapping) and len(value) == 1 and next(iter(value))
         if value == "never":
             return {}
-        if value == "rules":
-            return {"reviewer": RuleReviewer(), "review": ["reflect"]}
         if isinstance(value, list):
-            return {"decisions": value, "review": sorted({decision["point"] for decision in value if "point" in decision})}
-        if known == "threshold" and isinstance(value[known], (int, float)):
-            return {"reviewer": ThresholdReviewer(value[known]), "review": ["reflect"]}
-        if known == "model" and isinstance(value[known], str):
-            return {"reviewer": ModelReviewer(self._wb.settings, value[known]), "review": ["reflect"]}
-        raise WorkbenchError(
-            f"reviewer is {value!r}. Known: never, rules, a list of decisions, {{threshold: 0.8}}, {{model: NAME}}."
-        )
+            points = {decision["point"] for decision in value if "point" in decision}
+            return {"decisions": value, "review": sorted(points)}
+        kind, limit = next(iter(value.items())) if isinstance(value, Mapping) and len(value) == 1 else (value, None)
+        makers: dict[Any, Callable[[], Reviewer]] = {
+            "rules": RuleReviewer,
+            "threshold": lambda: ThresholdReviewer(float(limit)),
+            "model": lambda: ModelReviewer(self._wb.settings, str(limit)),
+        }
+        if kind not in makers:
+            raise WorkbenchError(
+                f"reviewer is {value!r}. Known: never, rules, a list of decisions, {{threshold: 0.8}}, {{model: NAME}}."
+            )
+        return {"reviewer": makers[kind](), "review": ["reflect"]}
 
     def _graph(self, variant: Json) -> Any:
         """Return the recorded graph that answers in this configuration; None where the workbench or a notebook does.

@@ -6,7 +6,8 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from contextlib import nullcontext
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -70,7 +71,7 @@ class Experiments:
             dask: the address of a Dask scheduler whose workers run cells too; they need the workspace's folder.
             progress: called after each cell with ``(name, done, total)``; in a notebook a table follows it by default.
             announce: called with the forecast, before anything runs.
-            notify: URLs of Apprise, as ``mailto://...``: told of a pause, the first failure and the end.
+            notify: URLs of Apprise, as ``mailto://...``: told of pauses, failures and the end.
 
         Raises:
             WorkbenchError: the specification is wrong; nothing has run.
@@ -81,11 +82,10 @@ class Experiments:
             announce(experiment.forecast().text)
         self._store.retry_failed(experiment.name)
         self._store.set_state(experiment.name, "running")
-        if progress is None and in_kernel():
-            progress = experiment.watch().tell
-        experiment.work(workers, dask, progress)
-        if experiment.spec.optuna:
-            search(experiment, experiment.spec.optuna, lambda: experiment.work(workers, dask, progress))
+        with experiment.watch() if progress is None and in_kernel() else nullcontext(progress) as tell:
+            experiment.work(workers, dask, tell)
+            if experiment.spec.optuna:
+                search(experiment, experiment.spec.optuna, lambda: experiment.work(workers, dask, tell))
         experiment.tell(f"{experiment.name} has ended: {experiment}")
         return experiment
 
@@ -150,10 +150,6 @@ class Experiment(Results):
     """
 
     tell: Callable[[str], object] = staticmethod(lambda text: None)
-
-    @cached_property
-    def _told(self) -> set[str]:
-        return set()
 
     def prepare(self) -> None:
         """Check every configuration, and write down the cells that are to run.
@@ -233,18 +229,13 @@ class Experiment(Results):
     def _must_stop(self, began: float) -> bool:
         """Return whether no further cell may begin; a paused experiment waits here."""
         while (state := self._store.state(self.name)) == "paused":
-            self._tell_once("is paused")
+            self.tell(f"{self.name} is paused.")
             time.sleep(_POLL_S)
         budget, totals = self.spec.budget, self._store.totals(self.name)
         spent_now = {"seconds": time.monotonic() - began, "tokens": totals["tokens"], "money": totals["money"]}
         limits = {name: getattr(budget, name) for name in spent_now}
         over = any(limit is not None and spent_now[name] >= limit for name, limit in limits.items())
         return over or state == "stopped"
-
-    def _tell_once(self, what: str, why: str = "") -> None:
-        if what not in self._told:
-            self._told.add(what)
-            self.tell(f"{self.name} {what}. {why}".strip())
 
     def _run_cell(self, row: Json, question: Json, tapes: dict[Any, Run]) -> None:
         variant, began = json.loads(row["parameters"]), time.perf_counter()
@@ -262,7 +253,7 @@ class Experiment(Results):
         except Exception as error:  # raised by a tool, a model or a notebook: it stops no other cell
             message = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
             columns = {"status": "failed", "error": message}
-            self._tell_once("has a cell that failed", message)
+            self.tell(f"{self.name} has cells that fail.")
         self._store.end(self.name, row, seconds=round(time.perf_counter() - began, 4), **columns)
 
     def _notebook(self, cell: str, variant: Json, environment: dict[str, str]) -> Json:
@@ -363,14 +354,10 @@ class Experiment(Results):
         return differing
 
     def watch(self) -> Live:
-        """Show how far it is in a notebook, and its runs in the bench's table: sorted, narrowed, opened, compared."""
-        from IPython.display import display
-
+        """Return a widget: how far it is, and its runs in the bench's table, to sort, narrow, open and compare."""
         from workbench.parts.experiments.live import Live
 
-        live = Live(self)
-        display(live)
-        return live
+        return Live(self)
 
     # steering
 
@@ -419,7 +406,7 @@ class Experiment(Results):
 
 
 def notifier(urls: Sequence[str]) -> Callable[[str], object]:
-    """Return a function that sends a text to these addresses of Apprise.
+    """Return a function that sends a text to these addresses of Apprise, each text once.
 
     Raises:
         WorkbenchError: Apprise is not installed, or does not know an address.
@@ -434,7 +421,7 @@ def notifier(urls: Sequence[str]) -> Callable[[str], object]:
     for url in urls:
         if not addresses.add(url):
             raise WorkbenchError(f"Apprise does not know {url.partition('://')[0]}:// or lacks a part of the address.")
-    return lambda text: addresses.notify(body=text, title="Workbench")
+    return cache(lambda text: addresses.notify(body=text, title="Workbench"))
 
 
 def _ended(status: str, error: str | None) -> Json:

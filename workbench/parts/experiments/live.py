@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import ipywidgets
@@ -35,6 +36,17 @@ class Live(CellRoot):
         super().__init__([ipywidgets.HBox([self.bar, self.text]), self.table.region, self.opened], labels.html_lang)
         status = experiment.status()
         self.tell(experiment.name, status["cells"] - status["waiting"] - status["running"], status["cells"])
+
+    def __enter__(self) -> Callable[[str, int, int], None]:
+        """Show it until the block ends, and return ``tell``."""
+        view = {"model_id": self.model_id, "version_major": 2, "version_minor": 0}
+        self._shown = display({"application/vnd.jupyter.widget-view+json": view}, raw=True, display_id=True)
+        return self.tell
+
+    def __exit__(self, *_: object) -> None:
+        """Leave nothing: a widget would be an error in a notebook that is opened again."""
+        self._shown.update({}, raw=True)
+        self.close()
 
     def tell(self, name: str, done: int, total: int) -> None:
         """Show how many cells have ended, and what the others will take at the pace of those that ran here."""

@@ -98,16 +98,14 @@ def _needed(run: Any, settings: Json, fork: Any, is_right: Check) -> tuple[str, 
 
 
 def _single_changes(run: Any, stage: str) -> Iterator[tuple[str, Json]]:
-    decisions = run.decisions
-    for number, decision in reversed(list(enumerate(decisions)) if stage == DECIDED else []):
-        if decision["action"] != "approve":
-            approved = [*decisions[:number], {"point": decision["point"], "action": "approve"}, *decisions[number + 1 :]]
-            yield f"approve {decision['review_id']}", {"answers": approved, "mismatch": "rules", "rest": "rules"}
+    if stage == DECIDED:
+        others = [decision["review_id"] for decision in run.decisions if decision["action"] != "approve"]
+        approved = {"decision": {"action": "approve"}, "mismatch": "rules", "rest": "rules"}
+        yield from ((f"approve {at}", {"at": at, **approved}) for at in reversed(others))
     if stage in (NOT_USED, USED):
         shipped = Prompts()
         yield from ((f"prompt {name} as shipped", {"prompts": {name: shipped[name]}}) for name in prompts_of(run).own())
-        if any(effect.kind == "model" for effect in run.tape()):
-            yield "writer=rules", {"models": {"writer": "rules"}}
+        yield "writer=rules", {"models": {"writer": "rules"}}
 
 
 def _first_loss(run: Any, gold: Sequence[str], base: KnowledgeBase) -> Loss:
