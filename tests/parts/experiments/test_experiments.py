@@ -73,6 +73,18 @@ def test_a_sweep_shares_what_its_cells_have_in_common_and_equals_runs_alone(plac
         assert [look["what"] for look in done.looks] == ["check", "look", "look"]
 
 
+@pytest.mark.full
+def test_6_ways_to_reflect_4_to_merge_and_4_to_write_execute_under_a_tenth_of_their_effects(place: Path) -> None:
+    reflect = {"max_iterations": [3, 2, 1], "thresholds.min_evidence": [3, 8]}
+    grid = {**reflect, "merge_max_results": [10, 5, 2, 1], "merge_max_characters": [10_000, 5_000, 400, 150]}
+    with opened(place) as wb:
+        done = wb.experiments.run(spec(place, name="tenth", grid=grid))
+        status = done.status()
+        assert (status["cells"], status["done"]) == (288, 288)
+        assert status["executed"] < 0.1 * (status["executed"] + status["replayed"])
+        assert done.check(20) == []
+
+
 def test_more_values_run_what_is_missing_and_a_changed_question_runs_again(place: Path) -> None:
     with opened(place) as wb:
         wb.experiments.run(spec(place, name="amended", grid={"max_iterations": [1]}))
@@ -132,7 +144,7 @@ def test_an_address_is_told_of_a_failure_and_the_end(place: Path, monkeypatch: p
         with pytest.raises(WorkbenchError, match="does not know fax://"):
             wb.experiments.run(path, notify=["fax://secret"])
         monkeypatch.setitem(sys.modules, "apprise", None)
-        with pytest.raises(WorkbenchError, match="Apprise is not installed"):
+        with pytest.raises(WorkbenchError, match="Apprise needs a library"):
             wb.experiments.run(path, notify=["json://localhost"])
 
 

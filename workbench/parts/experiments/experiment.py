@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest.mock import patch  # sets variables of the environment and puts them back
 
-from workbench.errors import UnknownRun, WorkbenchError, WorkspaceError
+from workbench.errors import MissingExtra, UnknownRun, WorkbenchError, WorkspaceError
 from workbench.experiments import conversation
 from workbench.futures.replay import full_document
 from workbench.parts.experiments import notebooks, workers
@@ -416,11 +416,11 @@ def notifier(urls: Sequence[str]) -> Callable[[str], object]:
     try:
         from apprise import Apprise
     except ImportError:
-        raise WorkbenchError("Apprise is not installed. Install it with: pip install 'workbench[apprise]'") from None
+        raise MissingExtra("Apprise", "apprise") from None
     addresses = Apprise()
     for url in urls:
         if not addresses.add(url):
-            raise WorkbenchError(f"Apprise does not know {url.partition('://')[0]}:// or lacks a part of the address.")
+            raise WorkbenchError(f"Apprise does not know {url.partition(':')[0]}:// or lacks a part of the address.")
     return cache(lambda text: addresses.notify(body=text, title="Workbench"))
 
 
