@@ -121,19 +121,14 @@ def test_a_sweep_over_a_notebook_keeps_a_failing_one_with_its_error(place: Path)
 
 
 @pytest.mark.full
-def test_a_sweep_of_notebooks_is_three_times_as_fast_as_stock_papermill(place: Path) -> None:  # noqa: F811
+def test_a_warm_kernel_takes_a_third_of_the_time_of_a_cold_one(place: Path) -> None:  # noqa: F811
     import papermill
 
-    path = notebook(place, "result('double', 2.0)")
+    path = notebook(place, "import time\nresult('cpu', time.process_time())")  # not of the clock: others work here too
     with opened(place) as wb:
-        wb.experiments.run(sweep(path, name="warm", grid={"top_k": [1]}))
-        began = time.perf_counter()
-        assert wb.experiments.run(sweep(path, name="six", grid={"top_k": [1, 2, 3, 4, 5, 6]})).status()["done"] == 6
-        warm = (time.perf_counter() - began) / 6
-    began = time.perf_counter()
-    for number in range(3):
-        papermill.execute_notebook(str(path), str(place / f"stock{number}.ipynb"), {"top_k": 1}, progress_bar=False)
-    assert 3 * warm <= (time.perf_counter() - began) / 3
+        done = wb.experiments.run(sweep(path, name="warm", grid={"top_k": [1, 2, 3, 4, 5, 6]}, measure="cpu"))
+    papermill.execute_notebook(str(path), str(place / "cold.ipynb"), {"top_k": 1}, progress_bar=False)
+    assert 3 * done.to_frame()["cpu"].median() <= results(place / "cold.ipynb")["cpu"]
 
 
 ISOLATED = """
