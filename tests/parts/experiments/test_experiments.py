@@ -553,31 +553,6 @@ def test_a_graph_of_ones_own_answers_the_same_questions_in_the_same_table(place:
         assert any("graph has changed" in str(look) for look in changed.looks)
 
 
-@pytest.mark.parametrize(
-    ("settings", "gold", "stage"),
-    [
-        ({}, "nowhere", "not in the corpus"),
-        ({"step_top_k": 1}, "far.md", "not found"),
-        ({"merge_max_results": 1}, "far.md", "cut in the merge"),
-        ({"merge_max_characters": 100}, "far.md", "beyond the prompt"),
-        ({}, "mill.md", "used, and the answer is wrong"),
-    ],
-)
-def test_a_wrong_answer_is_traced_to_where_its_document_was_lost(
-    tmp_path: Path, settings: dict[str, Any], gold: str, stage: str
-) -> None:
-    (tmp_path / "mill.md").write_text(TEXT)
-    (tmp_path / "far.md").write_text("Grain was ground in the county at a place by the water until a fire in Moss.")
-    question = {"id": "q", "question": "Who built Moss Mill?", "answer": "Zoe Zed", "gold": [gold]}
-    sweep = {"name": "lost", "kb": "mill", "questions": [question], "base": settings, "measure": "holds"}
-    with opened(tmp_path) as wb:
-        wb.add_knowledge("mill", [tmp_path / "mill.md", tmp_path / "far.md"])
-        table = wb.experiments.run(sweep).why(try_changes=True)
-        assert list(table["lost"]) == [stage] and list(table["document"]) == [gold]
-        if stage == "not found":
-            assert table["rank_by_words"][0] == 2 and table["right_with_wider_limits"][0] == 0
-
-
 def test_what_a_decision_has_lost_is_laid_to_the_decision(place: Path) -> None:
     sweep = {"name": "rejected", "kb": "mill", "questions": QUESTIONS[:1], "measure": "holds"}
     with opened(place) as wb:

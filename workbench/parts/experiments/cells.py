@@ -208,7 +208,8 @@ class Cells:
         if isinstance(value, list):
             points = {decision["point"] for decision in value if "point" in decision}
             return {"decisions": value, "review": sorted(points)}
-        kind, limit = next(iter(value.items())) if isinstance(value, Mapping) and len(value) == 1 else (value, None)
+        single = isinstance(value, Mapping) and len(value) == 1
+        kind, limit = next(iter(value.items())) if single else (value, "")
         makers: dict[Any, Callable[[], Reviewer]] = {
             "rules": RuleReviewer,
             "threshold": lambda: ThresholdReviewer(float(limit)),

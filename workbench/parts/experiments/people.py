@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import binomtest
 
-from workbench.errors import RunError
+from workbench.errors import RunError, WorkbenchError
 from workbench.graphs.reviewers import Answer, Reviewer, answer
 from workbench.models.chat import open_chat_model, stream_text
 from workbench.parts.experiments.statistics import fewest_errors
@@ -76,7 +76,10 @@ class ModelReviewer:
     """
 
     def __init__(self, settings: Settings, model: str):
-        self._model = open_chat_model(settings.with_changes({"models": {"judge": model}}), "judge")
+        opened = open_chat_model(settings.with_changes({"models": {"judge": model}}), "judge")
+        if opened is None:
+            raise WorkbenchError("A model that reviews needs a name, as {model: openai:NAME}.")
+        self._model = opened
 
     async def __call__(self, request: Data) -> Answer:
         """Return its answer; a reply that names no choice approves.
