@@ -4,7 +4,7 @@ python -m experiments.interchange questions BEIR_FOLDER > questions.jsonl
 python -m experiments.interchange runs EXPERIMENT --workspace DIR --out FOLDER    a TREC run each, and qrels
 python -m experiments.interchange inspect EXPERIMENT --workspace DIR --out FOLDER    a log (.eval) each configuration
 python -m experiments.interchange samples LOG.eval > questions.jsonl
-python -m experiments.interchange mlflow EXPERIMENT --workspace DIR    a run each configuration; needs mlflow
+python -m experiments.interchange mlflow EXPERIMENT --workspace DIR    a run each configuration; needs the extra mlflow
 python -m experiments.interchange prml SPEC.yaml > NAME.prml.yaml    what is claimed, before it runs
 python -m experiments.interchange recall QRELS RUN [RUN ...] [--top 5]            runs of any tool, compared
 """
