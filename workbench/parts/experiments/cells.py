@@ -171,7 +171,7 @@ class Cells:
         for cell in cells:
             old, new = before.get(cell["cell"]), json.loads(cell["proof"])
             for part in new:
-                if old and old[part] != new[part]:
+                if old and old.get(part) != new[part]:  # a part may be newer than the experiment
                     changed[part] = changed.get(part, 0) + 1
         return changed
 
