@@ -47,7 +47,7 @@ def measure_talk(data: Path, wb: Workbench, limit: int | None) -> None:
         path = wb.path / f"talk{turns}.jsonl"
         path.write_text("".join(json.dumps(row) + "\n" for row in talk(data, turns)), encoding="utf-8")
         table = eval_retrieval(
-            wb, "talk", path, tools=["hybrid_search", "chain_exploration", "fusion_agent"], limit=limit
+            wb, "talk", path, tools=["hybrid_search", "chain_exploration"], limit=limit
         )
         print(f"\nMTRAG-UN, last {turns} user turn(s), {table['questions']} tasks\n\n| | R@5 | MRR |\n|---|--:|--:|")
         for name, row in table["tools"].items():
