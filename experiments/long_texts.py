@@ -10,6 +10,7 @@ paired differences by the permutation test, and no language model. ``novels`` as
 from __future__ import annotations
 
 import argparse
+import gzip
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
@@ -42,13 +43,15 @@ def talk(data: Path, turns: int) -> Iterator[Json]:
 def measure_talk(data: Path, wb: Workbench, limit: int | None) -> None:
     """Print the table of tools for the last turn and for the last two."""
     if "talk" not in wb.knowledge.names():
-        wb.add_knowledge("talk", [data / "mtrag" / "corpus.jsonl.gz"])
+        corpus = wb.path / "talk.jsonl"
+        with gzip.open(data / "mtrag" / "corpus.jsonl.gz", "rt", encoding="utf-8") as lines:
+            rows = [{"id": row["doc_id"], "text": row["text"]} for row in map(json.loads, lines)]
+        corpus.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        wb.add_knowledge("talk", [corpus])
     for turns in (1, 2):
         path = wb.path / f"talk{turns}.jsonl"
         path.write_text("".join(json.dumps(row) + "\n" for row in talk(data, turns)), encoding="utf-8")
-        table = eval_retrieval(
-            wb, "talk", path, tools=["hybrid_search", "chain_exploration"], limit=limit
-        )
+        table = eval_retrieval(wb, "talk", path, tools=["hybrid_search", "chain_exploration"], limit=limit)
         print(f"\nMTRAG-UN, last {turns} user turn(s), {table['questions']} tasks\n\n| | R@5 | MRR |\n|---|--:|--:|")
         for name, row in table["tools"].items():
             print(f"| {name} | {row['R@5']} | {row['MRR']} |", flush=True)
