@@ -92,6 +92,11 @@ def model_object(setting: str, name: str) -> Any:
     return _objects[name]
 
 
+def model_objects() -> Json:
+    """Return the objects that were given as models in this process, by their names."""
+    return dict(_objects)
+
+
 def models_by_role(models: Any) -> dict[str, str]:
     """Return the name of the model of each role that is given one; "all" stands for every role.
 

@@ -29,6 +29,9 @@ CHAIN, SEARCH = "chain_exploration", "hybrid_search"
 FULL, WIDE, SHORT, NAMES, RANK = (15.0, 50), (20.0, 50), (10.0, 30), (10.0, 20), (15.0, 30)
 """Budgets of the table: seconds and results, at the default settings; other settings scale them."""
 
+PLANNED_BY = ("planner", "max_tasks", "execution_mode", "step_timeout_s", "step_top_k", "step_max_retries")
+"""Settings on which a plan of the rules depends."""
+
 
 def say(key: str, query: str, **words: object) -> str:
     """Return a sentence of a plan in the language of the query.

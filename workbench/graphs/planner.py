@@ -12,11 +12,12 @@ from langgraph.runtime import Runtime
 
 from workbench.extensions import required
 from workbench.graphs.model_plan import planned_by_model
-from workbench.graphs.plan import FULL, SEARCH, say, scaled_budget
+from workbench.graphs.plan import FULL, PLANNED_BY, SEARCH, say, scaled_budget
 from workbench.graphs.roles import model_plans
 from workbench.graphs.route import is_driven, read_question
 from workbench.plans import ENDED_WELL, Plan, PlanStep, call_key, fresh_id, last_records, needed, step_renamed
 from workbench.ports import Context, Tools
+from workbench.records.tape import RULES
 from workbench.settings import Settings
 from workbench.state import Decision, Json, Records, RetrievalState, RouteDecision
 from workbench.tools.registry import check, require
@@ -77,6 +78,9 @@ async def _by_planner(query: str, decision: RouteDecision, context: Context, pre
 
     args = {"query": query, "decision": decision, "bases": prefixes, "tools": sorted(context.tools)}
     name, version = getattr(context.planner, "name", "registered"), " ".join([*(b.fingerprint() for b in bases), ""])
+    settings = context.settings.model_dump(include=set(PLANNED_BY), exclude_defaults=True)
+    if name == RULES and settings:  # else a fork with another budget would get the plan with the old one
+        args["settings"] = settings
     effect = await context.tape.aeffect("plan", name, args, plan, clock=context.clock.monotonic, version=version)
     return Plan.load(effect.value)
 
