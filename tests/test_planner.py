@@ -351,6 +351,7 @@ def test_a_model_plans(shelf: Any) -> None:
         (drafted("hybrid_search", count_by="year"), "count_by"),
         (drafted("discover", conditions=[condition("regisseur", "eq", "Ang Lee")]), "regisseur"),
         (drafted("discover", conditions=[condition("year", "gt", "soon")]), "soon"),
+        (drafted(query={"$from": "find.results", "text": "Who made {}?"}), "depends on 'find'"),
     ],
 )
 def test_what_a_tool_does_not_take_goes_back(shelf: Any, wrong: Any, why: str) -> None:

@@ -157,6 +157,17 @@ def test_a_right_count_is_not_marked_though_no_passage_says_it(asked):
         assert ("without a source" in answer) is mark, answer
 
 
+def test_a_query_holds_what_an_earlier_step_found(asked):
+    """A plan hops over text, the tape has the query that was asked, and where nothing was found nothing is searched."""
+    hop = {**SEARCH, "name": "hop", "query": {"$from": "films.candidates", "text": "Who wrote {}?"}}
+    _, _, _, _, _, records, sent = asked({"planner": lambda _: {**PLAN, "steps": [SELECT, hop]}, "reflector": enough})
+    assert records[-1]["raw_input"]["query"].startswith("Who wrote ") and "{}" not in records[-1]["raw_input"]["query"]
+    assert records[-1]["raw_input"]["query"] in sent["reflector"][0]
+    none = {**SELECT, "conditions": [{"field": "year", "op": "gt", "value": "2090"}]}
+    _, _, _, _, _, records, _ = asked({"planner": lambda _: {**PLAN, "steps": [none, hop]}, "reflector": enough})
+    assert "films.candidates, which is empty" in str([record["error"] for record in records])
+
+
 def test_needs_carry_no_number_of_the_rules_and_what_no_passage_says_is_not_shown(asked):
     fields = {name: value for name, value in SELECT.items() if name != "query"}
     *_, sent = asked({"planner": lambda _: {**PLAN, "steps": [SEARCH, fields]}, "reflector": enough})

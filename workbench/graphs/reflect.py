@@ -494,7 +494,7 @@ async def reflected_by_model(now: Pass, proposal: Proposal) -> tuple[Reflection 
         facts.append(proposal.say("reflect_overruled", names=proposal.say("comma").join(overruled)))
     for step in [] if enough or form.stop else steps:
         proposal.steps.append(step)
-        proposal.reasons.append(proposal.say("reflect_ask", query=step.tool_input.get("query") or step.objective))
+        proposal.reasons.append(proposal.say("reflect_ask", query=_query(step) or step.objective))
     reflection = proposal.conclude(enough, context.settings.max_iterations, facts)
     if reflection["stop_reason"] in ("no_further_action", "error") and not form.stop:
         refused = [*reply.refused, *overruled, "it named no step that can be run, so the rules say what to do"]
@@ -516,6 +516,11 @@ def _form(step: Any) -> type[BaseModel]:
     )
 
 
+def _query(step: PlanStep) -> str:
+    query = step.tool_input.get("query", "")
+    return str(query.get("text", "") if isinstance(query, dict) else query)
+
+
 def _new_steps(drafted: Sequence[Any], now: Pass, proposal: Proposal) -> tuple[list[PlanStep], list[str]]:
     """Return the steps that can run and are new, and why the others cannot be taken."""
     steps, overruled = list[PlanStep](), list[str]()
@@ -527,7 +532,7 @@ def _new_steps(drafted: Sequence[Any], now: Pass, proposal: Proposal) -> tuple[l
         problems += condition_faults(step.tool_input, now.bases)
         if problems or proposal.is_done(step):
             reason = problems[0] if problems else "it was made already"
-            overruled.append(f"{step.tool} {step.tool_input.get('query', '')!r}: {reason}")
+            overruled.append(f"{step.tool} {_query(step)!r}: {reason}")
         else:
             steps.append(step)
     return steps, overruled
