@@ -369,6 +369,23 @@ async def with_tools(
     return reply
 
 
+def without_tools(model: BaseChatModel) -> None:
+    """Ask a model for forms from now on: its server takes tools, and does not pass them on."""
+    _WITHOUT_SCHEMA.add(f"{_place(model)} {getattr(model, 'model_name', '')} tools")
+
+
+async def probe(model: BaseChatModel, form: type[BaseModel], tool: Json, limits: Limits) -> dict[str, bool]:
+    """Return whether a model's server takes a JSON schema, here ``form``, and whether the model calls tools.
+
+    Raises:
+        ModelError: the server failed, cannot be reached, or refuses.
+    """
+    name = f"{_place(model)} {getattr(model, 'model_name', '')} {form.__name__}"
+    await filled_in(model, [("human", "Fill in the form for the question: Who built the mill?")], form, limits)
+    reply = await with_tools(model, [("human", "Call the tool to find who built the mill.")], [tool], limits)
+    return {"schema": name not in _WITHOUT_SCHEMA, "tools": bool(getattr(reply, "tool_calls", None))}
+
+
 _PREFILLED: set[str] = set()
 """Models whose replies begin in a thought that only a closing tag ends, as found in this process."""
 _THOUGHTS = 10

@@ -141,6 +141,16 @@ def test_a_server_without_tools_is_asked_by_the_form(driven, server):
     assert run.answer == "Christopher Nolan [1]." and sum("tools" in request for request in server.requests) == 1
 
 
+def test_a_server_that_takes_tools_and_drops_them_is_asked_by_the_form(driven, server):
+    forms = [
+        {"text": "", "calls": [{"tool": "hybrid_search", "input": {"query": "Memento director", "top_k": 3}}]},
+        {"text": "Christopher Nolan [mv28598#0].", "calls": []},
+    ]
+    server.respond = lambda request: says("Nolan.") if "tools" in request else Reply([json.dumps(forms.pop(0))])
+    run = ask(driven)
+    assert run.answer == "Christopher Nolan [1]." and sum("tools" in request for request in server.requests) == 2
+
+
 def test_the_writer_has_the_evidence_and_the_conclusion_of_the_agent(driven, server):
     agent = iter([calls(BY_NAME), DONE])
     written: list[str] = []

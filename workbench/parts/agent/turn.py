@@ -30,7 +30,7 @@ from workbench.graphs.roles import (
     read_form,
     without_text,
 )
-from workbench.models.chat import Limits, filled_in, reply_text, thinking_text, token_usage, untitled, with_tools
+from workbench.models.chat import Limits, filled_in, reply_text, thinking_text, token_usage, with_tools, without_tools
 from workbench.models.thinking import split
 from workbench.plans import Plan, PlanStep, call_key, calls, fresh_id, last_records
 from workbench.ports import Bases, Context, Tool, ToolLog
@@ -38,7 +38,7 @@ from workbench.records.prompts import fenced
 from workbench.state import Data, Json, Reflection, RetrievalState
 from workbench.text import clean, detect_language, without_secrets
 from workbench.tools.evidence import passage_id
-from workbench.tools.langchain import RESULTS, model_input, result_text
+from workbench.tools.langchain import RESULTS, as_function, model_input, result_text
 from workbench.tools.registry import check, names_for_agents
 from workbench.tools.tool import FunctionTool, ToolOutput
 
@@ -165,11 +165,16 @@ async def _take(
     for attempt in range(1, ATTEMPTS + 1):
         if over := budget_spent(context):
             return None, [*refused, over]
-        reply = await _reply(context, state, messages, tools, bases, at if attempt == 1 else f"{at} repair")
+        # a server may take tools and not pass them on: the last attempt is made by the form
+        by_form = attempt == ATTEMPTS and not taken.faults and not plan.steps
+        named = at if attempt == 1 else f"{at} repair"
+        reply = await _reply(context, state, messages, tools, bases, named, by_form)
         if reply.get("error"):
             return None, [*refused, reply["error"]]
         turn, faults = read_form(reply["text"], Turn)
         taken = _taken(turn or Turn(text=reply["text"]), plan, state, context, tools, bases)
+        if by_form and taken.steps:
+            without_tools(context.models["agent"])
         if last or taken.steps or (plan.steps and not taken.faults):
             return taken, refused
         refused += [why for _, why in taken.faults] or faults or ["it called no tool before it answered"]
@@ -277,15 +282,16 @@ async def _reply(
     tools: Mapping[str, Tool],
     bases: Bases,
     at: str,
+    by_form: bool,
 ) -> Json:
-    """Return the model's reply in the form of ``Turn``, as one effect."""
+    """Return the model's reply in the form of ``Turn``, as one effect; ``by_form`` offers no tools."""
     model, limits = context.models["agent"], Limits.from_settings(context.settings)
     inputs = {name: model_input(tool, bases) for name, tool in tools.items()}
-    functions = [_function(tool, inputs[name]) for name, tool in tools.items()]
+    functions = [as_function(tool, inputs[name]) for name, tool in tools.items()]
 
     async def call() -> Json:
         try:
-            message: Any = await with_tools(model, _native(messages), functions, limits)
+            message: Any = None if by_form else await with_tools(model, _native(messages), functions, limits)
             if message is None:
                 message = await filled_in(model, _in_turn(messages), _form(tools, inputs), limits)
                 text = reply_text(message)
@@ -303,12 +309,6 @@ async def _reply(
     args = {"model": context.settings.role_model("agent"), "messages": messages, "tools": functions}
     effect = await context.tape.aeffect("model", "agent", args, call, clock=context.clock.monotonic)
     return dict(effect.value)
-
-
-def _function(tool: Tool, schema: type[BaseModel]) -> Json:
-    parameters = untitled(schema.model_json_schema())
-    function = {"name": tool.name, "description": tool.description, "parameters": parameters}
-    return {"type": "function", "function": function}
 
 
 def _native(messages: Messages) -> list[Any]:
