@@ -323,6 +323,7 @@ def test_models_and_their_calls_from_the_terminal(cli):
         assert "1. writer:" in text and "[said]\nIn 1993 [1]." in text
         plain = json.loads(cli("fork", run["run_id"], "--model", "writer=rules", "--json", **at).stdout)
         assert "1993" in plain["answer"] and len(server.requests) == 1
+        assert "models: 1 calls, 7 tokens read" in cli("ask", WHEN, "--kb", "film", *asked, **at).output
         refused = cli("ask", WHEN, "--model", "poet=x", **at)
         assert refused.exit_code == 1 and "Known: all, router" in refused.stderr
 

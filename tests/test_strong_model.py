@@ -168,6 +168,16 @@ def test_a_query_holds_what_an_earlier_step_found(asked):
     assert "films.candidates, which is empty" in str([record["error"] for record in records])
 
 
+def test_no_model_plans_what_the_first_search_answers(asked):
+    roles = {"planner": lambda _: PLAN, "reflector": enough, "writer": lambda _: "Christopher Nolan did [1]."}
+    _, _, _, answer, reflections, _, sent = asked(roles, "Who directed Memento?", search_first=True)
+    assert set(sent) == {"writer"} and "No model was asked to plan" in reflections[0]["reasoning"]
+    assert answer == "Christopher Nolan did [1]."
+    _, state, _, _, _, _, sent = asked(roles, "Who is the uncle of Zork of Zorkland?", search_first=True)
+    assert set(sent) == {"planner", "reflector", "writer"} and len(sent["planner"]) == 1
+    assert "hybrid_search" in sent["planner"][0].partition("The plan so far")[2], "what the first search found"
+
+
 def test_needs_carry_no_number_of_the_rules_and_what_no_passage_says_is_not_shown(asked):
     fields = {name: value for name, value in SELECT.items() if name != "query"}
     *_, sent = asked({"planner": lambda _: {**PLAN, "steps": [SEARCH, fields]}, "reflector": enough})

@@ -137,6 +137,8 @@ class About(TypedDict):
             type of whom they tell: ``Person``, ``Document``, or nothing for a word that is no field's.
         relations: every type of relation with the types of its ends, sorted.
         titles: some documents of which the graph knows most, for examples of what can be asked.
+        types: each type of document with how many there are and the title of one, the most frequent first.
+        languages: in which texts are written, the most frequent first.
     """
 
     counts: dict[str, int]
@@ -145,6 +147,8 @@ class About(TypedDict):
     lexicon: list[dict[str, list[str]]]
     relations: list[RelationKind]
     titles: list[str]
+    types: list[tuple[str, int, str]]
+    languages: list[str]
 
 
 class Words(TypedDict):

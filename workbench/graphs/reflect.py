@@ -32,7 +32,7 @@ from workbench.graphs.needs import (
     thresholds,
     unmet,
 )
-from workbench.graphs.plan import searched_text
+from workbench.graphs.plan import FIRST_SEARCH, searched_text
 from workbench.graphs.roles import (
     NONE,
     READ,
@@ -128,12 +128,12 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     seen = _signals(now, supply)
     if spent := budget_spent(context):
         seen["spent"] = spent
-    driven = is_driven(state)
+    driven, first = is_driven(state), bool(now.plan.metadata.get(FIRST_SEARCH))
     one_step = not driven and state.get("resolved_agent_type", "") not in ("", AGENT_TYPES[0])
     words = searched_text(query, decision) or query
     proposal = Proposal(words, now.plan, seen, state.get("records", []), context.tools, state.get("activated", []))
     reflection = None
-    if driven or ("reflector" in context.models and not one_step):
+    if driven or ("reflector" in context.models and not one_step and not first):
         reflect = required("nodes", "next_turn", "agent") if driven else reflected_by_model
         reflection, refused = await reflect(now, proposal)
         seen |= {"model_refused": refused} if refused else {}
@@ -141,12 +141,21 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> Json:
         proposal.seen = seen
         await _prepare(proposal, now, supply, one_step)
         reflection = propose(proposal, context.settings.max_iterations, one_step)
+    if first:
+        reflection["reasoning"] += " " + proposal.say("reflect_first", share=f"{seen.get('probability', 0):.0%}")
     if "reflector" in context.parts:
         reflection = cast(Reflection, await call_reflector(context, query, now.evidence, reflection))
     problems = check(now.plan.adding(*map(PlanStep.model_validate, reflection["next_steps"])), context.tools)
     if problems:
         raise PlanError(problems)
     return {"reflections": [reflection]}
+
+
+def answers_enough(state: RetrievalState, context: Context) -> bool:
+    """Check whether what was found answers, with the fitted probability, by the rules alone."""
+    bases = dated_bases(context, state)
+    now = Pass(state, context, Plan.load(state["plan"]), bases, current_evidence(state, context))
+    return is_enough(_signals(now, read_supply(state["route_decision"], bases)))
 
 
 def _signals(now: Pass, supply: Supply) -> Json:

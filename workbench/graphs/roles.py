@@ -203,6 +203,19 @@ def numbered(items: Sequence[str]) -> str:
     return "\n".join(f"{n}. {item}" for n, item in enumerate(items, 1)) or NONE
 
 
+def window(state: Data, context: Context) -> list[Json]:
+    """Return the last messages before the one that is answered, as they are stored."""
+    size, conversation = context.settings.history_window, state.get("conversation_id", "")
+    if not size or not conversation:
+        return []
+    return context.conversations.list_messages(conversation, size, before=state.get("user_message_id") or None)
+
+
+def read_history(state: Data, context: Context) -> list[Message]:
+    """Return the last messages before the one that is answered."""
+    return [Message(role=m["role"], content=m["content"], created_at=m["created_at"]) for m in window(state, context)]
+
+
 def history_text(history: Sequence[Message], window: int) -> str:
     """Return the last messages, one per line."""
     lines = [
@@ -287,7 +300,7 @@ def condition_faults(tool_input: Data, bases: Iterable[KnowledgeBase]) -> list[s
 
 
 def card(bases: Iterable[KnowledgeBase]) -> str:
-    """Return what each knowledge base holds: sizes, languages, typed fields with values, relations, some titles."""
+    """Return what each knowledge base holds: sizes, languages, types with an example, fields with values, relations."""
     lines_of_bases = []
     for base in bases:
         about = base.about()
@@ -300,8 +313,9 @@ def card(bases: Iterable[KnowledgeBase]) -> str:
         kinds = sorted(kinds, key=lambda k: (-k["count"], k["type"], k["source"], k["target"]))[:_KINDS]
         relations = [f"{_short(k['source'])} —{_short(k['type'])}→ {_short(k['target'])} ({k['count']})" for k in kinds]
         titles = [*map(_short, about["titles"][:_TITLES])]
-        languages = sorted({detect_language(title) for title in about["titles"]})
-        lines = [f"{base.name}: {sizes}; titles in {' and '.join(languages) or 'no language'}"]
+        types = [f"{_short(kind)} ({count:,}, as {_short(title)})" for kind, count, title in about["types"]]
+        lines = [f"{base.name}: {sizes}; written in {' and '.join(about['languages']) or 'no language'}"]
+        lines += [f"  types: {'; '.join(types)}"] if types else []
         lines += [f"  fields: {'; '.join(fields)}"] if fields else []
         lines += [f"  relations: {'; '.join(relations)}"] if relations else []
         lines += [f"  some titles: {'; '.join(titles)}"] if titles else []

@@ -302,7 +302,7 @@ async def filled_in(
 
     async def in_words() -> Any:
         schema = json.dumps(untitled(form.model_json_schema()), ensure_ascii=False)
-        return await model.ainvoke([*messages, ("human", _IN_WORDS + schema)])
+        return await model.ainvoke([*messages, ("human", IN_WORDS + schema)])
 
     async def call() -> Any:
         try:
@@ -392,7 +392,7 @@ _THOUGHTS = 10
 """How many times as long as an answer thoughts may be."""
 _WITHOUT_SCHEMA: set[str] = set()
 """Servers with the forms, or tools, that they do not take, as found in this process."""
-_IN_WORDS = "Answer with one JSON object and nothing else. Its JSON Schema: "
+IN_WORDS = "Answer with one JSON object and nothing else. Its JSON Schema: "
 
 
 _REFUSED = {
