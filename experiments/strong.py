@@ -143,6 +143,10 @@ def ways(model: Any) -> dict[str, Any]:
         "one search": {"worker": "hybrid_agent", "models": only()},
         "rules": {"models": only()},
         "plan": {"models": only("planner", "reflector", "writer", "checker")},
+        "search, then plan": {
+            "models": only("planner", "reflector", "writer", "checker"),
+            "settings": {"search_first": True},
+        },
         "agent": {**agent, "models": only("agent", "checker")},
         "agent and writer": {**agent, "models": only("agent", "writer", "checker")},
     }
