@@ -124,6 +124,24 @@ def test_on_failure_raise_mixes_no_two_planners(asked):
     assert error and "WORKBENCH_ON_FAILURE" in error
 
 
+def test_a_formatter_of_ones_own_shows_the_passages(workspace):
+    sent: list[str] = []
+
+    def reflects(text: str) -> Any:
+        sent.append(text)
+        return enough(text)
+
+    with scripted_server() as server:
+        server.respond = responder(planner=lambda _: PLAN, reflector=reflects)
+        models = {"planner": "openai:m", "reflector": "openai:m"}
+        with Workbench.open(workspace, chat_base_url=server.url, models=models) as wb:
+            wb.register("formatter", lambda query, passages: [f"{piece['metadata']['title']}!" for piece in passages])
+            run = wb.ask(QUESTION, kb="film")
+            assert "[1] " in sent[0] and "!" in sent[0].partition("[1] ")[2].partition("[2] ")[0]
+            asked = len(server.requests)
+            assert wb.replay(run.run_id).answer == run.answer and len(server.requests) == asked
+
+
 def test_shorter_texts_leave_room_for_longer_ones():
     def piece(n: int, length: int) -> Any:
         return {"result_id": str(n), "evidence": "x" * length, "score": 1.0, "metadata": {"title": ""}}

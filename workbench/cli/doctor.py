@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 import click
 
@@ -14,6 +14,8 @@ from workbench.cli.page import DONE, FAILED, Page, paged
 from workbench.errors import WorkbenchError
 
 if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
     from workbench.settings import Settings
 
 SIGNS = {"ok": "✓", "note": "!", "problem": "✗"}
@@ -122,7 +124,7 @@ def _served(_: Path, settings: Settings) -> Iterator[Check]:
     roles = {settings.role_model(role): role for role in reversed(ROLES) if settings.role_model(role)}
     for name, role in roles.items():
         try:
-            model = open_chat_model(settings, role)
+            model = cast("BaseChatModel", open_chat_model(settings, role))
             can = asyncio.run(probe(model, form, tool, Limits(seconds=60, patience=Patience(0))))
         except WorkbenchError as error:
             yield Check(f"model {name}", "problem", str(error))

@@ -86,7 +86,7 @@ async def planned_by_model(
         "before": _before(before, state, context),
         "needs": told_needs(reflections[-1]["signals"].get("needs", []) if reflections else []),
         "budget": left(context, settings.time_budget_s - work_seconds(records)),
-        "wish": state.get("wish") or (state.get("report") or {}).get("preferences") or NONE,
+        "wish": _wish(state),
         "most": str(settings.max_tasks),
     }
 
@@ -101,6 +101,14 @@ async def planned_by_model(
     answer = "repaired" if reply.mended else "first"
     metadata = {"planner": "llm", "answer": answer, "refused": reply.refused, "route": route}
     return _plan(reply.form, query, route, context).model_copy(update={"metadata": metadata}), reply.refused
+
+
+def _wish(state: RetrievalState) -> str:
+    """Return what the reviewer asks for, or what a report is to say."""
+    report = state.get("report") or {}
+    aspects = ", ".join(title for title, _ in report.get("aspects", []))
+    about = f"The answer is a report. Its aspects: {aspects or NONE}." if report else ""
+    return "\n".join(filter(None, [state.get("wish"), report.get("preferences"), about])) or NONE
 
 
 def told_needs(entries: Sequence[Data]) -> str:
