@@ -131,11 +131,14 @@ def test_a_formatter_of_ones_own_shows_the_passages(workspace):
         sent.append(text)
         return enough(text)
 
+    async def formatter(query: str, passages: list[Any]) -> list[str]:
+        return [f"{piece['metadata']['title']}!" for piece in passages]
+
     with scripted_server() as server:
         server.respond = responder(planner=lambda _: PLAN, reflector=reflects)
         models = {"planner": "openai:m", "reflector": "openai:m"}
         with Workbench.open(workspace, chat_base_url=server.url, models=models) as wb:
-            wb.register("formatter", lambda query, passages: [f"{piece['metadata']['title']}!" for piece in passages])
+            wb.register("formatter", formatter)
             run = wb.ask(QUESTION, kb="film")
             assert "[1] " in sent[0] and "!" in sent[0].partition("[1] ")[2].partition("[2] ")[0]
             asked = len(server.requests)
