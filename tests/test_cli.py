@@ -13,12 +13,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
 from click.testing import CliRunner
 
 from tests import forked
+from tests.parts.agent.test_agent import calls
 from tests.servers import Reply, scripted_server
 from tests.shelf import VOCABULARY
 from workbench.cli import main
@@ -271,6 +273,29 @@ def test_doctor_names_what_could_be_better_with_its_fix(cli, tmp_path):
     assert "→ workbench demo" in text
 
 
+@pytest.mark.parametrize(
+    ("schema", "tools", "said"),
+    [
+        (True, True, "takes JSON schemas; calls tools"),
+        (True, False, "calls no tools: the agent is asked by a form"),
+        (False, True, "takes no JSON schema: forms are asked for in words; calls tools"),
+    ],
+)
+def test_doctor_asks_a_server_what_it_can(cli, monkeypatch, schema, tools, said):
+    def respond(request: dict[str, Any]) -> Reply:
+        if "tools" in request:
+            return calls(("hybrid_search", {"query": "mill"})) if tools else Reply(status=400, message="no tools here")
+        asks = "response_format" in request
+        return Reply(status=400, message="unknown response_format") if asks and not schema else Reply(["{}"])
+
+    with scripted_server() as server:
+        server.respond = respond
+        monkeypatch.setenv("WORKBENCH_CHAT_MODEL", f"openai:m{schema}{tools}")
+        monkeypatch.setenv("WORKBENCH_CHAT_BASE_URL", server.url)
+        checks = json.loads(cli("doctor", "--ask", "--json").stdout)["checks"]
+    assert said in next(check["detail"] for check in checks if check["name"].startswith("model openai:m"))
+
+
 def test_doctor_asks_no_server_and_names_a_model_that_cannot_be_opened(cli, monkeypatch):
     monkeypatch.setenv("WORKBENCH_CHAT_MODEL", "openai:tiny")
     monkeypatch.setenv("WORKBENCH_MODELS__PLANNER", "rules")
@@ -298,6 +323,7 @@ def test_models_and_their_calls_from_the_terminal(cli):
         assert "1. writer:" in text and "[said]\nIn 1993 [1]." in text
         plain = json.loads(cli("fork", run["run_id"], "--model", "writer=rules", "--json", **at).stdout)
         assert "1993" in plain["answer"] and len(server.requests) == 1
+        assert "models: 1 calls, 7 tokens read" in cli("ask", WHEN, "--kb", "film", *asked, **at).output
         refused = cli("ask", WHEN, "--model", "poet=x", **at)
         assert refused.exit_code == 1 and "Known: all, router" in refused.stderr
 

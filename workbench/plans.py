@@ -117,6 +117,8 @@ class PlanBudget(BaseModel):
 class PlanStep(BaseModel):
     """One call of one tool. A ``tool_input`` value may be ``{"$from": "step_id.field"}``, which is a dependency too.
 
+    For a text there may be words around it: ``{"$from": "step_id.field", "text": "Who directed {}?"}``.
+
     A step runs automatically (``always``), when the reflector or a person wakes it (``if_insufficient``), or only
     when a person does (``held``).
     """
@@ -136,10 +138,16 @@ class PlanStep(BaseModel):
         """Return input field -> (step, field of its output) for every ``$from`` in the input."""
         sources = {}
         for name, value in self.tool_input.items():
-            if isinstance(value, dict) and set(value) == {"$from"}:
+            if isinstance(value, dict) and {"$from"} <= set(value) <= {"$from", "text"}:
                 source, _, field = str(value["$from"]).partition(".")
                 sources[name] = (source, field)
         return sources
+
+    def input_with(self, name_of: Callable[[str], str]) -> Json:
+        """Return the input with another name for each step that a ``$from`` names."""
+        sources = self.references().items()
+        renamed = {n: {**self.tool_input[n], "$from": f"{name_of(source)}.{field}"} for n, (source, field) in sources}
+        return {**self.tool_input, **renamed}
 
     def dependencies(self) -> list[str]:
         """Return the stated dependencies, then those that references imply."""
@@ -467,12 +475,11 @@ def renamed(plan: Plan, names: Mapping[str, str]) -> Plan:
 
 def step_renamed(step: PlanStep, names: Mapping[str, str]) -> PlanStep:
     """Return a copy of the step with other ids for itself and for what it depends on, by the old ones."""
-    taken = {name: {"$from": f"{names.get(s, s)}.{field}"} for name, (s, field) in step.references().items()}
     return step.model_copy(
         update={
             "step_id": names.get(step.step_id, step.step_id),
             "depends_on": [names.get(dependency, dependency) for dependency in step.depends_on],
-            "tool_input": {**step.tool_input, **taken},
+            "tool_input": step.input_with(lambda source: names.get(source, source)),
         }
     )
 

@@ -175,6 +175,9 @@ class Settings(BaseSettings):
     on_failure: Literal["rules", "raise"] = Field(
         "rules", description="what happens when a model gives nothing usable: the rules do it, or the run fails"
     )
+    search_first: bool = Field(
+        False, description="the rules search first; a model plans only where their answer is not probable enough"
+    )
     reflector_window: int = Field(5, ge=1, le=50, description="results of each step that the reflector's model reads")
     token_budget: int = Field(0, ge=0, description="tokens that the models of one run may use; 0: no limit")
     index_token_budget: int = Field(

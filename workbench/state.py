@@ -651,6 +651,7 @@ class ConversationState(RetrievalState, total=False):
     remembered: list[Remembered]
     recalls: MemoryQuestion | None
     to_search: str
+    stands_alone: str
     clarifications: list[Clarification]
     outline: ReportOutline
     sections: Annotated[list[SectionContent], keyed("section_id")]

@@ -203,6 +203,19 @@ def numbered(items: Sequence[str]) -> str:
     return "\n".join(f"{n}. {item}" for n, item in enumerate(items, 1)) or NONE
 
 
+def window(state: Data, context: Context) -> list[Json]:
+    """Return the last messages before the one that is answered, as they are stored."""
+    size, conversation = context.settings.history_window, state.get("conversation_id", "")
+    if not size or not conversation:
+        return []
+    return context.conversations.list_messages(conversation, size, before=state.get("user_message_id") or None)
+
+
+def read_history(state: Data, context: Context) -> list[Message]:
+    """Return the last messages before the one that is answered."""
+    return [Message(role=m["role"], content=m["content"], created_at=m["created_at"]) for m in window(state, context)]
+
+
 def history_text(history: Sequence[Message], window: int) -> str:
     """Return the last messages, one per line."""
     lines = [
@@ -287,7 +300,7 @@ def condition_faults(tool_input: Data, bases: Iterable[KnowledgeBase]) -> list[s
 
 
 def card(bases: Iterable[KnowledgeBase]) -> str:
-    """Return what each knowledge base holds: sizes, languages, typed fields with values, relations, some titles."""
+    """Return what each knowledge base holds: sizes, languages, types with an example, fields with values, relations."""
     lines_of_bases = []
     for base in bases:
         about = base.about()
@@ -300,8 +313,9 @@ def card(bases: Iterable[KnowledgeBase]) -> str:
         kinds = sorted(kinds, key=lambda k: (-k["count"], k["type"], k["source"], k["target"]))[:_KINDS]
         relations = [f"{_short(k['source'])} —{_short(k['type'])}→ {_short(k['target'])} ({k['count']})" for k in kinds]
         titles = [*map(_short, about["titles"][:_TITLES])]
-        languages = sorted({detect_language(title) for title in about["titles"]})
-        lines = [f"{base.name}: {sizes}; titles in {' and '.join(languages) or 'no language'}"]
+        types = [f"{_short(kind)} ({count:,}, as {_short(title)})" for kind, count, title in about["types"]]
+        lines = [f"{base.name}: {sizes}; written in {' and '.join(about['languages']) or 'no language'}"]
+        lines += [f"  types: {'; '.join(types)}"] if types else []
         lines += [f"  fields: {'; '.join(fields)}"] if fields else []
         lines += [f"  relations: {'; '.join(relations)}"] if relations else []
         lines += [f"  some titles: {'; '.join(titles)}"] if titles else []
@@ -415,9 +429,15 @@ def without_text(result: RetrievalResult) -> RetrievalResult:
     return {**result, "evidence": ""} if result["metadata"].get("fields") else result
 
 
-def window_text(passages: Evidence, groups: Sequence[tuple[str, int]], limit: int) -> str:
-    """Return the passages with their numbers, each group under its title; where all do not fit, the longest are cut."""
-    titles, texts = {first: title for title, first in groups}, [piece_text(n, p) for n, p in enumerate(passages, 1)]
+def window_text(
+    passages: Evidence, groups: Sequence[tuple[str, int]], limit: int, formatted: Sequence[str] = ()
+) -> str:
+    """Return the passages with their numbers, each group under its title; where all do not fit, the longest are cut.
+
+    ``formatted`` are other texts for the passages.
+    """
+    titles, texts = {first: title for title, first in groups}, [f"[{n}] {text}" for n, text in enumerate(formatted, 1)]
+    texts = texts or [piece_text(n, p) for n, p in enumerate(passages, 1)]
     share, left = limit, limit
     for place, length in enumerate(sorted(map(len, texts))):
         share = left // (len(texts) - place)  # what shorter texts leave is shared by the longer ones

@@ -383,9 +383,8 @@ def attempt_arguments(step: PlanStep, kb: str, attempt: int, upstream: Mapping[s
     >>> attempt_arguments(one, "papers", 1, {"a": "0f"}) == attempt_arguments(two, "papers", 1, {"y": "0f"})
     True
     """
-    taken = {n: {"$from": f"{upstream.get(s, '')}.{field}"} for n, (s, field) in step.references().items()}
     return {
-        "input": {**step.tool_input, **taken},
+        "input": step.input_with(lambda source: upstream.get(source, "")),
         "kb": step.tool_input.get("kb_prefix") or kb,
         "budget": step.budget.model_dump(mode="json", exclude={"max_retries"}),
         "attempt": attempt,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 NODES = {
     "router": "route",
-    "follow_up": "prepare_retrieval",
+    "follow_up": "recall",
     "planner": "planner",
     "reflector": "reflector",
     "rewriter": "reflector",
@@ -82,6 +82,13 @@ class Calls(list[Call]):
         import pandas
 
         return pandas.DataFrame([_row(call) for call in self], columns=list(_COLUMNS))
+
+    def total(self) -> Json:
+        """Return how many calls there are, and the sums of their tokens and money; None where nothing is counted."""
+        read, cached, written = (sum(call[name] or 0 for call in self) for name in ("input", "cached", "output"))
+        money = [call["money"] for call in self if call["money"] is not None]
+        counts = {"calls": len(self), "input": read, "cached": cached, "output": written, "tokens": read + written}
+        return {**counts, "money": sum(money) if money else None}
 
     def by_role(self, role: str) -> Calls:
         """Those of one role."""

@@ -73,7 +73,7 @@ def judged(wb: Workbench, panel: Mapping[str, Context], answers: Sequence[Mappin
 
     ``refused`` counts the replies that could not be used.
     """
-    grades = [wb.call(_grades(context, answers)) for context in panel.values()]
+    grades = [wb.call(grades(context, answers)) for context in panel.values()]
     votes = list(zip(*grades, strict=True))
     figures: Json = {"judges": ", ".join(panel), "refused": sum(vote is None for group in votes for vote in group)}
     for name in GRADES:
@@ -83,5 +83,6 @@ def judged(wb: Workbench, panel: Mapping[str, Context], answers: Sequence[Mappin
     return figures
 
 
-async def _grades(context: Context, answers: Sequence[Mapping[str, str]]) -> list[Grade | None]:
+async def grades(context: Context, answers: Sequence[Mapping[str, str]]) -> list[Grade | None]:
+    """Return a judge's grade of each answer; None where its reply cannot be used."""
     return [(await ask_model(context, "judge", Grade, texts, question=texts["question"])).form for texts in answers]

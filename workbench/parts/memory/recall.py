@@ -16,8 +16,7 @@ from typing import Literal
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
-from workbench.graphs.memory import window
-from workbench.graphs.roles import ask_model, history_text, numbered
+from workbench.graphs.roles import ask_model, history_text, numbered, window
 from workbench.parts.memory.answer import question_to_memory
 from workbench.parts.memory.preferences import read_preferences, same_thing
 from workbench.parts.memory.store import Memory, as_statement, core_memory
