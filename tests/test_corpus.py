@@ -247,12 +247,9 @@ def test_a_heading_without_text_and_blocks_longer_than_a_passage_lose_nothing():
 
 
 TRIPLES = [
-    "Tampopo\tdirected_by\tJûzô Itami",
-    "Dandelion\tsequel_of\tTampopo",
-    "Tampopo\thas_tags\tramen",
-    "Tampopo\thas_tags\t拉面",
-    "Tampopo\tdirected_by\tJûzô Itami",
-]
+    "Tampopo\tdirected_by\tJûzô Itami", "Dandelion\tsequel_of\tTampopo", "Tampopo\thas_tags\tramen",
+    "Tampopo\thas_tags\t拉面", "Tampopo\tdirected_by\tJûzô Itami",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("order", [1, -1])

@@ -22,30 +22,19 @@ ALLOWED_KEYS = {"name", "channels", "dependencies"}
 NOT_IN_PYPROJECT = {"python", "pip"}
 # Declared for what they bring besides an import: the lab itself, widgets' front end, the kernel, engines and plug-ins.
 USED_WITHOUT_IMPORT = {
-    "jupyterlab": "`make lab`",
-    "ipykernel": "the kernel that notebooks run in",
+    "jupyterlab": "`make lab`", "ipykernel": "the kernel that notebooks run in",
     "ipywidgets": "fixed by the design; widgets/ comes with its own issue",
     "papermill": "experiments/ runs under its command",
     "threadpoolctl": "keeps the sentence encoder to one thread, by itself",
-    "langgraph-cli": "started in a process of its own, by a test",
-    "xllamacpp": "started in a process of its own",
-    "editables": "the editable install that make does",
-    "hatchling": "builds the wheel",
-    "import-linter": "`make lint`",
-    "ruff": "`make lint`",
-    "mypy": "`make types`",
-    "sphinx": "`make docs`",
-    "sphinx-click": "an extension of sphinx",
-    "myst-nb": "an extension of sphinx",
-    "pydata-sphinx-theme": "a theme of sphinx",
-    "nbval": "a plug-in of pytest",
-    "pytest-asyncio": "a plug-in of pytest",
-    "pytest-cov": "a plug-in of pytest",
-    "pytest-xdist": "a plug-in of pytest",
-    "pandas-stubs": "read by mypy",
-    "types-networkx": "read by mypy",
+    "langgraph-cli": "started in a process of its own, by a test", "xllamacpp": "started in a process of its own",
+    "editables": "the editable install that make does", "hatchling": "builds the wheel",
+    "import-linter": "`make lint`", "ruff": "`make lint`", "mypy": "`make types`", "sphinx": "`make docs`",
+    "sphinx-click": "an extension of sphinx", "myst-nb": "an extension of sphinx",
+    "pydata-sphinx-theme": "a theme of sphinx", "nbval": "a plug-in of pytest",
+    "pytest-asyncio": "a plug-in of pytest", "pytest-cov": "a plug-in of pytest",
+    "pytest-xdist": "a plug-in of pytest", "pandas-stubs": "read by mypy", "types-networkx": "read by mypy",
     "types-pyyaml": "read by mypy",
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -25,20 +25,17 @@ ROOT = Path(__file__).resolve().parent.parent
 COMMAND = [sys.executable, "-c", "from workbench.cli import main; main()"]
 HASHING = {"embedding_model": "hashing"}
 HOSTILE = (
-    "<script>alert(1)</script>",
-    "<img src=x onerror=alert(1)>",
-    "\"><svg/onload=alert(1)> ' onmouseover='alert(1)",
+    "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "\"><svg/onload=alert(1)> ' onmouseover='alert(1)",
     "</textarea></script></style></title><iframe srcdoc='<script>parent.alert(1)</script>'>",
     "[click](javascript:alert(1)) ![x](http://evil.example/x.png) <a href='javascript:alert(1)'>x</a>",
     "\x1b[2J\x1b[31mred\x1b]0;title\x07\x1b]8;;http://evil.example\x1b\\link\x1b]8;;\x1b\\",
-    "\x9b31mred\x9d0;title\x9c \x90q\x9c",
-    "right\rWRONG\b\b\b\x7f \x0b\x0c",
+    "\x9b31mred\x9d0;title\x9c \x90q\x9c", "right\rWRONG\b\b\b\x7f \x0b\x0c",
     "\u202egnp.exe \u2066x\u2069 \u200eabc\u200f \ufeff",
     "$\\href{javascript:alert(1)}{x}$ \\[x\\] \\(y\\) $$z$$ \\begin{equation}q\\end{equation}",
     "{{ 7*7 }} {% for x in y %} ${7*7} {0.__class__} %(x)s %s",
     "[red]red[/red] [link=http://evil.example]x[/link] [/] [bold",
     "<b>bold</b><br><a href='http://evil.example'>y</a><sup>2</sup> %{x} <extra></extra> &lt;b&gt; &#60;i&#62;",
-)
+)  # fmt: skip
 ALL = " ".join(HOSTILE)
 UNPRINTABLE = " ".join(text[:18] for text in (HOSTILE[0], *HOSTILE[4:12]))
 NAME = "".join(sign for sign in UNPRINTABLE if unicodedata.category(sign) != "Cc")

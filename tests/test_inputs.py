@@ -29,13 +29,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 
 SLICE = {
-    "options": 6,
-    "questions": 8,
-    "answers": 6,
-    "knowledge bases": 2,
-    "command line": 6,
+    "options": 6, "questions": 8, "answers": 6, "knowledge bases": 2, "command line": 6,
     "command line, own process": 0,
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [name for name in KINDS if SLICE.get(name, 1)])
@@ -70,14 +66,11 @@ def test_a_line_of_a_gigabyte_is_passed_over_in_little_memory(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("field", "said"),
     [
-        (b"[" * 100_000 + b"]" * 100_000, "nested deeper"),
-        (b'{"a":' * 500 + b"1" + b"}" * 500, "nested deeper"),
-        (b"9" * 5_000, "4300 digits"),
-        (b"9" * 30, "more than 64 bits"),
-        (b"1e999", "too large"),
+        (b"[" * 100_000 + b"]" * 100_000, "nested deeper"), (b'{"a":' * 500 + b"1" + b"}" * 500, "nested deeper"),
+        (b"9" * 5_000, "4300 digits"), (b"9" * 30, "more than 64 bits"), (b"1e999", "too large"),
         (b"-Infinity", "no JSON number"),
     ],
-)
+)  # fmt: skip
 def test_metadata_that_no_store_takes_costs_its_line_alone(tmp_path: Path, field: bytes, said: str) -> None:
     (tmp_path / "a.jsonl").write_bytes(b'{"id": "bad", "text": "x", "m": ' + field + b"}\n" + GOOD)
     loaded = corpus.load([tmp_path / "a.jsonl"])

@@ -12,17 +12,9 @@ from workbench.graphs.review import NOT_NEEDED
 from .handmade import record
 
 STATISTICS = {
-    "total_steps",
-    "total_duration_ms",
-    "tool_distribution",
-    "success_rate",
-    "total_retrieved",
-    "after_dedup",
-    "used",
-    "deduplication_rate",
-    "total_evidence_count",
-    "context_length",
-}
+    "total_steps", "total_duration_ms", "tool_distribution", "success_rate", "total_retrieved", "after_dedup", "used",
+    "deduplication_rate", "total_evidence_count", "context_length",
+}  # fmt: skip
 
 
 def piece(source_id: str, score: float, text: str = "text", tool: str = "naive_search", **more):

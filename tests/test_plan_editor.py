@@ -127,19 +127,15 @@ def of(made: PlanEditor, step_id: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("field", "value", "path"),
     [
-        ("objective", "喜宴\nand more", ("objective",)),
-        ("tool", "naive_search", ("tool",)),
-        ("condition", "if_insufficient", ("condition",)),
-        ("depends_on", [C], ("depends_on",)),
-        ("priority", 7, ("priority",)),
-        ("budget.top_k", 9, ("budget", "top_k")),
-        ("budget.timeout_s", 2.5, ("budget", "timeout_s")),
-        ("budget.max_retries", 0, ("budget", "max_retries")),
+        ("objective", "喜宴\nand more", ("objective",)), ("tool", "naive_search", ("tool",)),
+        ("condition", "if_insufficient", ("condition",)), ("depends_on", [C], ("depends_on",)),
+        ("priority", 7, ("priority",)), ("budget.top_k", 9, ("budget", "top_k")),
+        ("budget.timeout_s", 2.5, ("budget", "timeout_s")), ("budget.max_retries", 0, ("budget", "max_retries")),
         ("budget.max_evidence_count", 5, ("budget", "max_evidence_count")),
         ("tool_input.query", "another", ("tool_input", "query")),
         ("tool_input.entities", ["喜宴"], ("tool_input", "entities")),
     ],
-)
+)  # fmt: skip
 def test_each_field_of_a_step(field: str, value: Any, path: tuple[str, ...]):
     made = editor()
     made.chosen = B

@@ -108,29 +108,23 @@ BOTH = {"f1": "The Wedding Banquet", "f2": "Eat Drink Man Woman"}
     ("supply", "evidence", "holds", "enough"),
     [
         (
-            Supply("recommend", (BANQUET,), passages=100),
-            [piece(f"f{n}#0", 0.8) for n in (1, 2, 3)],
-            {"candidates": 2},
-            False,
+            Supply("recommend", (BANQUET,), passages=100), [piece(f"f{n}#0", 0.8) for n in (1, 2, 3)],
+            {"candidates": 2}, False,
         ),
         (Supply("recommend", passages=100), [piece(f"note{n}#0", 0.8) for n in range(3)], {"candidates": 3}, False),
         (
-            Supply("list", passages=100, relevant=2, matching=BOTH),
-            [piece("f1#0", 0.9), piece("x#0", 0.9)],
-            {"holding": 1, "missing": ["Eat Drink Man Woman"]},
-            False,
+            Supply("list", passages=100, relevant=2, matching=BOTH), [piece("f1#0", 0.9), piece("x#0", 0.9)],
+            {"holding": 1, "missing": ["Eat Drink Man Woman"]}, False,
         ),
         (
-            Supply("list", passages=100, relevant=1, matching={"f1": "The Wedding Banquet"}),
-            [piece("f1#0", 0.5)],
-            {"complete": True},
-            True,
+            Supply("list", passages=100, relevant=1, matching={"f1": "The Wedding Banquet"}), [piece("f1#0", 0.5)],
+            {"complete": True}, True,
         ),
         (Supply("list", passages=100, relevant=0, matching={}), [FILM], {"complete": False}, False),
         (Supply("list", passages=100, relevant=0, matching={}), [piece("note#0", 0.9)], {}, True),
     ],
     ids=["named", "no fields", "one is missing", "all there are", "none holds", "texts hold no filter"],
-)
+)  # fmt: skip
 def test_candidates_and_filters_are_counted(supply, evidence, holds, enough) -> None:
     found = signals(supply, evidence, [], thresholds(supply.intent, {}, supply))
     assert holds.items() <= found.items() and is_enough(found) is enough

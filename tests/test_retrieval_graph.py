@@ -20,12 +20,9 @@ from workbench.tools.registry import ToolRegistry
 
 KB = MemoryKnowledge("notes", {"a": "Ang Lee directed The Wedding Banquet in 1993.", "b": "《推手》是李安的电影。"})
 DECISION = {
-    "query_intent": "unknown",
-    "filters": {},
-    "extracted_entities": {"low_level": [], "high_level": []},
-    "worker_name": "notes:fusion_agent:retrieve_only",
-    "kb_prefix": "notes",
-}
+    "query_intent": "unknown", "filters": {}, "extracted_entities": {"low_level": [], "high_level": []},
+    "worker_name": "notes:fusion_agent:retrieve_only", "kb_prefix": "notes",
+}  # fmt: skip
 ENOUGH = {"min_evidence": 0, "min_top_score": 0.0, "min_probability": 0.0}
 
 

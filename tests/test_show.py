@@ -15,21 +15,8 @@ from workbench.views.outline import outline, run_html, run_text
 HOSTILE = "<script>alert(1)</script>\" onload='x' & \x1b[2J\x1b]0;title\x07 \u202egnp.exe \u2066x\u2069 \x00 \ud800"
 
 STATIC_TAGS = {
-    "div",
-    "p",
-    "strong",
-    "code",
-    "a",
-    "br",
-    "details",
-    "summary",
-    "table",
-    "thead",
-    "tbody",
-    "tr",
-    "th",
-    "td",
-}
+    "div", "p", "strong", "code", "a", "br", "details", "summary", "table", "thead", "tbody", "tr", "th", "td",
+}  # fmt: skip
 
 
 def show(form, **changes):

@@ -12,13 +12,6 @@ def only(*roles: str) -> dict[str, dict[str, str]]:
 
 
 __all__ = [
-    "DEADLINE_S",
-    "Reply",
-    "ScriptedServer",
-    "closed_port",
-    "llama_server",
-    "only",
-    "postgres_server",
-    "scripted_server",
-    "small_model",
-]
+    "DEADLINE_S", "Reply", "ScriptedServer", "closed_port", "llama_server", "only", "postgres_server",
+    "scripted_server", "small_model",
+]  # fmt: skip

@@ -121,23 +121,16 @@ def test_each_node_is_in_the_smallest_group_that_holds_it_and_no_group_is_around
 @pytest.mark.parametrize(
     ("file", "why"),
     [
-        ("../secret.md", "leads out of the folder"),
-        ("x/../../secret.md", "leads out of the folder"),
-        ("..\\secret.md", "leads out of the folder"),
-        ("{}/secret.md", "leads out of the folder"),
-        ("C:\\secret.md", "leads out of the folder"),
-        ("file:///etc/passwd", "leads out of the folder"),
-        ("a\0.md", "leads out of the folder"),
-        ("out.md", "is a link out of the folder"),
-        ("under/secret.md", "is a link out of the folder"),
-        (".hidden.md", "is hidden"),
-        ("gone.md", "is not next to the canvas"),
-        ("b" * 5000, "is not next to the canvas"),
-        ("pipe.md", "a pipe, a device or a folder"),
-        ("rows.csv", "holds many records"),
+        ("../secret.md", "leads out of the folder"), ("x/../../secret.md", "leads out of the folder"),
+        ("..\\secret.md", "leads out of the folder"), ("{}/secret.md", "leads out of the folder"),
+        ("C:\\secret.md", "leads out of the folder"), ("file:///etc/passwd", "leads out of the folder"),
+        ("a\0.md", "leads out of the folder"), ("out.md", "is a link out of the folder"),
+        ("under/secret.md", "is a link out of the folder"), (".hidden.md", "is hidden"),
+        ("gone.md", "is not next to the canvas"), ("b" * 5000, "is not next to the canvas"),
+        ("pipe.md", "a pipe, a device or a folder"), ("rows.csv", "holds many records"),
         ("notes.canvas", "holds many records"),
     ],
-)
+)  # fmt: skip
 def test_nothing_outside_the_folder_is_read(folder, file, why):
     (folder / "out.md").symlink_to(folder.parent / "secret.md")
     (folder / "under").symlink_to(folder.parent)
