@@ -87,7 +87,6 @@ def _typed(text: str) -> str | int | float:
 
 
 MOST_STEPS = 200
-LONGEST_TEXT = 10_000
 _LONGEST_ID = 100
 _DEEPEST = 30
 _MOST_VALUES = 100_000
@@ -412,7 +411,7 @@ def _budget_problems(step: PlanStep) -> Iterator[Json]:
             yield problem(step.step_id, f"budget.{field}", message, fix, "too_small", **details)
 
 
-def unkeepable(value: Any, longest: int = LONGEST_TEXT) -> str:
+def unkeepable(value: Any, longest: int = 10_000) -> str:
     """Return why a value cannot be stored as JSON, in a few words; empty when it can.
 
     >>> unkeepable({"a": [1, "茶馆", None]}), unkeepable({"a": [float("nan")]}), unkeepable({"a": {1: "x"}})

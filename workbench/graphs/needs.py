@@ -37,10 +37,6 @@ ENOUGH: dict[QueryIntent, tuple[int, float]] = {
     "unknown": (5, 0.5),
 }
 """Intent -> least evidence, least top score."""
-CANDIDATES = 5
-"""Different documents that a recommendation needs."""
-SIDE = 2
-"""Pieces of evidence that each side of a comparison needs."""
 MAX_NAMES = 10
 """Missing names that are listed and searched for at once; passages that are read for a name without an entity."""
 
@@ -133,7 +129,8 @@ def thresholds(
     }
     if intent == "recommend":
         available = len(supply.matching) if supply.matching is not None else max(0, supply.passages - 1)
-        enough["min_candidates"] = min(int(overrides.get("min_candidates", CANDIDATES)), available)
+        # Different documents that a recommendation needs.
+        enough["min_candidates"] = min(int(overrides.get("min_candidates", 5)), available)
     return enough
 
 
@@ -320,7 +317,8 @@ def signals(
         ``probability`` of the answer, ``missing_fields`` (``[title, field]``), ``timeouts`` and ``failures`` (ids of
         steps), ``iteration``, ``time_left_s`` and ``thresholds``.
     """
-    needed = SIDE if supply.intent == "compare" else 1
+    # Pieces of evidence that each side of a comparison needs.
+    needed = 2 if supply.intent == "compare" else 1
     coverage: list[Json] = [
         {
             "name": linked_name.name,

@@ -158,7 +158,8 @@ def accounted(context: Context, role: str, prompt: Prompt, usage: Mapping[str, i
 def read_form(text: str, form: type[Form]) -> tuple[Form | None, list[str]]:
     """Return the form in a reply, or its faults: a model may write around its JSON, and leave commas in it."""
     wrong = list[str]()
-    for begin in [match.start() for match in re.finditer(r"\{", text)][:_MOST_BEGINS] or [0]:
+    # Braces at which the form may begin: there may be others in the words before it.
+    for begin in [match.start() for match in re.finditer(r"\{", text)][:20] or [0]:
         try:
             content, _ = _LENIENT.raw_decode(_TRAILING.sub(lambda match: match[1] or "", text[begin:]))
             return form.model_validate_json(json.dumps(content)), []
@@ -171,8 +172,6 @@ def read_form(text: str, form: type[Form]) -> tuple[Form | None, list[str]]:
 
 _LENIENT = json.JSONDecoder(strict=False)  # a line break within a string is no fault
 _TRAILING = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
-_MOST_BEGINS = 20
-"""Braces at which the form may begin: there may be others in the words before it."""
 
 
 def budget_spent(context: Context) -> str:
@@ -366,8 +365,6 @@ READ = 60
 SEEN = 0.005
 """The lowest score of a passage that is shown after the first ``FIRST`` of its step."""
 FIRST = 3
-_LISTED = 4
-"""How many times as many documents are shown as passages, where only fields were asked for: without their texts."""
 
 
 def read_window(
@@ -401,7 +398,9 @@ def read_window(
         step = plan.by_id().get(step_id)
         listed = step is not None and is_listing(step.tool, step.tool_input)
         pieces = [without_text(result) for result in results] if listed else results
-        show(f"{step_id} ({step.tool})" if step else step_id, pieces, limit * _LISTED if listed else limit)
+        # How many times as many documents are shown as passages, where only fields were asked for: without their
+        # texts.
+        show(f"{step_id} ({step.tool})" if step else step_id, pieces, limit * 4 if listed else limit)
     return passages, groups
 
 

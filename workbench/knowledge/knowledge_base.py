@@ -55,10 +55,7 @@ Hits = list[tuple[str, float]]
 
 P = ParamSpec("P")
 T = TypeVar("T")
-_CACHED_WORDS = 50_000
 _BLOCK = 4096
-SIMILAR = 0.55
-"""The cosine from which two words mean nearly the same."""
 _CLOSED = (-1, -1)  # the identity of no file: that of a closed one may be given to another
 
 
@@ -260,8 +257,9 @@ class CorpusKnowledge:
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         blocks = (matrix[i : i + _BLOCK].astype(np.float32) @ rows.T for i in range(0, len(corpus_words), _BLOCK))
         cosines = np.concatenate([*blocks]).round(2)
+        # The cosine from which two words mean nearly the same.
         near = {
-            query: [(corpus_words[i], float(column[i])) for i in np.flatnonzero(column >= SIMILAR)]
+            query: [(corpus_words[i], float(column[i])) for i in np.flatnonzero(column >= 0.55)]
             for query, column in zip(queries, cosines.T, strict=True)
         }
         return {query: sorted(pairs, key=lambda pair: (-pair[1], pair[0])) for query, pairs in near.items() if pairs}
@@ -424,7 +422,7 @@ class CorpusKnowledge:
             rows = {word: np.frombuffer(blob, np.float16) for word, blob in self._index.rows_in(sql, missing)}
             new = [word for word in missing if word not in rows]
             rows.update(zip(new, word_vectors(self._model, new), strict=True))
-            if len(cache) >= _CACHED_WORDS:
+            if len(cache) >= 50_000:
                 cache = {word: cache[word] for word in words if word in cache}
             # a new dict, since other threads read the one before
             cache = self._words = cache | {word: row.astype(np.float32) for word, row in rows.items()}

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-LONGEST_BACKOFF_S = 8.0
 _PASSING = {408, 409, 425, 429}
 _UNREACHED = {"APIConnectionError", "ConnectError", "ReadError", "RemoteProtocolError"}
 _SLOW = {"APITimeoutError", "TimeoutException"}
@@ -63,7 +62,7 @@ class Patience:
         wait = retry_after(getattr(getattr(error, "response", None), "headers", {}))
         if wait is not None:
             return wait if wait <= self.longest_s else None
-        return min(self.backoff_s * 2 ** (failures - 1), LONGEST_BACKOFF_S, self.longest_s)
+        return min(self.backoff_s * 2 ** (failures - 1), 8.0, self.longest_s)
 
 
 def passing(error: BaseException) -> bool:
@@ -304,7 +303,8 @@ def hidden(url: str) -> list[str]:
     except ValueError:
         return []
     user, _, password = parts.netloc.rpartition("@")[0].partition(":")
-    values = [value for _, value in parse_qsl(parts.query) if len(value) >= _SHORTEST]
+    # Characters of what may be a secret in an address: a shorter one, as of `?v=1`, is found everywhere.
+    values = [value for _, value in parse_qsl(parts.query) if len(value) >= 4]
     if not user and not password:
         return values
     basic = b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
@@ -318,8 +318,6 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 MOST_BYTES = 32 * 2**20
-_SHORTEST = 4
-"""Characters of what may be a secret in an address: a shorter one, as of `?v=1`, is found everywhere."""
 
 
 def read_key(secret: SecretStr, variable: str) -> str:

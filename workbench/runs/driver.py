@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
 
-AT_ONCE = 2
 MOST_FAULTS = 10
 PATIENCE_S = 2.0
 Listener = Callable[[Json | None], object]
@@ -105,7 +104,7 @@ class Driver:
         self.runs, self.conversations = runs, conversations
         self.store: Conversations = conversations
         self._path, self._lock = checkpoints, asyncio.Lock()
-        self._places = asyncio.Semaphore(AT_ONCE)
+        self._places = asyncio.Semaphore(2)
         self._graph: Any = None
         self._connection: Any = None
 

@@ -23,8 +23,6 @@ LONGEST_QUERY = 80
 """Characters of a query in the name of a sub-step."""
 FRONT, FOLLOWED = 5, 3
 """First passages, which a round that finds nothing new leaves unchanged; how many of their titles are followed."""
-SHARE_OF_TIME = 0.8
-"""Of its time; then no search begins any more, because the results have to be returned, too."""
 
 
 class DeepResearchInput(Search):
@@ -100,7 +98,8 @@ def _late(log: ToolLog, timeout_s: float) -> bool:
     """Return whether another search might not end in time: it may take as long as the longest so far."""
     ended = max((step["offset_ms"] + step["duration_ms"] for step in log.sub_steps), default=0.0)
     longest = max((step["duration_ms"] for step in log.sub_steps), default=0.0)
-    return ended + longest > 1000 * SHARE_OF_TIME * timeout_s
+    # Of its time; then no search begins any more, because the results have to be returned, too.
+    return ended + longest > 1000 * 0.8 * timeout_s
 
 
 DEEP = research_tool(

@@ -13,8 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from workbench.tools.scoring import FITTED
 
 Ranking = Sequence[tuple[str, float]]
-K = 60
-"""Of reciprocal-rank fusion (Cormack et al. 2009): how little the first places are set apart."""
 
 
 def rrf(rankings: Mapping[str, Ranking], weights: Mapping[str, float] | None = None) -> list[tuple[str, float]]:
@@ -23,7 +21,8 @@ def rrf(rankings: Mapping[str, Ranking], weights: Mapping[str, float] | None = N
     >>> [i for i, _ in rrf({"words": [("a", 9.0), ("b", 5.0)], "meaning": [("b", 0.9), ("c", 0.8)]})]
     ['b', 'a', 'c']
     """
-    return _summed(rankings, weights, lambda ranking: [1 / (K + rank) for rank, _ in enumerate(ranking, start=1)])
+    # Of reciprocal-rank fusion (Cormack et al. 2009): how little the first places are set apart.
+    return _summed(rankings, weights, lambda ranking: [1 / (60 + rank) for rank, _ in enumerate(ranking, start=1)])
 
 
 def weighted(rankings: Mapping[str, Ranking], weights: Mapping[str, float] | None = None) -> list[tuple[str, float]]:

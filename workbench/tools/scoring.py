@@ -82,9 +82,7 @@ _ASKING_ZH = re.compile(
     "被|把|给我|我|你|他|她|它|这|那|都|也|又|最"
 )
 LEAD = 60  # the hits over which a lead is measured, whatever part of them is asked for
-PARTS = 100  # documents of one title that are read
 _ASKING_WORDS = STOP_WORDS | frozenset(_ASKING.split())
-MEANT = 5  # further names that join the words searched for; more would drown the question
 
 
 @dataclass(frozen=True)
@@ -135,8 +133,9 @@ class Question:
             m["entity_id"]: list(filter(None, map(knowledge.entity, m["others"]))) for m in mentions if m.get("others")
         }
         words = content_terms(rest)
+        # further names that join the words searched for; more would drown the question
         return cls(
-            text=" ".join([text, *further[:MEANT]]),
+            text=" ".join([text, *further[:5]]),
             knowledge=knowledge,
             rest=rest,
             weights=dict(zip(words, knowledge.words(words)["weights"], strict=True)),
@@ -252,7 +251,8 @@ def _parts(entity: Entity, knowledge: KnowledgeBase) -> list[Passage]:
     if not entity["doc_id"]:
         return []
     namesakes = {doc_id for title in knowledge.link(entity["name"], "title") for doc_id in title["doc_ids"]}
-    passages = knowledge.passages(doc_ids=[entity["doc_id"], *sorted(namesakes - {entity["doc_id"]})[:PARTS]])
+    # documents of one title that are read
+    passages = knowledge.passages(doc_ids=[entity["doc_id"], *sorted(namesakes - {entity["doc_id"]})[:100]])
     own = [p for p in passages if p["doc_id"] == entity["doc_id"]]
     if not own or "year" in own[0]["fields"] or entity["type"] != "Document":
         return own

@@ -85,8 +85,6 @@ _VERSION = 14
 _CACHE_MB = 128
 """Pages that SQLite caches: names come in no order, and each goes to a page of its own."""
 _GRAPH = ("entities", "relations", "mentions", "names", "communities", "homes")
-_GRAPH_PASSES = 4
-"""How many times the graph reads every document."""
 _WORDS_AT_ONCE = 512
 
 
@@ -226,7 +224,8 @@ class Addition:
             nonlocal done
             sql, last = f"SELECT doc_id FROM documents WHERE doc_id > ? ORDER BY doc_id LIMIT {spool.BATCH}", ""
             while ids := [row[0] for row in self._index.rows(sql, (last,))]:
-                self._progress("graph", done, _GRAPH_PASSES * documents)
+                # How many times the graph reads every document.
+                self._progress("graph", done, 4 * documents)
                 yield from self._sources(ids)
                 done, last = done + len(ids), ids[-1]
 

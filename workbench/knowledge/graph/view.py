@@ -38,10 +38,6 @@ _NOTABLE = (
     "SELECT name FROM entities JOIN relations ON source = entity_id WHERE doc_id IS NOT NULL "
     "GROUP BY entity_id ORDER BY count(*) DESC, entity_id LIMIT 10"
 )
-MOST_TABLES = 50
-"""The limit of files and folders that have a name as a table."""
-MOST_FREQUENCIES = 50_000
-"""How many terms' frequencies are cached."""
 
 
 class View:
@@ -54,7 +50,8 @@ class View:
         self._store: Store | None = None
         self._closed = False
         # a cache of limited size, since questions may have any words
-        self._frequency = lru_cache(MOST_FREQUENCIES)(partial(keywords.frequency, index))
+        # How many terms' frequencies are cached.
+        self._frequency = lru_cache(50_000)(partial(keywords.frequency, index))
 
     @cached_property
     def foreign(self) -> bool | None:
@@ -128,7 +125,8 @@ class View:
             names = {path.stem} if count > 1 else set()
             for name in sorted(names | ({path.parent.name} if len(folders) > 1 else set())):
                 tables.setdefault(name, []).append(source)
-        return dict(list(tables.items())[:MOST_TABLES])
+        # The limit of files and folders that have a name as a table.
+        return dict(list(tables.items())[:50])
 
     @cached_property
     def spoken(self) -> schema.Spoken:

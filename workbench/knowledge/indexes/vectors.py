@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from workbench.models.embeddings import TextModel
 
 
-_LARGEST = 1e6
-"""More than any model gives in a place of a vector."""
-
-
 _HANDFUL = 128
 """Texts that are embedded and kept at a time: what a kill loses."""
 
@@ -103,7 +99,8 @@ class Matrix:
         blobs = index.rows(sql)
         dimensions = len(blobs[0][1]) // 4 if blobs else 0
         rows = np.frombuffer(b"".join(blob for _, blob in blobs), np.float32).reshape(len(blobs), dimensions)
-        if len(rows) and not (np.isfinite(rows).all() and np.abs(rows).max() < _LARGEST):  # SQLite cannot know
+        # More than any model gives in a place of a vector.
+        if len(rows) and not (np.isfinite(rows).all() and np.abs(rows).max() < 1e6):  # SQLite cannot know
             raise KnowledgeError(
                 f"{index.path} is damaged: a vector is not what was written. "
                 f"Run `workbench kb rebuild {index.path.parent.name}`."

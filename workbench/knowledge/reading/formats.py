@@ -63,17 +63,14 @@ class Reader:
         answer = process.stdout.readline()
         if not answer:
             self.__exit__()
-            late = process.returncode == _LATE
+            # How a process ends that `faulthandler` ends.
+            late = process.returncode == 1
             why = f"reading it takes longer than {PATIENCE_S:,.0f} s" if late else "reading it breaks its reader"
             raise Unreadable(f"{why}: save its text as .txt or .md")
         record: Json = json.loads(answer)
         if "unreadable" in record:
             raise Unreadable(record["unreadable"])
         return record
-
-
-_LATE = 1
-"""How a process ends that ``faulthandler`` ends."""
 
 
 def _begun() -> subprocess.Popen[str]:

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from workbench.session import Workbench
 
 CUTS = (1, 2, 5, 10)
-FIRST = 5
-"""Documents in which a gold one must be, for the evidence to be complete."""
 BINS = 10
 
 Claim = tuple[float, bool]
@@ -118,10 +116,9 @@ class QuestionSet:
 
     def _judged(self, results: Mapping[str, RankResult]) -> Json:
         """Return how many questions lack a document, and how well the first reflection tells these from the others."""
+        # Documents in which a gold one must be, for the evidence to be complete.
         judged = [
-            (f.quality, set(self.gold[i]) <= set(f.documents[:FIRST]))
-            for i, f in results.items()
-            if f.quality is not None
+            (f.quality, set(self.gold[i]) <= set(f.documents[:5])) for i, f in results.items() if f.quality is not None
         ]
         complete = [quality for quality, is_complete in judged if is_complete]
         incomplete = [quality for quality, is_complete in judged if not is_complete]

@@ -35,13 +35,9 @@ _NEEDS = re.compile(
 )
 """Labels of edges that lead from a node to its prerequisite; every other edge leads from the prerequisite."""
 _MOST_ROWS, _MOST_SOURCES, _MOST_POINTS = 12, 5, 8
-_ON_TOPIC = 0.2
-"""The share of a question that a sentence must cover, to be a point of its answer."""
 _WORTH = {"contradicted": 0.0, "missing": 0.0, "unsupported": 0.0, "partly": 0.5, "covered": 1.0, "supported": 1.0}
 _SAME_TOPIC = 0.6
 """The share of a sentence's words with which a text is about the same fact."""
-_SAME_WORD = 0.65
-"""The likeness to each word of a sentence that a text must have; less is another term, however much else it covers."""
 _PRONOUN = re.compile(r"^(?:It|They|This|These)\b\s*|^(?:它们|它|这)")
 _REVIEW_DAYS = (1, 3, 7)
 """Days until a node is reviewed again: of weak, fair and strong support."""
@@ -128,7 +124,9 @@ class Desk:
     def verdict(self, sentence: str, text: str) -> str:
         """Return whether a text supports a sentence, every word of it."""
         verdict = support.check_sentence(f"{sentence}[1]", {1: text}, self.shares).verdict
-        missing_word = min(self.base.words(sentence, [text])["texts"][0], default=1.0) < _SAME_WORD
+        # The likeness to each word of a sentence that a text must have; less is another term, however much else it
+        # covers.
+        missing_word = min(self.base.words(sentence, [text])["texts"][0], default=1.0) < 0.65
         return "partly" if verdict == "supported" and missing_word else verdict
 
     def contradicts(self, sentence: str, text: str) -> bool:
@@ -238,7 +236,8 @@ def _points(desk: Desk, target: str, questions: Sequence[str]) -> list[tuple[str
             statements = support.statements(text)
             shares = zip(statements, support.by_words(query, statements), strict=True)
             source = desk.node_for(passage) or passage["title"]
-            points += [(sentence, source) for sentence, share in shares if share >= _ON_TOPIC]
+            # The share of a question that a sentence must cover, to be a point of its answer.
+            points += [(sentence, source) for sentence, share in shares if share >= 0.2]
     return list(dict.fromkeys(points))[:_MOST_POINTS]
 
 

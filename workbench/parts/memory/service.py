@@ -13,9 +13,6 @@ from workbench.parts.memory.store import MemoryStore
 from workbench.records.conversations import SqlConversations
 from workbench.runs.driver import Driver
 
-_PATIENCE_S = 10
-"""How long closing waits for summaries and vectors that are under way."""
-
 
 class MemoryService(Service):
     """Recalls from the conversations of each driver; what is remembered incognito is another's."""
@@ -72,7 +69,8 @@ class MemoryService(Service):
 
     def close(self) -> None:
         """Wait for what is under way; what is not done by then is done with the next exchange."""
-        wait(self._keeping, timeout=_PATIENCE_S)
+        # How long closing waits for summaries and vectors that are under way.
+        wait(self._keeping, timeout=10)
         if self._retrying:
             self._retrying.cancel()
 
