@@ -92,12 +92,6 @@ def test_a_gzipped_file_and_one_cut_short(tmp_path):
     assert "cannot be read to its end" in cut.problems[-1]["reason"]
 
 
-def test_a_broken_csv_is_a_problem_and_no_crash(tmp_path):
-    loaded = load([written(tmp_path / "a.csv", 'id,text\n1,good\n2,"open')])
-    assert [d.doc_id for d in loaded.documents] == ["1"]
-    assert loaded.problems[0]["line"] == 3
-
-
 def test_markdown_has_a_title_and_front_matter(tmp_path):
     lists = "authors: [Mara Velden, 'Jon Ekberg']\nsites:\n  - Xihu\n  - Anxi"
     text = f"---\ntitle: On Tea\nyear: 1993\ntags: green | black\nid: tea\n{lists}\n---\n# Tea\n\nLeaves in water.\n"

@@ -152,7 +152,7 @@ def test_every_import_is_declared(project: Path, pyproject: dict) -> None:
         "optuna",
         "dask",
     )
-    for folder, allowed in (("workbench", package), ("tests", package | declared(pyproject, "test", "fuzz"))):
+    for folder, allowed in (("workbench", package), ("tests", package | declared(pyproject, "test"))):
         strangers = {
             name: where
             for name, where in imported(project / folder).items()

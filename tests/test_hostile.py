@@ -323,11 +323,12 @@ def test_names_of_bases_stay_in_the_workspace(wb, tmp_path, name):
 
 
 @pytest.mark.parametrize("option", ["session", "user"])
-def test_names_that_would_steer_a_terminal_are_refused(wb, option):
+@pytest.mark.parametrize("name", [UNPRINTABLE, "a\nb", "a\r", "\x1b[2J", "a\u2028b"], ids=ascii)
+def test_names_that_would_steer_a_terminal_are_refused(wb, option, name):
     from workbench.errors import RunError
 
     with pytest.raises(RunError, match=f"^{option} is .*that is not printed") as refused:
-        wb.ask("hello", **{option: UNPRINTABLE})
+        wb.ask("hello", **{option: name})
     assert not STEERING.search(str(refused.value))
 
 

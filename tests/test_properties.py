@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from tests.inputs.feeds import FILMS, LIGHT
 from workbench.errors import PlanError
 from workbench.graphs.execute import make_record
-from workbench.graphs.merge import distinct, merge
 from workbench.graphs.retrieval import next_wave
 from workbench.graphs.review import unended
 from workbench.knowledge.reading import corpus
@@ -179,50 +178,6 @@ def test_every_step_ends_once_and_nothing_waits_for_ever(plan: Plan, data: st.Da
 
 
 # merging
-
-PIECES = st.lists(
-    st.builds(
-        lambda source, score, tool: {
-            "result_id": f"{tool}:{source}",
-            "source_id": source,
-            "source_type": "chunk",
-            "granularity": "low_level",
-            "score": score,
-            "evidence": f"text of {source}",
-            "metadata": {"tools": [tool], "title": source},
-        },
-        st.sampled_from("abcd"),
-        st.integers(0, 100).map(lambda n: n / 100),
-        st.sampled_from(["t1", "t2"]),
-    ),
-    max_size=8,
-)
-
-
-@given(st.dictionaries(st.sampled_from("xyz"), PIECES), st.integers(1, 60))
-def test_merging_doubles_nothing_orders_by_score_and_counts_what_it_leaves_out(found: dict, most: int) -> None:
-    merged = merge(found, max_characters=most)
-    kept, counted = merged["retrieval_results"], merged["statistics"]
-    assert (
-        len({r["source_id"] for r in kept}) == len(kept) == len({r["source_id"] for rs in found.values() for r in rs})
-    )
-    assert [(-r["score"], r["source_id"]) for r in kept] == sorted((-r["score"], r["source_id"]) for r in kept)
-    assert bool(merged["context"]) == bool(kept)
-    assert counted["used"] + counted["left_out"] == counted["after_dedup"] == len(kept)
-    for result in kept:
-        same = [r for rs in found.values() for r in rs if r["source_id"] == result["source_id"]]
-        assert result["score"] == max(r["score"] for r in same)
-        assert result["metadata"]["tools"] == sorted({t for r in same for t in r["metadata"]["tools"]})
-
-
-@given(PIECES, st.randoms())
-def test_merging_does_not_depend_on_the_order_of_what_was_found(pieces: list, random) -> None:
-    def told(results: list) -> list:
-        return [(r["source_id"], r["score"], r["metadata"]["tools"]) for r in distinct({"a": results})]
-
-    shuffled = list(pieces)
-    random.shuffle(shuffled)
-    assert told(pieces) == told(shuffled)
 
 
 # names and texts

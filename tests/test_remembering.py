@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -88,24 +87,6 @@ def test_an_exchange_is_an_episode_once_and_goes_with_its_conversation(store):
     assert store.get_summary(conversation)["summary"] == "Of kilns."
     store.clear("ann", "s")
     assert not store.episodes(conversation) and store.get_summary(conversation) is None
-
-
-def test_nothing_of_one_person_is_recalled_for_another(store):
-    """Over drawn interleavings: words that only one of them said are in nothing that the other is given."""
-    drawn = random.Random(7)
-    secret = {who: [f"{who} secret {n}" for n in range(4)] for who in ("ann", "bob", "cai")}
-    talks = {}
-    for who in sorted(drawn.choices(list(secret), k=24), key=lambda _: drawn.random()):
-        said = drawn.choice(secret[who])
-        talks[who] = talk(store, who, drawn.choice("xy"), (said, f"noted: {said}"))
-        store.remember(who, "facts", said, about=said)
-    for scope in ("conversation", "user"):
-        settings = Settings.load(**CORE, memory_scope=scope, memory_core=True, memory_least=0.0, memory_top_k=50)
-        recalling = Recalling(store, settings, store._now, HashingEmbeddings())
-        for who, conversation in talks.items():
-            told = json.dumps(recalling.recall("secret 1", user_id=who, conversation_id=conversation))
-            assert f"{who} secret" in told
-            assert not any(f"{other} secret" in told for other in talks if other != who)
 
 
 def test_what_fits_is_recalled_and_words_do_where_the_model_fails(tmp_path):

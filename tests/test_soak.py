@@ -40,4 +40,4 @@ def test_a_curve_that_grows_is_told():
     flat = soak.Curve("memory MB", list(range(100)), [500.0] * 100)
     grows = soak.Curve("threads", list(range(100)), [float(n) for n in range(100)])
     assert soak.verdict([flat])[1] and not soak.verdict([flat, grows])[1]
-    assert "GROWS" in soak.verdict([grows])[0] and "<html" in soak.page([flat])
+    assert "GROWS" in soak.verdict([grows])[0]
