@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.inputs.feeds import FILMS, LIGHT
@@ -28,11 +27,6 @@ from workbench.session import Workbench
 from workbench.state import keyed
 from workbench.text import clean, detect_language, fold, sentences, terms, visible
 from workbench.tools.registry import ToolRegistry, check
-
-_SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-settings.register_profile("few", max_examples=15, deadline=None, suppress_health_check=_SLOW)
-settings.register_profile("long", max_examples=5_000, deadline=None, suppress_health_check=_SLOW)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "few"))
 
 TEXT = st.text(st.characters(), max_size=60)
 JSON = st.recursive(

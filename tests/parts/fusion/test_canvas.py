@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.cli import main
@@ -271,7 +271,6 @@ def test_what_was_not_touched_stays(folder, desk, style):
 IDS = st.sampled_from(["a", "b", "c", "d", "logic"])
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(st.tuples(st.sampled_from(["edit", "add", "remove", "connect"]), IDS, IDS), max_size=8),
     st.sampled_from(STYLES),
