@@ -136,8 +136,6 @@ def thresholds(
 
 # --- The ledger ---
 
-MAX_NEEDS = 12
-"""Needs of one question."""
 Kind = Literal["name", "field", "condition", "words", "all", "answer", "count"]
 _COUNT = re.compile(
     r"(?:min_evidence_count\s*[:=]\s*|at least\s+|至少\s*(?:要?有?)?\s*)(?P<n>\d+)"
@@ -170,11 +168,12 @@ class Entry(TypedDict):
 
 def read_needs(query: str, decision: RouteDecision) -> list[Need]:
     """Return what an answer needs, in the order of the question, and last what kind of answer."""
+    max_needs = 12  # needs of one question
     question, label, intent = decision.get("question"), Labels(detect_language(query)), decision["query_intent"]
     names = decision["extracted_entities"]["low_level"]
     needs = [Need(name, "name", name=name) for name in names]
     if question is None:
-        return needs[:MAX_NEEDS]
+        return needs[:max_needs]
     for field in question["fields"]:
         owned = [Need(label("field_of", field=field, title=name), "field", field, name) for name in names]
         needs += owned or [Need(field, "field", field)]
@@ -185,7 +184,7 @@ def read_needs(query: str, decision: RouteDecision) -> list[Need]:
     elif intent == "list" and decision["filters"]:
         last = Need(label("need_every_item"), "all")
     needs += [Need(text, "condition") for text in question["understood"] if decision["filters"]]
-    return [*list(dict.fromkeys(needs))[: MAX_NEEDS - 1], last]
+    return [*list(dict.fromkeys(needs))[: max_needs - 1], last]
 
 
 Line = tuple[RetrievalResult, str]

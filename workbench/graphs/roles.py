@@ -220,7 +220,7 @@ NEEDED = {
     "chain_exploration": "entities",
 }
 """What a knowledge base must have for a tool: a source outside, typed fields, or a graph of entities."""
-_VALUES, _TITLES, _KINDS, _LONGEST_VALUE, _NAME = 8, 12, 20, 400, 80
+_VALUES, _KINDS, _LONGEST_VALUE = 8, 20, 400
 
 
 def evidence_text(results: Evidence, limit: int, numbers: Sequence[int] = ()) -> str:
@@ -298,7 +298,7 @@ def card(bases: Iterable[KnowledgeBase]) -> str:
         kinds = [kind for kind in about["relations"] if kind["type"] != "mentions"]
         kinds = sorted(kinds, key=lambda k: (-k["count"], k["type"], k["source"], k["target"]))[:_KINDS]
         relations = [f"{_short(k['source'])} —{_short(k['type'])}→ {_short(k['target'])} ({k['count']})" for k in kinds]
-        titles = [*map(_short, about["titles"][:_TITLES])]
+        titles = [*map(_short, about["titles"][:12])]
         languages = sorted({detect_language(title) for title in about["titles"]})
         lines = [f"{base.name}: {sizes}; titles in {' and '.join(languages) or 'no language'}"]
         lines += [f"  fields: {'; '.join(fields)}"] if fields else []
@@ -310,7 +310,7 @@ def card(bases: Iterable[KnowledgeBase]) -> str:
 
 def _short(name: Any) -> str:
     """Return a name as a card has it, in one line: a longer one tells a story, and the planner is to hear none."""
-    return " ".join(str(name).split())[:_NAME]
+    return " ".join(str(name).split())[:80]
 
 
 def _field(field: Data) -> str:

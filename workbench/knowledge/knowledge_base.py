@@ -55,7 +55,6 @@ Hits = list[tuple[str, float]]
 
 P = ParamSpec("P")
 T = TypeVar("T")
-_BLOCK = 4096
 _CLOSED = (-1, -1)  # the identity of no file: that of a closed one may be given to another
 
 
@@ -246,6 +245,7 @@ class CorpusKnowledge:
 
     def _similar(self, words: Sequence[str]) -> dict[str, list[tuple[str, float]]]:
         """Return the nearest words of the corpus to those in a script in which it is not written."""
+        block = 4096
         import numpy as np
 
         foreign = self._view.foreign if self._reranks else None
@@ -255,7 +255,7 @@ class CorpusKnowledge:
         corpus_words, matrix = self._view.words
         rows = self._word_vectors(queries).astype(np.float32)
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        blocks = (matrix[i : i + _BLOCK].astype(np.float32) @ rows.T for i in range(0, len(corpus_words), _BLOCK))
+        blocks = (matrix[i : i + block].astype(np.float32) @ rows.T for i in range(0, len(corpus_words), block))
         cosines = np.concatenate([*blocks]).round(2)
         # The cosine from which two words mean nearly the same.
         near = {

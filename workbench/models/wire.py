@@ -147,7 +147,6 @@ def _retrying(kind: Callable[..., Any], patience: Patience, explain: Callable[[E
 KEYLESS = "none"
 """What is sent as a key to a server that asks for none; the client library insists on one."""
 
-LONGEST = 400
 _BROKE_OFF = "The server broke off its answer; resume the run to ask it again."
 _NO_MODEL = "That is not the answer of an OpenAI-compatible server: is {base_url} right? It often ends in /v1."
 _FIXES = {
@@ -223,6 +222,7 @@ def explain(error: BaseException, server: str, *secrets: str, what: str = "chat"
     >>> explain(OSError("sk-123 was slow"), "https://me:pass@example.org/v1", "sk-123")
     'The chat model at https://example.org/v1 failed: OSError: (key) was slow. Try again, or see the log of the server.'
     """
+    longest = 400
     chain = list(_causes(error))
     # Hidden before it is cut: half a key at the edge would not be found any more.
     lines = [str(chain[-1])] if isinstance(chain[-1], LimitReached) else _error_lines(chain)
@@ -233,7 +233,7 @@ def explain(error: BaseException, server: str, *secrets: str, what: str = "chat"
     fix = next(filter(None, map(_special, chain)), kind)
     settings = {name: f"WORKBENCH_{what}_{name}".upper() for name in ("api_key", "model", "base_url")}
     line = " <- ".join(dict.fromkeys(lines))
-    line = line if len(line) <= LONGEST else f"{line[:LONGEST]}..."
+    line = line if len(line) <= longest else f"{line[:longest]}..."
     return f"The {what} model at {address(server)} failed: {line.rstrip('.')}. {fix.format(**settings)}".rstrip()
 
 

@@ -17,7 +17,7 @@ _QUOTED = re.compile(r"^\s*>[>\s]*")
 _ROW = re.compile(r"\s*\|.*\|")
 _DEEPEST = 100
 """Lists and quotations in one another; the library drops what is deeper."""
-_NARROW, _WIDE = 40, 130
+_NARROW = 40
 """The width of lines that were broken to fit; a Chinese character is two wide."""
 _TIGHT = re.compile(r"[\u3000-\u9fff\uff00-\uffef]")
 
@@ -129,7 +129,7 @@ def _unwrapped(lines: Sequence[str]) -> list[str]:
             parts[-1].append(line)
         else:
             parts.append([line])
-        continues = widest <= _WIDE and _width(line) >= max(_NARROW, 0.7 * widest) and not line.endswith("  ")
+        continues = widest <= 130 and _width(line) >= max(_NARROW, 0.7 * widest) and not line.endswith("  ")
     return [_joined(part) for part in parts]
 
 

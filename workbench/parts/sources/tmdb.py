@@ -298,8 +298,6 @@ def _sentences(record: Record, chinese: bool) -> Iterator[str]:
 
 # --- The source: bounded answers, and a key that goes to the server alone ---
 
-MOST_ANSWERS = 16
-"""Answers that one enrichment may ask for."""
 KEY, BASE_URL, TIMEOUT = "WORKBENCH_TMDB_KEY", "WORKBENCH_TMDB_BASE_URL", "WORKBENCH_TMDB_TIMEOUT_S"
 _LANGUAGES = {"zh": "zh-CN", "en": "en-US"}
 _FILM_PARAMETERS = {"append_to_response": "credits,alternative_titles,translations"}
@@ -408,8 +406,9 @@ class _Server:
             LimitReached: it is too long, comes too slowly, or too many were asked for.
             httpx.HTTPError: the server cannot be reached, or breaks off.
         """
-        if self.count >= MOST_ANSWERS:
-            raise LimitReached(f"more than {MOST_ANSWERS} answers were needed")
+        most_answers = 16  # answers that one enrichment may ask for
+        if self.count >= most_answers:
+            raise LimitReached(f"more than {most_answers} answers were needed")
         self.count += 1
         parameters["language"] = _LANGUAGES[self.language]
         return await patiently(lambda: self._get(path, parameters), self._patience, self.explain)
