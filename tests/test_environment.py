@@ -137,21 +137,9 @@ BROUGHT_ALONG = {
 
 def test_every_import_is_declared(project: Path, pyproject: dict) -> None:
     package = declared(
-        pyproject,
-        "offline",
-        "local",
-        "postgres",
-        "eval",
-        "tracing",
-        "metrics",
-        "mcp",
-        "http",
-        "lancedb",
-        "reports",
-        "cross-encoder",
-        "optuna",
-        "dask",
-    )
+        pyproject, "offline", "local", "postgres", "eval", "tracing", "metrics", "mcp", "http", "lancedb", "reports",
+        "cross-encoder", "optuna", "dask",
+    )  # fmt: skip
     for folder, allowed in (("workbench", package), ("tests", package | declared(pyproject, "test"))):
         strangers = {
             name: where

@@ -180,26 +180,14 @@ def test_the_command_line_steers_no_terminal(hostile, as_json, tmp_path):
     broken = tmp_path / "bad \x1b[31m <b>.jsonl"
     broken.write_text(f"{{broken {ALL}\n", encoding="utf-8")
     commands = [
-        ["show", runs["done"]],
-        ["show", runs["paused"]],
-        ["show", f"nothing {ALL}"],
-        ["runs"],
-        ["kb", "list"],
-        ["kb", "add", f"<b>{ALL}", str(broken)],
-        ["kb", "add", "other", str(broken)],
-        ["kb", "add", "other", f"missing {ALL}"[:100]],
-        ["kb", "remove", f"no such {ALL}"],
-        ["doctor"],
+        ["show", runs["done"]], ["show", runs["paused"]], ["show", f"nothing {ALL}"], ["runs"], ["kb", "list"],
+        ["kb", "add", f"<b>{ALL}", str(broken)], ["kb", "add", "other", str(broken)],
+        ["kb", "add", "other", f"missing {ALL}"[:100]], ["kb", "remove", f"no such {ALL}"], ["doctor"],
         ["ask", f"喜宴 {ALL}", "--kb", "film", "--session", NAME, "--stream"],
-        ["ask", "x", "--kb", "film", "--session", UNPRINTABLE],
-        ["ask", "x", "--kb", ALL],
-        ["ask", "x", "--review", ALL],
-        ["ask", f"--{ALL}"],
-        ["resume", runs["paused"], "--respond", "x", "--approve"],
-        ["resume", runs["paused"], "--edit", str(broken)],
-        ["cancel", ALL],
-        ["memory", "forget", "--session", NAME],
-    ]
+        ["ask", "x", "--kb", "film", "--session", UNPRINTABLE], ["ask", "x", "--kb", ALL],
+        ["ask", "x", "--review", ALL], ["ask", f"--{ALL}"], ["resume", runs["paused"], "--respond", "x", "--approve"],
+        ["resume", runs["paused"], "--edit", str(broken)], ["cancel", ALL], ["memory", "forget", "--session", NAME],
+    ]  # fmt: skip
     runner = CliRunner(env={"WORKBENCH_EMBEDDING_MODEL": "hashing"})
     for words in commands:
         done = runner.invoke(main, [*words, "--workspace", str(hostile), *(["--json"] if as_json else [])])

@@ -28,17 +28,9 @@ EAT = LinkedName(
 
 def seen(**changes: Any) -> dict[str, Any]:
     base = {
-        "evidence_count": 20,
-        "top_score": 0.9,
-        "coverage": [],
-        "unknown": [],
-        "missing": [],
-        "timeouts": [],
-        "failures": [],
-        "iteration": 1,
-        "time_left_s": 25.0,
-        "thresholds": {"min_evidence": 5, "min_top_score": 0.4},
-    }
+        "evidence_count": 20, "top_score": 0.9, "coverage": [], "unknown": [], "missing": [], "timeouts": [],
+        "failures": [], "iteration": 1, "time_left_s": 25.0, "thresholds": {"min_evidence": 5, "min_top_score": 0.4},
+    }  # fmt: skip
     return {**base, **changes}
 
 
@@ -290,13 +282,8 @@ async def retrieved(query: str, names: list[str], *steps: PlanStep, agent: str =
         "kb_prefix": "notes",
     }
     state = {
-        "run_id": "r",
-        "query": query,
-        "kb_prefix": "notes",
-        "kb_prefixes": ["notes"],
-        "review": [],
-        "iteration": 1,
-    }
+        "run_id": "r", "query": query, "kb_prefix": "notes", "kb_prefixes": ["notes"], "review": [], "iteration": 1,
+    }  # fmt: skip
     context = memory_context([MemoryKnowledge("notes", NOTES)], planner=FixedPlanner(plan(*steps)), **more)
     graph = build_retrieval().compile()
     return await graph.ainvoke(

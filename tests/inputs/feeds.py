@@ -292,25 +292,14 @@ def _words(place: Place, rng: Random) -> list[str]:
     )
     word = rng.choice((rng.choice(NAMES), text(rng, 4))).encode("utf-8", "replace").decode().replace("\x00", "")
     lines = [
-        ["ask", word, "--kb", "film"],
-        ["ask", "x", "--kb", word],
-        ["ask", "x", "--review", word],
-        ["ask", "-", "--kb", "film"],
-        ["ask", "Who is Ang Lee?", "--kb", "film", "--session", word, "--user", word],
-        ["show", word],
-        ["resume", word],
-        ["resume", place.paused().run_id, "--edit", str(edit)],
-        ["runs", "--limit", word],
-        ["runs", "--session", word],
-        ["remove", word],
-        ["memory", "forget", "--session", word, "--yes"],
-        ["kb", "add", word, str(edit)],
-        ["kb", "remove", word],
-        ["kb", "add", "film2", word],
-        ["eval", "retrieval", "--questions", str(edit), "--kb", "film"],
-        [word],
+        ["ask", word, "--kb", "film"], ["ask", "x", "--kb", word], ["ask", "x", "--review", word],
+        ["ask", "-", "--kb", "film"], ["ask", "Who is Ang Lee?", "--kb", "film", "--session", word, "--user", word],
+        ["show", word], ["resume", word], ["resume", place.paused().run_id, "--edit", str(edit)],
+        ["runs", "--limit", word], ["runs", "--session", word], ["remove", word],
+        ["memory", "forget", "--session", word, "--yes"], ["kb", "add", word, str(edit)], ["kb", "remove", word],
+        ["kb", "add", "film2", word], ["eval", "retrieval", "--questions", str(edit), "--kb", "film"], [word],
         ["resume", place.paused().run_id, "--respond", word],
-    ]
+    ]  # fmt: skip
     line = rng.choice(lines)
     return [*line, "--workspace", str(place.folder / "ws"), *(["--json"] if rng.random() < 0.3 else [])]
 

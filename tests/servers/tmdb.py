@@ -7,11 +7,11 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.servers.scripted import Reply
+from tests.servers.scripted import Reply, serving
 
 PARASITE = {
     "id": 496243, "title": "Parasite", "original_title": "기생충", "release_date": "2019-05-30",
@@ -139,26 +139,15 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
 
 
-class _Server(ThreadingHTTPServer):
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away between two requests is nobody's error."""
-
-
 @contextlib.contextmanager
 def tmdb_server(change: Callable[[TmdbServer], None] | None = None) -> Iterator[TmdbServer]:
     """The server, on a free loopback port."""
     script = TmdbServer()
     if change:
         change(script)
-    handler = type("Handler", (_Handler,), {"script": script})
-    server = _Server(("127.0.0.1", 0), handler)
-    script.url = f"http://127.0.0.1:{server.server_port}/3"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
-        yield script
-    finally:
-        script.closing.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving(type("Handler", (_Handler,), {"script": script})) as server:
+        script.url = f"http://127.0.0.1:{server.server_port}/3"
+        try:
+            yield script
+        finally:
+            script.closing.set()
