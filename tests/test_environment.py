@@ -90,11 +90,14 @@ def test_local_models_are_the_ones_of_the_extra(project: Path, pyproject: dict) 
     assert f"{server} " in (project / "requirements" / "local.txt").read_text()
 
 
+providers_of = cache(packages_distributions)
+
+
 @cache
 def imported(folder: Path) -> dict[str, str]:
     """Canonical distribution name -> one file that imports it."""
     own = {"workbench", "tests", "experiments", "conftest"} | {path.stem for path in folder.rglob("*.py")}
-    providers = packages_distributions()
+    providers = providers_of()
     found = {}
     for path in sorted(folder.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):

@@ -24,8 +24,7 @@ from tests.test_store import empty_postgres, postgres, ticking  # noqa: F401  ev
 from workbench.errors import WorkbenchError
 from workbench.models.embeddings import HashingEmbeddings
 from workbench.parts.memory.forgetting import forget
-from workbench.parts.memory.recalling import Recalling
-from workbench.parts.memory.service import find_store
+from workbench.parts.memory.service import Recalling, find_store
 from workbench.parts.memory.store import MemoryStore
 from workbench.records.conversations import SqliteConversations
 from workbench.session import Workbench

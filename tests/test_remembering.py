@@ -19,9 +19,8 @@ from tests.test_store import store as conversations  # noqa: F401
 from workbench.errors import ModelError, WorkbenchError
 from workbench.graphs.route import decide
 from workbench.models.embeddings import HashingEmbeddings
-from workbench.parts.memory.recalling import Recalling
 from workbench.parts.memory.remember import preference_conditions
-from workbench.parts.memory.service import find_store
+from workbench.parts.memory.service import Recalling, find_store
 from workbench.parts.memory.store import MemoryStore, core_memory
 from workbench.records.conversations import SqlConversations
 from workbench.runs.recording import debug_events
@@ -334,7 +333,7 @@ class Outage(HashingEmbeddings):
 
 
 def test_recall_by_meaning_comes_back_after_an_outage_and_ranks_what_has_a_vector_meanwhile(store, monkeypatch):
-    from workbench.parts.memory import recalling
+    from workbench.parts.memory import service
 
     model = Outage()
     memory = Recalling(store, Settings.load(**CORE, history_window=2), store._now, model)
@@ -353,10 +352,10 @@ def test_recall_by_meaning_comes_back_after_an_outage_and_ranks_what_has_a_vecto
     assert found[0]["user_message"] == "Which tide is number 3?" and len(held.blank) == 12, "half of them by vectors"
     found, note = memory.episodes("Which kiln is number 4?", "ann", conversation)
     assert found[0]["user_message"] == "Which kiln is number 4?" and not note
-    monkeypatch.setattr(recalling.asyncio, "sleep", ups := Sleeps(model))
+    monkeypatch.setattr(service.asyncio, "sleep", ups := Sleeps(model))
     model.up = False
     assert not asyncio.run(memory.keep_up(conversation, "ann"))
-    assert asyncio.run(memory.keep_up(conversation, "ann", recalling.RETRIES_S)) and ups.waits == [0.0, 1.0, 2.0]
+    assert asyncio.run(memory.keep_up(conversation, "ann", service.RETRIES_S)) and ups.waits == [0.0, 1.0, 2.0]
     memory.episodes("Which kiln?", "ann", conversation)
     assert not store.unembedded(model.name, 99, conversation) and not held.blank
 
