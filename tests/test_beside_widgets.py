@@ -136,6 +136,7 @@ def test_the_table_of_runs_is_a_frame_too(wb: Workbench, asked: Run) -> None:
     assert wb.runs.lines(text=asked.run_id)[0]["title"] == ENGLISH
 
 
+@pytest.mark.full
 def test_two_thousand_runs_open_within_a_second_and_answer_a_click_in_a_tenth(wb: Workbench, asked: Run) -> None:
     columns = "conversation_id, user_id, session_id, message, options, status, result, created_at, ended_at, query"
     count = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)"

@@ -28,35 +28,19 @@ from workbench.records.document import SCHEMA_FILE
 
 FILMS = [
     {
-        "id": "wb",
-        "type": "Film",
-        "title": "The Wedding Banquet",
-        "year": 1993,
-        "directors": ["Ang Lee"],
-        "cast": ["Winston Chao"],
-        "genres": ["Comedy"],
-        "countries": ["Taiwan"],
-        "aliases": ["喜宴"],
+        "id": "wb", "type": "Film", "title": "The Wedding Banquet", "year": 1993, "directors": ["Ang Lee"],
+        "cast": ["Winston Chao"], "genres": ["Comedy"], "countries": ["Taiwan"], "aliases": ["喜宴"],
         "names": {"Ang Lee": ["李安"]},
         "overview": "The Wedding Banquet is a 1993 comedy film directed by Ang Lee about a marriage of convenience.",
-        "url": "https://en.wikipedia.org/wiki/The_Wedding_Banquet",
-        "licence": "CC BY-SA 4.0",
+        "url": "https://en.wikipedia.org/wiki/The_Wedding_Banquet", "licence": "CC BY-SA 4.0",
     },
     {
-        "id": "ed",
-        "type": "Film",
-        "title": "Eat Drink Man Woman",
-        "year": 1994,
-        "directors": ["Ang Lee"],
-        "cast": ["Sihung Lung"],
-        "genres": ["Drama"],
-        "countries": ["Taiwan"],
-        "aliases": ["饮食男女"],
+        "id": "ed", "type": "Film", "title": "Eat Drink Man Woman", "year": 1994, "directors": ["Ang Lee"],
+        "cast": ["Sihung Lung"], "genres": ["Drama"], "countries": ["Taiwan"], "aliases": ["饮食男女"],
         "overview": "Eat Drink Man Woman is a 1994 film directed by Ang Lee about a chef and his three daughters.",
-        "url": "https://en.wikipedia.org/wiki/Eat_Drink_Man_Woman",
-        "licence": "CC BY-SA 4.0",
+        "url": "https://en.wikipedia.org/wiki/Eat_Drink_Man_Woman", "licence": "CC BY-SA 4.0",
     },
-]
+]  # fmt: skip
 WHEN = "When was The Wedding Banquet released?"
 COMMAND = [sys.executable, "-c", "from workbench.cli import main; main()"]
 

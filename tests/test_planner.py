@@ -66,11 +66,8 @@ Compare them | hybrid hybrid_search
 """
 """Question, and the plan of its intent: each step with its tool and the steps that it waits for."""
 BUDGETS = {
-    "chain_exploration": (15, 50),
-    "hybrid_search": (15, 50),
-    "naive_search": (10, 30),
-    "global_search": (15, 30),
-}
+    "chain_exploration": (15, 50), "hybrid_search": (15, 50), "naive_search": (10, 30), "global_search": (15, 30),
+}  # fmt: skip
 BUDGETS |= {"discover": (20, 50), "local_search": (10, 20)}
 
 

@@ -17,12 +17,9 @@ from workbench.session import Workbench
 QUESTION = "Which films did Ang Lee direct?"
 SEARCH = {"name": "lee", "objective": "Ang Lee", "tool": "hybrid_search", "query": "Ang Lee director"}
 SELECT = {
-    "name": "films",
-    "objective": "his films",
-    "tool": "discover",
-    "query": "films",
+    "name": "films", "objective": "his films", "tool": "discover", "query": "films",
     "conditions": [{"field": "directors", "op": "eq", "value": "Ang Lee"}],
-}
+}  # fmt: skip
 PLAN = {"steps": [SEARCH, SELECT], "acceptance_criteria": ["films of Ang Lee"], "assumptions": []}
 
 

@@ -86,11 +86,8 @@ def _typed(text: str) -> str | int | float:
     return float(text) if re.fullmatch(r"-?\d{1,15}\.\d+", text) else text
 
 
-MOST_STEPS = 200
-LONGEST_TEXT = 10_000
 _LONGEST_ID = 100
 _DEEPEST = 30
-_MOST_VALUES = 100_000
 ENDED_WELL = ("success", "partial")
 NOT_NEEDED, HELD_BACK = IDLE = ("not needed", "held back")
 """Why a step that no other step needed was skipped."""
@@ -352,12 +349,13 @@ class Plan(BaseModel):
 
     def problems(self) -> list[Json]:
         """Return everything that is wrong with the shape, as ``problem`` each."""
-        if (count := len(self.steps)) > MOST_STEPS:
+        most_steps = 200
+        if (count := len(self.steps)) > most_steps:
             message, fix = (
-                f"The plan has {count:,} steps; {MOST_STEPS} are the most.",
+                f"The plan has {count:,} steps; {most_steps} are the most.",
                 "Ask for less, or in several runs.",
             )
-            return [problem("", "steps", message, fix, "too_many_steps", count=count, most=MOST_STEPS)]
+            return [problem("", "steps", message, fix, "too_many_steps", count=count, most=most_steps)]
         return [*self._step_problems(), *self._cycle()]
 
     def _step_problems(self) -> Iterator[Json]:
@@ -420,14 +418,15 @@ def _budget_problems(step: PlanStep) -> Iterator[Json]:
             yield problem(step.step_id, f"budget.{field}", message, fix, "too_small", **details)
 
 
-def unkeepable(value: Any, longest: int = LONGEST_TEXT) -> str:
+def unkeepable(value: Any, longest: int = 10_000) -> str:
     """Return why a value cannot be stored as JSON, in a few words; empty when it can.
 
     >>> unkeepable({"a": [1, "茶馆", None]}), unkeepable({"a": [float("nan")]}), unkeepable({"a": {1: "x"}})
     ('', '$.a[0] is nan', '$.a has a name that is no text')
     """
+    most_values = 100_000
     waiting: list[tuple[str, int, Any]] = [("$", 0, value)]
-    for _ in range(_MOST_VALUES):
+    for _ in range(most_values):
         if not waiting:
             return ""
         where, depth, item = waiting.pop()
@@ -439,10 +438,10 @@ def unkeepable(value: Any, longest: int = LONGEST_TEXT) -> str:
             waiting += [(f"{where}.{name[:40]}", depth + 1, inner) for name, inner in item.items()]
             waiting += [(f"{where}, a name,", depth, name) for name in item]
         elif isinstance(item, list | tuple):
-            waiting += [(f"{where}[{place}]", depth + 1, inner) for place, inner in enumerate(item[:_MOST_VALUES])]
+            waiting += [(f"{where}[{place}]", depth + 1, inner) for place, inner in enumerate(item[:most_values])]
         elif fault := _unkeepable_value(item, longest):
             return f"{where} {fault}"
-    return f"it holds more than {_MOST_VALUES:,} values"
+    return f"it holds more than {most_values:,} values"
 
 
 def _unkeepable_value(value: Any, longest: int) -> str:

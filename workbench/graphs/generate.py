@@ -36,9 +36,6 @@ from workbench.text import clean, detect_language, visible
 from workbench.tools.evidence import passage_id
 from workbench.views.labels import Labels
 
-_OTHERS, _LIKELY = 3, 0.1
-"""How many passages the writer reads next to those that met a need, and the score from which it reads more."""
-
 
 def messages(state: Data, context: Context) -> list[list[str]]:
     """Return the messages for the writer's model, ``[kind, text]``; the current message is there once, as the last."""
@@ -74,8 +71,9 @@ def written_from(state: Data, context: Context) -> str:
     numbers = [n for n, piece in enumerate(evidence, 1) if piece["score"] > 0]
     numbers.sort(key=lambda n: evidence[n - 1]["result_id"] not in met)  # stable: the rest stays in its order
     if met:  # a model found what it needs: of the rest only what is likely, or comes first
-        least = len([n for n in numbers if evidence[n - 1]["result_id"] in met]) + _OTHERS
-        numbers = [n for place, n in enumerate(numbers) if place < least or evidence[n - 1]["score"] >= _LIKELY]
+        # How many passages the writer reads next to those that met a need, and the score from which it reads more.
+        least = len([n for n in numbers if evidence[n - 1]["result_id"] in met]) + 3
+        numbers = [n for place, n in enumerate(numbers) if place < least or evidence[n - 1]["score"] >= 0.1]
     pieces = [evidence[n - 1] for n in numbers]
     return evidence_text(pieces, context.settings.merge_max_characters, numbers)
 

@@ -31,8 +31,6 @@ from workbench.tools.scoring import UNSEEN, log_odds, probability
 
 MODEL = "merge"
 SEARCH, CHAIN = "hybrid_search", "chain_exploration"
-SPAN = 10.0
-"""Log odds that count as 1."""
 
 
 def agreed(results_by_step: ResultsByStep) -> dict[Identity, float]:
@@ -95,13 +93,11 @@ def log_odds_share(score: float) -> float:
     >>> log_odds_share(0.0001), log_odds_share(0.5)
     (0.0, 0.76)
     """
-    return round(max(0.0, (log_odds(score) - log_odds(UNSEEN)) / SPAN), 3)
+    # The last number is the log odds that count as 1.
+    return round(max(0.0, (log_odds(score) - log_odds(UNSEEN)) / 10.0), 3)
 
 
 # --- The last node of retrieval: evidence of every step -> one numbered context ---
-
-CONTRADICTION = 0.5
-"""The factor on the score of a document whose typed fields contradict the conditions of the question."""
 
 
 async def merger(state: RetrievalState, runtime: Runtime[Context]) -> Json:
@@ -329,7 +325,8 @@ def _joined(
     score = best["score"] if joint is None else joint
     if matching is not None and metadata.get("fields") and metadata.get("doc_id") not in matching:
         metadata["contradicts_filters"] = True
-        score *= CONTRADICTION
+        # The factor on the score of a document whose typed fields contradict the conditions of the question.
+        score *= 0.5
     return {**best, "score": round(score, 6), "metadata": metadata}
 
 

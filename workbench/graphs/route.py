@@ -54,10 +54,7 @@ AGENT_TOOLS: dict[str, tuple[str, ...]] = {
 }
 """Agent type -> its one tool; the second replaces the first where that is not registered, and the plan notes it."""
 AGENT_MODE = "retrieve_only"
-_TOLERANCE = 0.15
-"""Knowledge bases whose fit is so near the best one's are asked too."""
 _MOST_ASKED = 3
-_LOOKED_AT = 5
 
 
 class Worker(NamedTuple):
@@ -212,7 +209,7 @@ def _coverage(message: str, base: KnowledgeBase) -> float:
     message_terms = list(dict.fromkeys(terms(message)))
     weights = dict(zip(message_terms, base.words(message_terms)["weights"], strict=True))
     total = sum(weights.values()) or 1.0
-    hits = base.passages([chunk_id for chunk_id, _ in base.search("words", message, _LOOKED_AT)])
+    hits = base.passages([chunk_id for chunk_id, _ in base.search("words", message, 5)])
     texts = [set(terms(f"{passage['title']} {passage['text']}")) for passage in hits]
     return max((sum(w for term, w in weights.items() if term in words) / total for words in texts), default=0.0)
 
@@ -237,7 +234,8 @@ def _choose(
     if not auto_route:
         return Choice([], "default", 1.0, "automatic routing is off and no knowledge base was asked for")
     if fits:
-        best = [fit for fit in fits if fit["score"] >= fits[0]["score"] - _TOLERANCE][:_MOST_ASKED]
+        # Knowledge bases whose fit is so near the best one's are asked too.
+        best = [fit for fit in fits if fit["score"] >= fits[0]["score"] - 0.15][:_MOST_ASKED]
         prefixes = [fit["kb_prefix"] for fit in best]
         unsure = f"unsure between {', '.join(prefixes)}: " if len(best) > 1 else ""
         reason = unsure + "; ".join(f"{fit['kb_prefix']} {fit['reason']}" for fit in best)

@@ -242,7 +242,8 @@ async def stream_text(
                     text = text[:-1]
                 if text:
                     yield text
-                if length > limits.characters or len(thinking.thought) > _THOUGHTS * limits.characters:
+                # How many times as long as an answer thoughts may be.
+                if length > limits.characters or len(thinking.thought) > 10 * limits.characters:
                     raise LimitReached(_too_long(limits))
                 async with asyncio.timeout_at(until):
                     chunk = await anext(stream, None)
@@ -388,8 +389,6 @@ async def probe(model: BaseChatModel, form: type[BaseModel], tool: Json, limits:
 
 _PREFILLED: set[str] = set()
 """Models whose replies begin in a thought that only a closing tag ends, as found in this process."""
-_THOUGHTS = 10
-"""How many times as long as an answer thoughts may be."""
 _WITHOUT_SCHEMA: set[str] = set()
 """Servers with the forms, or tools, that they do not take, as found in this process."""
 IN_WORDS = "Answer with one JSON object and nothing else. Its JSON Schema: "

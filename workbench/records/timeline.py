@@ -15,11 +15,6 @@ from typing import Any, Literal
 
 from workbench.state import Data, Decision, ExecutionRecord
 
-FOLD_FROM_MS = 250
-"""Idle time from which a gap is folded: more than a checkpoint takes, less than a person needs."""
-FOLDED_SHARE = 0.08
-"""Width of a folded gap as a share of all work time."""
-
 Kind = Literal["node", "step", "sub_step", "waiting", "stopped"]
 GAPS = ("waiting", "stopped")
 """Kinds of bars that are folded gaps: a person thought, or no process ran."""
@@ -69,7 +64,8 @@ def _folded(
 ) -> tuple[Callable[[float], float], list[Bar]]:
     """Wall-clock milliseconds -> milliseconds from the beginning, long gaps folded; and those gaps."""
     union = _union(spans)
-    width = FOLDED_SHARE * max(elapsed_ms(spans), 1.0)
+    # Width of a folded gap as a share of all work time.
+    width = 0.08 * max(elapsed_ms(spans), 1.0)
     starts, offsets, gaps = [union[0][0]], [0.0], list[Bar]()
 
     def at(moment: float) -> float:
@@ -85,7 +81,8 @@ def _folded(
     return at, gaps
 
 
-def _union(spans: Iterable[tuple[float, float]], gap: float = FOLD_FROM_MS) -> list[list[float]]:
+# Idle time from which a gap is folded: more than a checkpoint takes, less than a person needs.
+def _union(spans: Iterable[tuple[float, float]], gap: float = 250) -> list[list[float]]:
     """From when to when something was at work, of (start, duration); what is nearer to one another is one."""
     union: list[list[float]] = []
     for start, duration in sorted(spans):

@@ -27,7 +27,6 @@ _COLUMNS = (
     *("n", "role", "node", "at", "model", "prompt", "input", "cached", "output", "seconds", "money", "replayed"),
     *("edited", "said"),
 )
-_CUT = 200
 
 
 class Call(TypedDict):
@@ -161,6 +160,7 @@ def _call(n: int, effect: Effect) -> Call:
 
 
 def _row(call: Call) -> Json:
+    cut = 200
     reply = " ".join(call["reply"].split())
-    row = {**call, "said": reply if len(reply) <= _CUT else f"{reply[:_CUT]}…"}
+    row = {**call, "said": reply if len(reply) <= cut else f"{reply[:cut]}…"}
     return {name: row[name] for name in _COLUMNS}

@@ -186,12 +186,9 @@ def test_a_prompt_of_any_role_is_measured_by_what_that_role_does(wb, questions, 
 # --- an answer against its row ---
 
 ROW = {
-    "id": "1",
-    "kind": "compare",
-    "split": "dev",
-    "question": "对比《喜宴》和《饮食男女》的风格",
+    "id": "1", "kind": "compare", "split": "dev", "question": "对比《喜宴》和《饮食男女》的风格",
     "must": [{"say": ["1993"], "cite": ["film-1"]}],
-}
+}  # fmt: skip
 PIECE, OTHER = handmade.evidence(1, "喜宴", 0.8), handmade.evidence(2, "饮食男女", 0.7)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
+from tests.servers import serving
 from workbench.errors import ToolError
 from workbench.plans import Plan, PlanStep
 from workbench.session import Workbench
@@ -59,16 +60,11 @@ def server(status=200, body=None, headers=(), hang=False):
             self.end_headers()
             self.wfile.write(told)
 
-    one = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=one.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://me:hush-hush@127.0.0.1:{one.server_port}", asked
-    finally:
-        closing.set()
-        one.shutdown()
-        one.server_close()
-        thread.join()
+    with serving(Handler) as one:
+        try:
+            yield f"http://me:hush-hush@127.0.0.1:{one.server_port}", asked
+        finally:
+            closing.set()
 
 
 @pytest.fixture

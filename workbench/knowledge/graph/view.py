@@ -41,10 +41,6 @@ _NOTABLE = (
 )
 _TYPES = "SELECT type, count(*), title, min(doc_id) FROM documents GROUP BY type ORDER BY 2 DESC, type LIMIT 12"
 _SAMPLE = 50
-MOST_TABLES = 50
-"""The limit of files and folders that have a name as a table."""
-MOST_FREQUENCIES = 50_000
-"""How many terms' frequencies are cached."""
 
 
 class View:
@@ -57,7 +53,8 @@ class View:
         self._store: Store | None = None
         self._closed = False
         # a cache of limited size, since questions may have any words
-        self._frequency = lru_cache(MOST_FREQUENCIES)(partial(keywords.frequency, index))
+        # How many terms' frequencies are cached.
+        self._frequency = lru_cache(50_000)(partial(keywords.frequency, index))
 
     @cached_property
     def foreign(self) -> bool | None:
@@ -140,7 +137,8 @@ class View:
             names = {path.stem} if count > 1 else set()
             for name in sorted(names | ({path.parent.name} if len(folders) > 1 else set())):
                 tables.setdefault(name, []).append(source)
-        return dict(list(tables.items())[:MOST_TABLES])
+        # The limit of files and folders that have a name as a table.
+        return dict(list(tables.items())[:50])
 
     @cached_property
     def spoken(self) -> schema.Spoken:

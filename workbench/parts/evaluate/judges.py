@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from workbench.session import Workbench
 
 GRADES = ("correct", "faithful")
-_SHOWN = 10
-"""Passages of the evidence that a judge reads."""
 
 
 class Grade(BaseModel):
@@ -60,11 +58,12 @@ def judge_contexts(wb: Workbench, judges: Sequence[str]) -> dict[str, Context]:
 
 def judged_texts(row: Data, gold: Sequence[str], run: Any, limit: int) -> dict[str, str]:
     """Return what is judged: question, gold answers, answer, and at most ``limit`` characters of its evidence."""
+    # Passages of the evidence that a judge reads.
     return {
         "question": row["question"],
         "gold": fenced(" / ".join(map(str, gold))),
         "answer": fenced(run.answer or ""),
-        "evidence": fenced(evidence_text(run.evidence[:_SHOWN], limit)),
+        "evidence": fenced(evidence_text(run.evidence[:10], limit)),
     }
 
 

@@ -16,7 +16,6 @@ from workbench.views.render import page_html
 
 MOST_DRAWN = 1_000
 """Nodes and edges that a picture shows; the rest is counted."""
-MOST_ROWS = 200
 _SCALE = 0.75
 """Pixels for a unit of the canvas: its text of 16 units can be read."""
 _WIDEST = 20_000
@@ -111,20 +110,21 @@ def _ends(edge: Data, nodes: Mapping[str, Data]) -> list[tuple[float, float]]:
 
 def canvas_blocks(canvas: Canvas, name: str, labels: Labels) -> Iterator[Block]:
     """Yield what is on a canvas, as tables."""
+    most_rows = 200
     yield Lines((((name, "strong"), (f"  {_counted(canvas, labels)}", "dim")),))
     rows = [
         (node["id"], labels(f"canvas_{node['type']}"), node_title(node), _path(canvas, node["id"]), node_color(node))
-        for node in list(canvas.nodes.values())[:MOST_ROWS]
+        for node in list(canvas.nodes.values())[:most_rows]
     ]
     heads = columns(labels, "canvas_id:code", "kb_type", "title", "canvas_group", "canvas_color")
     yield clipped(labels("canvas_nodes", n=len(canvas.nodes)), heads, rows)
     names = {i: node_title(node) for i, node in canvas.nodes.items()}
-    links = [(names[start], label, names[end]) for _, start, label, end in list(canvas.links())[:MOST_ROWS]]
+    links = [(names[start], label, names[end]) for _, start, label, end in list(canvas.links())[:most_rows]]
     if links:
         heads = columns(labels, "canvas_from", "relation", "canvas_to")
         yield clipped(labels("canvas_edges", n=len(canvas.edges)), heads, links, opened=False)
     if canvas.problems:
-        heads, faults = columns(labels, "why_wrong"), [(problem,) for problem in canvas.problems[:MOST_ROWS]]
+        heads, faults = columns(labels, "why_wrong"), [(problem,) for problem in canvas.problems[:most_rows]]
         yield clipped(labels("canvas_problems", n=len(canvas.problems)), heads, faults)
 
 
