@@ -10,8 +10,8 @@ from workbench.parts.record.digests import digest, plain
 if TYPE_CHECKING:
     import pandas
 
-    from workbench.parts.record.effects import GraphEffect
     from workbench.parts.record.run import GraphRun
+    from workbench.records.tape import Effect
 
 
 class Comparison:
@@ -25,7 +25,7 @@ class Comparison:
         self.first, self.second = first, second
 
     @cached_property
-    def _effects(self) -> tuple[dict[str, GraphEffect], dict[str, GraphEffect]]:
+    def _effects(self) -> tuple[dict[str, Effect], dict[str, Effect]]:
         """Return the last effect at each place; a node that asked has its question there until it was answered."""
         return tuple({effect.at: effect for effect in run.effects} for run in (self.first, self.second))  # type: ignore[return-value]
 
@@ -103,7 +103,7 @@ class Comparison:
         return head + "".join(table.to_html(escape=True) for table in tables)
 
 
-def _source(effect: GraphEffect | None) -> str:
+def _source(effect: Effect | None) -> str:
     if effect is None:
         return ""
     return "edited" if effect.edited else "tape" if effect.replayed else "executed"
