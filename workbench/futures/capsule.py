@@ -140,7 +140,7 @@ def capsule(run: Recording, settings: Settings) -> bytes:
     contents = redacted(capsule_contents(run), secrets(settings))
     message = contents["run"]["message"]
     title, language = escape(visible(message)), labels_for(message).html_lang
-    body = run_html(capsule_document(contents))
+    body = _page_of(contents)
     page = f'<!doctype html>\n<html lang="{language}"><meta charset="utf-8"><title>{title}</title>\n{body}\n</html>\n'
     return zipped({CONTENTS: json.dumps(contents, ensure_ascii=False, indent=1), PAGE: page})
 
@@ -178,7 +178,7 @@ def capsule_contents(run: Recording) -> Json:
 
 def imported(path: Path, store: RunStore, run: Callable[[str], Recording], settings: Settings, as_new: bool) -> str:
     """Store the run of a capsule (``Workbench.import_capsule``), and return its id."""
-    contents = read(path, _Contents, lambda contents: run_html(capsule_document(contents)))
+    contents = read(path)
     run_id = new_run_id() if as_new else contents["run"]["run_id"]
     if store.bring(run_id, contents):
         return run_id
@@ -190,7 +190,11 @@ def imported(path: Path, store: RunStore, run: Callable[[str], Recording], setti
     return run_id
 
 
-def read(path: Path, kind: Any, check: Callable[[Json], object]) -> Json:
+def _page_of(contents: Json) -> str:
+    return run_html(capsule_document(contents))
+
+
+def read(path: Path, kind: Any = _Contents, check: Callable[[Json], object] = _page_of) -> Json:
     """Return what a capsule holds, its types checked.
 
     Args:
