@@ -140,6 +140,11 @@ class Effect:
         """32 hex digits."""
         return effect_key(self.kind, self.name, self.parts)
 
+    @property
+    def source(self) -> str:
+        """``executed`` by its run; else from the ``tape`` of another, or ``edited``."""
+        return "edited" if self.edited else "tape" if self.replayed else "executed"
+
 
 def effect_key(kind: str, name: str, parts: Data) -> str:
     """Return the content address of an effect: two with the same key depend on the same, and may stand for each other.

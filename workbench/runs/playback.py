@@ -242,20 +242,9 @@ _NOT_OF_A_RUN = (
 
 @dataclass(frozen=True)
 class RecordedModel:
-    """Stands where a chat model was, in a replay: whatever it said is on the tape."""
+    """Stands where a chat model or a planner was, in a replay: whatever it said is on the tape."""
 
     name: str
-
-
-@dataclass(frozen=True)
-class RecordedPlanner:
-    """Stands where a planner was, in a replay: whatever it planned is on the tape."""
-
-    name: str
-
-    async def __call__(self, *_: Any) -> NoReturn:
-        """Never: its plan is on the tape."""
-        _on_tape(f"A plan of {self.name}")
 
 
 def run_context(
@@ -356,7 +345,7 @@ def _settings(settings: Settings, recorded: Data, edited: Data) -> Settings:
 def _sealed(context: Context, tape: Tape, begin: Data) -> Context:
     """Return the ports of a replay, every one that could answer replaced by a stand-in."""
     models: Any = {role: RecordedModel(name) for role in ROLES if (name := context.settings.role_model(role))}
-    planner: Any = RecordedPlanner(next((e.name for e in tape.known if e.kind == "plan"), RULES))
+    planner: Any = RecordedModel(next((e.name for e in tape.known if e.kind == "plan"), RULES))
     tools = begin.get("tools")
     return replace(
         context,

@@ -325,6 +325,16 @@ def test_a_node_that_never_ends_is_cancelled_and_the_run_says_so(wb: Workbench) 
     with pytest.raises(TimeoutError, match="still runs"):
         run.wait(0.2)
     assert run.cancel().wait().status == "cancelled"
+    paused = wb.record(KINDS["plain"].build(), "cancelled").ask(LOG)
+    assert paused.cancel().status == "cancelled"
+
+
+def test_a_node_that_ends_the_process_ends_its_run_alone(wb: Workbench) -> None:
+    graph = StateGraph(Log).add_node("leave", lambda state: sys.exit("gone")).add_edge(START, "leave").compile()
+    agent = wb.record(graph, "leaving")
+    with pytest.raises(SystemExit):
+        agent.ask(LOG)
+    assert agent.runs()[0].status == "failed" and "gone" in str(agent.runs()[0].error)
 
 
 def test_a_removed_run_leaves_nothing_that_only_it_had(wb: Workbench) -> None:

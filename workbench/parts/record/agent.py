@@ -11,13 +11,12 @@ import importlib.util
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from workbench.errors import RunError
+from workbench.errors import RunError, WorkspaceError
 from workbench.parts.record import effects, langgraph_copy
 from workbench.parts.record.digests import digest, plain
 from workbench.parts.record.effects import Recorder
@@ -26,6 +25,7 @@ from workbench.parts.record.run import GraphRun
 from workbench.parts.record.store import GraphRuns
 from workbench.records.store import new_run_id
 from workbench.records.tape import Effect, masked, packed, save_page, unpacked
+from workbench.runs.driver import Live
 from workbench.state import Json
 
 MOST_PAUSES = 1000
@@ -104,7 +104,7 @@ class RecordedGraph:
         self._wb = wb
         self._runs: GraphRuns = wb._services["record"]
         replacements = {id(target): effects.wrapped(target, _qualified_name(target)) for target in wrap}
-        self._saver = copy.copy(self._runs.saver())  # one connection; what may be read back differs by graph
+        self._saver = copy.copy(self._runs.driver.saver)  # one connection; what may be read back differs by graph
         copier = langgraph_copy.Copier(_record_node, _record_tool, self._recorded_store, replacements)
         self._copy = copier.copy(graph, saver=self._saver)
         self._serde = self._saver.serde = langgraph_copy.serializer(graph)
@@ -185,7 +185,7 @@ class RecordedGraph:
         if context is not None:
             options["context"] = self.dump_text(context, "The context")
         run = self.new_run(options, inputs, thread)
-        run._begin()
+        run.begin()
         return run
 
     def new_run(self, options: Json, inputs: Any, thread: str = "") -> GraphRun:
@@ -257,7 +257,7 @@ class RecordedGraph:
 
     @property
     def _owner(self) -> str:
-        return str(self._wb._work._lease.owner)
+        return str(self._wb._work.lease.owner)
 
     def dump_text(self, value: Any, what: str) -> str:
         """Return a value as text, for a row of JSON."""
@@ -308,13 +308,9 @@ class RecordedGraph:
         save_page(self._runs.store, run_id, effect.at, packed([kept]))
 
     def _recorded_store(self, store: Any) -> Any:
-        return RecordedStore(self._runs.shared_store() if store is None else store, effects.recorder_in_node)
+        return RecordedStore(self._runs.driver.memory if store is None else store, effects.recorder_in_node)
 
-    def _submit(self, work: Any) -> Future[None]:
-        future: Future[None] = self._wb._work.loop.submit(work)
-        return future
-
-    async def _drive(self, run: GraphRun) -> None:
+    async def drive(self, live: Live, run: GraphRun) -> None:
         """Work on a run until it pauses or ends; its row says how it stands."""
         from langgraph.types import Command
 
@@ -327,7 +323,7 @@ class RecordedGraph:
                 options["mode"],
                 own,
                 [self.load_effects(source) for source in options["sources"]],
-                {**self._edited_answers(options), **self.load_answers(run_id)},
+                self.load_answers(run_id),
                 {at: self.load_text(edit) for at, edit in options["edits"].items()},
                 {"thread": options.get("label", thread if thread != run_id else "")},
                 lambda effect: self._save(run_id, effect),
@@ -367,9 +363,13 @@ class RecordedGraph:
         except asyncio.CancelledError:
             store.let_go(run_id, "cancelled" if store.is_cancelled(run_id) else "interrupted")
             raise
-        except Exception as error:
+        except (Exception, SystemExit, KeyboardInterrupt) as error:  # a node may raise these two
             message = str(error) if isinstance(error, RunError) else f"{type(error).__name__}: {error}"
-            store.let_go(run_id, "failed", message)
+            try:
+                store.let_go(run_id, "failed", message)
+            except WorkspaceError as unwritten:
+                live.unwritten = unwritten
+                raise
             raise
 
     @staticmethod
@@ -388,9 +388,6 @@ class RecordedGraph:
             if question in recorder.answers:
                 answers[pause.id] = recorder.answers[question]
         return Command(resume=answers)
-
-    def _edited_answers(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        return {question: self.load_text(answer) for question, answer in options.get("answers", {}).items()}
 
     def _forget_errors(self, thread: str) -> None:
         """Remove what failed tasks have written: LangGraph takes one whose edge failed after its node as done."""

@@ -1,8 +1,7 @@
 """What a recorded graph asked of the world, and a recorder that answers from the tapes of other runs.
 
-An effect is a node's execution, a chat model's call, a tool's call, or a call of a function that was named. Its key has
-parts that can be told apart in a message: code, configuration, context, answers of people, and the part of the state
-that was read.
+An effect is a node's execution, a chat model's call, a tool's call, or a call of a function that was named. It depends
+on the version of the code, configuration, context, answers of people, and its input or the state that it read.
 """
 
 from __future__ import annotations

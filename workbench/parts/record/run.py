@@ -6,8 +6,6 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError
-from concurrent.futures import TimeoutError as FutureTimeout
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +15,7 @@ from workbench.parts.record import looking
 from workbench.parts.record.digests import plain
 from workbench.parts.record.effects import question_key
 from workbench.parts.record.questions import Question
+from workbench.runs.driver import Live
 from workbench.state import Json
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ class GraphRun:
 
     def __init__(self, agent: RecordedGraph, run_id: str):
         self.agent, self.run_id = agent, run_id
-        self._store = agent._runs.store
+        self._store, self._work = agent._runs.store, agent._wb._work
         self._row = self._store.get(run_id)
 
     def __repr__(self) -> str:
@@ -57,12 +56,7 @@ class GraphRun:
     @property
     def status(self) -> str:
         """``running``, ``paused``, ``done``, ``failed``, ``cancelled``, or ``interrupted`` when its process died."""
-        row, work = self._store.get(self.run_id), self.agent._runs.working.get(self.run_id)
-        is_owned = self.agent._wb._work._lease.alive(row["owner"])
-        ended_unwritten = row["owner"] == self.agent._owner and (work is None or work.done())  # the disk was full
-        if row["status"] == "running" and (not is_owned or ended_unwritten):
-            return "interrupted"
-        return str(row["status"])
+        return self._work.status(self.run_id)
 
     @property
     def error(self) -> str | None:
@@ -88,7 +82,7 @@ class GraphRun:
 
     def _snapshot(self) -> Any:
         config: Any = {"configurable": {"thread_id": self.physical_thread}}
-        return self.agent._wb._work.loop.call(self.agent._copy.aget_state(config, subgraphs=True))
+        return self._work.loop.call(self.agent._copy.aget_state(config, subgraphs=True))
 
     @property
     def state(self) -> dict[str, Any]:
@@ -165,9 +159,9 @@ class GraphRun:
         questions = self.questions
         return self.answer({q.id: q.answer(decision["type"], args, message) for q in questions}, wait=wait)
 
-    def _begin(self) -> None:
-        self._work = self.agent._submit(self.agent._drive(self))
-        self.agent._runs.working[self.run_id] = self._work
+    def begin(self) -> None:
+        """Start working on it."""
+        self._work.start(self.agent._runs.driver, Live(self.run_id), self)
 
     def wait(self, timeout: float | None = None) -> GraphRun:
         """Wait until it pauses or ends.
@@ -176,19 +170,9 @@ class GraphRun:
             TimeoutError: it still runs.
             RunError: it failed.
         """
-        work = self.agent._runs.working.get(self.run_id)
-        if work is not None:
-            try:
-                work.result(timeout)
-            except FutureTimeout:
-                raise TimeoutError(f"Run {self.run_id} still runs after {timeout:g} s.") from None
-            except CancelledError:
-                return self  # its row says so
-        until = None if timeout is None else time.monotonic() + timeout
-        while self.status == "running":  # in another process
-            if until is not None and time.monotonic() > until:
-                raise TimeoutError(f"Run {self.run_id} still runs after {timeout:g} s, in another process.")
-            time.sleep(POLL_S)
+        self._work.wait(self.run_id, timeout)
+        if error := self._work.failure(self.run_id):
+            raise error
         return self
 
     def stream(self) -> Iterator[Any]:
@@ -265,16 +249,13 @@ class GraphRun:
         return self._continue(seen, (), wait)
 
     def _continue(self, seen: RunRow, answers: Iterable[Json], wait: bool) -> GraphRun:
-        if not self._store.claim(seen, self.agent._owner, answers):
-            raise RunError(f"Run {self.run_id} is worked on elsewhere. Look at it again.")
-        self._begin()
+        self._work.take(self.agent._runs.driver, seen, answers)
+        self.begin()
         return self.wait() if wait else self
 
     def cancel(self) -> GraphRun:
         """Stop the work now."""
-        work = self.agent._runs.working.get(self.run_id)
-        if self._store.mark_cancelled(self.run_id) and work is not None and work.cancel():
-            self._store.let_go(self.run_id, "cancelled")
+        self._work.cancel(self.run_id)
         return self
 
     # other runs made from it
@@ -351,25 +332,27 @@ class GraphRun:
                 f"Run {self.run_id} is a trace of another tool: its effects are not complete, so that nothing of it "
                 "can be run again. Ask its question of a graph of yours: agent.ask(run.input)."
             )
-        recorded = self._recorded_answers()
+        answered = self._answered()
+        nodes = list(dict.fromkeys(node for node, _ in answered))
         by_node = dict(answers) if isinstance(answers, Mapping) else {}
         if answers is not None and not by_node:
-            by_node = dict.fromkeys((at for at, _, _ in recorded), answers)
-        unknown = set(by_node) - {at for at, _, _ in recorded}
-        if unknown:
-            nodes = ", ".join(dict.fromkeys(at for at, _, _ in recorded)) or "none"
-            raise RunError(f"{', '.join(unknown)} asked nothing in run {self.run_id}. Nodes that did: {nodes}.")
-        replaced = {question: by_node.get(at, answer) for at, question, answer in recorded}
+            by_node = dict.fromkeys(nodes, answers)
+        if unknown := set(by_node) - set(nodes):
+            listed = ", ".join(nodes) or "none"
+            raise RunError(f"{', '.join(unknown)} asked nothing in run {self.run_id}. Nodes that did: {listed}.")
+        replaced = {node: {"answer": self.agent.dump_text(answer, "The answer")} for node, answer in by_node.items()}
         options = {
             **self._row["options"],
             "mode": mode,
             "sources": list(sources) or [self.run_id],
             "edits": dict(edits),
             "label": self._row["options"].get("label", self._label),
-            "answers": {q: self.agent.dump_text(answer, "The answer") for q, answer in replaced.items()},
         }
         run = self.agent.new_run(options, self.input if inputs is None else self.agent._with_ids(inputs))
-        run._begin()
+        for node, decision in answered:
+            decision |= replaced.get(node, {})
+            self._store.save_decision(run.run_id, decision)
+        run.begin()
         return run.wait() if wait else run
 
     @property
@@ -377,16 +360,15 @@ class GraphRun:
         thread = self._row["conversation_id"]
         return thread if thread != self.run_id else ""
 
-    def _recorded_answers(self) -> list[tuple[str, str, Any]]:
-        """Return node, digest of the question and answer of each question that was answered."""
-        answers = {**self.agent._edited_answers(self._row["options"]), **self.agent.load_answers(self.run_id)}
+    def _answered(self) -> list[tuple[str, Any]]:
+        """Return the node and the decision of each question that was answered."""
         nodes = {
             question_key(effect.at, pause.value): effect.at.rpartition("/")[0]
             for effect in self.effects
             if effect.outcome != "value"
             for pause in effect.value
         }
-        return [(nodes[question], question, answer) for question, answer in answers.items() if question in nodes]
+        return [(nodes[d["review_id"]], d) for d in self.decisions if d["review_id"] in nodes]
 
     def export(self, path: str | Path) -> Path:
         """Seal the run in a zip file, for ``agent.read_capsule`` elsewhere; the same run gives the same bytes.
@@ -410,7 +392,7 @@ class GraphRun:
                 "kind": effect.kind,
                 "name": effect.name,
                 "outcome": effect.outcome,
-                "source": "edited" if effect.edited else "tape" if effect.replayed else "executed",
+                "source": effect.source,
                 "started_at": effect.started_at,
                 "seconds": effect.seconds,
                 "tokens": effect.tokens,
@@ -423,7 +405,7 @@ class GraphRun:
     @property
     def executed(self) -> list[str]:
         """List the places where it executed something, rather than taking it from a tape."""
-        return [effect.at for effect in self.effects if not effect.replayed and not effect.edited]
+        return [effect.at for effect in self.effects if effect.source == "executed"]
 
     dag = property(looking.dag)
     cost = property(looking.cost)
