@@ -297,11 +297,8 @@ def test_gc_keeps_a_tape_with_its_run(sealed, elsewhere):
 IMPORT = """
 import os, sys
 from tests.shelves import opened
-from workbench.records import store as runs
-packed, left = runs.packed, [int(sys.argv[3])]
-class Dying(list):
-    pass
 import sqlite3
+left = [int(sys.argv[3])]
 real = sqlite3.connect
 class Connection(sqlite3.Connection):
     def executemany(self, sql, rows):

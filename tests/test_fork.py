@@ -247,7 +247,7 @@ def test_a_replay_that_the_tape_does_not_fit_names_the_first_point(small):
     run = small.ask(SIX)
     store = small.wb.ports().runs
     record = store.record(run.run_id, "s3", 1)
-    record["effect"]["given"]["input"] = {"query": "something else"}
+    record["effect"]["input"]["input"] = {"query": "something else"}
     store.write("UPDATE records SET record = ? WHERE run_id = ? AND step_id = 's3'", (json.dumps(record), run.run_id))
     with pytest.raises(Divergence) as raised:
         small.wb.replay(run.run_id)
@@ -318,7 +318,7 @@ def test_a_tape_keeps_a_page_once_and_answers_by_content():
     first = Tape(shelf, "r1")
     assert first.effect("memory", "list", {"b": 1, "a": 2}, lambda: ["x"]) == ["x"]
     first.flush("node")
-    first.keep(Effect("memory", "list", "", {"b": 1, "a": 2}, ["x"]))
+    first.keep(Effect("memory", "list", {"version": "", "input": {"b": 1, "a": 2}}, ["x"]))
     first.flush("node")
     assert [e.value for e in read(shelf, "r1")] == [["x"]], "a node that runs again keeps its page once"
     fork = Tape(shelf, "r2", "fork", ["r1"])

@@ -259,7 +259,8 @@ class SubStep(TypedDict):
 class ExecutionRecord(TypedDict):
     """What one attempt at one step did. ``raw_output_ref`` names the body in the run store.
 
-    ``effect`` is what determined it, ``{"version", "given"}``; ``replayed`` says that it comes from another run's tape.
+    ``effect`` is what determined it, ``{"version", "input", "limit_s"}``; ``replayed`` says that it comes from another
+    run's tape.
     """
 
     step_id: str

@@ -73,7 +73,7 @@ class _Counted(NoTape):
     def calls(self) -> list[Effect]:
         """Return all calls as one."""
         usage = {"input": self.total.input, "output": self.total.output, "cached": self.total.cached}
-        return [Effect("model", "extractor", "", None, {"usage": usage, "money": self.total.money})]
+        return [Effect("model", "extractor", {}, {"usage": usage, "money": self.total.money})]
 
 
 class ModelExtractor:

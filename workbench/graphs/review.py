@@ -402,7 +402,7 @@ def ahead(point: str, state: RetrievalState, context: Context, proposal: Data) -
     if plan.problems():
         return []
     versions = {base.name: base.fingerprint() for base in dated_bases(context, state)}
-    taped = answered(plan, context.tape.known.values(), [], state["kb_prefix"], versions)
+    taped = answered(plan, context.tape.known, [], state["kb_prefix"], versions)
     steps = plan.ahead(state.get("records", []), activated, taped)
     return [step.step_id for step in steps if point != "step" or step.step_id in proposal["wave"]]
 

@@ -134,7 +134,7 @@ def edited_replies(replies: Any, calls: Calls) -> dict[str, str]:
 
 def _call(n: int, effect: Effect) -> Call:
     reply: Data = effect.value if isinstance(effect.value, Mapping) else {}
-    request: Data = effect.arguments if isinstance(effect.arguments, Mapping) else {}
+    request: Data = effect.parts.get("input") or {}
     usage, role = reply.get("usage") or {}, effect.name
     return Call(
         n=n,

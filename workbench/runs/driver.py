@@ -29,7 +29,7 @@ from workbench.records.checkpoints import FIX
 from workbench.records.conversations import SqlConversations
 from workbench.records.lease import going_on
 from workbench.records.store import RunStore
-from workbench.records.tape import Effect, packed
+from workbench.records.tape import Effect, packed, save_page
 from workbench.runs.playback import reviewer_of_run
 from workbench.state import Data, Json
 
@@ -229,8 +229,8 @@ class Driver:
     def _keep_divergence(self, live: Live, error: BaseException) -> None:
         """Record on the replay's own tape where it diverged."""
         if isinstance(error, Divergence):
-            effect = Effect("divergence", error.name, "", {}, error.to_dict())
-            self.runs.save_page(live.run_id, f"divergence {error}", packed([effect]))
+            effect = Effect("divergence", error.name, {}, error.to_dict())
+            save_page(self.runs, live.run_id, "divergence", packed([effect]))
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:

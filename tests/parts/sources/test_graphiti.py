@@ -142,7 +142,7 @@ def test_it_is_a_source_of_the_fusion_as_of_the_date_that_is_asked(tmp_path, as_
         run = wb.fusion("Where does Mei Lan work?", kb="notes", as_of=as_of)
         assert run.status == "done" and len(asked) == 1, run.error
         assert {result["source_id"] for result in run.state["merged"]["retrieval_results"]} == {"d1#0", *known}
-        assert "hush-hush" not in json.dumps(run.to_dict()) + json.dumps([e.arguments for e in run.tape()])
+        assert "hush-hush" not in json.dumps(run.to_dict()) + json.dumps([dict(e.parts) for e in run.tape()])
     with Workbench.open(tmp_path / "w", graphiti_endpoint="http://127.0.0.1:9", **settings) as wb:
         (record,) = wb.fusion("Where does Mei Lan work?", kb="notes").records
         assert record["status"] == "partial" and "Graphiti" in record["error"]

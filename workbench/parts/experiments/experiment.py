@@ -201,13 +201,13 @@ class Experiment(Results):
             while sum(self._ask_all(question, progress, began) for question in self.questions):
                 pass  # again, for what was added meanwhile
         finally:  # an interrupt in the middle leaves no cell behind that only this process may run
-            self._store.release(self.name, self._wb._work._lease.owner)
+            self._store.release(self.name, self._wb._work.lease.owner)
 
     def _ask_all(self, question: Json, progress: Progress | None, began: float) -> int:
         """Run the cells of a question that are free, and return how many there were."""
         if self._must_stop(began):
             return 0
-        lease, count = self._wb._work._lease, 0
+        lease, count = self._wb._work.lease, 0
         rows = self._store.claim(self.name, question["id"], lease.owner, lease.alive)
         tapes: dict[Any, Run] = {}
         for row in rows:

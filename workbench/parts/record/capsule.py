@@ -5,31 +5,36 @@ Nothing of it is executed when it is read: values are decoded by the classes of 
 
 from __future__ import annotations
 
-import zipfile
+import base64
+import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pydantic import Base64Bytes, TypeAdapter
 from typing_extensions import TypedDict
 
 from workbench.errors import CapsuleError
+from workbench.futures.capsule import CONTENTS, Contents, read, zipped
 from workbench.models.wire import secrets
+from workbench.records.store import new_run_id
+from workbench.records.writing import write_file
+from workbench.state import Json
 
 if TYPE_CHECKING:
     from workbench.parts.record.agent import RecordedGraph
     from workbench.parts.record.run import GraphRun
 
-CONTENTS = "run.json"
-LIMIT = 128 * 2**20
-"""Bytes that are read of a capsule."""
+
+class _Answer(TypedDict):
+    review_id: str
+    asked: str
+    answer: str
+    who: str
+    decided_at: str
 
 
-class _Contents(TypedDict):
-    input: Base64Bytes
-    result: Base64Bytes
-    options: dict[str, Any]
-    effects: list[tuple[dict[str, Any], Base64Bytes]]
-    answers: list[tuple[str, Base64Bytes, Base64Bytes, str]]
+class _GraphContents(Contents):
+    decisions: list[_Answer]
 
 
 def write_capsule(run: GraphRun, path: str | Path) -> Path:
@@ -38,25 +43,15 @@ def write_capsule(run: GraphRun, path: str | Path) -> Path:
     Raises:
         CapsuleError: it is not done, continues another run's thread, or holds a secret of the settings.
     """
-    store, row, target = run.agent._runs.store, run.row, Path(path).expanduser()
-    if run.status != "done" or "before" in row["options"]:
+    if run.status != "done" or "before" in run.row["options"]:
         why = "continues a thread, whose beginning would be missing" if run.status == "done" else f"is {run.status}"
         raise CapsuleError(f"Run {run.run_id} {why}: only a run that is done and has its beginning can be sealed.")
-    effects, answers = store.effects(run.run_id), store.answers(run.run_id)
-    contents = {
-        "input": row["input"],
-        "result": row["result"],
-        "options": row["options"],
-        "effects": effects,
-        "answers": [(a["question"], a["asked"], a["answer"], a["who"]) for a in answers],
-    }
-    text = TypeAdapter(_Contents).dump_json(contents, indent=1)  # type: ignore[arg-type]
-    values = b"".join([text, row["input"], row["result"], *(value for _, value in effects)])
+    contents = run._store.contents(run.run_id)
+    text = json.dumps(contents, ensure_ascii=False, indent=1)
+    values = b"".join([text.encode(), *map(base64.b64decode, _values(contents))])
     if any(secret.encode() in values for secret in secrets(run.agent._wb.settings)):
         raise CapsuleError(f"Run {run.run_id} holds a secret of the settings, and is not sealed.")
-    with zipfile.ZipFile(target, "w") as archive:
-        archive.writestr(zipfile.ZipInfo(CONTENTS), text, zipfile.ZIP_DEFLATED)  # dated 1980, whatever the clock says
-    return target
+    return write_file(path, zipped({CONTENTS: text}), kind=CapsuleError)
 
 
 def read_capsule(agent: RecordedGraph, path: str | Path) -> GraphRun:
@@ -65,26 +60,19 @@ def read_capsule(agent: RecordedGraph, path: str | Path) -> GraphRun:
     Raises:
         CapsuleError: the file is not a capsule of this graph, or is damaged; nothing was kept.
     """
-    store = agent._runs.store
-    try:
-        with zipfile.ZipFile(Path(path).expanduser()) as archive, archive.open(CONTENTS) as file:
-            text = file.read(LIMIT + 1)  # a size in a header may lie
-        if len(text) > LIMIT:
-            raise ValueError(f"it unpacks to more than {LIMIT:,} bytes")
-        contents: _Contents = TypeAdapter(_Contents).validate_json(text)
-        for effect, value in contents["effects"]:
-            agent._effect(effect, value)
-        answers = [value for _, question, answer, _ in contents["answers"] for value in (question, answer)]
-        for value in (contents["input"], contents["result"], *answers):
-            agent._load(value)
-    except (OSError, zipfile.BadZipFile, EOFError, LookupError, RuntimeError, ValueError, TypeError) as error:
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise CapsuleError(f"{path} is refused: {reason}. Nothing was kept.") from None
-    options = {**contents["options"], "mode": "fork", "sources": []}
-    run_id = store.create(agent.name, "", options, contents["input"], agent._owner)
-    for effect, value in contents["effects"]:
-        store.save_effect(run_id, effect, value)
-    for answer in contents["answers"]:
-        store.save_answer(run_id, answer)
-    store.end(run_id, "done", result=contents["result"])
+    file, run_id = Path(path).expanduser(), new_run_id()
+    contents = read(file, _GraphContents, lambda contents: [agent.load_text(text) for text in _values(contents)])
+    row = contents["run"]
+    options = {"config": {}, "edits": {}, **row["options"], "mode": "fork", "sources": []}
+    contents["run"] = {**row, "options": options, "conversation_id": run_id, "session_id": agent.name}
+    agent._runs.store.bring(run_id, contents)
     return agent.run(run_id)
+
+
+def _values(contents: Json) -> Iterator[str]:
+    """Yield everything in a capsule that a graph's own classes decode."""
+    yield contents["run"]["options"]["input"]
+    yield contents["run"]["result"]["state"]
+    yield from (effect["value"] for effect in contents["tape"])
+    yield from (decision[name] for decision in contents["decisions"] for name in ("asked", "answer"))
+    yield from (line["event"]["streamed"] for line in contents["events"])
