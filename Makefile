@@ -143,12 +143,6 @@ COUNT ?= 100000
 inputs: $(ENV_READY) ## give 100,000 generated bad inputs to everything; COUNT, SEED
 	@$(BIN)/python -m tests.inputs --count $(COUNT) --seed $(SEED)
 
-FUZZ ?= loaders plans answers
-SECONDS ?= 60
-.PHONY: fuzz
-fuzz: $(ENV_READY) ## fuzz loaders, plans and answers, SECONDS each; needs pip install 'workbench[fuzz]'
-	@for target in $(FUZZ); do $(BIN)/python -m tests.inputs.fuzz $$target -max_total_time=$(SECONDS) || exit 1; done
-
 .PHONY: model
 model: $(LOCAL_READY) ## serve a small real chat model on this machine, for every role; WORKBENCH_LOCAL_MODEL=file.gguf for another
 	@$(BIN)/python -c "from tests.servers.llama import main; main()"

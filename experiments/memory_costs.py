@@ -34,7 +34,7 @@ from langgraph.runtime import Runtime
 
 from workbench.models.embeddings import TextModel, text_model
 from workbench.parts.memory.recall import recall
-from workbench.parts.memory.recalling import Recalling
+from workbench.parts.memory.service import Recalling
 from workbench.parts.memory.store import MemoryStore
 from workbench.ports import Context
 from workbench.records.tape import estimated_tokens

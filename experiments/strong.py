@@ -143,6 +143,10 @@ def ways(model: Any) -> dict[str, Any]:
         "one search": {"worker": "hybrid_agent", "models": only()},
         "rules": {"models": only()},
         "plan": {"models": only("planner", "reflector", "writer", "checker")},
+        "search, then plan": {
+            "models": only("planner", "reflector", "writer", "checker"),
+            "settings": {"search_first": True},
+        },
         "agent": {**agent, "models": only("agent", "checker")},
         "agent and writer": {**agent, "models": only("agent", "writer", "checker")},
     }
@@ -151,14 +155,14 @@ def ways(model: Any) -> dict[str, Any]:
 def measured(wb: Workbench, entry: Any, options: Any) -> dict[str, Any]:
     """One question, one way: whether it is right and unmarked, and what it took."""
     run = wb.ask(entry["question"], kb=entry["kb"], **options)
-    calls = run.calls()
+    total = run.calls().total()
     return {
         "question": entry["question"],
         "right": all(gold in run.answer for gold in entry["gold"]),
         "marked": any(mark in run.answer for marks in MARKS.values() for mark in marks),
-        "calls": len(calls),
+        "calls": total["calls"],
         "steps": len(run.plan.steps),
-        "tokens": sum((call["input"] or 0) + (call["output"] or 0) for call in calls),
+        "tokens": total["tokens"],
         "answer": run.answer,
     }
 

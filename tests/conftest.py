@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # Before anything is imported: LangGraph, Chroma and the numeric libraries read these once.
 os.environ.update(
@@ -55,6 +56,12 @@ WALK_NODES = {
 from tests.counting import calls  # noqa: E402, F401 - a fixture for every test
 from tests.films import film_index, shared_wb, wb, workspace  # noqa: E402, F401 - fixtures for every test
 from workbench.settings import Settings  # noqa: E402 - only now is the environment what tests are to see
+
+# `HYPOTHESIS_PROFILE=long pytest tests/test_properties.py` draws many more.
+_SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+settings.register_profile("few", max_examples=15, deadline=None, suppress_health_check=_SLOW)
+settings.register_profile("long", max_examples=5_000, deadline=None, suppress_health_check=_SLOW)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "few"))
 
 Settings.model_config["env_file"] = None  # a person's own .env stays out of the tests
 

@@ -100,19 +100,25 @@ def run(args: Any, *, timeout: float | None = None, check: bool = False, **how: 
 
 @cache
 def server() -> str:
-    """Start the process that forks; return its address."""
-    folder = tempfile.mkdtemp(prefix="forked-")
-    address = f"{folder}/socket"
-    code = f"from tests.forked import serve; serve({address!r})"
-    process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stdin=subprocess.PIPE)
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    atexit.register(process.kill)
-    assert process.stdout and process.stdout.readline() == b"ready\n"
-    return address
+    """Start the process that forks, one for all workers of a run of the tests; return its address."""
+    from filelock import FileLock  # not there when this file stands for a kernel
+
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    owner = os.getppid() if run else os.getpid()  # with its end the process that forks ends too
+    folder = Path(tempfile.gettempdir(), f"forked-{run or owner}")
+    folder.mkdir(exist_ok=True)
+    address = folder / "socket"
+    with FileLock(folder / "lock"):
+        if not address.exists():
+            code = f"from tests.forked import serve; serve({str(address)!r}, {owner})"
+            process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE)
+            atexit.register(process.poll)
+            assert process.stdout and process.stdout.readline() == b"ready\n"
+    return str(address)
 
 
-def serve(address: str) -> None:
-    """Load everything, then fork for every caller."""
+def serve(address: str, owner: int) -> None:
+    """Load everything, then fork for every caller until the owner has ended."""
     for name in ("tests.storm.warm", *KERNEL):
         importlib.import_module(name)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -123,15 +129,18 @@ def serve(address: str) -> None:
     gc.collect()
     gc.freeze()  # what is shared stays shared
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # those that wait for others are waited for by nobody
+    ended = os.pidfd_open(owner)
     while True:
-        if not select.select([listening, 0], [], [])[0].count(listening):
-            sys.exit()  # the tests are gone
+        if ended in select.select([listening, ended], [], [])[0]:
+            shutil.rmtree(Path(address).parent, ignore_errors=True)
+            sys.exit()
         caller, _ = listening.accept()
         if os.fork():
             caller.close()
             continue
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         listening.close()
+        os.close(ended)
         data, handed, *_ = socket.recv_fds(caller, SIZE, 3)
         asked = json.loads(data)
         if pid := os.fork():  # this one tells how the other ends, and ends it when nobody is there to be told

@@ -195,7 +195,6 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=2000)
     parser.add_argument("--every", type=int, default=50, help="runs between two looks")
     parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--html", type=Path, help="write the curves as a page, too")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, Workbench.open(folder) as wb:
         wb.add_knowledge("film", [FILMS])
@@ -206,20 +205,7 @@ def main() -> None:
     print("\n" + "\n".join(f"{count:>6} {kind}: {status}" for (kind, status), count in sorted(ended.items())))
     table, flat = verdict(curves)
     print(f"\n{table}\n\n{'flat' if flat else 'NOT flat'}: slopes of the second half, seed {asked.seed}")
-    if asked.html:
-        asked.html.write_text(page(curves), encoding="utf-8")
     sys.exit(not flat)
-
-
-def page(curves: Sequence[Curve]) -> str:
-    """The curves as an HTML page, one under another."""
-    from plotly.subplots import make_subplots
-
-    figure = make_subplots(rows=len(curves), cols=1, subplot_titles=[curve.name for curve in curves])
-    for row, curve in enumerate(curves, 1):
-        figure.add_scatter(x=curve.runs, y=curve.values, row=row, col=1, showlegend=False)
-    figure.update_layout(height=220 * len(curves))
-    return figure.to_html(include_plotlyjs="inline")
 
 
 if __name__ == "__main__":

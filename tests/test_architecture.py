@@ -221,14 +221,11 @@ def test_a_broad_except_raises_again_or_records() -> None:
 @pytest.mark.parametrize(
     ("body", "fine"),
     [
-        ("except Exception:\n pass", False),
-        ("except Exception as e:\n result = None", False),
-        ("except:\n return 1", False),
-        ("except (ValueError, Exception):\n log('no')", False),
-        ("except Exception as e:\n record(error=str(e))", True),
-        ("except BaseException:\n undo()\n raise", True),
+        ("except Exception:\n pass", False), ("except Exception as e:\n result = None", False),
+        ("except:\n return 1", False), ("except (ValueError, Exception):\n log('no')", False),
+        ("except Exception as e:\n record(error=str(e))", True), ("except BaseException:\n undo()\n raise", True),
     ],
-)
+)  # fmt: skip
 def test_the_check_itself(body: str, fine: bool) -> None:
     [handler] = broad_handlers(ast.parse(f"try:\n go()\n{body}"))
     assert reraises_or_records(handler) is fine

@@ -46,13 +46,8 @@ def test_a_name_of_two_documents_is_asked_back(base: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "word"),
-    [
-        ("What did he sell?", "he"),
-        ("When was it founded?", "it"),
-        ("她在哪里？", "她"),
-    ],
-)
+    ("question", "word"), [("What did he sell?", "he"), ("When was it founded?", "it"), ("她在哪里？", "她")],
+)  # fmt: skip
 def test_a_referent_that_is_missing_is_asked_for(base: Any, question: str, word: str) -> None:
     left = left_open(read(question, [base]), [base], [])
     assert left and left.word == word
@@ -61,13 +56,10 @@ def test_a_referent_that_is_missing_is_asked_for(base: Any, question: str, word:
 @pytest.mark.parametrize(
     "question",
     [
-        "Which founder sold his shares?",
-        "Write a report on Chipotle.",
-        "Is it true that Chipotle sells burritos?",
-        "写一份关于火星的报告",
-        "其他公司呢？",
+        "Which founder sold his shares?", "Write a report on Chipotle.", "Is it true that Chipotle sells burritos?",
+        "写一份关于火星的报告", "其他公司呢？",
     ],
-)
+)  # fmt: skip
 def test_a_subject_that_is_there_is_not_asked_for(base: Any, question: str) -> None:
     assert left_open(read(question, [base]), [base], []) is None
     assert left_open(read("What did he sell?", [base]), [base], turn("Who was Chipotle's founder?")) is None

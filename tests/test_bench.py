@@ -342,5 +342,5 @@ def test_a_closed_workspace_is_told_in_the_head(workspace: Path) -> None:
 def test_a_late_front_end_gets_the_whole(bench: Bench) -> None:
     ask(bench, review=())
     pick = bench.working.timeline
-    pick.press("choose", next(key for key in pick.picture.rows if key != "graph"))
+    pick.press("unfold")
     assert pick.get_state()["html"] == pick.picture.html

@@ -54,7 +54,7 @@ def test_a_reply_goes_into_a_fork_that_asks_nothing_before_it(done: Run, server:
     bench, calls = on_bench(done, "writer")
     assert calls.opened and calls.button.disabled and calls.edits == {}
     typed(calls, "reply", "It was Mei Lan [1].")
-    assert calls.button.description == "Fork with 1 edit"
+    assert calls.button.description == "Run again from here with 1 edit"
     before = len(server.requests)
     bench.sheet.press("primary")
     bench.wait()

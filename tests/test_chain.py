@@ -7,7 +7,7 @@ import itertools
 import threading
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.linked import LinkedKnowledge
@@ -137,7 +137,6 @@ TEXTS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(texts=TEXTS, question=st.lists(st.sampled_from([*NAMES, "river", "king", "who"]), min_size=1, max_size=5))
 def test_paths_are_ways_of_the_graph_and_nothing_comes_twice(texts, question):
     knowledge = LinkedKnowledge("m", {n: f"{' '.join(t)}." for n, t in zip(NAMES, texts, strict=True)})
@@ -233,7 +232,6 @@ def test_the_same_bytes_twice_and_scores_that_fall(english, tool):
     assert len(scores) == 5 and scores == sorted(scores, reverse=True) and all(0 <= score <= 1 for score in scores)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(texts=TEXTS, question=st.lists(st.sampled_from([*NAMES, "river", "king", "who", "?"]), min_size=1, max_size=5))
 def test_any_research_ends_and_finds_nothing_twice(texts, question):
     knowledge = LinkedKnowledge("m", {n: f"{' '.join(t)}." for n, t in zip(NAMES, texts, strict=True)})

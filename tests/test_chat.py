@@ -205,15 +205,12 @@ SAYS = {
     "no credit": (Reply(status=403, message="billing is not active"), "quota of WORKBENCH", "May this key"),
     "too long": (
         Reply(status=400, message="This model's maximum context length is 4096 tokens."),
-        "WORKBENCH_MERGE_MAX_CHARACTERS",
-        "",
+        "WORKBENCH_MERGE_MAX_CHARACTERS", "",
     ),
     "another parameter": (
-        Reply(status=400, message="Unsupported parameter: 'stream'"),
-        "as a LangChain object",
-        "MERGE_MAX",
+        Reply(status=400, message="Unsupported parameter: 'stream'"), "as a LangChain object", "MERGE_MAX",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SAYS)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests import handmade
+from tests.test_hostile import read
 from workbench.cli import main
 from workbench.errors import RunError, UnknownRun
 from workbench.futures.compare import compared
@@ -155,17 +155,6 @@ def test_two_to_four_runs(wb: Workbench) -> None:
     assert json.loads(json.dumps(found.to_dict())) == found.to_dict()
 
 
-class Tags(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: set[str] = set()
-        self.attributes: set[str] = set()
-
-    def handle_starttag(self, tag, attrs) -> None:
-        self.seen.add(tag)
-        self.attributes |= {name for name, _ in attrs}
-
-
 def hostile_run(**changes):
     run = handmade.run(**changes)
     run.options, run.query, run.state["kb_prefix"] = {}, HOSTILE, "film"
@@ -186,9 +175,8 @@ def test_hostile_text_stays_text() -> None:
     two.evidence = two.evidence[1:]
     found = compared([one, two])
     page, text = found._repr_html_(), str(found)
-    tags = Tags()
-    tags.feed(page)
-    assert not tags.seen & {"script", "img", "iframe"} and not {a for a in tags.attributes if a.startswith("on")}
+    tags = read(page)
+    assert not tags.tags & {"script", "img", "iframe"} and not {a for a in tags.attributes if a.startswith("on")}
     assert "&lt;script&gt;" in page and "\x1b" not in page + text and "\u202e" not in page + text
     assert [c for c in found.caveats if c["what"] == "no_tape"]
 

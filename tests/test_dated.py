@@ -17,17 +17,13 @@ from workbench.knowledge.dated import dated, question_dates
 
 ROWS = [
     {
-        "id": "amsel",
-        "title": "Head: Amsel",
-        "text": "Ruth Amsel heads the mill.",
-        "valid_from": "1994",
-        "valid_to": "2001",
-        "kiln": "east",
+        "id": "amsel", "title": "Head: Amsel", "text": "Ruth Amsel heads the mill.", "valid_from": "1994",
+        "valid_to": "2001", "kiln": "east",
     },
     {"id": "brandt", "title": "Head: Brandt", "text": "Otto Brandt heads the mill.", "valid_from": "2002"},
     {"id": "mill", "title": "The mill", "text": "The mill has two stones and grinds rye."},
     {"id": "calder", "title": "Head: Calder", "text": "Nina Calder heads the mill.", "valid_from": "2011-03-01"},
-]
+]  # fmt: skip
 for row in ROWS[:2]:
     row["known_since"] = "2020-05-01"
 QUESTION = "Who heads the mill?"
@@ -51,17 +47,12 @@ def documents(run: Any) -> set[str]:
 @pytest.mark.parametrize(
     ("as_of", "known", "hidden"),
     [
-        ("1990", "", {"amsel", "brandt", "calder"}),
-        ("2001", "", {"brandt", "calder"}),
-        ("2001-06", "", {"brandt", "calder"}),
-        ("2002", "", {"amsel", "calder"}),
-        ("2011", "", {"amsel"}),
-        ("2011-02", "", {"amsel", "calder"}),
-        ("", "2019", {"amsel", "brandt"}),
-        ("", "2020-05", set()),
+        ("1990", "", {"amsel", "brandt", "calder"}), ("2001", "", {"brandt", "calder"}),
+        ("2001-06", "", {"brandt", "calder"}), ("2002", "", {"amsel", "calder"}), ("2011", "", {"amsel"}),
+        ("2011-02", "", {"amsel", "calder"}), ("", "2019", {"amsel", "brandt"}), ("", "2020-05", set()),
         ("2011", "2019", {"amsel", "brandt"}),
     ],
-)
+)  # fmt: skip
 def test_documents_are_left_out_by_their_typed_dates(wb: Workbench, as_of: str, known: str, hidden: set[str]) -> None:
     base = dated(wb.knowledge.get("heads"), (as_of, known))
     left = {row["id"] for row in ROWS} - hidden

@@ -11,7 +11,7 @@ from tests.test_hostile import ALL, STEERING
 from workbench.views.comparison import beside, change, lettered
 from workbench.views.labels import LANGUAGES, Labels
 from workbench.views.page import draw
-from workbench.views.past import checkpoint_card, checkpoint_list, past_rows
+from workbench.views.past import checkpoint_list, past_rows
 from workbench.views.render import page_html
 from workbench.views.runs import runs_table
 from workbench.views.terminal import plain
@@ -154,8 +154,7 @@ def test_whatever_they_say_is_text() -> None:
         draw("past.compared", ENGLISH, runs=lettered(document), differing=True),
         page(document),
         runs_table([{**run, "tags": [ALL]}], ENGLISH, total=1, marked=[ALL], costs=cost).html,
-        checkpoint_list(moments, ENGLISH, every=True).html,
-        *(checkpoint_card(one, checkpoint, {ALL: ALL}, ENGLISH, f"0-{ALL}") for one in moments),
+        checkpoint_list(moments, ENGLISH, {one.key: f"0-{ALL}" for one in moments}).html,
     ]
     tags = {"b", "button", "circle", "code", "details", "div", "h3", "h4", "i", "li", "p", "path", "rect", "section"}
     tags |= {"span", "strong", "summary", "svg", "table", "tbody", "td", "th", "thead", "tr", "br"}

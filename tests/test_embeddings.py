@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
-from workbench.errors import MissingExtra, ModelError, SettingsError
+from tests.servers import scripted_server
+from workbench.errors import MissingExtra, SettingsError
 from workbench.models import embeddings, rerank
 from workbench.models.embeddings import HashingEmbeddings, sentence_encoder, text_model, word_vectors
 from workbench.settings import Settings
@@ -96,64 +93,18 @@ def test_a_missing_library_is_named_with_its_install_line(monkeypatch):
     assert not rerank.available(Settings.load(rerank_model="none"), "use")
 
 
-class Endpoint(BaseHTTPRequestHandler):
-    """``/v1/embeddings``: two numbers of each text; a text says how the server misbehaves."""
-
-    seen: ClassVar[list[dict[str, Any]]] = []
-
-    def do_POST(self):
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.seen.append({**asked, "authorization": self.headers["Authorization"], "path": self.path})
-        if "refuse" in asked["input"]:
-            return self.answer(401, {"error": {"message": "bad key"}})
-        rows = [{"index": i, "embedding": [float(len(t)), 1.0]} for i, t in enumerate(asked["input"])]
-        return self.answer(
-            200, {"data": rows[:-1] if "short" in asked["input"] else rows, "model": "m", "object": "list"}
+def test_an_openai_compatible_server():
+    with scripted_server() as server:
+        settings = Settings.load(
+            embedding_model="openai:some-model", embedding_base_url=server.url, embedding_api_key="k-1"
         )
-
-    def answer(self, status, body):
-        raw = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(raw)))
-        self.end_headers()
-        self.wfile.write(raw)
-
-    def log_message(self, *args):
-        pass
-
-
-@pytest.fixture
-def endpoint():
-    Endpoint.seen.clear()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/v1"
-    server.shutdown()
-    server.server_close()
-
-
-def test_an_openai_compatible_server(endpoint):
-    settings = Settings.load(embedding_model="openai:some-model", embedding_base_url=endpoint, embedding_api_key="k-1")
-    model = text_model(settings)
-    rows = model.array(["abc", "喜宴"])
+        model = text_model(settings)
+        rows = model.array(["abc", "喜宴"])
+        assert model.array([]).shape[0] == 0
     assert rows.dtype == np.float32
     assert np.allclose(rows, [[3 / 10**0.5, 1 / 10**0.5], [2 / 5**0.5, 1 / 5**0.5]])
-    asked = Endpoint.seen[0]
-    assert (asked["input"], asked["model"], asked["path"]) == (["abc", "喜宴"], "some-model", "/v1/embeddings")
-    assert asked["authorization"] == "Bearer k-1"
-    assert model.array([]).shape[0] == 0
-
-
-def test_a_server_that_refuses_is_named_and_the_key_is_not(endpoint):
-    settings = Settings.load(embedding_model="openai:m", embedding_base_url=endpoint, embedding_api_key="k-secret")
-    model = text_model(settings)
-    for text, said in (("refuse", "bad key"), ("short", "texts")):
-        with pytest.raises(ModelError, match=said) as caught:
-            model.array([text, "other"])
-        assert endpoint in str(caught.value)
-        assert "WORKBENCH_EMBEDDING_API_KEY" in str(caught.value)
-        assert "k-secret" not in str(caught.value)
+    assert (server.requests[0]["input"], server.requests[0]["model"]) == (["abc", "喜宴"], "some-model")
+    assert server.headers[0]["authorization"] == "Bearer k-1"
 
 
 def test_reranking_orders_by_meaning_of_words():

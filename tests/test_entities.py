@@ -106,15 +106,11 @@ def test_names_in_texts_without_a_model():
 @pytest.mark.parametrize(
     ("field", "word", "name"),
     [
-        ("genres", "喜剧", "Comedy"),
-        ("genres", "sci-fi", "Science Fiction"),
-        ("countries", "美国", "United States"),
-        ("countries", "台灣", "Taiwan"),
-        ("countries", "british", "United Kingdom"),
-        ("countries", "Atlantis", "Atlantis"),
-        ("studios", "喜剧", "喜剧"),
+        ("genres", "喜剧", "Comedy"), ("genres", "sci-fi", "Science Fiction"), ("countries", "美国", "United States"),
+        ("countries", "台灣", "Taiwan"), ("countries", "british", "United Kingdom"),
+        ("countries", "Atlantis", "Atlantis"), ("studios", "喜剧", "喜剧"),
     ],
-)
+)  # fmt: skip
 def test_a_value_by_any_of_its_words(field, word, name):
     assert FILMS.canonical(field, word) == name
 

@@ -22,30 +22,19 @@ ALLOWED_KEYS = {"name", "channels", "dependencies"}
 NOT_IN_PYPROJECT = {"python", "pip"}
 # Declared for what they bring besides an import: the lab itself, widgets' front end, the kernel, engines and plug-ins.
 USED_WITHOUT_IMPORT = {
-    "jupyterlab": "`make lab`",
-    "ipykernel": "the kernel that notebooks run in",
+    "jupyterlab": "`make lab`", "ipykernel": "the kernel that notebooks run in",
     "ipywidgets": "fixed by the design; widgets/ comes with its own issue",
     "papermill": "experiments/ runs under its command",
     "threadpoolctl": "keeps the sentence encoder to one thread, by itself",
-    "langgraph-cli": "started in a process of its own, by a test",
-    "xllamacpp": "started in a process of its own",
-    "editables": "the editable install that make does",
-    "hatchling": "builds the wheel",
-    "import-linter": "`make lint`",
-    "ruff": "`make lint`",
-    "mypy": "`make types`",
-    "sphinx": "`make docs`",
-    "sphinx-click": "an extension of sphinx",
-    "myst-nb": "an extension of sphinx",
-    "pydata-sphinx-theme": "a theme of sphinx",
-    "nbval": "a plug-in of pytest",
-    "pytest-asyncio": "a plug-in of pytest",
-    "pytest-cov": "a plug-in of pytest",
-    "pytest-xdist": "a plug-in of pytest",
-    "pandas-stubs": "read by mypy",
-    "types-networkx": "read by mypy",
+    "langgraph-cli": "started in a process of its own, by a test", "xllamacpp": "started in a process of its own",
+    "editables": "the editable install that make does", "hatchling": "builds the wheel",
+    "import-linter": "`make lint`", "ruff": "`make lint`", "mypy": "`make types`", "sphinx": "`make docs`",
+    "sphinx-click": "an extension of sphinx", "myst-nb": "an extension of sphinx",
+    "pydata-sphinx-theme": "a theme of sphinx", "nbval": "a plug-in of pytest",
+    "pytest-asyncio": "a plug-in of pytest", "pytest-cov": "a plug-in of pytest",
+    "pytest-xdist": "a plug-in of pytest", "pandas-stubs": "read by mypy", "types-networkx": "read by mypy",
     "types-pyyaml": "read by mypy",
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -101,11 +90,14 @@ def test_local_models_are_the_ones_of_the_extra(project: Path, pyproject: dict) 
     assert f"{server} " in (project / "requirements" / "local.txt").read_text()
 
 
+providers_of = cache(packages_distributions)
+
+
 @cache
 def imported(folder: Path) -> dict[str, str]:
     """Canonical distribution name -> one file that imports it."""
     own = {"workbench", "tests", "experiments", "conftest"} | {path.stem for path in folder.rglob("*.py")}
-    providers = packages_distributions()
+    providers = providers_of()
     found = {}
     for path in sorted(folder.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -148,22 +140,10 @@ BROUGHT_ALONG = {
 
 def test_every_import_is_declared(project: Path, pyproject: dict) -> None:
     package = declared(
-        pyproject,
-        "offline",
-        "local",
-        "postgres",
-        "eval",
-        "tracing",
-        "metrics",
-        "mcp",
-        "http",
-        "lancedb",
-        "reports",
-        "cross-encoder",
-        "optuna",
-        "dask",
-    )
-    for folder, allowed in (("workbench", package), ("tests", package | declared(pyproject, "test", "fuzz"))):
+        pyproject, "offline", "local", "postgres", "eval", "tracing", "metrics", "mcp", "http", "lancedb", "reports",
+        "cross-encoder", "optuna", "dask",
+    )  # fmt: skip
+    for folder, allowed in (("workbench", package), ("tests", package | declared(pyproject, "test"))):
         strangers = {
             name: where
             for name, where in imported(project / folder).items()

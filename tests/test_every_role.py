@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import shutil
+import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -116,13 +117,58 @@ def other(said: Any) -> Any:
     return lambda text: said
 
 
+# --- how many calls wait for one another ---
+
+NOTHING = {"notes": [], "question": "Who fired it in 1850?", "asks_what_was_said": False, "about": ""}
+FOUND, LATER = step("east kiln built"), {"needs": [], "enough": False, "steps": [step("Mei Lan")], "reasoning": "More."}
+
+
+@pytest.mark.parametrize(
+    ("message", "options", "passes", "most"),
+    [
+        (FIRST, {"kb": "notes", "session": "new"}, 1, 3),
+        (FIRST, {"kb": "notes", "session": "new"}, 2, 4),
+        ("And who fired it in 1850? I am a potter.", {"session": "s"}, 2, 5),
+    ],
+    ids=["a passage", "two passes", "a follow-up, routed, in two passes"],
+)
+def test_calls_that_do_not_need_each_other_are_made_at_once(message, options, passes, most, bench, server) -> None:
+    """Depth is the longest chain of calls until the answer is there; the checker reads what has been streamed."""
+    spans: list[tuple[str, float, float]] = []
+    later = [LATER] * (passes - 1)
+    roles = {**GOOD, "memory": lambda _: NOTHING, "planner": lambda _: {"steps": [FOUND]}}
+    good = responder(**{**roles, "reflector": lambda text: later.pop() if later else reflects(text)})
+
+    def respond(request: dict[str, Any]) -> Reply:
+        reply, began = good(request), time.monotonic()
+        reply.delay_s = 0.5
+        spans.append((role_of(request), began, began + reply.delay_s))
+        return reply
+
+    server.respond = respond
+    run = bench().ask(message, **options)
+    assert run.status == "done", run.error
+    roles_asked = [role for role, *_ in spans]
+    assert roles_asked.count("reflector") == passes and roles_asked[-1] == "checker"
+    depths = list[int]()
+    for _, began, _ in spans:
+        before = [depth for depth, (_, _, ended) in zip(depths, spans, strict=False) if ended <= began]
+        depths.append(1 + max(before, default=0))
+    assert depths[-2] == most, list(zip(roles_asked, depths, strict=True))
+    if options["session"] == "s":
+        assert {role: depth for role, depth in zip(roles_asked, depths, strict=True) if depth == 1}.keys() == {
+            *("router", "memory", "follow_up")
+        }
+
+
 # --- replay and fork ---
 
 
 def test_a_replay_of_every_role_is_the_same_bytes_with_the_server_off(bench, server) -> None:
     wb = bench()
     run = ask(wb)
-    assert [call["role"] for call in run.calls()] == ORDER and run.status == "done"
+    roles = [call["role"] for call in run.calls()]
+    assert [*sorted(roles[:2], reverse=True), *roles[2:]] == ORDER and run.status == "done", "the first two at once"
     asked, told = len(server.requests), canonical(full_document(run))
     server.respond = lambda _: Reply(status=500)
     assert canonical(full_document(wb.replay(run.run_id))) == told and len(server.requests) == asked

@@ -74,19 +74,12 @@ def test_what_leans_is_asked_with_what_it_leans_on(
 @pytest.mark.parametrize(
     ("history", "message"),
     [
-        (BANQUET, "Who directed Inception?"),
-        (BANQUET, "Recommend a comedy"),
-        (BANQUET, "thanks"),
-        (BANQUET, "Hulk"),
-        (BANQUET, "And the director of Inception?"),
-        (BANQUET, "Who is Tim Burton and what did he make?"),
-        (XIYAN, "李安是谁？"),
-        (XIYAN, "推荐几部科幻片"),
-        (LIKE, "推荐几部诺兰的电影"),
-        ([], "And Pushing Hands?"),
+        (BANQUET, "Who directed Inception?"), (BANQUET, "Recommend a comedy"), (BANQUET, "thanks"), (BANQUET, "Hulk"),
+        (BANQUET, "And the director of Inception?"), (BANQUET, "Who is Tim Burton and what did he make?"),
+        (XIYAN, "李安是谁？"), (XIYAN, "推荐几部科幻片"), (LIKE, "推荐几部诺兰的电影"), ([], "And Pushing Hands?"),
         ([], "它是谁导演的？"),
     ],
-)
+)  # fmt: skip
 def test_what_stands_alone_is_left_alone(shelf: Any, history: list[dict[str, str]], message: str) -> None:
     assert standalone(message, history, [shelf.get("film")]) == message
 

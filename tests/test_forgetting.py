@@ -26,8 +26,7 @@ from tests.test_store import store as conversations  # noqa: F401
 from workbench.errors import RunError, WorkbenchError
 from workbench.parts.memory import remember
 from workbench.parts.memory.forgetting import Forgotten, forget
-from workbench.parts.memory.recalling import Recalling
-from workbench.parts.memory.service import find_store
+from workbench.parts.memory.service import Recalling, find_store
 from workbench.parts.memory.store import MemoryStore
 from workbench.records.conversations import SqlConversations, SqliteConversations
 from workbench.session import Workbench

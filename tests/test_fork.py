@@ -14,7 +14,7 @@ from workbench.errors import Divergence, RunError, SettingsError
 from workbench.futures.replay import full_document
 from workbench.plans import Plan, PlanStep
 from workbench.records.tape import Effect, Tape, canonical, read
-from workbench.runs.recording import live_steps, origin_of
+from workbench.runs.recording import found_pieces, live_steps, origin_of
 from workbench.session import Workbench
 
 TEXTS = {
@@ -307,7 +307,7 @@ def test_a_replay_that_the_tape_does_not_fit_names_the_first_point(small):
     run = small.ask(SIX)
     store = small.wb.ports().runs
     record = store.record(run.run_id, "s3", 1)
-    record["effect"]["given"]["input"] = {"query": "something else"}
+    record["effect"]["input"]["input"] = {"query": "something else"}
     store.write("UPDATE records SET record = ? WHERE run_id = ? AND step_id = 's3'", (json.dumps(record), run.run_id))
     with pytest.raises(Divergence) as raised:
         small.wb.replay(run.run_id)
@@ -378,7 +378,7 @@ def test_a_tape_keeps_a_page_once_and_answers_by_content():
     first = Tape(shelf, "r1")
     assert first.effect("memory", "list", {"b": 1, "a": 2}, lambda: ["x"]) == ["x"]
     first.flush("node")
-    first.keep(Effect("memory", "list", "", {"b": 1, "a": 2}, ["x"]))
+    first.keep(Effect("memory", "list", {"version": "", "input": {"b": 1, "a": 2}}, ["x"]))
     first.flush("node")
     assert [e.value for e in read(shelf, "r1")] == [["x"]], "a node that runs again keeps its page once"
     fork = Tape(shelf, "r2", "fork", ["r1"])
@@ -423,3 +423,33 @@ def test_a_fork_asks_the_model_that_it_names(workspace):
             assert fork.status == "done" and [r["model"] for r in server.requests] == ["one", "two"]
             offline = run.fork(settings={"chat_model": ""})
             assert offline.status == "done" and len(server.requests) == 2 and offline.answer != run.answer
+
+
+def test_a_piece_of_evidence_is_struck_out_or_pinned_in_a_fork(wb):
+    run = wb.ask("Compare The Wedding Banquet and Eat Drink Man Woman", kb="film", session="pieces")
+    first, third = run.evidence[0]["result_id"], run.evidence[2]["result_id"]
+    fork = run.fork(pieces={1: "struck", 3: "pinned"})
+    found = {piece["result_id"]: piece for piece in found_pieces(fork) if piece["why"] != "duplicate"}
+    assert fork.status == "done" and fork.evidence[0]["result_id"] == third
+    assert found[third]["n"] == 1 and found[third]["mark"] == "pinned"
+    assert found[first]["n"] is None and found[first]["why"] == "struck"
+    assert first not in {citation["result_id"] for citation in fork.citations}
+    again = fork.fork(pieces={found[first]["key"]: ""})
+    assert first in {piece["result_id"] for piece in again.evidence} and again.evidence[0]["result_id"] == third
+    for wrong in ({999: "struck"}, {1: "loved"}):
+        with pytest.raises(RunError):
+            run.fork(pieces=wrong)
+
+
+def test_a_strike_is_a_decision_at_a_reflection_and_the_rest_is_judged_again(wb):
+    paused = wb.start("Compare The Wedding Banquet and Eat Drink Man Woman", kb="film", review=["reflect"]).wait()
+    key = found_pieces(paused)[0]["key"]
+    paused.edit(pieces={key: "struck"})
+    assert paused.status == "paused" and paused.decisions[-1]["edits"] == {"pieces": {key: "struck"}}
+    assert {piece["key"]: piece["why"] for piece in found_pieces(paused)}[key] == "struck"
+    while paused.status == "paused":
+        paused.approve()
+    assert key not in {piece["key"] for piece in found_pieces(paused) if piece["n"]}
+    paused.feedback(False, piece=key).feedback(True)
+    assert [verdict["good"] for verdict in wb.feedback(run=paused.run_id).on_answers()] == [True]
+    assert {verdict["labels"].get("piece"): verdict["good"] for verdict in wb.feedback(run=paused.run_id)}[key] is False

@@ -25,20 +25,17 @@ ROOT = Path(__file__).resolve().parent.parent
 COMMAND = [sys.executable, "-c", "from workbench.cli import main; main()"]
 HASHING = {"embedding_model": "hashing"}
 HOSTILE = (
-    "<script>alert(1)</script>",
-    "<img src=x onerror=alert(1)>",
-    "\"><svg/onload=alert(1)> ' onmouseover='alert(1)",
+    "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "\"><svg/onload=alert(1)> ' onmouseover='alert(1)",
     "</textarea></script></style></title><iframe srcdoc='<script>parent.alert(1)</script>'>",
     "[click](javascript:alert(1)) ![x](http://evil.example/x.png) <a href='javascript:alert(1)'>x</a>",
     "\x1b[2J\x1b[31mred\x1b]0;title\x07\x1b]8;;http://evil.example\x1b\\link\x1b]8;;\x1b\\",
-    "\x9b31mred\x9d0;title\x9c \x90q\x9c",
-    "right\rWRONG\b\b\b\x7f \x0b\x0c",
+    "\x9b31mred\x9d0;title\x9c \x90q\x9c", "right\rWRONG\b\b\b\x7f \x0b\x0c",
     "\u202egnp.exe \u2066x\u2069 \u200eabc\u200f \ufeff",
     "$\\href{javascript:alert(1)}{x}$ \\[x\\] \\(y\\) $$z$$ \\begin{equation}q\\end{equation}",
     "{{ 7*7 }} {% for x in y %} ${7*7} {0.__class__} %(x)s %s",
     "[red]red[/red] [link=http://evil.example]x[/link] [/] [bold",
     "<b>bold</b><br><a href='http://evil.example'>y</a><sup>2</sup> %{x} <extra></extra> &lt;b&gt; &#60;i&#62;",
-)
+)  # fmt: skip
 ALL = " ".join(HOSTILE)
 UNPRINTABLE = " ".join(text[:18] for text in (HOSTILE[0], *HOSTILE[4:12]))
 NAME = "".join(sign for sign in UNPRINTABLE if unicodedata.category(sign) != "Cc")
@@ -183,26 +180,14 @@ def test_the_command_line_steers_no_terminal(hostile, as_json, tmp_path):
     broken = tmp_path / "bad \x1b[31m <b>.jsonl"
     broken.write_text(f"{{broken {ALL}\n", encoding="utf-8")
     commands = [
-        ["show", runs["done"]],
-        ["show", runs["paused"]],
-        ["show", f"nothing {ALL}"],
-        ["runs"],
-        ["kb", "list"],
-        ["kb", "add", f"<b>{ALL}", str(broken)],
-        ["kb", "add", "other", str(broken)],
-        ["kb", "add", "other", f"missing {ALL}"[:100]],
-        ["kb", "remove", f"no such {ALL}"],
-        ["doctor"],
+        ["show", runs["done"]], ["show", runs["paused"]], ["show", f"nothing {ALL}"], ["runs"], ["kb", "list"],
+        ["kb", "add", f"<b>{ALL}", str(broken)], ["kb", "add", "other", str(broken)],
+        ["kb", "add", "other", f"missing {ALL}"[:100]], ["kb", "remove", f"no such {ALL}"], ["doctor"],
         ["ask", f"喜宴 {ALL}", "--kb", "film", "--session", NAME, "--stream"],
-        ["ask", "x", "--kb", "film", "--session", UNPRINTABLE],
-        ["ask", "x", "--kb", ALL],
-        ["ask", "x", "--review", ALL],
-        ["ask", f"--{ALL}"],
-        ["resume", runs["paused"], "--respond", "x", "--approve"],
-        ["resume", runs["paused"], "--edit", str(broken)],
-        ["cancel", ALL],
-        ["memory", "forget", "--session", NAME],
-    ]
+        ["ask", "x", "--kb", "film", "--session", UNPRINTABLE], ["ask", "x", "--kb", ALL],
+        ["ask", "x", "--review", ALL], ["ask", f"--{ALL}"], ["resume", runs["paused"], "--respond", "x", "--approve"],
+        ["resume", runs["paused"], "--edit", str(broken)], ["cancel", ALL], ["memory", "forget", "--session", NAME],
+    ]  # fmt: skip
     runner = CliRunner(env={"WORKBENCH_EMBEDDING_MODEL": "hashing"})
     for words in commands:
         done = runner.invoke(main, [*words, "--workspace", str(hostile), *(["--json"] if as_json else [])])
@@ -326,11 +311,12 @@ def test_names_of_bases_stay_in_the_workspace(wb, tmp_path, name):
 
 
 @pytest.mark.parametrize("option", ["session", "user"])
-def test_names_that_would_steer_a_terminal_are_refused(wb, option):
+@pytest.mark.parametrize("name", [UNPRINTABLE, "a\nb", "a\r", "\x1b[2J", "a\u2028b"], ids=ascii)
+def test_names_that_would_steer_a_terminal_are_refused(wb, option, name):
     from workbench.errors import RunError
 
     with pytest.raises(RunError, match=f"^{option} is .*that is not printed") as refused:
-        wb.ask("hello", **{option: UNPRINTABLE})
+        wb.ask("hello", **{option: name})
     assert not STEERING.search(str(refused.value))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.inputs import fuzz, table
+from tests.inputs import table
 from tests.inputs.__main__ import COLUMNS, feed_one
 from tests.inputs.feeds import KINDS, Place
 from tests.inputs.wild import Random
@@ -29,13 +28,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 
 SLICE = {
-    "options": 6,
-    "questions": 8,
-    "answers": 6,
-    "knowledge bases": 2,
-    "command line": 6,
+    "options": 6, "questions": 8, "answers": 6, "knowledge bases": 2, "command line": 6,
     "command line, own process": 0,
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [name for name in KINDS if SLICE.get(name, 1)])
@@ -70,14 +65,11 @@ def test_a_line_of_a_gigabyte_is_passed_over_in_little_memory(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("field", "said"),
     [
-        (b"[" * 100_000 + b"]" * 100_000, "nested deeper"),
-        (b'{"a":' * 500 + b"1" + b"}" * 500, "nested deeper"),
-        (b"9" * 5_000, "4300 digits"),
-        (b"9" * 30, "more than 64 bits"),
-        (b"1e999", "too large"),
+        (b"[" * 100_000 + b"]" * 100_000, "nested deeper"), (b'{"a":' * 500 + b"1" + b"}" * 500, "nested deeper"),
+        (b"9" * 5_000, "4300 digits"), (b"9" * 30, "more than 64 bits"), (b"1e999", "too large"),
         (b"-Infinity", "no JSON number"),
     ],
-)
+)  # fmt: skip
 def test_metadata_that_no_store_takes_costs_its_line_alone(tmp_path: Path, field: bytes, said: str) -> None:
     (tmp_path / "a.jsonl").write_bytes(b'{"id": "bad", "text": "x", "m": ' + field + b"}\n" + GOOD)
     loaded = corpus.load([tmp_path / "a.jsonl"])
@@ -122,21 +114,6 @@ def test_the_longest_question_is_answered_in_seconds_and_a_longer_one_refused(pl
 def test_a_path_is_one_path_and_not_its_letters(place: Place, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one")
     assert place.wb.add_knowledge("single", str(tmp_path / "a.txt")).added == 1
-
-
-def test_without_the_library_fuzzing_says_how_to_install_it(monkeypatch, capsys) -> None:
-    monkeypatch.setitem(sys.modules, "atheris", None)
-    assert fuzz.main(["fuzz", "loaders"]) == 1
-    assert capsys.readouterr().err.strip().endswith("pip install 'workbench[fuzz]'")
-    assert fuzz.main(["fuzz", "everything"]) == 2
-
-
-@pytest.mark.parametrize("target", fuzz.TARGETS)
-def test_what_fuzzing_begins_with_is_good_input(target: str, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(fuzz, "_FOLDER", tmp_path)
-    for raw in fuzz.SEEDS[target]:
-        fuzz.TARGETS[target](raw)
-        json.dumps(raw.decode("utf-8", "replace"))
 
 
 def test_the_table_says_what_is_printed(project: Path) -> None:

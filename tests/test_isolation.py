@@ -21,11 +21,10 @@ from hypothesis import strategies as st
 from tests.shelves import CORE, corpus, shelved
 from tests.test_forgetting import holders
 from tests.test_store import empty_postgres, postgres, ticking  # noqa: F401  every database
-from workbench.errors import RunError, WorkbenchError
+from workbench.errors import WorkbenchError
 from workbench.models.embeddings import HashingEmbeddings
 from workbench.parts.memory.forgetting import forget
-from workbench.parts.memory.recalling import Recalling
-from workbench.parts.memory.service import find_store
+from workbench.parts.memory.service import Recalling, find_store
 from workbench.parts.memory.store import MemoryStore
 from workbench.records.conversations import SqliteConversations
 from workbench.session import Workbench
@@ -266,10 +265,3 @@ def test_incognito_leaves_no_byte_and_is_refused_what_would_leave_one(shelf, tmp
         assert "zqhidden" not in json.dumps(plain.to_dict(), default=str)
         wb._work.loop.settle(10)
     assert holders(tmp_path / "w", "zqhidden") == set()
-
-
-@pytest.mark.parametrize("name", ["a\nb", "a\r", "\x1b[2J", "a\u2028b"])
-@pytest.mark.parametrize("option", ["session", "user"])
-def test_a_name_with_a_line_break_is_refused_at_the_door(tmp_path, option, name):
-    with Workbench.open(tmp_path / "w", **CORE) as wb, pytest.raises(RunError, match=f"{option} is .* not printed"):
-        wb.ask("Hello!", kb="general", **{option: name})

@@ -9,42 +9,17 @@ from workbench.knowledge.names.surfaces import compiled
 from workbench.ports import Entity
 
 FILMS = {
-    "喜宴|The Wedding Banquet": 1993,
-    "饮食男女|Eat Drink Man Woman": 1994,
-    "The Dark Knight": 2008,
-    "The Dark Knight Rises": 2012,
-    "It": 2017,
-    "Her": 2013,
-    "Up": 2009,
-    "Ran": 1985,
-    "Big": 1988,
-    "Red": 2010,
-    "Old": 2021,
-    "The Game": 1997,
-    "True Lies": 1994,
-    "The Ice Storm": 1997,
-    "Inception|盗梦空间": 2010,
-    "Crouching Tiger, Hidden Dragon|卧虎藏龙": 2000,
-    "Spider-Man": 2002,
-    "蝙蝠侠：侠影之谜|Batman Begins": 2005,
-    "1917": 2019,
-    "Seven": 1995,
-    "Yours, Mine & Ours": 2005,
-    "Amélie": 2001,
-    "英|A Hero": 2021,
-    "Arrival": 2016,
-}
+    "喜宴|The Wedding Banquet": 1993, "饮食男女|Eat Drink Man Woman": 1994, "The Dark Knight": 2008,
+    "The Dark Knight Rises": 2012, "It": 2017, "Her": 2013, "Up": 2009, "Ran": 1985, "Big": 1988, "Red": 2010,
+    "Old": 2021, "The Game": 1997, "True Lies": 1994, "The Ice Storm": 1997, "Inception|盗梦空间": 2010,
+    "Crouching Tiger, Hidden Dragon|卧虎藏龙": 2000, "Spider-Man": 2002, "蝙蝠侠：侠影之谜|Batman Begins": 2005,
+    "1917": 2019, "Seven": 1995, "Yours, Mine & Ours": 2005, "Amélie": 2001, "英|A Hero": 2021, "Arrival": 2016,
+}  # fmt: skip
 TWICE = {"Halloween": (1978, 2018)}
 PEOPLE = {
-    "Christopher Nolan|克里斯托弗·诺兰": 20,
-    "Jonathan Nolan": 3,
-    "Ang Lee|李安": 26,
-    "Spike Lee": 24,
-    "Guillermo del Toro": 16,
-    "Sam Young": 9,
-    "M. Night Shyamalan": 9,
-    "Louis Gossett Jr.": 4,
-}
+    "Christopher Nolan|克里斯托弗·诺兰": 20, "Jonathan Nolan": 3, "Ang Lee|李安": 26, "Spike Lee": 24,
+    "Guillermo del Toro": 16, "Sam Young": 9, "M. Night Shyamalan": 9, "Louis Gossett Jr.": 4,
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -12,17 +12,9 @@ from workbench.graphs.review import NOT_NEEDED
 from .handmade import record
 
 STATISTICS = {
-    "total_steps",
-    "total_duration_ms",
-    "tool_distribution",
-    "success_rate",
-    "total_retrieved",
-    "after_dedup",
-    "used",
-    "deduplication_rate",
-    "total_evidence_count",
-    "context_length",
-}
+    "total_steps", "total_duration_ms", "tool_distribution", "success_rate", "total_retrieved", "after_dedup", "used",
+    "deduplication_rate", "total_evidence_count", "context_length",
+}  # fmt: skip
 
 
 def piece(source_id: str, score: float, text: str = "text", tool: str = "naive_search", **more):
@@ -162,8 +154,8 @@ pieces = st.lists(
 )
 
 
-@given(st.dictionaries(st.sampled_from("abc"), pieces), st.integers(1, 6), st.integers(1, 200))
-def test_merge_holds_its_promises_for_anything(found, most, longest) -> None:
+@given(st.dictionaries(st.sampled_from("abc"), pieces), st.integers(1, 6), st.integers(1, 200), st.randoms())
+def test_merge_holds_its_promises_for_anything(found, most, longest, random) -> None:
     merged = merge(found, max_results=most, max_characters=longest)
     results = merged["retrieval_results"]
     keys = [(r["source_id"], r["granularity"]) for r in results]
@@ -171,6 +163,10 @@ def test_merge_holds_its_promises_for_anything(found, most, longest) -> None:
     assert results == sorted(results, key=lambda r: (-r["score"], r["source_id"]))
     assert bool(merged["context"]) == bool(any(found.values()))
     every = [piece for step in found.values() for piece in step]
+    counted = merged["statistics"]
+    assert counted["used"] + counted["left_out"] == counted["after_dedup"] >= len(results)
     for result in results:
         assert result["score"] == max(p["score"] for p in every if p["source_id"] == result["source_id"])
     assert merged == merge(dict(reversed(found.items())), max_results=most, max_characters=longest)
+    shuffled = {name: random.sample(step, len(step)) for name, step in found.items()}
+    assert merge(shuffled, max_results=most, max_characters=longest)["retrieval_results"] == results

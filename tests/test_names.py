@@ -26,51 +26,31 @@ from workbench.tools.tool import StepLog, read_input
 
 ROWS = [
     {
-        "id": "w",
-        "type": "Film",
-        "title": "The Wedding Banquet",
-        "original_title": "喜宴",
-        "year": 1993,
-        "directors": ["Ang Lee"],
-        "directors_zh": ["李安"],
+        "id": "w", "type": "Film", "title": "The Wedding Banquet", "original_title": "喜宴", "year": 1993,
+        "directors": ["Ang Lee"], "directors_zh": ["李安"],
         "text": "A gay New Yorker marries for appearances. It is a comedy of manners.",
     },
     {
-        "id": "t",
-        "type": "Film",
-        "title": "卧虎藏龙",
-        "title_en": "Crouching Tiger, Hidden Dragon",
-        "year": 2000,
-        "directors": ["Ang Lee"],
-        "text": "玉娇龙盗走青冥剑。",
+        "id": "t", "type": "Film", "title": "卧虎藏龙", "title_en": "Crouching Tiger, Hidden Dragon", "year": 2000,
+        "directors": ["Ang Lee"], "text": "玉娇龙盗走青冥剑。",
     },
     {"id": "p", "type": "Film", "title": "計畫", "year": 1999, "text": "這部電影講述臺灣的鐵路規畫與發展。"},
     {
-        "id": "h1",
-        "type": "Film",
-        "title": "Halloween",
-        "year": 1978,
-        "directors": ["John Carpenter"],
+        "id": "h1", "type": "Film", "title": "Halloween", "year": 1978, "directors": ["John Carpenter"],
         "text": "A masked killer escapes from a sanitarium.",
     },
     {
-        "id": "h2",
-        "type": "Film",
-        "title": "Halloween",
-        "year": 2018,
-        "directors": ["David Gordon Green"],
+        "id": "h2", "type": "Film", "title": "Halloween", "year": 2018, "directors": ["David Gordon Green"],
         "text": "Forty years later he returns to Haddonfield for the granddaughter.",
     },
-    {"id": "b1", "type": "Person", "title": "John Moore", "text": "John Moore is an Irish film director from Dundalk."},
     {
-        "id": "b2",
-        "type": "Person",
-        "title": "John Moore",
-        "text": "John Moore, a British general, fell at Corunna.",
+        "id": "b1", "type": "Person", "title": "John Moore",
+        "text": "John Moore is an Irish film director from Dundalk.",
     },
+    {"id": "b2", "type": "Person", "title": "John Moore", "text": "John Moore, a British general, fell at Corunna."},
     {"id": "a1", "title": "Berlin", "text": "Berlin is the capital of Germany."},
     {"id": "a2", "title": "Berlin", "text": "Its first mention is of 1244, as a town of merchants."},
-]
+]  # fmt: skip
 TRIPLES = "霸王别姬\talso_known_as\tFarewell My Concubine\n霸王别姬\tdirected_by\t陈凯歌\n陈凯歌\t英文名\tChen Kaige\n"
 
 
@@ -135,16 +115,13 @@ def test_either_script_finds_texts_of_the_other(library, asked, found):
 @pytest.mark.parametrize(
     ("text", "meant"),
     [
-        ("Who stars in the Halloween of John Carpenter?", "doc:h1"),
-        ("Halloween by David Gordon Green", "doc:h2"),
-        ("Halloween from 1978", "doc:h1"),
-        ("Halloween (2018)", "doc:h2"),
-        ("In Halloween, who returns to Haddonfield?", "doc:h2"),
-        ("2018年的Halloween讲什么", "doc:h2"),
+        ("Who stars in the Halloween of John Carpenter?", "doc:h1"), ("Halloween by David Gordon Green", "doc:h2"),
+        ("Halloween from 1978", "doc:h1"), ("Halloween (2018)", "doc:h2"),
+        ("In Halloween, who returns to Haddonfield?", "doc:h2"), ("2018年的Halloween讲什么", "doc:h2"),
         ("When did the general John Moore fall at Corunna?", "doc:b2"),
         ("Which films did the Irish director John Moore make?", "doc:b1"),
     ],
-)
+)  # fmt: skip
 def test_the_words_around_a_name_say_who_is_meant(library, text, meant):
     (mention,) = [m for m in library.get("rows").link(text) if m["entity_id"][:5] in ("doc:h", "doc:b")]
     assert mention["entity_id"] == meant and "others" not in mention

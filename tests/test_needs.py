@@ -132,14 +132,10 @@ def planned(wb: Workbench, *criteria: str) -> Plan:
 @pytest.mark.parametrize(
     ("criterion", "met"),
     [
-        ("at least 2 sources", True),
-        ("至少 2 个来源", True),
-        ("min_evidence_count: 2", True),
-        ("at least 50 sources", False),
-        ("Lightcliffe", True),
-        ("the price of the wool", False),
+        ("at least 2 sources", True), ("至少 2 个来源", True), ("min_evidence_count: 2", True),
+        ("at least 50 sources", False), ("Lightcliffe", True), ("the price of the wool", False),
     ],
-)
+)  # fmt: skip
 def test_a_criterion_of_one_s_own_binds_until_it_is_struck(wb, criterion, met) -> None:
     enough = {"min_evidence": 1, "min_top_score": 0, "min_probability": 0}
     run = wb.ask(ASKED, kb="texts", plan=planned(wb, criterion), review=["reflect"], thresholds=enough)

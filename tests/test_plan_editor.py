@@ -6,14 +6,13 @@ import asyncio
 import json
 import re
 import time
-from html.parser import HTMLParser
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from tests import handmade
-from tests.test_hostile import ALL, HOSTILE
+from tests.test_hostile import ALL, HOSTILE, read
 from workbench.plans import Plan, PlanBudget, PlanStep
 from workbench.tools.registry import ToolRegistry, check
 from workbench.views.labels import Labels
@@ -76,20 +75,6 @@ def editor(told: dict[str, Any] | None = None, language: str = "en", editable: b
     return made
 
 
-class Read(HTMLParser):
-    """The tags and attributes of a page."""
-
-    def __init__(self, html: str):
-        super().__init__()
-        self.tags: set[str] = set()
-        self.attributes: set[str] = set()
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-        self.attributes |= {name for name, _ in attrs}
-
-
 def put(made: PlanEditor, name: str, value: Any) -> None:
     """Type into a field of the form."""
     at(made, name).control.widget.value = value
@@ -127,19 +112,15 @@ def of(made: PlanEditor, step_id: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("field", "value", "path"),
     [
-        ("objective", "喜宴\nand more", ("objective",)),
-        ("tool", "naive_search", ("tool",)),
-        ("condition", "if_insufficient", ("condition",)),
-        ("depends_on", [C], ("depends_on",)),
-        ("priority", 7, ("priority",)),
-        ("budget.top_k", 9, ("budget", "top_k")),
-        ("budget.timeout_s", 2.5, ("budget", "timeout_s")),
-        ("budget.max_retries", 0, ("budget", "max_retries")),
+        ("objective", "喜宴\nand more", ("objective",)), ("tool", "naive_search", ("tool",)),
+        ("condition", "if_insufficient", ("condition",)), ("depends_on", [C], ("depends_on",)),
+        ("priority", 7, ("priority",)), ("budget.top_k", 9, ("budget", "top_k")),
+        ("budget.timeout_s", 2.5, ("budget", "timeout_s")), ("budget.max_retries", 0, ("budget", "max_retries")),
         ("budget.max_evidence_count", 5, ("budget", "max_evidence_count")),
         ("tool_input.query", "another", ("tool_input", "query")),
         ("tool_input.entities", ["喜宴"], ("tool_input", "entities")),
     ],
-)
+)  # fmt: skip
 def test_each_field_of_a_step(field: str, value: Any, path: tuple[str, ...]):
     made = editor()
     made.chosen = B
@@ -460,8 +441,8 @@ def test_hostile_text_is_text(language: str):
         pieces += [part.html for part in (made.bar, made.list, made.below, made.fields.head)]
         pieces += [str(getattr(child, "html", "")) for children in notes for child in children]
     whole = "".join(pieces)
-    read = Read(whole)
-    assert read.tags <= {
+    page = read(whole)
+    assert page.tags <= {
         "b",
         "br",
         "button",
@@ -488,7 +469,7 @@ def test_hostile_text_is_text(language: str):
         "title",
         "tr",
     }
-    assert not {name for name in read.attributes if name.startswith(("on", "href", "src"))}
+    assert not {name for name in page.attributes if name.startswith(("on", "href", "src"))}
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e\u2066]", whole)
 
 

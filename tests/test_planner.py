@@ -21,6 +21,7 @@ from workbench.errors import PlanError
 from workbench.graphs.model_plan import plan_form
 from workbench.graphs.plan import RulePlanner
 from workbench.graphs.planner import continued, planner
+from workbench.graphs.roles import card
 from workbench.graphs.route import decide
 from workbench.plans import Plan, PlanStep
 from workbench.ports import Context
@@ -65,11 +66,8 @@ Compare them | hybrid hybrid_search
 """
 """Question, and the plan of its intent: each step with its tool and the steps that it waits for."""
 BUDGETS = {
-    "chain_exploration": (15, 50),
-    "hybrid_search": (15, 50),
-    "naive_search": (10, 30),
-    "global_search": (15, 30),
-}
+    "chain_exploration": (15, 50), "hybrid_search": (15, 50), "naive_search": (10, 30), "global_search": (15, 30),
+}  # fmt: skip
 BUDGETS |= {"discover": (20, 50), "local_search": (10, 20)}
 
 
@@ -351,6 +349,7 @@ def test_a_model_plans(shelf: Any) -> None:
         (drafted("hybrid_search", count_by="year"), "count_by"),
         (drafted("discover", conditions=[condition("regisseur", "eq", "Ang Lee")]), "regisseur"),
         (drafted("discover", conditions=[condition("year", "gt", "soon")]), "soon"),
+        (drafted(query={"$from": "find.results", "text": "Who made {}?"}), "depends on 'find'"),
     ],
 )
 def test_what_a_tool_does_not_take_goes_back(shelf: Any, wrong: Any, why: str) -> None:
@@ -371,6 +370,15 @@ def test_a_source_outside_is_offered_only_where_a_vocabulary_allows_it(shelf: An
         chat = scripted({"steps": [drafted()]})
         llm_plan(shelf, chat, kb=(name,))
         assert ("- enrichment:" in str(chat.heard)) is offered
+
+
+def test_the_card_has_types_with_an_example_languages_and_values(shelf: Any) -> None:
+    films, essays = (card([shelf.get(name)]) for name in ("film", "essays"))
+    types = re.search(r"types: Film \((\d+), as (.+?)\)", films)
+    assert types and int(types[1]) == shelf.get("film").about()["counts"]["documents"]
+    assert shelf.get("film").entity(types[2]), "the example is a document"
+    assert "written in " in films and re.search(r"genres category \(.*Comedy", films)
+    assert "written in en" in essays and "fields:" not in essays
 
 
 def test_the_form_is_bounded_and_each_tool_has_its_own_inputs(shelf: Any) -> None:

@@ -48,16 +48,6 @@ def test_order_puts_dependencies_first_and_running_by_readiness_ends_everything(
     assert sorted(r["step_id"] for r in records) == sorted(order)
 
 
-@given(dags(), st.data())
-def test_every_step_ends_or_is_blocked_whatever_fails(plan: Plan, data):
-    records = []
-    while ready := plan.ready_steps(records):
-        records += [record(s.step_id, data.draw(st.sampled_from(["success", "failed", "timeout"])), 2) for s in ready]
-    while blocked := plan.blocked_steps(records):
-        records += [record(i, "skipped") for i in blocked]
-    assert {r["step_id"] for r in records} == set(ids(plan.steps))
-
-
 def test_conditional_step_waits_for_any_end_and_for_being_activated():
     plan = Plan(steps=[step("a"), step("b", "a", condition="if_insufficient")])
     failed = [record("a", "failed", attempt=2)]

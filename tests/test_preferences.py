@@ -62,32 +62,15 @@ def test_what_an_answer_said_is_quoted_and_never_the_question(bench):  # noqa: F
 
 
 ORDINARY = [
-    "What was agreed on 3 May?",
-    "Which films were made before 2003?",
-    "Was the mill owned by Ann Lee before?",
-    "2003年之前上映的电影有哪些？",
-    "刚刚上映的电影有哪些？",
-    "How do I reset the kiln?",
-    "Do I need a permit?",
-    "Am I allowed to open the kiln at night?",
-    "Where can I find the manual?",
-    "我怎么重置窑炉？",
-    "I want to know who built the mill.",
-    "I'd like a film about rivers.",
-    "I am looking for papers on whales.",
-    "I have a question about kilns.",
-    "I like it when it rains",
-    "I liked Paper Boats, what next?",
-    "My pump is leaking.",
-    "Remember the Titans",
-    "Call me back later",
-    "Who will forget The Long Dark?",
-    "Forget about Paris, which films are from 2005?",
-    "我想看一部喜剧",
-    "我叫了外卖",
-    "喜欢这部电影的人还喜欢什么",
+    "What was agreed on 3 May?", "Which films were made before 2003?", "Was the mill owned by Ann Lee before?",
+    "2003年之前上映的电影有哪些？", "刚刚上映的电影有哪些？", "How do I reset the kiln?", "Do I need a permit?",
+    "Am I allowed to open the kiln at night?", "Where can I find the manual?", "我怎么重置窑炉？",
+    "I want to know who built the mill.", "I'd like a film about rivers.", "I am looking for papers on whales.",
+    "I have a question about kilns.", "I like it when it rains", "I liked Paper Boats, what next?",
+    "My pump is leaking.", "Remember the Titans", "Call me back later", "Who will forget The Long Dark?",
+    "Forget about Paris, which films are from 2005?", "我想看一部喜剧", "我叫了外卖", "喜欢这部电影的人还喜欢什么",
     "He said that he likes tea.",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("message", ORDINARY)

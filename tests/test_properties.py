@@ -6,19 +6,17 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.inputs.feeds import FILMS, LIGHT
 from workbench.errors import PlanError
 from workbench.graphs.execute import make_record
-from workbench.graphs.merge import distinct, merge
 from workbench.graphs.retrieval import next_wave
 from workbench.graphs.review import unended
 from workbench.knowledge.reading import corpus
@@ -29,11 +27,6 @@ from workbench.session import Workbench
 from workbench.state import keyed
 from workbench.text import clean, detect_language, fold, sentences, terms, visible
 from workbench.tools.registry import ToolRegistry, check
-
-_SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-settings.register_profile("few", max_examples=15, deadline=None, suppress_health_check=_SLOW)
-settings.register_profile("long", max_examples=5_000, deadline=None, suppress_health_check=_SLOW)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "few"))
 
 TEXT = st.text(st.characters(), max_size=60)
 JSON = st.recursive(
@@ -179,50 +172,6 @@ def test_every_step_ends_once_and_nothing_waits_for_ever(plan: Plan, data: st.Da
 
 
 # merging
-
-PIECES = st.lists(
-    st.builds(
-        lambda source, score, tool: {
-            "result_id": f"{tool}:{source}",
-            "source_id": source,
-            "source_type": "chunk",
-            "granularity": "low_level",
-            "score": score,
-            "evidence": f"text of {source}",
-            "metadata": {"tools": [tool], "title": source},
-        },
-        st.sampled_from("abcd"),
-        st.integers(0, 100).map(lambda n: n / 100),
-        st.sampled_from(["t1", "t2"]),
-    ),
-    max_size=8,
-)
-
-
-@given(st.dictionaries(st.sampled_from("xyz"), PIECES), st.integers(1, 60))
-def test_merging_doubles_nothing_orders_by_score_and_counts_what_it_leaves_out(found: dict, most: int) -> None:
-    merged = merge(found, max_characters=most)
-    kept, counted = merged["retrieval_results"], merged["statistics"]
-    assert (
-        len({r["source_id"] for r in kept}) == len(kept) == len({r["source_id"] for rs in found.values() for r in rs})
-    )
-    assert [(-r["score"], r["source_id"]) for r in kept] == sorted((-r["score"], r["source_id"]) for r in kept)
-    assert bool(merged["context"]) == bool(kept)
-    assert counted["used"] + counted["left_out"] == counted["after_dedup"] == len(kept)
-    for result in kept:
-        same = [r for rs in found.values() for r in rs if r["source_id"] == result["source_id"]]
-        assert result["score"] == max(r["score"] for r in same)
-        assert result["metadata"]["tools"] == sorted({t for r in same for t in r["metadata"]["tools"]})
-
-
-@given(PIECES, st.randoms())
-def test_merging_does_not_depend_on_the_order_of_what_was_found(pieces: list, random) -> None:
-    def told(results: list) -> list:
-        return [(r["source_id"], r["score"], r["metadata"]["tools"]) for r in distinct({"a": results})]
-
-    shuffled = list(pieces)
-    random.shuffle(shuffled)
-    assert told(pieces) == told(shuffled)
 
 
 # names and texts

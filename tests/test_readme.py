@@ -194,7 +194,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, film_index: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.few(12)
+@pytest.mark.few(8)
 @pytest.mark.parametrize("page", [page for page in PAGES if snippets.runnable(page)])
 def test_the_snippets_of_a_page_run(page: str, place: Path) -> None:
     with chdir(place):

@@ -28,17 +28,9 @@ EAT = LinkedName(
 
 def seen(**changes: Any) -> dict[str, Any]:
     base = {
-        "evidence_count": 20,
-        "top_score": 0.9,
-        "coverage": [],
-        "unknown": [],
-        "missing": [],
-        "timeouts": [],
-        "failures": [],
-        "iteration": 1,
-        "time_left_s": 25.0,
-        "thresholds": {"min_evidence": 5, "min_top_score": 0.4},
-    }
+        "evidence_count": 20, "top_score": 0.9, "coverage": [], "unknown": [], "missing": [], "timeouts": [],
+        "failures": [], "iteration": 1, "time_left_s": 25.0, "thresholds": {"min_evidence": 5, "min_top_score": 0.4},
+    }  # fmt: skip
     return {**base, **changes}
 
 
@@ -108,29 +100,23 @@ BOTH = {"f1": "The Wedding Banquet", "f2": "Eat Drink Man Woman"}
     ("supply", "evidence", "holds", "enough"),
     [
         (
-            Supply("recommend", (BANQUET,), passages=100),
-            [piece(f"f{n}#0", 0.8) for n in (1, 2, 3)],
-            {"candidates": 2},
-            False,
+            Supply("recommend", (BANQUET,), passages=100), [piece(f"f{n}#0", 0.8) for n in (1, 2, 3)],
+            {"candidates": 2}, False,
         ),
         (Supply("recommend", passages=100), [piece(f"note{n}#0", 0.8) for n in range(3)], {"candidates": 3}, False),
         (
-            Supply("list", passages=100, relevant=2, matching=BOTH),
-            [piece("f1#0", 0.9), piece("x#0", 0.9)],
-            {"holding": 1, "missing": ["Eat Drink Man Woman"]},
-            False,
+            Supply("list", passages=100, relevant=2, matching=BOTH), [piece("f1#0", 0.9), piece("x#0", 0.9)],
+            {"holding": 1, "missing": ["Eat Drink Man Woman"]}, False,
         ),
         (
-            Supply("list", passages=100, relevant=1, matching={"f1": "The Wedding Banquet"}),
-            [piece("f1#0", 0.5)],
-            {"complete": True},
-            True,
+            Supply("list", passages=100, relevant=1, matching={"f1": "The Wedding Banquet"}), [piece("f1#0", 0.5)],
+            {"complete": True}, True,
         ),
         (Supply("list", passages=100, relevant=0, matching={}), [FILM], {"complete": False}, False),
         (Supply("list", passages=100, relevant=0, matching={}), [piece("note#0", 0.9)], {}, True),
     ],
     ids=["named", "no fields", "one is missing", "all there are", "none holds", "texts hold no filter"],
-)
+)  # fmt: skip
 def test_candidates_and_filters_are_counted(supply, evidence, holds, enough) -> None:
     found = signals(supply, evidence, [], thresholds(supply.intent, {}, supply))
     assert holds.items() <= found.items() and is_enough(found) is enough
@@ -296,13 +282,8 @@ async def retrieved(query: str, names: list[str], *steps: PlanStep, agent: str =
         "kb_prefix": "notes",
     }
     state = {
-        "run_id": "r",
-        "query": query,
-        "kb_prefix": "notes",
-        "kb_prefixes": ["notes"],
-        "review": [],
-        "iteration": 1,
-    }
+        "run_id": "r", "query": query, "kb_prefix": "notes", "kb_prefixes": ["notes"], "review": [], "iteration": 1,
+    }  # fmt: skip
     context = memory_context([MemoryKnowledge("notes", NOTES)], planner=FixedPlanner(plan(*steps)), **more)
     graph = build_retrieval().compile()
     return await graph.ainvoke(

@@ -251,6 +251,25 @@ def test_every_problem_names_step_field_and_mend(registry):
     assert len(error.value.problems) == 7
 
 
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({"query": {"$from": "a.results", "text": "Who made it?"}}, "'Who made it?' has no {}"),
+        ({"query": {"$from": "a.results", "text": 7}}, "7 has no {}"),
+        ({"query": {"$from": "a.people", "text": "Who is {}?"}}, "'people' from a, which does not give it"),
+        ({"query": "q", "entities": {"$from": "a.entities", "text": "{}"}}, "Only a text has words around it"),
+        ({"query": {"$from": "a.entities", "text": "Who is {}?"}}, ""),
+    ],
+)
+def test_words_around_what_a_step_found_are_checked(registry, value, said):
+    hop = plan(
+        {"step_id": "a", "tool": "naive_search", "tool_input": {"query": "q"}},
+        {"step_id": "b", "tool": "local_search", "tool_input": value},
+    )
+    found = check(hop, registry)
+    assert said in " ".join(problem["message"] for problem in found) and bool(found) is bool(said)
+
+
 def test_references_are_filled_from_what_was_found():
     step = PlanStep(step_id="b", objective="", tool="t", tool_input={"query": "q", "entities": {"$from": "a.entities"}})
     assert resolve_input(step, {"a": {"entities": ["x"]}}) == {"query": "q", "entities": ["x"]}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,8 @@ from tests.test_store import store as conversations  # noqa: F401
 from workbench.errors import ModelError, WorkbenchError
 from workbench.graphs.route import decide
 from workbench.models.embeddings import HashingEmbeddings
-from workbench.parts.memory.recalling import Recalling
 from workbench.parts.memory.remember import preference_conditions
-from workbench.parts.memory.service import find_store
+from workbench.parts.memory.service import Recalling, find_store
 from workbench.parts.memory.store import MemoryStore, core_memory
 from workbench.records.conversations import SqlConversations
 from workbench.runs.recording import debug_events
@@ -88,24 +86,6 @@ def test_an_exchange_is_an_episode_once_and_goes_with_its_conversation(store):
     assert store.get_summary(conversation)["summary"] == "Of kilns."
     store.clear("ann", "s")
     assert not store.episodes(conversation) and store.get_summary(conversation) is None
-
-
-def test_nothing_of_one_person_is_recalled_for_another(store):
-    """Over drawn interleavings: words that only one of them said are in nothing that the other is given."""
-    drawn = random.Random(7)
-    secret = {who: [f"{who} secret {n}" for n in range(4)] for who in ("ann", "bob", "cai")}
-    talks = {}
-    for who in sorted(drawn.choices(list(secret), k=24), key=lambda _: drawn.random()):
-        said = drawn.choice(secret[who])
-        talks[who] = talk(store, who, drawn.choice("xy"), (said, f"noted: {said}"))
-        store.remember(who, "facts", said, about=said)
-    for scope in ("conversation", "user"):
-        settings = Settings.load(**CORE, memory_scope=scope, memory_core=True, memory_least=0.0, memory_top_k=50)
-        recalling = Recalling(store, settings, store._now, HashingEmbeddings())
-        for who, conversation in talks.items():
-            told = json.dumps(recalling.recall("secret 1", user_id=who, conversation_id=conversation))
-            assert f"{who} secret" in told
-            assert not any(f"{other} secret" in told for other in talks if other != who)
 
 
 def test_what_fits_is_recalled_and_words_do_where_the_model_fails(tmp_path):
@@ -353,7 +333,7 @@ class Outage(HashingEmbeddings):
 
 
 def test_recall_by_meaning_comes_back_after_an_outage_and_ranks_what_has_a_vector_meanwhile(store, monkeypatch):
-    from workbench.parts.memory import recalling
+    from workbench.parts.memory import service
 
     model = Outage()
     memory = Recalling(store, Settings.load(**CORE, history_window=2), store._now, model)
@@ -372,10 +352,10 @@ def test_recall_by_meaning_comes_back_after_an_outage_and_ranks_what_has_a_vecto
     assert found[0]["user_message"] == "Which tide is number 3?" and len(held.blank) == 12, "half of them by vectors"
     found, note = memory.episodes("Which kiln is number 4?", "ann", conversation)
     assert found[0]["user_message"] == "Which kiln is number 4?" and not note
-    monkeypatch.setattr(recalling.asyncio, "sleep", ups := Sleeps(model))
+    monkeypatch.setattr(service.asyncio, "sleep", ups := Sleeps(model))
     model.up = False
     assert not asyncio.run(memory.keep_up(conversation, "ann"))
-    assert asyncio.run(memory.keep_up(conversation, "ann", recalling.RETRIES_S)) and ups.waits == [0.0, 1.0, 2.0]
+    assert asyncio.run(memory.keep_up(conversation, "ann", service.RETRIES_S)) and ups.waits == [0.0, 1.0, 2.0]
     memory.episodes("Which kiln?", "ann", conversation)
     assert not store.unembedded(model.name, 99, conversation) and not held.blank
 

@@ -144,7 +144,8 @@ def test_stop_here(wb: Workbench) -> None:
     assert run.state["stop_reason"] == "stopped_by_reviewer"
 
 
-def test_respond_opens_a_field_and_sends_its_text(wb: Workbench) -> None:
+@pytest.mark.parametrize("send", [lambda review: review.send.click(), lambda review: review.submit()])
+def test_respond_opens_a_field_and_sends_its_text(wb: Workbench, send: Callable[[Review], None]) -> None:
     run = wb.ask(QUESTION, kb="film", review=["plan"])
     review = panel(run)
     saying = review.message
@@ -152,18 +153,9 @@ def test_respond_opens_a_field_and_sends_its_text(wb: Workbench) -> None:
     review.respond.click()
     assert review._message_box.layout.display is None and review.send.disabled
     saying.value = "only the fathers"
-    review.send.click()
+    send(review)  # by its button, or by control and enter
     assert run.decisions[0]["action"] == "respond" and run.decisions[0]["message"] == "only the fathers"
     assert "fathers" in run.query
-
-
-def test_control_enter_sends_what_is_being_said(wb: Workbench) -> None:
-    run = wb.ask(QUESTION, kb="film", review=["plan"])
-    review = panel(run)
-    review.respond.click()
-    review.message.value = "only the fathers"
-    review.submit()
-    assert run.decisions[0]["action"] == "respond"
 
 
 # the edit is the edit
@@ -267,33 +259,29 @@ def test_a_proposed_step_can_be_left_out(wb: Workbench) -> None:
     assert run.decisions[0]["edits"] == {"next_steps": []} and run.status == "done"
 
 
-def test_another_query_reaches_the_steps_that_ask_it(wb: Workbench) -> None:
-    run = wb.ask(UNKNOWN, kb="film", review=["reflect"])
+@pytest.mark.parametrize(
+    ("question", "change", "says", "edits", "status"),
+    [
+        (UNKNOWN, lambda r: setattr(field(r, "Rewritten query"), "value", "Ang Lee"), "Run as edited",
+         {"rewrite_query": "Ang Lee"}, "paused"),
+        (QUESTION, lambda r: setattr(goes_on(r), "value", True), "Run as edited", {"should_continue": True}, "paused"),
+        (UNKNOWN, lambda r: setattr(goes_on(r), "value", False), "Answer as edited",
+         {"should_continue": False}, "done"),
+    ],
+    ids=["another query", "going on although it is enough", "stopping although more is proposed"],
+)  # fmt: skip
+def test_what_is_changed_at_a_reflection_is_sent_and_done(
+    wb: Workbench, question: str, change: Callable[[Review], None], says: str, edits: dict[str, Any], status: str
+) -> None:
+    run = wb.ask(question, kb="film", review=["reflect"])
     review = panel(run)
-    field(review, "Rewritten query").value = "Ang Lee"
-    assert review.primary.description == "Run as edited"
+    change(review)
+    assert review.primary.description == says
     review.primary.click()
-    assert run.decisions[0]["edits"] == {"rewrite_query": "Ang Lee"}
-    assert run.plan.steps[-1].tool_input["query"] == "Ang Lee"  # type: ignore[union-attr]
-
-
-def test_going_on_although_it_is_enough(wb: Workbench) -> None:
-    run = wb.ask(QUESTION, kb="film", review=["reflect"])
-    review = panel(run)
-    goes_on(review).value = True
-    assert review.primary.description == "Run as edited"
-    review.primary.click()
-    assert run.decisions[0]["edits"] == {"should_continue": True}
-    assert run.status == "paused" and len(run.reflections) == 2
-
-
-def test_stopping_although_more_is_proposed(wb: Workbench) -> None:
-    run = wb.ask(UNKNOWN, kb="film", review=["reflect"])
-    review = panel(run)
-    goes_on(review).value = False
-    assert review.primary.description == "Answer as edited"
-    review.primary.click()
-    assert run.decisions[0]["edits"] == {"should_continue": False} and run.status == "done"
+    assert run.decisions[0]["edits"] == edits and run.status == status
+    assert len(run.reflections) == (2 if status == "paused" else 1)
+    if "rewrite_query" in edits:
+        assert run.plan.steps[-1].tool_input["query"] == "Ang Lee"  # type: ignore[union-attr]
 
 
 def test_steps_that_the_plan_editor_adds_are_next_steps(wb: Workbench) -> None:

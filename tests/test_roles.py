@@ -168,7 +168,7 @@ def test_a_follow_up_and_the_route_are_asked_where_there_is_a_choice(bench, serv
     other.write_text("# Boats\n\nA boat floats.\n", encoding="utf-8")
     wb.add_knowledge("boats", [other])
     run = wb.ask("And when was it built?", session="s")
-    assert [c["role"] for c in run.calls()] == ["router", "follow_up"]
+    assert sorted(c["role"] for c in run.calls()) == ["follow_up", "router"], "at once"
     assert run.query == "When was the east kiln built?"
     assert (run.state["route_decision"]["method"], run.state["route_decision"]["reason"]) == ("llm", "kilns")
     route[0] = {"bases": ["secrets"], "reason": "obey me"}
@@ -346,7 +346,7 @@ def test_prompts_are_set_taken_back_and_read_from_files(tmp_path) -> None:
     folder.mkdir()
     prompts = Prompts(folder)
     prompts["planner"] = {"system": "Plan $question for $$5."}
-    assert prompts["planner"].label.startswith("2+")
+    assert prompts["planner"].label.startswith("3+")
     assert prompts["planner.zh"].source == "shipped" and list(prompts.own()) == ["planner.en"]
     assert prompts["planner"].messages(dict.fromkeys(SLOTS["planner"], "x"))[0][1] == "Plan x for $5."
     del prompts["planner"]

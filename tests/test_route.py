@@ -26,15 +26,12 @@ def test_small_talk_is_nothing_but_small_talk() -> None:
     ("name", "worker"),
     [
         ("film:graph_agent:retrieve_only", ("film", "graph_agent", "retrieve_only")),
-        ("film:graph_agent", ("film", "graph_agent", "retrieve_only")),
-        ("film", ("", "film", "retrieve_only")),
+        ("film:graph_agent", ("film", "graph_agent", "retrieve_only")), ("film", ("", "film", "retrieve_only")),
         ("default:graph_agent", ("", "graph_agent", "retrieve_only")),
-        ("hybrid_agent", ("", "hybrid_agent", "retrieve_only")),
-        ("", ("", "", "retrieve_only")),
-        ("general", ("", "", "retrieve_only")),
-        ("general:graph_agent:retrieve_only", ("", "", "retrieve_only")),
+        ("hybrid_agent", ("", "hybrid_agent", "retrieve_only")), ("", ("", "", "retrieve_only")),
+        ("general", ("", "", "retrieve_only")), ("general:graph_agent:retrieve_only", ("", "", "retrieve_only")),
     ],
-)
+)  # fmt: skip
 def test_worker_names(name: str, worker: tuple[str, str, str]) -> None:
     assert tuple(parse_worker_name(name)) == worker
 

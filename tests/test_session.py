@@ -1,49 +1,24 @@
-"""The session over the real films: ask, pause, answer, resume elsewhere, cancel, follow up, several at once."""
+"""The session over the real films: ask, pause, answer, cancel, follow up, several at once."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import subprocess
-import sys
 import threading
 
 import pytest
 
-from tests import forked
 from workbench.errors import (
     InvalidAnswer,
     NotPaused,
     RunError,
-    UnknownKnowledge,
     UnknownRun,
     WorkbenchError,
-    WorkspaceBusy,
-    WorkspaceError,
 )
 from workbench.events import for_client, nested
 from workbench.graphs.reviewers import RuleReviewer
-from workbench.plans import Plan, PlanStep
+from workbench.plans import PlanStep
 from workbench.runs.recording import debug_events
 from workbench.session import Workbench
-
-ELSEWHERE = """
-import json, sys
-from workbench.session import Workbench
-with Workbench.open(sys.argv[1]) as wb:
-    run = wb.run(sys.argv[2])
-    before = [run.status, run.review["point"] if run.review else None]
-    if sys.argv[3] == "approve":
-        run.approve()
-    else:
-        run.resume()
-    print(json.dumps({"before": before, "status": run.status, "answer": run.answer}))
-"""
-
-
-def elsewhere(workspace, run_id: str, action: str) -> dict:
-    command = [sys.executable, "-c", ELSEWHERE, str(workspace), run_id, action]
-    return json.loads(forked.run(command, capture_output=True, text=True, check=True).stdout)
 
 
 def test_a_question_is_answered_with_its_source(wb):
@@ -79,48 +54,6 @@ def test_pause_at_reflect_and_all_that_can_be_said(wb):
     assert [d["action"] for d in run.decisions] == ["edit", "reject"]
     with pytest.raises(NotPaused, match="is done"):
         run.approve()
-
-
-def test_paused_here_resumed_in_another_process(wb, workspace):
-    run = wb.ask("喜宴哪一年上映？", kb="film", review=["plan"])
-    told = elsewhere(workspace, run.run_id, "approve")
-    assert told["before"] == ["paused", "plan"] and told["status"] == "done"
-    assert run.status == "done" and run.answer == told["answer"]
-    with pytest.raises(NotPaused):
-        run.approve()
-
-
-def test_a_run_left_by_a_dead_process_is_interrupted_and_goes_on(workspace):
-    code = (
-        "import os, sys, time; from workbench.session import Workbench\n"
-        "wb = Workbench.open(sys.argv[1])\n"
-        "@wb.tools.tool(intents={'qa'})\n"
-        "def stuck(query: str) -> list[str]:\n"
-        "    'Never ends.'\n"
-        "    print(wb.runs.list()[0].run_id, flush=True); time.sleep(60); return []\n"
-        "wb.start('喜宴哪一年上映？', kb='film').wait()"
-    )
-    process = forked.Popen([sys.executable, "-c", code, str(workspace)], stdout=subprocess.PIPE, text=True)
-    run_id = process.stdout.readline().strip()
-    with Workbench.open(workspace) as wb:
-        run = wb.run(run_id)
-        assert run.status == "running"
-        with pytest.raises(WorkspaceBusy, match=f"process {process.pid}"):
-            run.resume()
-        process.kill()
-        process.wait()
-        process.stdout.close()
-        assert run.status == "interrupted"
-        with pytest.raises(NotPaused, match="continue with `resume`"):
-            run.approve()
-
-        @wb.tools.tool(intents={"qa"})
-        def stuck(query: str) -> list[str]:
-            """Ends at once."""
-            return []
-
-        run.resume()
-        assert run.status == "done" and "1993" in run.answer
 
 
 def test_cancelling_stops_the_tools_and_says_so(wb):
@@ -245,14 +178,6 @@ def test_a_reviewer_of_rules_and_recorded_decisions_answer_in_place_of_a_person(
     assert again.status == "paused" and again.review["point"] == "reflect"
 
 
-def test_incognito_leaves_nothing(wb, workspace):
-    run = wb.ask("喜宴哪一年上映？", kb="film", incognito=True, session="secret")
-    assert "1993" in run.answer and wb.runs.list() == []
-    for name in ("workbench.db", "workbench.db-wal", "checkpoints.db", "checkpoints.db-wal"):
-        path = workspace / name
-        assert not path.exists() or "喜宴".encode() not in path.read_bytes()
-
-
 def test_a_question_that_is_refused_costs_the_others_nothing(wb):
     questions = ["When was Inception released?", "", "Who directed Memento?"]
     with pytest.raises(RunError) as refused:
@@ -285,29 +210,6 @@ def test_one_handler_answers_for_its_knowledge_base(wb):
     assert "1993" in wb.ask("喜宴哪一年上映？", kb="film").answer
 
 
-def test_a_part_that_cannot_work_is_refused_when_it_is_given(wb):
-    for give in (lambda: wb.register("planner", lambda *_: None), lambda: wb.register("handler", print, kb="film")):
-        with pytest.raises(WorkbenchError, match=r"Give `async def (planner|handler)\("):
-            give()
-    with pytest.raises(WorkbenchError, match="is no tool"):
-        wb.tools.register(object())
-    assert "2010" in wb.ask("When was Inception released?", kb="film").answer
-
-
-def test_a_planner_and_a_tool_from_a_cell_are_planned_run_and_recorded(wb):
-    @wb.tools.tool(description="Award winners")
-    def awards(query: str) -> list[str]:
-        return [f"The Wedding Banquet won the Golden Bear ({query})"]
-
-    @wb.register("planner")
-    async def mine(query, decision, knowledge, tools):
-        return Plan(steps=[PlanStep(step_id="s", objective="o", tool="awards", tool_input={"query": query})])
-
-    run = wb.ask("Who won?", kb="film")
-    assert (run.records[0]["tool"], run.records[0]["status"]) == ("awards", "success")
-    assert any("Golden Bear" in e["evidence"] for e in run.evidence)
-
-
 def test_several_knowledge_bases_in_one_run(wb, tmp_path):
     notes = tmp_path / "notes.md"
     notes.write_text("# 笔记\n\n我们系在 2024 年放映了《喜宴》，讨论了家庭与传统。", encoding="utf-8")
@@ -327,21 +229,6 @@ def test_agents_retrieve_and_do_nothing_else(wb):
     assert not hasattr(agent, "ask") and not hasattr(agent, "stream")
     with pytest.raises(ValueError, match="a:b:c:d"):
         wb.agents.get("a:b:c:d")
-
-
-def test_clear_error_for_each_mistake(wb, workspace, tmp_path):
-    with pytest.raises(UnknownKnowledge, match="Known: film"):
-        wb.ask("x", kb="books")
-    with pytest.raises(RunError, match="empty"):
-        wb.ask("  ", kb="film")
-    with pytest.raises(RunError, match=r"'clarification'.*plan, step, reflect"):
-        wb.ask("x", kb="film", review="clarification")
-    with pytest.raises(UnknownRun):
-        wb.run("nope")
-    file = tmp_path / "file"
-    file.write_text("")
-    with pytest.raises(WorkspaceError, match="is a file"):
-        Workbench.open(file)
 
 
 def test_removing_a_run_and_clearing_a_session(wb):

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.servers import Reply, only, scripted_server
+from tests.servers import Reply, only, scripted_server, serving
 from workbench.parts.serve import spans
 from workbench.runs.recording import recorded
 from workbench.session import Workbench
@@ -43,13 +42,8 @@ def collector() -> Iterator[Any]:
             self.send_header("Content-Length", "0")
             self.end_headers()
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Collector)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
+    with serving(Collector) as server:
         yield server
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def test_a_run_is_a_trace_with_its_nodes_route_steps_and_calls(tmp_path: Path, notes: Path) -> None:

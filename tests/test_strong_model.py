@@ -17,12 +17,9 @@ from workbench.session import Workbench
 QUESTION = "Which films did Ang Lee direct?"
 SEARCH = {"name": "lee", "objective": "Ang Lee", "tool": "hybrid_search", "query": "Ang Lee director"}
 SELECT = {
-    "name": "films",
-    "objective": "his films",
-    "tool": "discover",
-    "query": "films",
+    "name": "films", "objective": "his films", "tool": "discover", "query": "films",
     "conditions": [{"field": "directors", "op": "eq", "value": "Ang Lee"}],
-}
+}  # fmt: skip
 PLAN = {"steps": [SEARCH, SELECT], "acceptance_criteria": ["films of Ang Lee"], "assumptions": []}
 
 
@@ -124,6 +121,27 @@ def test_on_failure_raise_mixes_no_two_planners(asked):
     assert error and "WORKBENCH_ON_FAILURE" in error
 
 
+def test_a_formatter_of_ones_own_shows_the_passages(workspace):
+    sent: list[str] = []
+
+    def reflects(text: str) -> Any:
+        sent.append(text)
+        return enough(text)
+
+    async def formatter(query: str, passages: list[Any]) -> list[str]:
+        return [f"{piece['metadata']['title']}!" for piece in passages]
+
+    with scripted_server() as server:
+        server.respond = responder(planner=lambda _: PLAN, reflector=reflects)
+        models = {"planner": "openai:m", "reflector": "openai:m"}
+        with Workbench.open(workspace, chat_base_url=server.url, models=models) as wb:
+            wb.register("formatter", formatter)
+            run = wb.ask(QUESTION, kb="film")
+            assert "[1] " in sent[0] and "!" in sent[0].partition("[1] ")[2].partition("[2] ")[0]
+            asked = len(server.requests)
+            assert wb.replay(run.run_id).answer == run.answer and len(server.requests) == asked
+
+
 def test_shorter_texts_leave_room_for_longer_ones():
     def piece(n: int, length: int) -> Any:
         return {"result_id": str(n), "evidence": "x" * length, "score": 1.0, "metadata": {"title": ""}}
@@ -155,6 +173,27 @@ def test_a_right_count_is_not_marked_though_no_passage_says_it(asked):
 
         *_, answer, _, _, _ = asked({**roles, "writer": say})
         assert ("without a source" in answer) is mark, answer
+
+
+def test_a_query_holds_what_an_earlier_step_found(asked):
+    """A plan hops over text, the tape has the query that was asked, and where nothing was found nothing is searched."""
+    hop = {**SEARCH, "name": "hop", "query": {"$from": "films.candidates", "text": "Who wrote {}?"}}
+    _, _, _, _, _, records, sent = asked({"planner": lambda _: {**PLAN, "steps": [SELECT, hop]}, "reflector": enough})
+    assert records[-1]["raw_input"]["query"].startswith("Who wrote ") and "{}" not in records[-1]["raw_input"]["query"]
+    assert records[-1]["raw_input"]["query"] in sent["reflector"][0]
+    none = {**SELECT, "conditions": [{"field": "year", "op": "gt", "value": "2090"}]}
+    _, _, _, _, _, records, _ = asked({"planner": lambda _: {**PLAN, "steps": [none, hop]}, "reflector": enough})
+    assert "films.candidates, which is empty" in str([record["error"] for record in records])
+
+
+def test_no_model_plans_what_the_first_search_answers(asked):
+    roles = {"planner": lambda _: PLAN, "reflector": enough, "writer": lambda _: "Christopher Nolan did [1]."}
+    _, _, _, answer, reflections, _, sent = asked(roles, "Who directed Memento?", search_first=True)
+    assert set(sent) == {"writer"} and "No model was asked to plan" in reflections[0]["reasoning"]
+    assert answer == "Christopher Nolan did [1]."
+    *_, sent = asked(roles, "Who is the uncle of Zork of Zorkland?", search_first=True)
+    assert set(sent) == {"planner", "reflector", "writer"} and len(sent["planner"]) == 1
+    assert "hybrid_search" in sent["planner"][0].partition("The plan so far")[2], "what the first search found"
 
 
 def test_needs_carry_no_number_of_the_rules_and_what_no_passage_says_is_not_shown(asked):

@@ -107,17 +107,8 @@ def test_what_the_process_had_in_memory_is_in_no_file_of_a_store(tmp_path, store
 
 
 HOSTILE = [
-    "a'b",
-    "a\\'b",
-    "a\\",
-    "x\ny",
-    "' OR '1'='1",
-    '") --',
-    "') OR true --",
-    "; DROP TABLE passages",
-    "喜宴'#0",
-    "%_",
-]
+    "a'b", "a\\'b", "a\\", "x\ny", "' OR '1'='1", '") --', "') OR true --", "; DROP TABLE passages", "喜宴'#0", "%_",
+]  # fmt: skip
 
 
 def test_an_id_is_never_read_as_a_condition(store, index, model):

@@ -137,8 +137,9 @@ class Divergence(RunError):
 
     Attributes:
         kind: of the effect: ``tool``, ``model``, ``plan``, ``knowledge``, ``memory``, ``decision``, ``result``...
-        name: of the tool, model, method or review point.
-        expected: the nearest that the tape has, ``{"version", "input"}``; None when it has none of that name.
+        name: of the tool, model, method or review point; where, of a node of a recorded graph (``"tools/2"``).
+        expected: what the nearest on the tape depends on, ``{"version", "input"}``, of a node ``config``, ``context``,
+            ``answers`` and ``state`` too; None when it has none of that name.
         got: what was asked, in the same shape.
         differs: which parts of the input are not the same.
     """

@@ -86,11 +86,8 @@ def _typed(text: str) -> str | int | float:
     return float(text) if re.fullmatch(r"-?\d{1,15}\.\d+", text) else text
 
 
-MOST_STEPS = 200
-LONGEST_TEXT = 10_000
 _LONGEST_ID = 100
 _DEEPEST = 30
-_MOST_VALUES = 100_000
 ENDED_WELL = ("success", "partial")
 NOT_NEEDED, HELD_BACK = IDLE = ("not needed", "held back")
 """Why a step that no other step needed was skipped."""
@@ -117,6 +114,8 @@ class PlanBudget(BaseModel):
 class PlanStep(BaseModel):
     """One call of one tool. A ``tool_input`` value may be ``{"$from": "step_id.field"}``, which is a dependency too.
 
+    For a text there may be words around it: ``{"$from": "step_id.field", "text": "Who directed {}?"}``.
+
     A step runs automatically (``always``), when the reflector or a person wakes it (``if_insufficient``), or only
     when a person does (``held``).
     """
@@ -136,10 +135,16 @@ class PlanStep(BaseModel):
         """Return input field -> (step, field of its output) for every ``$from`` in the input."""
         sources = {}
         for name, value in self.tool_input.items():
-            if isinstance(value, dict) and set(value) == {"$from"}:
+            if isinstance(value, dict) and {"$from"} <= set(value) <= {"$from", "text"}:
                 source, _, field = str(value["$from"]).partition(".")
                 sources[name] = (source, field)
         return sources
+
+    def input_with(self, name_of: Callable[[str], str]) -> Json:
+        """Return the input with another name for each step that a ``$from`` names."""
+        sources = self.references().items()
+        renamed = {n: {**self.tool_input[n], "$from": f"{name_of(source)}.{field}"} for n, (source, field) in sources}
+        return {**self.tool_input, **renamed}
 
     def dependencies(self) -> list[str]:
         """Return the stated dependencies, then those that references imply."""
@@ -344,12 +349,13 @@ class Plan(BaseModel):
 
     def problems(self) -> list[Json]:
         """Return everything that is wrong with the shape, as ``problem`` each."""
-        if (count := len(self.steps)) > MOST_STEPS:
+        most_steps = 200
+        if (count := len(self.steps)) > most_steps:
             message, fix = (
-                f"The plan has {count:,} steps; {MOST_STEPS} are the most.",
+                f"The plan has {count:,} steps; {most_steps} are the most.",
                 "Ask for less, or in several runs.",
             )
-            return [problem("", "steps", message, fix, "too_many_steps", count=count, most=MOST_STEPS)]
+            return [problem("", "steps", message, fix, "too_many_steps", count=count, most=most_steps)]
         return [*self._step_problems(), *self._cycle()]
 
     def _step_problems(self) -> Iterator[Json]:
@@ -412,14 +418,15 @@ def _budget_problems(step: PlanStep) -> Iterator[Json]:
             yield problem(step.step_id, f"budget.{field}", message, fix, "too_small", **details)
 
 
-def unkeepable(value: Any, longest: int = LONGEST_TEXT) -> str:
+def unkeepable(value: Any, longest: int = 10_000) -> str:
     """Return why a value cannot be stored as JSON, in a few words; empty when it can.
 
     >>> unkeepable({"a": [1, "茶馆", None]}), unkeepable({"a": [float("nan")]}), unkeepable({"a": {1: "x"}})
     ('', '$.a[0] is nan', '$.a has a name that is no text')
     """
+    most_values = 100_000
     waiting: list[tuple[str, int, Any]] = [("$", 0, value)]
-    for _ in range(_MOST_VALUES):
+    for _ in range(most_values):
         if not waiting:
             return ""
         where, depth, item = waiting.pop()
@@ -431,10 +438,10 @@ def unkeepable(value: Any, longest: int = LONGEST_TEXT) -> str:
             waiting += [(f"{where}.{name[:40]}", depth + 1, inner) for name, inner in item.items()]
             waiting += [(f"{where}, a name,", depth, name) for name in item]
         elif isinstance(item, list | tuple):
-            waiting += [(f"{where}[{place}]", depth + 1, inner) for place, inner in enumerate(item[:_MOST_VALUES])]
+            waiting += [(f"{where}[{place}]", depth + 1, inner) for place, inner in enumerate(item[:most_values])]
         elif fault := _unkeepable_value(item, longest):
             return f"{where} {fault}"
-    return f"it holds more than {_MOST_VALUES:,} values"
+    return f"it holds more than {most_values:,} values"
 
 
 def _unkeepable_value(value: Any, longest: int) -> str:
@@ -467,12 +474,11 @@ def renamed(plan: Plan, names: Mapping[str, str]) -> Plan:
 
 def step_renamed(step: PlanStep, names: Mapping[str, str]) -> PlanStep:
     """Return a copy of the step with other ids for itself and for what it depends on, by the old ones."""
-    taken = {name: {"$from": f"{names.get(s, s)}.{field}"} for name, (s, field) in step.references().items()}
     return step.model_copy(
         update={
             "step_id": names.get(step.step_id, step.step_id),
             "depends_on": [names.get(dependency, dependency) for dependency in step.depends_on],
-            "tool_input": {**step.tool_input, **taken},
+            "tool_input": step.input_with(lambda source: names.get(source, source)),
         }
     )
 

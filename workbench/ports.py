@@ -137,6 +137,8 @@ class About(TypedDict):
             type of whom they tell: ``Person``, ``Document``, or nothing for a word that is no field's.
         relations: every type of relation with the types of its ends, sorted.
         titles: some documents of which the graph knows most, for examples of what can be asked.
+        types: each type of document with how many there are and the title of one, the most frequent first.
+        languages: in which texts are written, the most frequent first.
     """
 
     counts: dict[str, int]
@@ -145,6 +147,8 @@ class About(TypedDict):
     lexicon: list[dict[str, list[str]]]
     relations: list[RelationKind]
     titles: list[str]
+    types: list[tuple[str, int, str]]
+    languages: list[str]
 
 
 class Words(TypedDict):
@@ -465,6 +469,7 @@ PARAMETERS = {
     "router": "message, known",
     "planner": "query, decision, knowledge, tools",
     "reflector": "query, evidence, proposal",
+    "formatter": "query, passages",
     "merger": "query, evidence",
     "outliner": "query, evidence",
     "writer": "query, evidence",
@@ -473,7 +478,7 @@ PARAMETERS = {
     "summarizer": "summary, messages",
     "reranker": "query, texts",
 }
-IN_GRAPH = ("router", "reflector", "merger", "outliner", "writer", "reducer", "summarizer")
+IN_GRAPH = ("router", "reflector", "formatter", "merger", "outliner", "writer", "reducer", "summarizer")
 """Kinds that a node of the graphs calls."""
 METHODS = {
     "memory": ("recall", "remember", "end"),
@@ -595,6 +600,18 @@ async def call_outliner(context: Context, query: str, evidence: Sequence[Any]) -
         f"The outliner gave {shown(sections)}. Give a list of {{'title', 'evidence'}}, the evidence as numbers from 1 "
         f"to {len(evidence)}."
     )
+
+
+async def call_formatter(context: Context, query: str, passages: Sequence[Any]) -> list[str]:
+    """Return the texts by which the registered formatter shows passages to the reflector's model.
+
+    Raises:
+        WorkbenchError: it is not one text for each passage.
+    """
+    texts = await _call_part("formatter", context, query, list(passages))
+    if not isinstance(texts, list | tuple) or [type(text) for text in texts] != [str] * len(passages):
+        raise WorkbenchError(f"The formatter gave {shown(texts)}. Give a list with one text for each passage.")
+    return list(texts)
 
 
 async def call_writer(context: Context, query: str, evidence: Sequence[Any]) -> str:

@@ -92,6 +92,11 @@ def model_object(setting: str, name: str) -> Any:
     return _objects[name]
 
 
+def model_objects() -> Json:
+    """Return the objects that were given as models in this process, by their names."""
+    return dict(_objects)
+
+
 def models_by_role(models: Any) -> dict[str, str]:
     """Return the name of the model of each role that is given one; "all" stands for every role.
 
@@ -169,6 +174,9 @@ class Settings(BaseSettings):
     )
     on_failure: Literal["rules", "raise"] = Field(
         "rules", description="what happens when a model gives nothing usable: the rules do it, or the run fails"
+    )
+    search_first: bool = Field(
+        False, description="the rules search first; a model plans only where their answer is not probable enough"
     )
     reflector_window: int = Field(5, ge=1, le=50, description="results of each step that the reflector's model reads")
     token_budget: int = Field(0, ge=0, description="tokens that the models of one run may use; 0: no limit")

@@ -259,7 +259,8 @@ class SubStep(TypedDict):
 class ExecutionRecord(TypedDict):
     """What one attempt at one step did. ``raw_output_ref`` names the body in the run store.
 
-    ``effect`` is what determined it, ``{"version", "given"}``; ``replayed`` says that it comes from another run's tape.
+    ``effect`` is what determined it, ``{"version", "input", "limit_s"}``; ``replayed`` says that it comes from another
+    run's tape.
     """
 
     step_id: str
@@ -612,6 +613,7 @@ class RetrievalState(TypedDict, total=False):
     thresholds: dict[str, float]
     dates: list[str]
     needs: dict[str, str]
+    pieces: dict[str, str]
     report: Json
     known: list[Json]
     noted: list[Noted]
@@ -650,6 +652,7 @@ class ConversationState(RetrievalState, total=False):
     remembered: list[Remembered]
     recalls: MemoryQuestion | None
     to_search: str
+    stands_alone: str
     clarifications: list[Clarification]
     outline: ReportOutline
     sections: Annotated[list[SectionContent], keyed("section_id")]

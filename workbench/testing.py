@@ -29,7 +29,7 @@ from workbench.records.conversations import SqliteConversations
 from workbench.records.store import RunStore
 from workbench.settings import Settings
 from workbench.state import Condition, RouteDecision, Sort
-from workbench.text import fold, terms
+from workbench.text import detect_language, fold, terms
 from workbench.tools.registry import ToolRegistry
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -73,7 +73,16 @@ class MemoryKnowledge(KnowledgeBase):
         """Return the counts and the first titles: documents and passages are the same here."""
         size = len(self._texts)
         counts = {"documents": size, "passages": size, "entities": 0, "relations": 0, "communities": 0}
-        return About(counts=counts, fields=[], nouns={}, lexicon=[], relations=[], titles=sorted(self._texts)[:10])
+        return About(
+            counts=counts,
+            fields=[],
+            nouns={},
+            lexicon=[],
+            relations=[],
+            titles=sorted(self._texts)[:10],
+            types=[],
+            languages=sorted({detect_language(text) for text in self._texts.values()}),
+        )
 
     def search(self, kind: SearchKind, query: str, top_k: int) -> list[tuple[str, float]]:
         """Return passages by the number of terms that they share with the query; by meaning it is their share."""

@@ -62,8 +62,7 @@ class BenchPage:
 
     def fork(self, *words: str) -> None:
         """Fork at a decision, from the list of checkpoints."""
-        rows = self.page.locator(".wb-past [role=option]")
+        rows = self.page.locator(".wb-past [role=listitem]")
         for word in words:
             rows = rows.filter(has_text=word)
-        rows.first.click()
-        self.press("Fork from here")
+        rows.first.locator("[data-do=fork]").click()

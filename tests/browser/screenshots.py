@@ -51,7 +51,7 @@ def test_bench_in_pictures(notebook: Callable[..., Any], workspace: Path) -> Non
     nb.page.locator(".wb-answer").wait_for()
     shot(bench, "bench-done.png")
     bench.view("Knowledge graph")
-    nb.page.locator(".wb-entity").first.click()
+    nb.page.locator(".wb-entity").first.wait_for()
     shot(bench, "bench-knowledge.png")
     bench.view("Work")
     bench.fork("reflect", "edited by you")
@@ -73,7 +73,7 @@ def test_memory_in_pictures(notebook: Callable[..., Any], workspace: Path) -> No
     nb.run_all()
     nb.resize(1460, 2600)
     panel = nb.page.locator(".wb-knew")
-    panel.locator("summary").click()
+    panel.locator("summary").first.click()
     panel.screenshot(path=WHERE / "bench-memory.png")
 
 

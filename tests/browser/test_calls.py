@@ -39,9 +39,9 @@ def test_a_reply_is_edited_and_the_fork_answers_with_it(
 ) -> None:
     nb, bench = asked(notebook)
     opened(bench, "writer")
-    expect(bench.root.get_by_role("button", name="Fork: nothing edited yet")).to_be_disabled()
+    expect(bench.root.get_by_role("button", name="Run again from here: nothing edited yet")).to_be_disabled()
     bench.root.get_by_label("Reply", exact=True).fill("Ang Lee made both films [1].")
-    button = bench.root.get_by_role("button", name="Fork with 1 edit")
+    button = bench.root.get_by_role("button", name="Run again from here with 1 edit")
     expect(button).to_be_enabled()
     shot(bench, tmp_path, "bench-call-edited")
     before = bench.root.inner_text()
@@ -70,7 +70,7 @@ def test_a_prompt_with_an_unknown_slot_is_refused_with_its_reason(
     nb.theme(dark=True)
     shot(bench, tmp_path, "bench-call-refused-dark")
     part.fill(right + "\nBe brief.")
-    expect(form.get_by_role("button", name="Fork with 1 edit")).to_be_enabled()
+    expect(form.get_by_role("button", name="Run again from here with 1 edit")).to_be_enabled()
     bench.root.get_by_label("Reply", exact=True).fill("Otherwise.")
     expect(form.get_by_role("alert")).to_contain_text("not both")
     bench.root.get_by_label("Reply", exact=True).press("Escape")
@@ -96,7 +96,7 @@ def opened(bench: BenchPage, role: str) -> None:
     calls.locator("summary").first.click()
     one = calls.locator(".wb-call").filter(has_text=f"{role}.en").first
     one.locator("summary").first.click()
-    one.get_by_role("button", name="Edit and fork").click()
+    one.get_by_role("button", name="Edit and run again from here").click()
     bench.page.locator(".wb-call-form").wait_for()
 
 

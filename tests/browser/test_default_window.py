@@ -108,3 +108,34 @@ def test_after_run_all_no_view_asks_for_what_is_decided(notebook, workspace):
                 && !live.some(b => b.textContent.startsWith('Approve')); }})()""")
     kept = f"JSON.stringify({PANEL}.content.model.toJSON()).replaceAll('Nothing is waiting for you', '')"
     nb.wait(f"!{kept}.includes('waiting for you')")  # as it would be saved
+
+
+IN_WINDOW = """(selector => { const box = [...document.querySelectorAll(selector)].find(e => e.checkVisibility())
+    ?.getBoundingClientRect(); return box?.height && box.top >= 0 && box.bottom <= innerHeight; })"""
+
+
+def test_from_the_question_to_the_answer_by_keys_without_scrolling_and_then_without_a_kernel(notebook, workspace):
+    nb = notebook([OPEN, 'wb.bench(kb="film")'])
+    nb.run_all()
+    nb.default_window()
+    nb.page.get_by_label("Question", exact=True).fill(QUESTION)
+    nb.page.keyboard.press("Control+Enter")
+    for asks in ("run this plan", "evidence"):
+        nb.wait(f"document.querySelector('.wb-decision .wb-band')?.innerText.includes({asks!r})")
+        nb.wait(f"{IN_WINDOW}('.wb-decision .wb-primary:enabled')")
+        nb.wait("document.activeElement.closest('.wb-dock')")  # where the last button went
+        nb.page.keyboard.press("Control+Enter")
+    nb.page.locator(".wb-answer").wait_for()
+    nb.wait(f"{IN_WINDOW}('.wb-answer p')")
+    nb.wait("document.activeElement.closest('.wb-bench')")
+    nb.restart_kernel()
+    nb.wait("document.querySelector('.wb-bench').dataset.dead?.startsWith('Run this cell')")
+    assert not nb.eval("document.querySelectorAll('.wb-bench button:enabled').length")
+
+
+def test_a_question_mark_lists_the_keys(notebook, workspace):
+    nb = notebook([OPEN, 'wb.bench(kb="film")'])
+    nb.run_all()
+    nb.default_window()
+    nb.page.get_by_role("button", name="Keys").click()
+    nb.page.locator(".wb-keys").get_by_text("Ctrl+Enter").wait_for()

@@ -104,7 +104,7 @@ def test_hostile_text_stays_text(notebook: Callable[..., Any], tmp_path: Path) -
                 until(lambda past=decided: len(run.decisions) > past and run.status != "running", "it goes on")
         assert run.decisions[0]["note"].split() == ALL.split() and run.status == "done", run.error
         expect(bench.root.locator(".wb-answer")).to_be_visible()
-        page.locator(".wb-region-evidence [role=option]").first.click()
+        page.locator(".wb-region-evidence [role=row]").first.click()
         plain(page)
         waits = store.ask(f"banquet {ALL}", kb="film", review={"plan"}, session=NAME)
         inbox = page.locator(".wb-inbox")

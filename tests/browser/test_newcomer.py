@@ -125,7 +125,7 @@ ipywidgets.VBox([button, label])
 CLICKS = {
     "bare": [(".bare", ".bare-label")] * 2,
     "step": [(f".wb-plan [role=option]:nth-of-type({n})", ".wb-step-form") for n in (1, 2)],
-    "evidence": [(f".wb-region-evidence [role=option]:nth-of-type({n})", ".wb-region-evidence") for n in (1, 2)],
+    "evidence": [(f".wb-region-evidence [role=row]:nth-of-type({n})", ".wb-region-evidence") for n in (1, 2)],
     "view": [(f".wb-head [data-do='view:{name}']", ".wb-head") for name in ("runs", "work")],
 }
 
@@ -144,7 +144,7 @@ def test_a_click_is_answered_while_a_run_works(
     bench = BenchPage(nb.page)
     bench.ask(QUESTION)
     until((tmp_path / "calls").exists, "the slow tool is called")
-    expect(bench.root.locator(".wb-region-evidence [role=option]").first).to_be_visible(timeout=120_000)
+    expect(bench.root.locator(".wb-region-evidence [role=row]").first).to_be_visible(timeout=120_000)
     nb.eval(f"void ({LATENCY})")
     taken: dict[str, list[float]] = {kind: [] for kind in CLICKS}
     for kind in [*CLICKS] * 5:

@@ -111,8 +111,9 @@ def obeying(sly: bool, tools: Collection[str] = ()) -> Callable[[dict[str, Any]]
 
 def template_of(text: str) -> re.Pattern[str]:
     """A prompt's text as a pattern that finds what stands in its slots."""
-    parts = re.split(r"\$(\w+)", text.strip())
-    return re.compile("".join(re.escape(p) if n % 2 == 0 else f"(?P<{p}>.*)" for n, p in enumerate(parts)), re.S)
+    parts = re.split(r"(?<!\$)\$(\w+)", text.strip())
+    literal = [re.escape(part.replace("$$", "$")) for part in parts]
+    return re.compile("".join(literal[n] if n % 2 == 0 else f"(?P<{p}>.*)" for n, p in enumerate(parts)), re.S)
 
 
 def between_marks(text: str, slot: str) -> bool:

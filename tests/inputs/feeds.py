@@ -32,57 +32,36 @@ from workbench.tools.registry import check
 
 FILMS = [
     {
-        "id": "wb",
-        "type": "Film",
-        "title": "The Wedding Banquet",
-        "year": 1993,
-        "directors": ["Ang Lee"],
-        "genres": ["Comedy"],
-        "aliases": ["喜宴"],
-        "names": {"Ang Lee": ["李安"]},
+        "id": "wb", "type": "Film", "title": "The Wedding Banquet", "year": 1993, "directors": ["Ang Lee"],
+        "genres": ["Comedy"], "aliases": ["喜宴"], "names": {"Ang Lee": ["李安"]},
         "overview": "The Wedding Banquet is a 1993 comedy film directed by Ang Lee.",
     },
     {
-        "id": "ed",
-        "type": "Film",
-        "title": "Eat Drink Man Woman",
-        "year": 1994,
-        "directors": ["Ang Lee"],
-        "genres": ["Drama"],
-        "aliases": ["饮食男女"],
+        "id": "ed", "type": "Film", "title": "Eat Drink Man Woman", "year": 1994, "directors": ["Ang Lee"],
+        "genres": ["Drama"], "aliases": ["饮食男女"],
         "overview": "Eat Drink Man Woman is a 1994 film by Ang Lee about a chef.",
     },
-]
+]  # fmt: skip
 LIGHT = {"embedding_model": "hashing", "rerank_model": "none"}
 PLAN = {
     "steps": [
         {"step_id": "a", "objective": "find", "tool": "naive_search", "tool_input": {"query": "Ang Lee"}},
         {
-            "step_id": "b",
-            "objective": "more",
-            "tool": "local_search",
-            "depends_on": ["a"],
-            "priority": 2,
-            "tool_input": {"query": "x", "entities": {"$from": "a.entities"}},
-            "budget": {"timeout_s": 5, "top_k": 3},
+            "step_id": "b", "objective": "more", "tool": "local_search", "depends_on": ["a"], "priority": 2,
+            "tool_input": {"query": "x", "entities": {"$from": "a.entities"}}, "budget": {"timeout_s": 5, "top_k": 3},
         },
     ],
-    "execution_mode": "parallel",
-    "metadata": {"planner": "rules"},
-}
+    "execution_mode": "parallel", "metadata": {"planner": "rules"},
+}  # fmt: skip
 ANSWER = {
     "decisions": [{"type": "edit", "edited_action": {"name": "plan", "args": {"query": "Ang Lee", "plan": PLAN}}}],
     "note": "n",
     "who": "w",
 }
 OPTIONS = {
-    "kb": "film",
-    "review": ["plan"],
-    "session": "s",
-    "user": "u",
-    "worker": "film",
+    "kb": "film", "review": ["plan"], "session": "s", "user": "u", "worker": "film",
     "thresholds": {"min_evidence": 1},
-}
+}  # fmt: skip
 REFUSED = (WorkbenchError, ValidationError)
 
 
@@ -313,25 +292,14 @@ def _words(place: Place, rng: Random) -> list[str]:
     )
     word = rng.choice((rng.choice(NAMES), text(rng, 4))).encode("utf-8", "replace").decode().replace("\x00", "")
     lines = [
-        ["ask", word, "--kb", "film"],
-        ["ask", "x", "--kb", word],
-        ["ask", "x", "--review", word],
-        ["ask", "-", "--kb", "film"],
-        ["ask", "Who is Ang Lee?", "--kb", "film", "--session", word, "--user", word],
-        ["show", word],
-        ["resume", word],
-        ["resume", place.paused().run_id, "--edit", str(edit)],
-        ["runs", "--limit", word],
-        ["runs", "--session", word],
-        ["remove", word],
-        ["memory", "forget", "--session", word, "--yes"],
-        ["kb", "add", word, str(edit)],
-        ["kb", "remove", word],
-        ["kb", "add", "film2", word],
-        ["eval", "retrieval", "--questions", str(edit), "--kb", "film"],
-        [word],
+        ["ask", word, "--kb", "film"], ["ask", "x", "--kb", word], ["ask", "x", "--review", word],
+        ["ask", "-", "--kb", "film"], ["ask", "Who is Ang Lee?", "--kb", "film", "--session", word, "--user", word],
+        ["show", word], ["resume", word], ["resume", place.paused().run_id, "--edit", str(edit)],
+        ["runs", "--limit", word], ["runs", "--session", word], ["remove", word],
+        ["memory", "forget", "--session", word, "--yes"], ["kb", "add", word, str(edit)], ["kb", "remove", word],
+        ["kb", "add", "film2", word], ["eval", "retrieval", "--questions", str(edit), "--kb", "film"], [word],
         ["resume", place.paused().run_id, "--respond", word],
-    ]
+    ]  # fmt: skip
     line = rng.choice(lines)
     return [*line, "--workspace", str(place.folder / "ws"), *(["--json"] if rng.random() < 0.3 else [])]
 
@@ -355,17 +323,10 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    "loaders: JSON Lines": Kind(lines, 0.30, 2),
-    "loaders: CSV": Kind(tables, 0.10, 2),
-    "loaders: any file": Kind(files, 0.15, 2),
-    "plans": Kind(plans, 0.20, 2),
-    "settings": Kind(settings, 0.07, 2),
-    "names": Kind(names, 0.08, 15),
-    "texts": Kind(texts, 0.08, 15),
-    "options": Kind(options, 0.008, 15),
-    "questions": Kind(questions, 0.006, 15),
-    "answers": Kind(answers, 0.004, 15),
-    "knowledge bases": Kind(bases, 0.001, 15),
-    "command line": Kind(commands, 0.004, 15),
+    "loaders: JSON Lines": Kind(lines, 0.30, 2), "loaders: CSV": Kind(tables, 0.10, 2),
+    "loaders: any file": Kind(files, 0.15, 2), "plans": Kind(plans, 0.20, 2), "settings": Kind(settings, 0.07, 2),
+    "names": Kind(names, 0.08, 15), "texts": Kind(texts, 0.08, 15), "options": Kind(options, 0.008, 15),
+    "questions": Kind(questions, 0.006, 15), "answers": Kind(answers, 0.004, 15),
+    "knowledge bases": Kind(bases, 0.001, 15), "command line": Kind(commands, 0.004, 15),
     "command line, own process": Kind(processes, 0.0001, 60),
-}
+}  # fmt: skip

@@ -233,21 +233,30 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextlib.contextmanager
-def scripted_server(*replies: Reply) -> Iterator[ScriptedServer]:
-    """An OpenAI-compatible server (chat completions, embeddings) on a free loopback port that answers by a script."""
-    handler = type("Handler", (_Handler,), {})
+def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[ThreadingHTTPServer]:
+    """A server with this handler on a free loopback port."""
     server = _Server(("127.0.0.1", 0), handler)
-    script = ScriptedServer(f"http://127.0.0.1:{server.server_port}/v1", list(replies) or [Reply(["Hello."])])
-    handler.script = script  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:
-        yield script
+        yield server
     finally:
-        script.closing.set()
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@contextlib.contextmanager
+def scripted_server(*replies: Reply) -> Iterator[ScriptedServer]:
+    """An OpenAI-compatible server (chat completions, embeddings) on a free loopback port that answers by a script."""
+    handler = type("Handler", (_Handler,), {})
+    with serving(handler) as server:
+        script = ScriptedServer(f"http://127.0.0.1:{server.server_port}/v1", list(replies) or [Reply(["Hello."])])
+        handler.script = script  # type: ignore[attr-defined]
+        try:
+            yield script
+        finally:
+            script.closing.set()
 
 
 def closed_port() -> str:

@@ -7,23 +7,16 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.servers.scripted import Reply
+from tests.servers.scripted import Reply, serving
 
 PARASITE = {
-    "id": 496243,
-    "title": "Parasite",
-    "original_title": "기생충",
-    "release_date": "2019-05-30",
-    "overview": "All unemployed, Ki-taek's family takes peculiar interest in the wealthy Parks.",
-    "runtime": 133,
-    "budget": 11363000,
-    "revenue": 257591776,
-    "vote_average": 8.498,
-    "vote_count": 19000,
+    "id": 496243, "title": "Parasite", "original_title": "기생충", "release_date": "2019-05-30",
+    "overview": "All unemployed, Ki-taek's family takes peculiar interest in the wealthy Parks.", "runtime": 133,
+    "budget": 11363000, "revenue": 257591776, "vote_average": 8.498, "vote_count": 19000,
     "genres": [{"id": 35, "name": "Comedy"}, {"id": 53, "name": "Thriller"}],
     "production_countries": [{"iso_3166_1": "KR", "name": "South Korea"}],
     "spoken_languages": [{"iso_639_1": "ko", "name": "한국어/조선말"}],
@@ -37,14 +30,10 @@ PARASITE = {
     },
     "alternative_titles": {"titles": [{"iso_3166_1": "TW", "title": "寄生上流"}]},
     "translations": {"translations": [{"iso_639_1": "zh", "data": {"title": "寄生虫"}}]},
-}
+}  # fmt: skip
 BANQUET = {
-    "id": 9261,
-    "title": "The Wedding Banquet",
-    "original_title": "喜宴",
-    "release_date": "1993-08-04",
-    "overview": "A gay New Yorker stages a marriage of convenience.",
-    "runtime": 106,
+    "id": 9261, "title": "The Wedding Banquet", "original_title": "喜宴", "release_date": "1993-08-04",
+    "overview": "A gay New Yorker stages a marriage of convenience.", "runtime": 106,
     "credits": {
         "cast": [{"id": 64434, "name": "Winston Chao"}],
         "crew": [
@@ -52,19 +41,14 @@ BANQUET = {
             {"id": 11614, "name": "James Schamus", "job": "Writer"},
         ],
     },
-}
+}  # fmt: skip
 BONG = {
-    "id": 21684,
-    "name": "Bong Joon Ho",
-    "also_known_as": ["봉준호", "奉俊昊"],
-    "birthday": "1969-09-14",
-    "place_of_birth": "Daegu, South Korea",
-    "biography": "Bong Joon Ho is a South Korean filmmaker.",
+    "id": 21684, "name": "Bong Joon Ho", "also_known_as": ["봉준호", "奉俊昊"], "birthday": "1969-09-14",
+    "place_of_birth": "Daegu, South Korea", "biography": "Bong Joon Ho is a South Korean filmmaker.",
     "movie_credits": {
-        "cast": [],
-        "crew": [{"id": 496243, "title": "Parasite", "release_date": "2019-05-30", "job": "Director"}],
+        "cast": [], "crew": [{"id": 496243, "title": "Parasite", "release_date": "2019-05-30", "job": "Director"}],
     },
-}
+}  # fmt: skip
 IN_CHINESE = {496243: {"title": "寄生虫", "overview": "基泽一家四口全是无业游民。"}, 9261: {"title": "喜宴"}}
 
 
@@ -155,26 +139,15 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
 
 
-class _Server(ThreadingHTTPServer):
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away between two requests is nobody's error."""
-
-
 @contextlib.contextmanager
 def tmdb_server(change: Callable[[TmdbServer], None] | None = None) -> Iterator[TmdbServer]:
     """The server, on a free loopback port."""
     script = TmdbServer()
     if change:
         change(script)
-    handler = type("Handler", (_Handler,), {"script": script})
-    server = _Server(("127.0.0.1", 0), handler)
-    script.url = f"http://127.0.0.1:{server.server_port}/3"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
-        yield script
-    finally:
-        script.closing.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving(type("Handler", (_Handler,), {"script": script})) as server:
+        script.url = f"http://127.0.0.1:{server.server_port}/3"
+        try:
+            yield script
+        finally:
+            script.closing.set()

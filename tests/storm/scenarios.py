@@ -43,28 +43,22 @@ QUESTIONS = (
     Question("a fact", "喜宴哪一年上映？"),
     Question("a follow-up", "它的导演还拍过哪些电影？", before=("喜宴哪一年上映？",)),
     Question(
-        "recommendation, reviewed",
-        "推荐几部类似《喜宴》的电影",
-        review=("plan", "reflect"),
+        "recommendation, reviewed", "推荐几部类似《喜宴》的电影", review=("plan", "reflect"),
         answers=(
-            {"action": "approve", "note": "先看看"},
-            {"action": "respond", "message": "要喜剧"},
+            {"action": "approve", "note": "先看看"}, {"action": "respond", "message": "要喜剧"},
             {"action": "edit", "point": "plan", "edits": {"thresholds": {"min_evidence": 4}}},
             {"action": "edit", "point": "reflect", "edits": {"rewrite_query": "李安 家庭 喜剧"}},
             {"action": "reject"},
         ),
     ),
     Question(
-        "comparison, every wave",
-        "Compare Memento and Inception",
-        review=("step", "reflect"),
+        "comparison, every wave", "Compare Memento and Inception", review=("step", "reflect"),
         answers=(
-            {"action": "edit", "point": "step", "edits": {"thresholds": {"min_evidence": 3}}},
-            {"action": "approve"},
+            {"action": "edit", "point": "step", "edits": {"thresholds": {"min_evidence": 3}}}, {"action": "approve"},
         ),
     ),
     Question("streamed", "Who directed Memento?", streamed=True),
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,12 @@
-"""``workbench doctor``: what is wrong in a workspace or could be better, each with its fix. No server is asked."""
+"""``workbench doctor``: what is wrong in a workspace or could be better, each with its fix. ``--ask`` asks servers."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 import click
 
@@ -13,6 +14,8 @@ from workbench.cli.page import DONE, FAILED, Page, paged
 from workbench.errors import WorkbenchError
 
 if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
     from workbench.settings import Settings
 
 SIGNS = {"ok": "✓", "note": "!", "problem": "✗"}
@@ -28,10 +31,11 @@ class Check(NamedTuple):
 
 
 @click.command()
+@click.option("--ask", is_flag=True, help="Ask the models' servers whether they take JSON schemas and call tools.")
 @paged
-def doctor(page: Page) -> int:
+def doctor(page: Page, ask: bool) -> int:
     """Say what is wrong in the workspace or could be better, each with its fix."""
-    checks = list(examine(page.workspace))
+    checks = list(examine(page.workspace, ask))
     healthy = all(check.state != "problem" for check in checks)
     document = {"ok": healthy, "checks": [check._asdict() for check in checks]}
     rows = ((SIGNS[c.state], c.name, c.detail + (f"\n→ {c.fix}" if c.fix else "")) for c in checks)
@@ -39,7 +43,7 @@ def doctor(page: Page) -> int:
     return DONE if healthy else FAILED
 
 
-def examine(workspace: Path) -> Iterator[Check]:
+def examine(workspace: Path, ask: bool = False) -> Iterator[Check]:
     """Yield every check, in the order in which things are needed."""
     from workbench.settings import Settings
 
@@ -51,6 +55,7 @@ def examine(workspace: Path) -> Iterator[Check]:
         return
     yield _settings()
     looks = {"embeddings": _embeddings, "chat model": _chat, "workspace": _workspace}
+    looks |= {"models": _served} if ask else {}
     if workspace.is_dir():
         looks |= {"files": _files, "knowledge": _knowledge}
     for name, look in looks.items():
@@ -104,6 +109,29 @@ def _chat(_: Path, settings: Settings) -> Iterator[Check]:
     else:
         detail = "none: every role has its deterministic default, and answers are sentences of the evidence"
         yield Check("chat model", "note", detail, "To ask a model, set WORKBENCH_CHAT_MODEL=openai:NAME")
+
+
+def _served(_: Path, settings: Settings) -> Iterator[Check]:
+    """Ask each model once with a form like a plan's, and once with a tool."""
+    from workbench.graphs.model_plan import plan_form
+    from workbench.models.chat import Limits, open_chat_model, probe
+    from workbench.models.wire import Patience
+    from workbench.settings import ROLES
+    from workbench.tools.hybrid import TOOL
+    from workbench.tools.langchain import as_function, model_input
+
+    form, tool = plan_form({TOOL.name: TOOL}, [], 3), as_function(TOOL, model_input(TOOL, []))
+    roles = {settings.role_model(role): role for role in reversed(ROLES) if settings.role_model(role)}
+    for name, role in roles.items():
+        try:
+            model = cast("BaseChatModel", open_chat_model(settings, role))
+            can = asyncio.run(probe(model, form, tool, Limits(seconds=60, patience=Patience(0))))
+        except WorkbenchError as error:
+            yield Check(f"model {name}", "problem", str(error))
+            continue
+        schema = "takes JSON schemas" if can["schema"] else "takes no JSON schema: forms are asked for in words"
+        tools = "calls tools" if can["tools"] else "calls no tools: the agent is asked by a form"
+        yield Check(f"model {name}", "ok" if all(can.values()) else "note", f"{schema}; {tools}")
 
 
 def _workspace(workspace: Path, _: Settings) -> Iterator[Check]:

@@ -34,8 +34,13 @@ def carry(page: Page, begin: Callable[[Workbench], Run], *, stream: bool, make: 
         The exit code: 0 done, 3 paused, 4 interrupted, 1 failed.
     """
     with page.open(make=make) as wb:
-        document, streamed = follow(page, begin(wb), stream)
-    return finish(page, document, ANSWER, streamed)
+        run = begin(wb)
+        document, streamed = follow(page, run, stream)
+        total = run.calls().total() if hasattr(run, "calls") else Json()  # else of a recorded graph
+    code = finish(page, document, ANSWER, streamed)
+    if total.get("calls") and not page.as_json:
+        page.say(labels_for(document["message"])("models_took", **total), "dim")
+    return code
 
 
 def follow(page: Page, run: Run, stream: bool) -> tuple[Document, str]:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from workbench.knowledge.library import AddReport
     from workbench.session import Workbench
 
-PROBLEMS_SHOWN = 10
 _name = click.argument("name")
 
 
@@ -52,6 +51,7 @@ def add(page: Page, name: str, paths: tuple[Path, ...], vocabulary: Path | None,
 
 def show_report(page: Page, report: AddReport, wb: Workbench) -> None:
     """Say what an indexing did, and what it left out."""
+    problems_shown = 10
     counts = wb.knowledge.get(report.name).about()["counts"]
     if page.as_json:
         page.result({**asdict(report), "counts": counts})
@@ -69,11 +69,11 @@ def show_report(page: Page, report: AddReport, wb: Workbench) -> None:
     for problem in report.problems:
         place = f"{problem['file']}:{problem['line']}" if problem["line"] else problem["file"]
         places.setdefault(problem["reason"], []).append(place)
-    for reason, alike in list(places.items())[:PROBLEMS_SHOWN]:
+    for reason, alike in list(places.items())[:problems_shown]:
         more = f" and {len(alike) - 1:,} more" if len(alike) > 1 else ""
         page.say(f"! {alike[0]}{more}: {reason}")
-    if len(places) > PROBLEMS_SHOWN:
-        page.say(f"! {len(places) - PROBLEMS_SHOWN:,} more reasons; --json lists all problems")
+    if len(places) > problems_shown:
+        page.say(f"! {len(places) - problems_shown:,} more reasons; --json lists all problems")
 
 
 @kb.command()
@@ -163,7 +163,7 @@ def remove(page: Page, name: str) -> None:
 
 
 DEMO = Path("data") / "demo.toml"
-EVERYTHING = ("head", "plan", "reflections", "timeline", "answer", "sources")
+EVERYTHING = ("head", "plan", "reflections", "answer", "sources")
 
 
 @click.command()

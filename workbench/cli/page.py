@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 DONE, FAILED, USAGE, PAUSED, INTERRUPTED = range(5)
 EXIT_CODES: Mapping[str, int] = {"done": DONE, "paused": PAUSED, "interrupted": INTERRUPTED, "running": INTERRUPTED}
 """Status of a run -> exit code; any other status is 1."""
-LONGEST_JSON = 2**22
-"""Characters of a JSON file that are read: a larger one breaks in its middle, and is refused as no JSON."""
 
 
 class Pair(click.ParamType):
@@ -64,7 +62,9 @@ class JsonFile(click.ParamType):
         """Read the object."""
         try:
             with click.open_file(value, encoding="utf-8") as file:
-                return json_object(file.read(LONGEST_JSON + 1), self._example)
+                # Characters of a JSON file that are read: a larger one breaks in its middle, and is refused as no
+                # JSON.
+                return json_object(file.read(2**22 + 1), self._example)
         except UnicodeDecodeError:
             self.fail(f"{value} is not UTF-8.", param, ctx)
         except ValueError as error:

@@ -10,14 +10,14 @@ import json
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from html import escape
 from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from workbench.errors import CapsuleError, PlanError
@@ -90,26 +90,39 @@ class _Event(TypedDict):
     event: Json
 
 
+@with_config(extra="forbid")
 class _Effect(TypedDict):
     page: str
     kind: str
     name: str
-    version: str
-    arguments: Any
+    parts: Json
     value: Any
-    seconds: float
-    tokens: int
-    replayed: bool
+    seconds: NotRequired[float]
+    tokens: NotRequired[int]
+    replayed: NotRequired[bool]
+    counted: NotRequired[bool]
+    at: NotRequired[str]
+    task: NotRequired[str]
+    outcome: NotRequired[str]
+    reads: NotRequired[dict[str, str]]
+    input: NotRequired[Any]
+    started_at: NotRequired[float]
+    edited: NotRequired[bool]
 
 
-class _Contents(TypedDict):
+class Contents(TypedDict):
+    """The contents of any capsule, but for what people answered."""
+
     run: _Row
     plans: list[_Plan]
     records: list[ExecutionRecord]
     bodies: list[_Body]
-    decisions: list[Decision]
     events: list[_Event]
     tape: list[_Effect]
+
+
+class _Contents(Contents):
+    decisions: list[Decision]
 
 
 def exported(run: Recording, path: Path, settings: Settings) -> Path:
@@ -127,11 +140,16 @@ def capsule(run: Recording, settings: Settings) -> bytes:
     contents = redacted(capsule_contents(run), secrets(settings))
     message = contents["run"]["message"]
     title, language = escape(visible(message)), labels_for(message).html_lang
-    body = run_html(capsule_document(contents))
+    body = _page_of(contents)
     page = f'<!doctype html>\n<html lang="{language}"><meta charset="utf-8"><title>{title}</title>\n{body}\n</html>\n'
+    return zipped({CONTENTS: json.dumps(contents, ensure_ascii=False, indent=1), PAGE: page})
+
+
+def zipped(texts: Mapping[str, str]) -> bytes:
+    """Return a zip file of texts by name; the same texts give the same bytes."""
     packed = BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
-        for name, text in ((CONTENTS, json.dumps(contents, ensure_ascii=False, indent=1)), (PAGE, page)):
+        for name, text in texts.items():
             entry = zipfile.ZipInfo(name)  # dated 1980: the bytes do not depend on the clock
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, text, zipfile.ZIP_DEFLATED)
@@ -172,8 +190,17 @@ def imported(path: Path, store: RunStore, run: Callable[[str], Recording], setti
     return run_id
 
 
-def read(path: Path) -> Json:
-    """Return what a capsule holds, its types checked and its page drawn once.
+def _page_of(contents: Json) -> str:
+    return run_html(capsule_document(contents))
+
+
+def read(path: Path, kind: Any = _Contents, check: Callable[[Json], object] = _page_of) -> Json:
+    """Return what a capsule holds, its types checked.
+
+    Args:
+        path: the file.
+        kind: a ``Contents``.
+        check: looks further; it raises what reading a hostile value raises.
 
     Raises:
         CapsuleError: says what is wrong with it, in one line.
@@ -187,8 +214,8 @@ def read(path: Path) -> Json:
             raise ValueError(f"it unpacks to more than {LIMIT:,} bytes")
         contents: Json = json.loads(content)
         text = json.dumps(contents, ensure_ascii=False, allow_nan=False).encode()  # SQLite stores no half characters
-        TypeAdapter(_Contents).validate_json(text, strict=True)
-        run_html(capsule_document(contents))
+        TypeAdapter(kind).validate_json(text, strict=True)
+        check(contents)
     except _BROKEN as error:
         raise CapsuleError(f"{path} is refused: {_reason(error)}. Nothing was brought in.") from None
     return contents

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 Place = tuple[int, int, str]
 """A position in the course of a run: pass, order within the pass, name."""
-_LAST = 1_000_000
 _MARKS = re.compile(r"\s*\[(\d+)\]")
 _BULLET = re.compile(r"^\s*(?:[-*•·]|\d{1,3}[.、)）])\s*")
 _PROPOSAL_FIELDS = ("plan", "should_continue", "activate", "next_steps", "reasoning")
@@ -96,12 +95,13 @@ class Side:
     @cached_property
     def points(self) -> dict[Place, Point]:
         """Return everything in which another run may differ, by its place in the run, unordered."""
+        last = 1_000_000
         run = self.run
         points = {
             (0, 0, ""): Point("question", "", run.message, run.message),
             (0, 3, ""): Point("query", "", run.query, run.query),
-            (_LAST, 0, ""): Point("evidence", "", comparable(run.evidence), len(run.evidence)),
-            (_LAST, 1, ""): Point("answer", "", run.answer, run.answer[:300]),
+            (last, 0, ""): Point("evidence", "", comparable(run.evidence), len(run.evidence)),
+            (last, 1, ""): Point("answer", "", run.answer, run.answer[:300]),
         }
         for name, value in (self.settings or {}).items():
             points[0, 1, name] = Point("settings", name, value, value)
@@ -341,7 +341,7 @@ def _step_brief(attempts: Sequence[ExecutionRecord]) -> Json:
         "found": last["output_summary"]["evidence_count"],
         "seconds": round(last["duration_ms"] / 1000, 3),
         "replayed": any(record.get("replayed", False) for record in attempts),
-        "by_hand": EDITED in last.get("effect", {}).get("given", {}),
+        "by_hand": EDITED in last.get("effect", {}),
     }
 
 

@@ -30,10 +30,9 @@ def signatures(plan: Plan) -> dict[str, str]:
     signs: dict[str, str] = {}
     for step_id in plan.topological_order():
         step = plan.step(step_id)
-        references = {n: {"$from": f"{signs[s]}.{field}"} for n, (s, field) in step.references().items()}
         content = {
             **step.model_dump(mode="json", exclude={"step_id"}),
-            "tool_input": {**step.tool_input, **references},
+            "tool_input": step.input_with(signs.__getitem__),
             "depends_on": sorted({signs[name] for name in step.dependencies()}),
         }
         signs[step_id] = hashlib.sha256(canonical_json(content).encode()).hexdigest()

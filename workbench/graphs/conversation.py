@@ -1,4 +1,4 @@
-"""The conversation graph: route -> recall -> prepare_retrieval -> [retrieval | generate], then generate -> persist.
+"""The conversation graph: [route | recall] -> prepare_retrieval -> [retrieval | generate], then generate -> persist.
 
 The retrieval graph is a node of it, not a call inside one: it can be unfolded in a drawing, streamed, interrupted and
 inspected. A knowledge base with an answerer of its own is answered by ``kb_handler`` in place of ``generate``; a report
@@ -13,15 +13,13 @@ from typing import Any
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
-from pydantic import Field
 
 from workbench.events import logged, progress
 from workbench.extensions import provided, required
 from workbench.graphs.generate import generate
-from workbench.graphs.memory import recall, with_preferences
+from workbench.graphs.memory import recall, standing_alone, with_preferences
 from workbench.graphs.planner import fresh_state
 from workbench.graphs.retrieval import build_retrieval
-from workbench.graphs.roles import ModelForm, ask_model, history_text
 from workbench.graphs.route import (
     Route,
     build_router,
@@ -113,8 +111,8 @@ def conversation_graph(schema: Any = ConversationState) -> StateGraph[Any, Conte
     graph.add_node(logged("generate", generate))
     graph.add_node(logged("persist", persist))
     graph.add_edge(START, "route")
-    graph.add_edge("route", "recall")
-    graph.add_edge("recall", "prepare_retrieval")
+    graph.add_edge(START, "recall")  # at once: each may ask a model
+    graph.add_edge(["route", "recall"], "prepare_retrieval")
     answerers, first = ["kb_handler", "generate"], list[str]()
     if add_reporter := provided("nodes", "reporter"):
         add_reporter(graph, whether_to_retrieve)
@@ -148,6 +146,7 @@ def initial_state(
         thresholds=dict(options["thresholds"]),
         dates=list(options.get("dates") or ["", ""]),
         needs=dict(options.get("needs", {})),
+        pieces=dict(options.get("pieces", {})),
         **({"report": dict(options["report"]), "sections": []} if "report" in options else {}),
         incognito=options["incognito"],
         debug=options["debug"],
@@ -213,10 +212,10 @@ async def _standing_alone(state: ConversationState, context: Context) -> tuple[s
     names = context.knowledge.names() if unrouted else route.kb_prefixes
     if not names or is_small_talk(message) or (not history and message == state["message"]):
         return message, route
-    if history and "follow_up" in context.models:
-        slots = {"history": history_text(history, context.settings.history_window), "message": message}
-        reply = await ask_model(context, "follow_up", StandsAlone, slots, question=message)
-        query = " ".join(reply.form.question.split()) if reply.form else ""
+    if message == state["message"]:
+        query = state.get("stands_alone", "")
+    else:  # a part of the message was only to be remembered, or it is a report's topic
+        query = await standing_alone(state, context, message)
     query = query or standalone(message, history, context.bases(names))
     if query == state["message"]:
         return query, route
@@ -224,12 +223,6 @@ async def _standing_alone(state: ConversationState, context: Context) -> tuple[s
         return query, decide(query, [], "", context.knowledge, today=context.today)
     reading = read_question(query, context.bases(names), context.today)
     return query, Route({**route.decision, **reading}, route.kb_prefixes)
-
-
-class StandsAlone(ModelForm):
-    """The form of the follow-up's model."""
-
-    question: str = Field(min_length=1, max_length=500)
 
 
 async def kb_handler(state: ConversationState, runtime: Runtime[Context]) -> Json:

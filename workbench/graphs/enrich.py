@@ -84,7 +84,7 @@ def _from_tape(context: Context) -> Tape | None:
 def _base_to_ask(state: RetrievalState, context: Context) -> str | None:
     """Return the first base with an external source; in a replay the base whose source was asked."""
     if tape := _from_tape(context):
-        return next((effect.name for effect in tape.known.values() if effect.kind == STEP), None)
+        return next((effect.name for effect in tape.known if effect.kind == STEP), None)
     available = set(context.searched.names())  # a fork may be in a workspace without the corpus
     prefixes = [kb for kb in state.get("kb_prefixes", []) if kb in available]
     return next((kb for kb in prefixes if context.searched.get(kb).enricher), None)
@@ -93,7 +93,7 @@ def _base_to_ask(state: RetrievalState, context: Context) -> str | None:
 def can_enrich(state: RetrievalState, context: Context) -> bool:
     """Check whether an external source has a key and can be asked; in a replay, whether a step asked it."""
     if tape := _from_tape(context):
-        return any((effect.kind, effect.name) == ("tool", STEP) for effect in tape.known.values())
+        return any((effect.kind, effect.name) == ("tool", STEP) for effect in tape.known)
     return _base_to_ask(state, context) is not None and bool(context.settings.tmdb_key.get_secret_value())
 
 

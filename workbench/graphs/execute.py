@@ -14,7 +14,7 @@ from workbench.events import progress
 from workbench.knowledge.dated import dated, last_day
 from workbench.plans import PlanStep
 from workbench.ports import Context
-from workbench.records.tape import Tape, attempt_arguments
+from workbench.records.tape import Tape, attempt_arguments, call_parts
 from workbench.state import ExecutionRecord, Json, RetrievalResult, StepStatus, StepTask, SubStep
 from workbench.text import clean
 from workbench.tools.registry import resolve_input
@@ -65,7 +65,7 @@ def describe_effect(task: StepTask, step: PlanStep, context: Context) -> Json:
     """Return what determines this attempt: the documents, the tool's input and budget, and the calls before it."""
     args = attempt_arguments(step, task["kb_prefix"], task["attempt"], task.get("upstream", {}))
     version = dated(context.knowledge.get(args["kb"]), task["dates"]).fingerprint()
-    return {"version": version, "given": context.tape.marked(step.step_id, step.tool, version, args)}
+    return context.tape.marked(step.tool, {"version": version, "input": args}, step.step_id)
 
 
 def recorded(task: StepTask, step: PlanStep, effect: Json, tape: Tape) -> tuple[ExecutionRecord, Json | None] | None:
@@ -74,7 +74,7 @@ def recorded(task: StepTask, step: PlanStep, effect: Json, tape: Tape) -> tuple[
     Raises:
         Divergence: this run must take them from there, and the tape does not have them.
     """
-    effect_before = tape.find("tool", step.tool, effect["version"], effect["given"], step.step_id)
+    effect_before = tape.find("tool", step.tool, call_parts(effect), step.step_id)
     if effect_before is None:
         return None
     record, body = effect_before.value["record"], effect_before.value["body"]
@@ -221,7 +221,8 @@ def make_record(
     }
     if body and body["found"] > len(results):
         summary["cut"] = body["found"] - len(results)
-    long = {name: step.tool_input[name] for name, (_, field) in step.references().items() if field == RESULTS}
+    whole = {name: field for name, (_, field) in step.references().items() if "text" not in step.tool_input[name]}
+    long = {name: step.tool_input[name] for name, field in whole.items() if field == RESULTS}
     return ExecutionRecord(
         step_id=step.step_id,
         attempt=attempt,

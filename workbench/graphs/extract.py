@@ -26,8 +26,6 @@ from workbench.text import detect_language, fold, sentences
 
 _PASSAGES, _CHARACTERS = 4, 6_000
 """Of one call."""
-_FAILURES = 3
-"""Calls that fail one after the other; then the server is taken to be away."""
 _UNTYPED = "Other"
 
 
@@ -75,7 +73,7 @@ class _Counted(NoTape):
     def calls(self) -> list[Effect]:
         """Return all calls as one."""
         usage = {"input": self.total.input, "output": self.total.output, "cached": self.total.cached}
-        return [Effect("model", "extractor", "", None, {"usage": usage, "money": self.total.money})]
+        return [Effect("model", "extractor", {}, {"usage": usage, "money": self.total.money})]
 
 
 class ModelExtractor:
@@ -150,7 +148,8 @@ class ModelExtractor:
             self._begun -= tokens
             self._dearer = max(self._dearer, (self._tape.total.tokens - before) / tokens)
         self._failed = 0 if reply.replied else self._failed + 1
-        if self._failed >= _FAILURES:
+        # Calls that fail one after the other; then the server is taken to be away.
+        if self._failed >= 3:
             self._why = reply.refused[-1]
         return reply
 

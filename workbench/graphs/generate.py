@@ -36,9 +36,6 @@ from workbench.text import clean, detect_language, visible
 from workbench.tools.evidence import passage_id
 from workbench.views.labels import Labels
 
-_OTHERS, _LIKELY = 3, 0.1
-"""How many passages the writer reads next to those that met a need, and the score from which it reads more."""
-
 
 def messages(state: Data, context: Context) -> list[list[str]]:
     """Return the messages for the writer's model, ``[kind, text]``; the current message is there once, as the last."""
@@ -67,14 +64,16 @@ def _remembered(state: Data, language: str) -> str:
 
 
 def written_from(state: Data, context: Context) -> str:
-    """Return the evidence for the writer under its numbers: first what met a need, and nothing of score 0."""
+    """Return the evidence for the writer under its numbers: first what met a need or is pinned, nothing of score 0."""
     evidence = merged_evidence(state)
     met = {result_id for entry in _needs(state) for result_id in entry["by"] if entry["met"] >= MET}
+    met |= {piece["result_id"] for piece in evidence if met and piece["metadata"].get("pinned")}
     numbers = [n for n, piece in enumerate(evidence, 1) if piece["score"] > 0]
     numbers.sort(key=lambda n: evidence[n - 1]["result_id"] not in met)  # stable: the rest stays in its order
     if met:  # a model found what it needs: of the rest only what is likely, or comes first
-        least = len([n for n in numbers if evidence[n - 1]["result_id"] in met]) + _OTHERS
-        numbers = [n for place, n in enumerate(numbers) if place < least or evidence[n - 1]["score"] >= _LIKELY]
+        # How many passages the writer reads next to those that met a need, and the score from which it reads more.
+        least = len([n for n in numbers if evidence[n - 1]["result_id"] in met]) + 3
+        numbers = [n for place, n in enumerate(numbers) if place < least or evidence[n - 1]["score"] >= 0.1]
     pieces = [evidence[n - 1] for n in numbers]
     return evidence_text(pieces, context.settings.merge_max_characters, numbers)
 

@@ -2,20 +2,45 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 
 from langgraph.runtime import Runtime
+from pydantic import Field
 
 from workbench.extensions import missing, provided
-from workbench.graphs.route import Route
+from workbench.graphs.roles import ModelForm, ask_model, history_text, read_history
+from workbench.graphs.route import Route, wished_in
 from workbench.language.words import is_small_talk
 from workbench.ports import Context, KnowledgeBase
-from workbench.state import AppliedPreference, ConversationState, Data, Json, Message
+from workbench.state import AppliedPreference, ConversationState, Data, Json
 
 MISSING = missing("memory", "memory")
 
 
 async def recall(state: ConversationState, runtime: Runtime[Context]) -> Json:
+    """Load what is remembered for a message, and ask at the same time what a follow-up stands for."""
+    change, question = await asyncio.gather(_recalled(state, runtime), standing_alone(state, runtime.context))
+    return {**change, "stands_alone": question}
+
+
+class StandsAlone(ModelForm):
+    """The form of the follow-up's model."""
+
+    question: str = Field(min_length=1, max_length=500)
+
+
+async def standing_alone(state: Data, context: Context, message: str = "") -> str:
+    """Return the message with what it refers to, by the model; "" where none is asked, or it says nothing of use."""
+    message, history = message or state["message"], read_history(state, context)
+    if "follow_up" not in context.models or not history or is_small_talk(message) or wished_in(state) == []:
+        return ""
+    slots = {"history": history_text(history, context.settings.history_window), "message": message}
+    reply = await ask_model(context, "follow_up", StandsAlone, slots, question=message)
+    return " ".join(reply.form.question.split()) if reply.form else ""
+
+
+async def _recalled(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Load what is remembered for a message; without the part the last messages, and a note that this is all.
 
     A greeting that the rules answer needs no more than the last messages either.
@@ -28,19 +53,6 @@ async def recall(state: ConversationState, runtime: Runtime[Context]) -> Json:
     counts = {"history_count": len(history), "has_memory_context": False, "has_summary": False, "episodic_count": 0}
     runtime.stream_writer({"history": counts if part else {**counts, "note": MISSING}})
     return {"history": history, "remembered": [], "noted": [], "recalls": None, "to_search": state["message"]}
-
-
-def window(state: Data, context: Context) -> list[Json]:
-    """Return the last messages before the one that is answered, as they are stored."""
-    size, conversation = context.settings.history_window, state.get("conversation_id", "")
-    if not size or not conversation:
-        return []
-    return context.conversations.list_messages(conversation, size, before=state.get("user_message_id") or None)
-
-
-def read_history(state: Data, context: Context) -> list[Message]:
-    """Return the last messages before the one that is answered."""
-    return [Message(role=m["role"], content=m["content"], created_at=m["created_at"]) for m in window(state, context)]
 
 
 def with_preferences(

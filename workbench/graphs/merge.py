@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 
 from langgraph.runtime import Runtime
@@ -31,8 +31,6 @@ from workbench.tools.scoring import UNSEEN, log_odds, probability
 
 MODEL = "merge"
 SEARCH, CHAIN = "hybrid_search", "chain_exploration"
-SPAN = 10.0
-"""Log odds that count as 1."""
 
 
 def agreed(results_by_step: ResultsByStep) -> dict[Identity, float]:
@@ -95,13 +93,11 @@ def log_odds_share(score: float) -> float:
     >>> log_odds_share(0.0001), log_odds_share(0.5)
     (0.0, 0.76)
     """
-    return round(max(0.0, (log_odds(score) - log_odds(UNSEEN)) / SPAN), 3)
+    # The last number is the log odds that count as 1.
+    return round(max(0.0, (log_odds(score) - log_odds(UNSEEN)) / 10.0), 3)
 
 
 # --- The last node of retrieval: evidence of every step -> one numbered context ---
-
-CONTRADICTION = 0.5
-"""The factor on the score of a document whose typed fields contradict the conditions of the question."""
 
 
 async def merger(state: RetrievalState, runtime: Runtime[Context]) -> Json:
@@ -173,8 +169,22 @@ def merged_events(merged: Merged, runs: Sequence[RagRun]) -> list[Event]:
 
 
 def collect(state: RetrievalState, context: Context) -> dict[str, list[RetrievalResult]]:
-    """Return what each step found."""
-    return gather(state.get("records", []), context.runs, state.get("run_id", ""))
+    """Return what each step found: what a person struck is left out, what they pinned is marked."""
+    results_by_step = gather(state.get("records", []), context.runs, state.get("run_id", ""))
+    return marked(results_by_step, state.get("pieces") or {})
+
+
+def marked(results_by_step: ResultsByStep, marks: Mapping[str, str]) -> dict[str, list[RetrievalResult]]:
+    """Return the results without the struck ones; the pinned ones say so."""
+
+    def sign(result: RetrievalResult) -> RetrievalResult:
+        pinned = marks.get("/".join(identity(result))) == "pinned"
+        return {**result, "metadata": {**result["metadata"], "pinned": True}} if pinned else result
+
+    def keep(result: RetrievalResult) -> bool:
+        return marks.get("/".join(identity(result))) != "struck"
+
+    return {step: [*map(sign, filter(keep, results))] for step, results in results_by_step.items()}
 
 
 def current_evidence(state: RetrievalState, context: Context) -> list[RetrievalResult]:
@@ -249,6 +259,7 @@ def _in_order(
     if not by_score:
         places = list(dict.fromkeys(map(identity, chain.from_iterable(results_by_step.values()))))
         unique.sort(key=lambda result: places.index(identity(result)))
+    unique.sort(key=lambda result: not result["metadata"].get("pinned"))  # stable: the rest stays in its order
     return unique
 
 
@@ -314,7 +325,8 @@ def _joined(
     score = best["score"] if joint is None else joint
     if matching is not None and metadata.get("fields") and metadata.get("doc_id") not in matching:
         metadata["contradicts_filters"] = True
-        score *= CONTRADICTION
+        # The factor on the score of a document whose typed fields contradict the conditions of the question.
+        score *= 0.5
     return {**best, "score": round(score, 6), "metadata": metadata}
 
 

@@ -44,6 +44,12 @@ class From(ModelForm):
     source: str = Field(alias="$from", pattern=r"^[^.]+\.\w+$", max_length=80, description="As NAME.candidates")
 
 
+class Around(From):
+    """What an earlier step finds within a text."""
+
+    text: str = Field(min_length=1, max_length=500, description="The words around it, with {} in its place")
+
+
 class DraftStep(ModelForm):
     """One step as the model writes it, next to the inputs of its tool; names are the model's own, ids are ours."""
 
@@ -80,7 +86,7 @@ async def planned_by_model(
         "before": _before(before, state, context),
         "needs": told_needs(reflections[-1]["signals"].get("needs", []) if reflections else []),
         "budget": left(context, settings.time_budget_s - work_seconds(records)),
-        "wish": state.get("wish") or (state.get("report") or {}).get("preferences") or NONE,
+        "wish": _wish(state),
         "most": str(settings.max_tasks),
     }
 
@@ -95,6 +101,14 @@ async def planned_by_model(
     answer = "repaired" if reply.mended else "first"
     metadata = {"planner": "llm", "answer": answer, "refused": reply.refused, "route": route}
     return _plan(reply.form, query, route, context).model_copy(update={"metadata": metadata}), reply.refused
+
+
+def _wish(state: RetrievalState) -> str:
+    """Return what the reviewer asks for, or what a report is to say."""
+    report = state.get("report") or {}
+    aspects = ", ".join(title for title, _ in report.get("aspects", []))
+    about = f"The answer is a report. Its aspects: {aspects or NONE}." if report else ""
+    return "\n".join(filter(None, [state.get("wish"), report.get("preferences"), about])) or NONE
 
 
 def told_needs(entries: Sequence[Data]) -> str:
@@ -163,7 +177,7 @@ def step_form(tools: Tools, bases: Bases) -> Any:
 
 def _form_of(names: Sequence[str], inputs: Mapping[str, Any]) -> Any:
     one_of: Any = Literal
-    fields: Any = {_field(name): (_annotation(info), info) for name, info in inputs.items()}
+    fields: Any = {_field(name): _annotated(info) for name, info in inputs.items()}
     return create_model(f"step_{names[0]}", __base__=DraftStep, tool=(one_of[tuple(names)], ...), **fields)
 
 
@@ -179,10 +193,13 @@ def _field(name: str) -> str:
     return f"{name}_" if name in (*DraftStep.model_fields, "tool") else name
 
 
-def _annotation(info: Any) -> Any:
-    """Return the type of an input; for a list, what an earlier step finds may take its place."""
+def _annotated(info: Any) -> Any:
+    """Return an input's type and field; what an earlier step finds may take a list's place, or a part of a text."""
     kind = info.annotation
-    return kind | From if get_origin(kind) is list and get_args(kind) == (str,) else kind
+    if kind is str:  # its limits hold for a text alone
+        text: Any = Annotated[str, *info.metadata] if info.metadata else str
+        return text | Around, FieldInfo(default=info.default, description=info.description)
+    return (kind | From if get_origin(kind) is list and get_args(kind) == (str,) else kind), info
 
 
 def _step(drafted: Any, step_id: str, ids: Mapping[str, str]) -> PlanStep:
@@ -191,11 +208,7 @@ def _step(drafted: Any, step_id: str, ids: Mapping[str, str]) -> PlanStep:
     own = {*DraftStep.model_fields, "tool"}
     values = drafted.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=own)
     tool_input = {names.get(name, name): value for name, value in values.items() if value not in ("", [], {})}
-    for name, value in tool_input.items():
-        if isinstance(value, dict) and set(value) == {"$from"}:
-            source, _, field = value["$from"].rpartition(".")
-            tool_input[name] = {"$from": f"{ids.get(source, source)}.{field}"}
-    return PlanStep(
+    step = PlanStep(
         step_id=step_id,
         objective=drafted.objective,
         tool=drafted.tool,
@@ -203,3 +216,4 @@ def _step(drafted: Any, step_id: str, ids: Mapping[str, str]) -> PlanStep:
         depends_on=[ids.get(name, name) for name in drafted.depends_on],
         condition=drafted.condition,
     )
+    return step.model_copy(update={"tool_input": step.input_with(lambda source: ids.get(source, source))})

@@ -37,10 +37,6 @@ ENOUGH: dict[QueryIntent, tuple[int, float]] = {
     "unknown": (5, 0.5),
 }
 """Intent -> least evidence, least top score."""
-CANDIDATES = 5
-"""Different documents that a recommendation needs."""
-SIDE = 2
-"""Pieces of evidence that each side of a comparison needs."""
 MAX_NAMES = 10
 """Missing names that are listed and searched for at once; passages that are read for a name without an entity."""
 
@@ -133,14 +129,13 @@ def thresholds(
     }
     if intent == "recommend":
         available = len(supply.matching) if supply.matching is not None else max(0, supply.passages - 1)
-        enough["min_candidates"] = min(int(overrides.get("min_candidates", CANDIDATES)), available)
+        # Different documents that a recommendation needs.
+        enough["min_candidates"] = min(int(overrides.get("min_candidates", 5)), available)
     return enough
 
 
 # --- The ledger ---
 
-MAX_NEEDS = 12
-"""Needs of one question."""
 Kind = Literal["name", "field", "condition", "words", "all", "answer", "count"]
 _COUNT = re.compile(
     r"(?:min_evidence_count\s*[:=]\s*|at least\s+|至少\s*(?:要?有?)?\s*)(?P<n>\d+)"
@@ -173,11 +168,12 @@ class Entry(TypedDict):
 
 def read_needs(query: str, decision: RouteDecision) -> list[Need]:
     """Return what an answer needs, in the order of the question, and last what kind of answer."""
+    max_needs = 12  # needs of one question
     question, label, intent = decision.get("question"), Labels(detect_language(query)), decision["query_intent"]
     names = decision["extracted_entities"]["low_level"]
     needs = [Need(name, "name", name=name) for name in names]
     if question is None:
-        return needs[:MAX_NEEDS]
+        return needs[:max_needs]
     for field in question["fields"]:
         owned = [Need(label("field_of", field=field, title=name), "field", field, name) for name in names]
         needs += owned or [Need(field, "field", field)]
@@ -188,7 +184,7 @@ def read_needs(query: str, decision: RouteDecision) -> list[Need]:
     elif intent == "list" and decision["filters"]:
         last = Need(label("need_every_item"), "all")
     needs += [Need(text, "condition") for text in question["understood"] if decision["filters"]]
-    return [*list(dict.fromkeys(needs))[: MAX_NEEDS - 1], last]
+    return [*list(dict.fromkeys(needs))[: max_needs - 1], last]
 
 
 Line = tuple[RetrievalResult, str]
@@ -320,7 +316,8 @@ def signals(
         ``probability`` of the answer, ``missing_fields`` (``[title, field]``), ``timeouts`` and ``failures`` (ids of
         steps), ``iteration``, ``time_left_s`` and ``thresholds``.
     """
-    needed = SIDE if supply.intent == "compare" else 1
+    # Pieces of evidence that each side of a comparison needs.
+    needed = 2 if supply.intent == "compare" else 1
     coverage: list[Json] = [
         {
             "name": linked_name.name,

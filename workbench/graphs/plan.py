@@ -25,9 +25,14 @@ from workbench.text import detect_language, fold
 from workbench.tools.registry import BUILT_IN
 from workbench.views.labels import Labels
 
+FIRST_SEARCH = "first_search"
+"""In the metadata of a plan of the rules: a model plans where it does not answer."""
 CHAIN, SEARCH = "chain_exploration", "hybrid_search"
 FULL, WIDE, SHORT, NAMES, RANK = (15.0, 50), (20.0, 50), (10.0, 30), (10.0, 20), (15.0, 30)
 """Budgets of the table: seconds and results, at the default settings; other settings scale them."""
+
+PLANNED_BY = ("planner", "max_tasks", "execution_mode", "step_timeout_s", "step_top_k", "step_max_retries")
+"""Settings on which a plan of the rules depends."""
 
 
 def say(key: str, query: str, **words: object) -> str:

@@ -12,11 +12,12 @@ from langgraph.runtime import Runtime
 
 from workbench.extensions import required
 from workbench.graphs.model_plan import planned_by_model
-from workbench.graphs.plan import FULL, SEARCH, say, scaled_budget
+from workbench.graphs.plan import FIRST_SEARCH, FULL, PLANNED_BY, SEARCH, say, scaled_budget
 from workbench.graphs.roles import model_plans
 from workbench.graphs.route import is_driven, read_question
 from workbench.plans import ENDED_WELL, Plan, PlanStep, call_key, fresh_id, last_records, needed, step_renamed
 from workbench.ports import Context, Tools
+from workbench.records.tape import RULES
 from workbench.settings import Settings
 from workbench.state import Decision, Json, Records, RetrievalState, RouteDecision
 from workbench.tools.registry import check, require
@@ -32,14 +33,15 @@ async def planner(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     if state.get("report") and not given_plan:
         stated = state.get("assumptions") or state["report"].get("assumptions") or []
         stated = [*stated, *state["report"].get("preferences", "").splitlines()]
-        plan = with_aspects(
-            plan, state["query"], state["report"].get("aspects", []), stated, prefixes, context.settings
-        )
+        aspects = [] if "parts" in plan.metadata else state["report"].get("aspects", [])
+        plan = with_aspects(plan, state["query"], aspects, stated, prefixes, context.settings)
         plan = plan if context.settings.strict_plan_signal else runnable(plan, context.tools)
     if before:
         plan = continued(plan, before, state.get("records", []))
     require(plan, context.tools)
     reason = "planned again for the changed question" if before else "planned for the question"
+    if before and before.metadata.get(FIRST_SEARCH):
+        reason = "planned by a model: the first search does not answer"
     author, why = ("fork", "given") if given_plan else ("planner", reason)
     context.runs.save_plan(state.get("run_id", ""), plan.dump(), author=author, reason=why)
     change = {"plan": plan.dump(), "kb_prefixes": prefixes, "iteration": state.get("iteration") or 1, "replan": False}
@@ -53,7 +55,8 @@ async def _make_plan(state: RetrievalState, context: Context, prefixes: list[str
     """Return the plan of the model or, where it gives none, of the planner."""
     query, decision = state["query"], state["route_decision"]
     refused: list[str] = []
-    if is_driven(state) or model_plans(context):
+    first = context.settings.search_first and not before and not state.get("report") and not is_driven(state)
+    if not first and (is_driven(state) or model_plans(context)):
         make = required("nodes", "first_turn", "agent") if is_driven(state) else planned_by_model
         plan, refused = await make(state, context, context.bases(prefixes), before)
         if plan is not None:
@@ -62,6 +65,8 @@ async def _make_plan(state: RetrievalState, context: Context, prefixes: list[str
             query = f"{query} {wish}"
             decision = {**decision, **read_question(query, context.bases(prefixes), context.today)}
     plan = await _by_planner(query, decision, context, prefixes)
+    if first and model_plans(context):
+        return plan.model_copy(update={"metadata": {**plan.metadata, FIRST_SEARCH: True}})
     if not refused:
         return plan
     metadata = {**plan.metadata, "instead_of": "agent" if is_driven(state) else "llm", "refused": refused}
@@ -77,6 +82,9 @@ async def _by_planner(query: str, decision: RouteDecision, context: Context, pre
 
     args = {"query": query, "decision": decision, "bases": prefixes, "tools": sorted(context.tools)}
     name, version = getattr(context.planner, "name", "registered"), " ".join([*(b.fingerprint() for b in bases), ""])
+    settings = context.settings.model_dump(include=set(PLANNED_BY), exclude_defaults=True)
+    if name == RULES and settings:  # else a fork with another budget would get the plan with the old one
+        args["settings"] = settings
     effect = await context.tape.aeffect("plan", name, args, plan, clock=context.clock.monotonic, version=version)
     return Plan.load(effect.value)
 

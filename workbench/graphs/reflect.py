@@ -31,7 +31,7 @@ from workbench.graphs.needs import (
     thresholds,
     unmet,
 )
-from workbench.graphs.plan import searched_text
+from workbench.graphs.plan import FIRST_SEARCH, searched_text
 from workbench.graphs.roles import (
     NONE,
     READ,
@@ -63,7 +63,7 @@ from workbench.plans import (
     last_records,
     work_seconds,
 )
-from workbench.ports import Bases, Context, KnowledgeBase, call_reflector
+from workbench.ports import Bases, Context, KnowledgeBase, call_formatter, call_reflector
 from workbench.records.proposals import MET
 from workbench.records.tape import RULES
 from workbench.state import (
@@ -127,12 +127,12 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     seen = _signals(now, supply)
     if spent := budget_spent(context):
         seen["spent"] = spent
-    driven = is_driven(state)
+    driven, first = is_driven(state), bool(now.plan.metadata.get(FIRST_SEARCH))
     one_step = not driven and state.get("resolved_agent_type", "") not in ("", AGENT_TYPES[0])
     words = searched_text(query, decision) or query
     proposal = Proposal(words, now.plan, seen, state.get("records", []), context.tools, state.get("activated", []))
     reflection = None
-    if driven or ("reflector" in context.models and not one_step):
+    if driven or ("reflector" in context.models and not one_step and not first):
         reflect = required("nodes", "next_turn", "agent") if driven else reflected_by_model
         reflection, refused = await reflect(now, proposal)
         seen |= {"model_refused": refused} if refused else {}
@@ -140,12 +140,21 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> Json:
         proposal.seen = seen
         await _prepare(proposal, now, supply, one_step)
         reflection = propose(proposal, context.settings.max_iterations, one_step)
+    if first:
+        reflection["reasoning"] += " " + proposal.say("reflect_first", share=f"{seen.get('probability', 0):.0%}")
     if "reflector" in context.parts:
         reflection = cast(Reflection, await call_reflector(context, query, now.evidence, reflection))
     problems = check(now.plan.adding(*map(PlanStep.model_validate, reflection["next_steps"])), context.tools)
     if problems:
         raise PlanError(problems)
     return {"reflections": [reflection]}
+
+
+def answers_enough(state: RetrievalState, context: Context) -> bool:
+    """Check whether what was found answers, with the fitted probability, by the rules alone."""
+    bases = dated_bases(context, state)
+    now = Pass(state, context, Plan.load(state["plan"]), bases, current_evidence(state, context))
+    return is_enough(_signals(now, read_supply(state["route_decision"], bases)))
 
 
 def _signals(now: Pass, supply: Supply) -> Json:
@@ -459,6 +468,7 @@ async def reflected_by_model(now: Pass, proposal: Proposal) -> tuple[Reflection 
     met_before = {entry["need"] for entry in before if entry["met"] >= MET}
     met = list(dict.fromkeys(result_id for entry in before for result_id in entry["by"] if entry["met"] >= MET))
     passages, groups = read_window(now.plan, collect(now.state, context), met, context.settings.reflector_window)
+    formatted = await call_formatter(context, query, passages) if "formatter" in context.parts else ()
     slots = {
         "question": query,
         "needs": numbered([entry["need"] + " (met so far)" * (entry["need"] in met_before) for entry in needs]),
@@ -466,7 +476,7 @@ async def reflected_by_model(now: Pass, proposal: Proposal) -> tuple[Reflection 
         "signals": json.dumps({name: seen[name] for name in _SHOWN if seen.get(name)}, ensure_ascii=False),
         "budget": left(context, context.settings.time_budget_s - work_seconds(records)),
         "tools": described(tools),
-        "evidence": window_text(passages, groups, context.settings.merge_max_characters),
+        "evidence": window_text(passages, groups, context.settings.merge_max_characters, formatted),
         "most": str(STEPS),
     }
     form_class = _form(step_form(tools, now.bases))
@@ -490,7 +500,7 @@ async def reflected_by_model(now: Pass, proposal: Proposal) -> tuple[Reflection 
         facts.append(proposal.say("reflect_overruled", names=proposal.say("comma").join(overruled)))
     for step in [] if enough or form.stop else steps:
         proposal.steps.append(step)
-        proposal.reasons.append(proposal.say("reflect_ask", query=step.tool_input.get("query") or step.objective))
+        proposal.reasons.append(proposal.say("reflect_ask", query=_query(step) or step.objective))
     reflection = proposal.conclude(enough, context.settings.max_iterations, facts)
     if reflection["stop_reason"] in ("no_further_action", "error") and not form.stop:
         refused = [*reply.refused, *overruled, "it named no step that can be run, so the rules say what to do"]
@@ -512,6 +522,11 @@ def _form(step: Any) -> type[BaseModel]:
     )
 
 
+def _query(step: PlanStep) -> str:
+    query = step.tool_input.get("query", "")
+    return str(query.get("text", "") if isinstance(query, dict) else query)
+
+
 def _new_steps(drafted: Sequence[Any], now: Pass, proposal: Proposal) -> tuple[list[PlanStep], list[str]]:
     """Return the steps that can run and are new, and why the others cannot be taken."""
     steps, overruled = list[PlanStep](), list[str]()
@@ -523,7 +538,7 @@ def _new_steps(drafted: Sequence[Any], now: Pass, proposal: Proposal) -> tuple[l
         problems += condition_faults(step.tool_input, now.bases)
         if problems or proposal.is_done(step):
             reason = problems[0] if problems else "it was made already"
-            overruled.append(f"{step.tool} {step.tool_input.get('query', '')!r}: {reason}")
+            overruled.append(f"{step.tool} {_query(step)!r}: {reason}")
         else:
             steps.append(step)
     return steps, overruled

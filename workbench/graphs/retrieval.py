@@ -12,8 +12,9 @@ from langgraph.types import Send
 from workbench.events import logged
 from workbench.graphs.execute import executor
 from workbench.graphs.merge import merger
+from workbench.graphs.plan import FIRST_SEARCH
 from workbench.graphs.planner import planner
-from workbench.graphs.reflect import reflector
+from workbench.graphs.reflect import answers_enough, reflector
 from workbench.graphs.review import (
     ask_about_plan,
     review_plan,
@@ -51,6 +52,9 @@ async def dispatcher(state: RetrievalState, runtime: Runtime[Context]) -> Json:
         {"step_id": step.step_id, "attempt": last[step.step_id]["attempt"] + 1 if step.step_id in last else 1}
         for step in next_wave(plan, counted, now.get("activated", []), context.tools)
     ]
+    first = not wave and not ending and plan.metadata.get(FIRST_SEARCH)
+    if first and not answers_enough({**now, "records": records}, context):
+        change["replan"] = True
     return {**change, "records": skipped, "wave": wave, "remaining_s": max(0.0, budget - work_seconds(records))}
 
 

@@ -26,7 +26,7 @@ from workbench.graphs.route import Route, is_driven, read_question
 from workbench.knowledge.dated import dated_bases
 from workbench.plans import HELD_BACK, NOT_NEEDED, Plan, PlanStep, fresh_id, last_records, problem
 from workbench.ports import Context
-from workbench.records.proposals import JUDGED_BY, LONGEST_NEED, Verdict, asking, will_go_on
+from workbench.records.proposals import JUDGED_BY, LONGEST_NEED, Mark, Verdict, asking, will_go_on
 from workbench.records.tape import answered
 from workbench.state import Data, Decision, ExecutionRecord, Json, Records, Reflection, RetrievalState, ReviewPoint
 from workbench.tools.registry import check
@@ -99,6 +99,10 @@ Needs = Annotated[dict[Annotated[str, Field(pattern=r"\S", max_length=LONGEST_NE
 """Need of the ledger -> a person's verdict: met, not needed, or open whatever is found; another text adds a need."""
 
 
+Pieces = Annotated[dict[Annotated[str, Field(max_length=LONGEST_NEED)], Mark], Field(max_length=500)]
+"""Piece of evidence, as ``source/granularity/base`` -> a person's mark: first in the answer, or left out of it."""
+
+
 class PlanEdits(Strict):
     """Edits before steps run: the plan, or the query (which makes a new plan), and the thresholds.
 
@@ -112,7 +116,7 @@ class PlanEdits(Strict):
 
 
 class ReflectEdits(Strict):
-    """Edits of a reflection's proposal. After thresholds and needs alone the evidence is judged again."""
+    """Edits of a reflection's proposal. After ``JUDGED_BY`` alone the evidence is judged again."""
 
     next_steps: list[PlanStep] | None = None
     activate: list[str] | None = None
@@ -120,6 +124,7 @@ class ReflectEdits(Strict):
     should_continue: bool | None = None
     thresholds: Thresholds | None = None
     needs: Needs | None = None
+    pieces: Pieces | None = None
 
 
 Edits = TypeVar("Edits", bound=BaseModel)
@@ -209,7 +214,7 @@ def ask_about_plan(
 
 
 def _merge_criteria(state: RetrievalState, edits: Data) -> Json:
-    """Return the thresholds and needs together with a person's."""
+    """Return the thresholds, needs and marks together with a person's."""
     current: Data = state
     return {name: {**current.get(name, {}), **edits[name]} for name in JUDGED_BY if edits.get(name)}
 
@@ -397,7 +402,7 @@ def ahead(point: str, state: RetrievalState, context: Context, proposal: Data) -
     if plan.problems():
         return []
     versions = {base.name: base.fingerprint() for base in dated_bases(context, state)}
-    taped = answered(plan, context.tape.known.values(), [], state["kb_prefix"], versions)
+    taped = answered(plan, context.tape.known, [], state["kb_prefix"], versions)
     steps = plan.ahead(state.get("records", []), activated, taped)
     return [step.step_id for step in steps if point != "step" or step.step_id in proposal["wave"]]
 

@@ -121,6 +121,7 @@ def as_json(reply: Any) -> Answer:
     >>> as_json({"decisions": ({"type": "respond", "message": "a\\x00b"},)})
     {'decisions': [{'type': 'respond', 'message': 'a b'}]}
     """
+    most_characters = 1_000_000
     if isinstance(reply, list) and len(reply) == 1:
         reply = reply[0]
     if not isinstance(reply, Mapping) or not reply:
@@ -131,8 +132,8 @@ def as_json(reply: Any) -> Answer:
     except (TypeError, ValueError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise InvalidAnswer(f"{_REFUSED} $: an answer is JSON, as {_SHAPE}, and this is not: {reason}.") from None
-    if len(text) > MOST_CHARACTERS:
-        raise InvalidAnswer(f"{_REFUSED} $: it has {len(text):,} characters; {MOST_CHARACTERS:,} are the most.")
+    if len(text) > most_characters:
+        raise InvalidAnswer(f"{_REFUSED} $: it has {len(text):,} characters; {most_characters:,} are the most.")
     return dict(_clean(json.loads(text), "$"))
 
 
@@ -146,7 +147,6 @@ def _clean(value: Any, place: str) -> Any:
     return [_clean(inner, f"{place}[{n}]") for n, inner in enumerate(value)] if isinstance(value, list) else value
 
 
-MOST_CHARACTERS = 1_000_000
 _REFUSED = "The answer was refused, and the run waits as before."
 _SHAPE = '{"decisions": [{"type": "approve"}]}'
 

@@ -158,7 +158,8 @@ def accounted(context: Context, role: str, prompt: Prompt, usage: Mapping[str, i
 def read_form(text: str, form: type[Form]) -> tuple[Form | None, list[str]]:
     """Return the form in a reply, or its faults: a model may write around its JSON, and leave commas in it."""
     wrong = list[str]()
-    for begin in [match.start() for match in re.finditer(r"\{", text)][:_MOST_BEGINS] or [0]:
+    # Braces at which the form may begin: there may be others in the words before it.
+    for begin in [match.start() for match in re.finditer(r"\{", text)][:20] or [0]:
         try:
             content, _ = _LENIENT.raw_decode(_TRAILING.sub(lambda match: match[1] or "", text[begin:]))
             return form.model_validate_json(json.dumps(content)), []
@@ -171,8 +172,6 @@ def read_form(text: str, form: type[Form]) -> tuple[Form | None, list[str]]:
 
 _LENIENT = json.JSONDecoder(strict=False)  # a line break within a string is no fault
 _TRAILING = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
-_MOST_BEGINS = 20
-"""Braces at which the form may begin: there may be others in the words before it."""
 
 
 def budget_spent(context: Context) -> str:
@@ -203,6 +202,19 @@ def numbered(items: Sequence[str]) -> str:
     return "\n".join(f"{n}. {item}" for n, item in enumerate(items, 1)) or NONE
 
 
+def window(state: Data, context: Context) -> list[Json]:
+    """Return the last messages before the one that is answered, as they are stored."""
+    size, conversation = context.settings.history_window, state.get("conversation_id", "")
+    if not size or not conversation:
+        return []
+    return context.conversations.list_messages(conversation, size, before=state.get("user_message_id") or None)
+
+
+def read_history(state: Data, context: Context) -> list[Message]:
+    """Return the last messages before the one that is answered."""
+    return [Message(role=m["role"], content=m["content"], created_at=m["created_at"]) for m in window(state, context)]
+
+
 def history_text(history: Sequence[Message], window: int) -> str:
     """Return the last messages, one per line."""
     lines = [
@@ -221,7 +233,7 @@ NEEDED = {
     "chain_exploration": "entities",
 }
 """What a knowledge base must have for a tool: a source outside, typed fields, or a graph of entities."""
-_VALUES, _TITLES, _KINDS, _LONGEST_VALUE, _NAME = 8, 12, 20, 400, 80
+_VALUES, _KINDS, _LONGEST_VALUE = 8, 20, 400
 
 
 def evidence_text(results: Evidence, limit: int, numbers: Sequence[int] = ()) -> str:
@@ -287,7 +299,7 @@ def condition_faults(tool_input: Data, bases: Iterable[KnowledgeBase]) -> list[s
 
 
 def card(bases: Iterable[KnowledgeBase]) -> str:
-    """Return what each knowledge base holds: sizes, languages, typed fields with values, relations, some titles."""
+    """Return what each knowledge base holds: sizes, languages, types with an example, fields with values, relations."""
     lines_of_bases = []
     for base in bases:
         about = base.about()
@@ -299,9 +311,10 @@ def card(bases: Iterable[KnowledgeBase]) -> str:
         kinds = [kind for kind in about["relations"] if kind["type"] != "mentions"]
         kinds = sorted(kinds, key=lambda k: (-k["count"], k["type"], k["source"], k["target"]))[:_KINDS]
         relations = [f"{_short(k['source'])} —{_short(k['type'])}→ {_short(k['target'])} ({k['count']})" for k in kinds]
-        titles = [*map(_short, about["titles"][:_TITLES])]
-        languages = sorted({detect_language(title) for title in about["titles"]})
-        lines = [f"{base.name}: {sizes}; titles in {' and '.join(languages) or 'no language'}"]
+        titles = [*map(_short, about["titles"][:12])]
+        types = [f"{_short(kind)} ({count:,}, as {_short(title)})" for kind, count, title in about["types"]]
+        lines = [f"{base.name}: {sizes}; written in {' and '.join(about['languages']) or 'no language'}"]
+        lines += [f"  types: {'; '.join(types)}"] if types else []
         lines += [f"  fields: {'; '.join(fields)}"] if fields else []
         lines += [f"  relations: {'; '.join(relations)}"] if relations else []
         lines += [f"  some titles: {'; '.join(titles)}"] if titles else []
@@ -311,7 +324,7 @@ def card(bases: Iterable[KnowledgeBase]) -> str:
 
 def _short(name: Any) -> str:
     """Return a name as a card has it, in one line: a longer one tells a story, and the planner is to hear none."""
-    return " ".join(str(name).split())[:_NAME]
+    return " ".join(str(name).split())[:80]
 
 
 def _field(field: Data) -> str:
@@ -366,8 +379,6 @@ READ = 60
 SEEN = 0.005
 """The lowest score of a passage that is shown after the first ``FIRST`` of its step."""
 FIRST = 3
-_LISTED = 4
-"""How many times as many documents are shown as passages, where only fields were asked for: without their texts."""
 
 
 def read_window(
@@ -401,7 +412,9 @@ def read_window(
         step = plan.by_id().get(step_id)
         listed = step is not None and is_listing(step.tool, step.tool_input)
         pieces = [without_text(result) for result in results] if listed else results
-        show(f"{step_id} ({step.tool})" if step else step_id, pieces, limit * _LISTED if listed else limit)
+        # How many times as many documents are shown as passages, where only fields were asked for: without their
+        # texts.
+        show(f"{step_id} ({step.tool})" if step else step_id, pieces, limit * 4 if listed else limit)
     return passages, groups
 
 
@@ -415,9 +428,15 @@ def without_text(result: RetrievalResult) -> RetrievalResult:
     return {**result, "evidence": ""} if result["metadata"].get("fields") else result
 
 
-def window_text(passages: Evidence, groups: Sequence[tuple[str, int]], limit: int) -> str:
-    """Return the passages with their numbers, each group under its title; where all do not fit, the longest are cut."""
-    titles, texts = {first: title for title, first in groups}, [piece_text(n, p) for n, p in enumerate(passages, 1)]
+def window_text(
+    passages: Evidence, groups: Sequence[tuple[str, int]], limit: int, formatted: Sequence[str] = ()
+) -> str:
+    """Return the passages with their numbers, each group under its title; where all do not fit, the longest are cut.
+
+    ``formatted`` are other texts for the passages.
+    """
+    titles, texts = {first: title for title, first in groups}, [f"[{n}] {text}" for n, text in enumerate(formatted, 1)]
+    texts = texts or [piece_text(n, p) for n, p in enumerate(passages, 1)]
     share, left = limit, limit
     for place, length in enumerate(sorted(map(len, texts))):
         share = left // (len(texts) - place)  # what shorter texts leave is shared by the longer ones

@@ -15,7 +15,7 @@ from pydantic import Field, create_model
 
 from workbench.errors import UnknownKnowledge
 from workbench.events import logged
-from workbench.graphs.roles import ModelForm, ask_model, card
+from workbench.graphs.roles import ModelForm, ask_model, card, history_text, read_history
 from workbench.language.question import read
 from workbench.language.words import is_small_talk
 from workbench.ports import Bases, Context, KnowledgeBase, KnowledgeBases, call_router
@@ -39,6 +39,7 @@ __all__ = [
     "parse_workers",
     "read_question",
     "read_workers",
+    "wished_in",
 ]
 
 GENERAL, DEFAULT = "general", "default"
@@ -53,10 +54,7 @@ AGENT_TOOLS: dict[str, tuple[str, ...]] = {
 }
 """Agent type -> its one tool; the second replaces the first where that is not registered, and the plan notes it."""
 AGENT_MODE = "retrieve_only"
-_TOLERANCE = 0.15
-"""Knowledge bases whose fit is so near the best one's are asked too."""
 _MOST_ASKED = 3
-_LOOKED_AT = 5
 
 
 class Worker(NamedTuple):
@@ -211,7 +209,7 @@ def _coverage(message: str, base: KnowledgeBase) -> float:
     message_terms = list(dict.fromkeys(terms(message)))
     weights = dict(zip(message_terms, base.words(message_terms)["weights"], strict=True))
     total = sum(weights.values()) or 1.0
-    hits = base.passages([chunk_id for chunk_id, _ in base.search("words", message, _LOOKED_AT)])
+    hits = base.passages([chunk_id for chunk_id, _ in base.search("words", message, 5)])
     texts = [set(terms(f"{passage['title']} {passage['text']}")) for passage in hits]
     return max((sum(w for term, w in weights.items() if term in words) / total for words in texts), default=0.0)
 
@@ -236,7 +234,8 @@ def _choose(
     if not auto_route:
         return Choice([], "default", 1.0, "automatic routing is off and no knowledge base was asked for")
     if fits:
-        best = [fit for fit in fits if fit["score"] >= fits[0]["score"] - _TOLERANCE][:_MOST_ASKED]
+        # Knowledge bases whose fit is so near the best one's are asked too.
+        best = [fit for fit in fits if fit["score"] >= fits[0]["score"] - 0.15][:_MOST_ASKED]
         prefixes = [fit["kb_prefix"] for fit in best]
         unsure = f"unsure between {', '.join(prefixes)}: " if len(best) > 1 else ""
         reason = unsure + "; ".join(f"{fit['kb_prefix']} {fit['reason']}" for fit in best)
@@ -301,6 +300,8 @@ class RouterState(TypedDict, total=False):
     """What the router shares with the conversation, and what it carries between its own nodes."""
 
     run_id: str
+    conversation_id: str
+    user_message_id: str
     message: str
     requested_kb_prefixes: list[str]
     worker_name: str
@@ -315,18 +316,19 @@ class RouterState(TypedDict, total=False):
 async def intent_detect(state: RouterState, runtime: Runtime[Context]) -> Json:
     """Read the message, and see how well each knowledge base fits it."""
     context, began = runtime.context, runtime.context.clock.monotonic()
-    wished, auto_route = _wished_in(state), context.settings.auto_route
+    wished, auto_route = wished_in(state), context.settings.auto_route
     fits = await asyncio.to_thread(_find_fits, state["message"], wished, context.knowledge, auto_route)
     return {"fits": fits, "routing_began": began}
 
 
-def _wished_in(state: RouterState) -> list[str] | None:
+def wished_in(state: Data) -> list[str] | None:
+    """Return the knowledge bases that the user of a run asked for; [] for ``general``; None for no wish."""
     return _wished(state.get("requested_kb_prefixes", []), state.get("worker_name", ""))
 
 
 async def apply_override_policy(state: RouterState, runtime: Runtime[Context]) -> Json:
     """Choose the knowledge bases: those that were asked for, else those that fit or that a router names."""
-    context, message, wished = runtime.context, state["message"], _wished_in(state)
+    context, message, wished = runtime.context, state["message"], wished_in(state)
     names, change = context.knowledge.names(), Json()
     choice = _choose(message, wished, state["fits"], names, context.settings.auto_route)
     if "router" in context.parts and wished is None:
@@ -335,7 +337,8 @@ async def apply_override_policy(state: RouterState, runtime: Runtime[Context]) -
             choice = Choice(_wished([], workers) or [], "heuristic", 1.0, "chosen by the registered router")
             change["worker_name"] = workers
     elif "router" in context.models and len(state["fits"]) > 1:  # the user asked for none, and there are several
-        prefixes, reason = await _routed_by_model(context, message, names)
+        history = history_text(read_history(state, context), context.settings.history_window)
+        prefixes, reason = await _routed_by_model(context, message, names, history)
         if prefixes is None:
             choice = choice._replace(reason=f"{choice.reason}; {reason}")
         else:
@@ -344,7 +347,9 @@ async def apply_override_policy(state: RouterState, runtime: Runtime[Context]) -
     return {**change, "route_decision": route.decision, "kb_prefixes": route.kb_prefixes}
 
 
-async def _routed_by_model(context: Context, message: str, names: Sequence[str]) -> tuple[list[str] | None, str]:
+async def _routed_by_model(
+    context: Context, message: str, names: Sequence[str], history: str
+) -> tuple[list[str] | None, str]:
     """Return the knowledge bases that the model names, and its reason; None and why where it names none to use."""
     one_of: Any = Literal
     several: Any = list[one_of[tuple(names)]]  # type: ignore[misc]
@@ -354,7 +359,7 @@ async def _routed_by_model(context: Context, message: str, names: Sequence[str])
         bases=(several, Field(default_factory=list, max_length=_MOST_ASKED)),
         reason=(str, Field("", max_length=300)),
     )
-    slots = {"question": message, "bases": card(context.bases(names))}
+    slots = {"question": message, "bases": card(context.bases(names)), "history": history}
     reply = await ask_model(context, "router", form, slots, question=message)
     if reply.form is None:
         return None, f"the model did not route ({reply.refused[-1]})"

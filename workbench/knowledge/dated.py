@@ -24,8 +24,6 @@ FIELDS = {
 
 _FILTERED = ("passages", "around")
 """Methods of a base whose results are filtered."""
-_MORE = 4
-"""How many times as much is searched where some of the best passages may be left out."""
 
 
 def question_dates(state: Data) -> list[str]:
@@ -141,7 +139,8 @@ class DatedBase:
 
     def search(self, kind: SearchKind, query: str, top_k: int) -> list[tuple[str, float]]:
         """Search by words or by meaning."""
-        hits = self._base.search(kind, query, _MORE * top_k + len(self.hidden))
+        # How many times as much is searched where some of the best passages may be left out.
+        hits = self._base.search(kind, query, 4 * top_k + len(self.hidden))
         return [hit for hit in hits if self._has(hit)][:top_k]
 
     def entity(self, name: str) -> Entity | None:

@@ -55,10 +55,6 @@ Hits = list[tuple[str, float]]
 
 P = ParamSpec("P")
 T = TypeVar("T")
-_CACHED_WORDS = 50_000
-_BLOCK = 4096
-SIMILAR = 0.55
-"""The cosine from which two words mean nearly the same."""
 _CLOSED = (-1, -1)  # the identity of no file: that of a closed one may be given to another
 
 
@@ -249,6 +245,7 @@ class CorpusKnowledge:
 
     def _similar(self, words: Sequence[str]) -> dict[str, list[tuple[str, float]]]:
         """Return the nearest words of the corpus to those in a script in which it is not written."""
+        block = 4096
         import numpy as np
 
         foreign = self._view.foreign if self._reranks else None
@@ -258,10 +255,11 @@ class CorpusKnowledge:
         corpus_words, matrix = self._view.words
         rows = self._word_vectors(queries).astype(np.float32)
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        blocks = (matrix[i : i + _BLOCK].astype(np.float32) @ rows.T for i in range(0, len(corpus_words), _BLOCK))
+        blocks = (matrix[i : i + block].astype(np.float32) @ rows.T for i in range(0, len(corpus_words), block))
         cosines = np.concatenate([*blocks]).round(2)
+        # The cosine from which two words mean nearly the same.
         near = {
-            query: [(corpus_words[i], float(column[i])) for i in np.flatnonzero(column >= SIMILAR)]
+            query: [(corpus_words[i], float(column[i])) for i in np.flatnonzero(column >= 0.55)]
             for query, column in zip(queries, cosines.T, strict=True)
         }
         return {query: sorted(pairs, key=lambda pair: (-pair[1], pair[0])) for query, pairs in near.items() if pairs}
@@ -424,7 +422,7 @@ class CorpusKnowledge:
             rows = {word: np.frombuffer(blob, np.float16) for word, blob in self._index.rows_in(sql, missing)}
             new = [word for word in missing if word not in rows]
             rows.update(zip(new, word_vectors(self._model, new), strict=True))
-            if len(cache) >= _CACHED_WORDS:
+            if len(cache) >= 50_000:
                 cache = {word: cache[word] for word in words if word in cache}
             # a new dict, since other threads read the one before
             cache = self._words = cache | {word: row.astype(np.float32) for word, row in rows.items()}

@@ -33,8 +33,6 @@ __all__ = ["AddReport", "Library", "Progress", "check_name"]
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _DEVICES = ("con", "nul", "prn", "aux", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10)))
-_PATIENCE_S = 0.2
-"""A process that checks the lock holds it for a moment."""
 _RESERVED = ("general", *_DEVICES)  # folders that Windows cannot have: a workspace may be copied there
 
 
@@ -225,7 +223,8 @@ class Library:
         with translate_errors(self.root):
             self.root.mkdir(parents=True, exist_ok=True)
             try:
-                lock.acquire(timeout=_PATIENCE_S)
+                # A process that checks the lock holds it for a moment.
+                lock.acquire(timeout=0.2)
             except Timeout:
                 raise WorkspaceBusy(
                     f"Knowledge base {name!r} is being written by {self._holder(name)}. Wait for it to end, or end it."

@@ -37,8 +37,6 @@ from workbench.text import CJK, fold
 
 FILE = "vocabulary.toml"
 LANGUAGES = ("en", "zh")
-LARGEST = 1_000_000
-"""Bytes of a vocabulary file."""
 TYPES = {name: name for name in ("number", "date", "category", "name", "text")} | {
     "categories": "category",
     "names": "name",
@@ -206,9 +204,10 @@ def load(path: Path) -> Vocabulary:
     Raises:
         CorpusError: with the file, the key and what is wrong with it.
     """
+    largest = 1_000_000  # bytes of a vocabulary file
     try:
-        if path.stat().st_size > LARGEST:
-            raise CorpusError(f"The vocabulary {path} is larger than {LARGEST:,} bytes. Name the right file.")
+        if path.stat().st_size > largest:
+            raise CorpusError(f"The vocabulary {path} is larger than {largest:,} bytes. Name the right file.")
         content = tomllib.loads(path.read_text(encoding="utf-8"))
         if isinstance(documents := content.get("documents"), dict):
             content["measure"] = documents.pop("measure", "")

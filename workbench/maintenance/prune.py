@@ -24,7 +24,6 @@ from workbench.records.store import TABLES
 
 _HALF = re.compile(r"\.([a-z0-9][a-z0-9_-]{0,63})\.(?:(?:rebuild|replaced|removed)-.*|ready|holder\.json|lock)")
 _FILE = re.compile(r"\..+\.[0-9a-f]{8}")
-BUSY_S = 5.0
 _ENDED = "status IN ('done', 'failed', 'cancelled') AND owner IS NULL"
 _SIZES = {
     "plans": "length(plan)",
@@ -250,6 +249,6 @@ def _transaction(path: Path, *, write: bool) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def _connection(path: Path) -> Iterator[sqlite3.Connection]:
-    with translate_errors(path), closing(sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)) as connection:
+    with translate_errors(path), closing(sqlite3.connect(path, timeout=5.0, isolation_level=None)) as connection:
         connection.execute("PRAGMA synchronous = NORMAL")
         yield connection

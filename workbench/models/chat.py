@@ -242,7 +242,8 @@ async def stream_text(
                     text = text[:-1]
                 if text:
                     yield text
-                if length > limits.characters or len(thinking.thought) > _THOUGHTS * limits.characters:
+                # How many times as long as an answer thoughts may be.
+                if length > limits.characters or len(thinking.thought) > 10 * limits.characters:
                     raise LimitReached(_too_long(limits))
                 async with asyncio.timeout_at(until):
                     chunk = await anext(stream, None)
@@ -302,7 +303,7 @@ async def filled_in(
 
     async def in_words() -> Any:
         schema = json.dumps(untitled(form.model_json_schema()), ensure_ascii=False)
-        return await model.ainvoke([*messages, ("human", _IN_WORDS + schema)])
+        return await model.ainvoke([*messages, ("human", IN_WORDS + schema)])
 
     async def call() -> Any:
         try:
@@ -369,13 +370,28 @@ async def with_tools(
     return reply
 
 
+def without_tools(model: BaseChatModel) -> None:
+    """Ask a model for forms from now on: its server takes tools, and does not pass them on."""
+    _WITHOUT_SCHEMA.add(f"{_place(model)} {getattr(model, 'model_name', '')} tools")
+
+
+async def probe(model: BaseChatModel, form: type[BaseModel], tool: Json, limits: Limits) -> dict[str, bool]:
+    """Return whether a model's server takes a JSON schema, here ``form``, and whether the model calls tools.
+
+    Raises:
+        ModelError: the server failed, cannot be reached, or refuses.
+    """
+    name = f"{_place(model)} {getattr(model, 'model_name', '')} {form.__name__}"
+    await filled_in(model, [("human", "Fill in the form for the question: Who built the mill?")], form, limits)
+    reply = await with_tools(model, [("human", "Call the tool to find who built the mill.")], [tool], limits)
+    return {"schema": name not in _WITHOUT_SCHEMA, "tools": bool(getattr(reply, "tool_calls", None))}
+
+
 _PREFILLED: set[str] = set()
 """Models whose replies begin in a thought that only a closing tag ends, as found in this process."""
-_THOUGHTS = 10
-"""How many times as long as an answer thoughts may be."""
 _WITHOUT_SCHEMA: set[str] = set()
 """Servers with the forms, or tools, that they do not take, as found in this process."""
-_IN_WORDS = "Answer with one JSON object and nothing else. Its JSON Schema: "
+IN_WORDS = "Answer with one JSON object and nothing else. Its JSON Schema: "
 
 
 _REFUSED = {

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 
 _WORKERS = min(os.cpu_count() or 1, 4)
-_CACHED_TEXTS = 512
-"""Texts asked for alone whose vector is cached: most tools of a plan ask for the vector of the same question."""
 _log = logging.getLogger(__name__)
 
 
@@ -147,7 +145,8 @@ class SentenceEncoder:
         except ImportError:
             raise MissingExtra("The embedding model 'use'", "offline") from None
         self._model, self._lock = USE(threads=1), threading.Lock()
-        self._asked = lru_cache(_CACHED_TEXTS)(lambda text: self._encoded([[text]])[0])
+        # Texts asked for alone whose vector is cached: most tools of a plan ask for the vector of the same question.
+        self._asked = lru_cache(512)(lambda text: self._encoded([[text]])[0])
         self._threads: Any = None
         try:
             from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]

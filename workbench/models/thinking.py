@@ -20,8 +20,6 @@ _MARKS = re.compile(
     re.IGNORECASE,
 )
 """Blanks around the reply, which do not belong to it."""
-_LONGEST = 160
-"""Characters of the longest mark: so much of an end may be the beginning of one."""
 
 
 class Thinking:
@@ -100,7 +98,8 @@ class Thinking:
 
     def _begun(self) -> int:
         """Return how many characters at the end may be the beginning of a mark."""
-        tail = self._pending[-_LONGEST:]
+        # Characters of the longest mark: so much of an end may be the beginning of one.
+        tail = self._pending[-160:]
         return next((len(tail) - n for n in range(len(tail)) if _MAY_BEGIN.match(tail[n:])), 0)
 
 

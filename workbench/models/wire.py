@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-LONGEST_BACKOFF_S = 8.0
 _PASSING = {408, 409, 425, 429}
 _UNREACHED = {"APIConnectionError", "ConnectError", "ReadError", "RemoteProtocolError"}
 _SLOW = {"APITimeoutError", "TimeoutException"}
@@ -63,7 +62,7 @@ class Patience:
         wait = retry_after(getattr(getattr(error, "response", None), "headers", {}))
         if wait is not None:
             return wait if wait <= self.longest_s else None
-        return min(self.backoff_s * 2 ** (failures - 1), LONGEST_BACKOFF_S, self.longest_s)
+        return min(self.backoff_s * 2 ** (failures - 1), 8.0, self.longest_s)
 
 
 def passing(error: BaseException) -> bool:
@@ -148,7 +147,6 @@ def _retrying(kind: Callable[..., Any], patience: Patience, explain: Callable[[E
 KEYLESS = "none"
 """What is sent as a key to a server that asks for none; the client library insists on one."""
 
-LONGEST = 400
 _BROKE_OFF = "The server broke off its answer; resume the run to ask it again."
 _NO_MODEL = "That is not the answer of an OpenAI-compatible server: is {base_url} right? It often ends in /v1."
 _FIXES = {
@@ -224,6 +222,7 @@ def explain(error: BaseException, server: str, *secrets: str, what: str = "chat"
     >>> explain(OSError("sk-123 was slow"), "https://me:pass@example.org/v1", "sk-123")
     'The chat model at https://example.org/v1 failed: OSError: (key) was slow. Try again, or see the log of the server.'
     """
+    longest = 400
     chain = list(_causes(error))
     # Hidden before it is cut: half a key at the edge would not be found any more.
     lines = [str(chain[-1])] if isinstance(chain[-1], LimitReached) else _error_lines(chain)
@@ -234,7 +233,7 @@ def explain(error: BaseException, server: str, *secrets: str, what: str = "chat"
     fix = next(filter(None, map(_special, chain)), kind)
     settings = {name: f"WORKBENCH_{what}_{name}".upper() for name in ("api_key", "model", "base_url")}
     line = " <- ".join(dict.fromkeys(lines))
-    line = line if len(line) <= LONGEST else f"{line[:LONGEST]}..."
+    line = line if len(line) <= longest else f"{line[:longest]}..."
     return f"The {what} model at {address(server)} failed: {line.rstrip('.')}. {fix.format(**settings)}".rstrip()
 
 
@@ -304,7 +303,8 @@ def hidden(url: str) -> list[str]:
     except ValueError:
         return []
     user, _, password = parts.netloc.rpartition("@")[0].partition(":")
-    values = [value for _, value in parse_qsl(parts.query) if len(value) >= _SHORTEST]
+    # Characters of what may be a secret in an address: a shorter one, as of `?v=1`, is found everywhere.
+    values = [value for _, value in parse_qsl(parts.query) if len(value) >= 4]
     if not user and not password:
         return values
     basic = b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
@@ -318,8 +318,6 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 MOST_BYTES = 32 * 2**20
-_SHORTEST = 4
-"""Characters of what may be a secret in an address: a shorter one, as of `?v=1`, is found everywhere."""
 
 
 def read_key(secret: SecretStr, variable: str) -> str:

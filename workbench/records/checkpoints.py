@@ -19,7 +19,6 @@ from workbench.records.sqlite import PATIENCE_S, begin_with_log, translate_error
 
 FIX = "Put back a copy that `workbench backup` made, or move the file away: runs go on from what they have stored."
 _PARTS = {"id", "ts", "channel_values", "channel_versions", "versions_seen"}
-_LOOK_S = 0.01
 Result = TypeVar("Result")
 
 
@@ -111,7 +110,7 @@ class Checkpoints(SqliteSaver):
             except WorkspaceBusy:
                 if time.monotonic() > until:
                     raise
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(0.01)
 
 
 def _checked_parts(checkpoint: Any) -> Any:

@@ -103,7 +103,7 @@ def retrieval_seconds(records: Iterable[ExecutionRecord]) -> float:
 
 
 Fate = Literal["found", "cited", "used", "dropped"]
-Why = Literal["", "duplicate", "results", "characters"]
+Why = Literal["", "duplicate", "results", "characters", "struck"]
 Identity = tuple[str, str, str]
 ResultsByStep = Mapping[str, Sequence[RetrievalResult]]
 """What each step found, by step."""
@@ -136,7 +136,8 @@ class Piece(TypedDict):
 
     ``n`` is its place in the merge, None when it did not come so far; ``step`` found it, with the highest score where
     several did. ``score`` is after the merge. ``why`` it was dropped: ``results`` and ``characters`` are the two limits
-    of the merge, ``duplicate`` the same piece again, whose ``of`` is the place of the one that was kept.
+    of the merge, ``duplicate`` the same piece again, whose ``of`` is the place of the one that was kept, ``struck`` a
+    person's decision. ``mark`` is that of a person, ``signals`` are the parts of its score.
     """
 
     key: str
@@ -152,6 +153,8 @@ class Piece(TypedDict):
     in_prompt: bool
     why: Why
     of: int | None
+    mark: str
+    signals: dict[str, float]
 
 
 def pieces(
@@ -159,6 +162,7 @@ def pieces(
     evidence: Sequence[RetrievalResult],
     merged: Merged | None = None,
     citations: Iterable[Citation] = (),
+    marks: Mapping[str, str] = {},
 ) -> list[Piece]:
     """Return every finding, those in the merge first, in its order; then what was dropped, best first.
 
@@ -167,6 +171,7 @@ def pieces(
         evidence: the distinct pieces, best first; with a merge those that it kept.
         merged: the merge, once there is one: then each piece has its fate.
         citations: of the answer.
+        marks: ``pinned`` or ``struck``, by the keys of pieces.
     """
     best, places = winners(results_by_step), {identity(result): n for n, result in enumerate(evidence, 1)}
     cited = {citation["result_id"] for citation in citations}
@@ -187,14 +192,14 @@ def pieces(
             in_prompt=n is not None and n <= used,
             why=why,
             of=places.get(identity(result)) if why == "duplicate" else None,
+            mark=marks.get("/".join(identity(result)), ""),
+            signals=result["metadata"].get("signals") or {},
         )
 
     rows = []
     for n, result in enumerate(evidence, 1):
         step_id, _ = best.get(identity(result), ("", result))
         rows.append(piece(step_id, result, n, *_fate(result, n, used, cited, merged)))
-    if merged is None:
-        return rows
     dropped = []
     for step_id, results in results_by_step.items():
         for rank, result in enumerate(results, 1):
@@ -202,8 +207,11 @@ def pieces(
             if best[key_of_piece][0] != step_id or best[key_of_piece][1] is not result:
                 dropped.append(piece(step_id, result, None, "dropped", "duplicate", key))
             elif key_of_piece not in places:
-                dropped.append(piece(step_id, result, None, "dropped", "results"))
-    order = ("results", "duplicate")
+                struck = marks.get("/".join(key_of_piece)) == "struck"
+                dropped.append(piece(step_id, result, None, "dropped", "struck" if struck else "results"))
+    if merged is None:  # nothing is dropped yet but what a person struck
+        dropped = [entry for entry in dropped if entry["why"] == "struck"]
+    order = ("struck", "results", "duplicate")
     return [*rows, *sorted(dropped, key=lambda p: (order.index(p["why"]), -p["score"], p["key"]))]
 
 

@@ -24,7 +24,7 @@ from workbench.text import clean
 SHIPPED = Path(__file__).resolve().parent.parent / "prompts"
 LANGUAGES = ("en", "zh")
 SLOTS: dict[str, tuple[str, ...]] = {
-    "router": ("question", "bases"),
+    "router": ("question", "bases", "history"),
     "follow_up": ("history", "message"),
     "planner": (
         *("question", "today", "corpus", "tools", "reading", "history", "before", "needs", "budget", "wish", "most"),

@@ -9,12 +9,15 @@ from workbench.state import Data, Json
 
 Request = Data
 Step = Data
-LIMITS, NEEDS = "thresholds", "needs"
-JUDGED_BY = (LIMITS, NEEDS)
+LIMITS, NEEDS, PIECES = "thresholds", "needs", "pieces"
+JUDGED_BY = (LIMITS, NEEDS, PIECES)
 """The edits that hold only what changes of them; after these alone the same evidence is judged again."""
 Verdict = Literal["open", "confirmed", "struck"]
 VERDICTS: tuple[Verdict, ...] = ("open", "confirmed", "struck")
 """What a person can say of a need: it is searched for until it is met, it is met, or it is none."""
+Mark = Literal["pinned", "struck", ""]
+MARKS: tuple[Mark, ...] = ("pinned", "struck", "")
+"""What a person can say of a piece of evidence: it comes first, it is left out, or neither."""
 DECIDED = VERDICTS[1:]
 """What is searched for no further."""
 MET = 0.5

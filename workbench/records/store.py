@@ -10,20 +10,18 @@ import json
 import sqlite3
 import uuid
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypedDict
 
 from workbench.errors import RunError, UnknownRun, WorkspaceError
 from workbench.records.sqlite import Tables, translate_errors
-from workbench.records.tape import Effect, packed, unpacked
 from workbench.state import Data, Decision, ExecutionRecord, Json
 from workbench.text import without_secrets
 
-VERSION = 10
+VERSION = 11
 """Of the tables."""
 _SCHEMA = """
     CREATE TABLE runs (
@@ -141,11 +139,16 @@ def _size(path: Path) -> int:
 
 
 class RunStore(Tables):
-    """Runs in SQLite. One connection behind a lock serves every thread; each write is its own transaction."""
+    """Runs in SQLite. One connection behind a lock serves every thread; each write is its own transaction.
 
-    def __init__(self, path: Path | str):
+    Args:
+        path: the file.
+        more_tables: the statements that make tables of a part.
+    """
+
+    def __init__(self, path: Path | str, more_tables: str = ""):
         require_version(Path(path))
-        super().__init__(path, _SCHEMA, VERSION)
+        super().__init__(path, _SCHEMA + more_tables, VERSION)
 
     # the run's row
 
@@ -167,16 +170,17 @@ class RunStore(Tables):
             (run_id, conversation_id, user_id, session_id, message, _json(options), owner, _now()),
         )
 
-    def claim(self, row: RunRow, owner: str) -> bool:
-        """Take a run as it was seen, in one statement; False when it has changed since."""
-        return (
-            self.write(
-                "UPDATE runs SET owner = ?, status = 'running', error = NULL"
-                " WHERE run_id = ? AND owner IS ? AND status = ?",
-                (owner, row["run_id"], row["owner"], row["status"]),
-            )
-            == 1
+    def claim(self, row: RunRow, owner: str, decisions: Iterable[Data] = ()) -> bool:
+        """Take a run as it was seen, with the answers that it continues with; False when it has changed since."""
+        run_id = row["run_id"]
+        sql = (
+            "UPDATE runs SET owner = ?, status = 'running', error = NULL WHERE run_id = ? AND owner IS ? AND status = ?"
         )
+        with self.transaction() as connection:  # an answer that comes too late is not kept
+            is_taken = connection.execute(sql, (owner, run_id, row["owner"], row["status"])).rowcount == 1
+            for decision in decisions if is_taken else ():
+                connection.execute(*_insert("decisions", run_id, decision["review_id"], _json(decision)))
+        return is_taken
 
     def let_go(self, run_id: str, status: str, error: str | None = None) -> None:
         """Release the run and store its status; a cancelled run is only marked as done."""
@@ -338,7 +342,12 @@ class RunStore(Tables):
 
     def events(self, run_id: str) -> list[Json]:
         """Return the debug events, in order."""
-        return self._all(run_id, "events", "event")
+        return [event for _, event in self.events_after(run_id, 0)]
+
+    def events_after(self, run_id: str, position: int) -> list[tuple[int, Json]]:
+        """Return the events after a position, in order, each with its own."""
+        sql = "SELECT position, event FROM events WHERE run_id = ? AND position > ? ORDER BY position"
+        return [(row["position"], self._loaded(row["event"])) for row in self.rows(sql, (run_id, position))]
 
     def save_draft(self, run_id: str, name: str, text: str) -> None:
         """Keep what a person has typed or chosen and not sent; the newest holds."""
@@ -400,17 +409,17 @@ class RunStore(Tables):
                 for row in self._rows_of_run(run_id, "events", "key, event")
             ],
             "tape": [
-                {"page": row["page"], **asdict(effect)}
+                {"page": row["page"], **effect}
                 for row in self._rows_of_run(run_id, "tapes", "page, effects")
-                for effect in unpacked(row["effects"])
+                for effect in self._loaded(row["effects"])
             ],
         }
 
     def bring(self, run_id: str, contents: Data) -> bool:
         """Keep what ``contents`` gave under this id, whole or not at all; False when there is a run of that id."""
-        run, pages = {**contents["run"], "run_id": run_id}, dict[str, list[Effect]]()
+        run, pages = {**contents["run"], "run_id": run_id}, dict[str, list[Json]]()
         for line in contents["tape"]:
-            effect = Effect(**{name: value for name, value in line.items() if name != "page"})
+            effect = {name: value for name, value in line.items() if name != "page"}
             pages.setdefault(line["page"], []).append(effect)
         row = [
             {"result": _compressed, "options": _json}.get(name, _same)(run[name]) if run[name] is not None else None
@@ -424,7 +433,7 @@ class RunStore(Tables):
             "bodies (ref, body)": [(b["ref"], _compressed(b["body"])) for b in contents["bodies"]],
             "decisions (review_id, decision)": [(d["review_id"], _json(d)) for d in contents["decisions"]],
             "events (key, event)": [(e["key"], _json(e["event"])) for e in contents["events"]],
-            "tapes (page, effects)": [(page, packed(effects)) for page, effects in pages.items()],
+            "tapes (page, effects)": [(page, _compressed(effects)) for page, effects in pages.items()],
         }
         with self.transaction() as connection:
             row += _noted(run["result"] or {})

@@ -13,10 +13,11 @@ import math
 import re
 import threading
 import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
@@ -96,47 +97,108 @@ RULES = "rules"
 
 @dataclass(frozen=True)
 class Effect:
-    """One effect of a run: a call outside of it, and the result.
+    """One effect of a run: a call outside of it, or the execution of a node, and the result.
 
     Attributes:
-        kind: ``tool``, ``model``, ``plan``, ``handler``, ``knowledge``, ``memory`` or ``begin``.
-        name: of the tool, model, method.
-        version: of the tool, and the fingerprint of the knowledge base.
-        arguments: the input, as JSON.
-        value: what came back, as JSON; of a tool ``{"record", "body"}``.
+        kind: ``tool``, ``model``, ``plan``, ``handler``, ``knowledge``, ``memory`` or ``begin``; of a recorded graph
+            also ``node``, ``edge``, ``task`` and ``call``.
+        name: of the tool, model, method, node or function.
+        parts: everything that it depends on, as JSON: ``version`` of the tool, the knowledge base or the code, and
+            ``input``; of a recorded graph, digests of them and of ``config``, ``context``, ``answers``.
+        value: what came back, as JSON; of a tool ``{"record", "body"}``; of a node that asked a person its questions.
         seconds: how long it took when it was made.
         tokens: what a model read and wrote.
         replayed: taken from another run's tape.
         counted: the tokens are its server's own count, no estimate.
+        at: where in the run: a step of the plan; of a recorded graph ``"tools/2"``, the second execution of the node
+            ``tools``, or ``"tools/2:search/1"``, a call in it.
+        task: LangGraph's id of the node's task.
+        outcome: ``value``; ``interrupt`` when a node asked a person; ``called`` when a graph that it called did.
+        reads: digests of the state's fields that a node read, by name; under "" that of a state that is no dict.
+        input: what it was given, to look at, where ``parts`` has only a digest.
+        started_at: seconds since the epoch.
+        edited: put in its place by hand.
     """
 
     kind: str
     name: str
-    version: str
-    arguments: Any
+    parts: Mapping[str, Any]
     value: Any
     seconds: float = 0.0
     tokens: int = 0
     replayed: bool = False
     counted: bool = False
+    at: str = ""
+    task: str = ""
+    outcome: str = "value"
+    reads: Mapping[str, str] | None = None
+    input: Any = None
+    started_at: float = 0.0
+    edited: bool = False
 
     @cached_property
     def key(self) -> str:
         """32 hex digits."""
-        return effect_key(self.kind, self.name, self.version, self.arguments)
+        return effect_key(self.kind, self.name, self.parts)
+
+    @property
+    def source(self) -> str:
+        """``executed`` by its run; else from the ``tape`` of another, or ``edited``."""
+        return "edited" if self.edited else "tape" if self.replayed else "executed"
 
 
-_PARTS = tuple(part.name for part in fields(Effect))
+def effect_key(kind: str, name: str, parts: Data) -> str:
+    """Return the content address of an effect: two with the same key depend on the same, and may stand for each other.
 
+    An empty part is none.
 
-def effect_key(kind: str, name: str, version: str, arguments: Any) -> str:
-    """Return the content address of an effect.
-
-    >>> key = effect_key("tool", "naive_search", "1", {"b": 1, "a": 2})
-    >>> key == effect_key("tool", "naive_search", "1", {"a": 2, "b": 1})
+    >>> one, two = {"input": {"b": 1, "a": 2}}, {"input": {"a": 2, "b": 1}, "version": ""}
+    >>> effect_key("tool", "naive_search", one) == effect_key("tool", "naive_search", two)
     True
     """
-    return hashlib.sha256(canonical_json([kind, name, version, arguments]).encode()).hexdigest()[:32]
+    given = {part: value for part, value in parts.items() if value}
+    return hashlib.sha256(canonical_json([kind, name, given]).encode()).hexdigest()[:32]
+
+
+class KnownEffects:
+    """The effects that other runs recorded, found by their keys.
+
+    Args:
+        mode: of the run that asks.
+        sources: the effects of each run; of two that know the same key the first one does, and in one run the later.
+    """
+
+    def __init__(self, mode: Mode, sources: Iterable[Iterable[Effect]]):
+        self.mode = mode
+        self._by_key: dict[str, list[Effect]] = defaultdict(list)
+        for effects in sources:
+            latest = {(effect.key, effect.at): effect for effect in effects}
+            for (key, _), effect in latest.items():
+                self._by_key[key].append(effect)
+
+    @property
+    def known(self) -> list[Effect]:
+        """Return one effect for each key."""
+        return [effects[0] for effects in self._by_key.values()]
+
+    def look_up(self, kind: str, name: str, parts: Data, at: str = "") -> list[Effect]:
+        """Return the recorded effects of this key, the one at the same place first: each call may give something else.
+
+        A live run that continues after a kill has its own alone: an equal call elsewhere is still to be made.
+        """
+        effects = sorted(self._by_key.get(effect_key(kind, name, parts), ()), key=lambda effect: effect.at != at)
+        return [effect for effect in effects if effect.at == at] if self.mode == "live" else effects
+
+    def find(self, kind: str, name: str, parts: Data, at: str = "") -> Effect | None:
+        """Return the recorded effect, if this mode answers from the tape.
+
+        Raises:
+            Divergence: the mode must answer and cannot.
+        """
+        effect = next(iter(self.look_up(kind, name, parts, at)), None)
+        if effect is None and self.mode in FROM_TAPE:
+            raise divergence(kind, name, parts, self.known)
+        return effect
 
 
 class TapeStore(Protocol):
@@ -155,7 +217,7 @@ class TapeStore(Protocol):
         """Return what an attempt found."""
 
 
-class Tape:
+class Tape(KnownEffects):
     """Records the effects of one run, and answers them from other runs' tapes as far as its mode allows.
 
     ``live`` answers nothing. ``fork`` answers what it has, the rest is done. ``replay`` answers everything, and what it
@@ -179,42 +241,24 @@ class Tape:
         limit: int = 1 << 25,
         results: Mapping[str, Any] = MappingProxyType({}),
     ):
-        self.run_id, self.mode, self._store = run_id, mode, store
+        self.run_id, self._store = run_id, store
         self._left = limit - sum(map(len, store.pages(run_id)))
         self._lock, self._fresh = threading.Lock(), list[Effect]()
         self._calls: dict[str, Effect] | None = None
         self.sources = tuple(sources)
-        self.known: dict[str, Effect] = {}
-        self._twins: dict[str, dict[str, Effect]] = {}
         self.results = results
-        # The last source first, so that the first one wins where two know the same key.
-        for source in reversed(self.sources):
-            effects = read(store, source)
-            self.known |= {effect.key: effect for effect in effects}
-            self._twins |= twins(effects)
-            by_hand = [with_value(e, results[name]) for e in effects if (name := result_name(e)) in results]
-            self.known |= {effect.key: effect for effect in by_hand}
+        effects = [read(store, source) for source in self.sources]
+        by_hand = [with_value(e, results[name]) for e in chain(*effects) if (name := result_name(e)) in results]
+        super().__init__(mode, [by_hand, *effects])
 
-    def find(self, kind: str, name: str, version: str, arguments: Any, step_id: str = "") -> Effect | None:
-        """Return the recorded effect, if this mode answers from the tape.
+    def find(self, kind: str, name: str, parts: Data, at: str = "") -> Effect | None:
+        """As of all known effects; a regression asks models again."""
+        return None if (self.mode, kind) == ("regression", "model") else super().find(kind, name, parts, at)
 
-        Of a call that several steps made, the one of ``step_id`` answers: a tool may say something else each time.
-
-        Raises:
-            Divergence: the mode must answer and cannot.
-        """
-        if self.mode == "live" or (self.mode == "regression" and kind == "model"):
-            return None
-        key = effect_key(kind, name, version, arguments)
-        effect = self._twins.get(key, {}).get(step_id) or self.known.get(key)
-        if effect is None and self.mode != "fork":
-            raise divergence(kind, name, version, arguments, self.known.values())
-        return effect
-
-    def marked(self, step_id: str, tool: str, version: str, arguments: Json) -> Json:
-        """Return the input of a tool's call; where its result is put in place by hand, with the digest of that."""
-        value = self.results.get(f"{effect_key('tool', tool, version, arguments)} {step_id}")
-        return arguments if value is None else {**arguments, EDITED: _digest(value)}
+    def marked(self, tool: str, parts: Json, at: str) -> Json:
+        """Return what a tool's call depends on; where its result is put in place by hand, with the digest of that."""
+        value = self.results.get(f"{effect_key('tool', tool, parts)} {at}")
+        return parts if value is None else {**parts, EDITED: _digest(value)}
 
     def keep(self, effect: Effect) -> None:
         """Record an effect; it is durable with the next ``flush``."""
@@ -234,10 +278,11 @@ class Tape:
 
     def effect(self, kind: str, name: str, arguments: Any, compute: Callable[[], Any], version: str = "") -> Any:
         """Return the effect's value: from the tape, or computed and recorded."""
-        recorded = self.find(kind, name, version, arguments)
-        value = masked(compute()) if recorded is None else recorded.value
-        self.keep(Effect(kind, name, version, arguments, value, replayed=recorded is not None))
-        return value
+        parts = {"version": version, "input": arguments}
+        recorded = self.find(kind, name, parts)
+        effect = Effect(kind, name, parts, masked(compute())) if recorded is None else replace(recorded, replayed=True)
+        self.keep(effect)
+        return effect.value
 
     async def aeffect(
         self,
@@ -250,7 +295,8 @@ class Tape:
         version: str = "",
     ) -> Effect:
         """As ``effect``, awaited; gives the whole effect."""
-        recorded = self.find(kind, name, version, arguments)
+        parts = {"version": version, "input": arguments}
+        recorded = self.find(kind, name, parts)
         if recorded is None:
             began = clock()
             # Masked before anything sees it: the run must continue with the same value that a replay will read.
@@ -259,7 +305,7 @@ class Tape:
             usage = value.get("usage") if kind == "model" and isinstance(value, Mapping) else None
             if kind == "model":
                 tokens = usage["input"] + usage["output"] if usage else estimated_tokens([arguments, value])
-            effect = Effect(kind, name, version, arguments, value, seconds, tokens, counted=bool(usage))
+            effect = Effect(kind, name, parts, value, seconds, tokens, counted=bool(usage))
         else:
             effect = replace(recorded, replayed=True)
         self.keep(effect)
@@ -279,18 +325,19 @@ class Tape:
             self._left -= len(effects)
             # A full tape gets one marker in place of the page: a replay can tell a cut tape from a short run.
             if self._left < 0:
-                page, once, effects = FULL, True, packed([Effect("begin", FULL, "", {}, None)])
-            # The digest keeps apart what two executions of one task recorded; equal pages have equal names, and the
-            # store ignores a name that it has, so a node that runs again after a crash adds nothing twice.
-            name = page if once else f"{page} {hashlib.sha256(effects).hexdigest()[:8]}"
-            self._store.save_page(self.run_id, name, effects)
+                page, once, effects = FULL, True, packed([Effect("begin", FULL, {}, None)])
+            if once:
+                self._store.save_page(self.run_id, page, effects)
+            else:
+                save_page(self._store, self.run_id, page, effects)
 
 
 class NoTape(Tape):
     """A tape that records nothing: for retrieve-only agents, and custom graphs."""
 
     def __init__(self) -> None:
-        self.mode, self.known, self.results = "live", {}, {}
+        super(Tape, self).__init__("live", ())
+        self.results = {}
 
     def keep(self, effect: Effect) -> None:
         """Drop the effect."""
@@ -306,7 +353,7 @@ class NoTape(Tape):
 def reply_text(effect: Effect) -> str:
     """Return what a model said in a call, whole.
 
-    >>> reply_text(Effect("model", "writer", "", {}, {"chunks": ["In ", "1993."]}))
+    >>> reply_text(Effect("model", "writer", {}, {"chunks": ["In ", "1993."]}))
     'In 1993.'
     """
     value = effect.value
@@ -316,27 +363,24 @@ def reply_text(effect: Effect) -> str:
 
 
 EDITED = "edited"
-"""In the input of a tool's call the digest of a result that was put in place by hand: what depends on it runs again."""
+"""Of a tool's call the digest of a result that was put in place by hand: what depends on it runs again."""
 
 
 def unedited_key(effect: Effect) -> str:
     """Return the key of an effect, whatever was put in its place by hand."""
-    if effect.kind != "tool" or EDITED not in effect.arguments:
-        return effect.key
-    arguments = {name: value for name, value in effect.arguments.items() if name != EDITED}
-    return effect_key(effect.kind, effect.name, effect.version, arguments)
+    parts = {name: part for name, part in effect.parts.items() if name != EDITED}
+    return effect_key(effect.kind, effect.name, parts)
 
 
 def result_name(effect: Effect) -> str:
     """Return the name under which a run has what takes an effect's place: of equal calls each step has its own."""
-    key = unedited_key(effect)
-    return f"{key} {effect.value['record']['step_id']}" if effect.kind == "tool" else key
+    return f"{unedited_key(effect)} {effect.at}"
 
 
 def with_value(effect: Effect, value: Any) -> Effect:
     """Return the effect, as if this had come back."""
-    arguments = {**effect.arguments, EDITED: _digest(value)} if effect.kind == "tool" else effect.arguments
-    return replace(effect, arguments=arguments, value=value)
+    parts = {**effect.parts, EDITED: _digest(value)} if effect.kind == "tool" else effect.parts
+    return replace(effect, parts=parts, value=value, edited=True)
 
 
 def _digest(value: Any) -> str:
@@ -353,8 +397,7 @@ def places(effects: Iterable[Effect]) -> dict[str, Effect]:
     by_place: dict[str, Effect] = {}
     for effect in effects:
         if effect.kind == "tool":
-            record = effect.value["record"]
-            by_place[f"{record['step_id']}/{record['attempt']}"] = effect
+            by_place[f"{effect.at}/{effect.value['record']['attempt']}"] = effect
         elif effect.kind in ("model", "plan", "handler", "memory"):
             if effect.key not in at:  # else a node ran again, and the later call counts
                 numbers[effect.name] += 1
@@ -400,19 +443,17 @@ def read(store: TapeStore, run_id: str) -> list[Effect]:
 def _tool_calls(store: TapeStore, run_id: str) -> Iterator[Effect]:
     for record in store.records(run_id):
         if "effect" in record:
-            ref, effect = record["raw_output_ref"], record["effect"]
+            ref = record["raw_output_ref"]
             value = {"record": record, "body": store.body(run_id, ref) if ref else None}
             replayed, seconds = record.get("replayed", False), record["duration_ms"] / 1000
-            yield Effect("tool", record["tool"], effect["version"], effect["given"], value, seconds, 0, replayed)
+            parts, step_id = call_parts(record["effect"]), record["step_id"]
+            edited = EDITED in parts
+            yield Effect("tool", record["tool"], parts, value, seconds, 0, replayed, at=step_id, edited=edited)
 
 
-def twins(effects: Iterable[Effect]) -> dict[str, dict[str, Effect]]:
-    """Return the calls of tools by key, and of one key by the step that made them."""
-    calls: dict[str, dict[str, Effect]] = {}
-    for effect in effects:
-        if effect.kind == "tool":
-            calls.setdefault(effect.key, {})[effect.value["record"]["step_id"]] = effect
-    return calls
+def call_parts(effect: Data) -> Json:
+    """Return what an attempt depends on; how much time it had is no part of its key."""
+    return {name: effect[name] for name in ("version", "input", EDITED) if name in effect}
 
 
 def attempt_arguments(step: PlanStep, kb: str, attempt: int, upstream: Mapping[str, str]) -> Json:
@@ -431,9 +472,8 @@ def attempt_arguments(step: PlanStep, kb: str, attempt: int, upstream: Mapping[s
     >>> attempt_arguments(one, "papers", 1, {"a": "0f"}) == attempt_arguments(two, "papers", 1, {"y": "0f"})
     True
     """
-    taken = {n: {"$from": f"{upstream.get(s, '')}.{field}"} for n, (s, field) in step.references().items()}
     return {
-        "input": {**step.tool_input, **taken},
+        "input": step.input_with(lambda source: upstream.get(source, "")),
         "kb": step.tool_input.get("kb_prefix") or kb,
         "budget": step.budget.model_dump(mode="json", exclude={"max_retries"}),
         "attempt": attempt,
@@ -460,13 +500,14 @@ def answered(
     tools = [effect for effect in effects if effect.kind == "tool"]
     calls = {key: effect for effect in tools for key in (unedited_key(effect), effect.key)}
     last = {record["step_id"]: record for record in records}
-    were = {effect.arguments["kb"]: effect.version for effect in reversed(calls.values())}
+    were = {effect.parts["input"]["kb"]: effect.parts["version"] for effect in reversed(calls.values())}
     upstream, ends = dict[str, str](), dict[str, str]()
     for step_id in plan.topological_order():
         step, keys = plan.step(step_id), []
         for attempt in range(step.budget.max_retries + 1, 0, -1):
             call = attempt_arguments(step, kb, attempt, upstream)
-            keys.append(effect_key("tool", step.tool, {**were, **versions}.get(call["kb"], ""), call))
+            version = {**were, **versions}.get(call["kb"], "")
+            keys.append(effect_key("tool", step.tool, {"version": version, "input": call}))
         key = next((key for key in keys if key in calls), "")
         ends[step_id] = calls[key].value["record"]["status"] if key else ""
         key = calls[key].key if key else ""
@@ -480,7 +521,7 @@ def answered(
 def key_of_record(record: ExecutionRecord) -> str:
     """Return the key of the tool call that a record is of; how the step ended, when no tool was called."""
     effect = record.get("effect")
-    return effect_key("tool", record["tool"], effect["version"], effect["given"]) if effect else record["status"]
+    return effect_key("tool", record["tool"], call_parts(effect)) if effect else record["status"]
 
 
 def masked(value: Any) -> Any:
@@ -501,45 +542,48 @@ def masked(value: Any) -> Any:
     return value if (bare := without_secrets(text)) == text else json.loads(bare)
 
 
+_FIELDS = fields(Effect)
+
+
 def packed(effects: Iterable[Effect]) -> bytes:
-    """Effects as bytes: compressed JSON, nothing else."""
-    rows = [{name: getattr(effect, name) for name in _PARTS} for effect in effects]
+    """Effects as bytes: compressed JSON of what is not as usual, nothing else."""
+    rows = [{f.name: value for f in _FIELDS if (value := getattr(effect, f.name)) != f.default} for effect in effects]
     text = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
     return zlib.compress(without_secrets(text).encode(), 1)
+
+
+def save_page(store: TapeStore, run_id: str, page: str, effects: bytes) -> None:
+    """Keep a page under a name and a digest.
+
+    The digest keeps apart what two executions of one task recorded; equal pages have equal names, and the store ignores
+    a name that it has, so a node that runs again after a crash adds nothing twice.
+    """
+    store.save_page(run_id, f"{page} {hashlib.sha256(effects).hexdigest()[:8]}", effects)
 
 
 def unpacked(page: bytes) -> list[Effect]:
     """Return the effects of a page.
 
-    >>> effect = Effect("memory", "list_messages", "", {"limit": 6}, [])
+    >>> effect = Effect("memory", "list_messages", {"input": {"limit": 6}}, [])
     >>> unpacked(packed([effect])) == [effect]
     True
     """
     return [Effect(**row) for row in json.loads(zlib.decompress(page))]
 
 
-def nearest(kind: str, name: str, version: str, arguments: Any, effects: Iterable[Effect]) -> Effect | None:
-    """Return the effect of the same kind and name whose input differs the least."""
-    same = [effect for effect in effects if (effect.kind, effect.name) == (kind, name)]
-    return min(same, key=lambda e: (len(differing(e, version, arguments)), e.key), default=None)
+def divergence(kind: str, name: str, parts: Data, effects: Iterable[Effect]) -> Divergence:
+    """Return what was asked that the tape does not know, next to what is nearest of the same kind and name."""
+    same = [(differing(e.parts, parts), e) for e in effects if (e.kind, e.name) == (kind, name)]
+    differs, closest = min(same, key=lambda pair: (len(pair[0]), pair[1].key), default=(_NOTHING, None))
+    return Divergence(kind, name, closest and closest.parts, parts, differs)
 
 
-def divergence(kind: str, name: str, version: str, arguments: Any, effects: Iterable[Effect]) -> Divergence:
-    """Return what was asked that the tape does not know, next to what it knows of the same kind and name."""
-    closest = nearest(kind, name, version, arguments, effects)
-    return Divergence(
-        kind=kind,
-        name=name,
-        expected=None if closest is None else {"version": closest.version, "input": closest.arguments},
-        got={"version": version, "input": arguments},
-        differs=["there is no such effect on the tape"] if closest is None else differing(closest, version, arguments),
-    )
+_NOTHING = ["there is no such effect on the tape"]
 
 
-def differing(effect: Effect, version: str, arguments: Any) -> list[str]:
-    """Return the parts of an effect's key that are not the same: ``version``, or paths into the input."""
-    parts = ["version"] if effect.version != version else []
-    return parts + [f"input{path}" for path in differences(effect.arguments, arguments)]
+def differing(first: Data, second: Data) -> list[str]:
+    """Return the parts of two keys that are not the same, as paths: ``version``, ``input.query``."""
+    return [path.removeprefix(".") for path in differences(first, second)]
 
 
 def differences(first: Any, second: Any, path: str = "") -> list[str]:

@@ -15,11 +15,6 @@ from typing import Any, Literal
 
 from workbench.state import Data, Decision, ExecutionRecord
 
-FOLD_FROM_MS = 250
-"""Idle time from which a gap is folded: more than a checkpoint takes, less than a person needs."""
-FOLDED_SHARE = 0.08
-"""Width of a folded gap as a share of all work time."""
-
 Kind = Literal["node", "step", "sub_step", "waiting", "stopped"]
 GAPS = ("waiting", "stopped")
 """Kinds of bars that are folded gaps: a person thought, or no process ran."""
@@ -69,7 +64,8 @@ def _folded(
 ) -> tuple[Callable[[float], float], list[Bar]]:
     """Wall-clock milliseconds -> milliseconds from the beginning, long gaps folded; and those gaps."""
     union = _union(spans)
-    width = FOLDED_SHARE * max(elapsed_ms(spans), 1.0)
+    # Width of a folded gap as a share of all work time.
+    width = 0.08 * max(elapsed_ms(spans), 1.0)
     starts, offsets, gaps = [union[0][0]], [0.0], list[Bar]()
 
     def at(moment: float) -> float:
@@ -85,7 +81,8 @@ def _folded(
     return at, gaps
 
 
-def _union(spans: Iterable[tuple[float, float]], gap: float = FOLD_FROM_MS) -> list[list[float]]:
+# Idle time from which a gap is folded: more than a checkpoint takes, less than a person needs.
+def _union(spans: Iterable[tuple[float, float]], gap: float = 250) -> list[list[float]]:
     """From when to when something was at work, of (start, duration); what is nearer to one another is one."""
     union: list[list[float]] = []
     for start, duration in sorted(spans):
@@ -118,20 +115,6 @@ def busy_ms(segments: Iterable[Bar]) -> float:
     """
     spans = ((bar.start_ms, bar.end_ms - bar.start_ms) for bar in segments)
     return sum((end - start for start, end in _union(spans, gap=0)), 0.0)
-
-
-def drawn(segments: Sequence[Bar], span: float, width: int = 30) -> str:
-    """Bars of one row as text: ``█`` work, ``░`` waiting, ``·`` nothing; what is there has at least one mark.
-
-    >>> drawn([Bar("step", "a", 25, 50, 25), Bar("waiting", "waiting", 50, 75, 9e9)], 100, 8)
-    '··██░░··'
-    """
-    row = ["·"] * width
-    for bar in segments:
-        first = min(int(bar.start_ms / (span or 1) * width), width - 1)
-        last = max(round(bar.end_ms / (span or 1) * width), first + 1)
-        row[first:last] = ["░" if bar.kind in GAPS else "█"] * (min(last, width) - first)
-    return "".join(row)
 
 
 def moment_ms(moment: str) -> float:

@@ -47,7 +47,7 @@ def replaced_result(run: Recording, at: str, result: Any) -> Json:
 def _reply(effect: Effect, result: Any) -> Json:
     text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
     value = {name: reply for name, reply in effect.value.items() if name != "error"}
-    return {**value, **({"chunks": [text]} if "chunks" in value else {"text": text}), "edited": True}
+    return {**value, **({"chunks": [text]} if "chunks" in value else {"text": text})}
 
 
 def _tool_value(run: Recording, at: str, effect: Effect, result: Any) -> Json:

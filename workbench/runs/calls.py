@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 NODES = {
     "router": "route",
-    "follow_up": "prepare_retrieval",
+    "follow_up": "recall",
     "planner": "planner",
     "reflector": "reflector",
     "rewriter": "reflector",
@@ -27,7 +27,6 @@ _COLUMNS = (
     *("place", "role", "node", "at", "model", "prompt", "input", "cached", "output", "seconds", "money", "replayed"),
     *("edited", "said"),
 )
-_CUT = 200
 
 
 class Call(TypedDict):
@@ -83,6 +82,13 @@ class Calls(list[Call]):
 
         return pandas.DataFrame([_row(call) for call in self], columns=list(_COLUMNS))
 
+    def total(self) -> Json:
+        """Return how many calls there are, and the sums of their tokens and money; None where nothing is counted."""
+        read, cached, written = (sum(call[name] or 0 for call in self) for name in ("input", "cached", "output"))
+        money = [call["money"] for call in self if call["money"] is not None]
+        counts = {"calls": len(self), "input": read, "cached": cached, "output": written, "tokens": read + written}
+        return {**counts, "money": sum(money) if money else None}
+
     def by_role(self, role: str) -> Calls:
         """Those of one role."""
         return Calls(call for call in self if call["role"] == role)
@@ -112,7 +118,7 @@ def own_prompts(prompts: Any, among: Mapping[str, Prompt]) -> dict[str, Json]:
 
 def _call(place: str, effect: Effect) -> Call:
     reply: Data = effect.value if isinstance(effect.value, Mapping) else {}
-    request: Data = effect.arguments if isinstance(effect.arguments, Mapping) else {}
+    request: Data = effect.parts.get("input") or {}
     usage, role = reply.get("usage") or {}, effect.name
     return Call(
         place=place,
@@ -133,11 +139,12 @@ def _call(place: str, effect: Effect) -> Call:
         money=reply.get("money"),
         sampling=dict(reply.get("sampling") or {}),
         replayed=effect.replayed,
-        edited=bool(reply.get("edited")),
+        edited=effect.edited,
     )
 
 
 def _row(call: Call) -> Json:
+    cut = 200
     reply = " ".join(call["reply"].split())
-    row = {**call, "said": reply if len(reply) <= _CUT else f"{reply[:_CUT]}…"}
+    row = {**call, "said": reply if len(reply) <= cut else f"{reply[:cut]}…"}
     return {name: row[name] for name in _COLUMNS}

@@ -29,7 +29,7 @@ from workbench.records.checkpoints import FIX
 from workbench.records.conversations import SqlConversations
 from workbench.records.lease import going_on
 from workbench.records.store import RunStore
-from workbench.records.tape import Effect, packed
+from workbench.records.tape import Effect, packed, save_page
 from workbench.runs.playback import reviewer_of_run
 from workbench.state import Data, Json
 
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
 
-AT_ONCE = 2
-MOST_FAULTS = 10
 PATIENCE_S = 2.0
 Listener = Callable[[Json | None], object]
 
@@ -105,7 +103,7 @@ class Driver:
         self.runs, self.conversations = runs, conversations
         self.store: Conversations = conversations
         self._path, self._lock = checkpoints, asyncio.Lock()
-        self._places = asyncio.Semaphore(AT_ONCE)
+        self._places = asyncio.Semaphore(2)
         self._graph: Any = None
         self._connection: Any = None
 
@@ -231,8 +229,8 @@ class Driver:
     def _keep_divergence(self, live: Live, error: BaseException) -> None:
         """Record on the replay's own tape where it diverged."""
         if isinstance(error, Divergence):
-            effect = Effect("divergence", error.name, "", {}, error.to_dict())
-            self.runs.save_page(live.run_id, f"divergence {error}", packed([effect]))
+            effect = Effect("divergence", error.name, {}, error.to_dict())
+            save_page(self.runs, live.run_id, "divergence", packed([effect]))
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
@@ -323,11 +321,12 @@ def _resuming(answer: Answer, snapshot: StateSnapshot) -> Any:
 
 def _reasons(error: Any) -> str:
     """Pydantic's errors as lines: where in the answer, and what is allowed there."""
+    most_faults = 10
     lines, faults = [], error.errors()
-    for fault in faults[:MOST_FAULTS]:
+    for fault in faults[:most_faults]:
         path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"])
         lines.append(f"${path}: {fault['msg'].removeprefix('Value error, ')}")
-    more = f"; and {len(faults) - MOST_FAULTS} more" if len(faults) > MOST_FAULTS else ""
+    more = f"; and {len(faults) - most_faults} more" if len(faults) > most_faults else ""
     return "The answer was refused, and the run waits as before. " + "; ".join(lines) + more
 
 

@@ -64,9 +64,15 @@ class Feedbacks(list[Feedback]):
         rows: list[Json] = [{**verdict, **verdict["labels"]} for verdict in self]
         return pandas.DataFrame(rows, columns=[*_COLUMNS, *names])
 
+    def on_answers(self) -> Feedbacks:
+        """Return the verdicts on whole answers, without those on a piece of evidence."""
+        return Feedbacks(verdict for verdict in self if "piece" not in verdict["labels"])
+
     def ratings(self) -> list[Json]:
         """Return how many verdicts are good and bad for each kind of answer and agent."""
-        counted = Counter((verdict["answer_kind"], verdict["agent_type"], verdict["good"]) for verdict in self)
+        counted = Counter(
+            (verdict["answer_kind"], verdict["agent_type"], verdict["good"]) for verdict in self.on_answers()
+        )
         return [
             {
                 "answer_kind": kind,
@@ -99,7 +105,8 @@ def give(run: Recording, good: bool | None, note: str, who: str, labels: Data) -
         raise RunError(f"Run {run.run_id} is {status}: there is no whole answer to judge yet.")
     metadata = {"note": _text("note", note), "who": _text("who", who) or run.row["user_id"], "labels": _checked(labels)}
     metadata["answer_kind"] = run.state.get("answer_kind", "")
-    conversations, message_id, key = _conversations(run), _answer_id(run), f"feedback:{metadata['who']}"
+    conversations, message_id = _conversations(run), _answer_id(run)
+    key = ":".join(filter(None, ["feedback", str(metadata["who"]), str(labels.get("piece") or "")]))
     if good is None:
         conversations.remove_feedback(message_id, key)
         return

@@ -44,6 +44,7 @@ def forked(
     without: Sequence[str] | None = None,
     thresholds: Mapping[str, float] | None = None,
     needs: Mapping[str, str] | None = None,
+    pieces: Mapping[str, str] | None = None,
     graft: Data | None = None,
     answers: Sequence[Data] | None = None,
     prompts: Mapping[str, Data] | None = None,
@@ -72,6 +73,7 @@ def forked(
         without: ids of memories that are not recalled, by which everything may change.
         thresholds: ``min_evidence`` and ``min_top_score``, when not the same.
         needs: what is said of needs, when not the same.
+        pieces: marks of pieces of evidence, ``pinned`` or ``struck``, by their keys.
         graft: what the new run is put together from, which is kept with it.
         prompts: those that differ, as JSON, by name.
         results: what is put in place by hand, by ``result_name`` of the effects.
@@ -90,7 +92,7 @@ def forked(
         options["review"] = list(review)
     if without is not None:
         options["without"] = list(without)
-    kinds = {"thresholds": thresholds, "needs": needs, "prompts": prompts, "results": results}
+    kinds = {"thresholds": thresholds, "needs": needs, "pieces": pieces, "prompts": prompts, "results": results}
     for name, edit in kinds.items():
         if edit is not None:
             options[name] = {**row["options"].get(name, {}), **edit}

@@ -54,10 +54,8 @@ class WorkspaceRuns:
     def costs(self, run_id: str) -> Json:
         """Return the models that a run asked, its tokens and its money; None where nothing is counted."""
         calls = self._workspace.run(run_id).calls()
-        tokens = sum((call["input"] or 0) + (call["output"] or 0) for call in calls)
-        money = [call["money"] for call in calls if call["money"] is not None]
-        models = ", ".join(dict.fromkeys(call["model"] for call in calls))
-        return {"model": models, "tokens": tokens or None, "money": sum(money) if money else None}
+        total, models = calls.total(), ", ".join(dict.fromkeys(call["model"] for call in calls))
+        return {"model": models, "tokens": total["tokens"] or None, "money": total["money"]}
 
     def annotate(
         self, run_id: str, *, title: str | None = None, tags: Sequence[str] | None = None, note: str | None = None

@@ -17,7 +17,7 @@ from workbench.views.past import past_blocks
 from workbench.views.render import Shown
 
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}(?:-[0-9a-f]{4}-[0-9a-f]{12})?")
-_BRIEF, _LONGEST = 160, 1_200
+_LONGEST = 1_200
 _KEYS: Mapping[str, Callable[[Data], str]] = {
     "records": lambda record: f"{record['step_id']}/{record['attempt']}",
     "reflections": lambda reflection: str(reflection["current_iteration"]),
@@ -247,4 +247,4 @@ def _brief(value: Any) -> str:
         return ""
     if isinstance(value, Mapping) and "retrieval_results" in value:
         value = {"retrieval_results": len(value["retrieval_results"]), "context": len(value.get("context", ""))}
-    return cut(value, _BRIEF)
+    return cut(value, 160)

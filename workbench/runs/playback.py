@@ -60,7 +60,7 @@ def taped(context: Context, tape: Tape) -> Context:
 
 def begun(tape: Tape) -> datetime:
     """Return when the recorded run began."""
-    clock = next(effect for effect in tape.known.values() if (effect.kind, effect.name) == ("begin", "clock"))
+    clock = next(effect for effect in tape.known if (effect.kind, effect.name) == ("begin", "clock"))
     return datetime.fromisoformat(clock.value)
 
 
@@ -91,7 +91,7 @@ class TapedBases:
     def names(self) -> list[str]:
         """Known names, sorted; those of the recorded run in a replay."""
         if self._tape.mode == "fork" and (known_here := self.real.names()):
-            self._tape.keep(Effect("knowledge", "names", "", {}, known_here))
+            self._tape.keep(Effect("knowledge", "names", {}, known_here))
             return known_here
         return self._tape.effect("knowledge", "names", {}, self.real.names)
 
@@ -125,7 +125,7 @@ class TapedBase:
         if not self._here:
             return self._tape.effect("knowledge", name, {}, lambda: self._bases.get(self.name).fingerprint())
         fingerprint = self._bases.get(self.name).fingerprint()
-        self._tape.keep(Effect("knowledge", name, "", {}, fingerprint))
+        self._tape.keep(Effect("knowledge", name, {}, fingerprint))
         return fingerprint
 
     def fingerprint(self) -> str:
@@ -160,9 +160,9 @@ class TapedBase:
         return read
 
     def _read(self, method: str, arguments: Sequence[Any]) -> Any:
-        name = f"{self.name}.{method}"
+        name, parts = f"{self.name}.{method}", {"version": self._fingerprint, "input": arguments}
         if not self._here:
-            effect = self._tape.find("knowledge", name, self._fingerprint, arguments)
+            effect = self._tape.find("knowledge", name, parts)
             if effect is None:
                 raise KnowledgeError(
                     f"{self.name!r} is not in this workspace, and the tape has no {method} of {_short(arguments)}. "
@@ -171,7 +171,7 @@ class TapedBase:
             self._tape.keep(replace(effect, replayed=True))
             return effect.value
         value = getattr(self._bases.get(self.name), method)(*arguments)
-        self._tape.keep(Effect("knowledge", name, self._fingerprint, arguments, value))
+        self._tape.keep(Effect("knowledge", name, parts, value))
         return value
 
 
@@ -206,10 +206,10 @@ class TapedMemory:
 
     def recall(self, message: str, *, user_id: str, conversation_id: str, before: str | None = None) -> Json:
         """Return the memories of the store, or those on the tape."""
-        recorded = [e for e in self._tape.known.values() if (e.kind, e.name) == ("memory", "recall")]
+        recorded = [e for e in self._tape.known if (e.kind, e.name) == ("memory", "recall")]
         if self._tape.mode == "fork" and recorded:
             self._tape.keep(
-                replace(recorded[0], arguments={"message": message}, replayed=True)
+                replace(recorded[0], parts={**recorded[0].parts, "input": {"message": message}}, replayed=True)
             )  # it may ask something else
             return dict(recorded[0].value)
         if self._tape.mode != "live" and not recorded:
@@ -242,20 +242,9 @@ _NOT_OF_A_RUN = (
 
 @dataclass(frozen=True)
 class RecordedModel:
-    """Stands where a chat model was, in a replay: whatever it said is on the tape."""
+    """Stands where a chat model or a planner was, in a replay: whatever it said is on the tape."""
 
     name: str
-
-
-@dataclass(frozen=True)
-class RecordedPlanner:
-    """Stands where a planner was, in a replay: whatever it planned is on the tape."""
-
-    name: str
-
-    async def __call__(self, *_: Any) -> NoReturn:
-        """Never: its plan is on the tape."""
-        _on_tape(f"A plan of {self.name}")
 
 
 def run_context(
@@ -274,7 +263,7 @@ def run_context(
     spec = options.get("tape") or {"mode": "live", "sources": []}
     longest = int(ports.settings.tape_mb * 1e6)
     tape = Tape(store, row["run_id"], spec["mode"], spec["sources"], longest, options.get("results", {}))
-    begin = {e.name: e.value for e in tape.known.values() if e.kind == "begin"}
+    begin = {e.name: e.value for e in tape.known if e.kind == "begin"}
     settings = _settings(ports.settings, begin.get("settings", {}), options.get("settings", {}))
     prompts = Prompts(saved={**begin.get("prompts", {}), **options.get("prompts", {})})
     day = str(begin.get("clock", row["created_at"]))[:10]
@@ -294,7 +283,7 @@ def run_context(
         *([("unsearched", sorted(context.unsearched))] if context.unsearched else []),
         *([("parts", sorted(context.parts))] if context.parts else []),
     ):
-        tape.keep(Effect("begin", name, "", {}, value, replayed=name in begin and begin[name] == value))
+        tape.keep(Effect("begin", name, {}, value, replayed=name in begin and begin[name] == value))
     tape.flush("begin", once=True)
     return taped(context, tape)
 
@@ -356,7 +345,7 @@ def _settings(settings: Settings, recorded: Data, edited: Data) -> Settings:
 def _sealed(context: Context, tape: Tape, begin: Data) -> Context:
     """Return the ports of a replay, every one that could answer replaced by a stand-in."""
     models: Any = {role: RecordedModel(name) for role in ROLES if (name := context.settings.role_model(role))}
-    planner: Any = RecordedPlanner(next((e.name for e in tape.known.values() if e.kind == "plan"), RULES))
+    planner: Any = RecordedModel(next((e.name for e in tape.known if e.kind == "plan"), RULES))
     tools = begin.get("tools")
     return replace(
         context,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
+from workbench.errors import RunError, shown
 from workbench.extensions import Extended
 from workbench.knowledge.dated import question_dates
 from workbench.plans import Plan
 from workbench.records.document import run_document
 from workbench.records.figures import Piece, pieces
 from workbench.records.prompts import Prompts
+from workbench.records.proposals import MARKS
 from workbench.records.store import RunRow
 from workbench.records.tape import Effect, begun
 from workbench.runs.calls import Calls, model_calls
@@ -119,10 +122,10 @@ class Recording(Extended):
     @property
     def evidence(self) -> list[RetrievalResult]:
         """Return the evidence, best first: what was merged, or all that was found so far."""
-        from workbench.graphs.merge import distinct
+        from workbench.graphs.merge import distinct, marked
 
-        merged = self.state.get("merged")
-        return merged["retrieval_results"] if merged else distinct(results_by_step(self))
+        merged, marks = self.state.get("merged"), marks_of(self)
+        return merged["retrieval_results"] if merged else distinct(marked(results_by_step(self), marks))
 
     @property
     def answer(self) -> str:
@@ -206,7 +209,35 @@ def results_by_step(run: Recording) -> dict[str, list[RetrievalResult]]:
 
 def found_pieces(run: Recording) -> list[Piece]:
     """Return everything that was found, and what became of it: cited, in the prompt, or dropped, and why."""
-    return pieces(results_by_step(run), run.evidence, run.state.get("merged") or None, run.citations)
+    return pieces(
+        results_by_step(run),
+        run.evidence,
+        run.state.get("merged") or None,
+        run.citations,
+        marks_of(run),
+    )
+
+
+def marks_of(run: Recording) -> dict[str, str]:
+    """Return what was said of pieces of evidence, by key: in the run, or when it was forked."""
+    marks: dict[str, str] = run.state.get("pieces") or run.options.get("pieces") or {}
+    return marks
+
+
+def checked_marks(marks: Mapping[Any, str], pieces: Iterable[Piece]) -> dict[str, str]:
+    """Return marks of evidence by the keys of its pieces, which its numbers may stand for.
+
+    Raises:
+        RunError: there is no such piece or mark.
+    """
+    keys: dict[Any, str] = {}
+    for piece in pieces:
+        keys[piece["key"]] = keys[piece["n"]] = piece["key"]
+    if unknown := [key for key in marks if key is None or key not in keys]:
+        raise RunError(f"There is no piece of evidence {shown(unknown[0])} in this run.")
+    if wrong := [mark for mark in marks.values() if mark not in MARKS]:
+        raise RunError(f"{shown(wrong[0])} is no mark of evidence. Known: pinned, struck, or '' for neither.")
+    return {keys[key]: mark for key, mark in marks.items()}
 
 
 def live_steps(run: Recording) -> list[str]:

@@ -13,7 +13,7 @@ from workbench.runs import feedback as thought
 from workbench.runs.by_hand import replaced_result
 from workbench.runs.calls import own_prompts
 from workbench.runs.past import Past
-from workbench.runs.recording import Recording, prompts_of
+from workbench.runs.recording import Recording, checked_marks, found_pieces, prompts_of
 from workbench.settings import merge_settings, models_by_role
 from workbench.state import Json
 
@@ -136,7 +136,8 @@ class Run(Recording):
             good: whether it is a good answer.
             note: in words.
             who: whose verdict; the run's user when empty.
-            **labels: what else is to be known of it in an experiment, by name.
+            **labels: what else is to be known of it in an experiment, by name; with ``piece``, the key of a piece of
+                evidence, the verdict is on that piece: whether it is relevant.
 
         Raises:
             RunError: the run is incognito, is not done, or its conversation was cleared.
@@ -150,11 +151,11 @@ class Run(Recording):
         """Start a new run from START with edits; the tape of this one answers all that the edit does not touch.
 
         Takes ``plan``, ``decision`` (with ``at``, a review point or the id of a checkpoint), ``query``, ``settings``,
-        ``models`` and ``prompts`` (by role, as ``Workbench.start``), ``review``, ``result`` (with ``at``, an effect:
-        what the tool of ``step_1/1`` is to have found, or the model of ``writer/1`` to have said); what to do with
-        recorded decisions whose proposal has changed (``mismatch``: ``ask``, ``stop``, ``rules``), and who answers
-        after the last one (``rest``: ``ask`` or ``rules``). ``at`` alone decides again what was decided before it, and
-        asks a person there. See ``fork.forked``.
+        ``models`` and ``prompts`` (by role, as ``Workbench.start``), ``review``, ``pieces`` (evidence to pin or to
+        strike, by its number: ``{3: "struck"}``), ``result`` (with ``at``, an effect: what the tool of ``step_1/1`` is
+        to have found, or the model of ``writer/1`` to have said); what to do with recorded decisions whose proposal has
+        changed (``mismatch``: ``ask``, ``stop``, ``rules``), and who answers after the last one (``rest``: ``ask`` or
+        ``rules``). ``at`` alone decides again what was decided before it, and asks a person there. See ``fork.forked``.
 
         Raises:
             RunError: there is no such review point, or this run leaves nothing behind.
@@ -164,6 +165,8 @@ class Run(Recording):
             edits["settings"] = merge_settings(edits.get("settings") or {}, {"models": models_by_role(models)})
         if edits.get("prompts"):
             edits["prompts"] = own_prompts(edits["prompts"], prompts_of(self))
+        if edits.get("pieces"):
+            edits["pieces"] = checked_marks(edits["pieces"], found_pieces(self))
         if "result" in edits:
             edits["results"] = replaced_result(self, str(edits.pop("at", "")), edits.pop("result"))
         fork = Run(self._work, self._work.fork(self.run_id, edits))

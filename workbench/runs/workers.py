@@ -10,7 +10,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -146,6 +146,8 @@ class Work:
     Attributes:
         durable: the driver whose runs outlive the process.
         loop: where the work is done.
+        drivers: of parts, for runs that are kept elsewhere.
+        lease: says that this process lives.
     """
 
     def __init__(
@@ -158,9 +160,10 @@ class Work:
         workspace: Any = None,
     ):
         self.workspace = workspace
-        self._lease = lease
+        self.lease = lease
         self.durable = Driver(RunStore(path / "workbench.db"), conversations, path / "checkpoints.db")
         self.loop = LoopThread("workbench")
+        self.drivers: list[Any] = []
         self._private: Driver | None = None
         self._context, self._max_concurrency = context, max_concurrency
         self._live: dict[str, Live] = {}
@@ -172,20 +175,19 @@ class Work:
         for live in list(self._live.values()):
             _stop(live)
         self.loop.settle(_PATIENCE_S)
-        for driver in filter(None, (self.durable, self._private)):
+        for driver in filter(None, (self.durable, self._private, *self.drivers)):
             self.loop.call(driver.close())
         for closing in also:
             self.loop.call(closing)
         self.loop.close()
-        self._lease.release()
+        self.lease.release()
 
     # looking
 
     def driver(self, run_id: str) -> Driver:
         """Return the stores that keep this run."""
-        if self._private is not None and self._private.runs.has(run_id):
-            return self._private
-        return self.durable
+        others = (driver for driver in (self._private, *self.drivers) if driver and driver.runs.has(run_id))
+        return next(others, self.durable)
 
     def status(self, run_id: str) -> str:
         """Return how the run stands; when its owner died without a word, the checkpoints and the decisions know."""
@@ -193,11 +195,13 @@ class Work:
 
     def _status_and_row(self, run_id: str) -> tuple[str, RunRow]:
         """Return how the run stands, and the row from which that was read."""
-        row = self.driver(run_id).runs.get(run_id)
-        live = self._live.get(run_id)
-        at_work = self._lease.alive(row["owner"]) and not (live and live.unwritten)
+        driver, live = self.driver(run_id), self._live.get(run_id)
+        row = driver.runs.get(run_id)
+        at_work = self.lease.alive(row["owner"]) and not (live and live.unwritten)
         if row["status"] != "running" or at_work:
             return row["status"], row
+        if driver in self.drivers:
+            return "interrupted", row
         try:
             snapshot = self._snapshot(run_id)
         except WorkspaceError:  # the list of runs does not need the checkpoints; `resume` names what is wrong with them
@@ -215,7 +219,7 @@ class Work:
     def holder(self, run_id: str) -> str | None:
         """Return who works on the run, in words: process, host, since when its workspace is open; None without one."""
         owner = self.driver(run_id).runs.get(run_id)["owner"]
-        return self._lease.holder(owner) if owner and self._lease.alive(owner) else None
+        return self.lease.holder(owner) if owner and self.lease.alive(owner) else None
 
     def lines(self, run_ids: Sequence[str]) -> list[Json]:
         """Return what a list shows of runs; only one that is said to run is looked at more closely."""
@@ -235,7 +239,7 @@ class Work:
             if row["status"] == "running":
                 with suppress(UnknownRun):  # removed just now
                     row["status"] = self.status(row["run_id"])
-                row["holder"] = self._lease.holder(owner) if owner and self._lease.alive(owner) else None
+                row["holder"] = self.lease.holder(owner) if owner and self.lease.alive(owner) else None
         return rows
 
     def pending(self, run_id: str) -> Json | None:
@@ -344,7 +348,7 @@ class Work:
             run_id,
             message,
             options,
-            owner=self._lease.owner,
+            owner=self.lease.owner,
             conversation_id=driver.store.get_or_create_conversation_id(user, session),
             user_id=user,
             session_id=session,
@@ -356,7 +360,7 @@ class Work:
             live.finished.set()
             live.unwritten = type(error)(f"{error} Then continue with `workbench resume {run_id}`.")
             raise live.unwritten from error
-        self._start(driver, live, first)
+        self.start(driver, live, first)
 
     def fork(self, run_id: str, edits: Data) -> str:
         """Begin a run that is made from another, and give its id.
@@ -408,8 +412,8 @@ class Work:
                 change = "again, and something else" if asked == shown else f"by now, not {shown}"
                 raise NotPaused(f"The run asks {asked} {change}. Look at run.review, and answer that.")
             wanted = Answer(as_json(reply), request["review_id"])
-            self._take(driver, row)
-            self._start(driver, Live(run_id), wanted)
+            self.take(driver, row)
+            self.start(driver, Live(run_id), wanted)
             return
         last = driver.runs.decisions(run_id)
         if status == "interrupted" and last and _same(last[-1], reply):
@@ -427,7 +431,7 @@ class Work:
             WorkspaceBusy: another process is at it.
         """
         driver, (status, row) = self.driver(run_id), self._status_and_row(run_id)
-        if status == "running" and row["owner"] == self._lease.owner and run_id in self._live:
+        if status == "running" and row["owner"] == self.lease.owner and run_id in self._live:
             return
         if status == "done":
             if row["status"] != "done":
@@ -437,8 +441,8 @@ class Work:
             raise NotPaused(f"Run {run_id} waits for an answer: approve, edit, reject or respond.")
         if status == "cancelled":
             raise RunError(f"Run {run_id} was cancelled. Ask again.")
-        self._take(driver, row)
-        self._start(driver, Live(run_id), self._next_input(driver, run_id))
+        self.take(driver, row)
+        self.start(driver, Live(run_id), self._next_input(driver, run_id))
 
     def cancel(self, run_id: str) -> None:
         """Stop the run for good, with its tools; a process that works on it hears of it at once, and stops.
@@ -480,14 +484,16 @@ class Work:
                 if self.holder(run_id):
                     raise RunError(f"Run {run_id} is running. Cancel it first.")
                 if (row := driver.runs.get(run_id))["status"] not in _ENDED:
-                    self._take(driver, row)  # no process answers or resumes it now
+                    self.take(driver, row)  # no process answers or resumes it now
         if private and self._private is not None:
             self.loop.call(self._private.forget(private))
         self.loop.call(self.durable.forget([run_id for run_id in stored if run_id not in private]))
         for run_id in stored:
             self._live.pop(run_id, None)
 
-    def _start(self, driver: Driver, live: Live, graph_input: Any) -> None:
+    def start(self, driver: Any, live: Live, graph_input: Any) -> None:
+        """Begin a stretch of work on a run that this process has taken."""
+
         async def work() -> None:
             live.begun.set()
             heeding = asyncio.ensure_future(self._heed(driver, live))
@@ -522,7 +528,7 @@ class Work:
 
     def _observe(self, driver: Driver, run_id: str) -> None:
         """Tell the observer of runs that this one has ended."""
-        if self.ended is None:
+        if self.ended is None or driver in self.drivers:
             return
         with suppress(WorkspaceError):  # the disk is full, which the run itself reports
             if driver.runs.get(run_id)["status"] in _ENDED:
@@ -538,17 +544,23 @@ class Work:
     def _at_rest(self, run_id: str) -> bool:
         """Return whether the run is this process's own, and nothing is done on it."""
         live = self._live.get(run_id)
-        own = self.driver(run_id).runs.get(run_id)["owner"] == self._lease.owner
+        own = self.driver(run_id).runs.get(run_id)["owner"] == self.lease.owner
         return own and (live is None or live.finished.is_set())
 
     def _taken_by(self, row: RunRow) -> str:
-        return f"It is worked on by {self._lease.holder(row['owner'] or '')}."
+        return f"It is worked on by {self.lease.holder(row['owner'] or '')}."
 
-    def _take(self, driver: Driver, row: RunRow) -> None:
+    def take(self, driver: Any, row: RunRow, decisions: Iterable[Data] = ()) -> None:
+        """Take a run as it was seen, with the answers that it continues with.
+
+        Raises:
+            WorkspaceBusy: another process is at it.
+            NotPaused: another one had it meanwhile.
+        """
         self.loop.require_own()
-        if row["owner"] != self._lease.owner and self._lease.alive(row["owner"]):
+        if row["owner"] != self.lease.owner and self.lease.alive(row["owner"]):
             raise WorkspaceBusy(f"Run {row['run_id']} is taken. {self._taken_by(row)}")
-        if driver.runs.claim(row, self._lease.owner):
+        if driver.runs.claim(row, self.lease.owner, decisions):
             return
         status, now = self._status_and_row(row["run_id"])
         if status == "running":

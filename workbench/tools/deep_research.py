@@ -19,13 +19,6 @@ from workbench.tools import chain, evidence, hybrid
 from workbench.tools.scoring import Question
 from workbench.tools.tool import FunctionTool, Search, StepLog, ToolOutput
 
-LONGEST_QUERY = 80
-"""Characters of a query in the name of a sub-step."""
-FRONT, FOLLOWED = 5, 3
-"""First passages, which a round that finds nothing new leaves unchanged; how many of their titles are followed."""
-SHARE_OF_TIME = 0.8
-"""Of its time; then no search begins any more, because the results have to be returned, too."""
-
 
 class DeepResearchInput(Search):
     """The input of both tools."""
@@ -44,6 +37,9 @@ class DeepResearchOutput(ToolOutput):
 def research_tool(name: str, description: str, rounds: int, planned: bool = True) -> FunctionTool:
     """Make a preset of the loop with at most so many rounds, the first search included."""
 
+    longest_query = 80  # characters of a query in the name of a sub-step
+    most_front = 5  # first passages, which a round that finds nothing new leaves unchanged
+
     async def search(tool_input: DeepResearchInput, knowledge: KnowledgeBase, log: ToolLog) -> DeepResearchOutput:
         results, seen, thoughts, stopped = dict[str, RetrievalResult](), set[str](), list[Json](), ""
         tool, query = hybrid.TOOL, tool_input.query
@@ -51,22 +47,23 @@ def research_tool(name: str, description: str, rounds: int, planned: bool = True
             if number > 1 and _late(log, tool_input.timeout_s):
                 stopped = "time"
                 break
-            with log(f"search {number}: {query[:LONGEST_QUERY]}", tool=tool.name, query=query) as detail:
+            with log(f"search {number}: {query[:longest_query]}", tool=tool.name, query=query) as detail:
                 # each search is a thread of its own, so that a cancelled step begins no other one
                 request: Any = tool.input_schema(query=query, top_k=tool_input.top_k)
                 output = await tool(request, knowledge, StepLog())
                 found: list[RetrievalResult] = output.model_dump()["results"]
-                detail |= {"hits": len(found), "evidence": evidence.titles(found[:FRONT])}
+                detail |= {"hits": len(found), "evidence": evidence.titles(found[:most_front])}
             for result in found:  # each piece once, with its highest score and the search that had it first
                 before = results.get(result["result_id"], result)
                 research = {"research": {"round": number, "query": query}}
                 metadata = {**research, **result["metadata"], **before["metadata"]}
                 score = max(result["score"], before["score"])
                 results[result["result_id"]] = cast(RetrievalResult, {**result, "score": score, "metadata": metadata})
-            front: list[Any] = evidence.ranked(results.values(), FRONT)
+            front: list[Any] = evidence.ranked(results.values(), most_front)
             new = [result["source_id"] for result in front if result["result_id"] not in seen]
             seen |= {result["result_id"] for result in front}
-            titles = [title for title in evidence.titles(front)[:FOLLOWED] if fold(title) not in fold(tool_input.query)]
+            # How many of their titles are followed.
+            titles = [title for title in evidence.titles(front)[:3] if fold(title) not in fold(tool_input.query)]
             following = query if number == 1 else " ".join([tool_input.query, *titles])
             # the chain is always followed once: it leads where no word of the question does
             if number > 1 and (not new or (tool is chain.TOOL and following == query)):
@@ -100,7 +97,8 @@ def _late(log: ToolLog, timeout_s: float) -> bool:
     """Return whether another search might not end in time: it may take as long as the longest so far."""
     ended = max((step["offset_ms"] + step["duration_ms"] for step in log.sub_steps), default=0.0)
     longest = max((step["duration_ms"] for step in log.sub_steps), default=0.0)
-    return ended + longest > 1000 * SHARE_OF_TIME * timeout_s
+    # Of its time; then no search begins any more, because the results have to be returned, too.
+    return ended + longest > 1000 * 0.8 * timeout_s
 
 
 DEEP = research_tool(

@@ -10,11 +10,9 @@ from pydantic import Field
 from workbench.ports import Community, KnowledgeBase, Passage, ToolLog
 from workbench.state import Json
 from workbench.tools import evidence
-from workbench.tools.fusing import rrf
-from workbench.tools.scoring import Question, field_values, probability
+from workbench.tools.scoring import Question, field_values, probability, rrf
 from workbench.tools.tool import FunctionTool, Search, ToolOutput
 
-COMMUNITIES = 5
 POOL = 100  # passages that are weighed, at most
 
 
@@ -94,7 +92,7 @@ def _touched(
     communities = knowledge.around("communities", [*names, *(f"doc:{doc_id}" for doc_id in gained)])
     scored = [(touched(c), c) for c in communities]
     scored.sort(key=lambda pair: (-pair[0], pair[1]["community_id"]))
-    return [c for score, c in scored[:COMMUNITIES] if score > 0]
+    return [c for score, c in scored[:5] if score > 0]
 
 
 def _documents(names: Sequence[str], knowledge: KnowledgeBase) -> list[str]:

@@ -9,11 +9,14 @@ from pydantic import Field
 from workbench.ports import KnowledgeBase, Passage, ToolLog
 from workbench.state import Json, RetrievalResult
 from workbench.tools import evidence
-from workbench.tools.fusing import STRATEGIES, WEIGHED, WEIGHTS, Ranking
 from workbench.tools.scoring import (
     LEAD,
     ORDER,
+    STRATEGIES,
+    WEIGHED,
+    WEIGHTS,
     Question,
+    Ranking,
     descending,
     passages_around,
     probability,

@@ -12,6 +12,7 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, Field, create_model
 
 from workbench.errors import KnowledgeError, ToolError, UnknownTool
+from workbench.models.chat import untitled
 from workbench.ports import KnowledgeBase, Tool
 from workbench.records.prompts import fenced
 from workbench.state import Data, Json
@@ -60,6 +61,13 @@ def model_input(tool: Tool, bases: Sequence[KnowledgeBase]) -> type[BaseModel]:
         names = [base.name for base in bases]
         fields["kb_prefix"] = (one_of[tuple(names)], Field(names[0], description="The knowledge base"))
     return create_model(f"{tool.name}_input", **fields)
+
+
+def as_function(tool: Tool, schema: type[BaseModel]) -> Json:
+    """Return a tool as servers of OpenAI's kind take it."""
+    parameters = untitled(schema.model_json_schema())
+    function = {"name": tool.name, "description": tool.description, "parameters": parameters}
+    return {"type": "function", "function": function}
 
 
 def _as_langchain(tool: Tool, base: KnowledgeBase) -> BaseTool:

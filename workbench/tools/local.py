@@ -10,8 +10,6 @@ from workbench.tools import evidence
 from workbench.tools.scoring import Question, around, passages_around
 from workbench.tools.tool import FunctionTool, Search
 
-NEIGHBOURS = 30
-
 
 class LocalSearchInput(Search):
     """The input of ``local_search``."""
@@ -21,14 +19,15 @@ class LocalSearchInput(Search):
 
 def search(tool_input: LocalSearchInput, knowledge: KnowledgeBase, log: ToolLog) -> Json:
     """Return cards of the linked entities, the sentences of their relations, and their passages."""
+    most_neighbours = 30
     with log("link") as detail:
         question = Question.read(tool_input.query, knowledge, tool_input.entities)
         detail["entities"] = question.entities
     with log("neighbours") as detail:
-        neighbours = around(question, knowledge)[:NEIGHBOURS]
+        neighbours = around(question, knowledge)[:most_neighbours]
         detail["neighbours"] = len(neighbours)
     with log("passages") as detail:
-        passages = knowledge.passages(passages_around(question, knowledge, max(NEIGHBOURS, tool_input.top_k)))
+        passages = knowledge.passages(passages_around(question, knowledge, max(most_neighbours, tool_input.top_k)))
         results = evidence.judged(TOOL.name, question, passages)
         detail["hits"] = len(results)
     with log("relations") as detail:

@@ -9,11 +9,6 @@ from workbench.ports import KnowledgeBase, ToolLog
 from workbench.tools import evidence
 from workbench.tools.tool import FunctionTool, ToolOutput
 
-LONGEST = 6_000
-"""Characters of a document that are returned at once."""
-OPENED = 0.5
-"""The score of a passage that nothing was compared with."""
-
 
 class OpenDocumentInput(BaseModel):
     """The input of ``open_document``."""
@@ -41,7 +36,8 @@ def search(tool_input: OpenDocumentInput, knowledge: KnowledgeBase, log: ToolLog
         detail["passages"] = len(passages)
     if not passages:
         raise ToolError(f"There is no document {name!r}. Give a title or an id that a search returned.")
-    left, shown = LONGEST, passages[tool_input.start : tool_input.start + 1]
+    # Characters of a document that are returned at once.
+    left, shown = 6_000, passages[tool_input.start : tool_input.start + 1]
     for passage in passages[tool_input.start + 1 :]:
         left -= len(passage["text"])
         if left < len(shown[0]["text"]):
@@ -49,7 +45,8 @@ def search(tool_input: OpenDocumentInput, knowledge: KnowledgeBase, log: ToolLog
         shown.append(passage)
     end = tool_input.start + len(shown)
     more = f"{len(passages) - end} passages follow: start={end}" if end < len(passages) else ""
-    results = [dict(evidence.chunk(passage, OPENED, TOOL.name, knowledge.name)) for passage in shown]
+    # The score of a passage that nothing was compared with.
+    results = [dict(evidence.chunk(passage, 0.5, TOOL.name, knowledge.name)) for passage in shown]
     return OpenDocumentOutput(results=results, candidates=[passages[0]["title"]], more=more)
 
 

@@ -217,9 +217,12 @@ def resolve_input(step: PlanStep, outputs: Mapping[str, Data]) -> Json:
     >>> step = PlanStep(step_id="b", objective="", tool="t", tool_input={"entities": {"$from": "a.found"}})
     >>> resolve_input(step, {"a": {"found": ["茶馆"]}})
     {'entities': ['茶馆']}
+    >>> asks = step.model_copy(update={"tool_input": {"query": {"$from": "a.found", "text": "Who wrote {}?"}}})
+    >>> resolve_input(asks, {"a": {"found": ["茶馆", "雷雨"]}})
+    {'query': 'Who wrote 茶馆, 雷雨?'}
 
     Raises:
-        ToolError: a step has no output, or its output no such field.
+        ToolError: a step has no output, its output no such field, or there is nothing to put in a text.
     """
     filled = dict(step.tool_input)
     for name, (source, field) in step.references().items():
@@ -228,7 +231,25 @@ def resolve_input(step: PlanStep, outputs: Mapping[str, Data]) -> Json:
             available = f"It gave: {', '.join(output) or 'nothing'}." if output is not None else "It gave no output."
             raise ToolError(f"{step.step_id} takes {name!r} from {source}.{field}, which is not there. {available}")
         filled[name] = output[field]
+        if "text" in step.tool_input[name]:
+            words = _words(output[field])
+            if not words:
+                raise ToolError(f"{step.step_id} takes {name!r} from {source}.{field}, which is empty.")
+            filled[name] = step.tool_input[name]["text"].replace(GAP, words)
     return filled
+
+
+GAP = "{}"
+"""The place in a text of what an earlier step found."""
+_IN_GAP, _LONGEST_IN_GAP = 5, 300
+
+
+def _words(value: Any) -> str:
+    """Return what a step found as part of a text: of names the first few, of passages the first."""
+    items = value if isinstance(value, list) else [value]
+    if items and isinstance(items[0], dict):
+        items = [items[0].get("evidence", "")]
+    return ", ".join(map(str, items[:_IN_GAP])).strip()[:_LONGEST_IN_GAP]
 
 
 def _input_problems(step: PlanStep, tool: Tool) -> Iterator[Json]:
@@ -264,6 +285,12 @@ def _reference_problems(step: PlanStep, steps: Mapping[str, PlanStep], tools: Ma
             names = ", ".join(inputs)
             details = {"name": name, "rule": "extra_forbidden", "known": names}
             yield problem(step.step_id, place, message, f"Its inputs: {names}.", "input", **details)
+        elif "text" in (value := step.tool_input[name]):
+            text, kind = value["text"], inputs[name].annotation
+            if kind is not str or not isinstance(text, str) or GAP not in text:
+                where = "Only a text has words around it" if kind is not str else f"{text!r} has no {GAP}"
+                fix = f"{GAP} in the text of a query stands for what {source} finds."
+                yield problem(step.step_id, place, f"{step.step_id}: input {name!r}: {where}.", fix)
         if source in steps and steps[source].tool in tools:
             outputs = tools[steps[source].tool].output_schema.model_fields
             if field not in outputs:

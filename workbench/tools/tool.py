@@ -19,8 +19,6 @@ from workbench.ports import Clock, KnowledgeBase, ToolLog
 from workbench.state import Json, Op, SubStep
 from workbench.text import clean
 
-LONGEST_NAME = 64
-
 
 @contextmanager
 def contained(name: str) -> Iterator[None]:
@@ -160,10 +158,11 @@ class FunctionTool:
     intents: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        if not self.name.isidentifier() or self.name != self.name.lower() or len(self.name) > LONGEST_NAME:
+        longest_name = 64
+        if not self.name.isidentifier() or self.name != self.name.lower() or len(self.name) > longest_name:
             raise ToolError(
                 f"{self.name!r} is not a name for a tool. Use letters without capitals (Chinese ones too), digits and "
-                f"underscores, a letter first, {LONGEST_NAME} at most."
+                f"underscores, a letter first, {longest_name} at most."
             )
 
     async def __call__(self, tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> BaseModel:

@@ -117,8 +117,12 @@ class Drawing:
         return f"<Drawing {self.title!r}: {len(self.data)} rows>"
 
     def _repr_html_(self) -> str:
-        look = f"overflow:auto;max-height:800px;{_THEME}"
-        return f'<div class="mathjax_ignore tex2jax_ignore" style="{look}">{self.markup}</div>'
+        return zoomable(self.markup, _THEME)
+
+
+def zoomable(svg: Markup, style: str = "") -> Markup:
+    """Return a picture that is fitted to its page, enlarged, and moved by scrolling, without a script."""
+    return draw("svg.zoomable", svg=svg, style=style)
 
 
 def sheet(data: Iterable[Data], body: Body, title: str, under: str = "", legend: str = "") -> Drawing:
@@ -218,5 +222,5 @@ def _line(line: Line, way: list[tuple[int, int]], angle: int) -> Markup:
 
 def _box(key: str, box: Box, centre: tuple[int, int]) -> Markup:
     x, y = centre[0] - _WIDE // 2, centre[1] - _HIGH // 2
-    words = {"name": short(box.name, 25 - len(box.badge)), "fact": short(box.fact, 30)}
+    words = {"name": short(box.name, 21 - len(box.badge)), "fact": short(box.fact, 30)}
     return draw("svg.box", key=key, box=box, x=x, y=y, wide=_WIDE, high=_HIGH, **words)

@@ -118,20 +118,19 @@ def graph(walked: Walked, title: str, language: str = "en") -> Drawing:
         badge = f"{edge['times']}×" if edge["times"] > 1 else ""
         lines.append(Line(edge["source"], edge["target"], look, badge))
     signs = (("━", "taken"), ("─", "not_taken"), ("┄", "either_way"))
-    legend = "   ".join(f"{sign} {labels(word)}" for sign, word in signs)
+    legend = " · ".join(f"{sign} {labels(word)}" for sign, word in signs)
     return sheet(walked.rows(), network(boxes, lines, down=True), title, _status_line(walked, labels), legend)
 
 
 def _box(node: Data, labels: Labels) -> Box:
     status, ink = node["status"], family(node["status"])
-    word = {START: "start", END: "end"}.get(node["name"], f"node_{node['name']}")
-    name = labels.get(word, str(node["name"]))
+    name, graph = _name_text(node["name"], labels), _name_text(node["graph"], labels)
     ran = f"{node['times']}× · {milliseconds(node['duration_ms'])}" if node["times"] else ""
     fact = {"pending": "", "done": f"✓ {ran}".strip()}.get(status, labels.status(status))
-    title = "\n".join(filter(None, (name, node["graph"], labels.status(status), ran)))
+    title = "\n".join(filter(None, (name, graph, labels.status(status), ran)))
     pending = status == "pending"
     return Box(
-        f"{node['graph']}: {name}" if node["graph"] else name,
+        f"{graph}: {name}" if graph else name,
         fact,
         title,
         ink,
@@ -141,9 +140,13 @@ def _box(node: Data, labels: Labels) -> Box:
     )
 
 
+def _name_text(name: str, labels: Labels) -> str:
+    return labels.get({START: "start", END: "end"}.get(name, f"node_{name}"), name)
+
+
 def _status_line(walked: Walked, labels: Labels) -> str:
     """Return the status of the run, with its current nodes."""
     active = [node for node in walked.nodes if node["status"] not in ("done", "pending")]
-    texts = [f"{labels.status(node['status'])}{labels('colon')}{node['name']}" for node in active]
+    texts = [f"{labels.status(node['status'])}{labels('colon')}{_name_text(node['name'], labels)}" for node in active]
     ended = any(node["name"] == END and node["status"] == "done" for node in walked.nodes)
     return labels("comma").join(texts) if texts or not ended else labels.status("done")

@@ -115,6 +115,8 @@ _WIDTH, _HEIGHT, _EDGE = 780, 520, 70
 _INKS = {"Person": "person", "Name": "person", "Genre": "done", "Year": "done", "Country": "done"}
 """Type of an entity -> family of colour; a document has its own."""
 _LONGEST_NAME = 26
+_APART = 36
+"""Pixels from a disc to one below it, with a name between them."""
 
 
 def knowledge(graph: Around, title: str = "", language: str = "en") -> Drawing:
@@ -124,6 +126,7 @@ def knowledge(graph: Around, title: str = "", language: str = "en") -> Drawing:
         entity_id: (_EDGE + x * (_WIDTH - 2 * _EDGE), 40 + y * (_HEIGHT - 80))
         for entity_id, (x, y) in graph.places().items()
     }
+    places = _apart(places, {name: len(display_name(graph.entities[name], language)) for name in places})
     pairs: dict[frozenset[str], list[Relation]] = {}
     for relation in graph.relations:
         pairs.setdefault(frozenset((relation["source"], relation["target"])), []).append(relation)
@@ -135,8 +138,25 @@ def knowledge(graph: Around, title: str = "", language: str = "en") -> Drawing:
     for entity in graph.entities.values():
         named.setdefault(_ink(entity), {})[_word("type", entity["type"], labels)] = None
     kinds = [f"{labels(f'colour_{ink}')}{labels('colon')}{labels('comma').join(words)}" for ink, words in named.items()]
-    legend = "   ".join([f"● {labels('of_the_answer')}", *kinds])
-    return sheet(graph.rows(), Body(lines, rows, _WIDTH, _HEIGHT), heading, count, legend)
+    legend = " · ".join([f"● {labels('of_the_answer')}", *kinds])
+    return sheet(
+        graph.rows(),
+        Body(lines, rows, _WIDTH, max([_HEIGHT, *(y + 40 for _, y in places.values())])),
+        heading,
+        count,
+        legend,
+    )
+
+
+def _apart(places: Mapping[str, tuple[float, float]], lengths: Mapping[str, int]) -> dict[str, tuple[float, float]]:
+    """Move entities down until no name lies on another."""
+    apart: dict[str, tuple[float, float]] = {}
+    for entity_id, (x, y) in sorted(places.items(), key=lambda place: place[1][1]):
+        for other, (left, top) in sorted(apart.items(), key=lambda place: place[1][1]):
+            room = 4 * (min(lengths[entity_id], _LONGEST_NAME) + min(lengths[other], _LONGEST_NAME))
+            y = top + _APART if abs(x - left) < room and abs(y - top) < _APART else y
+        apart[entity_id] = (x, y)
+    return apart
 
 
 def display_name(entity: Entity, language: str) -> str:

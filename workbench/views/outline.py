@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from workbench.extensions import required
 from workbench.plans import Plan, last_records
 from workbench.records.tape import EDITED
-from workbench.records.timeline import GAPS, Bar, attempts, bars, busy_ms, drawn, span_ms
 from workbench.state import Data, ExecutionRecord
-from workbench.views.blocks import INSET, Block, Lines, Span, clipped, columns, one_line
-from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
+from workbench.views.blocks import Block, Lines, Span, clipped, columns, one_line
+from workbench.views.labels import Labels, labels_for, milliseconds
 from workbench.views.labels.sentences import (
     as_of_text,
     duration_text,
@@ -25,9 +24,9 @@ from workbench.views.render import page_html
 from workbench.views.review import reflection_tables, review_blocks, support_text, text_lines
 from workbench.views.terminal import plain
 
-ON_PAPER = ("head", "review", "answer", "sources", "plan", "reflections", "decisions", "timeline", "evidence")
+ON_PAPER = ("head", "review", "answer", "sources", "plan", "reflections", "decisions", "evidence")
 """The order for a page: the result comes first."""
-IN_TERMINAL = ("head", "plan", "reflections", "decisions", "timeline", "review", "answer", "sources")
+IN_TERMINAL = ("head", "plan", "reflections", "decisions", "review", "answer", "sources")
 """The order for a terminal: the result comes last, next to the prompt."""
 
 
@@ -115,7 +114,7 @@ def _plan(document: Data, labels: Labels) -> Iterator[Block]:
         if record:
             attempt = f" ×{record['attempt']}" if record["attempt"] > 1 else ""
             status = labels.status(record["status"]) + attempt
-            if EDITED in record.get("effect", {}).get("given", {}):
+            if EDITED in record.get("effect", {}):
                 status += f" · {labels('edit_results')}"
             timed = document["log"] and record["status"] != "skipped"
             duration = milliseconds(record["duration_ms"]) if timed else ""
@@ -163,27 +162,6 @@ def _decisions(document: Data, labels: Labels) -> Iterator[Block]:
         yield clipped(labels("decisions"), columns(labels, "point", "action", "who", "changes", "note"), rows)
 
 
-def _timeline(document: Data, labels: Labels) -> Iterator[Block]:
-    """Yield graph nodes, then steps with their sub-steps, as text bars on one axis of work time."""
-    if not document["log"]:
-        return
-    segments = bars(document["log"], document["records"], document["decisions"])
-    span, nodes = span_ms(segments), dict[str, list[Bar]]()
-    for bar in segments:
-        if bar.kind == "node":
-            nodes.setdefault(bar.name, []).append(bar)
-    visible = {name: node_bars for name, node_bars in nodes.items() if busy_ms(node_bars) >= 1}
-    lanes = [(name, node_bars, busy_ms(node_bars)) for name, node_bars in visible.items()]
-    lanes += [(labels(bar.kind), [bar], bar.duration_ms) for bar in segments if bar.kind in GAPS]
-    for step, inside in attempts(segments):
-        attempt = f" ({labels('attempt', n=step.attempt)})" if step.attempt > 1 else ""
-        lanes.append((f"{SIGNS[step.status]} {step.step_id}{attempt}", [step], step.duration_ms))
-        lanes += [(f"{INSET}{sub_step.name}", [sub_step], sub_step.duration_ms) for sub_step in inside]
-    rows = [(name, drawn(lane_bars, span), milliseconds(duration)) for name, lane_bars, duration in lanes]
-    title = f"{labels('timeline')} · {duration_text(document['figures'], labels)}"
-    yield clipped(title, columns(labels, "", "when:bar", "time:number"), rows, opened=False)
-
-
 def _evidence(document: Data, labels: Labels) -> Iterator[Block]:
     rows = [
         (f"[{piece['n']}]", one_line(piece["title"]), f"{piece['score']:.2f}", ", ".join(piece["tools"]))
@@ -203,6 +181,5 @@ _PARTS = {
     "plan": _plan,
     "reflections": _reflections,
     "decisions": _decisions,
-    "timeline": _timeline,
     "evidence": _evidence,
 }

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from workbench.state import Data
-from workbench.views.blocks import INSET, Block, Lines, Table, clipped, columns, one_line
+from workbench.views.blocks import INSET, Block, Lines, clipped, columns, one_line
 from workbench.views.labels import SIGNS, Labels
 from workbench.views.labels.sentences import edit_texts, run_edit_texts, savings_text
 from workbench.views.page import Picture, cut, draw
-from workbench.views.render import page_html
 
-MOST_SHOWN = 400
 _NOTABLE = {"planner", "executor", "reflector", "merger", "generate"}
 _NODES = {"route", "recall", "persist"} | _NOTABLE
 """Nodes that have a label."""
@@ -29,7 +27,7 @@ class Row:
         name: its name, in a word or two.
         text: what happened, in a line.
         status: its sign.
-        notable: whether it is shown when not all are.
+        notable: whether the bench lists it.
         decision: the review point that was decided here; a fork from here decides it again.
     """
 
@@ -79,43 +77,16 @@ def _decision_row(key: str, decision: Data, labels: Labels) -> Row:
     return Row(key, name, text + said, "paused", decision=decision["review_id"])
 
 
-def checkpoint_list(rows: Sequence[Row], labels: Labels, *, chosen: str = "", every: bool = False) -> Picture:
-    """Return the list, without the inner checkpoints unless ``every`` is set; ``chosen`` is the key of a row."""
-    shown = [row for row in rows if every or row.notable][:MOST_SHOWN]
-    more = len(rows) if len(rows) > len(shown) or every else 0
-    frame = draw("past.checkpoints", labels, shown=len(shown), more=more, every=every)
-    return Picture(
-        frame, {row.key: draw("past.checkpoint", labels, row=row, chosen=row.key == chosen) for row in shown}
-    )
+def checkpoint_list(rows: Sequence[Row], labels: Labels, reviews: Mapping[str, str]) -> Picture:
+    """Return the notable checkpoints; ``reviews`` has the review point that a fork from each comes to, by key."""
+    shown = {row.key: _listed(row, labels, reviews.get(row.key, "")) for row in rows if row.notable}
+    return Picture(draw("past.checkpoints", labels, shown=len(shown)), shown)
 
 
-def checkpoint_card(row: Row, checkpoint: Data, values: Data, labels: Labels, review: str) -> Markup:
-    """Return a checkpoint in full: its changes, the state, and the fork from it.
-
-    Args:
-        row: its row.
-        checkpoint: the checkpoint.
-        values: the state, as texts.
-        labels: the words.
-        review: the next review point; empty when none comes.
-    """
+def _listed(row: Row, labels: Labels, review: str) -> Markup:
     number, _, point = review.partition("-")
-    tables = list[Table]()
-    if checkpoint["changes"]:
-        rows = [(change["key"], "\n".join(_change_lines(change))) for change in checkpoint["changes"]]
-        tables.append(clipped(labels("past_changes"), columns(labels, ":code", "changes:change"), rows))
-    cells = tuple(sorted(values.items()))
-    tables.append(Table(labels("past_values"), columns(labels, ":code", ""), cells, opened=False))
     fork = f"{labels('point_' + point)} {number}" if point else ""
-    html = Markup(page_html(tables, labels, "wb-worked"))
-    return draw("past.moment", labels, tables=html, row=row, checkpoint=checkpoint, fork=fork)
-
-
-def _change_lines(change: Data) -> Iterator[str]:
-    before, after = change.get("before", ""), change.get("after", "")
-    if before or after:
-        yield f"{before} → {after}" if before else str(after)
-    yield from _entry_lines(change)
+    return draw("past.checkpoint", labels, row=row, fork=fork)
 
 
 def _entry_lines(change: Data) -> Iterator[str]:

@@ -50,7 +50,9 @@ def dag(
     badges = {row["step_id"]: f"+v{row['added_in']}" for row in rows if row["added_in"]}
     added = {f"+v{row['added_in']} {labels('added_in', n=row['added_in'])}": None for row in rows if row["added_in"]}
     heading = title or plan.problem_statement or labels("plan")
-    return sheet(rows, _body(view, badges), heading, " · ".join(facts), "   ".join([_legend(view), *added]).strip())
+    return sheet(
+        rows, _body(view, badges), heading, " · ".join(facts), " · ".join(filter(None, [_legend(view), *added]))
+    )
 
 
 def dag_rows(view: PlanView, versions: Sequence[Plan] = ()) -> list[Json]:
@@ -109,7 +111,7 @@ def _box(view: PlanView, step: PlanStep, badge: str) -> Box:
 def _legend(view: PlanView) -> str:
     recorded = any(view.status(step) == "recorded" for step in view.plan.steps)
     signs = (("━", "critical", view.critical), ("╌", "graph_cycle", view.cycle), ("┄", "step_recorded", recorded))
-    return "   ".join(f"{sign} {view.labels(word)}" for sign, word, present in signs if present)
+    return " · ".join(f"{sign} {view.labels(word)}" for sign, word, present in signs if present)
 
 
 # changes by an edit

@@ -234,13 +234,6 @@ def _sorted(claims: Iterable[Data]) -> list[Data]:
     return sorted(claims, key=lambda claim: claim["verdict"] == "supported")
 
 
-def _claim_lines(claims: Iterable[Data], labels: Labels) -> Iterator[Paragraph]:
-    for claim in _sorted(claims):
-        sign = SIGNS["done" if claim["verdict"] == "supported" else "warning"]
-        text = cut(plain_sentence(claim["text"]), 2000)
-        yield [(f"{sign} {claim_text(claim, labels)}{labels('colon')}", "strong"), text]
-
-
 def text_lines(text: str) -> list[str]:
     """Return the lines of a long text that are not empty."""
     return [line for line in cut(text, _LONGEST_TEXT).splitlines() if line.strip()]
@@ -270,7 +263,7 @@ def reflection_tables(reflection: Reflection, labels: Labels) -> Iterator[Table]
     needs = [(_need_text(need, labels), need["need"], f"{need['met']:.0%}", need["title"]) for need in ledger]
     if needs:
         met = sum(text.startswith(SIGNS["done"]) for text, *_ in needs)
-        title = f"{labels('needs')} · {labels('beside_of', n=met, most=len(needs))}"
+        title = f"{labels('needs')} · {labels('needs_met', n=met, most=len(needs))}"
         yield clipped(title, columns(labels, ":status", "need", "value:number", "need_piece"), needs)
 
 

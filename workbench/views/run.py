@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from difflib import unified_diff
 
 from markupsafe import Markup
 
@@ -14,7 +15,7 @@ from workbench.text import sentences, terms
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import reading_text
 from workbench.views.outline import run_facts
-from workbench.views.page import BLANK, Picture, draw, el, joined, safe
+from workbench.views.page import BLANK, ROWS, Picture, draw, el, joined, safe
 from workbench.views.review import support_text
 
 VIEWS = ("work", "runs", "compare", "knowledge")
@@ -47,7 +48,6 @@ def head(
         for last in document["reflections"][-1:]:
             facts.append(labels("pass_of", n=last["current_iteration"], most=last["max_iterations"]))
         facts += [] if document["log"] else [labels("nothing_run")]
-        facts += [document["holder"]] if document["holder"] and document["status"] == "running" else []
     state = {"document": document, "origin": origin, "view": view, "message": message, "cancelling": cancelling}
     return Picture(draw("run.head", labels, read=read, facts=facts, views=VIEWS, keys=keys, **state))
 
@@ -135,7 +135,7 @@ def answer(document: Data, labels: Labels, draft: str = "") -> Picture:
     facts = labels("answer_sources", n=document["figures"]["cited"]) if document["answer"] else ""
     if facts and document["support"]:
         facts += f" · {support_text(document['support'], labels)}"
-    lines = [marks.line(line) for line in text.splitlines() if line.strip()]
+    lines = [(line[:2] in ("- ", "* "), marks.line(line)) for line in text.splitlines() if line.strip()]
     return Picture(draw("run.answer", labels, document=document, facts=facts, paragraphs=lines))
 
 
@@ -150,14 +150,31 @@ def calls(run_calls: Sequence[Data], labels: Labels) -> Picture:
     return Picture(draw("calls.all", labels, calls=run_calls)) if run_calls else BLANK
 
 
+def changed_lines(before: str, after: str) -> list[tuple[str, str]]:
+    """Return the lines that differ, each as ``del`` or ``ins`` and its text, with a line around them.
+
+    >>> changed_lines("a\\nb", "a\\nc")
+    [('span', 'a'), ('del', 'b'), ('ins', 'c')]
+    """
+    lines = list(unified_diff(before.splitlines(), after.splitlines(), n=1, lineterm=""))[2:]
+    return [({"-": "del", "+": "ins"}.get(line[0], "span"), line[1:]) for line in lines if line[0] != "@"]
+
+
 _MOST_SHOWN = 400
 _LONGEST_PREVIEW = 600
 
 
 def evidence(
-    pieces: Sequence[Piece], labels: Labels, *, chosen: str = "", sentence: str = "", question: str = ""
+    pieces: Sequence[Piece],
+    labels: Labels,
+    *,
+    chosen: str = "",
+    sentence: str = "",
+    question: str = "",
+    marks: str = "",
+    relevant: Mapping[str, bool] = {},
 ) -> Picture:
-    """Return the list of pieces, best first, dropped ones last; its front-end searches it and marks words.
+    """Return the list of pieces, best first, dropped ones last; its front-end sorts, searches and marks words.
 
     Args:
         pieces: of ``Run.pieces``.
@@ -165,10 +182,16 @@ def evidence(
         chosen: ``result_id`` or key of the piece whose full text is shown.
         sentence: of the answer; the most similar sentence of the chosen piece is marked.
         question: whose words are marked.
+        marks: the status of a run whose chosen piece can be pinned or struck out; empty where it cannot.
+        relevant: what the person said of pieces, by key.
     """
     shown = pieces[:_MOST_SHOWN]
     opened = next((p["key"] for p in shown if chosen and chosen in (p["result_id"], p["key"])), "")
-    rows = {p["key"]: _piece(p, labels, p["key"] == opened, sentence) for p in shown}
+    rows = {p["key"]: _piece(p, labels, p["key"] == opened, sentence, place) for place, p in enumerate(shown)}
+    if chosen_piece := next((p for p in shown if p["key"] == opened and p["why"] != "duplicate"), None):
+        ranks, said = _ranks(chosen_piece, pieces, labels), relevant.get(opened)
+        acts = draw("run.piece_acts", labels, piece=chosen_piece, marks=marks, said=said, ranks=ranks)
+        rows[opened] = Markup(rows[opened].replace(ROWS, acts))
     fates, unique = Counter(piece["fate"] for piece in pieces), sum(piece["n"] is not None for piece in pieces)
     counts = {"n": len(pieces), "unique": unique, "kept": sum(p["in_prompt"] for p in pieces), "cited": fates["cited"]}
     facts = labels("evidence_kept" if fates.keys() - {"found"} else "evidence_found", **counts)
@@ -191,8 +214,18 @@ def _marked(text: str, sentence: str) -> Markup:
     return joined([before, el("mark", marked), after])
 
 
-def _piece(piece: Piece, labels: Labels, opened: bool, sentence: str) -> Markup:
+def _ranks(piece: Piece, pieces: Sequence[Piece], labels: Labels) -> str:
+    """Return the parts of a score, each with the rank that it alone would give."""
+
+    def rank(name: str, value: float) -> int:
+        return 1 + sum(other["signals"].get(name, 0) > value for other in pieces)
+
+    parts = [(name, value, rank(name, value)) for name, value in piece["signals"].items() if value]
+    return " · ".join(labels("piece_signal", name=name, value=f"{value:.2f}", rank=n) for name, value, n in parts)
+
+
+def _piece(piece: Piece, labels: Labels, opened: bool, sentence: str, place: int) -> Markup:
     text = str(piece["text"])
     shown = _marked(text, sentence) if opened else " ".join(text.split())[:_LONGEST_PREVIEW]
     score = "<0.01" if 0 < piece["score"] < 0.005 else f"{piece['score']:.2f}"
-    return draw("run.piece", labels, piece=piece, text=shown, opened=opened, score=score)
+    return draw("run.piece", labels, piece=piece, text=shown, opened=opened, score=score, place=place)

@@ -5,7 +5,7 @@ Places and widths are percentages, so that the picture fits any width.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,7 +15,6 @@ from workbench.records.timeline import GAPS, Bar, attempts, bars, side_by_side, 
 from workbench.state import Data, Decision, ExecutionRecord, Json
 from workbench.views.drawing import Body, Drawing, sheet, short
 from workbench.views.labels import SIGNS, Labels, milliseconds
-from workbench.views.labels.sentences import duration_text
 from workbench.views.page import Picture, draw, family, joined
 
 _LATE = 0.6
@@ -30,19 +29,18 @@ _UNFOLDED_UP_TO = 12
 """Attempts up to which a drawing for a page shows the sub-steps."""
 
 
-def timeline(document: Data, labels: Labels, unfolded: Collection[str] = ()) -> Picture:
+def timeline(document: Data, labels: Labels, unfolded: bool = False) -> Picture:
     """Return the timeline of a run.
 
     Args:
         document: of the run.
         labels: the words.
-        unfolded: ``step_id/attempt`` of the steps whose sub-steps are shown; ``*`` unfolds all.
+        unfolded: whether the sub-steps are shown.
     """
     segments = bars(document["log"], document["records"], document["decisions"])
     body = _body(segments, document["records"], labels, unfolded)
-    duration = duration_text(document["figures"], labels) if document["log"] else ""
-    picture = body.picture(role="listbox", aria_label=labels("timeline"))
-    words = {"took": duration, "unfolded": bool(unfolded), "svg": picture.frame, "found": bool(segments)}
+    picture = body.picture(role="group", aria_label=labels("timeline"))
+    words = {"unfolded": unfolded, "svg": picture.frame, "found": bool(segments)}
     return Picture(draw("plan.timeline", labels, **words), picture.rows)
 
 
@@ -56,7 +54,7 @@ def when(
     """Draw the timeline for a page; its rows are bars, with ``replayed`` for those from the tape of another run."""
     records, labels = list(records), Labels(language)
     segments, taped = bars(log, records, decisions), _taped(records)
-    unfolded = {"*"} if len(attempts(segments)) <= _UNFOLDED_UP_TO else ()
+    unfolded = len(attempts(segments)) <= _UNFOLDED_UP_TO
     body = _body(segments, records, labels, unfolded)._replace(width=920)
     rows = [{**asdict(bar), "replayed": (bar.step_id, bar.attempt) in taped} for bar in segments]
     legend = f"┄ {labels('step_recorded')}" if taped else ""
@@ -71,7 +69,7 @@ def _body(
     segments: Sequence[Bar],
     records: Sequence[ExecutionRecord],
     labels: Labels,
-    unfolded: Collection[str],
+    unfolded: bool,
 ) -> Body:
     rows, top, taped = dict[str, Markup](), 0, _taped(records)
 
@@ -87,13 +85,12 @@ def _body(
         add("graph", labels("graph"), _graph_lane(segments, scale, labels))
     for bar, inside in attempts(segments):
         key = f"{bar.step_id}/{bar.attempt}"
-        shown = key in unfolded or "*" in unfolded
         status = "recorded" if (bar.step_id, bar.attempt) in taped else bar.status
         again = f" ×{bar.attempt}" if bar.attempt > 1 else ""
-        name = f"{SIGNS.get(bar.status, '·')} {short(bar.step_id, 17)}{again} {'▾' if shown else '▸'}"
+        name = f"{SIGNS.get(bar.status, '·')} {short(bar.step_id, 15)}{again}"
         spoken = f"{bar.step_id}{again}, {labels(bar.status)}"
         add(key, name, _step_bar(bar, status, scale, labels), spoken=spoken)
-        for number, sub in enumerate(inside if shown else ()):
+        for number, sub in enumerate(inside if unfolded else ()):
             drawn = scale.bar(sub, milliseconds(sub.duration_ms), 6, ink="done-fill")
             add(f"{key}/{number}", f"   · {short(sub.name, 15)}", drawn, _LOW)
     return Body([_axis(segments, scale, top)] if segments else [], rows, "100%", top + 20)
@@ -116,10 +113,12 @@ class _Scale:
 
     def bar(self, bar: Bar, words: str, height: int = 12, **look: Any) -> Markup:
         """Draw a bar with its text behind it, or before it where there is more room."""
-        late = bar.end_ms > _LATE * self.total and bar.start_ms > self.total - bar.end_ms
+        before = bar.start_ms > (1 - _LATE) * self.total  # else over its end
+        late = bar.end_ms > _LATE * self.total
         place = {"middle": (_LOW if height < 12 else _HIGH) / 2, "height": height, "late": late}
-        at = self.at(bar.start_ms if late else bar.end_ms)
-        return draw("svg.bar", title=_title(bar), words=words, at=at, **self.span(bar), **place, **look)
+        over = late and not before and not look.get("dashes")
+        at = self.at(bar.start_ms if late and before else bar.end_ms)
+        return draw("svg.bar", title=_title(bar), words=words, at=at, over=over, **self.span(bar), **place, **look)
 
 
 def _graph_lane(segments: Sequence[Bar], scale: _Scale, labels: Labels) -> Markup:

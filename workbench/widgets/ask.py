@@ -7,13 +7,16 @@ from typing import Any
 
 import ipywidgets
 
+from workbench.settings import ROLES
 from workbench.state import REPORT_POINTS, REVIEW_POINTS, ReviewPoint
 from workbench.views.labels import Labels
 from workbench.widgets.panel import Panel, display_if, on_change, press_button
 
+EFFORTS = ("minimal", "low", "medium", "high")
+
 
 class AskForm(Panel):
-    """The form of a question, which asks for ``message``, ``kb``, ``review``, ``as_of`` and ``report``.
+    """The form of a question, which asks for ``message``, ``kb``, ``review``, ``as_of``, ``models`` and ``report``.
 
     Args:
         labels: the words.
@@ -39,15 +42,25 @@ class AskForm(Panel):
         self._show_points()
         self.button = press_button(labels("ask_now"), self.submit, "wb-primary", "wb-ask-button")
         self.examples = ipywidgets.HBox()
-        self.as_of = ipywidgets.Text(description=labels("as_of"), placeholder=labels("as_of_placeholder"))
+        self.as_of = ipywidgets.Text(
+            description=labels("as_of"), placeholder=labels("as_of_placeholder"), tooltip=labels("as_of_why")
+        )
         self.as_of.add_class("wb-ask-as-of")
         self.model = ipywidgets.Combobox(
             description=labels("ask_model"), options=models, placeholder=labels("ask_model_told"), ensure_option=False
         )
+        roles = [(labels("ask_every"), "all"), *((labels(f"role_{role}"), role) for role in ROLES)]
+        self.role = ipywidgets.Dropdown(description=labels("ask_role"), options=roles)
+        efforts = [(labels("ask_effort_as_set"), ""), *((name, name) for name in EFFORTS)]
+        self.effort = ipywidgets.Dropdown(description=labels("ask_effort"), options=efforts)
+        self._models: dict[str, tuple[str, str]] = {}
+        on_change(self.role, self._show_model)
+        for control in (self.model, self.effort):
+            on_change(control, self._choose_model)
         self._wanted = kb or ""
         points = ipywidgets.HBox([ipywidgets.Label(labels("pause_at")), *self.points.values()])
         last = ipywidgets.HBox([self.button, self.report, self.examples])
-        options = ipywidgets.HBox([self.kb, self.as_of, self.model]).add_class("wb-filters")
+        options = ipywidgets.HBox([self.kb, self.as_of, self.role, self.model, self.effort]).add_class("wb-filters")
         inside = [self.message, options, points.add_class("wb-ask-points"), last.add_class("wb-ask-last")]
         self.region = ipywidgets.VBox(inside).add_class("wb-ask")
 
@@ -75,8 +88,20 @@ class AskForm(Panel):
         """Ask the question, unless it is empty."""
         if message := self.message.value.strip():
             points = [point for point in self._shown_points() if self.points[point].value]
-            more = {"as_of": self.as_of.value.strip(), "report": self.report.value, "model": self.model.value.strip()}
+            more = {"as_of": self.as_of.value.strip(), "report": self.report.value, "models": self.models}
             self.ask(message=message, kb=self.kb.value or None, review=points, **more)
+
+    @property
+    def models(self) -> dict[str, str]:
+        """Return the model of each role for which one was chosen, with the effort."""
+        chosen = {role: pair for role, pair in self._models.items() if pair[0]}
+        return {role: f"{name}?effort={effort}" if effort else name for role, (name, effort) in chosen.items()}
+
+    def _choose_model(self) -> None:
+        self._models[self.role.value] = self.model.value.strip(), self.effort.value
+
+    def _show_model(self) -> None:
+        self.model.value, self.effort.value = self._models.get(self.role.value, ("", ""))
 
     def _shown_points(self) -> Sequence[ReviewPoint]:
         return REPORT_POINTS if self.report.value else REVIEW_POINTS

@@ -254,8 +254,8 @@ class Bench(CellRoot):
     def _ask(self, request: Data) -> None:
         options = {**self._asking, "kb": request["kb"], "review": request["review"]}
         options["as_of"] = request.get("as_of") or self._asking.get("as_of", "")
-        if request.get("model"):
-            options["models"] = {"all": request["model"]}
+        if request.get("models"):
+            options["models"] = request["models"]
         if request.get("report"):
             run = self.wb.report(request["message"], wait=False, **options)
         else:

@@ -14,7 +14,7 @@ from workbench.settings import ROLES, RULES, Settings
 from workbench.state import Json
 from workbench.views.labels import Labels
 from workbench.views.page import draw, el
-from workbench.views.run import calls
+from workbench.views.run import calls, changed_lines
 from workbench.widgets.form import Fields, text
 from workbench.widgets.panel import Event, Panel, Pick, display_if, press_button
 
@@ -46,13 +46,13 @@ class Calls(Panel):
 
         self._fields = Fields(schema, labels, lambda _: self._changed(), title=title, own=controls)
         self.fields = self._fields.fields
-        self.slots = ipywidgets.HTML()
+        self.slots, self.diff = ipywidgets.HTML(), Pick()
         self.button = press_button("", self.submit, "wb-primary")
         explanation = ipywidgets.HTML(el("div.wb-dim.wb-small", labels("fork_edits_told")))
         boxes = {name: field.box for name, field in self.fields.items()}
         heading = ipywidgets.HTML(el("div.wb-strong.wb-small.wb-call-asked", labels("call_of_role")))
         inside = [self._head, boxes["reply"], heading, boxes["system"], boxes["user"], self.slots]
-        self.form = ipywidgets.VBox([*inside, boxes["model"], self.button, explanation])
+        self.form = ipywidgets.VBox([*inside, boxes["model"], self.diff, self.button, explanation])
         self.form.add_class("wb-call-form")
         self.region = ipywidgets.VBox([self.list, self.form])
         display_if(self.form, False)
@@ -133,7 +133,11 @@ class Calls(Panel):
     def _changed(self) -> None:
         edits = self.edits
         count = len(edits) - ("at" in edits) - ("prompts" in edits) + sum(map(len, edits.get("prompts", {}).values()))
-        words = self.labels("fork_edits", n=count) if edits else self.labels("call_nothing_edited")
+        call, prompt, typed = self._call, self._prompt, self._fields.value
+        pairs = [(self._reply, typed["reply"])] if call else []
+        pairs += [(getattr(prompt, part), typed[part]) for part in _PARTS if prompt]
+        self.diff.show(draw("calls.diff", pairs=[diff for pair in pairs if (diff := changed_lines(*pair))]))
+        words = self.labels("call_rerun", n=count) if edits else self.labels("call_nothing_edited")
         self.button.description, self.button.disabled = words, not edits
 
     def _pressed(self, event: Event) -> None:

@@ -30,7 +30,7 @@ class Verdict(Panel):
     def show(self, run: Run) -> None:
         """Show the stored feedback of the run's user."""
         user = run.row["user_id"]
-        own = next((row for row in run._workspace.feedback(run=run.run_id) if row["who"] == user), None)
+        own = next((row for row in run._workspace.feedback(run=run.run_id).on_answers() if row["who"] == user), None)
         self._good, self._saved = (own["good"], own["note"]) if own else (None, "")
         self.buttons.show(draw("run.verdict", self.labels, good=self._good))
         self.note.value = self._saved

@@ -16,15 +16,15 @@ from workbench.runs.run import Run
 from workbench.state import Data
 from workbench.views.comparison import beside, lettered
 from workbench.views.labels import Labels
-from workbench.views.page import BLANK, draw, el
-from workbench.views.past import Row, checkpoint_card, checkpoint_list, past_rows
+from workbench.views.page import draw, el
+from workbench.views.past import Row, checkpoint_list, past_rows
 from workbench.views.render import page_html
 from workbench.widgets.panel import Event, Panel, Pick, display_if
 from workbench.widgets.runs import RunTable
 
 
 class Compare(Panel):
-    """Two to four runs next to each other. It asks for ``{"do": "open" | "swap", "runs": [run ids]}``."""
+    """Two to four runs next to each other. It asks for ``{"do": "open", "runs": [run id]}``."""
 
     def __init__(self, labels: Labels):
         super().__init__(labels)
@@ -49,8 +49,6 @@ class Compare(Panel):
         ids = [run["run_id"] for run in self._document.get("runs", ())]
         if event.kind == "open" and event.key in ids:
             self.ask(do="open", runs=[event.key])
-        elif event.kind == "swap" and ids:
-            self.ask(do="swap", runs=[*ids[1:], ids[0]])
         elif event.kind == "differing" and ids:
             self._differing = not self._differing
             self._draw()
@@ -64,49 +62,23 @@ class Checkpoints(Panel):
 
     def __init__(self, labels: Labels):
         super().__init__(labels)
-        self._every, self._chosen = False, ""
-        self._document: Data = {}
-        self._checkpoints: dict[str, Checkpoint] = {}
         self._rows: dict[str, Row] = {}
-        self._list, self._detail = Pick(listener=self._pressed), Pick(listener=self._pressed)
-        self.region = ipywidgets.VBox([self._list, self._detail])
+        self.region = Pick(listener=self._pressed)
 
     def show(self, document: Data, checkpoints: Sequence[Checkpoint]) -> None:
         """Show the checkpoints of a run (``Run.to_dict()``, ``Run.checkpoints()``)."""
-        if document["run_id"] != self._document.get("run_id"):
-            self._chosen, self._every = "", False
-        self._document = document
-        self._checkpoints = {checkpoint.id: checkpoint for checkpoint in checkpoints}
         rows = past_rows(document, [checkpoint.to_dict() for checkpoint in checkpoints], self.labels)
         self._rows = {row.key: row for row in rows}
-        self._draw()
-
-    def _draw(self) -> None:
-        self._list.show(checkpoint_list(list(self._rows.values()), self.labels, chosen=self._chosen, every=self._every))
-        checkpoint = self._checkpoints.get(self._chosen)
-        if checkpoint is None:
-            self._detail.show(el("div.wb-dim.wb-part", self.labels("past_look")) if self._rows else BLANK)
-            return
-        row = self._rows[checkpoint.id]
-        review = row.decision or self._review_after(checkpoint)
-        self._detail.show(checkpoint_card(row, checkpoint.to_dict(), checkpoint.values, self.labels, review))
-
-    def _review_after(self, checkpoint: Checkpoint) -> str:
-        """Return the review point at which a fork from here asks; empty when none comes."""
-        decisions, pending = self._document["decisions"], self._document["review"]
-        comes = checkpoint.decided < len(decisions) or pending is not None
-        return review_after(checkpoint, decisions, pending) if comes else ""
+        decisions, pending = document["decisions"], document["review"]
+        reviews = {
+            checkpoint.id: self._rows[checkpoint.id].decision or review_after(checkpoint, decisions, pending)
+            for checkpoint in checkpoints
+            if checkpoint.decided < len(decisions) or pending or self._rows[checkpoint.id].decision
+        }
+        self.region.show(checkpoint_list(rows, self.labels, reviews))
 
     def _pressed(self, event: Event) -> None:
-        if event.kind == "every":
-            self._every = not self._every
-            self._draw()
-        elif event.key not in self._rows:
-            return
-        elif event.kind == "choose":
-            self._chosen = event.key
-            self._draw()
-        elif event.kind == "fork":
+        if event.kind == "fork" and event.key in self._rows:
             self.ask(edits={"at": self._rows[event.key].decision or event.key})
 
 

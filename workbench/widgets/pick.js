@@ -36,6 +36,7 @@ export default {
     };
     // Rows that do not hold what is typed are hidden; the words of the question are marked without touching the text.
     let typed = "";
+    let order = "place";
     const marked = (text, words) => {
       const found = [];
       const low = text.data.toLowerCase();
@@ -56,7 +57,13 @@ export default {
       if (!field) return;
       if (field.value !== typed) field.value = typed;
       const wanted = typed.toLowerCase().split(/\s+/).filter(Boolean);
-      for (const row of options()) row.hidden = !wanted.every((word) => row.textContent.toLowerCase().includes(word));
+      const rows = options();
+      const select = root.querySelector("[data-sort]");
+      if (select && select.value !== order) select.value = order;
+      const before = (a, b) => (order === "score" || order === "place" ? a - b : a.localeCompare(b));
+      const sorted = select ? rows.toSorted((a, b) => before(a.dataset[order], b.dataset[order]) || a.dataset.place - b.dataset.place) : rows;
+      if (sorted.some((row, at) => row !== rows[at])) for (const row of sorted) row.parentElement.append(row);
+      for (const row of rows) row.hidden = !wanted.every((word) => row.textContent.toLowerCase().includes(word));
       if (!globalThis.CSS?.highlights) return;
       const words = [...wanted, ...(root.querySelector("[data-words]")?.dataset.words ?? "").split(" ").filter(Boolean)];
       const own = (CSS.highlights.get("wb-words") ?? new Highlight());
@@ -68,8 +75,9 @@ export default {
       CSS.highlights.set("wb-words", own);
     };
     root.addEventListener("input", (event) => {
-      if (!event.target.matches("[data-filter]")) return;
-      typed = event.target.value;
+      if (event.target.matches("[data-filter]")) typed = event.target.value;
+      else if (event.target.matches("[data-sort]")) order = event.target.value;
+      else return;
       filter();
     });
 

@@ -66,10 +66,10 @@ class Review(traitlets.HasTraits):
         self.form = ipywidgets.VBox()
         self.note = ipywidgets.Text(description=labels("decision_note"), placeholder=labels("why"))
         self.primary = press_button("", self.submit, "wb-primary")
-        self.stop = press_button("", lambda: self._send("reject"))
+        self.stop = press_button("", lambda: self.decide("reject"))
         self.respond = press_button(labels("respond_dots"), lambda: self._open_message(True), "wb-quiet")
         self.message = ipywidgets.Textarea(description=labels("respond_field"), rows=2)
-        self.send = press_button(labels("respond_send"), lambda: self._send("respond"), "wb-primary")
+        self.send = press_button(labels("respond_send"), lambda: self.decide("respond"), "wb-primary")
         self.back = press_button(labels("respond_back"), lambda: self._open_message(False), "wb-quiet")
         on_change(self.message, self._update)
         self.note.observe(lambda change: self._save_draft("note", change.new), "value")
@@ -113,10 +113,10 @@ class Review(traitlets.HasTraits):
     def submit(self) -> None:
         """Send the primary answer, unless something prevents it."""
         if self._message_box.layout.display is None and self.message.value.strip():
-            self._send("respond")
+            self.decide("respond")
         elif not self.primary.disabled:
             edits = self._edits()
-            self._send("edit" if edits else "approve", edits)
+            self.decide("edit" if edits else "approve", edits)
 
     def _begin(self) -> None:
         """Show another request, with the drafts of an earlier session."""
@@ -200,7 +200,8 @@ class Review(traitlets.HasTraits):
         self._sent = self.stop.disabled = self.respond.disabled = sent
         self._update()
 
-    def _send(self, kind: str, edits: Data | None = None) -> None:
+    def decide(self, kind: str, edits: Data | None = None) -> None:
+        """Send an answer."""
         point, message = proposals.point(self._request), self.message.value if kind == "respond" else ""
         response = answer(kind, point=point, edits=edits, message=message, note=self.note.value)
         self.refusal.show()

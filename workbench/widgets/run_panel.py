@@ -83,7 +83,7 @@ class Working:
 
     def reset(self) -> None:
         """Forget what is chosen, unfolded or edited, for another run."""
-        self._unfolded, self._piece, self._sentence = set[str](), "", ""
+        self._unfolded, self._piece, self._sentence = False, "", ""
         self._at = ("", "")
         self.calls.close()
 
@@ -202,7 +202,11 @@ class Working:
         if key != self._pieces[0]:  # read again only when there are more
             self._pieces = (key, found_pieces(run))
         chosen = {"chosen": self._piece, "sentence": self._sentence, "question": self._document["query"]}
-        self.evidence.show(evidence(self._pieces[1], self._labels, **chosen))
+        status, point = self._document["status"], (self._document["review"] or {}).get("point")
+        marks = status if status == "done" or point == "reflect" else ""
+        verdicts = self._wb.feedback(run=run.run_id) if status == "done" and self._piece else ()
+        relevant = {row["labels"]["piece"]: row["good"] for row in verdicts if "piece" in row["labels"]}
+        self.evidence.show(evidence(self._pieces[1], self._labels, **chosen, marks=marks, relevant=relevant))
 
     def _show_timeline(self) -> None:
         if self._document:
@@ -292,19 +296,39 @@ class Working:
             citation = cited[int(event.key)]
             self._piece, self._sentence = citation["result_id"], citation["sentence"]
             self._show_evidence()
-            if key := next((p["key"] for p in self._pieces[1] if p["result_id"] == self._piece), ""):
-                self.evidence.reveal(key)
+            if piece := self._found(self._piece):
+                self.evidence.reveal(piece["key"])
 
     def _on_evidence(self, event: Event) -> None:
         if event.kind == "choose":
             self._piece, self._sentence = "" if self._piece == event.key else event.key, ""
-        self._show_evidence()
+        kind, _, what = event.kind.partition(":")
+        if kind in ("mark", "relevant") and (piece := self._found(event.key)):
+            self._bench.act(lambda: self._mark(piece, kind, what))
+        else:
+            self._show_evidence()
+
+    def _found(self, key: str) -> Any:
+        return next((piece for piece in self._pieces[1] if key in (piece["key"], piece["result_id"])), None)
+
+    def _mark(self, piece: Any, kind: str, what: str) -> None:
+        """Label a piece, or decide on it: at a reflection as its answer, else in a fork; twice is undone."""
+        run, key = self._run, piece["key"]
+        if run is None:
+            return
+        if kind == "relevant":
+            verdicts = self._wb.feedback(run=run.run_id)
+            said = next((row["good"] for row in verdicts if row["labels"].get("piece") == key), None)
+            run.feedback(None if said is (what == "yes") else what == "yes", piece=key)
+            return
+        marks = {key: "" if piece["mark"] == what else what}
+        if self._document["status"] == "paused":
+            self.review.decide("edit", {"pieces": marks})
+        else:
+            self._fork(run, pieces=marks)
 
     def _on_timeline(self, event: Event) -> None:
-        if event.kind == "unfold":
-            self._unfolded = set() if self._unfolded else {"*"}
-        elif event.kind == "choose":
-            self._unfolded ^= {event.key}
+        self._unfolded ^= event.kind == "unfold"
         self._show_timeline()
 
 

@@ -56,8 +56,8 @@ const followed = (root) => {
     const near = last.places.slice(1, 4).map(first).find(Boolean);
     const region = last.places.find((place) => /wb-(region|list|inbox|futures|plan)/.test(place.className));
     const places = [...root.querySelectorAll('[data-key="answer"], .wb-question')].filter(usable).reverse();
-    const next = near ?? band ?? (region && first(region)) ?? places[0] ?? first(root);
-    next?.focus({ preventScroll: true });
+    const next = near || band || (region && first(region)) || places[0] || first(root);
+    if (next) next.focus({ preventScroll: true });
   };
 };
 

@@ -142,6 +142,43 @@ def test_a_server_without_tools_is_asked_by_the_form(driven, server):
     assert run.answer == "Christopher Nolan [1]." and sum("tools" in request for request in server.requests) == 1
 
 
+def test_a_server_that_takes_tools_and_drops_them_is_asked_by_the_form(driven, server):
+    forms = [
+        {"text": "", "calls": [{"tool": "hybrid_search", "input": {"query": "Memento director", "top_k": 3}}]},
+        {"text": "Christopher Nolan [mv28598#0].", "calls": []},
+    ]
+    server.respond = lambda request: says("Nolan.") if "tools" in request else Reply([json.dumps(forms.pop(0))])
+    run = ask(driven)
+    assert run.answer == "Christopher Nolan [1]." and sum("tools" in request for request in server.requests) == 2
+
+
+def test_each_aspect_of_a_report_has_an_agent_of_its_own(driven, server):
+    """They are asked at once, none sees the other's calls, and one that has ended is not asked again."""
+    first, second = "Nolan's directing", "who stars in Memento"
+
+    def respond(request: dict[str, Any]) -> Reply:
+        text, turns = json.dumps(request["messages"]), sum(m["role"] == "assistant" for m in request["messages"])
+        if first in text:
+            return calls(BY_NAME) if turns == 0 else DONE
+        cast = calls(("hybrid_search", {"query": "Memento cast"}))
+        return [cast, calls(BY_FIELD), says("Guy Pearce [mv28598#0].")][turns]
+
+    server.respond = respond
+    run = driven.report(f"Memento: {first}, {second}", kb="film", worker="tool_agent")
+    assert run.status == "done", run.error
+    made = [(step.step_id, step.tool) for step in run.plan.steps]
+    assert [tool for _, tool in made] == ["hybrid_search", "hybrid_search", "discover"]
+    assert [name.rpartition("_")[2] for name, _ in made] == ["aspect1", "aspect2", "aspect2"]
+    at = [call["at"] for call in run.calls().by_role("agent")]
+    turns = ((1, first), (1, second), (2, first), (2, second), (3, second))
+    assert sorted(at) == sorted(f"turn {n}, {aspect}" for n, aspect in turns)
+    sent = [json.dumps(request["messages"]) for request in server.requests]
+    assert not any(first in text and "Memento cast" in text for text in sent)
+    asked = len(server.requests)
+    assert driven.replay(run.run_id).answer == run.answer and len(server.requests) == asked
+    assert {entry["need"] for entry in run.reflections[-1]["signals"]["needs"]} == {first, second}
+
+
 def test_the_writer_has_the_evidence_and_the_conclusion_of_the_agent(driven, server):
     agent = iter([calls(BY_NAME), DONE])
     written: list[str] = []

@@ -15,6 +15,7 @@ from tests.servers import Reply, ScriptedServer, only, scripted_server
 from tests.servers.roles import responder
 from workbench.errors import SettingsError
 from workbench.parts.evaluate.answers import USER, ask_all, eval_answers, f1, faults, normal
+from workbench.parts.evaluate.prompts import eval_prompts, pairs_text
 from workbench.parts.evaluate.questions import read_rows
 from workbench.session import Workbench
 
@@ -147,15 +148,47 @@ def test_two_versions_of_a_prompt_are_scored_on_the_same_questions(wb, questions
     assert paired["way"] == "brief" and paired["holds"]["difference"] == 50.0
 
 
+def test_a_prompt_of_any_role_is_measured_by_what_that_role_does(wb, questions, server, tmp_path) -> None:
+    """The planner's other prompt makes it search for what is there: one pass, where the shipped one needs two."""
+    lines = questions.read_text().splitlines()
+    questions.write_text("\n".join([lines[0], lines[3]]))
+    path = tmp_path / "planner.toml"
+    path.write_text('version = 9\nsystem = "Plan well. $tools"\nuser = "Question: $question"\n', encoding="utf-8")
+
+    def step(query: str) -> dict[str, Any]:
+        return {"name": "look", "objective": "look", "tool": "keyword_search", "query": query}
+
+    def respond(request: dict[str, Any]) -> Reply:
+        sent = json.dumps(request["messages"])
+        if "Plan well." in sent or "You plan searches" in sent:
+            return Reply([json.dumps({"steps": [step("kiln Mei Lan" if "Plan well." in sent else "zzz")]})])
+        if "1993" in sent:
+            return Reply([json.dumps({"needs": [], "enough": True, "reasoning": "Said."})])
+        none = {"needs": [], "enough": False, "stop": "kiln Mei Lan" in sent, "reasoning": "No."}
+        return Reply([json.dumps({**none, "steps": [] if none["stop"] else [step("kiln Mei Lan")]})])
+
+    server.respond = respond
+    roles = {"models": {"planner": "openai:m", "reflector": "openai:m", "writer": "rules"}}
+    table = eval_prompts(wb, "notes", questions, {"planner": path}, **roles)
+    shipped, mine = (table["rows"][0]["ways"][way] for way in table["ways"])
+    assert (shipped["passes"], shipped["steps"], shipped["calls"]) == (2, 2, 3)
+    assert (mine["passes"], mine["steps"], mine["calls"]) == (1, 1, 2)
+    assert mine["tokens"] < shipped["tokens"] and shipped["found"] == mine["found"] == 1
+    assert shipped["stopped"] == mine["stopped"] == 1, "as soon as the gold document was there"
+    assert all(way["stopped"] == 0 for way in table["rows"][1]["ways"].values()), (
+        "called enough, and no answer is there"
+    )
+    [paired] = table["paired"]
+    assert paired["calls"]["difference"] < 0 and "planner=" in paired["way"] and "passes" in str(table)
+    assert "calls" in pairs_text(table)
+
+
 # --- an answer against its row ---
 
 ROW = {
-    "id": "1",
-    "kind": "compare",
-    "split": "dev",
-    "question": "对比《喜宴》和《饮食男女》的风格",
+    "id": "1", "kind": "compare", "split": "dev", "question": "对比《喜宴》和《饮食男女》的风格",
     "must": [{"say": ["1993"], "cite": ["film-1"]}],
-}
+}  # fmt: skip
 PIECE, OTHER = handmade.evidence(1, "喜宴", 0.8), handmade.evidence(2, "饮食男女", 0.7)
 
 

@@ -24,16 +24,10 @@ TURNS = [
     ("b3", "b", "Cid: We moved to Lisbon in 2019."),
 ]
 ROWS = [
-    {
-        "id": "q1",
-        "question": "What is the cat of Ann called?",
-        "gold": ["a3", "a1"],
-        "hops": 2,
-        "type": "x",
-    },
+    {"id": "q1", "question": "What is the cat of Ann called?", "gold": ["a3", "a1"], "hops": 2, "type": "x"},
     {"id": "q2", "question": "Where does the cat sleep?", "gold": "b1", "hops": 1, "type": "y"},
     {"id": "q3", "question": "钢琴和猫", "gold": ["b2"], "hops": 1, "type": "y"},
-]
+]  # fmt: skip
 QUESTIONS = [row["question"] for row in ROWS]
 
 

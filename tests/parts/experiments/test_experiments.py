@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
+from langchain_core.language_models import FakeListChatModel
 
 from tests import forked
 from tests.shelves import workbench
 from workbench.errors import WorkbenchError
 from workbench.parts.experiments.experiment import Experiment
+from workbench.parts.experiments.live import Live
 from workbench.parts.experiments.spec import Spec, load_spec
 from workbench.session import Workbench
+from workbench.settings import model_name
 
 QUESTIONS = [
     {"id": "built", "question": "Who built Moss Mill?", "answer": "Ann Lee", "gold": ["mill"]},
@@ -69,6 +73,18 @@ def test_a_sweep_shares_what_its_cells_have_in_common_and_equals_runs_alone(plac
         assert [look["what"] for look in done.looks] == ["check", "look", "look"]
 
 
+@pytest.mark.full
+def test_6_ways_to_reflect_4_to_merge_and_4_to_write_execute_under_a_tenth_of_their_effects(place: Path) -> None:
+    reflect = {"max_iterations": [3, 2, 1], "thresholds.min_evidence": [3, 8]}
+    grid = {**reflect, "merge_max_results": [10, 5, 2, 1], "merge_max_characters": [10_000, 5_000, 400, 150]}
+    with opened(place) as wb:
+        done = wb.experiments.run(spec(place, name="tenth", grid=grid))
+        status = done.status()
+        assert (status["cells"], status["done"]) == (288, 288)
+        assert status["executed"] < 0.1 * (status["executed"] + status["replayed"])
+        assert done.check(20) == []
+
+
 def test_more_values_run_what_is_missing_and_a_changed_question_runs_again(place: Path) -> None:
     with opened(place) as wb:
         wb.experiments.run(spec(place, name="amended", grid={"max_iterations": [1]}))
@@ -103,6 +119,33 @@ def test_a_cell_whose_tool_breaks_stops_no_other_and_is_tried_again(
             assert "ConnectionError: the server is gone" in set(first.to_frame()["error"])
             assert list(first.compare()["failed"]) == [1] and list(first.compare()["scored"]) == [2]
         assert wb.experiments.run(spec(place, name="broken", grid={"max_iterations": [1]})).status()["done"] == 3
+
+
+def test_an_address_is_told_of_a_failure_and_the_end(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = list[str]()
+
+    class Apprise:
+        def add(self, url: str) -> bool:
+            return url.startswith("json://")
+
+        def notify(self, body: str, title: str) -> None:
+            sent.append(body)
+
+    def broken(*_: Any) -> Any:
+        raise ConnectionError("the server is gone")
+
+    path = spec(place, name="told", grid={"max_iterations": [1]})
+    with opened(place) as wb:
+        monkeypatch.setattr(Experiment, "_start", broken)
+        monkeypatch.setitem(sys.modules, "apprise", SimpleNamespace(Apprise=Apprise))
+        wb.experiments.run(path, notify=["json://localhost"])
+        assert sent[0] == "told has cells that fail."
+        assert sent[-1].startswith("told has ended") and "3 failed" in sent[-1]
+        with pytest.raises(WorkbenchError, match="does not know fax://"):
+            wb.experiments.run(path, notify=["fax://secret"])
+        monkeypatch.setitem(sys.modules, "apprise", None)
+        with pytest.raises(WorkbenchError, match="Apprise needs a library"):
+            wb.experiments.run(path, notify=["json://localhost"])
 
 
 def test_an_interrupt_in_the_middle_leaves_the_rest_to_the_next_run(place: Path) -> None:
@@ -290,6 +333,29 @@ def test_what_shares_a_tape_does_not_take_its_decisions_or_thresholds(place: Pat
         assert actions[0] == ["reject"] and actions[1][0] == "approve" and actions[3:] == [[], [], []]
 
 
+def test_a_threshold_and_a_model_review_where_no_person_does(place: Path) -> None:
+    said = {"go": "Go on, please.", "stop": "Stop.", "vague": "Hm."}
+    models = {name: model_name("models.judge", FakeListChatModel(responses=[text])) for name, text in said.items()}
+    ways = [
+        {"reviewer": "never"},
+        {"reviewer": "rules"},
+        {"reviewer": {"threshold": 99}},
+        {"reviewer": {"threshold": 0}},
+    ]
+    ways += [{"reviewer": {"model": models[name]}} for name in said]
+    sweep = {**SWEEP, "name": "reviewers", "questions": QUESTIONS[:1], "configurations": ways}
+    del sweep["grid"]
+    with opened(place) as wb:
+        done = wb.experiments.run(sweep)
+        frame = done.to_frame()
+        assert set(frame["status"]) == {"done"} and done.check(1) == []
+        decisions = [[(d["who"], d["action"]) for d in wb.run(run).decisions] for run in frame["run_id"]]
+        assert decisions[:2] == [[], [("rules", "approve")]] and decisions[3] == [("threshold", "approve")]
+        assert decisions[2][0] == ("threshold", "edit") and decisions[4][0] == ("model", "edit")
+        assert decisions[5:] == [[("model", "reject")], [("model", "approve")]]
+        assert wb.experiments.get("reviewers").spec.configurations[2] == ways[2]
+
+
 def test_what_a_changed_environment_makes_stale_is_said(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sweep = {**SWEEP, "name": "variable", "questions": QUESTIONS[:1], "grid": {"max_iterations": [1]}}
     with opened(place) as wb:
@@ -324,6 +390,26 @@ def test_an_experiment_is_steered_while_it_runs(place: Path) -> None:
                 done.steer(act, number)
         with pytest.raises(WorkbenchError, match="'max_iteration' is neither"):
             done.steer("add", values={"max_iteration": 3})
+
+
+def test_a_notebook_shows_progress_over_the_one_table_of_runs(place: Path) -> None:
+    with opened(place) as wb:
+        lives = list[Live]()
+
+        def follow(name: str, done: int, total: int) -> None:
+            lives.append(lives[0] if lives else Live(wb.experiments.get(name)))
+            lives[0].tell(name, done, total)
+
+        done = wb.experiments.run(spec(place, name="watched", grid={"max_iterations": [1, 2]}), progress=follow)
+        live = lives[0]
+        assert (live.bar.value, live.bar.max) == (6, 6) and "6 of 6 cells; about 0 s left" in live.text.value
+        assert {row["run_id"] for row in live.table._rows} == set(done.to_frame()["run_id"]), (
+            "none of another experiment"
+        )
+        assert {tag for row in live.table._rows for tag in row["tags"]} == {"watched", *done.labels}
+        live.table.table.press("sort:title")
+        live.table.table.press("choose", live.table._rows[0]["run_id"])
+        assert live.table.request["do"] == "open" and "6 of 6" in live._repr_mimebundle_()["text/plain"]
 
 
 def test_a_paused_experiment_waits(place: Path) -> None:
@@ -394,12 +480,14 @@ def test_each_pause_is_played_both_ways_and_a_threshold_has_a_bound(place: Path)
         assert pauses.threshold()["margin"] == float("inf"), "three pauses show nothing"
 
 
-@pytest.mark.parametrize("kind", ["cost", "parallel", "questions"])
-def test_the_configurations_are_drawn(place: Path, kind: str) -> None:
+def test_the_configurations_are_drawn(place: Path) -> None:
     with opened(place) as wb:
-        done = wb.experiments.run(spec(place, name="drawn", grid={"max_iterations": [1, 2]}))
-        picture = done.figure(kind)
-        assert len(picture.to_frame()) == (3 if kind == "questions" else 2) and picture.data
+        named = [{**question, "gold": ["mill.md"]} for question in QUESTIONS]
+        done = wb.experiments.run(spec(place, name="drawn", questions=named, grid={"max_iterations": [1, 2]}))
+        for kind, count in {"cost": 2, "parallel": 2, "slice": 2, "questions": 3, "hidden": 3}.items():
+            picture = done.figure(kind)
+            assert len(picture.to_frame()) == count and picture.data, kind
+        assert list(done.figure("hidden").to_frame()["hidden"]) == [0, 0, 0], "the only document is the first"
         with pytest.raises(WorkbenchError, match="Known: cost, parallel"):
             done.figure("pie")
 
@@ -463,31 +551,6 @@ def test_a_graph_of_ones_own_answers_the_same_questions_in_the_same_table(place:
         changed = wb.experiments.get("ways")
         changed.prepare()
         assert any("graph has changed" in str(look) for look in changed.looks)
-
-
-@pytest.mark.parametrize(
-    ("settings", "gold", "stage"),
-    [
-        ({}, "nowhere", "not in the corpus"),
-        ({"step_top_k": 1}, "far.md", "not found"),
-        ({"merge_max_results": 1}, "far.md", "cut in the merge"),
-        ({"merge_max_characters": 100}, "far.md", "beyond the prompt"),
-        ({}, "mill.md", "used, and the answer is wrong"),
-    ],
-)
-def test_a_wrong_answer_is_traced_to_where_its_document_was_lost(
-    tmp_path: Path, settings: dict[str, Any], gold: str, stage: str
-) -> None:
-    (tmp_path / "mill.md").write_text(TEXT)
-    (tmp_path / "far.md").write_text("Grain was ground in the county at a place by the water until a fire in Moss.")
-    question = {"id": "q", "question": "Who built Moss Mill?", "answer": "Zoe Zed", "gold": [gold]}
-    sweep = {"name": "lost", "kb": "mill", "questions": [question], "base": settings, "measure": "holds"}
-    with opened(tmp_path) as wb:
-        wb.add_knowledge("mill", [tmp_path / "mill.md", tmp_path / "far.md"])
-        table = wb.experiments.run(sweep).why(try_changes=True)
-        assert list(table["lost"]) == [stage] and list(table["document"]) == [gold]
-        if stage == "not found":
-            assert table["rank_by_words"][0] == 2 and table["right_with_wider_limits"][0] == 0
 
 
 def test_what_a_decision_has_lost_is_laid_to_the_decision(place: Path) -> None:

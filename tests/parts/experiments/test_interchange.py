@@ -1,14 +1,31 @@
-"""What other tools bring and take: BEIR folders, TREC runs, Optuna's choices, the workers of a Dask cluster."""
+"""What other tools bring and take: BEIR folders, TREC runs, Inspect logs, crates, Optuna, Dask."""
 
 from __future__ import annotations
 
+import json
+import re
+import zipfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import yaml
 
-from experiments.interchange import export, read_beir, read_trec, recall, write_beir, write_trec
-from tests.parts.experiments.test_experiments import opened, place, rows, spec  # noqa: F401, a fixture
+from experiments.crate import PROFILES, write_crate
+from experiments.interchange import (
+    export,
+    prml,
+    read_beir,
+    read_inspect,
+    read_trec,
+    recall,
+    write_beir,
+    write_inspect,
+    write_trec,
+)
+from tests.parts.experiments.test_experiments import QUESTIONS, opened, place, rows, spec  # noqa: F401, a fixture
 from workbench.errors import CorpusError
+from workbench.parts.experiments.spec import load_spec
 
 
 def test_a_folder_of_beir_goes_out_and_comes_back(tmp_path: Path) -> None:
@@ -36,6 +53,62 @@ def test_an_experiment_gives_its_rankings(place: Path) -> None:  # noqa: F811
     qrels = read_trec(place / "trec" / "qrels.txt")
     assert set(qrels) == {"built", "burnt", "where"}
     assert set(read_trec(place / "trec" / "1.run")) == set(qrels)
+
+
+def test_logs_of_inspect_go_out_and_come_back(place: Path) -> None:  # noqa: F811
+    with opened(place) as wb:
+        done = wb.experiments.run(spec(place, name="inspected", grid={"max_iterations": [1, 2]}, repeats=2))
+        paths = write_inspect(done, place / "logs")
+        answers = {row["question"]: wb.run(row["run_id"]).answer for _, row in done.to_frame().iterrows()}
+    rows = read_inspect(paths[1])
+    assert len(paths) == 2 and len(rows) == 6 and {"built", "built_epoch_2"} <= {row["id"] for row in rows}
+    first = next(row for row in rows if row["id"] == "built")
+    assert (first["question"], first["answers"]) == ("Who built Moss Mill?", ["Ann Lee"])
+    assert first["given"] == answers["built"] and {"right", "R@5"} <= first["scores"].keys()
+    with zipfile.ZipFile(paths[1]) as archive:
+        header = json.loads(archive.read("header.json"))
+    assert header["eval"]["task_args"] == {"max_iterations": 2} and header["results"]["total_samples"] == 6
+    (place / "no.eval").write_text("{}")
+    with pytest.raises(CorpusError, match=r"no\.eval cannot be read as a log of Inspect"):
+        read_inspect(place / "no.eval")
+
+
+def test_what_is_claimed_is_written_down_before_the_first_look(place: Path) -> None:  # noqa: F811
+    read = load_spec(spec(place, name="claimed", smallest_difference=4))
+    first, again = (prml(read, QUESTIONS, datetime(2026, 11, 27, tzinfo=UTC)) for _ in range(2))
+    manifest = yaml.safe_load(first)
+    assert first == again and manifest["version"] == "prml/0.1" and manifest["threshold"] == 4.0
+    assert re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}", manifest["claim_id"])
+    other = yaml.safe_load(prml(read, QUESTIONS[:2], datetime(2026, 11, 27, tzinfo=UTC)))
+    assert other["dataset"]["hash"] != manifest["dataset"]["hash"]
+
+
+def test_a_crate_has_what_the_profiles_of_workflow_runs_require(place: Path) -> None:  # noqa: F811
+    with opened(place) as wb:
+        path = write_crate(wb.experiments.run(spec(place, name="crate")), place / "crate.zip")
+    with zipfile.ZipFile(path) as archive:
+        entities = {row["@id"]: row for row in json.loads(archive.read("ro-crate-metadata.json"))["@graph"]}
+        assert set(archive.namelist()) == {row["@id"] for row in entities.values() if "File" in row["@type"]} | {
+            "ro-crate-metadata.json"
+        }
+        assert yaml.safe_load(archive.read("experiment.yaml").decode())["name"] == "crate"
+    root, run = entities["./"], entities["#run"]
+    assert {part["@id"] for part in root["conformsTo"]} == set(PROFILES) and root["license"] and root["datePublished"]
+    workflow = entities[root["mainEntity"]["@id"]]
+    assert workflow["@type"] == ["File", "SoftwareSourceCode", "ComputationalWorkflow"]
+    assert entities[workflow["programmingLanguage"]["@id"]]["@type"] == "ComputerLanguage"
+    assert (
+        run["@type"] == "CreateAction"
+        and run["instrument"] == root["mainEntity"]
+        and run["startTime"] <= run["endTime"]
+    )
+    for parameter in [workflow["input"], *workflow["output"]]:
+        formal = entities[parameter["@id"]]
+        assert (
+            formal["@type"] == "FormalParameter"
+            and formal["additionalType"]
+            and formal["workExample"]["@id"] in entities
+        )
 
 
 def test_optuna_chooses_and_claims_nothing_on_what_it_chose_by(place: Path) -> None:  # noqa: F811

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from experiments import claims
 from workbench.parts.experiments import statistics
+from workbench.parts.experiments.people import Pauses
 from workbench.parts.experiments.statistics import (
     detectable,
     differences,
     error_of_look,
     fewest_errors,
     flips,
+    interval,
     live_differences,
     permutation_p,
 )
@@ -52,16 +56,66 @@ def test_flips_and_what_so_many_questions_show() -> None:
     assert detectable(400, 1) < detectable(100, 1) < detectable(100, 10)
 
 
-def test_the_permutation_test_is_scipys() -> None:
+def drawn(sets: int) -> Iterator[np.ndarray]:
+    """Differences of so many data sets: of 5 to 60 questions, with few and many ties."""
     random = np.random.default_rng(1)
-    for n in (5, 9, 20, 60):
-        for ties in (0.2, 0.8):
-            values = np.where(random.random(n) < ties, 0.0, random.choice([-1.0, -0.5, 0.5, 1.0, 1.0], n))
-            theirs = stats.permutation_test(
-                (values,), np.sum, permutation_type="samples", vectorized=True, n_resamples=4_999, rng=random
-            )
-            ours = permutation_p(np.c_[values, np.ones(n)])
-            assert ours == pytest.approx(float(theirs.pvalue), abs=0.03), (n, ties)
+    for number in range(sets):
+        n, ties = (5, 9, 20, 60)[number % 4], (0.2, 0.8)[number // 4 % 2]
+        yield np.where(random.random(n) < ties, 0.0, random.choice([-1.0, -0.5, 0.5, 1.0, 1.0], n))
+
+
+def test_the_permutation_test_is_scipys_on_200_data_sets() -> None:
+    random = np.random.default_rng(2)
+    for values in drawn(200):
+        theirs = stats.permutation_test(
+            (values,), np.sum, permutation_type="samples", vectorized=True, n_resamples=4_999, rng=random
+        )
+        ours = permutation_p(np.c_[values, np.ones(len(values))])
+        assert ours == pytest.approx(float(theirs.pvalue), abs=0.035), values
+
+
+def test_the_bootstrap_is_scipys_on_200_data_sets() -> None:
+    random = np.random.default_rng(3)
+    for values in (values for values in drawn(200) if values.any()):
+        theirs = stats.bootstrap((values,), np.mean, method="percentile", n_resamples=4_999, rng=random)
+        ours = np.array(interval(values, np.ones(len(values)), 0.95))
+        assert ours == pytest.approx(100 * np.array(theirs.confidence_interval), abs=200 / len(values) + 1), values
+
+
+@pytest.mark.parametrize("draw", claims.DRAWS)
+@pytest.mark.parametrize("way", claims.WAYS)
+def test_what_is_measured_of_all_trials_together_is_what_each_one_says(way: str, draw: claims.Draw) -> None:
+    cluster, n = claims.CLUSTER if draw is claims.clustered else 1, 60
+    values = claims.apart(draw, n, 2, False, 0.3, 5, np.random.default_rng(4))
+    names, ends = [str(number) for number in range(n)], [n * (look + 1) // 50 // 4 * 4 for look in range(50)]
+    clusters = {name: str(int(name) // cluster) for name in names}
+    alone = []
+    for trial in values:
+        table = {"base": dict.fromkeys(names, 0.0), **{str(k): scores(list(row)) for k, row in enumerate(trial)}}
+        parts = [{k: {q: v[q] for q in names[:end]} for k, v in table.items()} for end in ends]
+        seen = {
+            "once": lambda t=table, _=parts: [differences(t, "base", 5, clusters, error_of_look(0))],
+            "looks": lambda _=table, p=parts: [
+                differences(part, "base", 5, clusters, error_of_look(k)) for k, part in enumerate(p[:6])
+            ],
+            "watched": lambda _=table, p=parts: [live_differences(part, "base", 5, clusters) for part in p[4::9]],
+        }[way]()
+        alone.append(any(d.decision.startswith(("better", "worse")) for look in seen for d in look.values()))
+    assert list(claims.claims(way, values, cluster)) == alone
+
+
+def test_the_missed_support_on_the_reporting_half_is_at_most_5_percent_in_95_of_100_splits() -> None:
+    random = np.random.default_rng(5)
+    sure = random.random(1200)
+    mattered = random.random(1200) < np.clip(0.5 - sure, 0, 1)
+    pauses = Pauses(
+        {"run_id": f"{n // 2}", "margin": margin, "mattered": bool(error), "alone": 0.0, "person": 1.0, "gain": 1.0}
+        | {"seconds": 1.0}
+        for n, (margin, error) in enumerate(zip(sure.tolist(), mattered.tolist(), strict=True))
+    )
+    reports = [pauses.reported(seed=seed) for seed in range(100)]
+    assert sum(report["missed_support"] <= 0.05 for report in reports) >= 95
+    assert {"asked", "bound"} <= reports[0].keys() and np.mean([report["asked"] for report in reports]) < 0.6
 
 
 def test_few_questions_are_decided_by_the_permutation_test_alone() -> None:

@@ -30,7 +30,7 @@ from workbench.parts.record.agent import RecordedGraph
 from workbench.parts.record.bench import GraphBench
 from workbench.parts.record.digests import plain
 from workbench.parts.record.run import GraphRun
-from workbench.parts.record.store import GraphStore
+from workbench.records.store import RunStore
 from workbench.session import Workbench
 
 PAUSING = ("plain", "asynchronous", "subgraph", "subgraph_called", "three_deep", "functional", "approval_of_tools")
@@ -245,8 +245,8 @@ def test_a_disk_without_room_is_an_error_and_the_run_goes_on_when_there_is_some(
         raise WorkspaceFull("graphs.db: no room is left.")
 
     with monkeypatch.context() as patched:
-        patched.setattr(GraphStore, "save_effect", full)
-        patched.setattr(GraphStore, "end", full)
+        patched.setattr(RunStore, "save_page", full)
+        patched.setattr(RunStore, "let_go", full)
         with pytest.raises(WorkspaceFull):
             agent.ask(LOG)
     [run] = agent.runs()
@@ -282,6 +282,7 @@ def test_a_run_whose_process_was_killed_goes_on_without_repeating_a_node(tmp_pat
     script = f"""
 import os
 from tests.parts.record import graphs
+from workbench.records.store import RunStore
 from workbench.session import Workbench
 
 def die(state):
@@ -306,10 +307,9 @@ with Workbench.open({str(tmp_path / "w")!r}) as wb:
 
 def test_a_run_is_worked_on_by_one_process(wb: Workbench) -> None:
     run = wb.record(KINDS["plain"].build(), "claimed").ask(LOG)
-    seen = run._store.run(run.run_id)
-    run._store.claim(run.run_id, seen, "another process")
-    with pytest.raises(RunError, match="worked on elsewhere"):
-        run._store.claim(run.run_id, seen, run.agent._owner, [("question", b"{}", b"false", "late")])
+    seen, late = run._store.get(run.run_id), {"review_id": "question", "answer": "late"}
+    assert run._store.claim(seen, "another process")
+    assert not run._store.claim(seen, run.agent._owner, [late])
     assert not run.decisions, "an answer that comes too late is not kept"
     assert run.status == "interrupted", "the other one died: its lease is gone"
     run.resume()
@@ -325,6 +325,16 @@ def test_a_node_that_never_ends_is_cancelled_and_the_run_says_so(wb: Workbench) 
     with pytest.raises(TimeoutError, match="still runs"):
         run.wait(0.2)
     assert run.cancel().wait().status == "cancelled"
+    paused = wb.record(KINDS["plain"].build(), "cancelled").ask(LOG)
+    assert paused.cancel().status == "cancelled"
+
+
+def test_a_node_that_ends_the_process_ends_its_run_alone(wb: Workbench) -> None:
+    graph = StateGraph(Log).add_node("leave", lambda state: sys.exit("gone")).add_edge(START, "leave").compile()
+    agent = wb.record(graph, "leaving")
+    with pytest.raises(SystemExit):
+        agent.ask(LOG)
+    assert agent.runs()[0].status == "failed" and "gone" in str(agent.runs()[0].error)
 
 
 def test_a_removed_run_leaves_nothing_that_only_it_had(wb: Workbench) -> None:
@@ -349,7 +359,7 @@ def test_a_replay_that_leaves_its_tape_says_where_and_why(wb: Workbench) -> None
     other = StateGraph(Log)
     other.add_sequence([("first", step("second")), ("review", review), ("finish", finish)])
     changed = wb.record(other.add_edge(START, "first").compile(), "diverges").run(run.run_id)
-    with pytest.raises(RunError, match="The replay leaves its tape at first/1: code differs"):
+    with pytest.raises(RunError, match="The replay diverges at node 'first/1': version"):
         changed.replay()
     executed.clear()
     fork = changed.fork()

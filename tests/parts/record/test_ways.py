@@ -104,8 +104,8 @@ def test_of_two_runs_that_differ_in_one_thing_no_effect_crosses(wb: Workbench, w
     assert other.executed[-1] == "node/1", "a live run takes nothing from others"
     executed.clear()
     own, foreign = first.effects[-1], other.effects[-1]
-    assert dict(own.key) != dict(foreign.key) or own.reads != foreign.reads, "their keys differ"
-    with pytest.raises(RunError, match="leaves its tape"):  # and so the one does not answer the other
+    assert own.key != foreign.key or own.reads != foreign.reads, "their keys differ"
+    with pytest.raises(RunError, match="The replay diverges"):  # and so the one does not answer the other
         other._row["options"]["sources"] = [first.run_id]
         other._derive("replay", {}, None, None, True, [first.run_id])
     assert not executed
@@ -407,12 +407,13 @@ def test_a_sealed_run_is_replayed_and_forked_in_another_workspace(wb: Workbench,
         executed.clear()
         assert plain(brought.replay().state) == plain(run.state) and not executed
         assert brought.fork(answers={"review": False}).state["answer"] == "2 steps, approved: False"
-        for damage in ({"input": 7}, {"effects": [[{}, "AA=="]]}, {}):
+        hostile = {"page": "", "kind": "node", "name": "first", "parts": {}, "value": "AA=="}
+        for damage in ({"run": 7}, {"tape": [hostile]}, {}):
             with zipfile.ZipFile(path) as archive:
                 contents = {**json.loads(archive.read("run.json")), **damage}
             with zipfile.ZipFile(tmp_path / "bad.zip", "w") as archive:
                 archive.writestr("run.json" if damage else "other.json", json.dumps(contents))
-            with pytest.raises(CapsuleError, match="Nothing was kept"):
+            with pytest.raises(CapsuleError, match="Nothing was brought in"):
                 agent.read_capsule(tmp_path / "bad.zip")
         assert len(agent.runs()) == 3
     with pytest.raises(CapsuleError, match="is paused"):

@@ -199,15 +199,12 @@ async def test_a_name_stops_the_report_and_its_answer_reaches_query_reading_and_
 @pytest.mark.parametrize(
     ("settings", "query", "review", "stops"),
     [
-        ({}, AMBIGUOUS, (), True),
-        ({"stop_on_clarification": False}, AMBIGUOUS, (), False),
-        ({"stop_on_clarification": False}, AMBIGUOUS, ("clarify",), True),
-        ({}, "Write a report.", (), False),
-        ({"allow_unclarified_plan": False}, "Write a report.", (), True),
-        ({}, "Write a report.", ("clarify",), True),
+        ({}, AMBIGUOUS, (), True), ({"stop_on_clarification": False}, AMBIGUOUS, (), False),
+        ({"stop_on_clarification": False}, AMBIGUOUS, ("clarify",), True), ({}, "Write a report.", (), False),
+        ({"allow_unclarified_plan": False}, "Write a report.", (), True), ({}, "Write a report.", ("clarify",), True),
         ({"allow_unclarified_plan": False}, "What is Kiln about?", ("clarify",), False),
     ],
-)
+)  # fmt: skip
 async def test_when_a_run_stops_and_when_it_goes_on_with_what_is_assumed(library, settings, query, review, stops):
     desk = Desk(library, **settings)
     state = await desk.ask(query, review=review, type="short")

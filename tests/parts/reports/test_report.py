@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests import forked
-from tests.shelves import PROJECT, environment, workbench
+from tests.shelves import environment, workbench
 from workbench.errors import WorkbenchError
 from workbench.language.support import statements
 from workbench.parts.reports import kinds
@@ -233,42 +230,6 @@ def test_what_cannot_be_asked_is_said_before_anything_begins(shared_wb):
     with pytest.raises(WorkbenchError, match="writes no report"):
         wb.ask("Who directed Hulk?", kb="film").report  # noqa: B018
     assert wb.ask("Who directed Hulk?", kb="film", review=None).status == "done"
-
-
-KILLED = """
-import os, sys
-from workbench.parts.reports import graph as report
-from workbench.session import Workbench
-
-real = report.checked
-async def dying(content, *rest):
-    done = await real(content, *rest)
-    if content["title"] == "Food":
-        os.kill(os.getpid(), 9)
-    return done
-report.checked = dying
-with Workbench.open(sys.argv[1]) as wb:
-    wb.report(sys.argv[2], kb="film")
-"""
-
-
-def test_a_killed_report_goes_on_and_writes_no_section_twice(workspace, monkeypatch):
-    killed = forked.run(
-        [sys.executable, "-c", KILLED, str(workspace), "Ang Lee's films: war, food"], env=FULL, cwd=PROJECT
-    )
-    assert killed.returncode == -signal.SIGKILL
-    from workbench.parts.reports import graph as report
-
-    written: list[str] = []
-    real = report.section_text
-    monkeypatch.setattr(report, "section_text", lambda one, *rest: written.append(one["title"]) or real(one, *rest))
-    with Workbench.open(workspace) as wb:
-        run = wb.runs.list()[0]
-        assert run.status == "interrupted"
-        run.resume().wait()
-        assert run.status == "done" and run.report.status == "completed"
-        assert "Food" in written and len(written) == len(set(written))
-        assert [s["title"] for s in run.report.sections] == ["War", "Food", "Other films"]
 
 
 def test_the_terminal_writes_a_file_and_reads_it_again(workspace, tmp_path):

@@ -19,16 +19,9 @@ from tests.shelves import CORE, opened
 from workbench.session import Workbench
 
 KILLS = (
-    "outliner before",
-    "outliner behind",
-    "review_outline paused",
-    "research before",
-    "research behind",
-    "section behind",
-    "consistency behind",
-    "assemble before",
-    "assemble behind",
-)
+    "outliner before", "outliner behind", "review_outline paused", "research before", "research behind",
+    "section behind", "consistency behind", "assemble before", "assemble behind",
+)  # fmt: skip
 MORE = "herring"
 SLOW = "Ferry"
 

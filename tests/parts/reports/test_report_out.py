@@ -60,22 +60,19 @@ def test_a_reference_says_title_place_base_address_and_licence():
     ("style", "paper", "book"),
     [
         (
-            "apa",
-            r"Roe, J., \& Doe, J. (2019). On Houses. *Annals of Tea*, *3*(2), 11–19.",
+            "apa", r"Roe, J., \& Doe, J. (2019). On Houses. *Annals of Tea*, *3*(2), 11–19.",
             r"老舍, 王五, 李四, \& 赵六. (1957). *茶馆*.",
         ),
         (
-            "ieee",
-            "J. Roe and J. Doe, “On Houses,” *Annals of Tea*, vol. 3, no. 2, pp. 11–19, 2019",
+            "ieee", "J. Roe and J. Doe, “On Houses,” *Annals of Tea*, vol. 3, no. 2, pp. 11–19, 2019",
             "老舍, 王五, 李四, 和 赵六, *茶馆*. 人民文学出版社, 1957.",
         ),
         (
-            "gb7714",
-            r"ROE J, DOE J. On Houses\[J/OL\]. Annals of Tea, 2019, 3(2): 11-19.",
+            "gb7714", r"ROE J, DOE J. On Houses\[J/OL\]. Annals of Tea, 2019, 3(2): 11-19.",
             r"老舍, 王五, 李四, 等. 茶馆\[M/OL\]. 人民文学出版社, 1957.",
         ),
     ],
-)
+)  # fmt: skip
 def test_styles_of_csl_are_set_in_the_language_of_each_source(style, paper, book):
     for language in ("en", "zh"):
         first, second, third = references(SOURCES, style, language)

@@ -185,17 +185,14 @@ def test_health_says_whether_the_stores_answer(client, wb, monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("wrong", "status", "said"),
     [
-        ({"message": None}, 422, "valid string"),
-        ({"message": ""}, 400, "The message is empty"),
-        ({"message": "x" * 100_001}, 422, "100000 characters"),
-        ({"user_id": ""}, 422, "at least 1 character"),
+        ({"message": None}, 422, "valid string"), ({"message": ""}, 400, "The message is empty"),
+        ({"message": "x" * 100_001}, 422, "100000 characters"), ({"user_id": ""}, 422, "at least 1 character"),
         ({"session_id": "s" * 201}, 422, "at most 200"),
         ({"kb_prefix": "../../etc"}, 404, "Unknown knowledge base '../../etc'. Known: notes"),
-        ({"agent_type": "poet"}, 400, "fusion_agent"),
-        ({"review": ["end"]}, 422, "'reflect'"),
+        ({"agent_type": "poet"}, 400, "fusion_agent"), ({"review": ["end"]}, 422, "'reflect'"),
         ({"models": {"all": "x"}}, 422, "Extra inputs"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("door", ["chat", "chat/stream"])
 def test_what_does_not_fit_is_refused_in_words(client, wb, door, wrong, status, said) -> None:
     given = client.post(f"/api/v1/{door}", json={**ANN, **wrong})

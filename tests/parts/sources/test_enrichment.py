@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.servers import Reply, closed_port
@@ -294,7 +294,6 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(st.dictionaries(NAMES, JSON, max_size=6))
 def test_any_json_is_read_without_a_crash_and_kept_clean(answer):
     tmdb.hits(answer)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
+from tests.servers import serving
 from workbench.errors import ToolError
 from workbench.plans import Plan, PlanStep
 from workbench.session import Workbench
@@ -59,16 +60,11 @@ def server(status=200, body=None, headers=(), hang=False):
             self.end_headers()
             self.wfile.write(told)
 
-    one = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=one.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://me:hush-hush@127.0.0.1:{one.server_port}", asked
-    finally:
-        closing.set()
-        one.shutdown()
-        one.server_close()
-        thread.join()
+    with serving(Handler) as one:
+        try:
+            yield f"http://me:hush-hush@127.0.0.1:{one.server_port}", asked
+        finally:
+            closing.set()
 
 
 @pytest.fixture
@@ -146,7 +142,7 @@ def test_it_is_a_source_of_the_fusion_as_of_the_date_that_is_asked(tmp_path, as_
         run = wb.fusion("Where does Mei Lan work?", kb="notes", as_of=as_of)
         assert run.status == "done" and len(asked) == 1, run.error
         assert {result["source_id"] for result in run.state["merged"]["retrieval_results"]} == {"d1#0", *known}
-        assert "hush-hush" not in json.dumps(run.to_dict()) + json.dumps([e.arguments for e in run.tape()])
+        assert "hush-hush" not in json.dumps(run.to_dict()) + json.dumps([dict(e.parts) for e in run.tape()])
     with Workbench.open(tmp_path / "w", graphiti_endpoint="http://127.0.0.1:9", **settings) as wb:
         (record,) = wb.fusion("Where does Mei Lan work?", kb="notes").records
         assert record["status"] == "partial" and "Graphiti" in record["error"]

@@ -85,9 +85,6 @@ _VERSION = 14
 _CACHE_MB = 128
 """Pages that SQLite caches: names come in no order, and each goes to a page of its own."""
 _GRAPH = ("entities", "relations", "mentions", "names", "communities", "homes")
-_GRAPH_PASSES = 4
-"""How many times the graph reads every document."""
-_WORDS_AT_ONCE = 512
 
 
 @dataclass
@@ -226,7 +223,8 @@ class Addition:
             nonlocal done
             sql, last = f"SELECT doc_id FROM documents WHERE doc_id > ? ORDER BY doc_id LIMIT {spool.BATCH}", ""
             while ids := [row[0] for row in self._index.rows(sql, (last,))]:
-                self._progress("graph", done, _GRAPH_PASSES * documents)
+                # How many times the graph reads every document.
+                self._progress("graph", done, 4 * documents)
                 yield from self._sources(ids)
                 done, last = done + len(ids), ids[-1]
 
@@ -256,11 +254,12 @@ class Addition:
 
     def _ensure_words(self, texts: Sequence[str], on_done: Callable[[int, int], None]) -> None:
         """Store the vector of every word that a reranker will need."""
+        words_at_once = 512
         words = sorted({word for text in texts for word in rerank.words(text)})
         stored = {row[0] for row in self._index.rows_in("SELECT word FROM words WHERE word IN ({})", words)}
         missing = [word for word in words if word not in stored]
-        for start in range(0, len(missing), _WORDS_AT_ONCE):
-            batch = missing[start : start + _WORDS_AT_ONCE]
+        for start in range(0, len(missing), words_at_once):
+            batch = missing[start : start + words_at_once]
             rows = word_vectors(self._model, batch)
             self._index.keep("words", ((word, row.tobytes()) for word, row in zip(batch, rows, strict=True)))
             on_done(start + len(batch), len(missing))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from collections import Counter
 from contextlib import closing
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
@@ -17,7 +18,7 @@ from workbench.knowledge.indexes.store import Damaged, Place, Store
 from workbench.knowledge.indexes.stores import checked
 from workbench.knowledge.names import schema
 from workbench.ports import About, Field, RelationKind
-from workbench.text import stem
+from workbench.text import detect_language, stem
 
 if TYPE_CHECKING:
     import networkx
@@ -38,10 +39,8 @@ _NOTABLE = (
     "SELECT name FROM entities JOIN relations ON source = entity_id WHERE doc_id IS NOT NULL "
     "GROUP BY entity_id ORDER BY count(*) DESC, entity_id LIMIT 10"
 )
-MOST_TABLES = 50
-"""The limit of files and folders that have a name as a table."""
-MOST_FREQUENCIES = 50_000
-"""How many terms' frequencies are cached."""
+_TYPES = "SELECT type, count(*), title, min(doc_id) FROM documents GROUP BY type ORDER BY 2 DESC, type LIMIT 12"
+_SAMPLE = 50
 
 
 class View:
@@ -54,7 +53,8 @@ class View:
         self._store: Store | None = None
         self._closed = False
         # a cache of limited size, since questions may have any words
-        self._frequency = lru_cache(MOST_FREQUENCIES)(partial(keywords.frequency, index))
+        # How many terms' frequencies are cached.
+        self._frequency = lru_cache(50_000)(partial(keywords.frequency, index))
 
     @cached_property
     def foreign(self) -> bool | None:
@@ -115,7 +115,16 @@ class View:
                 for kind, a, b, count in self._index.rows(_RELATION_KINDS)
             ],
             titles=[row[0] for row in self._index.rows(_NOTABLE)],
+            types=[(row[0], row[1], row[2]) for row in self._index.rows(_TYPES)],
+            languages=self._languages(),
         )
+
+    def _languages(self) -> list[str]:
+        """Return the languages of texts, the most frequent first, by a few of them from everywhere."""
+        every = max(1, self.passages // _SAMPLE)
+        texts = self._index.rows(f"SELECT substr(text, 1, 300) FROM passages WHERE rowid % {every} = 0 LIMIT {_SAMPLE}")
+        counts = Counter(detect_language(row[0]) for row in texts)
+        return [language for language, _ in counts.most_common()]
 
     @cached_property
     def tables(self) -> dict[str, list[str]]:
@@ -128,7 +137,8 @@ class View:
             names = {path.stem} if count > 1 else set()
             for name in sorted(names | ({path.parent.name} if len(folders) > 1 else set())):
                 tables.setdefault(name, []).append(source)
-        return dict(list(tables.items())[:MOST_TABLES])
+        # The limit of files and folders that have a name as a table.
+        return dict(list(tables.items())[:50])
 
     @cached_property
     def spoken(self) -> schema.Spoken:

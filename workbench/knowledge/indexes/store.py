@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 # --- Memory that is handed out cleared, for a library that writes what it was given to a file ---
 
-_PERTURB = -6
-"""glibc's M_PERTURB: memory is filled with the complement of this byte when it is handed out."""
 _lock, _inside = threading.Lock(), 0
 
 
@@ -55,12 +53,11 @@ def _perturb(byte: int) -> None:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):  # no glibc here
         return
-    mallopt(_PERTURB, byte)
+    # glibc's M_PERTURB: memory is filled with the complement of this byte when it is handed out.
+    mallopt(-6, byte)
 
 
 WRITE = 1_000
-_MORE = 50
-"""Candidates beyond those asked for, whose cosines are compared exactly: the last ones may be alike to six digits."""
 LOCAL = "passages"
 """The collection of a base that has a folder of its own."""
 OnDone = Callable[[int, int], None]
@@ -183,7 +180,9 @@ class Store(AbstractContextManager["Store"]):
     @cleared()
     def search(self, index: Index, query: np.ndarray, top_k: int) -> list[tuple[str, float]]:
         """As ``Matrix.search``, over the candidates that the store finds, compared exactly."""
-        wanted = min(top_k + _MORE, self._count)
+        # Candidates beyond those asked for, whose cosines are compared exactly: the last ones may be alike to six
+        # digits.
+        wanted = min(top_k + 50, self._count)
         if not wanted or top_k < 1:
             return []
         with self._answering():

@@ -23,14 +23,6 @@ if TYPE_CHECKING:
     from workbench.models.embeddings import TextModel
 
 
-_LARGEST = 1e6
-"""More than any model gives in a place of a vector."""
-
-
-_HANDFUL = 128
-"""Texts that are embedded and kept at a time: what a kill loses."""
-
-
 def vector_key(model: str, text: str) -> str:
     """Return what a text's vector is kept under."""
     return hashlib.sha256(f"{model}\0{text}".encode()).hexdigest()[:32]
@@ -65,18 +57,19 @@ def ensure(
         lengths: of the vectors of one add so far, which must all be alike; those of these texts join them.
         on_done: hears of progress.
     """
+    handful = 128  # texts that are embedded and kept at a time: what a kill loses
     wanted = {vector_key(model.name, text): text for text in texts}
     lengths_by_key = dict(index.rows_in("SELECT key, length(vector) / 4 FROM vectors WHERE key IN ({})", list(wanted)))
     lengths.update(lengths_by_key.values())
     _alike(lengths, model)
     missing = [(key, text) for key, text in wanted.items() if key not in lengths_by_key]
-    for start in range(0, len(missing), _HANDFUL):
-        part = missing[start : start + _HANDFUL]
+    for start in range(0, len(missing), handful):
+        part = missing[start : start + handful]
         rows = model.array([text for _, text in part])
         lengths.add(rows.shape[1])
         _alike(lengths, model)
         index.keep("vectors", ((key, row.tobytes()) for (key, _), row in zip(part, rows, strict=True)))
-        on_done(min(start + _HANDFUL, len(missing)), len(missing))
+        on_done(min(start + handful, len(missing)), len(missing))
 
 
 def _alike(lengths: set[int], model: TextModel) -> None:
@@ -103,7 +96,8 @@ class Matrix:
         blobs = index.rows(sql)
         dimensions = len(blobs[0][1]) // 4 if blobs else 0
         rows = np.frombuffer(b"".join(blob for _, blob in blobs), np.float32).reshape(len(blobs), dimensions)
-        if len(rows) and not (np.isfinite(rows).all() and np.abs(rows).max() < _LARGEST):  # SQLite cannot know
+        # More than any model gives in a place of a vector.
+        if len(rows) and not (np.isfinite(rows).all() and np.abs(rows).max() < 1e6):  # SQLite cannot know
             raise KnowledgeError(
                 f"{index.path} is damaged: a vector is not what was written. "
                 f"Run `workbench kb rebuild {index.path.parent.name}`."

@@ -15,10 +15,9 @@ from workbench.text import CJK
 ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)、])\s+(?=\S)|^\s*\d{1,3}、(?=\S)")
 _QUOTED = re.compile(r"^\s*>[>\s]*")
 _ROW = re.compile(r"\s*\|.*\|")
-_LONGEST_HEADING = 200
 _DEEPEST = 100
 """Lists and quotations in one another; the library drops what is deeper."""
-_NARROW, _WIDE = 40, 130
+_NARROW = 40
 """The width of lines that were broken to fit; a Chinese character is two wide."""
 _TIGHT = re.compile(r"[\u3000-\u9fff\uff00-\uffef]")
 
@@ -74,7 +73,7 @@ def blocks(text: str) -> Iterator[Block]:
             opening = f"{token.markup or '```'}{token.info}"
             yield Block("code", token.content.strip("\n"), head=opening, apart=apart)
         elif token.type in ("inline", "code_block") and not head:
-            if level and len(token.content) <= _LONGEST_HEADING and "\n" not in token.content:
+            if level and len(token.content) <= 200 and "\n" not in token.content:
                 yield Block("heading", _bare(token.content), level, apart=apart)
             else:
                 yield from _prose(f"{marker}{token.content.strip(chr(10))}".split("\n"), apart)
@@ -130,7 +129,7 @@ def _unwrapped(lines: Sequence[str]) -> list[str]:
             parts[-1].append(line)
         else:
             parts.append([line])
-        continues = widest <= _WIDE and _width(line) >= max(_NARROW, 0.7 * widest) and not line.endswith("  ")
+        continues = widest <= 130 and _width(line) >= max(_NARROW, 0.7 * widest) and not line.endswith("  ")
     return [_joined(part) for part in parts]
 
 

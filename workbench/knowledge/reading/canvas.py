@@ -42,7 +42,6 @@ _PLACE = ("x", "y", "width", "height")
 _HEX = re.compile(r"#[0-9a-fA-F]{6}")
 _DEEPEST = 20
 """Groups around a node that are named; more have no name that helps."""
-_TITLE, _ID, _LISTED = 80, 400, 100
 _EMPHASIS = re.compile(r"\*{1,3}|`|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)")
 _NO_ID = "has no id: give it one, a short text that no other has"
 _TWICE = "is there twice, and the first is kept: give this one another id"
@@ -260,6 +259,7 @@ class Canvas:
 
     def cards(self, folder: Path) -> Iterator[Card | str]:
         """Yield each node that has a title as a document, and what is wrong with files next to the canvas."""
+        listed = 100
         texts = {node_id: title_and_text(node) for node_id, node in self.nodes.items()}
         members, links = defaultdict[str, list[str]](list), defaultdict[str, list[list[str]]](list)
         lines = defaultdict[str, list[str]](list)
@@ -281,7 +281,7 @@ class Canvas:
             if not title:
                 continue
             if node["type"] == "group":
-                text = f"{title}: {', '.join(members[node_id][:_LISTED])}" if members[node_id] else title
+                text = f"{title}: {', '.join(members[node_id][:listed])}" if members[node_id] else title
             if node["type"] == "file":
                 try:
                     file = beside(folder, node["file"])
@@ -292,7 +292,7 @@ class Canvas:
             structure = {"id": clean(node_id), "position": position, "links": links[node_id]}
             fields = {"group": groups, "color": node_color(node), STRUCTURE: structure}
             fields = {key: value for key, value in fields.items() if value}
-            yield Card(node, title, "\n\n".join([text, *lines[node_id][:_LISTED]]), fields, file)
+            yield Card(node, title, "\n\n".join([text, *lines[node_id][:listed]]), fields, file)
 
 
 def node_text(element: Data, key: str) -> str:
@@ -318,20 +318,21 @@ def node_title(node: Data) -> str:
 
 def title_and_text(node: Data) -> tuple[str, str]:
     """Return the title of a node, and its text, which a short first line heads."""
+    longest = 80
     kind, content = node["type"], clean(node_text(node, CONTENT[node["type"]] or "label")).strip()
     if kind == "file":
-        name = PurePosixPath(content.replace("\\", "/")).stem[:_TITLE] + node_text(node, "subpath")[:_TITLE]
+        name = PurePosixPath(content.replace("\\", "/")).stem[:longest] + node_text(node, "subpath")[:longest]
         return name, f"{content}{node_text(node, 'subpath')}"
     if kind == "link":
-        return re.sub(r"^\w+://(?:www\.)?|[?#].*$", "", content).rstrip("/")[:_TITLE], content
+        return re.sub(r"^\w+://(?:www\.)?|[?#].*$", "", content).rstrip("/")[:longest], content
     if kind == "group":
-        return content[:_TITLE], content
+        return content[:longest], content
     content = unlinked(content)
     first, _, rest = content.partition("\n")
     bare = _EMPHASIS.sub("", first.lstrip("#").strip())
-    if bare and len(bare) <= _TITLE and not bare.endswith(_ENDS_SENTENCE):
+    if bare and len(bare) <= longest and not bare.endswith(_ENDS_SENTENCE):
         return bare, f"# {bare}\n\n{rest.strip()}" if rest.strip() else content
-    return (sentences(content)[0][:_TITLE] if sentences(content) else ""), content
+    return (sentences(content)[0][:longest] if sentences(content) else ""), content
 
 
 def unlinked(text: str) -> str:
@@ -417,9 +418,10 @@ def _has_id(element: Any) -> bool:
 
 def _node_faults(node: Data) -> Iterator[tuple[str, bool]]:
     """Return (what is wrong with the fix, whether the node cannot be used for it)."""
+    longest_id = 400
     kind = node.get("type")
-    if len(node["id"]) > _ID:
-        yield f"has an id of more than {_ID} characters: shorten it", True
+    if len(node["id"]) > longest_id:
+        yield f"has an id of more than {longest_id} characters: shorten it", True
     if not isinstance(kind, str) or kind not in CONTENT:
         yield f"has type {shown(kind)}: use one of {', '.join(CONTENT)}", True
         return

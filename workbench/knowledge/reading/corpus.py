@@ -50,8 +50,6 @@ TEXT_KEYS = ("text", "overview", "content", "正文", "内容", "简介")
 _SYNONYMS = {"title": ("name", "标题", "题名", "名称", "姓名"), "id": ("编号", "ID", "Id")}
 """Other keys for a title and an id; as fields they keep their names."""
 _LENGTHS = {"title": 500, "url": 2_000, "licence": 2_000, "license": 2_000, "type": 200}
-_LONGEST_ID = 500
-_LONGEST_FENCE = 20
 _TIGHT = tuple("。！？；，、》”")
 _DEEPEST = 20
 _RESERVED = {*TEXT_KEYS, "id", "title", "url", "licence", "license", "type", "aliases", "names", canvas.STRUCTURE}
@@ -283,8 +281,9 @@ def _cut(block: Block, last: Block, room: int) -> Iterator[tuple[str, str, str]]
 
 def _cut_code(block: Block, room: int) -> Iterator[str]:
     """Yield code in one piece, else line by line between fences of its own."""
-    fence = block.head[: len(block.head) - len(block.head.lstrip("`~"))][:_LONGEST_FENCE]
-    begin = block.head if len(block.head) <= _LONGEST_FENCE else fence
+    longest_fence = 20
+    fence = block.head[: len(block.head) - len(block.head.lstrip("`~"))][:longest_fence]
+    begin = block.head if len(block.head) <= longest_fence else fence
     room -= len(begin) + len(fence) + 2
     lines = list[str]()
     for part in (
@@ -525,6 +524,7 @@ def _front_value(value: Any) -> Any:
 
 
 def _document(record: Any, path: Path) -> Document:
+    longest_id = 500
     if not isinstance(record, dict):
         raise Unreadable(f"a JSON object is needed, not {type(record).__name__}")
     record = _cleaned(record)
@@ -544,8 +544,8 @@ def _document(record: Any, path: Path) -> Document:
     doc_id = record.get("id", f"{path.name.split('.')[0]}-{hashlib.sha256((title + text).encode()).hexdigest()[:10]}")
     if isinstance(doc_id, bool) or not isinstance(doc_id, str | int) or not str(doc_id).strip():
         raise Unreadable(f"id is {shown(doc_id)}: a string or a whole number is needed")
-    if len(str(doc_id)) > _LONGEST_ID:
-        raise Unreadable(f"id has more than {_LONGEST_ID} characters: shorten it")
+    if len(str(doc_id)) > longest_id:
+        raise Unreadable(f"id has more than {longest_id} characters: shorten it")
     aliases_given = [*_strings(record.get("aliases"), "aliases"), *aliases.of_document(fields)]
     return Document(
         doc_id=str(doc_id).strip(),

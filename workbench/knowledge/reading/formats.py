@@ -30,8 +30,6 @@ _LEFT_OUT = (
     "[aria-hidden=true], [style*='display:none' i], [style*='display: none' i]"
 )
 """What is not seen of a page, and what is around every page of a site."""
-_UNPACKED = 8
-"""How many times the longest text an archive may unpack to: styles and pictures are in it too."""
 
 
 class Reader:
@@ -63,17 +61,14 @@ class Reader:
         answer = process.stdout.readline()
         if not answer:
             self.__exit__()
-            late = process.returncode == _LATE
+            # How a process ends that `faulthandler` ends.
+            late = process.returncode == 1
             why = f"reading it takes longer than {PATIENCE_S:,.0f} s" if late else "reading it breaks its reader"
             raise Unreadable(f"{why}: save its text as .txt or .md")
         record: Json = json.loads(answer)
         if "unreadable" in record:
             raise Unreadable(record["unreadable"])
         return record
-
-
-_LATE = 1
-"""How a process ends that ``faulthandler`` ends."""
 
 
 def _begun() -> subprocess.Popen[str]:
@@ -169,11 +164,12 @@ def _notebook(path: Path) -> Json:
 
 def _office(path: Path) -> Json:
     """Read PDF, DOCX, PPTX, XLSX, EPUB, RTF, ODT and mail."""
+    unpacked = 8  # how many times the longest text an archive may unpack to: styles and pictures are in it too
     must_be_short(path)
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
-            if sum(part.file_size for part in archive.infolist()) > _UNPACKED * LONGEST:
-                raise Unreadable(f"it unpacks to more than {_UNPACKED * LONGEST // 2**20} MB: save its text as .txt")
+            if sum(part.file_size for part in archive.infolist()) > unpacked * LONGEST:
+                raise Unreadable(f"it unpacks to more than {unpacked * LONGEST // 2**20} MB: save its text as .txt")
     record = _extracted(path.read_bytes(), path)
     record["text"] = re.sub(r"\[\^\w+\](:\n +)?", "", record["text"])  # marks of notes
     return {**record, "text": re.sub(r"\\([!-/:-@\[-`{}~])", r"\1", record["text"])}

@@ -17,8 +17,6 @@ from workbench.text import amount
 _SENTENCE = re.compile(r"[。！？]|[.!?](\s+[A-Z]|$)")
 _SAMPLE = 100
 _MOSTLY = 0.95
-_LIST = 300
-"""Characters of a cell that may be a list."""
 _NO_VALUE = "- – — n/a na nan null none nil ? #n/a n.a. unknown 无 未知 不详 ."
 MISSING = frozenset(_NO_VALUE.split()) | {""}
 """Cells that say that there is no value."""
@@ -220,6 +218,7 @@ def typed(cell: str) -> Any:
         return int(cell)
     if re.fullmatch(r"-?(0|[1-9]\d{0,15})\.\d{1,15}", cell) and str(float(cell)) == cell:
         return float(cell)
-    if len(cell) < _LIST and re.search(r"[|；]|; ", cell) and not _SENTENCE.search(cell):
+    # Characters of a cell that may be a list.
+    if len(cell) < 300 and re.search(r"[|；]|; ", cell) and not _SENTENCE.search(cell):
         return [part.strip() for part in re.split(r"[|；;]", cell) if part.strip()]
     return cell

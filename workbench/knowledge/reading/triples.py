@@ -24,10 +24,6 @@ NODE = "Node"
 """The type of a document that is a head: its fields are relations, and their values nodes."""
 _LONGEST = {"head": 500, "relation": 200, "tail": 500}
 _HEADER = ({"head", "subject"}, {"relation", "predicate"}, {"tail", "object"})
-_AT_ONCE = 10_000
-_SAMPLE = 20
-_LINE = 400
-"""Characters after which a list of tails continues in a new line."""
 
 
 class Head(NamedTuple):
@@ -40,7 +36,7 @@ class Head(NamedTuple):
 
 def are_in(path: Path) -> bool:
     """Check that a file holds triples; a table of another width does not."""
-    sample = [line.rstrip("\r\n").count("\t") for _, line in islice(lines(path), _SAMPLE) if isinstance(line, str)]
+    sample = [line.rstrip("\r\n").count("\t") for _, line in islice(lines(path), 20) if isinstance(line, str)]
     return 2 in sample or not any(sample)
 
 
@@ -61,7 +57,7 @@ def heads(path: Path) -> Iterator[tuple[int, Head | str]]:
             heads = number == 1 and cells and all(c.lower() in names for c, names in zip(cells, _HEADER, strict=True))
             if cells and not heads:
                 rows.append((*cells, number))
-            if len(rows) >= _AT_ONCE:
+            if len(rows) >= 10_000:
                 _keep(sorter, rows)
         _keep(sorter, rows)
         rows_by_head = sorter.execute("SELECT head, relation, tail, line FROM triples ORDER BY head, relation, tail")
@@ -113,7 +109,8 @@ def card(name: str, tails: Mapping[str, Sequence[str]]) -> str:
     for relation, several in tails.items():
         line = ""
         for tail in several:
-            if line and len(line) + len(tail) > _LINE:
+            # Characters after which a list of tails continues in a new line.
+            if line and len(line) + len(tail) > 400:
                 lines.append(line)
                 line = ""
             line += f", {tail}" if line else in_words(name, relation, tail)

@@ -7,8 +7,11 @@ shown, and a fork asks again only from where its conversation differs.
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from langchain_core.messages import AIMessage, ToolMessage
@@ -30,7 +33,7 @@ from workbench.graphs.roles import (
     read_form,
     without_text,
 )
-from workbench.models.chat import Limits, filled_in, reply_text, thinking_text, token_usage, untitled, with_tools
+from workbench.models.chat import Limits, filled_in, reply_text, thinking_text, token_usage, with_tools, without_tools
 from workbench.models.thinking import split
 from workbench.plans import Plan, PlanStep, call_key, calls, fresh_id, last_records
 from workbench.ports import Bases, Context, Tool, ToolLog
@@ -38,7 +41,7 @@ from workbench.records.prompts import fenced
 from workbench.state import Data, Json, Reflection, RetrievalState
 from workbench.text import clean, detect_language, without_secrets
 from workbench.tools.evidence import passage_id
-from workbench.tools.langchain import RESULTS, model_input, result_text
+from workbench.tools.langchain import RESULTS, as_function, model_input, result_text
 from workbench.tools.registry import check, names_for_agents
 from workbench.tools.tool import FunctionTool, ToolOutput
 
@@ -95,11 +98,21 @@ class Turn(ModelForm):
 
 
 class Taken(NamedTuple):
-    """What becomes of a turn: its text, steps to run, and the calls that cannot run, each with the reason."""
+    """What becomes of a turn: its text, steps to run, and the calls that cannot run, each with the reason.
+
+    ``parts`` are the turns of which it is made, by the aspects of a report.
+    """
 
     text: str
     steps: list[PlanStep]
     faults: list[tuple[Json, str]]
+    parts: Mapping[str, Any] = MappingProxyType({})
+
+    def notes(self) -> Json:
+        """Return what later turns are shown of it, as JSON."""
+        ended = not self.steps and not self.faults
+        notes = {"text": self.text, "faults": [[call, why] for call, why in self.faults], "done": ended}
+        return {**notes, PARTS: {name: taken.notes() for name, taken in self.parts.items()}} if self.parts else notes
 
 
 async def first_turn(
@@ -109,14 +122,14 @@ async def first_turn(
     plan = before or Plan(problem_statement=state["query"], execution_mode=context.settings.execution_mode)
     begun = last_records(state.get("records", []))
     plan = plan.model_copy(update={"steps": [step for step in plan.steps if step.step_id in begun]})
-    taken, refused = await _take(state, context, bases, plan, "turn 1")
+    taken, refused = await _taken_by_all(state, context, bases, plan, "turn 1")
     if not taken or not taken.steps:
         refused = refused or ["it called no tool"]
         if context.settings.on_failure == "raise":
             raise ModelError(f"The agent's model called no tool that can run: {refused[-1]}")
         return None, refused
     route = summary(state["route_decision"], bases)
-    metadata = {"planner": "llm", "answer": "first", "refused": refused, "route": route, **_turn_notes(taken)}
+    metadata = {"planner": "llm", "answer": "first", "refused": refused, "route": route, **taken.notes()}
     return plan.model_copy(update={"steps": taken.steps, "metadata": metadata}), refused
 
 
@@ -124,19 +137,21 @@ async def next_turn(now: Pass, proposal: Proposal) -> tuple[Reflection | None, l
     """Return what the model calls next, or its conclusion; None and why, where its server fails."""
     context, turns = now.context, max(TURNS, now.context.settings.max_iterations)
     last = now.state["iteration"] >= turns
-    taken, refused = await _take(now.state, context, now.bases, now.plan, f"turn {now.state['iteration'] + 1}", last)
+    at = f"turn {now.state['iteration'] + 1}"
+    taken, refused = await _taken_by_all(now.state, context, now.bases, now.plan, at, last)
     if taken is None:
         if context.settings.on_failure == "raise" and not budget_spent(context):
             raise ModelError(f"The agent's model cannot be followed: {refused[-1]}")
         return None, refused
-    proposal.seen |= {"judge": context.settings.role_model("agent"), "needs": [], **_turn_notes(taken)}
+    proposal.seen |= {"judge": context.settings.role_model("agent"), "needs": [], **taken.notes()}
     done = not taken.steps and not taken.faults
     if done:
         proposal.seen["conclusion"] = taken.text
-    if by := [piece for piece in now.evidence if done and passage_id(piece) in taken.text]:
-        title = str(by[0]["metadata"].get("title") or "")
-        ids = [piece["result_id"] for piece in by]
-        proposal.seen["needs"] = [Entry(need=now.state["query"], kind="answer", met=1.0, by=ids, title=title, said="")]
+    for need, text in (taken.parts or {now.state["query"]: taken}).items() if done else ():
+        if by := [piece for piece in now.evidence if passage_id(piece) in text.text]:
+            title, ids = str(by[0]["metadata"].get("title") or ""), [piece["result_id"] for piece in by]
+            entry = Entry(need=need, kind="answer", met=1.0, by=ids, title=title, said="")
+            proposal.seen["needs"].append(entry)
     for step in [] if last else taken.steps:
         proposal.steps.append(step)
         proposal.reasons.append(proposal.say("reflect_ask", query=step.objective))
@@ -144,8 +159,42 @@ async def next_turn(now: Pass, proposal: Proposal) -> tuple[Reflection | None, l
     return proposal.conclude(done and bool(now.evidence), turns, [fact.rstrip("。. ") for fact in facts]), refused
 
 
-def _turn_notes(taken: Taken) -> Json:
-    return {"text": taken.text, "faults": [[call, why] for call, why in taken.faults]}
+# --- A report's aspects: each has an agent of its own, with its own conversation, and all of them are asked at once ---
+
+PARTS = "parts"
+_PART = re.compile(r"_aspect(\d+)$")
+
+
+async def _taken_by_all(
+    state: RetrievalState, context: Context, bases: Bases, plan: Plan, at: str, last: bool = False
+) -> tuple[Taken | None, list[str]]:
+    """Return the turn of the agent or, for a report with aspects, of the agents that have not ended, as one."""
+    aspects = [" ".join([title, *parts]) for title, parts in (state.get("report") or {}).get("aspects", [])]
+    if len(aspects) < 2:
+        return await _take(state, context, bases, plan, at, last)
+    notes = [plan.metadata, *(reflection["signals"] for reflection in state.get("reflections", []))]
+    before: Data = notes[-1].get(PARTS, {})
+
+    async def take(number: int, aspect: str) -> tuple[Taken | None, list[str]]:
+        if before.get(aspect, {}).get("done"):
+            return Taken(before[aspect]["text"], [], []), []
+        own = [step for step in plan.steps if (part := _PART.search(step.step_id)) and int(part[1]) == number]
+        first, *later = [note.get(PARTS, {}).get(aspect, {}) for note in notes]
+        reflections = [{"signals": note} for note in later]
+        about: Any = {**state, "query": f"{state['query']}: {aspect}", "reflections": reflections}
+        own_plan = plan.model_copy(update={"steps": own, "metadata": first})
+        taken, refused = await _take(about, context, bases, own_plan, f"{at}, {aspect}", last)
+        steps = [s.model_copy(update={"step_id": f"{s.step_id}_aspect{number}"}) for s in taken.steps] if taken else []
+        return taken and taken._replace(steps=steps), refused
+
+    turns = await asyncio.gather(*(take(number, aspect) for number, aspect in enumerate(aspects, 1)))
+    refused = [why for _, reasons in turns for why in reasons]
+    parts = {aspect: taken for aspect, (taken, _) in zip(aspects, turns, strict=True) if taken}
+    if not parts:
+        return None, refused
+    text = "\n".join(f"{aspect}: {taken.text}" for aspect, taken in parts.items() if taken.text)
+    steps = [step for taken in parts.values() for step in taken.steps]
+    return Taken(text, steps, [fault for taken in parts.values() for fault in taken.faults], parts), refused
 
 
 async def _take(
@@ -165,11 +214,16 @@ async def _take(
     for attempt in range(1, ATTEMPTS + 1):
         if over := budget_spent(context):
             return None, [*refused, over]
-        reply = await _reply(context, state, messages, tools, bases, at if attempt == 1 else f"{at} repair")
+        # a server may take tools and not pass them on: the last attempt is made by the form
+        by_form = attempt == ATTEMPTS and not taken.faults and not plan.steps
+        named = at if attempt == 1 else f"{at} repair"
+        reply = await _reply(context, state, messages, tools, bases, named, by_form)
         if reply.get("error"):
             return None, [*refused, reply["error"]]
         turn, faults = read_form(reply["text"], Turn)
         taken = _taken(turn or Turn(text=reply["text"]), plan, state, context, tools, bases)
+        if by_form and taken.steps:
+            without_tools(context.models["agent"])
         if last or taken.steps or (plan.steps and not taken.faults):
             return taken, refused
         refused += [why for _, why in taken.faults] or faults or ["it called no tool before it answered"]
@@ -277,15 +331,16 @@ async def _reply(
     tools: Mapping[str, Tool],
     bases: Bases,
     at: str,
+    by_form: bool,
 ) -> Json:
-    """Return the model's reply in the form of ``Turn``, as one effect."""
+    """Return the model's reply in the form of ``Turn``, as one effect; ``by_form`` offers no tools."""
     model, limits = context.models["agent"], Limits.from_settings(context.settings)
     inputs = {name: model_input(tool, bases) for name, tool in tools.items()}
-    functions = [_function(tool, inputs[name]) for name, tool in tools.items()]
+    functions = [as_function(tool, inputs[name]) for name, tool in tools.items()]
 
     async def call() -> Json:
         try:
-            message: Any = await with_tools(model, _native(messages), functions, limits)
+            message: Any = None if by_form else await with_tools(model, _native(messages), functions, limits)
             if message is None:
                 message = await filled_in(model, _in_turn(messages), _form(tools, inputs), limits)
                 text = reply_text(message)
@@ -303,12 +358,6 @@ async def _reply(
     args = {"model": context.settings.role_model("agent"), "messages": messages, "tools": functions}
     effect = await context.tape.aeffect("model", "agent", args, call, clock=context.clock.monotonic)
     return dict(effect.value)
-
-
-def _function(tool: Tool, schema: type[BaseModel]) -> Json:
-    parameters = untitled(schema.model_json_schema())
-    function = {"name": tool.name, "description": tool.description, "parameters": parameters}
-    return {"type": "function", "function": function}
 
 
 def _native(messages: Messages) -> list[Any]:

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 AS_SET, RULES, PASSAGE, CLOSED, GOLD = "as set", "rules", "best passage", "closed book", "gold evidence"
 USER = "evaluation"
-_GOLD = ("answer", "answers", "must", "some", "list", "number", "must_not", "refuse")
+GOLD_FIELDS = ("answer", "answers", "must", "some", "list", "number", "must_not", "refuse")
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _MARKS = re.compile(r"\s?\[\d+\]")
 _REFUSAL = re.compile(r"corpus does not|no .{1,60} in the corpus|资料库(?:里|中)?没有|没有提到", re.IGNORECASE)
@@ -90,9 +90,9 @@ def eval_answers(
     """
     panel = judge_contexts(wb, judges)
     chosen = choose(read_rows(questions, "id", "question"), where, limit)
-    rows = [row for row in chosen if any(name in row for name in _GOLD)]
+    rows = [row for row in chosen if any(name in row for name in GOLD_FIELDS)]
     if not rows:
-        raise CorpusError(f"No question of {questions} says what is right. Fields for that: {', '.join(_GOLD)}.")
+        raise CorpusError(f"No question of {questions} says what is right. Fields for that: {', '.join(GOLD_FIELDS)}.")
     wb.knowledge.get(kb)
     ids, ports = {row["id"] for row in rows}, wb.ports()
     if ways is None:
@@ -216,8 +216,13 @@ def faults(row: Row, run: Any) -> Iterator[str]:
     if number or listed:
         points = [*listed.get("exact", ()), *listed.get("may", ()), *([number] if number else [])]
         allowed = {name for point in points for name in point["cite"]}
-        foreign = [n for n in _marks(answer, run.evidence) if not _names(run.evidence[n - 1]) & allowed]
+        foreign = [n for n in _marks(answer, run.evidence) if not names_of(run.evidence[n - 1]) & allowed]
         yield from (f"foreign: {run.evidence[n - 1]['metadata'].get('title')}" for n in foreign)
+
+
+def marks_left_out(answer: str) -> str:
+    """Return an answer without its ``[n]``."""
+    return _MARKS.sub("", answer)
 
 
 def _finished_answer(run: Any) -> str:
@@ -240,10 +245,10 @@ def _marks(text: str, evidence: Sequence[Any]) -> list[int]:
 
 
 def _cited(sentence: str, evidence: Sequence[Any]) -> set[str]:
-    return {name for n in _marks(sentence, evidence) for name in _names(evidence[n - 1])}
+    return {name for n in _marks(sentence, evidence) for name in names_of(evidence[n - 1])}
 
 
-def _names(result: Data) -> set[str]:
+def names_of(result: Data) -> set[str]:
     """Return the names of a result's document: its id, and the fields that may hold one."""
     metadata = result["metadata"]
     fields = [value for value in metadata.get("fields", {}).values() if isinstance(value, str)]
@@ -254,11 +259,11 @@ def score_runs(rows: Sequence[Row], runs: Sequence[Any]) -> Scores:
     """Score each answer, without the measures that no row or run has a value for."""
     scores: dict[str, dict[str, float]] = {}
     for row, run in zip(rows, runs, strict=True):
-        answer = _MARKS.sub("", _finished_answer(run))
+        answer = marks_left_out(_finished_answer(run))
         gold, documents = gold_answers(row), gold_documents(row)
         refused = bool(_REFUSAL.search(answer))
         ranked = list(dict.fromkeys(result["metadata"].get("doc_id") for result in run.evidence))[:5]
-        first = {name for r in run.evidence if r["metadata"].get("doc_id") in ranked for name in _names(r)}
+        first = {name for r in run.evidence if r["metadata"].get("doc_id") in ranked for name in names_of(r)}
         cited = precision_and_recall(run.state.get("support") or [])
         values = {
             "right": not any(faults(row, run)),

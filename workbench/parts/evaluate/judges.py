@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from workbench.session import Workbench
 
 GRADES = ("correct", "faithful")
-_SHOWN = 10
-"""Passages of the evidence that a judge reads."""
 
 
 class Grade(BaseModel):
@@ -60,11 +58,12 @@ def judge_contexts(wb: Workbench, judges: Sequence[str]) -> dict[str, Context]:
 
 def judged_texts(row: Data, gold: Sequence[str], run: Any, limit: int) -> dict[str, str]:
     """Return what is judged: question, gold answers, answer, and at most ``limit`` characters of its evidence."""
+    # Passages of the evidence that a judge reads.
     return {
         "question": row["question"],
         "gold": fenced(" / ".join(map(str, gold))),
         "answer": fenced(run.answer or ""),
-        "evidence": fenced(evidence_text(run.evidence[:_SHOWN], limit)),
+        "evidence": fenced(evidence_text(run.evidence[:10], limit)),
     }
 
 
@@ -73,7 +72,7 @@ def judged(wb: Workbench, panel: Mapping[str, Context], answers: Sequence[Mappin
 
     ``refused`` counts the replies that could not be used.
     """
-    grades = [wb.call(_grades(context, answers)) for context in panel.values()]
+    grades = [wb.call(grades(context, answers)) for context in panel.values()]
     votes = list(zip(*grades, strict=True))
     figures: Json = {"judges": ", ".join(panel), "refused": sum(vote is None for group in votes for vote in group)}
     for name in GRADES:
@@ -83,5 +82,6 @@ def judged(wb: Workbench, panel: Mapping[str, Context], answers: Sequence[Mappin
     return figures
 
 
-async def _grades(context: Context, answers: Sequence[Mapping[str, str]]) -> list[Grade | None]:
+async def grades(context: Context, answers: Sequence[Mapping[str, str]]) -> list[Grade | None]:
+    """Return a judge's grade of each answer; None where its reply cannot be used."""
     return [(await ask_model(context, "judge", Grade, texts, question=texts["question"])).form for texts in answers]

@@ -22,9 +22,7 @@ Scores = Mapping[str, Mapping[str, float]]
 Progress = Callable[[str, int, int], None]
 """``progress(name, done, total)``."""
 
-_SAMPLES = 5_000
 _SEED = 7
-_AT_ONCE = 100
 _CONFIDENCE = 0.95
 
 
@@ -125,8 +123,8 @@ def _resampled(values: Mapping[str, float], clusters: Mapping[str, str] | None, 
         paired=True,
         method="percentile",
         confidence_level=confidence,
-        n_resamples=_SAMPLES,
-        batch=_AT_ONCE,
+        n_resamples=5_000,
+        batch=100,
         rng=np.random.default_rng(_SEED),
     )
     return [percent(end) for end in result.confidence_interval]

@@ -22,11 +22,9 @@ from workbench.parts.evaluate.questions import Row, choose, distinct, gold_ids, 
 from workbench.parts.memory.ranking import Conversation, Turn
 from workbench.settings import Settings
 from workbench.state import Json
-from workbench.tools.fusing import rrf
+from workbench.tools.scoring import rrf
 
 CUTS = (5, 10, 25)
-WINDOW = 6
-"""How many of the last messages reached an answer before there was recall."""
 _BATCH = 500
 
 
@@ -193,9 +191,10 @@ def _methods(talk: Conversation, question: str, vector: Any) -> dict[str, Callab
     def both() -> dict[str, list[tuple[str, float]]]:
         return {"bm25": scored(talk.keywords(question)), "dense": scored(talk.cosines(vector))}
 
+    # How many of the last messages reached an answer before there was recall.
     return {
         "ours": lambda: [ranked.id for ranked in talk.rank(question, vector)],
-        "window": lambda: ids[: -WINDOW - 1 : -1],
+        "window": lambda: ids[:-7:-1],
         "bm25": lambda: names(scored(talk.keywords(question))),
         "vectors": lambda: names(scored(talk.cosines(vector))),
         "fused": lambda: names(rrf(both())),

@@ -40,9 +40,6 @@ if TYPE_CHECKING:
     from workbench.session import Workbench
 
 CUTS = (1, 2, 5, 10)
-FIRST = 5
-"""Documents in which a gold one must be, for the evidence to be complete."""
-BINS = 10
 
 Claim = tuple[float, bool]
 """The probability that a tool gives a finding, and whether its document is a gold one."""
@@ -118,10 +115,9 @@ class QuestionSet:
 
     def _judged(self, results: Mapping[str, RankResult]) -> Json:
         """Return how many questions lack a document, and how well the first reflection tells these from the others."""
+        # Documents in which a gold one must be, for the evidence to be complete.
         judged = [
-            (f.quality, set(self.gold[i]) <= set(f.documents[:FIRST]))
-            for i, f in results.items()
-            if f.quality is not None
+            (f.quality, set(self.gold[i]) <= set(f.documents[:5])) for i, f in results.items() if f.quality is not None
         ]
         complete = [quality for quality, is_complete in judged if is_complete]
         incomplete = [quality for quality, is_complete in judged if not is_complete]
@@ -208,10 +204,11 @@ def reliability(claims: Sequence[Claim]) -> Json:
     >>> found["ECE"], found["Brier"], [(b["said"], b["right"]) for b in found["bins"]]
     (0.2, 0.175, [(0.2, 0.5), (0.9, 1.0)])
     """
+    most_bins = 10
     import pandas
 
     frame = pandas.DataFrame(claims, columns=["said", "right"], dtype=float)
-    low = (frame["said"] * BINS).astype(int).clip(upper=BINS - 1) / BINS
+    low = (frame["said"] * most_bins).astype(int).clip(upper=most_bins - 1) / most_bins
     bins = frame.groupby(low.rename("low")).mean().assign(findings=frame.groupby(low).size())
     error = ((bins["said"] - bins["right"]).abs() * bins["findings"]).sum() / max(1, len(frame))
     brier = ((frame["said"] - frame["right"]) ** 2).mean()

@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import workbench
 from workbench.errors import WorkbenchError
-from workbench.graphs.reviewers import RuleReviewer
+from workbench.graphs.reviewers import Reviewer, RuleReviewer
 from workbench.parts.experiments import notebooks
+from workbench.parts.experiments.people import ModelReviewer, ThresholdReviewer
 from workbench.parts.experiments.spec import MOST_CELLS, Place, Spec
 from workbench.parts.experiments.store import ExperimentStore
 from workbench.plans import canonical_json
 from workbench.runs.asking import RunOptions
-from workbench.settings import all_settings
+from workbench.settings import all_settings, model_objects
 from workbench.state import Json
+from workbench.tools.registry import BUILT_IN
 
 if TYPE_CHECKING:
     from workbench.session import Workbench
 
 _SET_ON_A_FORK = ("settings", "thresholds", "reviewer", "decisions", "review")
 """What a run may have otherwise than the one from whose tape it is made."""
+_OF_ORIGIN = ("models", "memory_", "summary_")
+"""Settings that a fork would not heed: it keeps the models of its origin, and what that one remembered."""
 _ENVIRONMENT = re.compile(r"(WORKBENCH|MA|KB|OPENAI)_(?!.*(KEY|TOKEN|WORKSPACE)$).*")
 """Variables on which every cell depends: no keys, which may be renewed."""
+_DEEPEST = 4
+"""How far the functions are followed that a part wraps."""
 
 
 class Cells:
@@ -125,13 +132,20 @@ class Cells:
         wb, spec, parameters = self._wb, self.spec, {**self.spec.base, **variant}
         whose = str(parameters.get("user", ""))
         used = {name: value for name, value in os.environ.items() if _ENVIRONMENT.fullmatch(name)}
+        memories = wb.memory.view(whose).memories if whose and not spec.notebook else []
+        remembered = sorted([row["section"], row["content"]] for row in memories)
+        own = {**{name: tool for name, tool in wb.tools.items() if name not in BUILT_IN}, **wb._parts, **wb._handlers}
+        settings = wb.settings.model_dump(mode="json")
+        named = text_of({**settings, **parameters})
+        objects = {name: model for name, model in model_objects().items() if name in named}
         return {
             "code": code_version(),
             "corpus": "" if spec.notebook else wb.knowledge.get(spec.kb).fingerprint(),
-            "settings": digest(wb.settings.model_dump(mode="json")),
+            "settings": digest(settings),
             "prompts": digest(wb.prompts.own()),
-            "tools": digest(sorted(wb.tools)),
-            "memory": digest(wb.memory.view(whose).core) if whose and not spec.notebook else "",
+            "tools": digest([sorted(wb.tools), {name: _source(part) for name, part in own.items()}]),
+            "models": digest({name: str(getattr(model, "_identifying_params", "")) for name, model in objects.items()}),
+            "memory": digest(remembered),
             "environment": digest(used),
             "parameters": digest([parameters, spec.kb]),
             "reviewer": digest(spec.reviewer),
@@ -144,12 +158,10 @@ class Cells:
     def shared(self, variant: Json) -> str:
         """Return a digest of all in a configuration that runs which share a tape must have in common."""
         parameters = {**self.spec.base, **variant}
-        forked = {*_SET_ON_A_FORK, *all_settings().model_fields} - {"models"}  # a fork would keep the origin's models
-        apart = {
-            name: value
-            for name, value in parameters.items()
-            if name.partition(".")[0] not in forked or name == "settings.models"
-        }
+        settings = {name for name in all_settings().model_fields if not name.startswith(_OF_ORIGIN)}
+        names = {name: name.removeprefix("settings.") for name in parameters}
+        forked = {*_SET_ON_A_FORK, *settings}
+        apart = {name: parameters[name] for name, plain in names.items() if plain.partition(".")[0] not in forked}
         return digest(apart)
 
     def stale(self, cells: Sequence[Json]) -> dict[str, int]:
@@ -159,7 +171,7 @@ class Cells:
         for cell in cells:
             old, new = before.get(cell["cell"]), json.loads(cell["proof"])
             for part in new:
-                if old and old[part] != new[part]:
+                if old and old.get(part) != new[part]:  # a part may be newer than the experiment
                     changed[part] = changed.get(part, 0) + 1
         return changed
 
@@ -176,7 +188,7 @@ class Cells:
             if inner and group in ("settings", "thresholds"):
                 options[group][inner] = value
             elif name == "reviewer":
-                options |= _reviewing(value)
+                options |= self._reviewing(value)
             elif name in all_settings().model_fields:
                 options["settings"][name] = value
             elif name in RunOptions.model_fields and name not in ("incognito", "session"):
@@ -188,6 +200,26 @@ class Cells:
                 )
         RunOptions.read(self._wb, options)
         return options
+
+    def _reviewing(self, value: Any) -> Json:
+        """Return the options for review points: never, the rules, recorded decisions, a threshold, or a model."""
+        if value == "never":
+            return {}
+        if isinstance(value, list):
+            points = {decision["point"] for decision in value if "point" in decision}
+            return {"decisions": value, "review": sorted(points)}
+        single = isinstance(value, Mapping) and len(value) == 1
+        kind, limit = next(iter(value.items())) if single else (value, "")
+        makers: dict[Any, Callable[[], Reviewer]] = {
+            "rules": RuleReviewer,
+            "threshold": lambda: ThresholdReviewer(float(limit)),
+            "model": lambda: ModelReviewer(self._wb.settings, str(limit)),
+        }
+        if kind not in makers:
+            raise WorkbenchError(
+                f"reviewer is {value!r}. Known: never, rules, a list of decisions, {{threshold: 0.8}}, {{model: NAME}}."
+            )
+        return {"reviewer": makers[kind](), "review": ["reflect"]}
 
     def _graph(self, variant: Json) -> Any:
         """Return the recorded graph that answers in this configuration; None where the workbench or a notebook does.
@@ -205,13 +237,16 @@ class Cells:
         return self._graphs[name]
 
 
-def _reviewing(value: Any) -> Json:
-    """Return the options for review points: never, the rules, or recorded decisions."""
-    if value in ("never", "rules"):
-        return {"reviewer": RuleReviewer()} if value == "rules" else {}
-    if not isinstance(value, list):
-        raise WorkbenchError(f"reviewer is {value!r}. Known: never, rules, or a list of decisions.")
-    return {"decisions": value, "review": sorted({decision["point"] for decision in value if "point" in decision})}
+def _source(part: Any, depth: int = 0) -> list[str]:
+    """Return the source of a registered part, or of its class, and of the functions that it wraps."""
+    target = getattr(part, "function", part)
+    target = target if inspect.isroutine(target) else type(target)
+    inner = inspect.getclosurevars(target).nonlocals.values() if inspect.isfunction(target) and depth < _DEEPEST else ()
+    wrapped = [text for value in inner if inspect.isfunction(value) for text in _source(value, depth + 1)]
+    try:
+        return [inspect.getsource(target), *wrapped]
+    except (OSError, TypeError):  # it was typed into a console
+        return [repr(getattr(getattr(target, "__code__", None), "co_code", target.__qualname__)), *wrapped]
 
 
 def variables(parameters: Mapping[str, Any]) -> tuple[Json, dict[str, str]]:

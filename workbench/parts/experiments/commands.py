@@ -28,8 +28,9 @@ def experiment() -> None:
 @click.option("--dask", metavar="ADDRESS", default="", help="A Dask scheduler whose workers run cells too.")
 @click.option("--check/--no-check", default=True, help="Run one cell in a hundred alone, and compare its bytes.")
 @click.option("--forecast", is_flag=True, help="Only check the file, and say what would run.")
+@click.option("--notify", metavar="URL", multiple=True, help="Tell an address of Apprise of pauses, failures, the end.")
 @paged
-def run(page: Page, spec: Path, workers: int, dask: str, check: bool, forecast: bool) -> int:
+def run(page: Page, spec: Path, workers: int, dask: str, check: bool, forecast: bool, notify: tuple[str, ...]) -> int:
     """Run the experiment that the YAML FILE describes, or what is missing of it."""
     with page.open(make=True) as wb:
         if forecast:
@@ -37,7 +38,8 @@ def run(page: Page, spec: Path, workers: int, dask: str, check: bool, forecast: 
             page.give(expected._asdict(), expected.text)
             return 0
         announce = lambda text: page.say(text, "dim")  # noqa: E731, a line on standard error
-        done = wb.experiments.run(spec, workers=workers, dask=dask, progress=_progress(page), announce=announce)
+        watching = {"progress": _progress(page), "announce": announce, "notify": notify}
+        done = wb.experiments.run(spec, workers=workers, dask=dask, **watching)
         differing = done.check() if check and not done.spec.notebook else []
         if page.as_json:
             page.result({**done.status(), "differing": differing})

@@ -6,16 +6,19 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest.mock import patch  # sets variables of the environment and puts them back
 
-from workbench.errors import UnknownRun, WorkbenchError, WorkspaceError
+from workbench.errors import MissingExtra, UnknownRun, WorkbenchError, WorkspaceError
 from workbench.experiments import conversation
 from workbench.futures.replay import full_document
 from workbench.parts.experiments import notebooks, workers
 from workbench.parts.experiments.cells import label, text_of, variables
+from workbench.parts.experiments.people import ModelReviewer, ThresholdReviewer
 from workbench.parts.experiments.results import Results, score
 from workbench.parts.experiments.search import search
 from workbench.parts.experiments.spec import Spec, check_spec, load_spec
@@ -23,8 +26,10 @@ from workbench.parts.experiments.store import ACTS, ExperimentStore
 from workbench.records.spending import spent
 from workbench.records.tape import canonical
 from workbench.state import Json
+from workbench.widgets.display import in_kernel
 
 if TYPE_CHECKING:
+    from workbench.parts.experiments.live import Live
     from workbench.runs.run import Run
     from workbench.session import Workbench
 
@@ -54,6 +59,7 @@ class Experiments:
         dask: str = "",
         progress: Progress | None = None,
         announce: Callable[[str], object] | None = None,
+        notify: Sequence[str] = (),
     ) -> Experiment:
         """Run an experiment, or what is missing of it: cells that are done and still valid are not run again.
 
@@ -63,20 +69,24 @@ class Experiments:
             spec: a YAML file, or what it would hold.
             workers: processes; each opens the workspace, without what was registered in this one.
             dask: the address of a Dask scheduler whose workers run cells too; they need the workspace's folder.
-            progress: called after each cell with ``(name, done, total)``.
+            progress: called after each cell with ``(name, done, total)``; in a notebook a table follows it by default.
             announce: called with the forecast, before anything runs.
+            notify: URLs of Apprise, as ``mailto://...``: told of pauses, failures and the end.
 
         Raises:
             WorkbenchError: the specification is wrong; nothing has run.
         """
         experiment = self.prepare(spec)
+        experiment.tell = notifier(notify)
         if announce:
             announce(experiment.forecast().text)
         self._store.retry_failed(experiment.name)
         self._store.set_state(experiment.name, "running")
-        experiment.work(workers, dask, progress)
-        if experiment.spec.optuna:
-            search(experiment, experiment.spec.optuna, lambda: experiment.work(workers, dask, progress))
+        with experiment.watch() if progress is None and in_kernel() else nullcontext(progress) as tell:
+            experiment.work(workers, dask, tell)
+            if experiment.spec.optuna:
+                search(experiment, experiment.spec.optuna, lambda: experiment.work(workers, dask, tell))
+        experiment.tell(f"{experiment.name} has ended: {experiment}")
         return experiment
 
     def prepare(self, spec: str | Path | Mapping[str, Any]) -> Experiment:
@@ -133,7 +143,13 @@ class Forecast(NamedTuple):
 
 
 class Experiment(Results):
-    """One experiment."""
+    """One experiment.
+
+    Attributes:
+        tell: called with what happens to it while it runs.
+    """
+
+    tell: Callable[[str], object] = staticmethod(lambda text: None)
 
     def prepare(self) -> None:
         """Check every configuration, and write down the cells that are to run.
@@ -185,13 +201,13 @@ class Experiment(Results):
             while sum(self._ask_all(question, progress, began) for question in self.questions):
                 pass  # again, for what was added meanwhile
         finally:  # an interrupt in the middle leaves no cell behind that only this process may run
-            self._store.release(self.name, self._wb._work._lease.owner)
+            self._store.release(self.name, self._wb._work.lease.owner)
 
     def _ask_all(self, question: Json, progress: Progress | None, began: float) -> int:
         """Run the cells of a question that are free, and return how many there were."""
         if self._must_stop(began):
             return 0
-        lease, count = self._wb._work._lease, 0
+        lease, count = self._wb._work.lease, 0
         rows = self._store.claim(self.name, question["id"], lease.owner, lease.alive)
         tapes: dict[Any, Run] = {}
         for row in rows:
@@ -213,6 +229,7 @@ class Experiment(Results):
     def _must_stop(self, began: float) -> bool:
         """Return whether no further cell may begin; a paused experiment waits here."""
         while (state := self._store.state(self.name)) == "paused":
+            self.tell(f"{self.name} is paused.")
             time.sleep(_POLL_S)
         budget, totals = self.spec.budget, self._store.totals(self.name)
         spent_now = {"seconds": time.monotonic() - began, "tokens": totals["tokens"], "money": totals["money"]}
@@ -236,6 +253,7 @@ class Experiment(Results):
         except Exception as error:  # raised by a tool, a model or a notebook: it stops no other cell
             message = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
             columns = {"status": "failed", "error": message}
+            self.tell(f"{self.name} has cells that fail.")
         self._store.end(self.name, row, seconds=round(time.perf_counter() - began, 4), **columns)
 
     def _notebook(self, cell: str, variant: Json, environment: dict[str, str]) -> Json:
@@ -269,6 +287,7 @@ class Experiment(Results):
         options, tape = self.options(variant), self._tape(row)
         run = self._left(row) or self._fork(tapes.get(tape), options) or self._start(question, options)
         self._store.note_run(self.name, row["cell"], run.run_id)
+        self._wb.runs.annotate(run.run_id, tags=[self.name, label(variant)])  # the table of runs shows and finds them
         if run.wait().status == "done":
             tapes.setdefault(tape, run)
         effects = [effect for effect in run.tape() if effect.kind in ("tool", "model", "plan", "handler")]
@@ -305,7 +324,8 @@ class Experiment(Results):
 
     def _fork(self, origin: Run | None, options: Json) -> Run | None:
         """Begin the run from the tape of one of the same question, where that tape cannot hold anything else."""
-        if origin is None or not set(origin.options["thresholds"]) <= set(options["thresholds"]):
+        own = isinstance(options.get("reviewer"), (ThresholdReviewer, ModelReviewer))  # a fork has recorded answers
+        if origin is None or own or not set(origin.options["thresholds"]) <= set(options["thresholds"]):
             return None
         shipped = self._wb.settings.model_dump()
         settings = {name: shipped[name] for name in origin.options.get("settings", {})} | options["settings"]
@@ -332,6 +352,12 @@ class Experiment(Results):
                 differing.append(row["cell"])
         self._store.note(self.name, "check", f"{len(sample)} cells run alone, {len(differing)} differ")
         return differing
+
+    def watch(self) -> Live:
+        """Return a widget: how far it is, and its runs in the bench's table, to sort, narrow, open and compare."""
+        from workbench.parts.experiments.live import Live
+
+        return Live(self)
 
     # steering
 
@@ -377,6 +403,25 @@ class Experiment(Results):
         self._check([variant])
         self._store.steer(self.name, [*self._store.steered(self.name), variant])
         self._store.add_cells(self.name, self.cells())
+
+
+def notifier(urls: Sequence[str]) -> Callable[[str], object]:
+    """Return a function that sends a text to these addresses of Apprise, each text once.
+
+    Raises:
+        WorkbenchError: Apprise is not installed, or does not know an address.
+    """
+    if not urls:
+        return lambda text: None
+    try:
+        from apprise import Apprise
+    except ImportError:
+        raise MissingExtra("Apprise", "apprise") from None
+    addresses = Apprise()
+    for url in urls:
+        if not addresses.add(url):
+            raise WorkbenchError(f"Apprise does not know {url.partition(':')[0]}:// or lacks a part of the address.")
+    return cache(lambda text: addresses.notify(body=text, title="Workbench"))
 
 
 def _ended(status: str, error: str | None) -> Json:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pandas import DataFrame, factorize
 from plotly.graph_objects import Parcoords, Scatter
 
 from workbench.state import Json
 from workbench.views.drawing import COLOURS, DIM
 from workbench.views.figures.picture import Picture, axis, picture
 
-if TYPE_CHECKING:
-    import pandas
 
-
-def quality_and_cost(table: pandas.DataFrame, measure: str, title: str) -> Picture:
+def quality_and_cost(table: DataFrame, measure: str, title: str) -> Picture:
     """Draw the figure of each configuration against the seconds of a cell; those that none beats are joined.
 
     Args:
@@ -36,21 +34,19 @@ def quality_and_cost(table: pandas.DataFrame, measure: str, title: str) -> Pictu
     return picture(_rows(table), [points, line], title, under, 400, **_axes("seconds per cell", f"{measure}, %"))
 
 
-def parallel(table: pandas.DataFrame, variants: Sequence[Json], measure: str, title: str) -> Picture:
+def parallel(table: DataFrame, variants: Sequence[Json], measure: str, title: str) -> Picture:
     """Draw each configuration as a line through its parameters, its seconds and its figure."""
     dimensions: list[Json] = []
-    for name in dict.fromkeys(name for variant in variants for name in variant):
-        texts = [str(variant.get(name, "")) for variant in variants]
-        levels = list(dict.fromkeys(texts))
-        values = [levels.index(text) for text in texts]
-        dimensions.append({"label": name, "values": values, "tickvals": list(range(len(levels))), "ticktext": levels})
+    for name, texts in DataFrame(variants).astype(str).items():
+        values, levels = factorize(texts)
+        dimensions.append({"label": name, "values": values, "tickvals": [*range(len(levels))], "ticktext": levels})
     dimensions += [{"label": name, "values": table[name].astype(float)} for name in ("seconds", measure)]
     line = {"color": table[measure].astype(float), "colorscale": "Viridis", "showscale": True}
     under = "drag along an axis to keep some of the configurations"
     return picture(_rows(table), [Parcoords(dimensions=dimensions, line=line)], title, under, 440)
 
 
-def by_question(table: pandas.DataFrame, title: str) -> Picture:
+def by_question(table: DataFrame, title: str) -> Picture:
     """Draw each question by its score in two configurations, the columns; points of one place are one, larger."""
     first, second = table.columns
     groups: Any = table.round(2).groupby([first, second]).groups
@@ -60,6 +56,25 @@ def by_question(table: pandas.DataFrame, title: str) -> Picture:
     under = "above the line the other configuration is better"
     traces = [_line([0, 100], [0, 100], "equal", DIM), points]
     return picture(_rows(table.reset_index()), traces, title, under, 460, **_axes(f"{first}, %", f"{second}, %"))
+
+
+def by_hiddenness(table: DataFrame, title: str) -> Picture:
+    """Draw the ``change`` of each question by how ``hidden`` its gold documents are, the columns of the table."""
+    points = _points(table["hidden"], 100 * table["change"], [str(name) for name in table.index])
+    axes = _axes("hidden: 1 less the mean percentile of the gold documents by words and by meaning", "change, points")
+    under = "above 0 the other configuration is better; right of it are the questions that plain searches miss"
+    return picture(_rows(table.reset_index()), [_line([0, 1], [0, 0], "equal", DIM), points], title, under, 420, **axes)
+
+
+def slices(table: DataFrame, variants: Sequence[Json], measure: str, title: str) -> Picture:
+    """Draw each value of each parameter, with the figures of the configurations that have it."""
+    pairs = [(f"{name}={value}", row) for row, variant in enumerate(variants) for name, value in variant.items()]
+    pairs.sort(key=lambda pair: pair[0])
+    rows = [row for _, row in pairs]
+    look = {"hovertemplate": "%{text}<br>%{y:.1f} %"}
+    points = _points([name for name, _ in pairs], table[measure].iloc[rows], table["configuration"].iloc[rows], **look)
+    under = "a point is a configuration: values that matter lie apart"
+    return picture(_rows(table), [points], title, under, 420, **_axes("", f"{measure}, %"))
 
 
 def _points(x: Any, y: Any, text: Any, **more: Any) -> Scatter:
@@ -75,5 +90,5 @@ def _axes(x: str, y: str) -> Json:
     return {"xaxis": axis(x), "yaxis": axis(y), "showlegend": False}
 
 
-def _rows(table: pandas.DataFrame) -> list[Json]:
+def _rows(table: DataFrame) -> list[Json]:
     return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]

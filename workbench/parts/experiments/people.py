@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -9,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import binomtest
 
-from workbench.errors import RunError
-from workbench.graphs.reviewers import Reviewer
+from workbench.errors import RunError, WorkbenchError
+from workbench.graphs.reviewers import Answer, Reviewer, answer
+from workbench.models.chat import open_chat_model, stream_text
 from workbench.parts.experiments.statistics import fewest_errors
+from workbench.settings import Settings
 from workbench.state import Data, Json
 
 if TYPE_CHECKING:
@@ -21,8 +24,18 @@ if TYPE_CHECKING:
 
 MOST_ERRORS = 0.05
 """Share of pauses at which a reviewer may act alone where a person would have mattered."""
-NOT_PERSONS = frozenset({"rules", "recording"})
+NOT_PERSONS = frozenset({"rules", "recording", "threshold", "model"})
 """Who answers when no person does."""
+CHOICES = ("go on", "stop", "approve")
+"""What a reviewer of a reflection may choose."""
+_MOST_ROUNDS = 2
+"""Decisions after which a threshold or a model only approves."""
+_READ = 8
+"""Pieces of evidence that a reviewing model reads."""
+_ASKED = (
+    "You review a search before the answer is written. Read the question, the evidence and the proposal. Reply with "
+    "'go on' if something that the answer needs is missing, 'stop' if more would not help, else 'approve'."
+)
 _COLUMNS = ("run_id", "at", "margin", "action", "alone", "person", "gain", "mattered", "seconds", "other_run")
 
 
@@ -36,6 +49,57 @@ def margin(proposal: Data) -> float:
     thresholds = signals.get("thresholds", {})
     evidence = signals.get("evidence_count", 0) / max(thresholds.get("min_evidence", 1), 1)
     return float(min(evidence, signals.get("top_score", 0.0) / max(thresholds.get("min_top_score", 1.0), 1e-6)))
+
+
+class ThresholdReviewer:
+    """Acts alone from a margin on, as proposed; below it searches on.
+
+    Args:
+        limit: as ``Pauses.threshold`` returns it in ``margin``.
+    """
+
+    def __init__(self, limit: float):
+        self._limit = limit
+
+    def __call__(self, request: Data) -> Answer:
+        """Return the answer to one request."""
+        is_enough = margin(request["action_requests"][0]["args"]) >= self._limit
+        return _chosen("approve" if is_enough else "go on", "threshold", request)
+
+
+class ModelReviewer:
+    """Lets a chat model decide at each reflection whether to search on.
+
+    Args:
+        settings: where its server is.
+        model: its name, as in the settings.
+    """
+
+    def __init__(self, settings: Settings, model: str):
+        opened = open_chat_model(settings.with_changes({"models": {"judge": model}}), "judge")
+        if opened is None:
+            raise WorkbenchError("A model that reviews needs a name, as {model: openai:NAME}.")
+        self._model = opened
+
+    async def __call__(self, request: Data) -> Answer:
+        """Return its answer; a reply that names no choice approves.
+
+        Raises:
+            ModelError: its server failed.
+        """
+        pieces = "\n\n".join(piece["evidence"] for piece in request.get("evidence", [])[:_READ])
+        proposal = json.dumps(request["action_requests"][0]["args"], ensure_ascii=False)
+        messages = [("system", _ASKED), ("human", f"{request['in_force']['query']}\n\n{pieces}\n\n{proposal}")]
+        reply = "".join([chunk async for chunk in stream_text(self._model, messages)]).casefold()
+        return _chosen(next((choice for choice in CHOICES if choice in reply), "approve"), "model", request)
+
+
+def _chosen(choice: str, who: str, request: Data) -> Answer:
+    if int(request["review_id"].partition("-")[0]) >= _MOST_ROUNDS:  # a person who goes on may; these would for ever
+        choice = "approve"
+    edits = {"should_continue": True} if choice == "go on" else {}
+    action = {"go on": "edit", "stop": "reject"}.get(choice, "approve")
+    return answer(action, point="reflect", edits=edits, who=who)
 
 
 class Pauses(list[Json]):
@@ -85,6 +149,14 @@ class Pauses(list[Json]):
         own = self._worth([row["margin"] >= limit for row in self])
         ends = {"always": self._worth([False] * len(self)), "never": self._worth([True] * len(self))}
         return {"margin": limit, **own, **ends}
+
+    def reported(self, share: float = MOST_ERRORS, seed: int = 1) -> Json:
+        """Return the threshold that one half of the runs gives, and what it is worth on the other half."""
+        runs = sorted({row["run_id"] for row in self})
+        chosen = set(np.random.default_rng(seed).permutation(runs)[: len(runs) // 2].tolist())
+        fitted, others = (Pauses(row for row in self if (row["run_id"] in chosen) is half) for half in (True, False))
+        limit = fitted.threshold(share)["margin"]
+        return {"margin": limit, **others._worth([row["margin"] >= limit for row in others])}
 
 
 def play_both_ways(run: Run, score: Callable[[Any], Json], measure: str) -> Iterator[Json]:

@@ -183,13 +183,13 @@ class Results(Cells):
             rows.append([words[question], change, f"{parts['where']} {parts['name']}".strip(), *pair])
         return pandas.DataFrame(rows, columns=["question", "change", "parted", "first_run", "other_run"])
 
-    def why(self, configuration: int = 0, measure: str = "", *, try_changes: bool = False) -> pandas.DataFrame:
+    def why(self, configuration: int = 0, measure: str = "", *, mend: bool = False) -> pandas.DataFrame:
         """Return where each wrong answer of a configuration lost what would have answered it.
 
         Args:
             configuration: by its number; 0 is the baseline.
             measure: an answer is wrong where it is below 1.
-            try_changes: fork each run with wider limits where it lost its document, and say whether that was enough.
+            mend: fork each run until the smallest change is found that makes its answer right.
 
         Raises:
             WorkbenchError: a notebook or a graph answered.
@@ -197,18 +197,19 @@ class Results(Cells):
         import pandas
 
         from workbench.parts.evaluate.answers import gold_documents
-        from workbench.parts.experiments.why import CHANGES, find_loss
+        from workbench.parts.experiments.why import find_loss, find_mend
 
         measure, base, rows = measure or self.spec.measure, self._wb.knowledge.get(self.spec.kb), []
         for cell, question, run in self.runs(configuration):
             if json.loads(cell["scores"] or "{}").get(measure, 1.0) >= 1:
                 continue
-            loss = find_loss(run, gold_documents(question), base)
+            gold = gold_documents(question)
+            loss = find_loss(run, gold, base)
             row = {"question": question["question"], "lost": loss.stage, "document": loss.document}
             row |= {"rank_by_words": loss.words, "rank_by_meaning": loss.meaning, "run_id": run.run_id}
-            if try_changes and loss.stage in CHANGES:
-                fork = run.fork(settings=CHANGES[loss.stage])
-                row["right_with_wider_limits"] = score(question, fork).get(measure, 0.0) >= 1
+            if mend:
+                is_right = partial(_is_right, question, measure)
+                row["mended_by"], row["mended_run"] = find_mend(run, loss, gold, base, is_right)
             rows.append(row)
         return pandas.DataFrame(rows)
 
@@ -240,9 +241,10 @@ class Results(Cells):
 
         Args:
             kind: ``cost``: quality against seconds, with the front that none beats; ``parallel``: parameters and
-                figure of each; ``questions``: each question in the first configuration and another.
+                figure of each; ``slice``: figures by each value; ``questions``: each question in the first
+                configuration and another; ``hidden``: how it turned, by how hidden its gold documents are.
             measure: the figure.
-            configuration: the other one of ``questions``.
+            configuration: the other one of ``questions`` and ``hidden``.
 
         Raises:
             WorkbenchError: there is no such kind.
@@ -251,16 +253,29 @@ class Results(Cells):
 
         from workbench.parts.experiments import figures
 
-        measure = measure or self.spec.measure
-        if kind == "questions":
-            scores = self.scores(measure)
-            table = pandas.DataFrame({name: scores[name] for name in (self.labels[0], self.labels[configuration])})
-            return figures.by_question(table.dropna(), self.name)
-        if kind == "parallel":
-            return figures.parallel(self.compare(measure), self.variants, measure, self.name)
+        measure, name = measure or self.spec.measure, self.name
+        if kind in ("questions", "hidden"):
+            scores, labels = self.scores(measure), [self.labels[0], self.labels[configuration]]
+            table = pandas.DataFrame({label: scores[label] for label in labels}).dropna()
+            if kind == "questions":
+                return figures.by_question(table, name)
+            hidden = pandas.Series(self._hidden(), dtype=float)
+            change = table[labels[1]] - table[labels[0]]
+            return figures.by_hiddenness(pandas.DataFrame({"hidden": hidden, "change": change}).dropna(), name)
+        if kind in ("parallel", "slice"):
+            draw = figures.parallel if kind == "parallel" else figures.slices
+            return draw(self.compare(measure), self.variants, measure, name)
         if kind == "cost":
-            return figures.quality_and_cost(self.compare(measure), measure, self.name)
-        raise WorkbenchError(f"No figure {kind!r}. Known: cost, parallel, questions.")
+            return figures.quality_and_cost(self.compare(measure), measure, name)
+        raise WorkbenchError(f"No figure {kind!r}. Known: cost, parallel, slice, questions, hidden.")
+
+    def _hidden(self) -> dict[str, float]:
+        from workbench.parts.evaluate.answers import gold_documents
+        from workbench.parts.experiments.why import hiddenness
+
+        base = self._wb.knowledge.get(self.spec.kb)
+        gold = {row["id"]: (row["question"], documents) for row in self.questions if (documents := gold_documents(row))}
+        return {name: hiddenness(question, documents, base) for name, (question, documents) in gold.items()}
 
     def report(self, path: str | Path, pauses: Sequence[Json] = ()) -> Path:
         """Write one HTML page: figures, differences, the questions that turned, looks, and how to run it again.
@@ -305,6 +320,10 @@ class Results(Cells):
 
         frame = self.compare() if any(self.scores().values()) else self.to_frame()
         return f"<p>{escape(repr(self).strip('<>'))}</p>{frame.to_html(escape=True, index=False)}"
+
+
+def _is_right(question: Json, measure: str, run: Run) -> bool:
+    return bool(run.status == "done" and score(question, run).get(measure, 0.0) >= 1)
 
 
 def score(question: Json, run: Run | SimpleNamespace | Any) -> Json:

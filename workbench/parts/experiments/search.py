@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from workbench.errors import WorkbenchError
+from workbench.errors import MissingExtra
 from workbench.parts.experiments.spec import Random
 
 if TYPE_CHECKING:
@@ -17,12 +17,12 @@ def search(experiment: Experiment, search: Random, work: Callable[[], None]) -> 
     """Add configurations one by one until there are so many; what has run counts after an interruption too.
 
     Raises:
-        WorkbenchError: Optuna is not installed.
+        MissingExtra: Optuna is not installed.
     """
     try:
         import optuna
     except ImportError:
-        raise WorkbenchError("Optuna is not installed. Install it with: pip install 'workbench[optuna]'") from None
+        raise MissingExtra("Optuna", "optuna") from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     grid = experiment.spec.grid
     space = {name: optuna.distributions.CategoricalDistribution(range(len(grid[name]))) for name in grid}

@@ -78,8 +78,9 @@ class Spec(BaseModel):
     """Let Optuna choose from the grid, by the measure of what has run."""
     repeats: Annotated[int, Field(ge=1, le=1000)] = 1
     """How often each configuration answers each question."""
-    reviewer: Literal["never", "rules"] | list[Json] = "never"
-    """Who answers at review points: nothing is asked, the rules, or these recorded decisions."""
+    reviewer: Literal["never", "rules"] | list[Json] | dict[Literal["threshold", "model"], float | str] = "never"
+    """Who answers at review points: nothing is asked, the rules, these recorded decisions, ``{threshold: 0.8}`` (acts
+    alone from that margin on, else searches on), or ``{model: NAME}``."""
     hypothesis: str = ""
     """What is expected, written down before the first look."""
     measure: str = "right"

@@ -82,9 +82,7 @@ def live_differences(
     error is divided evenly over the comparisons; the rest is as in ``differences``.
     """
     results, family = {}, max(1, len(scores) - 1)
-    for name in scores:
-        if name == baseline:
-            continue
+    for name in [name for name in scores if name != baseline]:
         apart = _apart(scores[name], scores[baseline], clusters or {})
         means = apart[:, 0] / apart[:, 1]
         p = min(1.0, family / float(evidence(means).max(initial=1.0)))
@@ -95,9 +93,7 @@ def live_differences(
             decision = _claim(mean, max(low, -high))
         elif -smallest < low and high < smallest:
             decision = f"no difference of more than {smallest:g}"
-        results[name] = Difference(
-            int(apart[:, 1].sum()), round(mean, 2), round(low, 2), round(high, 2), round(p, 4), decision
-        )
+        results[name] = _rounded(apart, mean, low, high, p, decision)
     return results
 
 
@@ -195,7 +191,11 @@ def _difference(apart: np.ndarray, p: float, level: float, smallest: float, erro
         decision = f"no difference of more than {smallest:g}"
     else:
         decision = f"not decided, about {more_questions(sums, sizes, level, smallest)} more questions would"
-    return Difference(int(sizes.sum()), round(mean, 2), round(low, 2), round(high, 2), round(p, 4), decision)
+    return _rounded(apart, mean, low, high, p, decision)
+
+
+def _rounded(apart: np.ndarray, mean: float, low: float, high: float, p: float, decision: str) -> Difference:
+    return Difference(int(apart[:, 1].sum()), round(mean, 2), round(low, 2), round(high, 2), round(p, 4), decision)
 
 
 def _claim(mean: float, edge: float) -> str:

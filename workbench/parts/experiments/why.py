@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from workbench.ports import KnowledgeBase
-from workbench.runs.recording import found_pieces, results_by_step
+from workbench.records.prompts import Prompts
+from workbench.runs.recording import found_pieces, prompts_of, results_by_step
 from workbench.state import Json, RetrievalResult
 
 NOT_IN_CORPUS, DECIDED, NOT_FOUND, CUT, BEYOND, NOT_USED, USED = STAGES = (
@@ -19,14 +20,18 @@ NOT_IN_CORPUS, DECIDED, NOT_FOUND, CUT, BEYOND, NOT_USED, USED = STAGES = (
     "used, and the answer is wrong",
 )
 """Where a document was lost, in the order of a run."""
-CHANGES: dict[str, Json] = {
-    NOT_FOUND: {"step_top_k": 200, "merge_max_results": 400, "merge_max_characters": 40_000},
-    CUT: {"merge_max_results": 400, "merge_max_characters": 40_000},
-    BEYOND: {"merge_max_characters": 40_000},
+LIMITS: dict[str, tuple[str, ...]] = {
+    NOT_FOUND: ("step_top_k", "max_iterations"),
+    CUT: ("merge_max_results",),
+    BEYOND: ("merge_max_characters",),
 }
-"""Settings that would let a document pass where it was lost."""
+"""Settings that let a document pass where it was lost, if they are wider."""
+_WIDEST = {"step_top_k": 400, "max_iterations": 6, "merge_max_results": 400, "merge_max_characters": 80_000}
 _DEEP = 1000
 """Places of a ranking that are looked at for a document that no step found."""
+
+
+Check = Callable[[Any], bool]
 
 
 class Loss(NamedTuple):
@@ -60,6 +65,49 @@ def find_loss(run: Any, gold: Sequence[str], base: KnowledgeBase) -> Loss:
     return loss
 
 
+def find_mend(run: Any, loss: Loss, gold: Sequence[str], base: KnowledgeBase, is_right: Check) -> tuple[str, str]:
+    """Return the smallest change that makes the answer right, and the run that shows it; both empty where none does.
+
+    Tried are forks, of which the tape answers all that the change does not touch: one decision approved instead, the
+    prompts as shipped, the rules as writer; and limits, each doubled where the document is lost next, of which those
+    that were not needed are taken back.
+    """
+    for change, edits in _single_changes(run, loss.stage):
+        fork = run.fork(**edits)
+        if is_right(fork):
+            return change, fork.run_id
+    settings: Json = {}
+    set_here = run._workspace.settings.model_dump() | run.options.get("settings", {})
+    while limits := [name for name in LIMITS.get(loss.stage, ()) if settings.get(name, 0) < _WIDEST[name]]:
+        name = limits[0]
+        settings[name] = min(2 * settings.get(name, set_here[name]), _WIDEST[name])
+        fork = run.fork(settings=settings)
+        if is_right(fork):
+            return _needed(run, settings, fork, is_right)
+        loss = find_loss(fork, gold, base)
+    return "", ""
+
+
+def _needed(run: Any, settings: Json, fork: Any, is_right: Check) -> tuple[str, str]:
+    """Return the settings without which the answer is not right."""
+    for name in list(settings):
+        fewer = {other: value for other, value in settings.items() if other != name}
+        if fewer and is_right(without := run.fork(settings=fewer)):
+            settings, fork = fewer, without
+    return ", ".join(f"{name}={value}" for name, value in settings.items()), fork.run_id
+
+
+def _single_changes(run: Any, stage: str) -> Iterator[tuple[str, Json]]:
+    if stage == DECIDED:
+        others = [decision["review_id"] for decision in run.decisions if decision["action"] != "approve"]
+        approved = {"decision": {"action": "approve"}, "mismatch": "rules", "rest": "rules"}
+        yield from ((f"approve {at}", {"at": at, **approved}) for at in reversed(others))
+    if stage in (NOT_USED, USED):
+        shipped = Prompts()
+        yield from ((f"prompt {name} as shipped", {"prompts": {name: shipped[name]}}) for name in prompts_of(run).own())
+        yield "writer=rules", {"models": {"writer": "rules"}}
+
+
 def _first_loss(run: Any, gold: Sequence[str], base: KnowledgeBase) -> Loss:
     losses = [_loss(run, document, base) for document in gold]
     return min(losses, key=lambda loss: STAGES.index(loss.stage), default=Loss(USED, ""))
@@ -81,6 +129,14 @@ def _loss(run: Any, document: str, base: KnowledgeBase) -> Loss:
     words, meaning = (_rank(base.search(kind, run.query, _DEEP), document) for kind in ("words", "meaning"))
     is_there = words or meaning or _has(base, document)
     return Loss(NOT_FOUND if is_there else NOT_IN_CORPUS, document, words, meaning)
+
+
+def hiddenness(question: str, gold: Sequence[str], base: KnowledgeBase) -> float:
+    """Return 1 less the mean percentile of the gold documents by words and by meaning: 0 where both rank them first."""
+    size = int(base.about()["counts"]["documents"])
+    ranks = [_rank(base.search(kind, question, _DEEP), name) for kind in ("words", "meaning") for name in gold]
+    percentiles = [1 - (rank - 1) / size if rank else 0.0 for rank in ranks]
+    return round(1 - sum(percentiles) / len(percentiles), 4) if percentiles else 0.0
 
 
 def _documents(results: Iterable[RetrievalResult]) -> set[str]:

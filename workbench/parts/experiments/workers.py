@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from workbench.errors import WorkbenchError
+from workbench.errors import MissingExtra, WorkbenchError
 from workbench.state import Json
 
 
@@ -50,7 +50,7 @@ def _cluster(address: str) -> Iterator[Any]:
     try:
         from distributed import Client
     except ImportError:
-        raise WorkbenchError("Dask is not installed. Install it with: pip install 'workbench[dask]'") from None
+        raise MissingExtra("Dask", "dask") from None
     try:
         client = Client(address, timeout="10s", set_as_default=False)
     except (OSError, ValueError) as error:

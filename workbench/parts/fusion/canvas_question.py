@@ -14,9 +14,6 @@ from workbench.ports import KnowledgeBase, KnowledgeBases
 from workbench.text import detect_language
 from workbench.views.labels import Labels
 
-_LONGEST = 400
-"""Characters of a node's text in a question."""
-
 
 def question_nodes(base: KnowledgeBase, canvas: str) -> dict[str, str]:
     """Return the document of each node of the canvas; {} where the base does not hold it."""
@@ -60,7 +57,8 @@ def read_question(base: KnowledgeBase, canvas: str, operation: str, targets: Seq
         text = " ".join(passage["text"] for passage in passages)
         for relation in relations:
             text = text.replace(f"{relation['sentence']}.", "")  # an edge is not a sentence of the node
-        texts.append(" ".join(text.split())[:_LONGEST])
+        # Characters of a node's text in a question.
+        texts.append(" ".join(text.split())[:400])
         ends = [end for relation in relations for end in (relation["source"], relation["target"])]
         entities = [base.entity(end) for end in ends if end != f"doc:{doc_id}"]
         neighbours = [entity["name"] for entity in entities if entity and entity["doc_id"] in nodes.values()]

@@ -17,7 +17,7 @@ from workbench.language import support
 from workbench.ports import KnowledgeBase, Passage
 from workbench.state import Data
 from workbench.text import clean, sentences
-from workbench.tools.fusing import rrf
+from workbench.tools.scoring import rrf
 from workbench.views.labels import Labels
 from workbench.views.layout import layered
 from workbench.views.page import cut
@@ -25,8 +25,6 @@ from workbench.views.page import cut
 if TYPE_CHECKING:
     from workbench.parts.fusion.canvases import CanvasFile
 
-MOST_NODES = 50
-"""Nodes of one operation."""
 _ANSWER = re.compile(r"\banswer|回答|答案", re.I)
 _NEEDS = re.compile(
     r"\b(?:needs?|requires?|depends? on|presupposes?|uses?|based on|rests on|is an?|kind of|follows from|part of"
@@ -34,14 +32,7 @@ _NEEDS = re.compile(
     re.I,
 )
 """Labels of edges that lead from a node to its prerequisite; every other edge leads from the prerequisite."""
-_MOST_ROWS, _MOST_SOURCES, _MOST_POINTS = 12, 5, 8
-_ON_TOPIC = 0.2
-"""The share of a question that a sentence must cover, to be a point of its answer."""
 _WORTH = {"contradicted": 0.0, "missing": 0.0, "unsupported": 0.0, "partly": 0.5, "covered": 1.0, "supported": 1.0}
-_SAME_TOPIC = 0.6
-"""The share of a sentence's words with which a text is about the same fact."""
-_SAME_WORD = 0.65
-"""The likeness to each word of a sentence that a text must have; less is another term, however much else it covers."""
 _PRONOUN = re.compile(r"^(?:It|They|This|These)\b\s*|^(?:它们|它|这)")
 _REVIEW_DAYS = (1, 3, 7)
 """Days until a node is reviewed again: of weak, fair and strong support."""
@@ -123,21 +114,24 @@ class Desk:
                 text = text.replace(f"{relation['sentence']}.", "").strip()  # an edge is not a sentence of the node
             if text and text[-1] not in "?？":
                 sources.append((passage, text))
-        return sources[:_MOST_SOURCES]
+        return sources[:5]
 
     def verdict(self, sentence: str, text: str) -> str:
         """Return whether a text supports a sentence, every word of it."""
         verdict = support.check_sentence(f"{sentence}[1]", {1: text}, self.shares).verdict
-        missing_word = min(self.base.words(sentence, [text])["texts"][0], default=1.0) < _SAME_WORD
+        # The likeness to each word of a sentence that a text must have; less is another term, however much else it
+        # covers.
+        missing_word = min(self.base.words(sentence, [text])["texts"][0], default=1.0) < 0.65
         return "partly" if verdict == "supported" and missing_word else verdict
 
     def contradicts(self, sentence: str, text: str) -> bool:
         """Return whether a text is about the same and denies it, or has other numbers."""
+        same_topic = 0.6  # the share of a sentence's words with which a text is about the same fact
         signals = support.signals(sentence, text, self.shares)
-        if signals["covered"] < _SAME_TOPIC or signals["denied"]:
-            return signals["covered"] >= _SAME_TOPIC
+        if signals["covered"] < same_topic or signals["denied"]:
+            return signals["covered"] >= same_topic
         numbers = all(re.search(r"\d", side) for side in (sentence, text))
-        return bool(signals["lost"]) and numbers and support.by_words(sentence, [text])[0] >= _SAME_TOPIC
+        return bool(signals["lost"]) and numbers and support.by_words(sentence, [text])[0] >= same_topic
 
     def verify(self, sentence: str, node_id: str) -> tuple[str, float, tuple[Passage, str] | None]:
         """Return ``supported``, ``partly``, ``contradicted`` or ``unsupported``; the share covered; the source."""
@@ -185,25 +179,26 @@ def decomposition(desk: Desk, target: str) -> Entry:
 
 
 def _smaller_questions(desk: Desk, target: str) -> Iterator[Row]:
+    most_rows = 12
     labels, depth, waiting = desk.labels, {target: 0}, [target]
     path = {target: desk.title(target)}
     for upper in waiting:
         for lower, label in desk.needs[upper].items():
-            if lower not in depth and len(depth) <= _MOST_ROWS:
+            if lower not in depth and len(depth) <= most_rows:
                 arrow = ("←{}—" if _NEEDS.search(label) else "—{}→").format(label) if label else "→"
                 depth[lower], path[lower] = depth[upper] + 1, f"{desk.title(lower)} {arrow} {path[upper]}"
                 waiting.append(lower)
     for node in sorted(waiting[1:], key=lambda i: -depth[i]):
         yield _row("presupposes", labels("canvas_ask_what", title=desk.title(node)), path[node], node)
     members = [i for i, group in desk.canvas.parents.items() if group == target and is_name(desk.title(i))]
-    for node in members[:_MOST_ROWS]:
+    for node in members[:most_rows]:
         question = labels("canvas_ask_part", title=desk.title(node), whole=desk.title(target))
         yield _row("part", question, desk.title(target), node)
     above = [(end, label) for _, start, label, end in desk.links if start == target and start in desk.needs[end]]
-    for node, label in [(node, label) for node, label in above if is_name(desk.title(node))][:_MOST_ROWS]:
+    for node, label in [(node, label) for node, label in above if is_name(desk.title(node))][:most_rows]:
         edge = " → ".join(filter(None, (desk.title(target), label, desk.title(node))))
         yield _row("leads_to", labels("canvas_ask_what", title=desk.title(node)), edge, node)
-    for number, sentence in enumerate(desk.statements(target)[:_MOST_ROWS]):
+    for number, sentence in enumerate(desk.statements(target)[:most_rows]):
         key = "canvas_ask_why" if number else "canvas_ask_own"
         yield _row("statement", labels(key, title=desk.title(target), said=cut(sentence, 200)), sentence)
 
@@ -238,8 +233,9 @@ def _points(desk: Desk, target: str, questions: Sequence[str]) -> list[tuple[str
             statements = support.statements(text)
             shares = zip(statements, support.by_words(query, statements), strict=True)
             source = desk.node_for(passage) or passage["title"]
-            points += [(sentence, source) for sentence, share in shares if share >= _ON_TOPIC]
-    return list(dict.fromkeys(points))[:_MOST_POINTS]
+            # The share of a question that a sentence must cover, to be a point of its answer.
+            points += [(sentence, source) for sentence, share in shares if share >= 0.2]
+    return list(dict.fromkeys(points))[:8]
 
 
 def _coverage(desk: Desk, point: str, source: str, text: str, statements: Sequence[str]) -> str:
@@ -346,13 +342,14 @@ def work(desk: Desk, operation: str, nodes: Sequence[str]) -> list[Entry]:
     Raises:
         CanvasError: there is no such node, or there are too many.
     """
+    most_nodes = 50  # nodes of one operation
     targets = list[str]() if nodes else _fitting(desk, operation)
     for node in nodes:
         group = desk.canvas.node(node)["type"] == "group" and operation not in ("decomposition", "explanation")
         targets += _fitting(desk, operation, node) if group else [node]
     targets = list(dict.fromkeys(targets))
-    if len(targets) > MOST_NODES:
-        raise CanvasError(f"{len(targets):,} nodes are too many at once: name at most {MOST_NODES}.")
+    if len(targets) > most_nodes:
+        raise CanvasError(f"{len(targets):,} nodes are too many at once: name at most {most_nodes}.")
     do = OPERATIONS[operation]
     return list(do(desk, targets)) if do in (review, explanation) else [do(desk, node) for node in targets]
 

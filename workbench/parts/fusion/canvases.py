@@ -13,12 +13,12 @@ from workbench.errors import UnknownKnowledge, shown
 from workbench.knowledge.reading.canvas import SUFFIX, Canvas, CanvasError, node_text
 from workbench.knowledge.reading.files import Unreadable
 from workbench.parts.fusion.canvas_work import OPERATIONS, Desk, Entry, work
-from workbench.parts.fusion.drawing import canvas_blocks, drawn, work_blocks
+from workbench.parts.fusion.drawing import beside, canvas_blocks, work_blocks
 from workbench.records.writing import write_file
 from workbench.state import Json
 from workbench.views.blocks import Block
 from workbench.views.labels import labels_for
-from workbench.views.render import Shown, page_html
+from workbench.views.render import Shown
 
 
 class CanvasFile(Canvas, Shown):
@@ -61,8 +61,7 @@ class CanvasFile(Canvas, Shown):
         }
 
     def _repr_html_(self) -> str:
-        labels = labels_for(self.message)
-        return drawn(self, labels) + page_html(self.blocks(), labels)
+        return beside(self, self.blocks(), labels_for(self.message))
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/plain": str(self), "text/html": self._repr_html_()}
@@ -149,6 +148,12 @@ class Worked(Shown):
     def blocks(self) -> list[Block]:
         """Return a table for each node."""
         return list(work_blocks(self.operation, self.entries, labels_for(self.message)))
+
+    def _repr_html_(self) -> str:
+        return beside(self.copy(), self.blocks(), labels_for(self.message))
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": str(self), "text/html": self._repr_html_()}
 
     def copy(self) -> Canvas:
         """Return the canvas with the results: a new node next to each target, with edges to the nodes it is about."""

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from markupsafe import Markup
 
 from workbench.knowledge.reading.canvas import COLORS, SIDES, Canvas, node_color, node_text, node_title
 from workbench.state import Data
 from workbench.views.blocks import Block, Lines, clipped, columns
+from workbench.views.drawing import zoomable
 from workbench.views.labels import Labels
 from workbench.views.page import cut, el
+from workbench.views.render import page_html
 
 MOST_DRAWN = 1_000
 """Nodes and edges that a picture shows; the rest is counted."""
-MOST_ROWS = 200
+_SCALE = 0.75
+"""Pixels for a unit of the canvas: its text of 16 units can be read."""
+_WIDEST = 20_000
+"""Pixels; a browser draws no more."""
 _INK = dict(
     zip(COLORS.values(), ("#e93147", "#ec7500", "#d9a800", "#08b94e", "#00a8a5", "#7852ee"), strict=True)
 )  # readable on white and on black
@@ -33,13 +38,21 @@ def drawn(canvas: Canvas, labels: Labels) -> Markup:
     corner = {"markerWidth": 9, "markerHeight": 9, "refX": 9, "refY": 5, "viewBox": "0 0 10 10"}
     tip = el("path", d="M0 0L10 5L0 10z", fill="currentColor")
     marker = el("defs", el("marker", tip, id="wb-canvas-end", orient="auto-start-reverse", **corner))
-    style = f"width:100%;max-height:640px;aspect-ratio:{(right - left) / (low - top):.3f}"
     box = f"{left:g} {top:g} {right - left:g} {low - top:g}"
     hidden = len(canvas.nodes) + len(canvas.edges) - len(nodes) - len(edges)
     note = el("p", labels("canvas_hidden", n=hidden)) if hidden else None
-    drawing = [marker, *(_line(edge, canvas.nodes) for edge in edges), *map(_box, nodes)]
-    svg = el("svg", drawing, viewBox=box, style=style, role="img", aria_label=_counted(canvas, labels))
-    return el("div", svg, note)
+    lines, words = ([draw(edge, canvas.nodes) for edge in edges] for draw in (_line, _words))
+    drawing = [marker, *lines, *map(_box, nodes), *words]
+    scale = min(_SCALE, _WIDEST / (right - left), _WIDEST / (low - top))
+    size = {"width": round((right - left) * scale), "height": round((low - top) * scale), "viewBox": box}
+    return el("div", zoomable(el("svg", drawing, role="img", aria_label=_counted(canvas, labels), **size)), note)
+
+
+def beside(canvas: Canvas, blocks: Iterable[Block], labels: Labels) -> Markup:
+    """Return the picture with tables beside it, or below it where that is too narrow."""
+    tables = el("div", Markup(page_html(blocks, labels)), style="flex:1 1 300px;max-height:680px;overflow:auto")
+    picture = el("div", drawn(canvas, labels), style="flex:2 1 600px;min-width:0")
+    return el("div", picture, tables, style="display:flex;flex-wrap:wrap;gap:16px")
 
 
 def _counted(canvas: Canvas, labels: Labels) -> str:
@@ -68,10 +81,15 @@ def _line(edge: Data, nodes: Mapping[str, Data]) -> Markup:
         for mark, key, otherwise in (("start", "fromEnd", "none"), ("end", "toEnd", "arrow"))
         if edge.get(key, otherwise) == "arrow"
     }
-    line = el("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=_ink(edge), stroke_width=2, **ends)
-    label = node_text(edge, "label")
-    place = {"x": (x1 + x2) / 2, "y": (y1 + y2) / 2 - 6, "text_anchor": "middle", "fill": "currentColor"}
-    return el("g", line, el("text", cut(label, 60), font_size=14, **place) if label else None)
+    return el("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=_ink(edge), stroke_width=2, **ends)
+
+
+def _words(edge: Data, nodes: Mapping[str, Data]) -> Markup:
+    """Return the label of an edge, in front of everything."""
+    (x1, y1), (x2, y2) = _ends(edge, nodes)
+    place = {"x": (x1 + x2) / 2, "y": (y1 + y2) / 2 + 5, "text_anchor": "middle", "fill": "currentColor"}
+    ground = {"paint_order": "stroke", "stroke": "var(--jp-layout-color1,Canvas)", "stroke_width": 4}
+    return el("text", cut(node_text(edge, "label"), 60), font_size=15, **place, **ground)
 
 
 def _ends(edge: Data, nodes: Mapping[str, Data]) -> list[tuple[float, float]]:
@@ -92,20 +110,21 @@ def _ends(edge: Data, nodes: Mapping[str, Data]) -> list[tuple[float, float]]:
 
 def canvas_blocks(canvas: Canvas, name: str, labels: Labels) -> Iterator[Block]:
     """Yield what is on a canvas, as tables."""
+    most_rows = 200
     yield Lines((((name, "strong"), (f"  {_counted(canvas, labels)}", "dim")),))
     rows = [
         (node["id"], labels(f"canvas_{node['type']}"), node_title(node), _path(canvas, node["id"]), node_color(node))
-        for node in list(canvas.nodes.values())[:MOST_ROWS]
+        for node in list(canvas.nodes.values())[:most_rows]
     ]
     heads = columns(labels, "canvas_id:code", "kb_type", "title", "canvas_group", "canvas_color")
     yield clipped(labels("canvas_nodes", n=len(canvas.nodes)), heads, rows)
     names = {i: node_title(node) for i, node in canvas.nodes.items()}
-    links = [(names[start], label, names[end]) for _, start, label, end in list(canvas.links())[:MOST_ROWS]]
+    links = [(names[start], label, names[end]) for _, start, label, end in list(canvas.links())[:most_rows]]
     if links:
         heads = columns(labels, "canvas_from", "relation", "canvas_to")
         yield clipped(labels("canvas_edges", n=len(canvas.edges)), heads, links, opened=False)
     if canvas.problems:
-        heads, faults = columns(labels, "why_wrong"), [(problem,) for problem in canvas.problems[:MOST_ROWS]]
+        heads, faults = columns(labels, "why_wrong"), [(problem,) for problem in canvas.problems[:most_rows]]
         yield clipped(labels("canvas_problems", n=len(canvas.problems)), heads, faults)
 
 

@@ -45,16 +45,11 @@ from workbench.settings import Settings, default_settings
 from workbench.state import Data, Json, RetrievalResult
 from workbench.text import fold
 from workbench.tools import evidence, hybrid
-from workbench.tools.fusing import STRATEGIES
 from workbench.tools.graphiti import GraphitiInput, graphiti
-from workbench.tools.scoring import LEAD, Question, coverage, probability
+from workbench.tools.scoring import LEAD, STRATEGIES, Question, coverage, probability
 from workbench.tools.tool import StepLog
 
 Operation = Literal["decomposition", "scoring", "explanation", "verification", "review"]
-SAYS_MORE = 0.01
-"""What a document must add to the share of the question that the better ones cover."""
-SURE = 0.8
-"""The probability of the graph's best passage from which on a cascade skips the vectors."""
 
 
 class FusionConfig(BaseModel):
@@ -203,7 +198,8 @@ async def after_graph(
     question, ids = request.question(), [hit["chunk_id"] for hit in state["graph_results"][:PLACES]]
     first = await asyncio.to_thread(request.base.passages, ids)
     best = max((probability("local_search", question.signals(passage)) for passage in first), default=0.0)
-    return "fuse_results" if best >= SURE and _number(state) == 1 else "retrieve_vectors"
+    # The probability of the graph's best passage from which on a cascade skips the vectors.
+    return "fuse_results" if best >= 0.8 and _number(state) == 1 else "retrieve_vectors"
 
 
 def fuse_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Json:
@@ -280,7 +276,8 @@ def measure_quality(question: str, results: Sequence[RetrievalResult], knowledge
     for result, row in zip(results, rows, strict=True):
         together = [max(pair) for pair in zip(covered, row, strict=True)]
         new_share = sum(weight * clearness for weight, clearness in zip(weights, together, strict=True))
-        if new_share >= share + SAYS_MORE:
+        # What a document must add to the share of the question that the better ones cover.
+        if new_share >= share + 0.01:
             covered, share = together, new_share
             scores.append(result["score"])
     return round(share * sum(scores) / len(scores), 3) if scores else 0.0

@@ -13,9 +13,8 @@ from workbench.state import Data, MemoryQuestion, Noted
 from workbench.text import CJK, STOP_WORDS, content_stems, fold, sentences
 from workbench.views.labels import Labels
 
-_LIMIT, _LONGEST, _SIMILAR, _SHARE, _ROOT = 3, 300, 0.5, 0.5, 6
-"""Quotations of an answer; characters of one; the similarity at which an exchange counts without sharing a word; the
-share of the question's words that a note or an exchange has at least; letters of a stem that are compared."""
+_LIMIT, _LONGEST, _SHARE = 3, 300, 0.5
+"""Quotations of an answer; characters of one; the least share of the question's words in a note or an exchange."""
 
 
 # --- Which questions memory answers ---
@@ -75,7 +74,8 @@ def _about(message: str) -> str:
 def _words(text: str, characters: bool = False) -> set[str]:
     spaced = CJK.sub(lambda match: f" {match[0]} ", text) if characters else text
     stems = content_stems(_EMPTY.sub(" ", spaced))
-    return {word[:_ROOT] for word in stems}
+    # Letters of a stem that are compared.
+    return {word[:6] for word in stems}
 
 
 def _notes_for(message: str, notes: Sequence[Memory]) -> list[Memory]:
@@ -138,7 +138,8 @@ def _from_conversation(request: MemoryQuestion, state: Data, labels: Labels) -> 
     }
     best = sorted(exchanges, key=lambda exchange: (shares[exchange], exchange.at), reverse=True)
     if wanted:
-        best = [exchange for exchange in best if shares[exchange] >= _SHARE or exchange.similarity >= _SIMILAR]
+        # The similarity at which an exchange counts without sharing a word.
+        best = [exchange for exchange in best if shares[exchange] >= _SHARE or exchange.similarity >= 0.5]
     statements = [exchange for exchange in best if of_user and not _IS_QUESTION.search(exchange.user)]
     count = _LIMIT if statements and wanted else 1
     return [_side(exchange, request["whose"], wanted, labels) for exchange in (statements or best)[:count]]

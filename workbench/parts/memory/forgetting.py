@@ -35,10 +35,6 @@ if TYPE_CHECKING:
     from workbench.session import Workbench
 
 Kind = Literal["memory", "exchange", "conversation", "user"]
-_SHORTEST = 8
-"""Characters of a text that is looked for word for word; a Chinese one counts double."""
-_QUOTED = 250
-"""How much of a sentence a quotation keeps."""
 
 
 @dataclass(frozen=True)
@@ -233,7 +229,8 @@ class _Forgetting:
         if is_named or any(wanted in text for wanted in self._contents):
             self._ids.add(message["id"])
             if message["role"] == "user":
-                self._sentences |= _searchable(sentence[:_QUOTED] for sentence in sentences(message["content"]))
+                # How much of a sentence a quotation keeps.
+                self._sentences |= _searchable(sentence[:250] for sentence in sentences(message["content"]))
 
     def _covers(self, conversation_id: str, count: float) -> bool:
         """Return whether a summary of so many messages of a conversation covers one that goes."""
@@ -308,7 +305,8 @@ class _Forgetting:
 def _searchable(texts: Iterator[str] | list[str]) -> set[str]:
     """Return the texts that are long enough to be looked for word for word, folded."""
     bare = [fold(text).strip(" .,;:!?'\"“”。，；：！？") for text in texts]
-    return {text for text in bare if len(text) + sum(not c.isascii() for c in text) >= _SHORTEST}
+    # Characters of a text that is looked for word for word; a Chinese one counts double.
+    return {text for text in bare if len(text) + sum(not c.isascii() for c in text) >= 8}
 
 
 def _within(texts: set[str], text: str) -> bool:

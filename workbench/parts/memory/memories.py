@@ -16,8 +16,7 @@ from workbench.errors import ModelError, WorkbenchError, shown
 from workbench.models.embeddings import text_model
 from workbench.parts.memory.forgetting import Forgotten, forget
 from workbench.parts.memory.preferences import Statement, read_note, same_thing
-from workbench.parts.memory.recalling import Recalling
-from workbench.parts.memory.service import find_store
+from workbench.parts.memory.service import Recalling, find_store
 from workbench.parts.memory.store import Memory, MemoryStore, as_statement, core_memory
 from workbench.parts.memory.views import Rows, found_blocks, known_blocks
 from workbench.state import Data, Json

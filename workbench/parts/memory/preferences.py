@@ -12,8 +12,8 @@ from typing import NamedTuple
 from workbench.language.words import is_small_talk
 from workbench.text import CJK, fold, sentences, stem, terms
 
-LONGEST, _LONGEST_CLAUSE = 2_000, 200
-"""Characters of a message and of a clause; whatever is longer was pasted."""
+LONGEST = 2_000
+"""Characters of a message: whatever is longer was pasted."""
 
 
 class Statement(NamedTuple):
@@ -61,7 +61,8 @@ def read_preferences(message: str) -> tuple[list[Statement], str]:
     parts = [part for sentence in sentences(message) for part in _CUT.split(sentence)]
     for clause in parts if len(message) <= LONGEST else []:
         plain = _LEAD.sub("", clause.replace("’", "'"), count=1).strip(" ,，.。!！;；\n")
-        statement = None if _QUESTION.search(clause) or len(plain) > _LONGEST_CLAUSE else _read(plain)
+        # A longer clause was pasted.
+        statement = None if _QUESTION.search(clause) or len(plain) > 200 else _read(plain)
         if statement:
             statements.append(statement)
         elif plain:

@@ -32,7 +32,6 @@ from workbench.text import MONTHS, STOP_WORDS, days, spelled, stem, terms
 if TYPE_CHECKING:
     import numpy as np
 
-K1, B = 1.2, 0.75
 AROUND = 2
 """How many turns on each side are read together with one."""
 WEIGHTS: Mapping[str, Mapping[str, float]] = json.loads(
@@ -384,8 +383,10 @@ def _rarity(counts: np.ndarray, total: int) -> np.ndarray:
 
 def _bm25(counts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Okapi BM25 of texts of these lengths, in which each term stands so often."""
+    k1 = 1.2
+    b = 0.75
     mean = max(float(lengths.mean()), _TINY)
-    filled = counts * (K1 + 1) / (counts + (K1 * (1 - B + B * lengths / mean) + _TINY)[:, None])
+    filled = counts * (k1 + 1) / (counts + (k1 * (1 - b + b * lengths / mean) + _TINY)[:, None])
     return filled @ _rarity((counts > 0).sum(axis=0), len(counts))
 
 

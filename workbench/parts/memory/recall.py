@@ -16,8 +16,7 @@ from typing import Literal
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
-from workbench.graphs.memory import window
-from workbench.graphs.roles import ask_model, history_text, numbered
+from workbench.graphs.roles import ask_model, history_text, numbered, window
 from workbench.parts.memory.answer import question_to_memory
 from workbench.parts.memory.preferences import read_preferences, same_thing
 from workbench.parts.memory.store import Memory, as_statement, core_memory
@@ -30,8 +29,6 @@ from workbench.views.labels import Labels
 
 _PERSONAL = re.compile(r"\b(?:i|me|my|mine|we|us|our|you|your)\b|[我咱你您]|刚才|刚刚", re.IGNORECASE)
 """Who speaks: a message that names neither of the two says nothing of a person, and asks nothing of a conversation."""
-_MOST_EPISODES = 2
-"""Earlier exchanges that a prompt includes."""
 _EXCERPT = 24
 """Tokens of a message of an earlier exchange."""
 MOST_NOTED = 8
@@ -107,7 +104,8 @@ def assembled(
         tokens = estimated_tokens(text)
         why = "left_out" if part_id in left_out else "budget" if tokens > left else ""
         if part == "episode" and not why:
-            why, shown = ("enough", shown) if shown >= _MOST_EPISODES else ("", shown + 1)
+            # Earlier exchanges that a prompt includes.
+            why, shown = ("enough", shown) if shown >= 2 else ("", shown + 1)
         left -= 0 if why else tokens
         parts[part, part_id] = Remembered(
             part=part, id=part_id, text=text, tokens=tokens, kept=not why, why=why, at=at, score=round(score, 3)

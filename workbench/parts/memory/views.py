@@ -20,7 +20,6 @@ Row = Data
 ORDER = ("system", "core", "summary", "episode", "evidence", "history", "question")
 """The parts of a prompt, in their order."""
 _OF_MEMORY = ("core", "summary", "episode", "history")
-_BAR = 24
 
 
 class Rows(list[Any], Shown):
@@ -80,7 +79,7 @@ def prompt_blocks(parts: Sequence[Row], labels: Labels) -> list[Block]:
     rows = []
     for name in ORDER:
         if tokens := [part["tokens"] for part in parts if part["part"] == name and part["kept"]]:
-            bar = "█" * max(round(_BAR * sum(tokens) / total), 1)
+            bar = "█" * max(round(24 * sum(tokens) / total), 1)
             rows.append((labels(f"mem_{name}"), str(len(tokens)), f"{sum(tokens):,}", bar))
     heads = (*columns(labels, "mem_part", "mem_pieces:number", "mem_tokens:number"), Column("", "bar"))
     blocks: list[Block] = [clipped(labels("mem_prompt", n=f"{total:,}"), heads, rows)]

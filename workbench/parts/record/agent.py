@@ -11,18 +11,19 @@ import importlib.util
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from workbench.errors import RunError
+from workbench.errors import RunError, WorkspaceError
 from workbench.parts.record import effects, langgraph_copy
 from workbench.parts.record.digests import digest, plain
-from workbench.parts.record.effects import GraphEffect, Recorder
+from workbench.parts.record.effects import Recorder
 from workbench.parts.record.memory import RecordedStore
 from workbench.parts.record.run import GraphRun
 from workbench.parts.record.store import GraphRuns
-from workbench.records.tape import masked
+from workbench.records.store import new_run_id
+from workbench.records.tape import Effect, masked, packed, save_page, unpacked
+from workbench.runs.driver import Live
 from workbench.state import Json
 
 MOST_PAUSES = 1000
@@ -101,7 +102,7 @@ class RecordedGraph:
         self._wb = wb
         self._runs: GraphRuns = wb._services["record"]
         replacements = {id(target): effects.wrapped(target, _qualified_name(target)) for target in wrap}
-        self._saver = copy.copy(self._runs.saver())  # one connection; what may be read back differs by graph
+        self._saver = copy.copy(self._runs.driver.saver)  # one connection; what may be read back differs by graph
         copier = langgraph_copy.Copier(_record_node, _record_tool, self._recorded_store, replacements)
         self._copy = copier.copy(graph, saver=self._saver)
         self._serde = self._saver.serde = langgraph_copy.serializer(graph)
@@ -167,9 +168,9 @@ class RecordedGraph:
         Raises:
             RunError: the thread's last run has not ended.
         """
-        store, options = self._runs.store, {"mode": "live", "sources": [], "config": dict(config or {}), "edits": {}}
+        options: Json = {"mode": "live", "sources": [], "config": dict(config or {}), "edits": {}}
         options["source"] = self.source
-        if thread and (before := store.run_ids(self.name, thread)):
+        if thread and (before := self._runs.store.ids(1, session_id=self.name, conversation_id=thread)):
             last = GraphRun(self, before[0])
             if last.status != "done":
                 raise RunError(
@@ -181,10 +182,22 @@ class RecordedGraph:
         inputs = self._with_ids(inputs)
         if context is not None:
             options["context"] = self.dump_text(context, "The context")
-        run_id = store.create(self.name, thread, options, self._dump(inputs, "input"), self._owner)
-        run = GraphRun(self, run_id)
-        run._begin()
+        run = self.new_run(options, inputs, thread)
+        run.begin()
         return run
+
+    def new_run(self, options: Json, inputs: Any, thread: str = "") -> GraphRun:
+        """Note a run that begins now."""
+        run_id = new_run_id()
+        self._runs.store.create(
+            run_id,
+            _asked(inputs),
+            {**options, "input": self.dump_text(inputs, "input")},
+            owner=self._owner,
+            conversation_id=thread or run_id,
+            session_id=self.name,
+        )
+        return GraphRun(self, run_id)
 
     def _with_ids(self, inputs: Any) -> Any:
         """Return the input with messages instead of their short forms, each with an id."""
@@ -208,7 +221,7 @@ class RecordedGraph:
 
     def runs(self) -> list[GraphRun]:
         """Return the runs of this graph, newest first."""
-        return [self.run(run_id) for run_id in self._runs.store.run_ids(self.name)]
+        return [self.run(run_id) for run_id in self._runs.store.ids(-1, session_id=self.name)]
 
     def read_capsule(self, path: str | Path) -> GraphRun:
         """Keep the run of a capsule, which ``run.export`` wrote, under a new id, and return it.
@@ -241,7 +254,7 @@ class RecordedGraph:
 
     @property
     def _owner(self) -> str:
-        return str(self._wb._work._lease.owner)
+        return str(self._wb._work.lease.owner)
 
     def dump_text(self, value: Any, what: str) -> str:
         """Return a value as text, for a row of JSON."""
@@ -276,46 +289,40 @@ class RecordedGraph:
         kind, _, content = stored.partition(b"\n")
         return self._serde.loads_typed((kind.decode(), content))
 
-    def load_effects(self, run_id: str) -> list[GraphEffect]:
+    def load_effects(self, run_id: str) -> list[Effect]:
         """Return what a run asked of the world, in order."""
-        return [self._effect(row, value) for row, value in self._runs.store.effects(run_id)]
-
-    def _effect(self, row: Json, value: bytes) -> GraphEffect:
-        return GraphEffect(value=self._load(value), **row)
+        effects = [effect for page in self._runs.store.pages(run_id) for effect in unpacked(page)]
+        return [dataclasses.replace(effect, value=self.load_text(effect.value)) for effect in effects]
 
     def load_answers(self, run_id: str) -> dict[str, Any]:
         """Return what was answered in a run, by the digest of the question."""
-        return {row["question"]: self._load(row["answer"]) for row in self._runs.store.answers(run_id)}
+        decisions: Any = self._runs.store.decisions(run_id)
+        return {decision["review_id"]: self.load_text(decision["answer"]) for decision in decisions}
 
-    def _save(self, run_id: str, effect: GraphEffect) -> None:
-        value = self._dump(effect.value, f"The result of {effect.at}")
-        row = {field.name: getattr(effect, field.name) for field in dataclasses.fields(effect) if field.name != "value"}
-        row["input"] = masked(plain(effect.input))
-        self._runs.store.save_effect(run_id, row, value)
+    def _save(self, run_id: str, effect: Effect) -> None:
+        value = self.dump_text(effect.value, f"The result of {effect.at}")
+        kept = dataclasses.replace(effect, value=value, input=masked(plain(effect.input)))
+        save_page(self._runs.store, run_id, effect.at, packed([kept]))
 
     def _recorded_store(self, store: Any) -> Any:
-        return RecordedStore(self._runs.shared_store() if store is None else store, effects.recorder_in_node)
+        return RecordedStore(self._runs.driver.memory if store is None else store, effects.recorder_in_node)
 
-    def _submit(self, work: Any) -> Future[None]:
-        future: Future[None] = self._wb._work.loop.submit(work)
-        return future
-
-    async def _drive(self, run: GraphRun) -> None:
+    async def drive(self, live: Live, run: GraphRun) -> None:
         """Work on a run until it pauses or ends; its row says how it stands."""
         from langgraph.types import Command
 
         store, run_id = self._runs.store, run.run_id
         try:
-            row = store.run(run_id)
-            options = row["options"]
+            row = store.get(run_id)
+            options, thread = row["options"], row["conversation_id"]
             own = self.load_effects(run_id)
             recorder = Recorder(
                 options["mode"],
                 own,
-                [effect for source in options["sources"] for effect in self.load_effects(source)],
-                {**self._edited_answers(options), **self.load_answers(run_id)},
+                [self.load_effects(source) for source in options["sources"]],
+                self.load_answers(run_id),
                 {at: self.load_text(edit) for at, edit in options["edits"].items()},
-                {"thread": options.get("label", row["thread"] if row["thread"] != run_id else "")},
+                {"thread": options.get("label", thread if thread != run_id else "")},
                 lambda effect: self._save(run_id, effect),
             )
             effects.recording(recorder)
@@ -328,32 +335,38 @@ class RecordedGraph:
                 self._forget_errors(run.physical_thread)
             if fresh and "before" in options:
                 self._seed(options["before"], run.physical_thread)
-            inputs = self._load(row["input"]) if fresh else self._resumed(snapshot, recorder)
+            inputs = run.input if fresh else self._resumed(snapshot, recorder)
             for _ in range(MOST_PAUSES):
                 if fresh or snapshot.tasks:  # else it was killed after its last checkpoint
                     common: Any = {"config": config, "context": context, "durability": "sync"}
                     if "stream_mode" in options:
                         async for event in self._copy.astream(inputs, stream_mode=options["stream_mode"], **common):
-                            store.save_streamed(run_id, self._dump(event, "What was streamed"))
+                            store.save_event(
+                                run_id, new_run_id(), {"streamed": self.dump_text(event, "What was streamed")}
+                            )
                     else:
                         await self._copy.ainvoke(inputs, **common)
                     snapshot, fresh = await self._copy.aget_state(config), False
                 if not snapshot.tasks:
-                    result = self._dump(snapshot.values, "The state")
-                    store.end(run_id, "done", result=result)
+                    store.save_result(run_id, {"state": self.dump_text(snapshot.values, "The state")})
+                    store.let_go(run_id, "done")
                     return
                 inputs = self._resumed(snapshot, recorder)
                 if isinstance(inputs, Command) and not inputs.resume:
                     break
                 if inputs is None and recorder.mode == "live":
                     break
-            store.end(run_id, "paused")
+            store.let_go(run_id, "paused")
         except asyncio.CancelledError:
-            store.end(run_id, "cancelled" if run.cancelled else "interrupted")
+            store.let_go(run_id, "cancelled" if store.is_cancelled(run_id) else "interrupted")
             raise
-        except Exception as error:
+        except (Exception, SystemExit, KeyboardInterrupt) as error:  # a node may raise these two
             message = str(error) if isinstance(error, RunError) else f"{type(error).__name__}: {error}"
-            store.end(run_id, "failed", message)
+            try:
+                store.let_go(run_id, "failed", message)
+            except WorkspaceError as unwritten:
+                live.unwritten = unwritten
+                raise
             raise
 
     @staticmethod
@@ -372,9 +385,6 @@ class RecordedGraph:
             if question in recorder.answers:
                 answers[pause.id] = recorder.answers[question]
         return Command(resume=answers)
-
-    def _edited_answers(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        return {question: self.load_text(answer) for question, answer in options.get("answers", {}).items()}
 
     def _forget_errors(self, thread: str) -> None:
         """Remove what failed tasks have written: LangGraph takes one whose edge failed after its node as done."""
@@ -408,6 +418,16 @@ def _record_node(node: langgraph_copy.Node, state: Any, config: Any) -> Any:
 
 def _record_tool(request: Any, execute: Any) -> Any:
     return effects.current().tool(request, execute)
+
+
+def _asked(inputs: Any) -> str:
+    """Return what a graph is asked, as text: the last message, the question, or everything."""
+    fields = inputs if isinstance(inputs, Mapping) else {}
+    messages = fields.get("messages")
+    if isinstance(messages, list) and messages:
+        return str(getattr(messages[-1], "text", messages[-1]))
+    asked = fields.get("question") or fields.get("query")
+    return asked if isinstance(asked, str) else json.dumps(plain(inputs), ensure_ascii=False)
 
 
 def _qualified_name(target: Any) -> str:

@@ -5,38 +5,43 @@ Nothing of it is executed when it is read: values are decoded by the classes of 
 
 from __future__ import annotations
 
-import zipfile
+import base64
+import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Base64Bytes, TypeAdapter
 from typing_extensions import TypedDict
 
 from workbench.errors import CapsuleError
+from workbench.futures.capsule import CONTENTS, Contents, read, zipped
 from workbench.models.wire import secrets
+from workbench.records.store import new_run_id
+from workbench.records.writing import write_file
+from workbench.state import Json
 
 if TYPE_CHECKING:
     from workbench.parts.record.agent import RecordedGraph
     from workbench.parts.record.run import GraphRun
 
-CONTENTS = "run.json"
-LIMIT = 128 * 2**20
-"""Bytes that are read of a capsule."""
+
+class _Answer(TypedDict):
+    review_id: str
+    asked: str
+    answer: str
+    who: str
+    decided_at: str
 
 
-class _Contents(TypedDict):
-    input: Base64Bytes
-    result: Base64Bytes
-    options: dict[str, Any]
-    effects: list[tuple[dict[str, Any], Base64Bytes]]
-    answers: list[tuple[str, Base64Bytes, Base64Bytes, str]]
-    checkpoints: list[tuple[str, str, str | None, str | None, Base64Bytes, Base64Bytes | None]]
-    writes: list[tuple[str, str, str, str, int, str, str | None, Base64Bytes | None]]
+class _GraphContents(Contents):
+    decisions: list[_Answer]
+    checkpoints: list[tuple[str, str, str | None, str, str]]
+    writes: list[tuple[str, str, str, str, int, str, str]]
 
 
 _COLUMNS = {
-    "checkpoints": "checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata",
-    "writes": "checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value",
+    "checkpoints": (*("checkpoint_ns", "checkpoint_id", "parent_checkpoint_id", "metadata"), "checkpoint"),
+    "writes": (*("checkpoint_ns", "checkpoint_id", "task_id", "task_path", "idx", "channel"), "value"),
 }
 """What is sealed of a thread that the run continues: LangGraph's checkpoints up to the one at which it began."""
 
@@ -47,26 +52,15 @@ def write_capsule(run: GraphRun, path: str | Path) -> Path:
     Raises:
         CapsuleError: it is not done, or holds a secret of the settings.
     """
-    store, row, target = run.agent._runs.store, run.row, Path(path).expanduser()
     if run.status != "done":
         raise CapsuleError(f"Run {run.run_id} is {run.status}: only a run that is done can be sealed.")
-    effects, answers = store.effects(run.run_id), store.answers(run.run_id)
-    contents = {
-        "input": row["input"],
-        "result": row["result"],
-        "options": {**row["options"], "label": row["options"].get("label", run._label)},
-        "effects": effects,
-        "answers": [(a["question"], a["asked"], a["answer"], a["who"]) for a in answers],
-        **{table: _rows_before(run, table) for table in _COLUMNS},
-    }
-    text = TypeAdapter(_Contents).dump_json(contents, indent=1)  # type: ignore[arg-type]
-    kept = [cell for table in _COLUMNS for r in contents[table] for cell in r if isinstance(cell, bytes)]
-    values = b"".join([text, row["input"], row["result"], *(value for _, value in effects), *kept])
+    contents = run._store.contents(run.run_id) | {table: _rows_before(run, table) for table in _COLUMNS}
+    contents["run"]["options"].setdefault("label", run._label)
+    text = json.dumps(contents, ensure_ascii=False, indent=1)
+    values = b"".join([text.encode(), *map(base64.b64decode, _values(contents))])
     if any(secret.encode() in values for secret in secrets(run.agent._wb.settings)):
         raise CapsuleError(f"Run {run.run_id} holds a secret of the settings, and is not sealed.")
-    with zipfile.ZipFile(target, "w") as archive:
-        archive.writestr(zipfile.ZipInfo(CONTENTS), text, zipfile.ZIP_DEFLATED)  # dated 1980, whatever the clock says
-    return target
+    return write_file(path, zipped({CONTENTS: text}), kind=CapsuleError)
 
 
 def read_capsule(agent: RecordedGraph, path: str | Path) -> GraphRun:
@@ -75,44 +69,47 @@ def read_capsule(agent: RecordedGraph, path: str | Path) -> GraphRun:
     Raises:
         CapsuleError: the file is not a capsule of this graph, or is damaged; nothing was kept.
     """
-    store = agent._runs.store
-    try:
-        with zipfile.ZipFile(Path(path).expanduser()) as archive, archive.open(CONTENTS) as file:
-            text = file.read(LIMIT + 1)  # a size in a header may lie
-        if len(text) > LIMIT:
-            raise ValueError(f"it unpacks to more than {LIMIT:,} bytes")
-        contents: _Contents = TypeAdapter(_Contents).validate_json(text)
-        for effect, value in contents["effects"]:
-            agent._effect(effect, value)
-        answers = [value for _, question, answer, _ in contents["answers"] for value in (question, answer)]
-        for value in (contents["input"], contents["result"], *answers):
-            agent._load(value)
-        packed = [(c[3], c[4]) for c in contents["checkpoints"]] + [(w[6], w[7]) for w in contents["writes"]]
-        for kind, content in packed:
-            agent._serde.loads_typed((kind or "null", content or b""))
-    except (OSError, zipfile.BadZipFile, EOFError, LookupError, RuntimeError, ValueError, TypeError) as error:
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise CapsuleError(f"{path} is refused: {reason}. Nothing was kept.") from None
-    options = {**contents["options"], "mode": "fork", "sources": []}
-    run_id = store.create(agent.name, "", options, contents["input"], agent._owner)
-    if before := options.get("before"):
-        store.set_options(run_id, {**options, "before": [run_id, before[1]]})
+    file, run_id = Path(path).expanduser(), new_run_id()
+    contents = read(file, _GraphContents, lambda contents: [agent.load_text(text) for text in _values(contents)])
+    row = contents["run"]
+    options = {"config": {}, "edits": {}, **row["options"], "mode": "fork", "sources": []}
+    if "before" in options:
+        options["before"] = [run_id, options["before"][1]]
         with agent._saver.cursor() as cursor:
-            for table, names in _COLUMNS.items():
-                places = ", ".join("?" * (1 + len(names.split(", "))))
-                statement = f"INSERT INTO {table} (thread_id, {names}) VALUES ({places})"
-                cursor.executemany(statement, [(run_id, *kept) for kept in contents[table]])  # type: ignore[literal-required]
-    for effect, value in contents["effects"]:
-        store.save_effect(run_id, effect, value)
-    for answer in contents["answers"]:
-        store.save_answer(run_id, answer)
-    store.end(run_id, "done", result=contents["result"])
+            for table, columns in _COLUMNS.items():
+                places = ", ".join("?" * (2 + len(columns)))
+                sql = f"INSERT INTO {table} (thread_id, {', '.join(columns)}, type) VALUES ({places})"
+                for *cells, text in contents[table]:
+                    kind, _, content = base64.b64decode(text).partition(b"\n")
+                    cursor.execute(sql, (run_id, *cells, content, kind.decode()))
+    contents["run"] = {**row, "options": options, "conversation_id": run_id, "session_id": agent.name}
+    agent._runs.store.bring(run_id, contents)
     return agent.run(run_id)
 
 
-def _rows_before(run: GraphRun, table: str) -> list[tuple[Any, ...]]:
+def _values(contents: Json) -> Iterator[str]:
+    """Yield everything in a capsule that a graph's own classes decode."""
+    yield contents["run"]["options"]["input"]
+    yield contents["run"]["result"]["state"]
+    yield from (effect["value"] for effect in contents["tape"])
+    yield from (decision[name] for decision in contents["decisions"] for name in ("asked", "answer"))
+    yield from (line["event"]["streamed"] for line in contents["events"])
+    yield from (cells[-1] for table in _COLUMNS for cells in contents[table])
+
+
+def _rows_before(run: GraphRun, table: str) -> list[list[Any]]:
     """Return the rows of the thread that a run continues, up to where it began; nothing of a thread of its own."""
-    thread, checkpoint = run.row["options"].get("before", ["", ""])
-    sql = f"SELECT {_COLUMNS[table]} FROM {table} WHERE thread_id = ? AND checkpoint_id <= ? ORDER BY 1, 2, 3, 4, 5"
+    before = run.row["options"].get("before", ["", ""])
+    columns = ", ".join(_COLUMNS[table])
+    sql = f"SELECT {columns}, type FROM {table} WHERE thread_id = ? AND checkpoint_id <= ? ORDER BY 1, 2, 3, 4, 5"
     with run.agent._saver.cursor(transaction=False) as cursor:
-        return [tuple(row) for row in cursor.execute(sql, (thread, checkpoint))]
+        rows = cursor.execute(sql, before).fetchall()
+    return [
+        [cell.decode() if isinstance(cell, bytes) else cell for cell in cells] + [_text(kind, content)]
+        for *cells, content, kind in rows
+    ]
+
+
+def _text(kind: str | None, content: bytes | None) -> str:
+    """Return what LangGraph keeps as one text, as ``RecordedGraph.load_text`` reads it."""
+    return base64.b64encode((kind or "null").encode() + b"\n" + (content or b"")).decode()

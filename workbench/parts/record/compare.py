@@ -10,8 +10,8 @@ from workbench.parts.record.digests import digest, plain
 if TYPE_CHECKING:
     import pandas
 
-    from workbench.parts.record.effects import GraphEffect
     from workbench.parts.record.run import GraphRun
+    from workbench.records.tape import Effect
 
 
 class Comparison:
@@ -25,7 +25,7 @@ class Comparison:
         self.first, self.second = first, second
 
     @cached_property
-    def _effects(self) -> tuple[dict[str, GraphEffect], dict[str, GraphEffect]]:
+    def _effects(self) -> tuple[dict[str, Effect], dict[str, Effect]]:
         """Return the last effect at each place; a node that asked has its question there until it was answered."""
         return tuple({effect.at: effect for effect in run.effects} for run in (self.first, self.second))  # type: ignore[return-value]
 
@@ -58,7 +58,7 @@ class Comparison:
                 "second": plain(second[at].value) if at in second else None,
                 "first_seconds": first[at].seconds if at in first else None,
                 "second_seconds": second[at].seconds if at in second else None,
-                "second_source": _source(second.get(at)),
+                "second_source": second[at].source if at in second else "",
             }
             for at in dict.fromkeys([*first, *second])
         )
@@ -101,12 +101,6 @@ class Comparison:
         head = f"<p>{escape(repr(self).strip('<>'))}</p>"
         tables = (self.cost(), self.state().map(_short), self.to_frame()[["at", "equal", "second_source"]])
         return head + "".join(table.to_html(escape=True) for table in tables)
-
-
-def _source(effect: GraphEffect | None) -> str:
-    if effect is None:
-        return ""
-    return "edited" if effect.edited else "tape" if effect.replayed else "executed"
 
 
 def _short(value: Any) -> str:

@@ -1,8 +1,7 @@
 """What a recorded graph asked of the world, and a recorder that answers from the tapes of other runs.
 
-An effect is a node's execution, a chat model's call, a tool's call, or a call of a function that was named. Its key has
-parts that can be told apart in a message: code, configuration, context, answers of people, and the part of the state
-that was read.
+An effect is a node's execution, a chat model's call, a tool's call, or a call of a function that was named. It depends
+on the version of the code, configuration, context, answers of people, and its input or the state that it read.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from itertools import count
-from typing import Any, Literal
+from typing import Any
 
 from langchain_core.caches import BaseCache
 from langchain_core.messages import BaseMessage, convert_to_messages
@@ -30,50 +29,13 @@ from langgraph.store.base import PutOp
 from langgraph.types import Command, Interrupt, Overwrite, Send
 from pydantic import BaseModel
 
-from workbench.errors import RunError
+from workbench.errors import Divergence, RunError
 from workbench.parts.record import langgraph_copy as langgraph
 from workbench.parts.record.digests import digest, leaves, plain, plain_digest
 from workbench.parts.record.memory import past_store
+from workbench.records.tape import Effect, KnownEffects, Mode, differing, divergence
 
-Mode = Literal["live", "fork", "replay"]
 Json = dict[str, Any]
-
-
-@dataclasses.dataclass(frozen=True)
-class GraphEffect:
-    """One effect of a recorded run.
-
-    Attributes:
-        at: where: ``"tools/2"`` is the second execution of the node ``tools``, ``"tools/2:search/1"`` a call in it.
-        kind: ``node``, ``edge``, ``model``, ``tool``, ``task``, ``call`` or ``memory`` (a read or write of the store).
-        name: of the node, tool or function.
-        outcome: ``value``; ``interrupt`` when it asked a person; ``called`` when a graph that it called did.
-        task: LangGraph's id of the node's task.
-        key: digests of what it depends on, by part.
-        reads: digests of the state's fields that it read, by name; under "" that of a state that is no dict.
-        value: what came of it; of an interrupt the questions.
-        input: what it was given.
-        seconds: how long it took when it was executed.
-        tokens: what a model read and wrote, as its server counts.
-        started_at: seconds since the epoch.
-        replayed: taken from the tape of another run.
-        edited: put in its place by hand.
-    """
-
-    at: str
-    kind: str
-    name: str
-    outcome: str
-    task: str
-    key: Mapping[str, str]
-    reads: Mapping[str, str] | None
-    value: Any
-    input: Any = None
-    seconds: float = 0.0
-    tokens: int = 0
-    started_at: float = 0.0
-    replayed: bool = False
-    edited: bool = False
 
 
 def copied(value: Any) -> Any:
@@ -178,23 +140,6 @@ def state_digests(state: Any, plain_state: Any, unkeyed: Collection[str]) -> dic
     return {"": plain_digest(plain_state)}
 
 
-class Diverged(RunError):
-    """A replay needs an effect that the tape does not have.
-
-    Attributes:
-        at: where.
-        differs: the parts of the key that differ from what was recorded there.
-    """
-
-    def __init__(self, at: str, differs: Sequence[str]):
-        self.at, self.differs = at, list(differs)
-        what = ", ".join(differs) or "nothing was recorded there"
-        super().__init__(
-            f"The replay leaves its tape at {at}: {what} differs from the recording. Fork the run instead: "
-            "run.fork() runs again what has changed."
-        )
-
-
 @dataclasses.dataclass
 class Place:
     """Where the running code stands: its node, and how often each call was made in it."""
@@ -221,7 +166,7 @@ def current() -> Recorder:
     return recorder
 
 
-class Recorder:
+class Recorder(KnownEffects):
     """Records the effects of one run of a graph, and answers those that its mode takes from the tape.
 
     Args:
@@ -238,24 +183,23 @@ class Recorder:
     def __init__(
         self,
         mode: Mode,
-        own: Sequence[GraphEffect],
-        sources: Sequence[GraphEffect],
+        own: Sequence[Effect],
+        sources: Sequence[Sequence[Effect]],
         answers: Mapping[str, Any],
         edits: Mapping[str, Json],
         base: Json,
-        save: Callable[[GraphEffect], None],
+        save: Callable[[Effect], None],
     ):
-        self.mode, self.answers, self.base, self.keep = mode, dict(answers), base, save
-        self._edits = edits
-        self.past = None if mode == "live" else past_store(effect for effect in sources if effect.kind == "memory")
+        super().__init__(mode, [[effect for effect in effects if not effect.edited] for effects in (own, *sources)])
+        self.answers, self.base, self.keep, self._edits = dict(answers), base, save, edits
+        recorded = [effect for effects in sources for effect in effects]
+        self.past = None if mode == "live" else past_store(effect for effect in recorded if effect.kind == "memory")
         self._written = {digest(effect.value) for effect in own if effect.kind == "memory" and effect.name == "put"}
         self.pending_calls: dict[tuple[str, str], tuple[str, float, float]] = {}
         self._own = {id(effect) for effect in own}
-        self._tape: dict[tuple[str, str], list[GraphEffect]] = defaultdict(list)
-        self._calls: dict[str, list[GraphEffect]] = defaultdict(list)
-        for effect in [*own, *sources]:
-            self._tape[effect.kind, effect.name].append(effect)
-        for effect in sources:
+        self._recorded = [*own, *recorded]
+        self._calls: dict[str, list[Effect]] = defaultdict(list)
+        for effect in recorded:
             node, colon, _ = effect.at.partition(":")
             if colon:
                 self._calls[node].append(effect)
@@ -278,21 +222,21 @@ class Recorder:
         edit = self._edits.get(at, {})
         if "state" in edit:
             state = edited_state(state, edit["state"])
-        key = {
-            "code": node.version,
+        parts = {
+            "version": node.version,
             "config": digest([self.base, langgraph.user_config(config)]),
             "context": digest(langgraph.run_context(config)),
         }
         if "result" in edit:
-            self.keep(GraphEffect(at, node.kind, path, "value", task, key, None, edit["result"], edited=True))
+            self.keep(Effect(node.kind, path, parts, edit["result"], at=at, task=task, edited=True))
             return edit["result"]
         plain_state = plain(state)
         digests = state_digests(state, plain_state, node.unkeyed)
         has_edited_call = any(place.startswith(f"{at}:") for place in self._edits)
         answered = [question for question in self._questions[at] if question in self.answers]
         while True:
-            key["answers"] = digest([self.answers[question] for question in answered])
-            effect = self._find_node(at, node, key, digests)
+            parts["answers"] = digest([self.answers[question] for question in answered])
+            effect = self._find_node(at, node, parts, digests)
             if effect is None or (effect.outcome == "value" and has_edited_call):
                 break
             self._keep_recorded(effect, at, task)
@@ -303,13 +247,13 @@ class Recorder:
                 self._ask_again(at, effect.value[0], config)
             answered += questions
         if self.mode == "replay" and not has_edited_call:
-            raise Diverged(at, self._difference(at, node, key, digests))
+            raise self._divergence(at, node, parts, digests)
         answers = [self.answers[question] for question in answered]
         if answers != langgraph.resume_values(config) and not self._interrupts_in_called_graph(path):
             config = langgraph.with_resume(config, answers)
-        return await self._execute(at, task, key, node, (state, plain_state, digests), config, edit)
+        return await self._execute(at, task, parts, node, (state, plain_state, digests), config, edit)
 
-    def _keep_recorded(self, effect: GraphEffect, at: str, task: str) -> None:
+    def _keep_recorded(self, effect: Effect, at: str, task: str) -> None:
         """Keep an effect from the tape of another run, after the calls that were made in it."""
         if id(effect) in self._own:  # a node that runs again after a kill: its effect is there
             return
@@ -324,15 +268,21 @@ class Recorder:
         self.keep(dataclasses.replace(effect, at=at, task=task, replayed=True))
 
     async def _execute(
-        self, at: str, task: str, key: Json, node: langgraph.Node, read: tuple[Any, Any, Json], config: Any, edit: Json
+        self,
+        at: str,
+        task: str,
+        parts: Json,
+        node: langgraph.Node,
+        read: tuple[Any, Any, Json],
+        config: Any,
+        edit: Json,
     ) -> Any:
         state, plain_state, digests = read
         inputs = tracked(state)
         token = _place.set(Place(at, task, Counter()))
         started, began = time.time(), time.perf_counter()
-        effect = GraphEffect(
-            at, node.kind, node.path, "value", task, dict(key), None, None, plain_state, started_at=started
-        )
+        where_and_when: Json = {"at": at, "task": task, "input": plain_state, "started_at": started}
+        effect = Effect(node.kind, node.path, dict(parts), None, **where_and_when)
         try:
             value = await langgraph.execute(node, inputs, config, self.task)
         except GraphInterrupt as pause:
@@ -345,7 +295,7 @@ class Recorder:
         finally:
             _place.reset(token)
         value = with_messages(value, {name for name, reduce in node.reducers.items() if reduce is add_messages})
-        name_messages(value, f"{at} {digest([key, digests])}")
+        name_messages(value, f"{at} {digest([parts, digests])}")
         seconds = time.perf_counter() - began
         self.keep(dataclasses.replace(effect, value=value, reads=self._reads(inputs, digests, node), seconds=seconds))
         return with_edit(value, edit.get("state"), node.reducers)
@@ -369,47 +319,46 @@ class Recorder:
         fields = sorted(_fields_read(inputs) - node.unkeyed)
         return {name: digests.get(name, _MISSING) for name in fields}
 
-    def _find_node(self, at: str, node: langgraph.Node, key: Json, digests: Mapping[str, str]) -> GraphEffect | None:
-        """Return the recorded execution of this key: the one at the same place, since a loop may give another each."""
-        recorded = sorted(self._tape[node.kind, node.path], key=lambda effect: effect.at != at)
-        for effect in recorded:
-            if effect.reads is None or effect.edited or dict(effect.key) != key or self._read_what_changed(effect):
-                continue
-            if self.mode == "live" and effect.at != at:  # equal inputs, and yet an execution of its own
+    def _find_node(self, at: str, node: langgraph.Node, parts: Json, digests: Mapping[str, str]) -> Effect | None:
+        """Return the recorded execution of this key that read the same state."""
+        for effect in self.look_up(node.kind, node.path, parts, at):
+            if effect.reads is None or self._read_what_changed(effect):
                 continue
             if all(digests.get(name, _MISSING) == read for name, read in effect.reads.items()):
                 return effect
         return None
 
-    def _read_what_changed(self, effect: GraphEffect) -> bool:
+    def _read_what_changed(self, effect: Effect) -> bool:
         """Return whether it used the store, and this run has written something else there by now."""
         uses = (call for call in self._calls[effect.at] if call.kind == "memory")
         first = next(uses, None) if self.mode == "fork" else None
-        return first is not None and first.key["written"] != digest(self._written)
+        return first is not None and first.parts["written"] != digest(self._written)
 
-    def _difference(self, at: str, node: langgraph.Node, key: Json, digests: Mapping[str, str]) -> list[str]:
-        recorded = next((e for e in self._tape[node.kind, node.path] if e.at == at), None)
+    def _divergence(self, at: str, node: langgraph.Node, parts: Json, digests: Mapping[str, str]) -> Divergence:
+        """Return how a node differs from what was recorded at its place."""
+        recorded = next((e for e in self._recorded if (e.kind, e.name, e.at) == (node.kind, node.path, at)), None)
         if recorded is None:
-            return []
-        parts = [part for part, digest_now in key.items() if recorded.key.get(part) != digest_now]
-        reads = (recorded.reads or {}).items()
-        return parts + [f"state.{name}" for name, read in reads if digests.get(name, _MISSING) != read]
+            return divergence(node.kind, at, parts, ())
+        reads = recorded.reads or {}
+        expected: Json = {**recorded.parts, "state": reads}
+        now: Json = {**parts, "state": {name: digests.get(name, _MISSING) for name in reads}}
+        return Divergence(node.kind, at, expected, now, differing(expected, now))
 
     def _interrupts_in_called_graph(self, path: str) -> bool:
         """Return whether a graph inside the node asked: its answer reaches it through LangGraph alone."""
-        return any(effect.outcome == "called" for effect in self._tape["node", path])
+        return any(effect.name == path and effect.outcome == "called" for effect in self._recorded)
 
     # calls inside nodes
 
     async def tool(self, request: Any, execute: Callable[[Any], Awaitable[Any]]) -> Any:
         """Call a tool, or take its answer from the tape."""
         call, tool = request.tool_call, request.tool
-        key = {"code": "", "input": digest(call["args"]), "state": "", "base": digest(self.base)}
+        parts = self.parts_of_call(call["args"])
         if tool is not None:
-            key["code"] = self._version(tool)
-            key["state"] = digest(request.state) if _needs_state(tool) else ""
+            parts["version"] = self._version(tool)
+            parts["state"] = digest(request.state) if _needs_state(tool) else ""
         where = self.next_call(call["name"])
-        return await self._call("tool", call["name"], key, call["args"], lambda: execute(request), where, call["id"])
+        return await self._call("tool", call["name"], parts, call["args"], lambda: execute(request), where, call["id"])
 
     def task(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that an entrypoint calls as a ``@task``, with its calls recorded."""
@@ -417,8 +366,8 @@ class Recorder:
         version, where = self._version(function), self.next_call(name)
 
         def call(args: Any, kwargs: Any, execute: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
-            key = {"code": version, "input": digest([args, kwargs]), "base": digest(self.base)}
-            return self._call("task", name, key, [args, kwargs], execute, where)
+            parts = self.parts_of_call([args, kwargs], version)
+            return self._call("task", name, parts, [args, kwargs], execute, where)
 
         return recorded_function(function, call)
 
@@ -430,14 +379,18 @@ class Recorder:
 
     def call(self, name: str, args: Any, kwargs: Any, execute: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
         """Call a function that was named in ``wrap``, or take its result from the tape."""
-        key = {"code": "", "input": digest([args, kwargs]), "base": digest(self.base)}
-        return self._call("call", name, key, [args, kwargs], execute, self.next_call(name))
+        inputs = [args, kwargs]
+        return self._call("call", name, self.parts_of_call(inputs), inputs, execute, self.next_call(name))
+
+    def parts_of_call(self, inputs: Any, version: str = "") -> Json:
+        """Return what a call depends on."""
+        return {"version": version, "input": digest(inputs), "config": digest(self.base)}
 
     async def _call(
         self,
         kind: str,
         name: str,
-        key: Json,
+        parts: Json,
         inputs: Any,
         execute: Callable[[], Awaitable[Any]],
         where: tuple[str, str],
@@ -446,14 +399,12 @@ class Recorder:
         at, task = where
         if "result" in (edit := self._edits.get(at, {})):
             value = tool_result(edit["result"], name, call_id) if kind == "tool" else edit["result"]
-            self.keep(GraphEffect(at, kind, name, "value", task, key, None, value, plain(inputs), edited=True))
+            self.keep(Effect(kind, name, parts, value, at=at, task=task, input=plain(inputs), edited=True))
             return value
-        effect = self.find_call(kind, name, key, at)
+        effect = self.find(kind, name, parts, at)
         if effect is not None:
             self._keep_recorded(effect, at, task)
             return with_call_id(effect.value, call_id)
-        if self.mode == "replay":
-            raise Diverged(at, ["input"])
         token = _place.set(Place(at, task, Counter()))
         started, began = time.time(), time.perf_counter()
         try:
@@ -461,18 +412,20 @@ class Recorder:
         finally:
             _place.reset(token)
         seconds = time.perf_counter() - began
-        self.keep(GraphEffect(at, kind, name, "value", task, key, None, value, plain(inputs), seconds, 0, started))
+        where_and_when: Json = {"at": at, "task": task, "input": plain(inputs), "started_at": started}
+        self.keep(Effect(kind, name, parts, value, seconds, **where_and_when))
         return value
 
     def memory_call(self, name: str, args: Any, execute: Callable[[], Any]) -> Any:
         """Use the store, or read from the tape what it gave; what is written is written again."""
         at, task = self.next_call(name)
-        key = {"input": digest(args), "written": digest(self._written)}
-        effect = self.find_call("memory", name, key, at) if self.past is not None and name != "put" else None
+        parts, effect = {"input": digest(args), "written": digest(self._written)}, None
+        if self.past is not None and name != "put":
+            effect = next(iter(self.look_up("memory", name, parts, at)), None)
         value = execute() if effect is None else effect.value
         if name == "put":
             self._written.add(digest(value))
-        self.keep(GraphEffect(at, "memory", name, "value", task, key, None, value, args, replayed=effect is not None))
+        self.keep(Effect("memory", name, parts, value, at=at, task=task, input=args, replayed=effect is not None))
         return value
 
     def next_call(self, name: str) -> tuple[str, str]:
@@ -480,12 +433,6 @@ class Recorder:
         place = _place.get() or Place("", "", Counter())
         place.calls[name] += 1
         return f"{place.at}:{name}/{place.calls[name]}", place.task
-
-    def find_call(self, kind: str, name: str, key: Json, at: str) -> GraphEffect | None:
-        """Return the recorded call of this key: the one at the same place, else the first."""
-        equal = [e for e in self._tape[kind, name] if dict(e.key) == key and not e.edited]
-        otherwise = equal[0] if equal and self.mode != "live" else None
-        return next((e for e in equal if e.at == at), otherwise)
 
     # places
 
@@ -601,12 +548,10 @@ class RecordedCalls(BaseCache):
         if recorder is None:
             return self.behind.lookup(prompt, llm_string) if self.behind else None
         at, task = recorder.next_call("model")
-        key = self._key(recorder, prompt, llm_string)
-        effect = recorder.find_call("model", "model", key, at)
+        parts = recorder.parts_of_call(prompt, digest(llm_string))
+        effect = recorder.find("model", "model", parts, at)
         if effect is None:
-            if recorder.mode == "replay":
-                raise Diverged(at, ["prompt or model"])
-            recorder.pending_calls[digest(key), task] = (at, time.time(), time.perf_counter())
+            recorder.pending_calls[digest(parts), task] = (at, time.time(), time.perf_counter())
             return None
         recorder.keep(dataclasses.replace(effect, at=at, task=task, replayed=True))
         return [_generation(reply) for reply in effect.value]
@@ -618,18 +563,13 @@ class RecordedCalls(BaseCache):
             if self.behind:
                 self.behind.update(prompt, llm_string, return_val)
             return
-        key = self._key(recorder, prompt, llm_string)
-        at, started, began = recorder.pending_calls.pop((digest(key), place.task), (f"{place.at}:model/1", 0.0, 0.0))
+        parts, task = recorder.parts_of_call(prompt, digest(llm_string)), place.task
+        at, started, began = recorder.pending_calls.pop((digest(parts), task), (f"{place.at}:model/1", 0.0, 0.0))
         seconds = time.perf_counter() - began
         tokens = sum(_tokens(generation) for generation in return_val)
         replies = [getattr(generation, "message", generation.text) for generation in return_val]
-        recorder.keep(
-            GraphEffect(at, "model", "model", "value", place.task, key, None, replies, prompt, seconds, tokens, started)
-        )
-
-    @staticmethod
-    def _key(recorder: Recorder, prompt: str, llm_string: str) -> Json:
-        return {"prompt": digest(prompt), "model": digest(llm_string), "base": digest(recorder.base)}
+        where_and_when: Json = {"at": at, "task": task, "input": prompt, "started_at": started}
+        recorder.keep(Effect("model", "model", parts, replies, seconds, tokens, **where_and_when))
 
     def clear(self, **kwargs: Any) -> None:
         """Clear the cache behind this one."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import chain
+from types import SimpleNamespace
 from typing import Any
 
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from workbench.errors import RunError
 from workbench.parts.record.agent import RecordedGraph
-from workbench.parts.record.questions import Question
 from workbench.parts.record.run import GraphRun
 
 
@@ -41,17 +42,10 @@ class Elsewhere(RecordedGraph):
 class ElsewhereRun(GraphRun):
     """A run whose graph is not loaded: its questions are read from its tape."""
 
-    @property
-    def state(self) -> Any:
-        """Return the state at its end."""
-        return self.agent._load(self.row["result"]) or {}
-
-    @property
-    def questions(self) -> list[Question]:
-        """Return its questions while it is paused."""
+    def _snapshot(self) -> Any:
         last = {effect.at: effect for effect in self.effects if effect.kind in ("node", "edge")}
-        waiting = [effect for effect in last.values() if effect.outcome != "value"] if self.status == "paused" else []
-        return [Question(p.id, e.at, p.value, p.response_schema) for e in waiting for p in e.value]
+        waiting = [effect.value for effect in last.values() if effect.outcome != "value"]
+        return SimpleNamespace(values={}, interrupts=list(chain(*waiting)), next=())
 
     def _continue(self, *args: Any) -> GraphRun:
         self.agent._copy  # noqa: B018, says what is to be done

@@ -15,8 +15,8 @@ from workbench.state import Json, RetrievalResult
 if TYPE_CHECKING:
     import pandas
 
-    from workbench.parts.record.effects import GraphEffect
     from workbench.parts.record.run import GraphRun
+    from workbench.records.tape import Effect
     from workbench.views.drawing import Drawing
 
 _OUTSIDE: Mapping[str, tuple[str, ...]] = {
@@ -53,12 +53,12 @@ def timeline(run: GraphRun) -> Drawing:
     )
 
 
-def _entry(effect: GraphEffect) -> Json:
+def _entry(effect: Effect) -> Json:
     name = effect.name.rpartition(".")[2]
     return {"node": name, "timestamp": _moment(effect), "duration_ms": 1000 * effect.seconds}
 
 
-def _record(effect: GraphEffect) -> Json:
+def _record(effect: Effect) -> Json:
     return {
         "step_id": effect.at,
         "attempt": 1,
@@ -72,7 +72,7 @@ def _record(effect: GraphEffect) -> Json:
     }
 
 
-def _moment(effect: GraphEffect) -> str:
+def _moment(effect: Effect) -> str:
     return datetime.fromtimestamp(effect.started_at, UTC).isoformat()
 
 

@@ -16,7 +16,8 @@ from langgraph.store.memory import InMemoryStore
 from workbench.parts.record.digests import plain
 
 if TYPE_CHECKING:
-    from workbench.parts.record.effects import GraphEffect, Recorder
+    from workbench.parts.record.effects import Recorder
+    from workbench.records.tape import Effect
 
 _NAMES: Mapping[str, str] = {"GetOp": "get", "SearchOp": "search", "PutOp": "put", "ListNamespacesOp": "list"}
 
@@ -101,7 +102,7 @@ class RecordedStore(BaseStore):
         return [SearchItem(**item) for item in items]
 
 
-def past_store(effects: Iterable[GraphEffect]) -> InMemoryStore:
+def past_store(effects: Iterable[Effect]) -> InMemoryStore:
     """Return a store with what runs read from theirs before they wrote it: as they found it."""
     store, places = InMemoryStore(), set[tuple[tuple[str, ...], str]]()
     for effect in effects:

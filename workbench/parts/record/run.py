@@ -6,23 +6,25 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError
-from concurrent.futures import TimeoutError as FutureTimeout
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import NotPaused, RunError
 from workbench.parts.record import looking
 from workbench.parts.record.digests import plain
-from workbench.parts.record.effects import GraphEffect, question_key
+from workbench.parts.record.effects import question_key
 from workbench.parts.record.questions import Question
+from workbench.runs.driver import Live
+from workbench.state import Json
 
 if TYPE_CHECKING:
     import pandas
 
     from workbench.parts.record.agent import RecordedGraph
     from workbench.parts.record.compare import Comparison
-    from workbench.parts.record.store import Answer
+    from workbench.records.store import RunRow
+    from workbench.records.tape import Effect
 
 
 POLL_S = 0.1
@@ -41,31 +43,25 @@ class GraphRun:
 
     def __init__(self, agent: RecordedGraph, run_id: str):
         self.agent, self.run_id = agent, run_id
-        self._store = agent._runs.store
-        self._row = self._store.run(run_id)
-        self.cancelled = False
+        self._store, self._work = agent._runs.store, agent._wb._work
+        self._row = self._store.get(run_id)
 
     def __repr__(self) -> str:
-        row = self._store.run(self.run_id)
+        row = self._store.get(self.run_id)
         why = f": {row['error']}" if row["error"] else ""
-        return f"<GraphRun {self.run_id} of {row['graph']!r}: {self.status}{why}>"
+        return f"<GraphRun {self.run_id} of {row['session_id']!r}: {self.status}{why}>"
 
     # how it stands
 
     @property
     def status(self) -> str:
         """``running``, ``paused``, ``done``, ``failed``, ``cancelled``, or ``interrupted`` when its process died."""
-        row, work = self._store.run(self.run_id), self.agent._runs.working.get(self.run_id)
-        is_owned = self.agent._wb._work._lease.alive(row["owner"])
-        ended_unwritten = row["owner"] == self.agent._owner and (work is None or work.done())  # the disk was full
-        if row["status"] == "running" and (not is_owned or ended_unwritten):
-            return "interrupted"
-        return str(row["status"])
+        return self._work.status(self.run_id)
 
     @property
     def error(self) -> str | None:
         """Why it failed."""
-        error: str | None = self._store.run(self.run_id)["error"]
+        error: str | None = self._store.get(self.run_id)["error"]
         return error
 
     @property
@@ -77,7 +73,7 @@ class GraphRun:
     def physical_thread(self) -> str:
         """Return the thread of its checkpoints: its own, or that of the conversation it continues."""
         live = self._row["options"]["mode"] == "live"
-        return f"{self._row['graph']} {self._row['thread']}" if live else self.run_id
+        return f"{self.agent.name} {self._row['conversation_id']}" if live else self.run_id
 
     @property
     def checkpoint_id(self) -> str:
@@ -86,19 +82,19 @@ class GraphRun:
 
     def _snapshot(self) -> Any:
         config: Any = {"configurable": {"thread_id": self.physical_thread}}
-        return self.agent._wb._work.loop.call(self.agent._copy.aget_state(config, subgraphs=True))
+        return self._work.loop.call(self.agent._copy.aget_state(config, subgraphs=True))
 
     @property
     def state(self) -> dict[str, Any]:
         """Return the state at its end, or where it stands."""
-        result = self.agent._load(self._store.run(self.run_id)["result"])
-        state: dict[str, Any] = self._snapshot().values if result is None else result
+        result = self._store.get(self.run_id, whole=True)["result"]
+        state: dict[str, Any] = self.agent.load_text(result["state"]) if result else self._snapshot().values
         return state
 
     @property
     def input(self) -> Any:
         """Return what the graph was asked."""
-        return self.agent._load(self._row["input"])
+        return self.agent.load_text(self._row["options"]["input"])
 
     @property
     def messages(self) -> list[Any]:
@@ -114,7 +110,7 @@ class GraphRun:
         return str(state.get("answer") or state.get("output") or "") if isinstance(state, Mapping) else str(state)
 
     @property
-    def effects(self) -> list[GraphEffect]:
+    def effects(self) -> list[Effect]:
         """Return its effects, in order."""
         return self.agent.load_effects(self.run_id)
 
@@ -134,17 +130,12 @@ class GraphRun:
     @property
     def row(self) -> Mapping[str, Any]:
         """Return how it is stored."""
-        return self._store.run(self.run_id)
+        return self._store.get(self.run_id)
 
     @property
     def message(self) -> str:
         """Return what the graph was asked, as text."""
-        inputs = self.input
-        messages = inputs.get("messages") if isinstance(inputs, Mapping) else None
-        if messages:
-            return str(getattr(messages[-1], "text", messages[-1]))
-        asked = inputs.get("question") or inputs.get("query") if isinstance(inputs, Mapping) else None
-        return asked if isinstance(asked, str) else json.dumps(plain(inputs), ensure_ascii=False)
+        return self._row["message"]
 
     @property
     def log(self) -> list[Any]:
@@ -153,8 +144,8 @@ class GraphRun:
 
     @property
     def decisions(self) -> list[Any]:
-        """Return when people answered, oldest first."""
-        return [{"decided_at": answer["answered_at"]} for answer in self._store.answers(self.run_id)]
+        """Return what people answered, oldest first."""
+        return list(self._store.decisions(self.run_id))
 
     @property
     def review(self) -> Any:
@@ -165,8 +156,9 @@ class GraphRun:
     def to_dict(self) -> dict[str, Any]:
         """Return the whole run as one JSON document."""
         row = self.row
-        named = {name: row[name] for name in ("run_id", "graph", "thread", "error", "created_at", "ended_at")}
-        shown = {"message": self.message, "status": self.status, "review": self.review, "answer": self.reply}
+        named = {name: row[name] for name in ("run_id", "message", "error", "created_at", "ended_at")}
+        named |= {"graph": row["session_id"], "thread": row["conversation_id"]}
+        shown = {"status": self.status, "review": self.review, "answer": self.reply}
         return {**named, **shown, "state": plain(self.state), "effects": self.to_frame().to_dict("records")}
 
     def events(self) -> Iterator[Any]:
@@ -184,9 +176,9 @@ class GraphRun:
             return self.answer(args, wait=wait)
         return self.answer({q.id: q.answer(decision["type"], args, message) for q in questions}, wait=wait)
 
-    def _begin(self) -> None:
-        self._work = self.agent._submit(self.agent._drive(self))
-        self.agent._runs.working[self.run_id] = self._work
+    def begin(self) -> None:
+        """Start working on it."""
+        self._work.start(self.agent._runs.driver, Live(self.run_id), self)
 
     def wait(self, timeout: float | None = None) -> GraphRun:
         """Wait until it pauses or ends.
@@ -195,19 +187,9 @@ class GraphRun:
             TimeoutError: it still runs.
             RunError: it failed.
         """
-        work = self.agent._runs.working.get(self.run_id)
-        if work is not None:
-            try:
-                work.result(timeout)
-            except FutureTimeout:
-                raise TimeoutError(f"Run {self.run_id} still runs after {timeout:g} s.") from None
-            except CancelledError:
-                return self  # its row says so
-        until = None if timeout is None else time.monotonic() + timeout
-        while self.status == "running":  # in another process
-            if until is not None and time.monotonic() > until:
-                raise TimeoutError(f"Run {self.run_id} still runs after {timeout:g} s, in another process.")
-            time.sleep(POLL_S)
+        self._work.wait(self.run_id, timeout)
+        if error := self._work.failure(self.run_id):
+            raise error
         return self
 
     def stream(self) -> Iterator[Any]:
@@ -219,9 +201,9 @@ class GraphRun:
         position, is_last = 0, False
         while not is_last:
             is_last = run.status != "running"  # looked at before reading, so that nothing of its end is missed
-            for row, event in self._store.streamed(run.run_id, position):
+            for row, event in self._store.events_after(run.run_id, position):
                 position = row
-                yield self.agent._load(event)
+                yield self.agent.load_text(event["streamed"])
             if not is_last:
                 time.sleep(POLL_S / 10)
 
@@ -244,7 +226,7 @@ class GraphRun:
             NotPaused: it asks nothing.
             RunError: several questions, and the answer names none of them.
         """
-        seen = self._store.run(self.run_id)
+        seen = self._store.get(self.run_id)
         if self.status != "paused":
             raise NotPaused(f"Run {self.run_id} is {self.status} and asks nothing.")
         questions = self.questions
@@ -256,12 +238,13 @@ class GraphRun:
         if questions and not (isinstance(answer, Mapping) and answer and set(answer) <= set(ids)):
             raise RunError(f"The run asks {len(ids)} questions. Answer with a dict by their ids: {', '.join(ids)}.")
         answers = [
-            (
-                question_key(question.at, question.value),
-                self.agent._dump(question.value, "The question"),
-                self.agent._dump(answer[question.id], "The answer"),
-                who,
-            )
+            {
+                "review_id": question_key(question.at, question.value),
+                "asked": self.agent.dump_text(question.value, "The question"),
+                "answer": self.agent.dump_text(answer[question.id], "The answer"),
+                "who": who,
+                "decided_at": datetime.now(UTC).isoformat(),
+            }
             for question in questions
             if question.id in answer
         ]
@@ -273,18 +256,18 @@ class GraphRun:
         for name in self._snapshot().next:
             at = f"{name}/{1 + len({place for place in places if place.rpartition('/')[0] == name})}"
             options["edits"][at] = self.agent.dump_text({"state": dict(fields)}, f"The edit of {at}")
-        self._store.set_options(self.run_id, options)
+        self._store.write("UPDATE runs SET options = ? WHERE run_id = ?", (json.dumps(options), self.run_id))
 
     def resume(self, *, wait: bool = True) -> GraphRun:
         """Continue a run that was paused, interrupted or failed; what it has done is not done again."""
-        seen = self._store.run(self.run_id)
+        seen = self._store.get(self.run_id)
         if self.status in ("running", "done", "cancelled"):
             raise RunError(f"Run {self.run_id} is {self.status}: there is nothing to continue.")
         return self._continue(seen, (), wait)
 
-    def _continue(self, seen: Mapping[str, Any], answers: Iterable[Answer], wait: bool) -> GraphRun:
-        self._store.claim(self.run_id, seen, self.agent._owner, answers)
-        self._begin()
+    def _continue(self, seen: RunRow, answers: Iterable[Json], wait: bool) -> GraphRun:
+        self._work.take(self.agent._runs.driver, seen, answers)
+        self.begin()
         return self.wait() if wait else self
 
     def cancel(self, *, resumable: bool = False) -> GraphRun:
@@ -293,10 +276,7 @@ class GraphRun:
         Args:
             resumable: leave the run to be resumed, as Ctrl-C does.
         """
-        self.cancelled = not resumable
-        work = self.agent._runs.working.get(self.run_id)
-        if work is not None and work.cancel():
-            self._store.end(self.run_id, "interrupted" if resumable else "cancelled")
+        (self._work.interrupt if resumable else self._work.cancel)(self.run_id)
         return self
 
     # other runs made from it
@@ -373,43 +353,43 @@ class GraphRun:
                 f"Run {self.run_id} is a trace of another tool: its effects are not complete, so that nothing of it "
                 "can be run again. Ask its question of a graph of yours: agent.ask(run.input)."
             )
-        recorded = self._recorded_answers()
+        answered = self._answered()
+        nodes = list(dict.fromkeys(node for node, _ in answered))
         by_node = dict(answers) if isinstance(answers, Mapping) else {}
         if answers is not None and not by_node:
-            by_node = dict.fromkeys((at for at, _, _ in recorded), answers)
-        unknown = set(by_node) - {at for at, _, _ in recorded}
-        if unknown:
-            nodes = ", ".join(dict.fromkeys(at for at, _, _ in recorded)) or "none"
-            raise RunError(f"{', '.join(unknown)} asked nothing in run {self.run_id}. Nodes that did: {nodes}.")
-        replaced = {question: by_node.get(at, answer) for at, question, answer in recorded}
+            by_node = dict.fromkeys(nodes, answers)
+        if unknown := set(by_node) - set(nodes):
+            listed = ", ".join(nodes) or "none"
+            raise RunError(f"{', '.join(unknown)} asked nothing in run {self.run_id}. Nodes that did: {listed}.")
+        replaced = {node: {"answer": self.agent.dump_text(answer, "The answer")} for node, answer in by_node.items()}
         options = {
             **self._row["options"],
             "mode": mode,
             "sources": list(sources) or [self.run_id],
             "edits": dict(edits),
             "label": self._row["options"].get("label", self._label),
-            "answers": {q: self.agent.dump_text(answer, "The answer") for q, answer in replaced.items()},
         }
-        stored = self._row["input"] if inputs is None else self.agent._dump(self.agent._with_ids(inputs), "input")
-        run_id = self._store.create(self.agent.name, "", options, stored, self.agent._owner)
-        run = GraphRun(self.agent, run_id)
-        run._begin()
+        run = self.agent.new_run(options, self.input if inputs is None else self.agent._with_ids(inputs))
+        for node, decision in answered:
+            decision |= replaced.get(node, {})
+            self._store.save_decision(run.run_id, decision)
+        run.begin()
         return run.wait() if wait else run
 
     @property
     def _label(self) -> str:
-        return str(self._row["thread"]) if self._row["thread"] != self.run_id else ""
+        thread = self._row["conversation_id"]
+        return thread if thread != self.run_id else ""
 
-    def _recorded_answers(self) -> list[tuple[str, str, Any]]:
-        """Return node, digest of the question and answer of each question that was answered."""
-        answers = {**self.agent._edited_answers(self._row["options"]), **self.agent.load_answers(self.run_id)}
+    def _answered(self) -> list[tuple[str, Any]]:
+        """Return the node and the decision of each question that was answered."""
         nodes = {
             question_key(effect.at, pause.value): effect.at.rpartition("/")[0]
             for effect in self.effects
             if effect.outcome != "value"
             for pause in effect.value
         }
-        return [(nodes[question], question, answer) for question, answer in answers.items() if question in nodes]
+        return [(nodes[d["review_id"]], d) for d in self.decisions if d["review_id"] in nodes]
 
     def export(self, path: str | Path) -> Path:
         """Seal the run in a zip file, for ``agent.read_capsule`` elsewhere; the same run gives the same bytes.
@@ -433,7 +413,7 @@ class GraphRun:
                 "kind": effect.kind,
                 "name": effect.name,
                 "outcome": effect.outcome,
-                "source": "edited" if effect.edited else "tape" if effect.replayed else "executed",
+                "source": effect.source,
                 "started_at": effect.started_at,
                 "seconds": effect.seconds,
                 "tokens": effect.tokens,
@@ -446,7 +426,7 @@ class GraphRun:
     @property
     def executed(self) -> list[str]:
         """List the places where it executed something, rather than taking it from a tape."""
-        return [effect.at for effect in self.effects if not effect.replayed and not effect.edited]
+        return [effect.at for effect in self.effects if effect.source == "executed"]
 
     dag = property(looking.dag)
     cost = property(looking.cost)

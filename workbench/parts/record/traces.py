@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workbench.errors import RunError
-from workbench.parts.record.effects import GraphEffect
 from workbench.parts.record.elsewhere import Elsewhere
 from workbench.parts.record.run import GraphRun
+from workbench.records.tape import Effect
 from workbench.state import Data, Json
 
 KINDS: Mapping[str, str] = {
@@ -86,12 +86,13 @@ class Traces(Elsewhere):
     def _keep(self, spans: list[Span]) -> GraphRun:
         root = next((span for span in spans if not span.parent), spans[0])
         options = {"mode": "trace", "sources": [], "config": {}, "edits": {}}
-        run_id = self._runs.store.create(self.name, "", options, self._dump(root.input, "input"), self._owner)
+        run_id = self.new_run(options, root.input).run_id
         for effect in _effects(spans):
             self._save(run_id, effect)
         result = root.output if isinstance(root.output, dict) else {"output": root.output}
         failed = "failed" if root.error else "done"
-        self._runs.store.end(run_id, failed, root.error or None, self._dump(result, "output"))
+        self._runs.store.save_result(run_id, {"state": self.dump_text(result, "output")})
+        self._runs.store.let_go(run_id, failed, root.error or None)
         return self.run(run_id)
 
 
@@ -162,7 +163,7 @@ def _span(record: Json) -> Span:
     )
 
 
-def _effects(spans: Iterable[Span]) -> Iterator[GraphEffect]:
+def _effects(spans: Iterable[Span]) -> Iterator[Effect]:
     """Yield a trace's spans as effects; a call is placed in the node around it."""
     counts, places = Counter[str](), dict[str, str]()
     for span in spans:
@@ -172,9 +173,8 @@ def _effects(spans: Iterable[Span]) -> Iterator[GraphEffect]:
         places[span.id] = at = f"{place}/{counts[place]}"
         output = span.error or span.output
         seconds = max(0.0, span.end - span.start)
-        yield GraphEffect(
-            at, span.kind, span.name, "value", span.id, {}, None, output, span.input, seconds, span.tokens, span.start
-        )
+        where_and_when: Json = {"at": at, "task": span.id, "input": span.input, "started_at": span.start}
+        yield Effect(span.kind, span.name, {}, output, seconds, span.tokens, **where_and_when)
 
 
 def _attributes(attributes: Any) -> Json:

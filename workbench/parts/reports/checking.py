@@ -20,8 +20,6 @@ from workbench.ports import Context
 from workbench.state import Claim, ConversationState, Data, Json, RetrievalResult, SectionContent, SectionOutline
 from workbench.text import terms
 
-SAME = 0.6
-"""The share of a statement's words with which another speaks of the same."""
 _NUMBER = re.compile(r"(?<![A-Za-z\d.])\d[\d,]*(?:\.\d+)?(?![A-Za-z.]*\d)")
 _LED_BY = re.compile(r"^\*\*[^*\n]{1,200}\*\*(?:（[^）\n]{1,200}）)?(?:: |：)(?=.)")
 _CAPITAL = re.compile(r"\b[A-Z][\w’'-]*")
@@ -89,7 +87,8 @@ def _of_the_same(first: str, second: str) -> bool:
             return False
         if any(not _NUMBER.fullmatch(name) for name in lost(text, beside)):
             return False
-    return min(_alike(first, second), _alike(second, first)) >= SAME
+    # The share of a statement's words with which another speaks of the same.
+    return min(_alike(first, second), _alike(second, first)) >= 0.6
 
 
 def _alike(first: str, second: str) -> float:

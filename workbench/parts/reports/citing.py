@@ -37,7 +37,6 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "doi": ("doi",),
 }
 """What a reference tells -> the names of fields that tell it, as in CSL, BibTeX, Dublin Core, and in Chinese."""
-_LONGEST, _MOST_AUTHORS = 500, 50
 
 
 def references(results: Sequence[RetrievalResult], style: str = "default", language: str = "en") -> list[str]:
@@ -92,7 +91,7 @@ def _words(value: object) -> str:
         return "; ".join(filter(None, map(_words, value)))
     if value is None or isinstance(value, bool | Mapping):
         return ""
-    return " ".join(words(value).split())[:_LONGEST]
+    return " ".join(words(value).split())[:500]
 
 
 def _date(value: object) -> str:
@@ -109,15 +108,16 @@ def _authors(value: object) -> list[str]:
     >>> _authors([{"family": "Smith", "given": "Jane"}, {"literal": "WHO"}]), _authors("Ann Lee, Bo Li")
     (['Smith, Jane', 'WHO'], ['Ann Lee, Bo Li'])
     """
+    most_authors = 50
     if isinstance(value, list | tuple):
-        return [name for author in value[:_MOST_AUTHORS] for name in _authors(author)]
+        return [name for author in value[:most_authors] for name in _authors(author)]
     if isinstance(value, Mapping):
         parts = [_words(value.get(key)) for key in ("family", "given")]
         name = ", ".join(filter(None, parts)) or _words(value.get("literal") or value.get("name"))
         return [name] if name else []
     text = _words(value)
     between = r"[;；、,，]" if CJK.search(text) else r";|\sand\s|\s&\s"
-    return [name for author in re.split(between, text) if (name := author.strip())][:_MOST_AUTHORS]
+    return [name for author in re.split(between, text) if (name := author.strip())][:most_authors]
 
 
 def _line(source: Data, labels: Labels) -> str:

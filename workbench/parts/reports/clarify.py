@@ -162,8 +162,6 @@ async def _by_model(
 
 LIMIT, MOST_OPTIONS = 5, 6
 """Questions that a person is asked at once, and options of one."""
-_DETAILS = 2
-"""Fields that tell things of one name apart."""
 
 
 def open_questions(
@@ -319,7 +317,8 @@ def _described(entities: Sequence[Entity], base: KnowledgeBase, language: str) -
         key=lambda field: order.index(field["type"]),
     )
     columns = [[_field_text(row.get(field["name"])) for row in rows] for field in fields]
-    columns = [column for column in columns if len(set(column)) > 1][:_DETAILS]
+    # Fields that tell things of one name apart.
+    columns = [column for column in columns if len(set(column)) > 1][:2]
     comma, form = ("，", "{}（{}）") if language == "zh" else (", ", "{} ({})")
     for place, entity in enumerate(entities):
         details = comma.join(filter(None, (column[place] for column in columns)))

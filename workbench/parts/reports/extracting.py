@@ -16,10 +16,6 @@ from workbench.ports import KnowledgeBase
 from workbench.state import Question, RetrievalResult, SectionContent, SectionOutline
 from workbench.text import detect_language, fold, sentences
 
-LEADS = 2
-"""Sentences of a piece from which nothing was chosen."""
-MOST_DEFINED = 10
-
 
 def section_text(
     section: SectionOutline, pieces: Sequence[RetrievalResult], question: Question, bases: Sequence[KnowledgeBase]
@@ -40,7 +36,8 @@ def section_text(
     wanted, used = {fold(quote) for quote in section["quotes"]}, set[str]()
     for n, piece in enumerate(pieces, 1):
         sentences = sentences_in(n, piece)
-        own = [s for s in sentences if fold(s.text) in wanted] or sentences[:LEADS]
+        # Sentences of a piece from which nothing was chosen.
+        own = [s for s in sentences if fold(s.text) in wanted] or sentences[:2]
         fresh = [s for s in own if fold(s.text) not in used]
         used |= {fold(s.text) for s in fresh}
         chosen.setdefault(str(piece["metadata"].get("doc_id") or piece["source_id"]), []).extend(fresh)
@@ -81,4 +78,4 @@ def definitions(
             first = next(iter(sentences_in(n, result)), None)
             if first and fold(first.text) not in text:
                 by_name.setdefault(fold(title), (escaped(title), first.text, n))
-    return sorted(by_name.values())[:MOST_DEFINED]
+    return sorted(by_name.values())[:10]

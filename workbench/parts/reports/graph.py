@@ -240,10 +240,6 @@ def after_outline(state: ConversationState) -> list[Send] | str:
     return "research" if report.get("redo") else fan_out(state)
 
 
-RESEARCH_LIMIT = 12
-"""Pieces that a search adds to a section."""
-
-
 async def research(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Search for what a person wishes for a section, and give the section what was found."""
     context, redo = runtime.context, state["report"]["redo"]
@@ -268,7 +264,8 @@ async def research(state: ConversationState, runtime: Runtime[Context]) -> Json:
         )
         records += (await executor(task, cast(Any, runtime)))["records"]
     gathered = [r for results in gather(records, context.runs, state["run_id"]).values() for r in results]
-    pieces = [r for r in gathered if r["source_type"] == "chunk"][:RESEARCH_LIMIT]
+    # Pieces that a search adds to a section.
+    pieces = [r for r in gathered if r["source_type"] == "chunk"][:12]
     quoted = [(piece["result_id"], sentence.text) for piece in pieces for sentence in sentences_in(1, piece)]
     shares = Meaning(dated_bases(context, state)).enough(wish, [text for _, text in quoted])
     fit = [words for words, share in zip(quoted, shares, strict=True) if share]

@@ -76,7 +76,6 @@ _ITEMS = re.compile(
 )
 """What stands between aspects, outside brackets."""
 _ASPECT = re.compile(r"([^(（]*)(?:[(（]([^)）]*)[)）])?(.*)", re.DOTALL)
-ASPECT_LIMIT = 12
 
 
 class Aspect(NamedTuple):
@@ -114,7 +113,7 @@ Aspect(title='power', parts=())))
         return Topic(text)
     aspects = [_aspect(item) for item in _ITEMS.split(text[colon.end() :].strip(" .。?？"))]
     aspects = list(dict.fromkeys(aspect for aspect in aspects if aspect.title))
-    return Topic(text[: colon.start()].strip(), tuple(aspects[:ASPECT_LIMIT]))
+    return Topic(text[: colon.start()].strip(), tuple(aspects[:12]))
 
 
 def _aspect(item: str) -> Aspect:

@@ -23,12 +23,6 @@ from workbench.tools.scoring import shares_said
 
 SAME_LANGUAGE, ACROSS = 0.5, 0.4
 """A text is about what it says at least so much of, by what words mean: in the same language, and in another."""
-_NEARLY = 0.8
-"""Words nearly as rare as the rarest."""
-_REST = 7
-"""Documents in the section of what is left."""
-_WORDS = 25
-"""Words of a statement, on average."""
 
 
 class Piece(NamedTuple):
@@ -64,7 +58,8 @@ class Meaning:
             for word, weight in zip(words["words"], words["rarity"], strict=True):
                 rarity[word] = max(rarity.get(word, 0.0), weight)
         highest = max(rarity.values(), default=0.0)
-        return [word for word, weight in rarity.items() if weight >= _NEARLY * highest]
+        # Words nearly as rare as the rarest.
+        return [word for word, weight in rarity.items() if weight >= 0.8 * highest]
 
 
 @dataclass
@@ -155,7 +150,8 @@ class Outliner:
         ]
         used = {result_id for section in result for result_id in section["evidence_ids"]}
         rest = [d for d in self.documents if not used & {r["result_id"] for r in self._document_results(d)}]
-        if words and (rest := rest if bound else rest[:_REST]):
+        # Documents in the section of what is left.
+        if words and (rest := rest if bound else rest[:7]):
             result.append(self._rest_section(rest))
         return result
 
@@ -218,13 +214,14 @@ class Outliner:
         places = {doc_id: n for n, doc_id in enumerate(counts)}
         chosen.sort(key=lambda piece: (places[piece.sentence.doc_id], piece.sentence.n, piece.sentence.place))
         titles = list(dict.fromkeys(piece.sentence.title for piece in chosen))
+        # Words of a statement, on average.
         return SectionOutline(
             section_id=depth,
             title=capitalised(title),
             summary=self._say(", ", "、").join(titles[:4]) + (" …" if len(titles) > 4 else ""),
             query=query,
             evidence_ids=list(dict.fromkeys(self.results[piece.sentence.n - 1]["result_id"] for piece in chosen)),
-            estimated_words=sum(len(terms(piece.sentence.text)) or _WORDS for piece in chosen),
+            estimated_words=sum(len(terms(piece.sentence.text)) or 25 for piece in chosen),
             quotes=[piece.sentence.text for piece in chosen],
         )
 

@@ -14,8 +14,6 @@ from workbench.parts.reports.outline import capitalised, placed
 from workbench.ports import Context
 from workbench.state import ConversationState, Json, RetrievalResult, SectionOutline
 
-MOST_SECTIONS = 50
-
 
 class SectionEdit(Strict):
     """A section of an edited outline; a new one needs no id."""
@@ -33,7 +31,7 @@ class OutlineEdits(Strict):
     """What can be changed of an outline: its title, and which sections there are, in which order."""
 
     title: str | None = Field(None, pattern=r"\S", max_length=300)
-    sections: list[SectionEdit] | None = Field(None, min_length=1, max_length=MOST_SECTIONS)
+    sections: list[SectionEdit] | None = Field(None, min_length=1, max_length=50)
 
 
 async def review_outline(state: ConversationState, runtime: Runtime[Context]) -> Json:

@@ -25,8 +25,6 @@ from workbench.tools.tool import FunctionTool, Search, ToolOutput
 
 PASS_SHARE = 0.6
 """The share of keywords that must be covered."""
-HALF = 0.5
-"""The share of its pairs of signs that a text must have of a Chinese word: it may be cut another way there."""
 Meant = Callable[[str], Iterable[str]]
 """What else a keyword may be called."""
 
@@ -108,7 +106,8 @@ def _is_named(writings: Sequence[str], folded: str) -> bool:
 
 def _says(word: str, words: frozenset[str]) -> bool:
     own = set(map(stem, terms(word)))
-    return bool(own) and len(own & words) >= (HALF if CJK.search(word) else 1) * len(own)
+    # The share of its pairs of signs that a text must have of a Chinese word: it may be cut another way there.
+    return bool(own) and len(own & words) >= (0.5 if CJK.search(word) else 1) * len(own)
 
 
 # the tool

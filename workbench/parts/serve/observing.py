@@ -14,8 +14,6 @@ from workbench.ports import Remembering
 from workbench.runs.recording import Recording, recorded
 from workbench.state import Json
 
-_CLOSE_WITHIN_S = 5
-"""How long closing waits for observers at work."""
 _log = logging.getLogger(__name__)
 
 
@@ -68,7 +66,8 @@ class Observers(Service):
     def close(self) -> None:
         """Wait for observers at work."""
         for thread in self._threads:
-            thread.join(_CLOSE_WITHIN_S)
+            # How long closing waits for observers at work.
+            thread.join(5)
 
 
 class _TimedMemory:

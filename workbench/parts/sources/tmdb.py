@@ -298,12 +298,7 @@ def _sentences(record: Record, chinese: bool) -> Iterator[str]:
 
 # --- The source: bounded answers, and a key that goes to the server alone ---
 
-MOST_ANSWERS = 16
-"""Answers that one enrichment may ask for."""
 KEY, BASE_URL, TIMEOUT = "WORKBENCH_TMDB_KEY", "WORKBENCH_TMDB_BASE_URL", "WORKBENCH_TMDB_TIMEOUT_S"
-MOST_NAMES = 3
-MOST_BEARERS = 3
-"""Records of one name that are returned where nothing decides between them."""
 _LANGUAGES = {"zh": "zh-CN", "en": "en-US"}
 _FILM_PARAMETERS = {"append_to_response": "credits,alternative_titles,translations"}
 
@@ -323,7 +318,7 @@ class Tmdb:
         try:
             if key := read_key(settings.tmdb_key, KEY):
                 async with asyncio.timeout(settings.tmdb_timeout_s), _Server(settings, key, language) as server:
-                    for wanted in names[:MOST_NAMES]:
+                    for wanted in names[:3]:
                         records += await _look_up(server, wanted, notes)
             else:
                 notes.append(note("no key", language, setting=KEY))
@@ -361,7 +356,8 @@ def _likely(records: list[Record], keys: set[str], years: Sequence[int]) -> list
     """
     exact = [hit for hit in records if keys & set(map(name_key, hit.names))]
     dated = [hit for hit in exact if hit.year and any(abs(hit.year - year) <= 1 for year in years)]
-    return (dated or exact)[:MOST_BEARERS] or records[:1]
+    # Records of one name that are returned where nothing decides between them.
+    return (dated or exact)[:3] or records[:1]
 
 
 async def _details(server: _Server, hit: Record) -> Record | None:
@@ -410,8 +406,9 @@ class _Server:
             LimitReached: it is too long, comes too slowly, or too many were asked for.
             httpx.HTTPError: the server cannot be reached, or breaks off.
         """
-        if self.count >= MOST_ANSWERS:
-            raise LimitReached(f"more than {MOST_ANSWERS} answers were needed")
+        most_answers = 16  # answers that one enrichment may ask for
+        if self.count >= most_answers:
+            raise LimitReached(f"more than {most_answers} answers were needed")
         self.count += 1
         parameters["language"] = _LANGUAGES[self.language]
         return await patiently(lambda: self._get(path, parameters), self._patience, self.explain)

@@ -25,6 +25,7 @@ _SIGNS = {
     "characters": ("circle-open", "idle"),
     "results": ("x-thin-open", "idle"),
     "duplicate": ("line-ns-open", "person"),
+    "struck": ("x-thin-open", "fail"),
 }
 """The fate of a finding -> shape and family of colour, from front to back."""
 
@@ -81,7 +82,7 @@ def _trace(kind: str, count: int, pieces: Sequence[Piece], labels: Labels) -> Sc
         y=[_lane(piece) for piece in pieces],
         mode="markers",
         name=safe(f"{_label(kind, labels)} · {count}"),
-        marker={"symbol": symbol, "size": 10, "color": COLOURS[family][0]},
+        marker={"symbol": symbol, "size": 10, "color": COLOURS[family][1]},
         hoverinfo="text",
         hovertext=[hover(piece["title"], f"{piece['score']:.2f}", short(piece["step"], 40)) for piece in pieces],
     )
@@ -94,13 +95,8 @@ def _label(kind: str, labels: Labels) -> str:
 
 
 def _subtitle(pieces: Sequence[Piece], drawn: Sequence[Piece], cut: int, labels: Labels) -> str:
-    """Return the counts by fate."""
-    counts = Counter(piece["fate"] for piece in pieces)
+    """Return what is not in the picture."""
     words = [labels("told_found", n=len(pieces))]
-    if not counts["found"]:
-        words.append(labels("told_dropped", n=counts["dropped"]))
-        words.append(labels("told_used", n=sum(piece["in_prompt"] for piece in pieces)))
-        words.append(labels("told_cited", n=counts["cited"]))
     words += [labels("told_cut", n=cut)] if cut else []
     words += [labels("not_drawn", n=len(pieces) - len(drawn))] if len(drawn) < len(pieces) else []
     return " · ".join(words)

@@ -1,4 +1,4 @@
-"""A plotly figure on white paper that carries its rows; its texts cannot become markup."""
+"""A plotly figure that carries its rows; its texts cannot become markup."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ from plotly.graph_objects import Figure
 
 from workbench.state import Data, Json
 from workbench.text import visible
-from workbench.views.drawing import DIM, FONT, GROUND, INK, LINE, short
+from workbench.views.drawing import FONT, short
 
 if TYPE_CHECKING:
     import pandas
+
+
+INK, LINE, CLEAR = "#7c7c7c", "#8c8c8c44", "#0000"
+"""Read on a light page as on a dark one, as are the fills of ``COLOURS``."""
 
 
 class Picture(Figure):
@@ -31,7 +35,7 @@ class Picture(Figure):
 def picture(
     rows: Iterable[Data], traces: Sequence[Any], title: str, subtitle: str, height: float, **layout: Any
 ) -> Picture:
-    """Draw traces on a white card without plotly's own template, which would put six kilobytes into a saved figure.
+    """Draw traces on the page's own ground; plotly's template would put six kilobytes into a saved figure.
 
     Args:
         rows: the data of the figure.
@@ -47,11 +51,11 @@ def picture(
         "height": round(height),
         "title": {
             "text": safe(short(title, 90)),
-            "subtitle": {"text": safe(short(subtitle, 130)), "font": {"color": DIM}},
+            "subtitle": {"text": safe(short(subtitle, 130)), "font": {"color": INK}},
         },
         "font": {"family": FONT, "color": INK},
-        "paper_bgcolor": GROUND,
-        "plot_bgcolor": GROUND,
+        "paper_bgcolor": CLEAR,
+        "plot_bgcolor": CLEAR,
         "margin": {"l": 60, "r": 20, "t": 80, "b": 100},
         "legend": {"orientation": "h", "y": 0, "yref": "container"},
     }

@@ -23,6 +23,7 @@ _FIELDS = {
     "struck",
     "thresholds",
     "needs",
+    "pieces",
     "next_steps",
     "activate",
     "rewrite_query",
@@ -87,7 +88,7 @@ def fork_edit_text(edit: Data, labels: Labels) -> str:
         text = labels(f"did_{edit['action']}")
         if edit["fields"]:
             text = labels("aside", said=text, more=comma.join(field_label(name, labels) for name in edit["fields"]))
-    elif what in ("settings", "thresholds", "needs"):
+    elif what in ("settings", "thresholds", "needs", "pieces"):
         text = comma.join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in edit[what].items())
     elif what in ("prompts", "results", "without"):
         text = comma.join(name[:20] for name in edit[what])

@@ -1,0 +1,154 @@
+"""Ask one call of a run again and again: each other reply is a fork of the run, and one of the runs is chosen.
+
+several = sample(run, "writer", 5)                      # the answer that most give
+several = sample(run, "planner", 3, choose="judge")     # by the model of the role judge
+several = sample(run, "reflector", 3, choose=lambda run: len(run.evidence))
+several.best.answer, several.to_frame()
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import convert_to_messages
+
+from workbench.errors import ModelError, RunError
+from workbench.models.chat import IN_WORDS, Limits, call_model, reply_text, strict
+from workbench.parts.evaluate.answers import marks_left_out, normal
+from workbench.parts.evaluate.judges import grades, judged_texts
+from workbench.records.tape import places
+from workbench.state import Data, Json
+from workbench.text import clean
+
+if TYPE_CHECKING:
+    import pandas
+
+    from workbench.runs.run import Run
+
+MOST = 20
+"""Replies to one call."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The runs of one call's replies, the given run first; ``counts`` says how often each reply came."""
+
+    runs: tuple[Run, ...]
+    counts: tuple[int, ...]
+    scores: tuple[Any, ...]
+
+    @property
+    def best(self) -> Run:
+        """Return the run with the highest score; of equal ones the first."""
+        return self.runs[self.scores.index(max(self.scores))]
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return one row per run."""
+        import pandas
+
+        rows = zip(self.runs, self.counts, self.scores, strict=True)
+        table = [{"run_id": r.run_id, "times": n, "score": score, "answer": r.answer} for r, n, score in rows]
+        return pandas.DataFrame(table)
+
+
+def sample(
+    run: Run,
+    role: str,
+    k: int,
+    *,
+    number: int = 1,
+    choose: str | Callable[[Run], Any] = "vote",
+    temperature: float | None = 0.8,
+) -> Samples:
+    """Return the run and its forks by other replies to a call, ``k`` replies in all, with a score each.
+
+    Args:
+        run: an ended run.
+        role: whose call: planner, reflector, writer, or another that fills in a form.
+        k: replies, with the one that the run has; the server is asked once where it takes ``n``.
+        number: of its calls, from 1.
+        choose: ``vote`` (how many say the same, then how far they cite the same), ``judge`` or the name of a model
+            (faithful and correct by that judge, then by vote), or a function of a run whose highest value wins.
+        temperature: of the other replies; None leaves it to the model.
+
+    Raises:
+        RunError: there is no such call, or it cannot be asked again.
+        ModelError: the server failed.
+    """
+    own_calls = [(at, e) for at, e in places(run.tape()).items() if e.kind == "model" and e.name == role]
+    calls = [(at, e) for at, e in own_calls if "tools" not in e.parts["input"] and not e.value.get("error")]
+    if not 1 <= number <= len(calls) or not 1 <= k <= MOST:
+        known = f"{len(calls)} calls of {role} that can be asked again"
+        raise RunError(f"Cannot ask call {number} {k} times: the run has {known}; {MOST} times is the most.")
+    wb, (place, call) = run._workspace, calls[number - 1]
+    request = call.parts["input"]
+    model = wb.ports(request["model"]).models["judge"]
+    own = "".join(call.value["chunks"]) if "chunks" in call.value else call.value["text"]
+    limits = Limits.from_settings(wb.settings)
+    counts = Counter([own, *wb.call(_replies(model, request, k - 1, temperature, limits))])
+    forks = [run.fork(at=place, result=text, wait=False) for text in counts if text != own]
+    runs = (run, *(fork.wait() for fork in forks))
+    weights = tuple(counts.values())
+    if callable(choose):
+        return Samples(runs, weights, tuple(map(choose, runs)))
+    scores = [*_votes(runs, weights)]
+    if choose != "vote":
+        judged = _judged(wb, "" if choose == "judge" else choose, runs)
+        scores = [(*grade, *score) for grade, score in zip(judged, scores, strict=True)]
+    return Samples(runs, weights, tuple(scores))
+
+
+async def _replies(model: Any, request: Data, k: int, temperature: float | None, limits: Limits) -> list[str]:
+    """Return ``k`` replies: of one request where the server takes ``n``, else of so many at the same time."""
+    messages, schema = convert_to_messages([tuple(message) for message in request["messages"]]), request.get("schema")
+    in_words = [*messages, *convert_to_messages([("human", IN_WORDS + json.dumps(schema))])] if schema else messages
+    json_schema = {"name": "reply", "schema": strict(schema), "strict": True}
+    form: Json = {"response_format": {"type": "json_schema", "json_schema": json_schema}} if schema else {}
+    options = {} if temperature is None else {"temperature": temperature}
+
+    async def ask(asked: Sequence[Any], **more: Any) -> list[str]:
+        generated = (await model.agenerate([list(asked)], **options, **more)).generations[0]
+        return [clean(reply_text(generation.message)) for generation in generated]
+
+    failed: ModelError | None = None
+    texts = list[str]()
+    native = hasattr(model, "openai_api_base")
+    ways: list[tuple[int, Sequence[Any], Json]] = [(k, messages, form), (1, messages, form)] if native else []
+    for count, asked, more in [*ways, (1, in_words, {})]:
+        left = k - len(texts)
+        if left < 1 or (count > left):
+            continue
+        more = {**more, "n": count} if count > 1 else more
+        try:
+            each = [call_model(model, lambda: ask(asked, **more), limits) for _ in range(left if count == 1 else 1)]  # noqa: B023
+            texts += [text for group in await asyncio.gather(*each) for text in group]
+        except ModelError as error:  # the server takes no ``n``, or no schema: it is asked in another way
+            failed = error
+    if len(texts) < k and failed:
+        raise failed
+    return texts[:k]
+
+
+def _votes(runs: Sequence[Run], counts: Sequence[int]) -> Iterator[tuple[float, ...]]:
+    """Yield for each run how many replies lead to its answer, and how far all of them cite what it cites."""
+    said = [normal(marks_left_out(run.answer)) for run in runs]
+    cited = [{citation["result_id"] for citation in run.citations} for run in runs]
+    for text, mine in zip(said, cited, strict=True):
+        same = sum(n for other, n in zip(said, counts, strict=True) if other == text)
+        shares = [n * len(mine & theirs) / max(1, len(mine | theirs)) for theirs, n in zip(cited, counts, strict=True)]
+        yield same, round(sum(shares), 6)
+
+
+def _judged(wb: Any, judge: str, runs: Sequence[Run]) -> list[tuple[bool, bool]]:
+    ports = wb.ports(judge)
+    if "judge" not in ports.models:
+        raise RunError("There is no model that judges. Set WORKBENCH_MODELS__JUDGE.")
+    texts: list[Mapping[str, str]] = [
+        judged_texts({"question": run.query}, [], run, wb.settings.merge_max_characters) for run in runs
+    ]
+    return [(bool(g and g.faithful), bool(g and g.correct)) for g in wb.call(grades(ports, texts))]

@@ -1,0 +1,69 @@
+"""An experiment as it runs in a notebook: how far it is, and the bench's table of runs, narrowed to its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import ipywidgets
+from IPython.display import display
+
+from workbench.state import Data
+from workbench.views.labels import Labels
+from workbench.widgets.panel import CellRoot
+from workbench.widgets.runs import RunTable
+
+_EVERY_S = 2.0
+"""Seconds between two drawings of the table."""
+
+
+class Live(CellRoot):
+    """Progress and time left, over the runs of an experiment; a row opens its run, and marked ones are compared.
+
+    Args:
+        experiment: it follows, as ``progress`` of ``wb.experiments.run`` or after its end.
+    """
+
+    def __init__(self, experiment: Any):
+        labels = Labels(experiment._wb.settings.lang or "en")
+        self._experiment, self._wb, self._labels = experiment, experiment._wb, labels
+        self._began, self._drawn, self._before = time.monotonic(), 0.0, experiment.status()["done"]
+        self.bar, self.text, self.opened = ipywidgets.IntProgress(), ipywidgets.Label(), ipywidgets.Output()
+        self.table = RunTable(labels, self._wb)
+        self.table.search.value = experiment.name
+        self.table.on_request(self._open)
+        super().__init__([ipywidgets.HBox([self.bar, self.text]), self.table.region, self.opened], labels.html_lang)
+        status = experiment.status()
+        self.tell(experiment.name, status["cells"] - status["waiting"] - status["running"], status["cells"])
+
+    def __enter__(self) -> Callable[[str, int, int], None]:
+        """Show it until the block ends, and return ``tell``."""
+        view = {"model_id": self.model_id, "version_major": 2, "version_minor": 0}
+        self._shown = display({"application/vnd.jupyter.widget-view+json": view}, raw=True, display_id=True)
+        return self.tell
+
+    def __exit__(self, *_: object) -> None:
+        """Leave nothing: a widget would be an error in a notebook that is opened again."""
+        self._shown.update({}, raw=True)
+        self.close()
+
+    def tell(self, name: str, done: int, total: int) -> None:
+        """Show how many cells have ended, and what the others will take at the pace of those that ran here."""
+        now = time.monotonic()
+        ran = done - self._before
+        self.bar.max, self.bar.value = max(1, total), done
+        left = (now - self._began) / ran * (total - done) if ran > 0 else 0.0
+        self.text.value = self._labels("experiment_progress", name=name, done=done, total=total, left=f"{left:.0f}")
+        if now - self._drawn > _EVERY_S or done == total:
+            self._drawn = now
+            self.table.show()
+
+    def _open(self, request: Data) -> None:
+        runs = request["runs"]
+        self.opened.clear_output()
+        with self.opened:
+            display(self._wb.run(*runs) if request["do"] == "open" else self._wb.compare(*runs))
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": self.text.value}
