@@ -14,7 +14,7 @@ from workbench.views.labels import labels_for
 
 
 def outline(document: Data, parts: Collection[str]) -> Iterator[Block]:
-    """Yield the head of a run, what it asks, its effects (``timeline``) and its state (``answer``)."""
+    """Yield the head of a run, what it asks, its effects (``plan``) and its state (``answer``)."""
     labels = labels_for(document["message"])
     text = words(labels.language)
     if "head" in parts:
@@ -30,7 +30,7 @@ def outline(document: Data, parts: Collection[str]) -> Iterator[Block]:
         review = document["review"]
         asked = text["asks"].format(at=proposals.point(review))
         yield Lines([proposals.description(review), *_lines(proposals.in_force(review))], heading=asked)
-    if "timeline" in parts:
+    if "plan" in parts:
         heads = [Column(text["at"], whole=True), *(Column(text[name]) for name in ("kind", "source", "value"))]
         rows = [[e["at"], e["kind"], text[e["source"]], _short(e["value"])] for e in document["effects"]]
         yield clipped(text["effects"], [*heads], rows)
