@@ -148,7 +148,7 @@ class _Reader:
         self._read_negations([*self.values, *self.names, *self.dates, *numbers, *flags])
         refuses = any(self.refused.get(at(span)) for span in (*self.values, *self.names))
         selecting = bool(self.wishes or count or sort or self.find("intent.list") or (self.heads and refuses))
-        selecting = selecting or (not has_document and bool(fitting or self.heads or refuses or flags))
+        selecting = selecting or (not has_document and bool(fitting or self.heads or refuses or flags or self._chooses()))
         if selecting:
             self._apply_values()
             self._apply_names()
@@ -400,6 +400,12 @@ class _Reader:
                 no = next((value for value in called.field["values"] if fold(value) in _NO), None)
                 self.used.append(empty.span())
                 self._add(called.field, "eq" if no else "exists", no or False, at(called))
+
+    def _chooses(self) -> bool:
+        """Return True for a choice among documents by a value of theirs: "which kettle is from Norway"."""
+        which = self.find("intent.which")
+        asks_field = which and any(0 <= called.start - which.end() <= 2 for called in self.called)
+        return bool(which and not asks_field and any(map(self._stands_alone, self.values)))
 
     def _is_flag(self, called: Span) -> bool:
         """Return True for a field of yes and no that the question calls without one of them: "in stock"."""
