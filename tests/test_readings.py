@@ -251,6 +251,7 @@ FLAGS = [
     ("Which kettle is from Norway?", [("country", "eq", "Norway")], []),
     ("哪款水壶产自挪威？", [("country", "eq", "Norway")], []),
     ("Which country is the Stilla from?", [], []),
+    ("Is the Stilla made in Norway?", [], []),
     ("Is the Stilla in stock?", [], []),
     ("Which kettle is the cheapest?", [], ["cheapest"]),
 ]

@@ -516,6 +516,8 @@ class _Reader:
             return []
         free = [called for called in self.called if not meets(called, self.used)]
         free = [called for called in free if self.plain[called.start : called.end] not in stop_words()]
+        if has_document and self.find("answers.yes_no"):  # "is it from Italy" asks for the country
+            free += [value for value in self.values if not meets(value, self.used)]
         self.used += map(at, free)
         return list(dict.fromkeys(span.field["name"] for span in free))
 
