@@ -248,6 +248,10 @@ FLAGS = [
     ("Which kettles are in stock?", [("in_stock", "eq", "yes")], []),
     ("Which kettles are not in stock?", [("in_stock", "ne", "yes")], []),
     ("Show kettles from Norway that are in stock", [("country", "eq", "Norway"), ("in_stock", "eq", "yes")], []),
+    ("Which kettle is from Norway?", [("country", "eq", "Norway")], []),
+    ("哪款水壶产自挪威？", [("country", "eq", "Norway")], []),
+    ("Which country is the Stilla from?", [], []),
+    ("Is the Stilla made in Norway?", [], []),
     ("Is the Stilla in stock?", [], []),
     ("Which kettle is the cheapest?", [], ["cheapest"]),
 ]

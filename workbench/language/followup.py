@@ -29,6 +29,7 @@ _PRONOUN = re.compile(
     re.I,
 )
 _OPENER = re.compile(r"^\W*(?:(?:and )?(?:what|how) about|and|but|or|only|just)\b|^\W*只|呢\W*$", re.I)
+_ONESELF = re.compile(r"\b(?:i|me|my|myself)\b|我(?!们)", re.I)
 _MORE = re.compile(r"\b(?:more|others?|another|else)\b|[再还]|别的|其他|更多|继续", re.I)
 
 
@@ -71,7 +72,7 @@ def _joined(message: str, turns: Sequence[Turn], bases: Bases) -> str:
             return before
     known_names = [name for name in names if name["type"] not in ("", "Name")]
     wish = question["conditions"] or question["intent"] == "recommend"
-    short = not wish and len(question["words"]) + len(names) <= OWN_WORDS
+    short = not (wish or _ONESELF.search(message)) and len(question["words"]) + len(names) <= OWN_WORDS
     leans = pronoun and pronoun.start() < known_names[0]["start"] if known_names else pronoun or short
     carried = _carried(message, turns) if leans else []
     brackets = "{}（{}）" if detect_language(message) == "zh" else "{} ({})"

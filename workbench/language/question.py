@@ -148,7 +148,7 @@ class _Reader:
         self._read_negations([*self.values, *self.names, *self.dates, *numbers, *flags])
         refuses = any(self.refused.get(at(span)) for span in (*self.values, *self.names))
         selecting = bool(self.wishes or count or sort or self.find("intent.list") or (self.heads and refuses))
-        selecting = selecting or (not has_document and bool(fitting or self.heads or refuses or flags))
+        selecting = selecting or (not has_document and bool(fitting or self.heads or refuses or flags or self._chooses()))
         if selecting:
             self._apply_values()
             self._apply_names()
@@ -401,6 +401,12 @@ class _Reader:
                 self.used.append(empty.span())
                 self._add(called.field, "eq" if no else "exists", no or False, at(called))
 
+    def _chooses(self) -> bool:
+        """Return True for a choice among documents by a value of theirs: "which kettle is from Norway"."""
+        which = self.find("intent.which")
+        asks_field = which and any(0 <= called.start - which.end() <= 2 for called in self.called)
+        return bool(which and not asks_field and any(map(self._stands_alone, self.values)))
+
     def _is_flag(self, called: Span) -> bool:
         """Return True for a field of yes and no that the question calls without one of them: "in stock"."""
         values = called.field["values"]
@@ -510,6 +516,8 @@ class _Reader:
             return []
         free = [called for called in self.called if not meets(called, self.used)]
         free = [called for called in free if self.plain[called.start : called.end] not in stop_words()]
+        if has_document and self.find("answers.yes_no"):  # "is it from Italy" asks for the country
+            free += [value for value in self.values if not meets(value, self.used)]
         self.used += map(at, free)
         return list(dict.fromkeys(span.field["name"] for span in free))
 

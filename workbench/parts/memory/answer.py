@@ -31,6 +31,8 @@ _EARLIER = re.compile(
 _PERSON = re.compile(r"\b(?:i|my|me)\b|我(?!们)", re.I)
 _IS_QUESTION = re.compile(r"[?？]\W*$|[吗呢]\W*$|什么|谁|哪|几|多少")
 _NAME = re.compile(r"\bmy name\b|\bwho am i\b|我(?:的名字)?(?:叫|是)(?:什么|谁|啥)|我的?(?:名字|姓名)", re.I)
+_WHOLE = re.compile(r"\b(?:know|remember|noted|stored?) about me\b|关于我(?!们)|(?:了解|记得|知道)我(?:什么|哪些|多少)", re.I)
+"""Everything noted is asked for."""
 _LIKING = re.compile(
     r"\bdo(?: not|n't)? i (?:not )?(?:like|love|enjoy)\b|我不?(?:最|很)?(?:喜欢|爱)(?![^，；什哪谁]*[，；])", re.I
 )
@@ -51,6 +53,8 @@ def question_to_memory(message: str, notes: Sequence[Memory]) -> MemoryQuestion 
     >>> asked = question_to_memory("What did I say about opera?", [])
     >>> asked["about"], asked["whose"], question_to_memory("What was agreed on 3 May?", [])
     ('opera', 'user', None)
+    >>> question_to_memory("What do you know about me?", [])["notes"], question_to_memory("你了解我什么？", [])["notes"]
+    ([], [])
     """
     plain = message.replace("’", "'")
     if len(message) > _LONGEST or not _IS_QUESTION.search(plain):
@@ -59,6 +63,8 @@ def question_to_memory(message: str, notes: Sequence[Memory]) -> MemoryQuestion 
         who = next(filter(None, match.groups()), "").lower()
         whose = "user" if who in ("i", "我") else "assistant" if who in ("you", "你") else ""
         return MemoryQuestion(about=_about(plain), whose=whose, notes=None)
+    if _WHOLE.search(plain):
+        return MemoryQuestion(about="", whose="", notes=[note["id"] for note in reversed(notes)])
     fitting = _notes_for(plain, notes) if _PERSON.search(plain) else []
     if fitting or _NAME.search(plain) or (_LIKING.search(plain) and _OPEN.search(plain)):
         return MemoryQuestion(about=_about(plain), whose="", notes=[note["id"] for note in fitting])
