@@ -368,8 +368,7 @@ EDITED = "edited"
 
 def unedited_key(effect: Effect) -> str:
     """Return the key of an effect, whatever was put in its place by hand."""
-    parts = {name: part for name, part in effect.parts.items() if name != EDITED}
-    return effect_key(effect.kind, effect.name, parts)
+    return effect_key(effect.kind, effect.name, {**effect.parts, EDITED: ""}) if EDITED in effect.parts else effect.key
 
 
 def result_name(effect: Effect) -> str:
