@@ -354,7 +354,7 @@ def steps_text(plan: Plan | None, records: Records, totals: Mapping[str, str] = 
     return "\n".join(lines) or NONE
 
 
-def counts_of(state: Data, context: Context) -> dict[str, tuple[str, Json]]:
+def counts_by_step(state: Data, context: Context) -> dict[str, tuple[str, Json]]:
     """Return what each search by fields counted, by step: what it asked, and its output."""
     counted = {}
     for step_id, record in last_records(state.get("records", [])).items():
@@ -368,7 +368,7 @@ def counts_of(state: Data, context: Context) -> dict[str, tuple[str, Json]]:
 def totals_by_step(state: Data, context: Context) -> dict[str, str]:
     """Return how many documents hold for each search by fields, and of each value where it counts them."""
     lines = {}
-    for step_id, (_, output) in counts_of(state, context).items():
+    for step_id, (_, output) in counts_by_step(state, context).items():
         values = ", ".join(f"{value} {count}" for value, count in list(output.get("counts", {}).items())[:_KINDS])
         lines[step_id] = f"{output.get('total')} hold" + (f"; {values}" if values else "")
     return lines
