@@ -71,8 +71,8 @@ def written_from(state: Data, context: Context) -> str:
     numbers.sort(key=lambda n: evidence[n - 1]["result_id"] not in met)  # stable: the rest stays in its order
     if met:  # a model found what it needs: of the rest only what is likely, or comes first
         # How many passages the writer reads next to those that met a need, and the score from which it reads more.
-        least = len([n for n in numbers if evidence[n - 1]["result_id"] in met]) + 3
-        numbers = [n for place, n in enumerate(numbers) if place < least or evidence[n - 1]["score"] >= 0.1]
+        always = len([n for n in numbers if evidence[n - 1]["result_id"] in met]) + 3
+        numbers = [n for place, n in enumerate(numbers) if place < always or evidence[n - 1]["score"] >= 0.1]
     pieces = [evidence[n - 1] for n in numbers]
     return evidence_text(pieces, context.settings.merge_max_characters, numbers)
 
