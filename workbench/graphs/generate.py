@@ -113,7 +113,7 @@ def _with_numbers(text: str, state: Data) -> str:
 
 
 def totals(state: Data, context: Context) -> list[str]:
-    """Return how many documents hold for each search by fields that ran, whoever planned it."""
+    """Return how many documents hold for each search by fields that ran, be it a model's or the rules'."""
     by_step = totals_by_step(state, context)
     return [f"{by_step[step_id]} ({conditions})" for step_id, (conditions, _) in counts_by_step(state, context).items()]
 

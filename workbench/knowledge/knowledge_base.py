@@ -258,13 +258,11 @@ class CorpusKnowledge:
         blocks = (matrix[i : i + block].astype(np.float32) @ rows.T for i in range(0, len(corpus_words), block))
         cosines = np.concatenate([*blocks]).round(2)
         # The cosine from which two words mean nearly the same.
-        neighbours = {
+        nearby = {
             query: [(corpus_words[i], float(column[i])) for i in np.flatnonzero(column >= 0.55)]
             for query, column in zip(queries, cosines.T, strict=True)
         }
-        return {
-            query: sorted(pairs, key=lambda pair: (-pair[1], pair[0])) for query, pairs in neighbours.items() if pairs
-        }
+        return {query: sorted(pairs, key=lambda pair: (-pair[1], pair[0])) for query, pairs in nearby.items() if pairs}
 
     @_in_one_generation
     def passages(self, chunk_ids: Sequence[str] = (), doc_ids: Sequence[str] = ()) -> list[Passage]:

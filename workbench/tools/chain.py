@@ -366,7 +366,7 @@ class Walk:
         return [step.parent for _, step in self.path(chunk_id)]
 
     def _share(self, words: Collection[str], covered: Collection[str] = ()) -> float:
-        """Return the share of the weight of the words that are not covered which are held."""
+        """Return the share of ``words`` in the weight of the words that are not covered."""
         left = {word: weight for word, weight in self._weights.items() if word not in covered}
         total = sum(left.values())
         return sum(weight for word, weight in left.items() if word in words) / total if total else 0.0
@@ -375,7 +375,7 @@ class Walk:
         return self._seeds.likeness.get(chunk_id, self._seeds.rest)
 
     def _go_on(self, order: Sequence[str], covered: Mapping[str, frozenset[str]]) -> None:
-        """Go on from the first passages of different titles, which cover what their parents did and their titles."""
+        """Continue from the first passages of different titles; each covers its title and what its parent covers."""
         self.read(order)
         first: dict[str, str] = {}
         for i in order:

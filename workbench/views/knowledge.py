@@ -134,12 +134,11 @@ def knowledge(graph: Around, title: str = "", language: str = "en") -> Drawing:
     rows = {entity_id: _disc(graph, entity_id, places[entity_id], labels) for entity_id in graph.entities}
     count = labels("knowledge_told", n=len(graph.entities), m=len(graph.relations))
     heading = title or labels("knowledge_around")
-    types_by_ink = dict[str, dict[str, None]]()
+    by_ink = dict[str, dict[str, None]]()
     for entity in graph.entities.values():
-        types_by_ink.setdefault(_ink(entity), {})[_word("type", entity["type"], labels)] = None
+        by_ink.setdefault(_ink(entity), {})[_word("type", entity["type"], labels)] = None
     kinds = [
-        f"{labels(f'colour_{ink}')}{labels('colon')}{labels('comma').join(words)}"
-        for ink, words in types_by_ink.items()
+        f"{labels(f'colour_{ink}')}{labels('colon')}{labels('comma').join(words)}" for ink, words in by_ink.items()
     ]
     legend = " · ".join([f"● {labels('of_the_answer')}", *kinds])
     return sheet(

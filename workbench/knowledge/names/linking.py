@@ -146,12 +146,12 @@ def _bearers(bearers: Sequence[Bearer], after: str, about: str) -> list[str]:
 
 
 def nearest(mentions: Sequence[Mention], about: str, related: Callable[[str], Collection[str]]) -> list[Mention]:
-    """Return the names in a text about an entity; a shared name means the entity to which most of the others are related.
+    """Return the names in a text about an entity; a shared name means the one to which most others are related.
 
     Args:
         mentions: as ``mentions_in`` returns them.
         about: the entity that the text is about.
-        related: the entities to which one is related.
+        related: returns the entities to which an entity is related.
     """
     if not any("others" in mention for mention in mentions):
         return list(mentions)

@@ -104,7 +104,7 @@ def sample(
 
 
 async def _replies(model: Any, request: Data, k: int, temperature: float | None, limits: Limits) -> list[str]:
-    """Return ``k`` replies: of one request where the server takes ``n``, else of so many at the same time."""
+    """Return ``k`` replies: from one request where the server takes ``n``, else from ``k`` requests at the same time."""
     messages, schema = convert_to_messages([tuple(message) for message in request["messages"]]), request.get("schema")
     in_words = [*messages, *convert_to_messages([("human", IN_WORDS + json.dumps(schema))])] if schema else messages
     json_schema = {"name": "reply", "schema": strict(schema), "strict": True}
@@ -135,7 +135,7 @@ async def _replies(model: Any, request: Data, k: int, temperature: float | None,
 
 
 def _votes(runs: Sequence[Run], counts: Sequence[int]) -> Iterator[tuple[float, ...]]:
-    """Yield for each run how many replies lead to its answer, and how far all of them cite what it cites."""
+    """Yield for each run how many replies lead to its answer, and how far all replies cite its sources."""
     answers = [normal(marks_left_out(run.answer)) for run in runs]
     cited = [{citation["result_id"] for citation in run.citations} for run in runs]
     for text, mine in zip(answers, cited, strict=True):
