@@ -104,7 +104,7 @@ def sample(
 
 
 async def _replies(model: Any, request: Data, k: int, temperature: float | None, limits: Limits) -> list[str]:
-    """Return ``k`` replies: from one request where the server takes ``n``, else from ``k`` requests at the same time."""
+    """Return ``k`` replies: from one request where the server takes ``n``, else from ``k`` at the same time."""
     messages, schema = convert_to_messages([tuple(message) for message in request["messages"]]), request.get("schema")
     in_words = [*messages, *convert_to_messages([("human", IN_WORDS + json.dumps(schema))])] if schema else messages
     json_schema = {"name": "reply", "schema": strict(schema), "strict": True}
