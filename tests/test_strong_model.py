@@ -201,8 +201,10 @@ def test_totals_are_of_the_conditions_that_the_plan_searched_whoever_planned(ask
         return f"There are {text.partition('Totals: ')[2].split()[0]} of them."
 
     roles = {"planner": lambda _: PLAN, "reflector": enough, "writer": count}
-    _, _, _, answer, _, records, sent = asked(roles, "How many comedies from 1994 are there?", search_first=True)
-    assert set(sent) == {"writer"} and "discover" in {record["tool"] for record in records}, "the rules planned"
+    error, _, _, answer, _, records, sent = asked(roles, "How many comedies from 1994 are there?", search_first=True)
+    assert not error and set(sent) == {"writer"} and "discover" in {record["tool"] for record in records}, (
+        "the rules planned"
+    )
     totals = sent["writer"][0].partition("Totals: ")[2].splitlines()[0]
     assert " hold (" in totals and "1994" in totals and "in all" not in totals
     assert "without a source" not in answer, answer
