@@ -61,9 +61,10 @@ const followed = (root) => {
   };
 };
 
-// A run that waits or ends while its bench is out of view says so in a corner of the window.
+// What waits, fails or ends while its bench or table is out of view says so in a corner of the window.
 const announced = (root) => {
   let status = root.querySelector(".wb-status")?.textContent;
+  const cell = root.closest(".jp-Cell");
   return () => {
     const place = root.querySelector(".wb-status");
     const before = status;
@@ -73,9 +74,9 @@ const announced = (root) => {
     if (root.checkVisibility() && box.bottom > 0 && box.top < innerHeight) return;
     const toast = Object.assign(document.createElement("button"), { className: "wb-toast", type: "button" });
     toast.setAttribute("role", "status");
-    toast.textContent = `${status} · ${root.querySelector(".wb-question")?.textContent ?? ""}`;
+    toast.textContent = [status, root.querySelector(".wb-question")?.textContent].filter(Boolean).join(" · ");
     toast.onclick = () => {
-      root.scrollIntoView({ block: "start" });
+      (root.isConnected ? root : cell)?.scrollIntoView({ block: "start" });
       toast.remove();
     };
     document.body.append(toast);
@@ -112,13 +113,13 @@ export default {
       const [refocus, announce] = [followed(root), announced(root)];
       let asked = false;
       new MutationObserver(() => {
+        announce(); // now, for a root may be removed before the next frame
         if (asked) return;
         asked = true;
         requestAnimationFrame(() => {
           asked = false;
           named(root);
           refocus();
-          announce();
         });
       }).observe(root, { childList: true, subtree: true, attributes: true, attributeFilter: ["style", "disabled"] });
       named(root);

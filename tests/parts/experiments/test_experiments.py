@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import yaml
@@ -410,6 +411,32 @@ def test_a_notebook_shows_progress_over_the_one_table_of_runs(place: Path) -> No
         live.table.table.press("sort:title")
         live.table.table.press("choose", live.table._rows[0]["run_id"])
         assert live.table.request["do"] == "open" and "6 of 6" in live._repr_mimebundle_()["text/plain"]
+
+
+def test_the_table_in_a_notebook_says_that_it_waits_fails_or_has_ended(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, lives = list[str](), list[Live]()
+
+    def watch(experiment: Experiment) -> Live:
+        lives.append(Live(experiment))
+        lives[-1].state.observe(
+            lambda change: seen.append(change["new"].rpartition("toasts: ")[2].split("<")[0]), "value"
+        )
+        return lives[-1]
+
+    def broken(experiment: Experiment, *_: Any) -> Any:
+        experiment.tell("paused", "It is paused.")
+        raise ConnectionError("the server is gone")
+
+    monkeypatch.setattr(Experiment, "_start", broken)
+    monkeypatch.setattr(Experiment, "watch", watch)
+    monkeypatch.setattr("workbench.parts.experiments.experiment.in_kernel", lambda: True)
+    monkeypatch.setattr("workbench.parts.experiments.live.display", lambda *_, **__: Mock())
+    with opened(place) as wb:
+        wb.experiments.run(spec(place, name="toasts", grid={"max_iterations": [1]}))
+    assert seen == ["waiting for you", "failed"] * 3 + ["done"]
+    assert "wb-going" not in lives[0].state.value  # else sheet.js shows no toast
 
 
 def test_a_paused_experiment_waits(place: Path) -> None:

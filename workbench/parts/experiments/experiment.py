@@ -86,7 +86,7 @@ class Experiments:
             experiment.work(workers, dask, tell)
             if experiment.spec.optuna:
                 search(experiment, experiment.spec.optuna, lambda: experiment.work(workers, dask, tell))
-        experiment.tell(f"{experiment.name} has ended: {experiment}")
+            experiment.tell("done", f"{experiment.name} has ended: {experiment}")
         return experiment
 
     def prepare(self, spec: str | Path | Mapping[str, Any]) -> Experiment:
@@ -146,10 +146,10 @@ class Experiment(Results):
     """One experiment.
 
     Attributes:
-        tell: called with what happens to it while it runs.
+        tell: called with a status and a sentence for what happens to it while it runs.
     """
 
-    tell: Callable[[str], object] = staticmethod(lambda text: None)
+    tell: Callable[[str, str], object] = staticmethod(lambda status, text: None)
 
     def prepare(self) -> None:
         """Check every configuration, and write down the cells that are to run.
@@ -229,7 +229,7 @@ class Experiment(Results):
     def _must_stop(self, began: float) -> bool:
         """Return whether no further cell may begin; a paused experiment waits here."""
         while (state := self._store.state(self.name)) == "paused":
-            self.tell(f"{self.name} is paused.")
+            self.tell("paused", f"{self.name} is paused.")
             time.sleep(_POLL_S)
         budget, totals = self.spec.budget, self._store.totals(self.name)
         spent_now = {"seconds": time.monotonic() - began, "tokens": totals["tokens"], "money": totals["money"]}
@@ -253,7 +253,7 @@ class Experiment(Results):
         except Exception as error:  # raised by a tool, a model or a notebook: it stops no other cell
             message = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
             columns = {"status": "failed", "error": message}
-            self.tell(f"{self.name} has cells that fail.")
+            self.tell("failed", f"{self.name} has cells that fail.")
         self._store.end(self.name, row, seconds=round(time.perf_counter() - began, 4), **columns)
 
     def _notebook(self, cell: str, variant: Json, environment: dict[str, str]) -> Json:
@@ -405,14 +405,14 @@ class Experiment(Results):
         self._store.add_cells(self.name, self.cells())
 
 
-def notifier(urls: Sequence[str]) -> Callable[[str], object]:
+def notifier(urls: Sequence[str]) -> Callable[[str, str], object]:
     """Return a function that sends a text to these addresses of Apprise, each text once.
 
     Raises:
         WorkbenchError: Apprise is not installed, or does not know an address.
     """
     if not urls:
-        return lambda text: None
+        return lambda status, text: None
     try:
         from apprise import Apprise
     except ImportError:
@@ -421,7 +421,7 @@ def notifier(urls: Sequence[str]) -> Callable[[str], object]:
     for url in urls:
         if not addresses.add(url):
             raise WorkbenchError(f"Apprise does not know {url.partition(':')[0]}:// or lacks a part of the address.")
-    return cache(lambda text: addresses.notify(body=text, title="Workbench"))
+    return cache(lambda status, text: addresses.notify(body=text, title="Workbench"))
 
 
 def _ended(status: str, error: str | None) -> Json:
