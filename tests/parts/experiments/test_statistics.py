@@ -82,6 +82,16 @@ def test_the_bootstrap_is_scipys_on_200_data_sets() -> None:
         assert ours == pytest.approx(100 * np.array(theirs.confidence_interval), abs=200 / len(values) + 1), values
 
 
+def test_evalstats_says_the_same_of_200_data_sets() -> None:
+    paired = pytest.importorskip("evalstats.core.paired", reason="evalstats is not installed; it needs matplotlib")
+    for values in (values for values in drawn(200) if values.any()):
+        table, random = np.array([values, np.zeros(len(values))]), np.random.default_rng(6)
+        theirs = paired.pairwise_differences(table, 0, 1, method="permutation", n_bootstrap=4_999, rng=random)
+        assert permutation_p(np.c_[values, np.ones(len(values))]) == pytest.approx(theirs.p_value, abs=0.035), values
+        ours, ends = np.array(interval(values, np.ones(len(values)), 0.95)), [theirs.ci_low, theirs.ci_high]
+        assert ours == pytest.approx(100 * np.array(ends), abs=200 / len(values) + 1), values
+
+
 @pytest.mark.parametrize("draw", claims.DRAWS)
 @pytest.mark.parametrize("way", claims.WAYS)
 def test_what_is_measured_of_all_trials_together_is_what_each_one_says(way: str, draw: claims.Draw) -> None:
