@@ -58,6 +58,7 @@ def search(tool_input: Search, knowledge: KnowledgeBase, log: ToolLog) -> Json:
         for passage, seen, score in zip(knowledge.passages(ids), signals, scores, strict=True):
             result = evidence.chunk(passage, score, TOOL.name, knowledge.name, seen)
             path = walk.path(passage["chunk_id"])
+            walk.read(step.parent for _, step in path)  # of a long document not every passage on the way was
             result["metadata"] |= chain_metadata([chain_step(target, *step, walk.titles) for target, step in path])
             results.append(result)
     return {**evidence.answer(question, results, len(results)), "paths": chain_paths(results)}
