@@ -461,9 +461,8 @@ def test_the_forecast_says_what_is_there_and_what_would_run(place: Path) -> None
         path = spec(place, name="forecast")
         before = wb.experiments.prepare(path).forecast()
         assert (before.cells, before.done, before.to_run, before.alone) == (12, 0, 12, 3)
-        lines = list[str]()
-        done = wb.experiments.run(path, announce=lines.append)
-        assert "12 to run: 3 alone, 9 from their tapes" in lines[0]
+        assert "12 to run: 3 alone, 9 from their tapes" in before.text
+        done = wb.experiments.run(path)
         assert done.forecast().to_run == 0 and done.forecast().seconds == 0
 
 

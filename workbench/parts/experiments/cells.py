@@ -50,6 +50,7 @@ class Cells:
     def __init__(self, wb: Workbench, store: ExperimentStore, spec: Spec):
         self._wb, self._store, self.spec, self.name = wb, store, spec, spec.name
         self._graphs: dict[str, Any] = {}
+        self._checked = set[str]()
 
     @cached_property
     def questions(self) -> list[Json]:
@@ -90,7 +91,9 @@ class Cells:
         variants = self.variants
         if len(variants) * len(self.questions) * self.spec.repeats > MOST_CELLS:
             raise WorkbenchError(f"{self.spec.locate(('grid',))}grid: this is more than {MOST_CELLS:,} runs.")
-        self._check(variants)
+        self._check(self.spec.base, ("base",))
+        for number, variant in enumerate(variants):
+            self._check(variant, ("configurations", number) if self.spec.configurations else ("grid",))
         return [
             {
                 "cell": digest([variant, question["id"], repeat]),
@@ -105,19 +108,13 @@ class Cells:
             for number, variant in enumerate(variants)
         ]
 
-    def _check(self, variants: Sequence[Json]) -> None:
-        """Check every configuration, each of its parameters alone first, so that the one at fault is named."""
-        seen = set[str]()
-        self._check_values(self.spec.base, ("base",), seen)
-        for number, variant in enumerate(variants):
-            self._check_values(variant, ("configurations", number) if self.spec.configurations else ("grid",), seen)
-
-    def _check_values(self, variant: Json, place: Place, seen: set[str]) -> None:
-        graph = "graph" in variant and not self.spec.notebook
-        for part in [{name: value} for name, value in variant.items() if not graph] + [variant]:
-            if (text := text_of(part)) in seen:
+    def _check(self, variant: Json, place: Place) -> None:
+        """Check a configuration, each of its parameters alone first, so that the one at fault is named."""
+        alone = [{name: value} for name, value in variant.items() if "graph" not in variant or self.spec.notebook]
+        for part in [*alone, variant]:
+            if text_of(part) in self._checked:
                 continue
-            seen.add(text)
+            self._checked.add(text_of(part))
             try:
                 if self.spec.notebook:
                     notebooks.checked(self.spec.notebook, variables(part)[0])
@@ -133,7 +130,6 @@ class Cells:
         whose = str(parameters.get("user", ""))
         used = {name: value for name, value in os.environ.items() if _ENVIRONMENT.fullmatch(name)}
         memories = wb.memory.view(whose).memories if whose and not spec.notebook else []
-        remembered = sorted([row["section"], row["content"]] for row in memories)
         own = {**{name: tool for name, tool in wb.tools.items() if name not in BUILT_IN}, **wb._parts, **wb._handlers}
         settings = wb.settings.model_dump(mode="json")
         named = text_of({**settings, **parameters})
@@ -145,7 +141,7 @@ class Cells:
             "prompts": digest(wb.prompts.own()),
             "tools": digest([sorted(wb.tools), {name: _source(part) for name, part in own.items()}]),
             "models": digest({name: str(getattr(model, "_identifying_params", "")) for name, model in objects.items()}),
-            "memory": digest(remembered),
+            "memory": digest(sorted([row["section"], row["content"]] for row in memories)),
             "environment": digest(used),
             "parameters": digest([parameters, spec.kb]),
             "reviewer": digest(spec.reviewer),
@@ -167,12 +163,10 @@ class Cells:
     def stale(self, cells: Sequence[Json]) -> dict[str, int]:
         """Return how many cells that had ended must run again, by the part of their proof that has changed."""
         before = {row["cell"]: json.loads(row["proof"]) for row in self._store.cells(self.name) if row["scores"]}
-        changed: dict[str, int] = {}
+        changed = Counter[str]()
         for cell in cells:
-            old, new = before.get(cell["cell"]), json.loads(cell["proof"])
-            for part in new:
-                if old and old.get(part) != new[part]:  # a part may be newer than the experiment
-                    changed[part] = changed.get(part, 0) + 1
+            if old := before.get(cell["cell"]):  # a part may be newer than the experiment
+                changed.update(part for part, value in json.loads(cell["proof"]).items() if old.get(part) != value)
         return changed
 
     def options(self, variant: Json) -> Json:

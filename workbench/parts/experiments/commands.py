@@ -33,13 +33,12 @@ def experiment() -> None:
 def run(page: Page, spec: Path, workers: int, dask: str, check: bool, forecast: bool, notify: tuple[str, ...]) -> int:
     """Run the experiment that the YAML FILE describes, or what is missing of it."""
     with page.open(make=True) as wb:
+        expected = wb.experiments.prepare(spec).forecast()
         if forecast:
-            expected = wb.experiments.prepare(spec).forecast()
             page.give(expected._asdict(), expected.text)
             return 0
-        announce = lambda text: page.say(text, "dim")  # noqa: E731, a line on standard error
-        watching = {"progress": _progress(page), "announce": announce, "notify": notify}
-        done = wb.experiments.run(spec, workers=workers, dask=dask, **watching)
+        page.say(expected.text, "dim")
+        done = wb.experiments.run(spec, workers=workers, dask=dask, progress=_progress(page), notify=notify)
         differing = done.check() if check and not done.spec.notebook else []
         if page.as_json:
             page.result({**done.status(), "differing": differing})

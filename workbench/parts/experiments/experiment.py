@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -58,7 +58,6 @@ class Experiments:
         workers: int = 1,
         dask: str = "",
         progress: Progress | None = None,
-        announce: Callable[[str], object] | None = None,
         notify: Sequence[str] = (),
     ) -> Experiment:
         """Run an experiment, or what is missing of it: cells that are done and still valid are not run again.
@@ -70,7 +69,6 @@ class Experiments:
             workers: processes; each opens the workspace, without what was registered in this one.
             dask: the address of a Dask scheduler whose workers run cells too; they need the workspace's folder.
             progress: called after each cell with ``(name, done, total)``; in a notebook a table follows it by default.
-            announce: called with the forecast, before anything runs.
             notify: URLs of Apprise, as ``mailto://...``: told of pauses, failures and the end.
 
         Raises:
@@ -78,8 +76,6 @@ class Experiments:
         """
         experiment = self.prepare(spec)
         experiment.tell = notifier(notify)
-        if announce:
-            announce(experiment.forecast().text)
         self._store.retry_failed(experiment.name)
         self._store.set_state(experiment.name, "running")
         with experiment.watch() if progress is None and in_kernel() else nullcontext(progress) as tell:
@@ -171,14 +167,13 @@ class Experiment(Results):
 
     def forecast(self) -> Forecast:
         """Return what is left to run and what that will take."""
-        rows, pace = self._store.cells(self.name), self._store.pace()
-        left = [row for row in rows if row["status"] in ("waiting", "running")]
-        done = [row for row in rows if row["status"] == "done"]
+        pace, done, left = self._store.pace(), self._cells("done"), self._cells("waiting", "running")
         alone = len(set(map(self._tape, left)) - set(map(self._tape, done)))
         kinds = {"notebook": len(left)} if self.spec.notebook else {"alone": alone, "forked": len(left) - alone}
         is_known = all(kind in pace for kind, count in kinds.items() if count)
         seconds = sum(count * pace.get(kind, 0.0) for kind, count in kinds.items()) if is_known else None
-        return Forecast(len(rows), len(done), len(left), alone, seconds, self.status()["detectable_points"])
+        status = self.status()
+        return Forecast(status["cells"], len(done), len(left), alone, seconds, status["detectable_points"])
 
     def _tape(self, row: Json) -> tuple[str, int, str]:
         """Return what cells that share a tape have in common: question, repeat, and what a fork cannot change."""
@@ -231,11 +226,9 @@ class Experiment(Results):
         while (state := self._store.state(self.name)) == "paused":
             self.tell("paused", f"{self.name} is paused.")
             time.sleep(_POLL_S)
-        budget, totals = self.spec.budget, self._store.totals(self.name)
-        spent_now = {"seconds": time.monotonic() - began, "tokens": totals["tokens"], "money": totals["money"]}
-        limits = {name: getattr(budget, name) for name in spent_now}
-        over = any(limit is not None and spent_now[name] >= limit for name, limit in limits.items())
-        return over or state == "stopped"
+        spent_now = {**self._store.totals(self.name), "seconds": time.monotonic() - began}
+        limits = self.spec.budget.model_dump(exclude_none=True)
+        return state == "stopped" or any(spent_now[name] >= limit for name, limit in limits.items())
 
     def _run_cell(self, row: Json, question: Json, tapes: dict[Any, Run]) -> None:
         variant, began = json.loads(row["parameters"]), time.perf_counter()
@@ -306,13 +299,11 @@ class Experiment(Results):
         """Return the run that a killed process had finished for this cell; one that it had not finished is removed."""
         if not row["run_id"]:
             return None
-        try:
+        with suppress(UnknownRun):  # somebody removed the run: the cell is asked again
             run = self._wb.run(row["run_id"])
             if run.status == "done":
                 return run
             self._wb.runs.remove(run.run_id)
-        except UnknownRun:  # somebody removed the run: the cell is asked again
-            return None
         return None
 
     def _start(self, question: Json, options: Json) -> Run:
@@ -342,8 +333,7 @@ class Experiment(Results):
         """Run one cell in ``share`` a second time, alone, and return the cells whose bytes differ."""
         differing = []
         questions = {question["id"]: question for question in self.questions}
-        done = [row for row in self._store.cells(self.name) if row["status"] == "done" and row["replayed"]]
-        sample = done[:: max(1, share)]
+        sample = [row for row in self._cells("done") if row["replayed"]][:: max(1, share)]
         for row in sample:
             variant = json.loads(row["parameters"])
             with patch.dict(os.environ, variables({**self.spec.base, **variant})[1]):
@@ -400,7 +390,7 @@ class Experiment(Results):
     def _add(self, variant: Json, variants: Sequence[Json]) -> None:
         if variant in variants:
             raise WorkbenchError(f"{label(variant)} is there already.")
-        self._check([variant])
+        self._check(variant, ("grid",))
         self._store.steer(self.name, [*self._store.steered(self.name), variant])
         self._store.add_cells(self.name, self.cells())
 

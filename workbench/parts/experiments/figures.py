@@ -13,11 +13,12 @@ from workbench.views.drawing import COLOURS, DIM
 from workbench.views.figures.picture import Picture, axis, picture
 
 
-def quality_and_cost(table: DataFrame, measure: str, title: str) -> Picture:
+def quality_and_cost(table: DataFrame, _: object, measure: str, title: str) -> Picture:
     """Draw the figure of each configuration against the seconds of a cell; those that none beats are joined.
 
     Args:
         table: of ``Experiment.compare``.
+        _: what the other figures of configurations draw too.
         measure: the figure, in percent.
         title: the heading.
     """

@@ -29,7 +29,8 @@ class Live(CellRoot):
     def __init__(self, experiment: Any):
         labels = Labels(experiment._wb.settings.lang or "en")
         self._experiment, self._wb, self._labels = experiment, experiment._wb, labels
-        self._began, self._drawn, self._before = time.monotonic(), 0.0, experiment.status()["done"]
+        status = experiment.status()
+        self._began, self._drawn, self._before = time.monotonic(), 0.0, status["done"]
         self.bar, self.text, self.opened = ipywidgets.IntProgress(), ipywidgets.Label(), ipywidgets.Output()
         self.state, self._going = ipywidgets.HTML(), "running"
         self.table = RunTable(labels, self._wb)
@@ -37,7 +38,6 @@ class Live(CellRoot):
         self.table.on_request(self._open)
         head = ipywidgets.HBox([self.bar, self.text, self.state])
         super().__init__([head, self.table.region, self.opened], labels.html_lang)
-        status = experiment.status()
         self.tell(experiment.name, status["cells"] - status["waiting"] - status["running"], status["cells"])
 
     def __enter__(self) -> Callable[[str, int, int], None]:

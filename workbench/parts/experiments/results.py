@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -35,18 +35,22 @@ class Results(Cells):
 
     def keep_plan(self) -> None:
         """Keep the specification; what is changed of the plan after the first look is noted."""
-        if any(look["what"] == "look" for look in self.looks):
-            before, now = self._store.spec(self.name), self.spec.model_dump(mode="json")
-            for name in _PLAN:
-                if before[name] != now[name]:
-                    self._store.note(self.name, "plan", f"{name} was {before[name]!r}, after a look {now[name]!r}")
-        self._store.save_spec(self.name, self.spec.model_dump(mode="json"))
+        now = self.spec.model_dump(mode="json")
+        before = self._store.spec(self.name) if any(look["what"] == "look" for look in self.looks) else now
+        for name in _PLAN:
+            if before[name] != now[name]:
+                self._store.note(self.name, "plan", f"{name} was {before[name]!r}, after a look {now[name]!r}")
+        self._store.save_spec(self.name, now)
 
     def status(self) -> Json:
         """Return how many cells wait, run, are done, failed or dropped, and what was shared between them."""
         points = round(statistics.detectable(len(self.questions), len(self.variants) - 1), 1)
         totals = self._store.totals(self.name)
         return {"experiment": self.name, "state": self._store.state(self.name), **totals, "detectable_points": points}
+
+    def _cells(self, *statuses: str) -> list[Json]:
+        """Return the cells that have one of these statuses."""
+        return [row for row in self._store.cells(self.name) if row["status"] in statuses]
 
     def to_frame(self) -> pandas.DataFrame:
         """Return a row for each cell: parameters, question, scores, seconds, tokens, and its run."""
@@ -70,15 +74,14 @@ class Results(Cells):
         import pandas
 
         names = ("kind", "name", "seconds", "tokens", "replayed")
-        own = [row for row in self._store.cells(self.name) if row["executed"] is not None]
         return pandas.DataFrame(
             {
                 **json.loads(row["parameters"]),
                 **{name: row[name] for name in ("question", "repeat", "run_id")},
                 **{name: getattr(effect, name) for name in names},
             }
-            for row in own
-            if row["run_id"] in self._wb.runs
+            for row in self._store.cells(self.name)
+            if row["executed"] is not None and row["run_id"] in self._wb.runs
             for effect in self._wb.run(row["run_id"]).tape()
         )
 
@@ -116,8 +119,10 @@ class Results(Cells):
             raise WorkbenchError(f"No cell of {self.name} has {measure!r}. Known: {measures}.")
         clusters = {question["id"]: str(question["session"]) for question in self.questions if "session" in question}
         rest = self.labels[0], self.spec.smallest_difference, clusters
-        if unfinished := self._store.unfinished(self.name):
-            ended = self._before({clusters.get(question, question) for question in unfinished}, clusters)
+        if unfinished := self._store.unfinished(self.name):  # of those before the first open one the order is no choice
+            groups = {question["id"]: clusters.get(question["id"], question["id"]) for question in self.questions}
+            open_groups = {groups[question] for question in unfinished}
+            ended = list(itertools.takewhile(lambda question: groups[question] not in open_groups, groups))
             before = {name: {q: v for q, v in values.items() if q in ended} for name, values in scores.items()}
             self._store.note(self.name, "live look", f"{measure}, {len(ended)} questions")
             return statistics.live_differences(before, *rest)
@@ -130,19 +135,14 @@ class Results(Cells):
             return {name: result._replace(decision=_CHOSEN) for name, result in apart.items()}
         return apart
 
-    def _before(self, open_clusters: Collection[str], clusters: dict[str, str]) -> set[str]:
-        """Return the questions before the first one that has not ended: of these the order is no choice."""
-        ids = [question["id"] for question in self.questions]
-        return set(itertools.takewhile(lambda name: clusters.get(name, name) not in open_clusters, ids))
-
     def error_budget(self) -> Json:
         """Return how many looks there were, and what of the error they have spent and what the next new one may."""
         looks = [look["detail"] for look in self.looks if look["what"] == "look"]
         number, live = len(set(looks)), sum(look["what"] == "live look" for look in self.looks)
-        spent = sum(map(statistics.error_of_look, range(number))) + statistics.ERROR * statistics.LIVE * bool(live)
-        following = round(statistics.error_of_look(number), 4)
-        all_of_it = {"error": statistics.ERROR, "spent": round(spent, 4), "next": following}
-        return {**all_of_it, "looks": len(looks), "distinct": number, "live": live}
+        *before, following = map(statistics.error_of_look, range(number + 1))
+        spent = round(sum(before) + statistics.ERROR * statistics.LIVE * bool(live), 4)
+        counts = {"looks": len(looks), "distinct": number, "live": live}
+        return {"error": statistics.ERROR, "spent": spent, "next": round(following, 4), **counts}
 
     def compare(self, measure: str = "") -> pandas.DataFrame:
         """Return a row for each configuration: asked, scored, failed, the figure, and how it differs from the first."""
@@ -171,16 +171,16 @@ class Results(Cells):
         """
         import pandas
 
-        scores, names = self.scores(measure), [self.labels[0], self.labels[configuration]]
-        cells = [row for row in self._store.cells(self.name) if row["status"] == "done"]
-        runs = {(row["configuration"], row["question"]): row["run_id"] for row in cells}
+        scores, labels = self.scores(measure), self.labels
+        runs = {(row["configuration"], row["question"]): row["run_id"] for row in self._cells("done")}
         words = {question["id"]: question["question"] for question in self.questions}
         rows = []
-        for question, change in statistics.flips(scores[names[1]], scores[names[0]]):
-            pair = [runs[number, question] for number in (0, configuration)]
+        for question, change in statistics.flips(scores[labels[configuration]], scores[labels[0]]):
+            pair = runs[0, question], runs[configuration, question]
             ours = all(run_id in self._wb.runs for run_id in pair)
-            parts = (self._wb.compare(*pair).parts if ours else None) or {"where": "", "name": ""}
-            rows.append([words[question], change, f"{parts['where']} {parts['name']}".strip(), *pair])
+            parts = self._wb.compare(*pair).parts if ours else None
+            parted = f"{parts['where']} {parts['name']}" if parts else ""
+            rows.append([words[question], change, parted, *pair])
         return pandas.DataFrame(rows, columns=["question", "change", "parted", "first_run", "other_run"])
 
     def why(self, configuration: int = 0, measure: str = "", *, mend: bool = False) -> pandas.DataFrame:
@@ -218,8 +218,7 @@ class Results(Cells):
         if self.spec.notebook or self._graph(self.variants[configuration]):
             raise WorkbenchError(f"Configuration {configuration} of {self.name} has no plan and no tape of ours.")
         questions = {row["id"]: row for row in self.questions}
-        cells = self._store.cells(self.name)
-        done = [cell for cell in cells if cell["configuration"] == configuration and cell["status"] == "done"]
+        done = [cell for cell in self._cells("done") if cell["configuration"] == configuration]
         return [(cell, questions[cell["question"]], self._wb.run(cell["run_id"])) for cell in done]
 
     def pauses(self, configuration: int = 0, measure: str = "") -> Pauses:
@@ -262,12 +261,10 @@ class Results(Cells):
             hidden = pandas.Series(self._hidden(), dtype=float)
             change = table[labels[1]] - table[labels[0]]
             return figures.by_hiddenness(pandas.DataFrame({"hidden": hidden, "change": change}).dropna(), name)
-        if kind in ("parallel", "slice"):
-            draw = figures.parallel if kind == "parallel" else figures.slices
-            return draw(self.compare(measure), self.variants, measure, name)
-        if kind == "cost":
-            return figures.quality_and_cost(self.compare(measure), measure, name)
-        raise WorkbenchError(f"No figure {kind!r}. Known: cost, parallel, slice, questions, hidden.")
+        draws = {"cost": figures.quality_and_cost, "parallel": figures.parallel, "slice": figures.slices}
+        if kind not in draws:
+            raise WorkbenchError(f"No figure {kind!r}. Known: {', '.join(draws)}, questions, hidden.")
+        return draws[kind](self.compare(measure), self.variants, measure, name)
 
     def _hidden(self) -> dict[str, float]:
         from workbench.parts.evaluate.answers import gold_documents
@@ -291,10 +288,10 @@ class Results(Cells):
             tables |= {f"Turned: {name}": self.flips(n) for n, name in enumerate(self.labels) if n}
         tables |= {"Cells": self.to_frame(), "Looks and changes": pandas.DataFrame(self.looks)}
         tables["What a cell depends on"] = pandas.DataFrame([self.proof(self.variants[0], self.questions[0], 0)])
-        labels, failed = self.labels, [row for row in self._store.cells(self.name) if row["status"] == "failed"]
+        labels = self.labels
         data = {
             "scores": self.scores(),
-            "failed": [[labels[row["configuration"]], row["question"]] for row in failed],
+            "failed": [[labels[row["configuration"]], row["question"]] for row in self._cells("failed")],
             "pauses": list(pauses),
             "smallest": self.spec.smallest_difference,
             "baseline": labels[0],

@@ -26,25 +26,17 @@ def search(experiment: Experiment, search: Random, work: Callable[[], None]) -> 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     grid = experiment.spec.grid
     space = {name: optuna.distributions.CategoricalDistribution(range(len(grid[name]))) for name in grid}
-    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=search.seed))
-    for variant, value in zip(experiment.variants, _means(experiment), strict=True):
-        places = {name: grid[name].index(variant[name]) for name in grid}
-        if value is not None:
-            study.add_trial(optuna.trial.create_trial(params=places, distributions=space, value=value))
-    for _ in range(20 * search.n):  # most proposals may be there already
-        if len(experiment.variants) >= min(search.n, experiment.spec.size):
+    for seed in range(search.seed, search.seed + 20 * search.n):  # most proposals may be there already
+        variants, scores = experiment.variants, [*experiment.scores().values()]
+        if len(variants) >= min(search.n, experiment.spec.size) or not scores[-1]:  # stopped, or nothing was scored
             break
-        trial = study.ask(space)
-        variant = {name: grid[name][trial.params[name]] for name in grid}
-        if variant not in experiment.variants:
+        study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
+        for variant, values in zip(variants, scores, strict=True):
+            places = {name: grid[name].index(variant[name]) for name in grid}
+            if values:
+                value = sum(values.values()) / len(values)
+                study.add_trial(optuna.trial.create_trial(params=places, distributions=space, value=value))
+        variant = {name: grid[name][place] for name, place in study.ask(space).params.items()}
+        if variant not in variants:
             experiment.steer("add", values=variant)
             work()
-        value = _means(experiment)[experiment.variants.index(variant)]
-        if value is None:  # stopped, or nothing of it could be scored
-            break
-        study.tell(trial, value)
-
-
-def _means(experiment: Experiment) -> list[float | None]:
-    scores = experiment.scores().values()
-    return [sum(values.values()) / len(values) if values else None for values in scores]

@@ -6,7 +6,6 @@ import itertools
 import json
 import math
 import random
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -237,20 +236,13 @@ def _line(node: Any, place: Place) -> int:
     """Return the line of a key in a YAML tree, or of the nearest one above it."""
     line: int = node.start_mark.line + 1
     for name in place:
-        children = getattr(node, "value", ())
+        children: dict[Any, tuple[Any, Any]] = {}
         if isinstance(node, yaml.MappingNode):
-            pair = next(((key, child) for key, child in children if key.value == str(name)), None)
-        elif isinstance(node, yaml.SequenceNode) and isinstance(name, int) and name < len(children):
-            pair = (children[name], children[name])
-        else:
-            pair = None
-        if pair is None:
+            children = {key.value: (key, child) for key, child in node.value}
+        elif isinstance(node, yaml.SequenceNode):
+            children = {str(number): (child, child) for number, child in enumerate(node.value)}
+        if str(name) not in children:
             break
-        line, node = pair[0].start_mark.line + 1, pair[1]
+        key, node = children[str(name)]
+        line = key.start_mark.line + 1
     return line
-
-
-if __name__ == "__main__":  # python -m workbench.parts.experiments.spec > experiments/experiment.schema.json
-    schema = Spec.model_json_schema()
-    schema["properties"]["include"] = {"type": "string", "description": "Take the keys of another file, under these."}
-    sys.stdout.write(json.dumps(schema, indent=1) + "\n")
