@@ -271,8 +271,11 @@ class Results(Cells):
         from workbench.parts.experiments.why import hiddenness
 
         base = self._wb.knowledge.get(self.spec.kb)
-        gold = {row["id"]: (row["question"], documents) for row in self.questions if (documents := gold_documents(row))}
-        return {name: hiddenness(question, documents, base) for name, (question, documents) in gold.items()}
+        return {
+            row["id"]: hiddenness(row["question"], gold, base)
+            for row in self.questions
+            if (gold := gold_documents(row))
+        }
 
     def report(self, path: str | Path, pauses: Sequence[Json] = ()) -> Path:
         """Write one HTML page: figures, differences, the questions that turned, looks, and how to run it again.

@@ -25,26 +25,28 @@ Place = tuple[Any, ...]
 Locate = Callable[[Place], str]
 
 
-class Random(BaseModel):
-    """Draw configurations from the grid instead of running all of it."""
+class Strict(BaseModel):
+    """A part of an experiment: it has no other keys."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+
+class Random(Strict):
+    """Draw configurations from the grid instead of running all of it."""
 
     n: Annotated[int, Field(ge=1, le=MOST_CELLS)]
     seed: int = 1
 
 
-class Budget(BaseModel):
+class Budget(Strict):
     """What the experiment may take; it stops before the run that would begin beyond it, and can be continued."""
-
-    model_config = ConfigDict(extra="forbid")
 
     seconds: Annotated[float, Field(gt=0)] | None = None
     tokens: Annotated[int, Field(gt=0)] | None = None
     money: Annotated[float, Field(gt=0)] | None = None
 
 
-class Spec(BaseModel):
+class Spec(Strict):
     """An experiment.
 
     A parameter of the grid is a setting (``merge_max_results``), an option of a question (``worker``), a threshold
@@ -52,8 +54,6 @@ class Spec(BaseModel):
     cell of parameters. ``graph`` lets a recorded graph answer: ``agent``, or ``MODULE:GRAPH`` with the ``field`` of its
     state that takes the question (by default it is what the user says).
     """
-
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     name: Annotated[str, Field(pattern=r"^[\w-]{1,60}$")]
     """Of the experiment: letters, digits, ``_`` and ``-``."""
