@@ -127,8 +127,9 @@ def test_a_warm_kernel_takes_a_third_of_the_time_of_a_cold_one(place: Path) -> N
     path = notebook(place, "import time\nresult('cpu', time.process_time())")  # not of the clock: others work here too
     with opened(place) as wb:
         done = wb.experiments.run(sweep(path, name="warm", grid={"top_k": [1, 2, 3, 4, 5, 6]}, measure="cpu"))
+        warm = done.to_frame()["cpu"].median()
     papermill.execute_notebook(str(path), str(place / "cold.ipynb"), {"top_k": 1}, progress_bar=False)
-    assert 3 * done.to_frame()["cpu"].median() <= results(place / "cold.ipynb")["cpu"]
+    assert 3 * warm <= results(place / "cold.ipynb")["cpu"]
 
 
 ISOLATED = """
