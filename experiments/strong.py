@@ -6,6 +6,9 @@ The replies in ``data/strong/tape.jsonl`` were written by a strong model that re
 them again: it takes the numbers of the passages from the prompt that it is sent, and where a prompt does not show the
 passage that it needs, it cannot cite it. So the table shows what reaches a model, and what it costs; it does not show
 how good a model is.
+
+``input`` and ``tokens`` are per question, input alone and with output. Prompts as they were before are not kept, so no
+share of what they took is printed.
 """
 
 from __future__ import annotations
@@ -162,6 +165,7 @@ def measured(wb: Workbench, entry: Any, options: Any) -> dict[str, Any]:
         "marked": any(mark in run.answer for marks in MARKS.values() for mark in marks),
         "calls": total["calls"],
         "steps": len(run.plan.steps),
+        "input": total["input"],
         "tokens": total["tokens"],
         "answer": run.answer,
     }
@@ -178,8 +182,8 @@ def main() -> None:
     frame = pandas.DataFrame(rows)
     if "-v" in sys.argv:
         sys.stdout.write(frame[["way", "question", "right", "marked", "calls", "answer"]].to_csv(sep="\t"))
-    by = frame.groupby("way", sort=False)[["right", "marked", "calls", "steps", "tokens"]]
-    how = {"right": "sum", "marked": "sum", "calls": "mean", "steps": "mean", "tokens": "mean"}
+    by = frame.groupby("way", sort=False)[["right", "marked", "calls", "steps", "input", "tokens"]]
+    how = {"right": "sum", "marked": "sum", **dict.fromkeys(("calls", "steps", "input", "tokens"), "mean")}
     sys.stdout.write(f"{by.agg(how).to_string()}\n")
 
 

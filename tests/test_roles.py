@@ -430,5 +430,5 @@ def test_the_prompt_of_the_writer_has_fields_scores_sources_and_totals(bench, se
     run = wb.ask("How many ships have a length over 12?", kb="ships")
     [call] = run.calls()
     system = call["messages"][0][1]
-    assert "7 documents in all; 4 hold the conditions" in system and "length: 1" in system and "score 0." in system
+    assert "Totals: 4 hold (length > 12)" in system and "length: 1" in system and "score 0." in system
     assert passages(system), "numbered"

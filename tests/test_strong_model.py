@@ -196,6 +196,34 @@ def test_no_model_plans_what_the_first_search_answers(asked):
     assert "hybrid_search" in sent["planner"][0].partition("The plan so far")[2], "what the first search found"
 
 
+def test_totals_are_of_the_conditions_that_the_plan_searched_whoever_planned(asked):
+    def count(text: str) -> str:
+        return f"There are {text.partition('Totals: ')[2].split()[0]} of them."
+
+    roles = {"planner": lambda _: PLAN, "reflector": enough, "writer": count}
+    error, _, _, answer, _, records, sent = asked(roles, "How many comedies from 1994 are there?", search_first=True)
+    assert not error and set(sent) == {"writer"} and "discover" in {record["tool"] for record in records}, (
+        "the rules planned"
+    )
+    totals = sent["writer"][0].partition("Totals: ")[2].splitlines()[0]
+    assert " hold (" in totals and "1994" in totals and "in all" not in totals
+    assert "without a source" not in answer, answer
+
+
+def test_the_planner_of_a_report_is_told_its_aspects(workspace):
+    sent: list[str] = []
+
+    def plan(text: str) -> Any:
+        sent.append(text)
+        return PLAN
+
+    with scripted_server() as server:
+        server.respond = responder(planner=plan)
+        with Workbench.open(workspace, chat_base_url=server.url, models={"planner": "openai:m"}) as wb:
+            assert wb.report("Ang Lee: early films, awards", kb="film").report
+    assert "The answer is a report. Its aspects: early films, awards." in sent[0]
+
+
 def test_needs_carry_no_number_of_the_rules_and_what_no_passage_says_is_not_shown(asked):
     fields = {name: value for name, value in SELECT.items() if name != "query"}
     *_, sent = asked({"planner": lambda _: {**PLAN, "steps": [SEARCH, fields]}, "reflector": enough})

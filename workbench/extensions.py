@@ -35,7 +35,7 @@ class Part:
     """One capability and what it adds. Values are ``"module:name"``, the module relative to ``package``.
 
     Attributes:
-        name: as it is called in messages.
+        name: the name that messages use.
         package: where its modules are.
         settings: a pydantic model, whose fields are settings of the workspace.
         nodes: what the graphs call.

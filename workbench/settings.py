@@ -98,7 +98,7 @@ def model_objects() -> Json:
 
 
 def models_by_role(models: Any) -> dict[str, str]:
-    """Return the name of the model of each role that is given one; "all" stands for every role.
+    """Return the model name of each role that has a model; "all" means every role.
 
     >>> models_by_role({"all": "rules", "writer": "openai:m"})["planner"]
     'rules'
@@ -281,13 +281,13 @@ class Settings(BaseSettings):
 
     def with_changes(self, changes: Data) -> Settings:
         """Return the settings with these changes; models change by role."""
-        named = {name: model_name(name, value) for name, value in changes.items() if name in _MODELS}
+        by_name = {name: model_name(name, value) for name, value in changes.items() if name in _MODELS}
         models = {"models": models_by_role(changes.get("models", {}))}
-        return self.model_copy(update=merge_settings({"models": self.models}, {**changes, **named, **models}))
+        return self.model_copy(update=merge_settings({"models": self.models}, {**changes, **by_name, **models}))
 
     def __reduce__(self) -> Any:
         """Return how another process makes the settings again: their class is composed there too."""
-        return _settings_of, (dict(self),)
+        return _settings_from, (dict(self),)
 
     @classmethod
     def load(cls, **overrides: Any) -> Settings:
@@ -296,10 +296,10 @@ class Settings(BaseSettings):
         Raises:
             SettingsError: names the variable, the value and what is allowed.
         """
-        known = all_settings().model_fields
-        unknown = sorted(set(overrides) - set(known))
+        fields = all_settings().model_fields
+        unknown = sorted(set(overrides) - set(fields))
         if unknown:
-            raise SettingsError(f"Unknown setting {unknown[0]!r}. Known: {', '.join(sorted(known))}.")
+            raise SettingsError(f"Unknown setting {unknown[0]!r}. Known: {', '.join(sorted(fields))}.")
         if "models" in overrides:  # before they meet those of the environment: "all" then wins over each of these
             overrides["models"] = models_by_role(overrides["models"])
         try:
@@ -317,15 +317,15 @@ def all_settings() -> type[Settings]:
     return create_model("Settings", __base__=(Settings, *mixins))
 
 
-def _settings_of(values: Json) -> Settings:
+def _settings_from(values: Json) -> Settings:
     return all_settings().model_construct(**values)
 
 
 def _explain(error: Any) -> str:
-    name, known = str(error["loc"][0]), all_settings().model_fields
-    field = name if name in known else name.lower().removeprefix("workbench_")
+    name, fields = str(error["loc"][0]), all_settings().model_fields
+    field = name if name in fields else name.lower().removeprefix("workbench_")
     variable = name if name.isupper() else f"WORKBENCH_{field.upper()}"
-    secret = field in known and known[field].annotation is SecretStr
+    secret = field in fields and fields[field].annotation is SecretStr
     value = "(a secret)" if secret else repr(error["input"])
     return f"{variable} is {value}. {error['msg']}."
 

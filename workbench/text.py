@@ -435,9 +435,9 @@ def days(text: str) -> list[tuple[int, int, Day]]:
     return sorted(days_found)
 
 
-def month_number(written: str) -> int:
+def month_number(text: str) -> int:
     """Return the number of a month from its name or digits."""
-    return int(written) if written.isdecimal() else _MONTHS.index(fold(written)[:3]) + 1
+    return int(text) if text.isdecimal() else _MONTHS.index(fold(text)[:3]) + 1
 
 
 @lru_cache(maxsize=32_768)
@@ -475,14 +475,14 @@ def dates(text: str) -> list[tuple[int, int, str]]:
     ['1998', '2004', '2010-03', '2012-05', '2015', '2016-05-03']
     """
     text = _ZH_YEAR.sub(lambda match: match[0].translate(_ZH_DIGITS), text)
-    found = [(s, e, f"{day.year}-{day.month:02}-{day.day:02}") for s, e, day in days(text) if day.year]
+    spans = [(s, e, f"{day.year}-{day.month:02}-{day.day:02}") for s, e, day in days(text) if day.year]
     for pattern in (*_MONTH_ALONE, _YEAR_WITHIN):
         for match in pattern.finditer(text):
-            if all(match.end() <= start or end <= match.start() for start, end, _ in found):
-                said = match.groupdict()
-                month = f"-{month_number(said['m']):02}" if "m" in said else ""
-                found.append((*match.span(), f"{said['y'] or said['z']}{month}"))
-    return sorted(found)
+            if all(match.end() <= start or end <= match.start() for start, end, _ in spans):
+                groups = match.groupdict()
+                month = f"-{month_number(groups['m']):02}" if "m" in groups else ""
+                spans.append((*match.span(), f"{groups['y'] or groups['z']}{month}"))
+    return sorted(spans)
 
 
 def iso(value: object) -> str:

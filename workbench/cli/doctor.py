@@ -104,7 +104,7 @@ def _chat(_: Path, settings: Settings) -> Iterator[Check]:
             require_chat_model(settings, role)
             roles.setdefault(name, []).append(role)
     if roles:
-        detail = "; ".join(f"{name} ({', '.join(of)})" for name, of in roles.items())
+        detail = "; ".join(f"{name} ({', '.join(role_names)})" for name, role_names in roles.items())
         yield Check("chat model", "ok", detail)
     else:
         detail = "none: every role has its deterministic default, and answers are sentences of the evidence"

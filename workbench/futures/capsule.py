@@ -140,7 +140,7 @@ def capsule(run: Recording, settings: Settings) -> bytes:
     contents = redacted(capsule_contents(run), secrets(settings))
     message = contents["run"]["message"]
     title, language = escape(visible(message)), labels_for(message).html_lang
-    body = _page_of(contents)
+    body = _page(contents)
     page = f'<!doctype html>\n<html lang="{language}"><meta charset="utf-8"><title>{title}</title>\n{body}\n</html>\n'
     return zipped({CONTENTS: json.dumps(contents, ensure_ascii=False, indent=1), PAGE: page})
 
@@ -190,11 +190,11 @@ def imported(path: Path, store: RunStore, run: Callable[[str], Recording], setti
     return run_id
 
 
-def _page_of(contents: Json) -> str:
+def _page(contents: Json) -> str:
     return run_html(capsule_document(contents))
 
 
-def read(path: Path, kind: Any = _Contents, check: Callable[[Json], object] = _page_of) -> Json:
+def read(path: Path, kind: Any = _Contents, check: Callable[[Json], object] = _page) -> Json:
     """Return what a capsule holds, its types checked.
 
     Args:

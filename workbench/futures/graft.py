@@ -111,8 +111,8 @@ def graft_edits(steps: Mapping[str, Sequence[Recording]], base: Recording | None
     plans = {run_id: _plan(run) for run_id, run in sources.items()}
     for run, step_id in wanted:
         if step_id not in plans[run.run_id].by_id():
-            known = ", ".join(plans[run.run_id].by_id()) or "none"
-            raise RunError(f"Run {run.run_id} has no step {shown(step_id)}. It has: {known}.")
+            step_ids = ", ".join(plans[run.run_id].by_id()) or "none"
+            raise RunError(f"Run {run.run_id} has no step {shown(step_id)}. It has: {step_ids}.")
     base = next(iter(sources.values()))
     joined = Joined(base.run_id, plans, [(run.run_id, step_id) for run, step_id in wanted])
     origins = {new: {"run_id": run_id, "step_id": step_id} for new, (run_id, step_id) in joined.origins.items()}

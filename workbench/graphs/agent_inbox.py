@@ -96,12 +96,12 @@ def _parse_middleware(answer: Data, request: Request) -> Data:
 
 def _parse(args: Data, request: Request) -> Json:
     """Return arguments in the types of the schema, without those that cannot be edited and were not."""
-    schema, proposed = proposals.schema(request), proposals.proposal(request)
+    schema, proposal = proposals.schema(request), proposals.proposal(request)
     parsed = {}
     for name, value in args.items():
         if name in schema.get("properties", {}):
             parsed[name] = _typed(value, proposals.property_schema(name, schema).get("type"), str(name))
-        elif name not in proposed or value not in (proposed[name], json.dumps(proposed[name])):
+        elif name not in proposal or value not in (proposal[name], json.dumps(proposal[name])):
             parsed[name] = value  # the review point refuses it, and lists the known names
     return parsed
 

@@ -221,8 +221,8 @@ def make_record(
     }
     if body and body["found"] > len(results):
         summary["cut"] = body["found"] - len(results)
-    whole = {name: field for name, (_, field) in step.references().items() if "text" not in step.tool_input[name]}
-    long = {name: step.tool_input[name] for name, field in whole.items() if field == RESULTS}
+    filled = {name: field for name, (_, field) in step.references().items() if "text" not in step.tool_input[name]}
+    long = {name: step.tool_input[name] for name, field in filled.items() if field == RESULTS}
     return ExecutionRecord(
         step_id=step.step_id,
         attempt=attempt,

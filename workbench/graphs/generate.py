@@ -18,9 +18,8 @@ from workbench.graphs.roles import (
     NONE,
     accounted,
     budget_spent,
-    counts_of,
+    counts_by_step,
     evidence_text,
-    rules_bind,
     totals_by_step,
 )
 from workbench.knowledge.dated import DatedBase, dated_bases, question_dates
@@ -49,7 +48,7 @@ def messages(state: Data, context: Context) -> list[list[str]]:
     slots = {
         "question": clean(message) + (f"\n(That is: {query})" if query and query != clean(message) else ""),
         "memory": _remembered(state, language) or NONE,
-        "totals": totals(state, context, Labels(language)),
+        "totals": "; ".join(totals(state, context)) or NONE,
         "findings": findings(state),
         "evidence": written_from(state, context) or Labels(language)("prompt_nothing"),
     }
@@ -72,8 +71,8 @@ def written_from(state: Data, context: Context) -> str:
     numbers.sort(key=lambda n: evidence[n - 1]["result_id"] not in met)  # stable: the rest stays in its order
     if met:  # a model found what it needs: of the rest only what is likely, or comes first
         # How many passages the writer reads next to those that met a need, and the score from which it reads more.
-        least = len([n for n in numbers if evidence[n - 1]["result_id"] in met]) + 3
-        numbers = [n for place, n in enumerate(numbers) if place < least or evidence[n - 1]["score"] >= 0.1]
+        always = len([n for n in numbers if evidence[n - 1]["result_id"] in met]) + 3
+        numbers = [n for place, n in enumerate(numbers) if place < always or evidence[n - 1]["score"] >= 0.1]
     pieces = [evidence[n - 1] for n in numbers]
     return evidence_text(pieces, context.settings.merge_max_characters, numbers)
 
@@ -113,35 +112,16 @@ def _with_numbers(text: str, state: Data) -> str:
     return text
 
 
-def counted(state: Data, context: Context) -> list[str]:
-    """Return how many documents hold for each search by fields that ran."""
-    totals_of = totals_by_step(state, context)
-    return [f"{totals_of[step_id]} ({asked})" for step_id, (asked, _) in counts_of(state, context).items()]
+def totals(state: Data, context: Context) -> list[str]:
+    """Return how many documents hold for each search by fields that ran, be it a model's or the rules'."""
+    by_step = totals_by_step(state, context)
+    return [f"{by_step[step_id]} ({conditions})" for step_id, (conditions, _) in counts_by_step(state, context).items()]
 
 
-def counted_numbers(state: Data, context: Context) -> set[float]:
-    """Return the numbers of ``counted``: an answer may state them without a source."""
-    outputs = [output for _, output in counts_of(state, context).values()]
+def total_numbers(state: Data, context: Context) -> set[float]:
+    """Return the numbers of ``totals``: an answer may state them without a source."""
+    outputs = [output for _, output in counts_by_step(state, context).values()]
     return {float(n) for output in outputs for n in (output.get("total"), *output.get("counts", {}).values()) if n}
-
-
-def totals(state: Data, context: Context, say: Labels) -> str:
-    """Return what the whole corpus counts, next to the evidence: how many documents hold, and of each kind.
-
-    Where a model planned, what counts are the conditions of its own steps.
-    """
-    if not rules_bind(state.get("plan"), context.settings):
-        return "; ".join(counted(state, context)) or NONE
-    question = state.get("route_decision", {}).get("question")
-    bases = dated_bases(context, state) if state.get("kb_prefixes") else []
-    if not question or not bases or not state.get("use_retrieval", True):
-        return NONE
-    conditions = question["conditions"]
-    parts = [say("prompt_documents", n=sum(base.about()["counts"]["documents"] for base in bases))]
-    if conditions:
-        holding, understood = sum(len(base.select(conditions)) for base in bases), question["understood"]
-        parts.append(say("prompt_holding", n=holding, conditions=say("semicolon").join(understood)))
-    return "; ".join(parts)
 
 
 # --- What is said where no evidence is looked at: to a greeting, and when a search was stopped or failed ---
@@ -182,7 +162,7 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> Json:
             runtime.stream_writer(progress("generation", total=1, note=f"the rules write the answer: {over}"))
         answer = offline(state, context)
     evidence = merged_evidence(state)
-    counts = counted_numbers(state, context) if evidence else set()
+    counts = total_numbers(state, context) if evidence else set()
     support = await supported(context, answer.text, evidence, state["message"], counts) if evidence else []
     if spoken and support and context.settings.bounds == "strict":
         answer = answer._replace(text=with_marks(answer.text, support))

@@ -19,7 +19,7 @@ MISSING = missing("memory", "memory")
 
 
 async def recall(state: ConversationState, runtime: Runtime[Context]) -> Json:
-    """Load what is remembered for a message, and ask at the same time what a follow-up stands for."""
+    """Load what is remembered for a message, and resolve a follow-up at the same time."""
     change, question = await asyncio.gather(_recalled(state, runtime), standing_alone(state, runtime.context))
     return {**change, "stands_alone": question}
 

@@ -175,7 +175,7 @@ def collect(state: RetrievalState, context: Context) -> dict[str, list[Retrieval
 
 
 def marked(results_by_step: ResultsByStep, marks: Mapping[str, str]) -> dict[str, list[RetrievalResult]]:
-    """Return the results without the struck ones; the pinned ones say so."""
+    """Return the results without those that were struck, and mark those that were pinned."""
 
     def sign(result: RetrievalResult) -> RetrievalResult:
         pinned = marks.get("/".join(identity(result))) == "pinned"

@@ -169,13 +169,13 @@ def step_form(tools: Tools, bases: Bases) -> Any:
     inputs = {name: _inputs(tool, bases) for name, tool in tools.items()}
     for name, fields in inputs.items():
         alike.setdefault(repr(sorted(fields.items())), []).append(name)
-    forms = [_form_of(names, inputs[names[0]]) for names in alike.values()]
+    forms = [_step_form(names, inputs[names[0]]) for names in alike.values()]
     if len(forms) < 2:
         return forms[0] if forms else DraftStep
     return Annotated[reduce(or_, forms), Field(discriminator="tool")]
 
 
-def _form_of(names: Sequence[str], inputs: Mapping[str, Any]) -> Any:
+def _step_form(names: Sequence[str], inputs: Mapping[str, Any]) -> Any:
     one_of: Any = Literal
     fields: Any = {_field(name): _annotated(info) for name, info in inputs.items()}
     return create_model(f"step_{names[0]}", __base__=DraftStep, tool=(one_of[tuple(names)], ...), **fields)

@@ -198,7 +198,7 @@ class Ask:
     names: tuple[str, ...]
     settings: Settings
     prefix: str = ""  # of the knowledge base, where there are several
-    made: int = 0
+    number: int = 0  # of the newest step
 
     def step(
         self,
@@ -212,10 +212,10 @@ class Ask:
         **words: object,
     ) -> PlanStep:
         """Return a step with an id that holds within the branch; the plan numbers it."""
-        self.made += 1
+        self.number += 1
         where = {"kb_prefix": self.prefix} if self.prefix else {}
         return PlanStep(
-            step_id=f"{self.made}:{slug(self.prefix) + '_' if self.prefix else ''}{label}",
+            step_id=f"{self.number}:{slug(self.prefix) + '_' if self.prefix else ''}{label}",
             objective=say(key, self.query, **words),
             tool=tool,
             tool_input={**tool_input, **where},
@@ -265,9 +265,9 @@ class Ask:
 
 def searched_text(query: str, decision: RouteDecision) -> str:
     """Return the query; where a condition refuses something, only what else is asked: it would rank that first."""
-    asked = decision["extracted_entities"]
+    entities = decision["extracted_entities"]
     refuses = any(condition["op"] in ("ne", "not_in") for condition in decision["filters"])
-    return " ".join([*asked["low_level"], *asked["high_level"]]) if refuses else query
+    return " ".join([*entities["low_level"], *entities["high_level"]]) if refuses else query
 
 
 def with_names(query: str, names: Iterable[str]) -> str:

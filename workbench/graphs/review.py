@@ -82,8 +82,8 @@ class Strict(BaseModel):
     @classmethod
     def _check_fields(cls, data: Any) -> Any:
         unknown = [name for name in data if name not in cls.model_fields] if isinstance(data, Mapping) else []
-        known = ", ".join(cls.model_fields)
-        refuse(((str(name),), f"there is no such thing here. Known: {known}.") for name in unknown)
+        field_names = ", ".join(cls.model_fields)
+        refuse(((str(name),), f"there is no such thing here. Known: {field_names}.") for name in unknown)
         return data
 
 

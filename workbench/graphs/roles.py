@@ -284,12 +284,12 @@ def offered(tools: Tools, bases: Iterable[KnowledgeBase]) -> dict[str, Tool]:
 def condition_faults(tool_input: Data, bases: Iterable[KnowledgeBase]) -> list[str]:
     """Return what is wrong with conditions and order: fields that no base has, and values that do not fit theirs."""
     bases = list(bases)
-    known = list(dict.fromkeys(field["name"] for base in bases for field in base.about()["fields"]))
+    base_fields = list(dict.fromkeys(field["name"] for base in bases for field in base.about()["fields"]))
     conditions, sort = tool_input.get("conditions") or [], tool_input.get("sort")
     field_names = [each.get("field") for each in [*conditions, sort] if isinstance(each, dict)]
     field_names += [tool_input["count_by"]] if tool_input.get("count_by") else []
-    unknown = [str(name) for name in field_names if name not in known]
-    faults = [f"The documents have no field {name!r}. Fields: {', '.join(known) or 'none'}." for name in unknown]
+    unknown = [str(name) for name in field_names if name not in base_fields]
+    faults = [f"The documents have no field {name!r}. Fields: {', '.join(base_fields) or 'none'}." for name in unknown]
     try:
         for base in [] if faults or not conditions else bases:
             base.select([Condition(field=c["field"], op=c.get("op", "eq"), value=c.get("value")) for c in conditions])
@@ -348,13 +348,13 @@ def steps_text(plan: Plan | None, records: Records, totals: Mapping[str, str] = 
             own = {name: value for name, value in record["raw_input"].items() if name not in ("top_k", "timeout_s")}
             tool_input = json.dumps(own, ensure_ascii=False)[:_LONGEST_VALUE]
             count = record["output_summary"].get("evidence_count", 0)
-            found = totals.get(step.step_id, f"{count} found")
+            result = totals.get(step.step_id, f"{count} found")
             why = f": {record['error'][:_LONGEST_VALUE]}" if record["error"] else ""
-            lines.append(f"- {step.step_id}: {record['tool']} {tool_input}: {record['status']}, {found}{why}")
+            lines.append(f"- {step.step_id}: {record['tool']} {tool_input}: {record['status']}, {result}{why}")
     return "\n".join(lines) or NONE
 
 
-def counts_of(state: Data, context: Context) -> dict[str, tuple[str, Json]]:
+def counts_by_step(state: Data, context: Context) -> dict[str, tuple[str, Json]]:
     """Return what each search by fields counted, by step: what it asked, and its output."""
     counted = {}
     for step_id, record in last_records(state.get("records", [])).items():
@@ -368,7 +368,7 @@ def counts_of(state: Data, context: Context) -> dict[str, tuple[str, Json]]:
 def totals_by_step(state: Data, context: Context) -> dict[str, str]:
     """Return how many documents hold for each search by fields, and of each value where it counts them."""
     lines = {}
-    for step_id, (_, output) in counts_of(state, context).items():
+    for step_id, (_, output) in counts_by_step(state, context).items():
         values = ", ".join(f"{value} {count}" for value, count in list(output.get("counts", {}).items())[:_KINDS])
         lines[step_id] = f"{output.get('total')} hold" + (f"; {values}" if values else "")
     return lines

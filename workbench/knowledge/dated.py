@@ -89,7 +89,11 @@ class DatedBase:
         method = getattr(self._base, name)
         if name not in _FILTERED:
             return method
-        return lambda *args, **named: [kept for item in method(*args, **named) if (kept := self._without_hidden(item))]
+
+        def filtered(*args: Any, **options: Any) -> list[Any]:
+            return [*filter(None, map(self._without_hidden, method(*args, **options)))]
+
+        return filtered
 
     def _without_hidden(self, item: Any) -> Any:
         """Return what is left of an item: the passages that have a shared phrase are filtered one by one."""

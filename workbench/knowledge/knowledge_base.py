@@ -235,13 +235,13 @@ class CorpusKnowledge:
         highest = math.log1p(self._view.passages) or 1.0
         rarity = [round(min(1.0, weight / highest), 6) for weight in weights]
         similar = {} if texts or not isinstance(text, str) else self._similar(words)
-        return Words(words=words, weights=weights, rarity=rarity, texts=self._said(words, texts), similar=similar)
+        return Words(words=words, weights=weights, rarity=rarity, texts=self._nearness(words, texts), similar=similar)
 
-    def _said(self, words: Sequence[str], texts: Sequence[str]) -> list[list[float]]:
+    def _nearness(self, words: Sequence[str], texts: Sequence[str]) -> list[list[float]]:
         """Return for each text, for each word, how near its nearest word is."""
         if self._reranks and texts:
             return rerank.closest(words, [rerank.words(text) for text in texts], self._word_vectors).round(3).tolist()
-        return [[float(stem(word) in said) for word in words] for said in map(stems, texts)]
+        return [[float(stem(word) in text_stems) for word in words] for text_stems in map(stems, texts)]
 
     def _similar(self, words: Sequence[str]) -> dict[str, list[tuple[str, float]]]:
         """Return the nearest words of the corpus to those in a script in which it is not written."""
@@ -258,11 +258,11 @@ class CorpusKnowledge:
         blocks = (matrix[i : i + block].astype(np.float32) @ rows.T for i in range(0, len(corpus_words), block))
         cosines = np.concatenate([*blocks]).round(2)
         # The cosine from which two words mean nearly the same.
-        near = {
+        nearby = {
             query: [(corpus_words[i], float(column[i])) for i in np.flatnonzero(column >= 0.55)]
             for query, column in zip(queries, cosines.T, strict=True)
         }
-        return {query: sorted(pairs, key=lambda pair: (-pair[1], pair[0])) for query, pairs in near.items() if pairs}
+        return {query: sorted(pairs, key=lambda pair: (-pair[1], pair[0])) for query, pairs in nearby.items() if pairs}
 
     @_in_one_generation
     def passages(self, chunk_ids: Sequence[str] = (), doc_ids: Sequence[str] = ()) -> list[Passage]:

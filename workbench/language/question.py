@@ -148,7 +148,9 @@ class _Reader:
         self._read_negations([*self.values, *self.names, *self.dates, *numbers, *flags])
         refuses = any(self.refused.get(at(span)) for span in (*self.values, *self.names))
         selecting = bool(self.wishes or count or sort or self.find("intent.list") or (self.heads and refuses))
-        selecting = selecting or (not has_document and bool(fitting or self.heads or refuses or flags or self._chooses()))
+        selecting = selecting or (
+            not has_document and bool(fitting or self.heads or refuses or flags or self._chooses())
+        )
         if selecting:
             self._apply_values()
             self._apply_names()

@@ -363,7 +363,7 @@ def words_in(text: str) -> float:
 
 
 def brief_title(title: str) -> str:
-    """Return a title as it is printed next to its quotes: the first words of a long title."""
+    """Return the title that is printed next to its quotes: only the first words of a long one."""
     cut_at = 2 * _TITLE if CJK.search(title) else 8 * _TITLE
     brief = title if len(title) <= cut_at else title[:cut_at].rstrip() + "…"
     return " ".join(brief.split())

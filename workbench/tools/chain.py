@@ -202,10 +202,10 @@ def _lexical(question: str, titles: Sequence[str], mine: Iterable[str], knowledg
 
 def _rare_phrases(question: str, titles: Iterable[str], knowledge: KnowledgeBase) -> dict[str, float]:
     """Return passages that have a phrase of the question which few have and which is not a title, with the bonus."""
-    bonuses, named = dict[str, float](), [terms(title) for title in titles]
+    bonuses, title_terms = dict[str, float](), [terms(title) for title in titles]
     for shared in knowledge.around("phrases", [question], RARE):
         words, ids = terms(shared["phrase"]), shared["chunk_ids"]
-        if words not in named:
+        if words not in title_terms:
             rarity = 1 - math.log(len(ids)) / math.log(RARE + 1)
             bonus = PHRASE * rarity * (1.0 if len(words) > 1 else 0.5)
             bonuses |= {i: max(bonuses.get(i, 0.0), bonus) for i in ids}
@@ -284,9 +284,9 @@ class Walk:
 
         The first passage stays in front; the others are ordered by both passes.
         """
-        asked = sub_questions(query, self._knowledge.passages(ids[:POOL]), self._knowledge, HUB)
+        leads = sub_questions(query, self._knowledge.passages(ids[:POOL]), self._knowledge, HUB)
         hops = dict[str, float]()
-        for sub_question in asked:
+        for sub_question in leads:
             for i, seen in answers(query, sub_question, self._knowledge).items():
                 hops[i] = max(hops.get(i, 0.0), probability("next_hop", seen))
                 if i != sub_question.passage["chunk_id"] and seen["holds"]:
@@ -309,7 +309,7 @@ class Walk:
         }
         order = [*ids[:1], *by_score(worth)]
         self.read(order)
-        return [sub_question.query for sub_question in asked], order
+        return [sub_question.query for sub_question in leads], order
 
     def probabilities(self, ids: Sequence[str]) -> tuple[list[float], list[dict[str, float]]]:
         """Return the falling probabilities of passages in this order, and what they were made of."""
@@ -365,17 +365,17 @@ class Walk:
     def _origins(self, chunk_id: str) -> list[str]:
         return [step.parent for _, step in self.path(chunk_id)]
 
-    def _share(self, held: Collection[str], covered: Collection[str] = ()) -> float:
-        """Return the share of the weight of the words that are not covered which are held."""
+    def _share(self, words: Collection[str], covered: Collection[str] = ()) -> float:
+        """Return the share of ``words`` in the weight of the words that are not covered."""
         left = {word: weight for word, weight in self._weights.items() if word not in covered}
         total = sum(left.values())
-        return sum(weight for word, weight in left.items() if word in held) / total if total else 0.0
+        return sum(weight for word, weight in left.items() if word in words) / total if total else 0.0
 
     def _likeness(self, chunk_id: str) -> float:
         return self._seeds.likeness.get(chunk_id, self._seeds.rest)
 
     def _go_on(self, order: Sequence[str], covered: Mapping[str, frozenset[str]]) -> None:
-        """Go on from the first passages of different titles, which cover what their parents did and their titles."""
+        """Continue from the first passages of different titles; each covers its title and what its parent covers."""
         self.read(order)
         first: dict[str, str] = {}
         for i in order:

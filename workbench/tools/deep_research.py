@@ -51,9 +51,9 @@ def research_tool(name: str, description: str, rounds: int, planned: bool = True
                 # each search is a thread of its own, so that a cancelled step begins no other one
                 request: Any = tool.input_schema(query=query, top_k=tool_input.top_k)
                 output = await tool(request, knowledge, StepLog())
-                found: list[RetrievalResult] = output.model_dump()["results"]
-                detail |= {"hits": len(found), "evidence": evidence.titles(found[:most_front])}
-            for result in found:  # each piece once, with its highest score and the search that had it first
+                hits: list[RetrievalResult] = output.model_dump()["results"]
+                detail |= {"hits": len(hits), "evidence": evidence.titles(hits[:most_front])}
+            for result in hits:  # each piece once, with its highest score and the search that had it first
                 before = results.get(result["result_id"], result)
                 research = {"research": {"round": number, "query": query}}
                 metadata = {**research, **result["metadata"], **before["metadata"]}

@@ -1,9 +1,9 @@
 """Facts of a Graphiti server, as a custom tool: ``wb.tools.register(graphiti(wb.settings))``.
 
 It speaks to the REST service of Graphiti (``server/graph_service`` next to graphiti-core 0.29.3): ``POST /search``
-gives facts with the times from and until which they hold, and when they were learnt. What comes from there is somebody
-else's words: bounded in time and size, cleaned, marked ``transient``; no base keeps it. A call is one effect of a run,
-so a replay sends nothing. ``docs/graphiti.md`` has the whole example.
+gives facts with the times from and until which they hold, and when they were learnt. Strangers
+wrote these facts: they are bounded in time and size, cleaned, and marked ``transient``; no base keeps them. A call is
+one effect of a run, so a replay sends nothing. ``docs/graphiti.md`` has the whole example.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a passage leaves of a question, asked of a name in that passage.
+"""Sub-questions: the part of a question that a passage leaves open, asked of a name in that passage.
 
 "Where was the writer of The Reef born?": a sentence on The Reef says who wrote it and names Mara Velden, so "born" is
 asked of her. No rule reads the sentence: what it says of the question is measured by what words mean.
@@ -14,20 +14,20 @@ from workbench.ports import KnowledgeBase, Passage
 from workbench.text import sentences
 from workbench.tools.scoring import coverage, shares
 
-ASKED = 2
-"""Sub-questions of one question."""
+SUB_QUESTIONS = 2
+"""The most sub-questions of one question."""
 DOCUMENTS, PASSAGES = 6, 3
 """Documents in front whose sentences are read, and passages of each."""
-SAID = 0.75
-"""From here on, 0 to 1, a word of the question is said, and is asked no further."""
+COVERED = 0.75
+"""The clearness, 0 to 1, from which a sentence covers a word of the question, so that it is not asked again."""
 BEHIND = 0.04
-"""How much more of the question a sentence must say for each place that its document stands behind another."""
+"""How much more of the question a sentence must cover for each place that its document ranks below another."""
 HITS = 10
 """Passages of each of the two searches of a sub-question."""
 
 
 class SubQuestion(NamedTuple):
-    """The words that are left, asked of a ``name`` which a sentence of a passage brings in."""
+    """The remaining words of a question, asked of a ``name`` that a sentence of a passage mentions."""
 
     query: str
     name: str
@@ -41,12 +41,12 @@ class SubQuestion(NamedTuple):
 
 
 def sub_questions(question: str, front: Sequence[Passage], knowledge: KnowledgeBase, reach: int) -> list[SubQuestion]:
-    """Return what is left of a question, asked of the names in those sentences that say most of it.
+    """Return the rest of a question, asked of the names in those sentences that cover most of it.
 
     Args:
         question: the question.
         front: the best passages, best first.
-        knowledge: where they are.
+        knowledge: the base that has them.
         reach: the most passages that may share a name.
     """
     documents = list(dict.fromkeys(passage["doc_id"] for passage in front))[:DOCUMENTS]
@@ -57,35 +57,35 @@ def sub_questions(question: str, front: Sequence[Passage], knowledge: KnowledgeB
         names.setdefault((link["chunk_id"], link["sentence"]), set()).add(link["surface"])
     for shared in knowledge.around("shared", ids, reach):
         names.setdefault((shared["chunk_id"], shared["sentence"]), set()).add(shared["phrase"])
-    said = [(passage, sentence) for passage in passages for sentence in dict.fromkeys(sentences(passage["text"]))]
-    texts = [f"{passage['title']}. {sentence}" for passage, sentence in said]
+    candidates = [(passage, sentence) for passage in passages for sentence in dict.fromkeys(sentences(passage["text"]))]
+    texts = [f"{passage['title']}. {sentence}" for passage, sentence in candidates]
     words, (weights, rows) = knowledge.words(question)["words"], coverage(question, texts, knowledge)
-    best, asked = dict[str, tuple[float, SubQuestion]](), surface_key(question)
-    for (passage, sentence), row in zip(said, rows, strict=True):
-        left = [word for word, clearness in zip(words, row, strict=True) if clearness < SAID]
-        said_of_it = sum(weight * clearness for weight, clearness in zip(weights, row, strict=True))
-        worth = said_of_it - BEHIND * documents.index(passage["doc_id"])
+    best, question_key = dict[str, tuple[float, SubQuestion]](), surface_key(question)
+    for (passage, sentence), row in zip(candidates, rows, strict=True):
+        left = [word for word, clearness in zip(words, row, strict=True) if clearness < COVERED]
+        covered = sum(weight * clearness for weight, clearness in zip(weights, row, strict=True))
+        worth = covered - BEHIND * documents.index(passage["doc_id"])
         for name in sorted(names.get((passage["chunk_id"], sentence), set()) | {passage["title"].partition(" (")[0]}):
             key = surface_key(name)
-            if key not in asked and worth > best.get(key, (-1.0,))[0]:
+            if key not in question_key and worth > best.get(key, (-1.0,))[0]:
                 best[key] = worth, SubQuestion(" ".join([*left, name]), name, passage, sentence)
-    return [best[key][1] for key in sorted(best, key=lambda key: (-round(best[key][0], 9), key))[:ASKED]]
+    return [best[key][1] for key in sorted(best, key=lambda key: (-round(best[key][0], 9), key))[:SUB_QUESTIONS]]
 
 
-def answers(question: str, asked: SubQuestion, knowledge: KnowledgeBase) -> dict[str, dict[str, float]]:
+def answers(question: str, sub_question: SubQuestion, knowledge: KnowledgeBase) -> dict[str, dict[str, float]]:
     """Return the passages that a sub-question finds, each with its signals.
 
     ``holds``: whether it has the name; ``gain``: what it says of the question beyond the sentence; ``bm25``, and the
     inverse places of both searches, ``words`` and ``meaning``.
     """
-    lexical, dense = (knowledge.search(kind, asked.query, HITS) for kind in ("words", "meaning"))
+    lexical, dense = (knowledge.search(kind, sub_question.query, HITS) for kind in ("words", "meaning"))
     passages = knowledge.passages(list(dict.fromkeys(i for i, _ in [*dense, *lexical])))
     texts = [f"{passage['title']}. {passage['text']}" for passage in passages]
-    weights, rows = coverage(question, [f"{asked.passage['title']}. {asked.sentence}", *texts], knowledge)
+    weights, rows = coverage(question, [f"{sub_question.passage['title']}. {sub_question.sentence}", *texts], knowledge)
     bm25, words, meaning = shares(lexical), _places(lexical), _places(dense)
     return {
         passage["chunk_id"]: {
-            "holds": float(asked.key in surface_key(text)),
+            "holds": float(sub_question.key in surface_key(text)),
             "gain": sum(w * max(0.0, new - old) for w, new, old in zip(weights, row, rows[0], strict=True)),
             "bm25": bm25.get(passage["chunk_id"], 0.0),
             "words": words.get(passage["chunk_id"], 0.0),

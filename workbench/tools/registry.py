@@ -289,7 +289,7 @@ def _reference_problems(step: PlanStep, steps: Mapping[str, PlanStep], tools: Ma
             text, kind = value["text"], inputs[name].annotation
             if kind is not str or not isinstance(text, str) or GAP not in text:
                 where = "Only a text has words around it" if kind is not str else f"{text!r} has no {GAP}"
-                fix = f"{GAP} in the text of a query stands for what {source} finds."
+                fix = f"{GAP} in the text of a query is the place of what {source} finds."
                 yield problem(step.step_id, place, f"{step.step_id}: input {name!r}: {where}.", fix)
         if source in steps and steps[source].tool in tools:
             outputs = tools[steps[source].tool].output_schema.model_fields

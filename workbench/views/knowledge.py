@@ -134,10 +134,12 @@ def knowledge(graph: Around, title: str = "", language: str = "en") -> Drawing:
     rows = {entity_id: _disc(graph, entity_id, places[entity_id], labels) for entity_id in graph.entities}
     count = labels("knowledge_told", n=len(graph.entities), m=len(graph.relations))
     heading = title or labels("knowledge_around")
-    named = dict[str, dict[str, None]]()
+    by_ink = dict[str, dict[str, None]]()
     for entity in graph.entities.values():
-        named.setdefault(_ink(entity), {})[_word("type", entity["type"], labels)] = None
-    kinds = [f"{labels(f'colour_{ink}')}{labels('colon')}{labels('comma').join(words)}" for ink, words in named.items()]
+        by_ink.setdefault(_ink(entity), {})[_word("type", entity["type"], labels)] = None
+    kinds = [
+        f"{labels(f'colour_{ink}')}{labels('colon')}{labels('comma').join(words)}" for ink, words in by_ink.items()
+    ]
     legend = " · ".join([f"● {labels('of_the_answer')}", *kinds])
     return sheet(
         graph.rows(),
@@ -152,8 +154,8 @@ def _apart(places: Mapping[str, tuple[float, float]], lengths: Mapping[str, int]
     """Move entities down until no name lies on another."""
     apart: dict[str, tuple[float, float]] = {}
     for entity_id, (x, y) in sorted(places.items(), key=lambda place: place[1][1]):
-        for other, (left, top) in sorted(apart.items(), key=lambda place: place[1][1]):
-            room = 4 * (min(lengths[entity_id], _LONGEST_NAME) + min(lengths[other], _LONGEST_NAME))
+        for placed, (left, top) in sorted(apart.items(), key=lambda place: place[1][1]):
+            room = 4 * (min(lengths[entity_id], _LONGEST_NAME) + min(lengths[placed], _LONGEST_NAME))
             y = top + _APART if abs(x - left) < room and abs(y - top) < _APART else y
         apart[entity_id] = (x, y)
     return apart

@@ -72,9 +72,9 @@ def _decision_row(key: str, decision: Data, labels: Labels) -> Row:
     text = labels("past_by_you", what=action) if who == "person" else labels("past_by", what=action, who=who)
     edits = [cut(words, 120) for words in edit_texts(decision["edits"], decision["proposal"], labels)]
     text += f"{labels('colon')}{labels('comma').join(edits)}" if edits else ""
-    said = "".join(f" “{words}”" for words in (decision["message"], decision["note"]) if words)
+    remarks = "".join(f" “{words}”" for words in (decision["message"], decision["note"]) if words)
     name = labels("past_decision", point=labels("point_" + decision["point"]))
-    return Row(key, name, text + said, "paused", decision=decision["review_id"])
+    return Row(key, name, text + remarks, "paused", decision=decision["review_id"])
 
 
 def checkpoint_list(rows: Sequence[Row], labels: Labels, reviews: Mapping[str, str]) -> Picture:

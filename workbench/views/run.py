@@ -218,7 +218,7 @@ def _ranks(piece: Piece, pieces: Sequence[Piece], labels: Labels) -> str:
     """Return the parts of a score, each with the rank that it alone would give."""
 
     def rank(name: str, value: float) -> int:
-        return 1 + sum(other["signals"].get(name, 0) > value for other in pieces)
+        return 1 + sum(each["signals"].get(name, 0) > value for each in pieces)
 
     parts = [(name, value, rank(name, value)) for name, value in piece["signals"].items() if value]
     return " · ".join(labels("piece_signal", name=name, value=f"{value:.2f}", rank=n) for name, value, n in parts)

@@ -265,7 +265,7 @@ class Bench(CellRoot):
         self.put(run)
 
     def _conversation(self) -> str:
-        """Return the name of a conversation that nobody else is in."""
+        """Return a name for a conversation that no other user is in."""
         return f"{self._session} ({uuid.uuid4().hex[:6]})"
 
     def follows_up(self) -> bool:

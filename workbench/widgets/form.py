@@ -268,7 +268,7 @@ class Field:
             el("p", sign, el("span", text), button(fix, "fix", key=str(index)) if fix else None)
             for index, (text, fix, _) in enumerate(messages)
         ]
-        self._note.show(el("div.wb-alert.wb-beside", lines, role="alert") if lines else BLANK)
+        self._note.show(el("div.wb-alert.wb-columns", lines, role="alert") if lines else BLANK)
         (self.box.add_class if lines else self.box.remove_class)("wb-wrong")
 
     def _pressed(self, event: Event) -> None:

@@ -43,7 +43,7 @@ class Compare(Panel):
         document, labels = self._document, self.labels
         self._head.show(draw("past.compared", labels, runs=lettered(document), differing=self._differing))
         blocks = beside(document, labels, self._differing)
-        self._body.show(Markup(page_html(blocks, labels, "wb-worked wb-part wb-beside")))
+        self._body.show(Markup(page_html(blocks, labels, "wb-worked wb-part wb-columns")))
 
     def _pressed(self, event: Event) -> None:
         ids = [run["run_id"] for run in self._document.get("runs", ())]

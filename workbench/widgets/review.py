@@ -165,8 +165,8 @@ class Review(traitlets.HasTraits):
             self._draft = draft
             self._save_draft("form", draft)
         faults = self._problems + self._form.faults
-        told = self._labels("problems_to_mend", n=faults) if faults else self._next(edits)
-        self.band.show(band(self._request, self._labels, told))
+        next_step = self._labels("problems_to_mend", n=faults) if faults else self._next(edits)
+        self.band.show(band(self._request, self._labels, next_step))
         self.primary.description = primary(self._request, edits, faults, self._labels)
         missing = not edits and "approve" not in proposals.allowed(self._request)
         self.primary.disabled = bool(faults) or missing or self._sent

@@ -296,19 +296,19 @@ class Working:
             citation = cited[int(event.key)]
             self._piece, self._sentence = citation["result_id"], citation["sentence"]
             self._show_evidence()
-            if piece := self._found(self._piece):
+            if piece := self._piece_by_key(self._piece):
                 self.evidence.reveal(piece["key"])
 
     def _on_evidence(self, event: Event) -> None:
         if event.kind == "choose":
             self._piece, self._sentence = "" if self._piece == event.key else event.key, ""
         kind, _, what = event.kind.partition(":")
-        if kind in ("mark", "relevant") and (piece := self._found(event.key)):
+        if kind in ("mark", "relevant") and (piece := self._piece_by_key(event.key)):
             self._bench.act(lambda: self._mark(piece, kind, what))
         else:
             self._show_evidence()
 
-    def _found(self, key: str) -> Any:
+    def _piece_by_key(self, key: str) -> Any:
         return next((piece for piece in self._pieces[1] if key in (piece["key"], piece["result_id"])), None)
 
     def _mark(self, piece: Any, kind: str, what: str) -> None:
@@ -318,8 +318,8 @@ class Working:
             return
         if kind == "relevant":
             verdicts = self._wb.feedback(run=run.run_id)
-            said = next((row["good"] for row in verdicts if row["labels"].get("piece") == key), None)
-            run.feedback(None if said is (what == "yes") else what == "yes", piece=key)
+            relevant = next((row["good"] for row in verdicts if row["labels"].get("piece") == key), None)
+            run.feedback(None if relevant is (what == "yes") else what == "yes", piece=key)
             return
         marks = {key: "" if piece["mark"] == what else what}
         if self._document["status"] == "paused":

@@ -54,8 +54,8 @@ class RunTable(Panel):
         narrowed = {"status": self.status.value} if self.status.value else {}
         self._rows = self._wb.runs.lines(100_000, self.search.value, **narrowed)
         if not (self.search.value or narrowed):
-            known = {row["run_id"] for row in self._rows}
-            self._marked = [run_id for run_id in self._marked if run_id in known]
+            shown_ids = {row["run_id"] for row in self._rows}
+            self._marked = [run_id for run_id in self._marked if run_id in shown_ids]
         self._draw()
 
     def _draw(self) -> None:

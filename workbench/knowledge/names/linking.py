@@ -1,7 +1,7 @@
 """Known names in a text: longest match first, folded, in both languages, by one rule of what is meant as a name.
 
 A name all of whose words are ordinary ("Up", "The Game") is a name only where the writer marks it: by quotation marks,
-or by capitals where a capital is not the rule. A single word beside another capitalised one is a part of another name.
+or by capitals where a capital is not the rule. A single word next to another capitalised word is part of a longer name.
 """
 
 from __future__ import annotations
@@ -124,8 +124,8 @@ def mentions_in(
 ) -> list[Mention]:
     """Return the known names in a text with their bearers, the best connected first.
 
-    Where several bear a name and none is ruled out, the ``others`` are given too; ``about`` is the entity that the
-    text is about, which is meant by its own name.
+    Where several entities share a name and none is ruled out, the rest are in ``others``; ``about`` is the entity that
+    the text is about: its own name means it.
     """
     mentions = []
     for start, end, key in matcher.names_in(text, careless):
@@ -136,7 +136,7 @@ def mentions_in(
 
 
 def _bearers(bearers: Sequence[Bearer], after: str, about: str) -> list[str]:
-    """Who may be meant, the best first: the one that the text is about, or of the year that follows, or equal ones."""
+    """Return who may be meant, the best first: the subject of the text, those of the year that follows, or equals."""
     if any(bearer.entity_id == about for bearer in bearers):
         return [about]
     year = re.match(r"\s*[》”\"'’]?,?\s*[(（]?\s*((?:19|20)\d\d)\b", after)
@@ -145,20 +145,20 @@ def _bearers(bearers: Sequence[Bearer], after: str, about: str) -> list[str]:
     return [bearer.entity_id for bearer in likely if bearer.rank == likely[0].rank]
 
 
-def nearest(mentions: Sequence[Mention], about: str, beside: Callable[[str], Collection[str]]) -> list[Mention]:
-    """Return the names of a text about something; of several bearers of one the one that most next to it is related to.
+def nearest(mentions: Sequence[Mention], about: str, related: Callable[[str], Collection[str]]) -> list[Mention]:
+    """Return the names in a text about an entity; a shared name means the one to which most others are related.
 
     Args:
         mentions: as ``mentions_in`` returns them.
         about: the entity that the text is about.
-        beside: the entities that one is related to.
+        related: returns the entities to which an entity is related.
     """
     if not any("others" in mention for mention in mentions):
         return list(mentions)
-    linked = {*beside(about), *(mention["entity_id"] for mention in mentions)}
+    linked = {*related(about), *(mention["entity_id"] for mention in mentions)}
     chosen = []
     for mention in mentions:
         bearers = [mention["entity_id"], *mention.get("others", ())]
-        best = max(bearers, key=lambda bearer: len(linked & {*beside(bearer)} - {bearer}))  # the first of equal ones
+        best = max(bearers, key=lambda bearer: len(linked & {*related(bearer)} - {bearer}))  # the first of equal ones
         chosen.append(Mention(**{**mention, "entity_id": best}))
     return chosen

@@ -176,10 +176,10 @@ class Names:
             for key in sorted({key for own in keys for key in own})
         }
         return [
-            Shared(chunk_id=chunk_id, phrase=closed_up(key), sentence=sentence, chunk_ids=others)
+            Shared(chunk_id=chunk_id, phrase=closed_up(key), sentence=sentence, chunk_ids=elsewhere)
             for (chunk_id, sentence), own in zip(rows, keys, strict=True)
             for key in own
-            if len(holders[key]) <= limit and (others := sorted(i for i in holders[key] if i != chunk_id))
+            if len(holders[key]) <= limit and (elsewhere := sorted(i for i in holders[key] if i != chunk_id))
         ]
 
 

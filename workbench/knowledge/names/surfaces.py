@@ -1,8 +1,9 @@
 """Every writing of every name, compiled: what a reader looks up to know who is meant.
 
 A name is a sequence of units: a Latin word or number, or one Chinese character, folded; what is between units does not
-count ("Spider-Man" is "spider man", "约翰·麦卡锡" needs no dot). A name is found as it is written, by its other names,
-and by short forms of both (``writings``); a person also by the surname, when its best connected bearer has no rival.
+count ("Spider-Man" is "spider man", "约翰·麦卡锡" needs no dot). A name is found in its own spelling, by its other
+names, and by short forms of both (``writings``); a person also by the surname, when the person best connected has no
+rival.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ from workbench.tools.tool import FunctionTool, ToolOutput
 TURNS = 12
 """How often the model is asked for one question."""
 CALLS = 6
-"""Calls of one turn that run; the model is told which did not."""
+"""Calls of one turn that run; the model learns which did not."""
 ATTEMPTS = 3
 """How often a turn is asked in which nothing can be run."""
 LONGEST = 2_000
@@ -216,8 +216,8 @@ async def _take(
             return None, [*refused, over]
         # a server may take tools and not pass them on: the last attempt is made by the form
         by_form = attempt == ATTEMPTS and not taken.faults and not plan.steps
-        named = at if attempt == 1 else f"{at} repair"
-        reply = await _reply(context, state, messages, tools, bases, named, by_form)
+        place = at if attempt == 1 else f"{at} repair"
+        reply = await _reply(context, state, messages, tools, bases, place, by_form)
         if reply.get("error"):
             return None, [*refused, reply["error"]]
         turn, faults = read_form(reply["text"], Turn)

@@ -165,14 +165,14 @@ def _conversation(row: Row, turns: Mapping[str, Sequence[Turn]]) -> str:
     if not name and len(turns) == 1:
         name = next(iter(turns))
     if name not in turns:
-        known = ", ".join(map(shown, list(turns)[:5]))
-        raise CorpusError(f"Question {shown(row['id'])} is about conversation {shown(name)}. Known: {known}.")
+        names = ", ".join(map(shown, list(turns)[:5]))
+        raise CorpusError(f"Question {shown(row['id'])} is about conversation {shown(name)}. Known: {names}.")
     return name
 
 
 def _gold(row: Row, talk: Talk, by_turn: bool) -> list[str]:
-    ids, known = gold_ids(row), set(talk.session_of if by_turn else talk.session_of.values())
-    if unknown := [name for name in ids if name not in known]:
+    ids, units = gold_ids(row), set(talk.session_of if by_turn else talk.session_of.values())
+    if unknown := [name for name in ids if name not in units]:
         unit = "turn" if by_turn else "session"
         raise CorpusError(f"Question {shown(row['id'])}: its conversation has no {unit} {shown(unknown[0])}.")
     return ids

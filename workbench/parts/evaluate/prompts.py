@@ -88,12 +88,12 @@ def _work(row: Row, run: Any) -> dict[str, float]:
     """Return what a run took, what it found, and whether it ended when it should."""
     records, total = run.records, run.calls().total()
     passes = max((record["iteration"] for record in records), default=0)
-    wanted, when = set(gold_documents(row)), _when_found(run)
+    wanted, when = set(gold_documents(row)), _first_passes(run)
     reason = run.reflections[-1]["stop_reason"] if run.reflections else None
     enough = reason == "quality_satisfied"
-    whole = max((when.get(name, passes + 1) for name in wanted), default=0)
+    complete = max((when.get(name, passes + 1) for name in wanted), default=0)
     right = not (row.get("refuse") or any(faults(row, run)))
-    stopped = (whole == passes if whole <= passes else not enough) if wanted else enough is right
+    stopped = (complete == passes if complete <= passes else not enough) if wanted else enough is right
     return {
         "steps": len(last_records(records)),
         "passes": passes,
@@ -104,7 +104,7 @@ def _work(row: Row, run: Any) -> dict[str, float]:
     }
 
 
-def _when_found(run: Any) -> dict[str, int]:
+def _first_passes(run: Any) -> dict[str, int]:
     """Return for each document the pass that found it first."""
     passes = {step_id: record["iteration"] for step_id, record in last_records(run.records).items()}
     when = dict[str, int]()

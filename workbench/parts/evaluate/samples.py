@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from workbench.runs.run import Run
 
-MOST = 20
+MOST_REPLIES = 20
 """Replies to one call."""
 
 
@@ -82,9 +82,9 @@ def sample(
     """
     own_calls = [(at, e) for at, e in places(run.tape()).items() if e.kind == "model" and e.name == role]
     calls = [(at, e) for at, e in own_calls if "tools" not in e.parts["input"] and not e.value.get("error")]
-    if not 1 <= number <= len(calls) or not 1 <= k <= MOST:
-        known = f"{len(calls)} calls of {role} that can be asked again"
-        raise RunError(f"Cannot ask call {number} {k} times: the run has {known}; {MOST} times is the most.")
+    if not 1 <= number <= len(calls) or not 1 <= k <= MOST_REPLIES:
+        reason = f"the run has {len(calls)} calls of {role} that can be asked again; {MOST_REPLIES} times is the most"
+        raise RunError(f"Cannot ask call {number} {k} times: {reason}.")
     wb, (place, call) = run._workspace, calls[number - 1]
     request = call.parts["input"]
     model = wb.ports(request["model"]).models["judge"]
@@ -104,28 +104,28 @@ def sample(
 
 
 async def _replies(model: Any, request: Data, k: int, temperature: float | None, limits: Limits) -> list[str]:
-    """Return ``k`` replies: of one request where the server takes ``n``, else of so many at the same time."""
+    """Return ``k`` replies: from one request where the server takes ``n``, else from ``k`` at the same time."""
     messages, schema = convert_to_messages([tuple(message) for message in request["messages"]]), request.get("schema")
     in_words = [*messages, *convert_to_messages([("human", IN_WORDS + json.dumps(schema))])] if schema else messages
     json_schema = {"name": "reply", "schema": strict(schema), "strict": True}
     form: Json = {"response_format": {"type": "json_schema", "json_schema": json_schema}} if schema else {}
     options = {} if temperature is None else {"temperature": temperature}
 
-    async def ask(asked: Sequence[Any], **more: Any) -> list[str]:
-        generated = (await model.agenerate([list(asked)], **options, **more)).generations[0]
+    async def ask(prompt: Sequence[Any], **more: Any) -> list[str]:
+        generated = (await model.agenerate([list(prompt)], **options, **more)).generations[0]
         return [clean(reply_text(generation.message)) for generation in generated]
 
     failed: ModelError | None = None
     texts = list[str]()
     native = hasattr(model, "openai_api_base")
     ways: list[tuple[int, Sequence[Any], Json]] = [(k, messages, form), (1, messages, form)] if native else []
-    for count, asked, more in [*ways, (1, in_words, {})]:
+    for count, prompt, more in [*ways, (1, in_words, {})]:
         left = k - len(texts)
         if left < 1 or (count > left):
             continue
         more = {**more, "n": count} if count > 1 else more
         try:
-            each = [call_model(model, lambda: ask(asked, **more), limits) for _ in range(left if count == 1 else 1)]  # noqa: B023
+            each = [call_model(model, lambda: ask(prompt, **more), limits) for _ in range(left if count == 1 else 1)]  # noqa: B023
             texts += [text for group in await asyncio.gather(*each) for text in group]
         except ModelError as error:  # the server takes no ``n``, or no schema: it is asked in another way
             failed = error
@@ -135,11 +135,11 @@ async def _replies(model: Any, request: Data, k: int, temperature: float | None,
 
 
 def _votes(runs: Sequence[Run], counts: Sequence[int]) -> Iterator[tuple[float, ...]]:
-    """Yield for each run how many replies lead to its answer, and how far all of them cite what it cites."""
-    said = [normal(marks_left_out(run.answer)) for run in runs]
+    """Yield for each run how many replies lead to its answer, and how far all replies cite its sources."""
+    answers = [normal(marks_left_out(run.answer)) for run in runs]
     cited = [{citation["result_id"] for citation in run.citations} for run in runs]
-    for text, mine in zip(said, cited, strict=True):
-        same = sum(n for other, n in zip(said, counts, strict=True) if other == text)
+    for text, mine in zip(answers, cited, strict=True):
+        same = sum(n for answer, n in zip(answers, counts, strict=True) if answer == text)
         shares = [n * len(mine & theirs) / max(1, len(mine | theirs)) for theirs, n in zip(cited, counts, strict=True)]
         yield same, round(sum(shares), 6)
 

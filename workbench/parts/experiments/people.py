@@ -32,7 +32,7 @@ _MOST_ROUNDS = 2
 """Decisions after which a threshold or a model only approves."""
 _READ = 8
 """Pieces of evidence that a reviewing model reads."""
-_ASKED = (
+_INSTRUCTION = (
     "You review a search before the answer is written. Read the question, the evidence and the proposal. Reply with "
     "'go on' if something that the answer needs is missing, 'stop' if more would not help, else 'approve'."
 )
@@ -89,7 +89,7 @@ class ModelReviewer:
         """
         pieces = "\n\n".join(piece["evidence"] for piece in request.get("evidence", [])[:_READ])
         proposal = json.dumps(request["action_requests"][0]["args"], ensure_ascii=False)
-        messages = [("system", _ASKED), ("human", f"{request['in_force']['query']}\n\n{pieces}\n\n{proposal}")]
+        messages = [("system", _INSTRUCTION), ("human", f"{request['in_force']['query']}\n\n{pieces}\n\n{proposal}")]
         reply = "".join([chunk async for chunk in stream_text(self._model, messages)]).casefold()
         return _chosen(next((choice for choice in CHOICES if choice in reply), "approve"), "model", request)
 
@@ -154,9 +154,9 @@ class Pauses(list[Json]):
         """Return the threshold that one half of the runs gives, and what it is worth on the other half."""
         runs = sorted({row["run_id"] for row in self})
         chosen = set(np.random.default_rng(seed).permutation(runs)[: len(runs) // 2].tolist())
-        fitted, others = (Pauses(row for row in self if (row["run_id"] in chosen) is half) for half in (True, False))
+        fitted, held_out = (Pauses(row for row in self if (row["run_id"] in chosen) is half) for half in (True, False))
         limit = fitted.threshold(share)["margin"]
-        return {"margin": limit, **others._worth([row["margin"] >= limit for row in others])}
+        return {"margin": limit, **held_out._worth([row["margin"] >= limit for row in held_out])}
 
 
 def play_both_ways(run: Run, score: Callable[[Any], Json], measure: str) -> Iterator[Json]:

@@ -91,7 +91,7 @@ def find_mend(run: Any, loss: Loss, gold: Sequence[str], base: KnowledgeBase, is
 def _needed(run: Any, settings: Json, fork: Any, is_right: Check) -> tuple[str, str]:
     """Return the settings without which the answer is not right."""
     for name in list(settings):
-        fewer = {other: value for other, value in settings.items() if other != name}
+        fewer = {key: value for key, value in settings.items() if key != name}
         if fewer and is_right(without := run.fork(settings=fewer)):
             settings, fork = fewer, without
     return ", ".join(f"{name}={value}" for name, value in settings.items()), fork.run_id
@@ -99,9 +99,9 @@ def _needed(run: Any, settings: Json, fork: Any, is_right: Check) -> tuple[str, 
 
 def _single_changes(run: Any, stage: str) -> Iterator[tuple[str, Json]]:
     if stage == DECIDED:
-        others = [decision["review_id"] for decision in run.decisions if decision["action"] != "approve"]
+        review_ids = [decision["review_id"] for decision in run.decisions if decision["action"] != "approve"]
         approved = {"decision": {"action": "approve"}, "mismatch": "rules", "rest": "rules"}
-        yield from ((f"approve {at}", {"at": at, **approved}) for at in reversed(others))
+        yield from ((f"approve {at}", {"at": at, **approved}) for at in reversed(review_ids))
     if stage in (NOT_USED, USED):
         shipped = Prompts()
         yield from ((f"prompt {name} as shipped", {"prompts": {name: shipped[name]}}) for name in prompts_of(run).own())

@@ -49,7 +49,7 @@ def drawn(canvas: Canvas, labels: Labels) -> Markup:
 
 
 def beside(canvas: Canvas, blocks: Iterable[Block], labels: Labels) -> Markup:
-    """Return the picture with tables beside it, or below it where that is too narrow."""
+    """Return the picture with tables next to it, or below it where the page is too narrow."""
     tables = el("div", Markup(page_html(blocks, labels)), style="flex:1 1 300px;max-height:680px;overflow:auto")
     picture = el("div", drawn(canvas, labels), style="flex:2 1 600px;min-width:0")
     return el("div", picture, tables, style="display:flex;flex-wrap:wrap;gap:16px")

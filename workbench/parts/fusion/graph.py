@@ -283,12 +283,12 @@ def measure_quality(question: str, results: Sequence[RetrievalResult], knowledge
     return round(share * sum(scores) / len(scores), 3) if scores else 0.0
 
 
-def further(query: str, base: KnowledgeBase, asked: Sequence[Data]) -> list[Json]:
+def further(query: str, base: KnowledgeBase, queries: Sequence[Data]) -> list[Json]:
     """Return the query of the next pass: twice as many passages as before, with every spelling of the names."""
     entities = [entity for mention in base.link(query) if (entity := base.entity(mention["entity_id"]))]
     spellings = dict.fromkeys(name for entity in entities for name in (entity["name"], *entity["aliases"]))
     wide = " ".join([query, *(name for name in spellings if fold(name) not in fold(query))])
-    return [{"query": wide, "wide": 2 ** asked[-1]["pass"]}]
+    return [{"query": wide, "wide": 2 ** queries[-1]["pass"]}]
 
 
 def should_retry(state: FusionState, config: RunnableConfig) -> Literal["retry", "end"]:

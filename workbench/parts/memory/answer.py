@@ -31,7 +31,9 @@ _EARLIER = re.compile(
 _PERSON = re.compile(r"\b(?:i|my|me)\b|我(?!们)", re.I)
 _IS_QUESTION = re.compile(r"[?？]\W*$|[吗呢]\W*$|什么|谁|哪|几|多少")
 _NAME = re.compile(r"\bmy name\b|\bwho am i\b|我(?:的名字)?(?:叫|是)(?:什么|谁|啥)|我的?(?:名字|姓名)", re.I)
-_WHOLE = re.compile(r"\b(?:know|remember|noted|stored?) about me\b|关于我(?!们)|(?:了解|记得|知道)我(?:什么|哪些|多少)", re.I)
+_WHOLE = re.compile(
+    r"\b(?:know|remember|noted|stored?) about me\b|关于我(?!们)|(?:了解|记得|知道)我(?:什么|哪些|多少)", re.I
+)
 """Everything noted is asked for."""
 _LIKING = re.compile(
     r"\bdo(?: not|n't)? i (?:not )?(?:like|love|enjoy)\b|我不?(?:最|很)?(?:喜欢|爱)(?![^，；什哪谁]*[，；])", re.I

@@ -222,10 +222,10 @@ class Conversation:
         import numpy as np
 
         squeezed = re.sub(r"\W", "", spelled(question))
-        named = {name for name in self._names if _is_named(name, squeezed, question)}
-        if len(named) == len(self._names):
-            named = set()
-        return np.array([float(turn.speaker in named) for turn in self.turns])
+        speakers = {name for name in self._names if _is_named(name, squeezed, question)}
+        if len(speakers) == len(self._names):
+            speakers = set()
+        return np.array([float(turn.speaker in speakers) for turn in self.turns])
 
     def _asked_days(self, question: str, today: str) -> tuple[list[Span], str]:
         """Return the days that a question asks for, and the question without those that are counted from ``today``.
@@ -236,11 +236,11 @@ class Conversation:
         newest = max((day for day in self._days if day), default=None)
         begin = today or (date.fromordinal(newest).isoformat() if newest else "")
         spans: list[Span] = []
-        for found in reversed(read_dates(question, begin)):
+        for span in reversed(read_dates(question, begin)):
             with suppress(ValueError):  # open at one end, or no such day in that year
-                spans.append((_ordinal(f"{found.low}-01-01"[:10]), _ordinal(last_day(found.high))))
-                if today and not re.search(r"\d", question[found.start : found.end]):
-                    question = f"{question[: found.start]} {question[found.end :]}"
+                spans.append((_ordinal(f"{span.low}-01-01"[:10]), _ordinal(last_day(span.high))))
+                if today and not re.search(r"\d", question[span.start : span.end]):
+                    question = f"{question[: span.start]} {question[span.end :]}"
         return spans, question
 
 

@@ -88,8 +88,8 @@ async def outliner(state: ConversationState, runtime: Runtime[Context]) -> Json:
         fingerprint = section_print(section, by_id, who)
         if fingerprint in by_print:
             reused.append({**by_print[fingerprint], "section_id": section["section_id"], "reused": True})
-    asked = "outline" in state.get("review", [])
-    report["cache_hit"] = bool(reused) and len(reused) == len(outline["sections"]) and not asked
+    reviewed = "outline" in state.get("review", [])
+    report["cache_hit"] = bool(reused) and len(reused) == len(outline["sections"]) and not reviewed
     return {"report": report, "outline": outline, "sections": reused}
 
 

@@ -117,9 +117,9 @@ class Outliner:
             return [every[doc_id] for doc_id in self.judged.holding]
         if names:
             about = {name["doc_id"] for name in names} & every.keys()
-            named = [d for d in every.values() if any(is_about(name, self._document_results(d)) for name in names)]
+            documents = [d for d in every.values() if any(is_about(name, self._document_results(d)) for name in names)]
             return sorted(
-                [d for d in every.values() if d in named or d.doc_id in about], key=lambda d: d.doc_id not in about
+                [d for d in every.values() if d in documents or d.doc_id in about], key=lambda d: d.doc_id not in about
             )
         texts = [" ".join([d.title, *(s.text for s in d.sentences)]) for d in every.values()]
         if not any(any(self.says.enough(word, texts)) for word in self.says.foremost(self.subject)):

@@ -94,8 +94,8 @@ def meant_by(question: str, base: KnowledgeBase) -> Meant:
     def meant(keyword: str) -> Iterable[str]:
         key, entity = fold(keyword), base.entity(keyword)
         names = [entity["name"], *entity["aliases"]] if entity else []
-        near = (word for near, words in related.items() if fold(near) in key for word, _ in words)
-        return [*names, *(word for group in groups if key in map(fold, group) for word in group), *near]
+        nearby = (word for nearby, words in related.items() if fold(nearby) in key for word, _ in words)
+        return [*names, *(word for group in groups if key in map(fold, group) for word in group), *nearby]
 
     return meant
 

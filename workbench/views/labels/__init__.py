@@ -45,8 +45,8 @@ class _Counting(Formatter):
 
     def format_field(self, value: Any, format_spec: str) -> str:
         """Return a number with its noun."""
-        one, _, many = format_spec.partition("|")
-        return f"{value} {one if str(value) == '1' else many or one + 's'}" if one else str(value)
+        singular, _, plural = format_spec.partition("|")
+        return f"{value} {singular if str(value) == '1' else plural or singular + 's'}" if singular else str(value)
 
 
 _ENGLISH = _Counting()
