@@ -12,7 +12,7 @@ from markupsafe import escape
 from workbench.errors import InvalidAnswer, RunError, WorkbenchError
 from workbench.parts.record.digests import plain
 from workbench.parts.record.questions import Question, read_json
-from workbench.parts.record.words import words
+from workbench.parts.record.story import words
 from workbench.views.labels import Labels
 from workbench.widgets.form import Fields
 

@@ -46,12 +46,3 @@ class ElsewhereRun(GraphRun):
         last = {effect.at: effect for effect in self.effects if effect.kind in ("node", "edge")}
         waiting = [effect.value for effect in last.values() if effect.outcome != "value"]
         return SimpleNamespace(values={}, interrupts=list(chain(*waiting)), next=())
-
-    def _continue(self, *args: Any) -> GraphRun:
-        self.agent._copy  # noqa: B018, says what is to be done
-        return super()._continue(*args)
-
-    def _derive(self, *args: Any, **options: Any) -> GraphRun:
-        if self._row["options"]["mode"] != "trace":
-            self.agent._copy  # noqa: B018, says what is to be done
-        return super()._derive(*args, **options)

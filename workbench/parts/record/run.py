@@ -162,9 +162,7 @@ class GraphRun:
         return {**named, **shown, "state": plain(self.state), "effects": self.to_frame().to_dict("records")}
 
     def events(self) -> Iterator[Any]:
-        """Yield nothing, and end when the run pauses or ends: what it streams is ``stream()``."""
-        while self.status == "running":
-            time.sleep(POLL_S)
+        """Yield nothing: what it streams is ``stream()``."""
         return iter(())
 
     def answer_review(self, answer: Any, *, wait: bool = True) -> GraphRun:
@@ -266,6 +264,7 @@ class GraphRun:
         return self._continue(seen, (), wait)
 
     def _continue(self, seen: RunRow, answers: Iterable[Json], wait: bool) -> GraphRun:
+        self.agent._copy  # noqa: B018, says what is to be done where the graph is not loaded
         self._work.take(self.agent._runs.driver, seen, answers)
         self.begin()
         return self.wait() if wait else self
@@ -353,6 +352,7 @@ class GraphRun:
                 f"Run {self.run_id} is a trace of another tool: its effects are not complete, so that nothing of it "
                 "can be run again. Ask its question of a graph of yours: agent.ask(run.input)."
             )
+        self.agent._copy  # noqa: B018, says what is to be done where the graph is not loaded
         answered = self._answered()
         nodes = list(dict.fromkeys(node for node, _ in answered))
         by_node = dict(answers) if isinstance(answers, Mapping) else {}

@@ -88,7 +88,7 @@ class GraphRuns(Service):
 
     def lines(self) -> list[Any]:
         """Return what a list shows of each run, newest first; no graph is loaded for it."""
-        status, lines = self._wb._work.status, self.store.lines(self.store.ids(200)) if self._are_there else []
+        lines, status = self.store.lines(self.store.ids(200)) if self._are_there else [], self._wb._work.status
         return [
             {"graph": line["session_id"], "status": status(line["run_id"]), "query": "", "holder": ""}
             | {name: line[name] for name in ("run_id", "message", "created_at")}

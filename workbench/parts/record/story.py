@@ -1,16 +1,23 @@
-"""The document of a recorded run as blocks, for a terminal, a page and other programs."""
+"""The document of a recorded run as blocks, for a terminal, a page and other programs; its words in two languages."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-from workbench.parts.record.words import words
 from workbench.records import proposals
 from workbench.state import Data
 from workbench.views.blocks import Block, Column, Lines, clipped, one_line
 from workbench.views.labels import labels_for
+
+_WORDS: Mapping[str, Mapping[str, str]] = json.loads(Path(__file__).with_name("words.json").read_text("utf-8"))
+
+
+def words(language: str) -> Mapping[str, str]:
+    """Return the words of a recorded run in a language."""
+    return _WORDS["zh" if language.startswith("zh") else "en"]
 
 
 def outline(document: Data, parts: Collection[str]) -> Iterator[Block]:
