@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from markupsafe import Markup
 
-from workbench.plans import ENDED_WELL, format_condition, last_records, work_seconds
+from workbench.plans import format_condition, work_seconds
 from workbench.records import proposals
 from workbench.state import Data, Reflection
 from workbench.views.blocks import INSET, Block, Lines, Paragraph, Table, clipped, columns
@@ -103,16 +103,8 @@ def _plan(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]
     yield from _facts({labels(name): text for name, text in facts.items()}, labels)
 
 
-def _step(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
-    steps = {step["step_id"]: step for step in proposal["plan"]["steps"]}
-    results = {step_id: _result(record, labels) for step_id, record in last_records(document["records"]).items()}
-    for step_id in list(proposal["wave"])[:_MOST_LISTED]:
-        step = steps.get(step_id, {})
-        before = [f"{name} ({results[name]})" for name in step.get("depends_on", ()) if name in results]
-        begins = labels("starts_with", steps=_names(before, labels)) if before else labels("starts_with_nothing")
-        yield [(cut(step_id), "code"), " ", (cut(step.get("tool", "")), "code"), (f" {begins}", "dim")]
-    if len(proposal["wave"]) > _MOST_LISTED:
-        yield labels("and_more", n=len(proposal["wave"]) - _MOST_LISTED)
+def _step(_: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
+    yield (labels("inbox_step", steps=_names(proposal["wave"], labels)), "dim")
 
 
 def _reflect(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
@@ -176,11 +168,6 @@ def _names(names: Sequence[object], labels: Labels) -> str:
     shown = [cut(str(name), 200) for name in list(names)[:_MOST_LISTED]]
     more = len(names) - _MOST_LISTED
     return labels("comma").join([*shown, labels("and_more", n=more)] if more > 0 else shown)
-
-
-def _result(record: Data, labels: Labels) -> str:
-    ended_well = record["status"] in ENDED_WELL
-    return labels("n_found", n=record["output_summary"]["evidence_count"]) if ended_well else labels(record["status"])
 
 
 def _text(value: Any, labels: Labels) -> str:

@@ -20,7 +20,7 @@ from workbench.views.render import display_data
 from workbench.widgets.panel import CellRoot, Event, Pick, labels_in, press_button
 
 if TYPE_CHECKING:
-    import pandas
+    pass
 
 
 MAX_ROWS = 100
@@ -80,19 +80,6 @@ class Inbox(CellRoot):
             return False
         self._show()
         return True
-
-    def to_frame(self) -> pandas.DataFrame:
-        """Return one row per waiting run, newest first."""
-        import pandas
-
-        now = datetime.now(UTC)
-        names = ["run_id", "question", "point", "review_id", "proposed", "since", "waits_s"]
-        rows = [
-            (run.run_id, run.message, run.point, run.review_id, short(run.request, self.labels), run.since,
-             (now - datetime.fromisoformat(run.since)).total_seconds())
-            for run in self.waiting
-        ]  # fmt: skip
-        return pandas.DataFrame(rows, columns=names)
 
     def _show(self) -> None:
         labels, picked = self.labels, self._picked()
