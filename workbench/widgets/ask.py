@@ -52,7 +52,7 @@ class AskForm(Panel):
         roles = [(labels("ask_every"), "all"), *((labels(f"role_{role}"), role) for role in ROLES)]
         self.role = ipywidgets.Dropdown(description=labels("ask_role"), options=roles)
         efforts = [(labels("ask_effort_as_set"), ""), *((name, name) for name in EFFORTS)]
-        self.effort = ipywidgets.Dropdown(description=labels("ask_effort"), options=efforts)
+        self.effort = ipywidgets.Dropdown(description=labels("ask_effort"), options=efforts, disabled=True)
         self._models: dict[str, tuple[str, str]] = {}
         on_change(self.role, self._show_model)
         for control in (self.model, self.effort):
@@ -99,6 +99,7 @@ class AskForm(Panel):
 
     def _choose_model(self) -> None:
         self._models[self.role.value] = self.model.value.strip(), self.effort.value
+        self.effort.disabled = not self.model.value.strip()
 
     def _show_model(self) -> None:
         self.model.value, self.effort.value = self._models.get(self.role.value, ("", ""))

@@ -341,6 +341,16 @@ def test_what_cannot_be_opened_says_why(desk, folder, name, why):
         desk.canvas(folder / name)
 
 
+def test_an_edge_leaves_at_the_border_and_keeps_off_what_stands_between():
+    nodes = {name: node(name, name, x) | {"width": 100, "height": 60, "y": 0} for name, x in (("a", 0), ("b", 200), ("c", 400))}
+    free = drawing._route({"fromNode": "a", "toNode": "b"}, nodes, [*nodes.values()])
+    assert free[0] == (100, 30) and free[-1] == (200, 30)
+    past = drawing._route({"fromNode": "a", "toNode": "c"}, nodes, [*nodes.values()])
+    assert not drawing._crossed(past, [*nodes.values()])
+    named = drawing._route({"fromNode": "a", "toNode": "c", "fromSide": "top", "toSide": "left"}, nodes, [])
+    assert (named[0], named[-1]) == ((50, 0), (400, 30))
+
+
 def test_a_canvas_is_drawn_with_everything_escaped(desk, folder):
     bad = "<img src=x onerror=alert(1)>\u202e"
     nodes = [

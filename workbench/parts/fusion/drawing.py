@@ -110,7 +110,7 @@ def _route(edge: Data, nodes: Mapping[str, Data], around: Sequence[Data]) -> Seq
     sides = [[edge[key]] if edge.get(key) in SIDES else SIDES for key in ("fromSide", "toSide")]
     routes = [_curve(pair, chosen) for chosen in product(*map(sorted, sides))]
     routes.sort(key=lambda route: sum(map(dist, route, route[1:])))
-    return min(routes, key=lambda route: sum(_crosses(route, node) for node in around))
+    return min(routes, key=lambda route: _crossed(route, around))
 
 
 def _curve(pair: Sequence[Data], sides: Sequence[str]) -> Sequence[Point]:
@@ -127,9 +127,13 @@ def _at(route: Sequence[Point], share: float) -> Point:
     return sum(map(mul, weights, (x for x, _ in route))), sum(map(mul, weights, (y for _, y in route)))
 
 
-def _crosses(route: Sequence[Point], node: Data) -> bool:
-    points = (_at(route, n / 12) for n in range(1, 12))
-    return any(0 < x - node["x"] < node["width"] and 0 < y - node["y"] < node["height"] for x, y in points)
+def _crossed(route: Sequence[Point], around: Sequence[Data]) -> int:
+    """Return how many of these nodes a curve runs over."""
+    points = [_at(route, n / 12) for n in range(1, 12)]
+    return sum(
+        any(0 < x - node["x"] < node["width"] and 0 < y - node["y"] < node["height"] for x, y in points)
+        for node in around
+    )
 
 
 def canvas_blocks(canvas: Canvas, name: str, labels: Labels) -> Iterator[Block]:
