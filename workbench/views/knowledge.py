@@ -218,13 +218,6 @@ class Inspected(Shown):
         """Return as JSON."""
         return json.loads(json.dumps(self.found))
 
-    def to_frame(self) -> Any:
-        """Return a pandas table with one row per field: its type, and how many documents have it."""
-        import pandas
-
-        rows = [(field["name"], field["type"], field["documents"]) for field in self.found["fields"]]
-        return pandas.DataFrame(rows, columns=["field", "type", "documents"])
-
     def blocks(self) -> list[Block]:
         """Return as tables."""
         report, labels = self.found, labels_for("")

@@ -95,7 +95,7 @@ def _plan(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]
     intent, planner = route.get("query_intent"), (plan.get("metadata") or {}).get("planner")
     facts = {
         "read_as": labels(f"intent_{intent}") if intent else None,
-        "names_in_it": _names(names, labels),
+        "names_in_it": name_list(names, labels),
         "filters_in_it": comma.join(format_condition(c) for c in route.get("filters") or [] if isinstance(c, Mapping)),
         "not_applied": comma.join((route.get("question") or {}).get("not_applied") or []),
         "planned_by": labels(f"planner_{planner}") if planner in ("rules", "llm") else planner,
@@ -104,7 +104,7 @@ def _plan(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]
 
 
 def _step(_: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
-    yield (labels("inbox_step", steps=_names(proposal["wave"], labels)), "dim")
+    yield (labels("inbox_step", steps=name_list(proposal["wave"], labels)), "dim")
 
 
 def _reflect(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
@@ -164,7 +164,8 @@ def _facts(facts: Mapping[str, Any], labels: Labels) -> Iterator[Paragraph]:
             yield [(f"{cut(name)}{colon}", "dim"), cut(text, 1000)]
 
 
-def _names(names: Sequence[object], labels: Labels) -> str:
+def name_list(names: Sequence[object], labels: Labels) -> str:
+    """Return the first of these names, and how many more there are."""
     shown = [cut(str(name), 200) for name in list(names)[:_MOST_LISTED]]
     more = len(names) - _MOST_LISTED
     return labels("comma").join([*shown, labels("and_more", n=more)] if more > 0 else shown)
@@ -176,7 +177,7 @@ def _text(value: Any, labels: Labels) -> str:
     if isinstance(value, int | float):
         return f"{value:,g}" if abs(value) < 1e6 else f"{value:g}"
     if isinstance(value, list | tuple):
-        return _names(value, labels)
+        return name_list(value, labels)
     return cut(str(value), 500) if value is not None else ""
 
 

@@ -152,12 +152,8 @@ class ReflectForm(Form):
         self._chosen: bool | None = None
         activated = self._proposed["activate"]
         held = [step["step_id"] for step in recorded["steps"] if step.get("condition") == "held"]
-        self._wakes = {
-            name: ticked(f"{name} · {labels('step_held')}", listener, on=False)
-            for name in held
-            if name not in (*ran, *activated)
-        }
-        self._wakes |= {name: ticked(labels("wake_step", step=name), listener) for name in activated}
+        names = [name for name in dict.fromkeys([*held, *activated]) if name in activated or name not in ran]
+        self._wakes = {name: ticked(labels("wake_step", step=name), listener, on=name in activated) for name in names}
         self.box.children = [heading(labels("proposed_next")), *self._wakes.values(), self._fields.box]
 
     @property
