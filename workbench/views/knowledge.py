@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from markupsafe import Markup
 
@@ -234,9 +233,6 @@ class Inspected(Shown):
         files = [(path, f"{count:,}") for path, count in report["sources"].items()]
         heads = columns(labels, "kb_source:code", "kb_documents:number")
         return [*blocks, clipped(labels("kb_sources", n=len(files)), heads, files, opened=False)]
-
-    def __repr__(self) -> str:
-        return f"<Inspected {self.found['name']}: {self.found['counts']['documents']:,} documents>"
 
 
 def _range(figures: Data) -> str:

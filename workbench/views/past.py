@@ -122,9 +122,10 @@ def tree_blocks(nodes: Sequence[Data], current: str | None, labels: Labels) -> l
     rows = []
     for node in nodes[:MOST_RUNS]:
         inset, here = INSET * min(node["depth"], DEEPEST), "▸ " if node["run_id"] == current else ""
-        edits = " · ".join(run_edit_texts(node, labels)) if node["parent"] else ""
-        made_by = edits or (labels(node["mode"]) if node["parent"] else one_line(node["message"]))
-        saved = savings_text(node["saved"], labels) if node["parent"] and node["saved"]["saved_calls"] else ""
+        made_by, saved = one_line(node["message"]), ""
+        if node["parent"]:
+            made_by = " · ".join(run_edit_texts(node, labels)) or labels(node["mode"])
+            saved = savings_text(node["saved"], labels) if node["saved"]["saved_calls"] else ""
         rows.append((inset + node["run_id"], labels.status(node["status"]), cut(here + made_by, 200), saved))
     heads = columns(labels, "run:code", "status:status", "made_by", "saved")
     forks = sum(node["parent"] is not None for node in nodes)

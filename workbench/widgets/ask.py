@@ -74,8 +74,7 @@ class AskForm(Panel):
             self.kb.options = options
         names = [name for _, name in options]
         self.kb.value, self.kb.disabled = self.chosen(names) or names[0], len(names) < 2
-        example = examples[0] if examples else "…"
-        self.message.placeholder = labels("follow_up") if follows else labels("ask_placeholder", example=example)
+        self.message.placeholder = labels("follow_up" if follows else "ask_placeholder")
         if [button.tooltip for button in self.examples.children] != list(examples):
             self.examples.children = [self._example(text) for text in examples]
 

@@ -50,8 +50,7 @@ class Inbox(CellRoot):
         self.opens = press_button(labels("inbox_open"), self._open, "wb-primary")
         self.approve = press_button(labels("inbox_approve"), lambda: self._answer("approve"))
         self.stop = press_button(labels("stop_here"), lambda: self._answer("reject"))
-        self.renew = press_button(labels("inbox_refresh"), self.refresh, "wb-quiet")
-        buttons = ipywidgets.HBox([self.opens, self.approve, self.stop, self.renew]).add_class("wb-buttons")
+        buttons = ipywidgets.HBox([self.opens, self.approve, self.stop]).add_class("wb-buttons")
         self.below = ipywidgets.VBox()
         super().__init__([self.list, self.note, buttons, self.below], lang=labels.html_lang)
         self.add_class("wb-inbox")
@@ -115,7 +114,7 @@ class Inbox(CellRoot):
         if self._view_count and not self._ticks:
             try:
                 loop = asyncio.get_running_loop()
-            except RuntimeError:  # without a loop the button refreshes
+            except RuntimeError:  # a script calls `refresh`
                 return
             self._ticks = True
             loop.call_later(_EVERY_S, _tick, weakref.ref(self), loop)

@@ -201,9 +201,9 @@ class ReflectForm(Form):
         return {proposals.NEEDS: self.needs, "should_continue": goes_on}
 
 
-def ticked(text: str, listener: Listener, tooltip: str = "", on: bool = True) -> ipywidgets.Checkbox:
+def ticked(text: str, listener: Listener, on: bool = True) -> ipywidgets.Checkbox:
     """Return a checkbox."""
-    box = ipywidgets.Checkbox(on, description=text[:200], tooltip=tooltip[:500] or None, indent=False)
+    box = ipywidgets.Checkbox(on, description=text[:200], indent=False)
     on_change(box, listener)
     return box
 
