@@ -65,8 +65,8 @@ def compared(steps: int, runs: int = 2, text: str = "") -> dict[str, Any]:
                 "step_id": f"step_{n} {text}",
                 "same": n % 3 == 0,
                 "changes": [kinds[n % 3] for _ in others],
-                "sides": [None if n % 3 == 1 else {**side, "replayed": False},
-                          *({**side, "replayed": n % 3 == 0} for _ in others)],
+                "sides": [None if n % 3 == 1 else {**side, "replayed": False, "by_hand": False},
+                          *({**side, "replayed": n % 3 == 0, "by_hand": False} for _ in others)],
             }
             for n in range(steps)
         ],
