@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from operator import itemgetter
 from typing import Any
 
 from workbench.state import Data
@@ -99,12 +100,13 @@ def _table(name: str, document: Data, labels: Labels, differing: bool) -> Iterat
         if differing and name == "evidence" and all(side["score"] < 0.005 for side in row["sides"] if side):
             faint += 1  # shown as 0.00 wherever it is
         elif not differing or kind not in _SAME or row.get("text_differs"):
-            rows.append((kind, row))
+            rows.append((counts[kind], kind, row))
     if not rows and not faint:
         return
     summary = labels("comma").join(labels(f"count_{kind}", n=counts[kind]) for kind in _ORDER if counts[kind])
+    first = sorted(rows, key=itemgetter(0))[:_MOST_ROWS]  # some of each kind
     cells = []
-    for _, row in sorted(rows, key=lambda entry: _ORDER.index(entry[0]))[:_MOST_ROWS]:
+    for _, _, row in sorted(first, key=lambda entry: _ORDER.index(entry[1])):
         sides = (cell(side, labels) if side else "–" for side in row["sides"])
         cells.append((_changes(row, labels), subject(row, document, labels), *sides))
     heads = (*columns(labels, "change:change", what), *(Column(letter) for letter, _ in lettered(document)))
