@@ -76,7 +76,8 @@ def compared(steps: int, runs: int = 2, text: str = "") -> dict[str, Any]:
                 "text_differs": n % 5 == 0,
                 "changes": [moves[n % 3] for _ in others],
                 "sides": [None if n % 3 == 1 else {"rank": n + 1, "score": 0.5, "found_by": found_by, "tools": []},
-                          *({"rank": n + 2, "score": 0.004 if n == 4 else 0.04, "found_by": found_by, "tools": []} for _ in others)],
+                          *({"rank": n + 2, "score": 0.004 if n == 4 else 0.04, "found_by": found_by, "tools": []}
+                            for _ in others)],
             }
             for n in range(steps)
         ],
