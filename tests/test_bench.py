@@ -105,6 +105,25 @@ def test_from_the_question_to_the_answer_and_a_fork(bench: Bench) -> None:
     assert run.run_id in text(bench.futures.compare._body)
 
 
+def test_a_model_and_its_effort_are_chosen_for_each_role(wb: Workbench, bench: Bench) -> None:
+    form = bench.ask
+    assert form.effort.disabled  # an effort is that of a model
+    form.model.value = "rules"
+    form.role.value = "writer"
+    assert (form.model.value, form.effort.value) == ("", "") and form.effort.disabled
+    form.model.value, form.effort.value = "openai:m", "high"
+    form.role.value = "all"
+    assert (form.model.value, form.effort.value) == ("rules", "")
+    assert form.models == {"all": "rules", "writer": "openai:m?effort=high"}
+    form.role.value = "writer"
+    assert (form.model.value, form.effort.value) == ("openai:m", "high")
+    form.model.value = ""
+    assert form.models == {"all": "rules"}
+    ask(bench, review=())
+    settings = bench.run.options["settings"]
+    assert set(settings["models"].values()) == {"rules"} and not bench.run.calls()
+
+
 def test_a_bench_opens_on_what_waits_in_its_conversation(wb: Workbench, bench: Bench) -> None:
     run = ask(bench).run
     again = wb.bench(kb="film")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,12 @@ def typed(calls: Calls, name: str, value: str) -> None:
 def test_a_reply_goes_into_a_fork_that_asks_nothing_before_it(done: Run, server: ScriptedServer) -> None:
     bench, calls = on_bench(done, "writer")
     assert calls.opened and calls.button.disabled and calls.edits == {}
+    assert calls.diff.html == ""
+    before = calls.fields["reply"].value
+    typed(calls, "reply", "It was Mei Lan [1].")
+    assert f"<del>{escape(before)}</del>" in calls.diff.html and "<ins>It was Mei Lan [1].</ins>" in calls.diff.html
+    typed(calls, "reply", before)
+    assert calls.diff.html == ""
     typed(calls, "reply", "It was Mei Lan [1].")
     assert calls.button.description == "Run again from here with 1 edit"
     before = len(server.requests)

@@ -65,8 +65,8 @@ def compared(steps: int, runs: int = 2, text: str = "") -> dict[str, Any]:
                 "step_id": f"step_{n} {text}",
                 "same": n % 3 == 0,
                 "changes": [kinds[n % 3] for _ in others],
-                "sides": [None if n % 3 == 1 else {**side, "replayed": False},
-                          *({**side, "replayed": n % 3 == 0} for _ in others)],
+                "sides": [None if n % 3 == 1 else {**side, "replayed": False, "by_hand": False},
+                          *({**side, "replayed": n % 3 == 0, "by_hand": False} for _ in others)],
             }
             for n in range(steps)
         ],
@@ -76,7 +76,8 @@ def compared(steps: int, runs: int = 2, text: str = "") -> dict[str, Any]:
                 "text_differs": n % 5 == 0,
                 "changes": [moves[n % 3] for _ in others],
                 "sides": [None if n % 3 == 1 else {"rank": n + 1, "score": 0.5, "found_by": found_by, "tools": []},
-                          *({"rank": n + 2, "score": 0.004, "found_by": found_by, "tools": []} for _ in others)],
+                          *({"rank": n + 2, "score": 0.004 if n == 4 else 0.04, "found_by": found_by, "tools": []}
+                            for _ in others)],
             }
             for n in range(steps)
         ],
@@ -106,6 +107,7 @@ def test_what_is_the_same_can_be_left_out() -> None:
     assert "step_1" in only and "Claim 1" in only and "Piece 1" in only
     assert "step_3 hybrid_search" in whole and "step_3 hybrid_search" not in only and "3 the same" in only
     assert "Claim 3" not in only and "Piece 3 " not in only
+    assert "Piece 4" in whole and "Piece 4" not in only and "1 piece scored 0.00 in every run, folded" in only
     assert "Piece 0" in only, "the same place, and another text"
 
 

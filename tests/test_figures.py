@@ -14,7 +14,6 @@ from workbench.plans import Plan, PlanStep
 from workbench.records.figures import pieces
 from workbench.session import Workbench
 from workbench.views.drawing import COLOURS, Drawing
-from workbench.views.figures.charts import findings
 from workbench.views.graph import graph, walked
 from workbench.views.knowledge import Around, knowledge
 from workbench.views.plan_graph import dag
@@ -171,7 +170,7 @@ def test_the_node_where_a_run_stands_is_marked(status):
     assert [node["name"] for node in found.nodes if node["status"] == status] == ["review_plan"]
     assert walked(GRAPH, LOG[:1], status, ["retrieval"]).rows()[12]["status"] == status  # its first node
     said = words(graph(found, "Where", "zh"))
-    assert any("审阅计划" in text and text[0] in "▸‖✗↻⊖" for text in said)
+    assert any("审阅计划" in text and {*text} & {*"▸‖✗↻⊖"} for text in said)
     assert len(drawn(graph(found, ""), "rect", stroke_width="3")) == 1
 
 
@@ -200,23 +199,6 @@ def test_the_fate_of_each_finding_is_what_the_merge_did():
         ("x", "a", 0.4, "dropped", "duplicate", 1),
     ]
     assert len({piece["key"] for piece in judged()}) == 4
-
-
-def test_each_fate_has_a_shape_and_a_word_of_its_own():
-    picture = findings(judged(), "What came of it", cut=3)
-    figure = as_data(picture)
-    assert len({trace["marker"]["symbol"] for trace in figure["data"]}) == 4
-    assert figure["data"][-1]["name"] == "cited · 1" and "dropped: duplicate of [n] · 1" in words(picture)
-    assert sum(len(trace["x"]) for trace in figure["data"]) == 4
-    assert "3 more over a step's own limit" in figure["layout"]["title"]["subtitle"]["text"]
-
-
-def test_ten_thousand_findings_are_drawn_as_the_best_of_them_and_told():
-    [one] = [piece for piece in judged() if piece["why"] == "results"]
-    many = [{**one, "key": str(n), "score": n / 10_000, "step": f"s{n % 200}"} for n in range(10_000)]
-    figure = findings([judged()[0], *many])
-    assert len(figure.to_json()) < 400_000 and len(figure.to_frame()) == 10_001
-    assert "8001 dropped pieces not drawn" in figure.layout.title.subtitle.text
 
 
 def entity(name, kind="Film", aliases=()):
@@ -252,16 +234,9 @@ def test_what_relates_the_entities_of_the_answer_has_its_words():
     picture = knowledge(NEAR, language="zh")
     assert len(drawn(picture, "line", stroke_width="1.5")) == 1 and len(drawn(picture, "line")) == 3
     texts = [one.text for one in drawn(picture, "text")]
-    assert "李安" in texts and texts.count("directed by") == 1
+    assert "李安" in texts and texts.count("导演") == 1
     assert any("made it" in text for text in words(picture)) and "Hulk, Film" in words(picture)
     assert "x, Studio" in words(picture)  # a corpus may bring types of its own
-
-
-def test_a_figure_is_equal_for_equal_data_small_and_carries_its_frame():
-    picture = findings(judged())
-    assert picture.to_json() == findings(judged()).to_json() and len(picture.to_json()) < 15_000
-    assert len(picture.to_frame()) == len(judged())
-    assert not as_data(picture)["layout"]["template"].get("layout")
 
 
 def test_what_others_wrote_stays_text():
@@ -271,18 +246,15 @@ def test_what_others_wrote_stays_text():
     record["sub_steps"][0]["name"] = hostile
     log = [{**handmade.log()[0], "node": hostile}]
     plan = Plan(problem_statement=hostile, steps=steps)
-    piece = {**judged()[0], "title": hostile, "step": hostile}
     near = Around({hostile: entity(hostile, hostile, [hostile]), "b": entity("b")}, (relation(hostile, hostile, "b"),))
     pictures = (
         dag(plan, [record]),
         when(log, [record], title=hostile),
         graph(walked(GRAPH, LOG, "done"), hostile),
-        findings([piece], hostile),
         knowledge(near, hostile),
     )
     for figure in pictures:
         for text in words(figure):
-            assert isinstance(figure, Drawing) or "<a" not in text
             assert "\x1b" not in text and "\u202e" not in text
 
 
@@ -303,10 +275,6 @@ def test_a_run_draws_itself(wb):
     frame = run.graph().to_frame()
     executor = frame[frame.name == "executor"].iloc[0]
     assert executor.times == len(run.records) and not set(frame.status) - {"done", "pending"}
-    fates = run.findings().to_frame()
-    statistics = run.state["merged"]["statistics"]
-    assert (fates.why != "duplicate").sum() == statistics["after_dedup"] and len(fates) == statistics["total_retrieved"]
-    assert (fates.fate == "cited").sum() == len({c["result_id"] for c in run.citations})
     near = run.knowledge()
     assert len(near.to_frame()) > 2 and "Ang Lee" in words(near)
 

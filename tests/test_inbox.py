@@ -76,7 +76,7 @@ def test_nothing_waits(wb: Workbench) -> None:
     box = wb.inbox(lang="en")
     assert "Nothing is waiting for you." in box.list.html
     assert box.opens.disabled and box.approve.disabled and box.stop.disabled
-    assert "Nothing is waiting" in str(box) and box.to_frame().empty
+    assert "Nothing is waiting" in str(box) and not box.waiting
     with pytest.raises(WorkbenchError, match="en, zh"):
         wb.inbox(lang="fr")
 
@@ -215,15 +215,14 @@ def test_a_second_look_reads_only_what_is_new(wb: Workbench, three: list[Run], m
     assert read == [new.run_id] and len(box.waiting) == 4
 
 
-def test_static_forms_and_a_table(wb: Workbench, three: list[Run]) -> None:
+def test_static_forms(wb: Workbench, three: list[Run]) -> None:
     box = wb.inbox(lang="zh")
     bundle = box._repr_mimebundle_()
     for form in bundle.values():
         assert CHINESE in form and "Zorblax" in form and "反思" in form
     assert "wb-static" in bundle["text/html"] and "等待你决定" in str(box)
-    frame = box.to_frame()
-    assert list(frame.run_id) == [run.run_id for run in reversed(three)]
-    assert list(frame.point) == ["reflect", "step", "plan"] and (frame.waits_s >= 0).all()
+    assert [run.run_id for run in box.waiting] == [run.run_id for run in reversed(three)]
+    assert [run.point for run in box.waiting] == ["reflect", "step", "plan"]
 
 
 def test_more_than_are_listed(wb: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,6 @@ wb.add_knowledge("hills", [{few!r}]).added
 """
 ADD = "wb.add_knowledge('hills', [{many!r}]).added"
 LOOK = "print(wb.knowledge.get('hills').about()['counts']['documents'], wb.knowledge.get('hills').fingerprint())"
-VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 def write(path, documents):
@@ -50,7 +49,7 @@ def run(client, code, stop=None):
         if message["parent_header"].get("msg_id") != asked:
             continue
         said.append((message["msg_type"], message["content"]))
-        if stop and len(views(said)) and message["msg_type"] == "comm_msg":
+        if stop and len(views(said)) and message["msg_type"] == "update_display_data":
             stop, _ = None, stop()
         if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
             return said
@@ -58,7 +57,7 @@ def run(client, code, stop=None):
 
 
 def views(said):
-    return [c["data"] for kind, c in said if kind == "display_data" and VIEW in c["data"]]
+    return [c["data"] for kind, c in said if kind == "display_data"]
 
 
 def lines(said):
@@ -78,7 +77,7 @@ def test_a_bar_leaves_a_line_only_where_an_interrupt_leaves_the_base_as_it_was(k
 
     stopped = run(client, ADD.format(many=many), stop=manager.interrupt_kernel)
     assert [c["ename"] for kind, c in stopped if kind == "error"] == ["KeyboardInterrupt"]
-    (line,) = lines(stopped)
+    line = lines(stopped)[-1]
     assert line.startswith("hills: stopped at") and "Run it again" in line
     assert printed(run(client, LOOK)) == before
 
@@ -86,19 +85,11 @@ def test_a_bar_leaves_a_line_only_where_an_interrupt_leaves_the_base_as_it_was(k
     assert any(kind == "execute_result" and c["data"]["text/plain"] == "2995" for kind, c in done)
     (view,) = views(done)
     assert "text/plain" not in view, "nbval would compare it, and the next time there is no bar"
-    assert lines(done) == [None], "the saved notebook does not tell whether there was time for a bar"
+    assert lines(done)[-1] is None and "/ 2,995" in str(lines(done)), (
+        "the saved notebook does not tell whether there was time for a bar"
+    )
     again = run(client, ADD.format(many=few))
     assert views(again) == [], "what is done in a moment shows no bar"
-
-
-@pytest.mark.parametrize(("lang", "word"), [("en", "vectors"), ("zh", "向量")])
-def test_the_bar_says_the_stage_in_either_language(lang, word):
-    with indexing.Bar("hills", indexing.Labels(lang)) as shown:
-        shown.tell("vectors", 32, 1_000)
-        assert word in shown.text.value and "32 / 1,000" in shown.text.value
-        assert (shown.bar.value, shown.bar.max, shown.bar.bar_style) == (32, 1_000, "")
-        shown.tell("read", 64, 0)
-        assert (shown.bar.value, shown.bar.max, shown.bar.bar_style) == (1, 1, "info")
 
 
 def test_who_asks_to_be_told_is_told_and_no_bar_is_shown_where_nobody_looks(capfd):

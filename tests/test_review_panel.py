@@ -251,9 +251,8 @@ def test_a_proposed_step_can_be_left_out(wb: Workbench) -> None:
     review = panel(run)
     assert review.primary.description == "Approve: run 1 step"
     assert "Zorblax" in review.why.html and "✗ not enough" in review.why.html
-    [proposed] = boxes(review)
-    assert proposed.value and "hybrid_search" in proposed.description and goes_on(review).value is True
-    proposed.value = False
+    assert goes_on(review).value is True
+    review.show(run.to_dict(), plan=run.plan.dump())  # as the plan's editor leaves it once the step is removed
     assert review.primary.description == "Answer as edited" and goes_on(review).value is False
     review.primary.click()
     assert run.decisions[0]["edits"] == {"next_steps": []} and run.status == "done"
@@ -291,20 +290,9 @@ def test_steps_that_the_plan_editor_adds_are_next_steps(wb: Workbench) -> None:
     new = PlanStep(step_id="mine", objective="the fathers", tool="naive_search", tool_input={"query": "father"})
     review.show(run.to_dict(), plan=plan.adding(new).dump())
     assert review.primary.description == "Run as edited" and goes_on(review).value is True
-    assert [box.description for box in boxes(review)] == ["mine · naive_search"]
     review.primary.click()
     assert [step["step_id"] for step in run.decisions[0]["edits"]["next_steps"]] == ["mine"]
     assert run.records[-1]["step_id"] == "mine"
-
-
-def test_a_step_of_the_plan_cannot_change_at_a_reflection(wb: Workbench) -> None:
-    run = wb.ask(QUESTION, kb="film", review=["reflect"])
-    review, plan = panel(run), run.plan
-    assert plan is not None
-    review.show(run.to_dict(), plan=plan.replace("step_2_naive", top_k=7).dump())
-    assert review.primary.disabled and "step_2_naive" in next(
-        one.html for one in every(review.form) if 'role="alert"' in getattr(one, "html", "")
-    )
 
 
 def test_a_conditional_step_that_is_woken_can_stay_asleep() -> None:
@@ -325,10 +313,10 @@ def test_what_is_announced_is_what_runs(wb: Workbench, question: str, point: str
     if point == "reflect":
         run.approve()
     review, before = Review(Labels("en"), forecast=partial(wb.runs.forecast, run)), len(run.records)
-    plan = run.plan.without(run.plan.steps[0].step_id) if left_out and point == "plan" else None
-    review.show(run.to_dict(), plan=plan.dump() if plan else None)
-    for box in boxes(review)[: left_out if point == "reflect" else 0]:
-        box.value = False
+    plan = run.plan
+    if left_out and point == "plan":
+        plan = plan.without(plan.steps[0].step_id)
+    review.show(run.to_dict(), plan=plan.dump() if left_out else None)
     announced = re.search(r"(\d+) steps? will run", review.band.html)
     review.observe(lambda change: run.answer_review(dict(change.new)) if change.new else None, "response")
     review.submit()
@@ -451,11 +439,9 @@ def test_why_a_plan_is_proposed(waiting: Run) -> None:
         assert told in html
 
 
-def test_what_a_wave_starts_with(wb: Workbench) -> None:
+def test_a_wave_is_named(wb: Workbench) -> None:
     run = wb.ask(QUESTION, kb="film", review=["step"])
-    run.approve()
-    html = panel(run).why.html
-    assert "step_2_naive" in html and "step_0_wedding_banquet (50 found)" in html
+    assert "step_0_wedding_banquet" in panel(run).why.html
 
 
 def test_signals_against_thresholds_in_words_signs_and_numbers(wb: Workbench) -> None:

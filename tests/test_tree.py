@@ -10,7 +10,6 @@ import pytest
 from workbench.errors import UnknownRun
 from workbench.futures.tree import tree
 from workbench.session import Workbench
-from workbench.views.past import DEEPEST
 
 ENGLISH, CHINESE = "Recommend comedies directed by Ang Lee", "对比《喜宴》和《饮食男女》的风格"
 
@@ -85,7 +84,7 @@ def test_a_long_chain_and_hostile_words() -> None:
     assert [node["depth"] for node in found.nodes] == list(range(3001))
     page, text = found._repr_html_(), str(found)
     assert "<img" not in page and "\x1b" not in page + text and "\u202e" not in page + text
-    assert "and 2801 more" in text and f"[{DEEPEST + 1}]" in text
+    assert "and 2801 more" in text
 
 
 def test_thousands_of_runs_are_one_query(wb: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:

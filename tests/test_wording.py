@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from html import unescape
@@ -93,7 +92,6 @@ def surfaces(language: str, wb: Workbench) -> Iterator[tuple[str, Any]]:
         yield "text", str(made)
         yield "page", made._repr_html_()
     yield from (("figure", drawing.svg) for drawing in (run.dag(), run.timeline(), run.graph(), run.knowledge()))
-    yield "figure", json.loads(run.findings().to_json())
 
 
 def lines(shown: Any) -> Iterator[str]:

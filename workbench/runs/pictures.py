@@ -9,11 +9,9 @@ from typing import Any
 from workbench.errors import KnowledgeError, RunError
 from workbench.ports import KnowledgeBase, KnowledgeBases
 from workbench.runs.past import Checkpoint
-from workbench.runs.recording import Recording, found_pieces
+from workbench.runs.recording import Recording
 from workbench.views import plan_graph
 from workbench.views.drawing import Drawing
-from workbench.views.figures.charts import findings as draw_findings
-from workbench.views.figures.picture import Picture
 from workbench.views.graph import graph as draw_graph
 from workbench.views.graph import walked
 from workbench.views.knowledge import around
@@ -40,12 +38,6 @@ def graph(run: Recording, checkpoints: Callable[[], Sequence[Checkpoint]]) -> Dr
     """See ``Run.graph``."""
     next_nodes = [] if run.status == "done" else _next_nodes(checkpoints())
     return draw_graph(walked(_drawable(), run.log, run.status, next_nodes), run.query, _language(run))
-
-
-def findings(run: Recording) -> Picture:
-    """See ``Run.findings``."""
-    cut = sum(record["output_summary"].get("cut", 0) for record in run.records)
-    return draw_findings(found_pieces(run), run.query, cut, _language(run))
 
 
 def knowledge(run: Recording) -> Drawing:

@@ -19,7 +19,6 @@ from workbench.state import Json
 
 if TYPE_CHECKING:
     from workbench.views.drawing import Drawing
-    from workbench.views.figures.picture import Picture
 
 
 class Run(Recording):
@@ -203,12 +202,6 @@ class Run(Recording):
         from workbench.runs.pictures import graph
 
         return graph(self, self.checkpoints)
-
-    def findings(self) -> Picture:
-        """Everything that was found, by its score: cited, in the prompt, or dropped and why."""
-        from workbench.runs.pictures import findings
-
-        return findings(self)
 
     def knowledge(self) -> Drawing:
         """Return the knowledge graph around the answer: what it names and cites, and what relates to that.

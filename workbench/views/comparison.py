@@ -93,13 +93,15 @@ def _caveats(document: Data, labels: Labels) -> Iterator[Block]:
 def _table(name: str, document: Data, labels: Labels, differing: bool) -> Iterator[Block]:
     """Yield the table of one part: the change of each row, its subject, and its state in each run."""
     title, what, subject, cell = _PARTS[name]
-    counts, rows = Counter[str](), []
+    counts, rows, faint = Counter[str](), [], 0
     for row in document[name]:
         kind = _kind(row)
         counts[kind] += 1
-        if not differing or kind not in _SAME or row.get("text_differs"):
+        if differing and name == "evidence" and all(side["score"] < 0.005 for side in row["sides"] if side):
+            faint += 1  # shown as 0.00 wherever it is
+        elif not differing or kind not in _SAME or row.get("text_differs"):
             rows.append((counts[kind], kind, row))
-    if not rows:
+    if not rows and not faint:
         return
     summary = labels("comma").join(labels(f"count_{kind}", n=counts[kind]) for kind in _ORDER if counts[kind])
     first = sorted(rows, key=itemgetter(0))[:_MOST_ROWS]  # some of each kind
@@ -109,6 +111,7 @@ def _table(name: str, document: Data, labels: Labels, differing: bool) -> Iterat
         cells.append((_changes(row, labels), subject(row, document, labels), *sides))
     heads = (*columns(labels, "change:change", what), *(Column(letter) for letter, _ in lettered(document)))
     notes = [labels("and_more", n=len(rows) - _MOST_ROWS)] if len(rows) > _MOST_ROWS else []
+    notes += [labels("beside_faint", n=faint)] if faint else []
     yield clipped(f"{labels(title)} · {summary}", heads, cells, notes=notes)
 
 

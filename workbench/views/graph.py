@@ -119,7 +119,7 @@ def graph(walked: Walked, title: str, language: str = "en") -> Drawing:
         lines.append(Line(edge["source"], edge["target"], look, badge))
     signs = (("━", "taken"), ("─", "not_taken"), ("┄", "either_way"))
     legend = " · ".join(f"{sign} {labels(word)}" for sign, word in signs)
-    return sheet(walked.rows(), network(boxes, lines, down=True), title, _status_line(walked, labels), legend)
+    return sheet(walked.rows(), network(boxes, lines, down=True), title, legend=legend)
 
 
 def _box(node: Data, labels: Labels) -> Box:
@@ -142,11 +142,3 @@ def _box(node: Data, labels: Labels) -> Box:
 
 def _name_text(name: str, labels: Labels) -> str:
     return labels.get({START: "start", END: "end"}.get(name, f"node_{name}"), name)
-
-
-def _status_line(walked: Walked, labels: Labels) -> str:
-    """Return the status of the run, with its current nodes."""
-    active = [node for node in walked.nodes if node["status"] not in ("done", "pending")]
-    texts = [f"{labels.status(node['status'])}{labels('colon')}{_name_text(node['name'], labels)}" for node in active]
-    ended = any(node["name"] == END and node["status"] == "done" for node in walked.nodes)
-    return labels("comma").join(texts) if texts or not ended else labels.status("done")

@@ -12,8 +12,7 @@ from workbench.records import proposals
 from workbench.state import Data
 from workbench.views.labels import Labels
 from workbench.views.page import Picture, draw
-
-_MOST_NAMED = 3
+from workbench.views.review import name_list
 
 
 @dataclass(frozen=True)
@@ -58,9 +57,7 @@ def short(request: Data, labels: Labels) -> str:
         number = len(request.get("ahead", proposal["plan"]["steps"]))
         return labels("inbox_plan" if number else "inbox_plan_none", n=number)
     if kind == "step":
-        wave = list(map(str, proposal["wave"]))
-        more = [labels("and_more", n=len(wave) - _MOST_NAMED)] if len(wave) > _MOST_NAMED else []
-        return labels("inbox_step", steps=labels("comma").join([*wave[:_MOST_NAMED], *more]))
+        return labels("inbox_step", steps=name_list(proposal["wave"], labels))
     if kind == "reflect":
         number = len(proposal["next_steps"]) + len(proposal["activate"])
         next_action = labels("inbox_more_steps", n=number) if proposal["should_continue"] else labels("inbox_answer")

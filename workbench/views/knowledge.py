@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from markupsafe import Markup
 
@@ -218,13 +217,6 @@ class Inspected(Shown):
         """Return as JSON."""
         return json.loads(json.dumps(self.found))
 
-    def to_frame(self) -> Any:
-        """Return a pandas table with one row per field: its type, and how many documents have it."""
-        import pandas
-
-        rows = [(field["name"], field["type"], field["documents"]) for field in self.found["fields"]]
-        return pandas.DataFrame(rows, columns=["field", "type", "documents"])
-
     def blocks(self) -> list[Block]:
         """Return as tables."""
         report, labels = self.found, labels_for("")
@@ -241,9 +233,6 @@ class Inspected(Shown):
         files = [(path, f"{count:,}") for path, count in report["sources"].items()]
         heads = columns(labels, "kb_source:code", "kb_documents:number")
         return [*blocks, clipped(labels("kb_sources", n=len(files)), heads, files, opened=False)]
-
-    def __repr__(self) -> str:
-        return f"<Inspected {self.found['name']}: {self.found['counts']['documents']:,} documents>"
 
 
 def _range(figures: Data) -> str:

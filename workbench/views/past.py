@@ -121,39 +121,13 @@ def tree_blocks(nodes: Sequence[Data], current: str | None, labels: Labels) -> l
     """Return a table of runs, each before its own forks."""
     rows = []
     for node in nodes[:MOST_RUNS]:
-        depth, parent = node["depth"], node["parent"]
-        inset = f"{INSET * (min(depth, DEEPEST) - 1)}└ " if depth else ""
-        inset += f"[{depth}] " if depth > DEEPEST else ""
-        subject = " · ".join([*([_origin(node, labels)] if parent else []), _subject(node, labels)])
-        subject = cut(f"{'▸ ' if node['run_id'] == current else ''}{subject}", 200)
-        saved = _saved(node, labels) if parent else ""
-        rows.append((inset + node["run_id"], labels.status(node["status"]), subject, saved))
+        inset, here = INSET * min(node["depth"], DEEPEST), "▸ " if node["run_id"] == current else ""
+        made_by, saved = one_line(node["message"]), ""
+        if node["parent"]:
+            made_by = " · ".join(run_edit_texts(node, labels)) or labels(node["mode"])
+            saved = savings_text(node["saved"], labels) if node["saved"]["saved_calls"] else ""
+        rows.append((inset + node["run_id"], labels.status(node["status"]), cut(here + made_by, 200), saved))
     heads = columns(labels, "run:code", "status:status", "made_by", "saved")
-    left = len(nodes) - len(rows)
-    return [clipped(_count(nodes, labels), heads, rows, notes=[labels("and_more", n=left)] if left else [])]
-
-
-def _count(nodes: Sequence[Data], labels: Labels) -> str:
-    return labels("forks_count", n=len(nodes), forks=sum(node["parent"] is not None for node in nodes))
-
-
-def _saved(node: Data, labels: Labels) -> str:
-    return savings_text(node["saved"], labels) if node["saved"]["saved_calls"] else ""
-
-
-def _origin(node: Data, labels: Labels) -> str:
-    """Return how a run came about."""
-    if node["parent"] is None:
-        return labels("forks_first")
-    if node["also"]:
-        return labels("graft")
-    at = next((edit["at"] for edit in node["edits"] if edit["what"] == "decision"), None)
-    if node["mode"] == "fork" and at:
-        return labels("forks_fork_at", point=labels("point_" + at.partition("-")[2]))
-    return labels(node["mode"])
-
-
-def _subject(node: Data, labels: Labels) -> str:
-    """Return the edits of a fork, or the question of an original run."""
-    edits = "" if node["parent"] is None else " · ".join(run_edit_texts(node, labels))
-    return edits or one_line(node["message"])
+    forks = sum(node["parent"] is not None for node in nodes)
+    notes = [labels("and_more", n=len(nodes) - len(rows))] if len(nodes) > len(rows) else []
+    return [clipped(labels("forks_count", n=len(nodes), forks=forks), heads, rows, notes=notes)]

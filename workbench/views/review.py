@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from markupsafe import Markup
 
-from workbench.plans import ENDED_WELL, format_condition, last_records, work_seconds
+from workbench.plans import format_condition, work_seconds
 from workbench.records import proposals
 from workbench.state import Data, Reflection
 from workbench.views.blocks import INSET, Block, Lines, Paragraph, Table, clipped, columns
@@ -95,7 +95,7 @@ def _plan(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]
     intent, planner = route.get("query_intent"), (plan.get("metadata") or {}).get("planner")
     facts = {
         "read_as": labels(f"intent_{intent}") if intent else None,
-        "names_in_it": _names(names, labels),
+        "names_in_it": name_list(names, labels),
         "filters_in_it": comma.join(format_condition(c) for c in route.get("filters") or [] if isinstance(c, Mapping)),
         "not_applied": comma.join((route.get("question") or {}).get("not_applied") or []),
         "planned_by": labels(f"planner_{planner}") if planner in ("rules", "llm") else planner,
@@ -103,16 +103,8 @@ def _plan(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]
     yield from _facts({labels(name): text for name, text in facts.items()}, labels)
 
 
-def _step(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
-    steps = {step["step_id"]: step for step in proposal["plan"]["steps"]}
-    results = {step_id: _result(record, labels) for step_id, record in last_records(document["records"]).items()}
-    for step_id in list(proposal["wave"])[:_MOST_LISTED]:
-        step = steps.get(step_id, {})
-        before = [f"{name} ({results[name]})" for name in step.get("depends_on", ()) if name in results]
-        begins = labels("starts_with", steps=_names(before, labels)) if before else labels("starts_with_nothing")
-        yield [(cut(step_id), "code"), " ", (cut(step.get("tool", "")), "code"), (f" {begins}", "dim")]
-    if len(proposal["wave"]) > _MOST_LISTED:
-        yield labels("and_more", n=len(proposal["wave"]) - _MOST_LISTED)
+def _step(_: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
+    yield (labels("inbox_step", steps=name_list(proposal["wave"], labels)), "dim")
 
 
 def _reflect(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
@@ -172,15 +164,11 @@ def _facts(facts: Mapping[str, Any], labels: Labels) -> Iterator[Paragraph]:
             yield [(f"{cut(name)}{colon}", "dim"), cut(text, 1000)]
 
 
-def _names(names: Sequence[object], labels: Labels) -> str:
+def name_list(names: Sequence[object], labels: Labels) -> str:
+    """Return the first of these names, and how many more there are."""
     shown = [cut(str(name), 200) for name in list(names)[:_MOST_LISTED]]
     more = len(names) - _MOST_LISTED
     return labels("comma").join([*shown, labels("and_more", n=more)] if more > 0 else shown)
-
-
-def _result(record: Data, labels: Labels) -> str:
-    ended_well = record["status"] in ENDED_WELL
-    return labels("n_found", n=record["output_summary"]["evidence_count"]) if ended_well else labels(record["status"])
 
 
 def _text(value: Any, labels: Labels) -> str:
@@ -189,7 +177,7 @@ def _text(value: Any, labels: Labels) -> str:
     if isinstance(value, int | float):
         return f"{value:,g}" if abs(value) < 1e6 else f"{value:g}"
     if isinstance(value, list | tuple):
-        return _names(value, labels)
+        return name_list(value, labels)
     return cut(str(value), 500) if value is not None else ""
 
 

@@ -1,4 +1,4 @@
-"""The parts of the bench: head, progress, answer with its citations, calls of models, evidence."""
+"""The parts of the bench: head, answer with its citations, calls of models, evidence."""
 
 from __future__ import annotations
 
@@ -50,52 +50,6 @@ def head(
         facts += [] if document["log"] else [labels("nothing_run")]
     state = {"document": document, "origin": origin, "view": view, "message": message, "cancelling": cancelling}
     return Picture(draw("run.head", labels, read=read, facts=facts, views=VIEWS, keys=keys, **state))
-
-
-PARENT = ("route", "recall", "retrieval", "generate", "persist")
-CHILD = ("planner", "executor", "reflector", "merger")
-REPORT = ("outliner", "section", "consistency", "assemble")
-_IN_CHILD = {
-    "intent_detect": "route",
-    "apply_override_policy": "route",
-    "worker_select": "route",
-    "prepare_retrieval": "recall",
-    "clarify": "recall",
-    "review_clarify": "recall",
-    "review_plan": "planner",
-    "dispatcher": "executor",
-    "review_reflect": "reflector",
-    "review_outline": "outliner",
-    "research": "outliner",
-}
-"""Inner nodes -> the node that is drawn."""
-_INSIDE = {"retrieval": CHILD, "reporter": REPORT}
-
-
-def rail(document: Data, labels: Labels, report: bool = False) -> Picture:
-    """Return the progress of a run through its graphs; ``report`` shows the nodes of a report instead of the answer."""
-    states = node_states(document, report)
-    names = ["reporter" if report and name == "generate" else name for name in PARENT]
-    nested = {n: {child: states[child] for child in _INSIDE[n]} if n in _INSIDE else states[n] for n in names}
-    words = labels("comma").join(f"{labels(f'node_{name}')} {labels(state)}" for name, state in states.items())
-    return Picture(draw("run.rail", labels, states=nested, words=words))
-
-
-def node_states(document: Data, report: bool = False) -> dict[str, str]:
-    """Return a status for each node: that of the run for its current node, else ``done`` or ``pending``."""
-    nodes = [_IN_CHILD.get(entry["node"], entry["node"]) for entry in document["log"]]
-    order = ("route", "recall", *CHILD, *(REPORT if report else ("generate",)), "persist")
-    status = document["status"]
-    states = {name: "done" if name in nodes else "pending" for name in order}
-    if status == "done":
-        return states
-    last = nodes[-1] if nodes else ""
-    index = order.index(last) if last in order else -1
-    repeats = status == "paused" or last in ("executor", "section")
-    index = index if repeats and last else min(index + 1, len(order) - 1)
-    states |= dict.fromkeys(order[index:], "pending")
-    states[order[index]] = status if status in ("running", "paused", "failed", "cancelled") else "interrupted"
-    return states
 
 
 _MARK = re.compile(r"\[(\d{1,4})\]([。，、；：？！.,;:?!]*)")

@@ -52,7 +52,7 @@ class AskForm(Panel):
         roles = [(labels("ask_every"), "all"), *((labels(f"role_{role}"), role) for role in ROLES)]
         self.role = ipywidgets.Dropdown(description=labels("ask_role"), options=roles)
         efforts = [(labels("ask_effort_as_set"), ""), *((name, name) for name in EFFORTS)]
-        self.effort = ipywidgets.Dropdown(description=labels("ask_effort"), options=efforts)
+        self.effort = ipywidgets.Dropdown(description=labels("ask_effort"), options=efforts, disabled=True)
         self._models: dict[str, tuple[str, str]] = {}
         on_change(self.role, self._show_model)
         for control in (self.model, self.effort):
@@ -74,8 +74,7 @@ class AskForm(Panel):
             self.kb.options = options
         names = [name for _, name in options]
         self.kb.value, self.kb.disabled = self.chosen(names) or names[0], len(names) < 2
-        example = examples[0] if examples else "…"
-        self.message.placeholder = labels("follow_up") if follows else labels("ask_placeholder", example=example)
+        self.message.placeholder = labels("follow_up" if follows else "ask_placeholder")
         if [button.tooltip for button in self.examples.children] != list(examples):
             self.examples.children = [self._example(text) for text in examples]
 
@@ -99,6 +98,7 @@ class AskForm(Panel):
 
     def _choose_model(self) -> None:
         self._models[self.role.value] = self.model.value.strip(), self.effort.value
+        self.effort.disabled = not self.model.value.strip()
 
     def _show_model(self) -> None:
         self.model.value, self.effort.value = self._models.get(self.role.value, ("", ""))

@@ -1,6 +1,6 @@
 """The bench: one run that a person works on, and the way to the next.
 
-It has six regions in fixed places: head, rail, plan, side (for actions), evidence, timeline. Everything is read from
+It has five regions in fixed places: head, plan, side (for actions), evidence, timeline. Everything is read from
 the store, so a bench that was closed, or whose kernel died, opens in the same state.
 """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from math import isfinite
 from typing import Any, Final, NamedTuple
 
 import ipywidgets
@@ -133,13 +134,13 @@ def _number_or_none(kind: str, labels: Labels) -> Control:
     """Return a control for an optional number, typed as text."""
 
     def parse(typed: str) -> Any:
-        value = None
-        if typed.strip():
-            with suppress(ValueError):
-                value = _from_json(typed)
-            if isinstance(value, bool) or not isinstance(value, int if kind == "integer" else int | float):
-                raise ValueError(labels(f"form_no_{kind}", value=typed.strip()[:50]))
-        return value
+        try:
+            number = (int if kind == "integer" else float)(typed) if typed.strip() else None
+            if number is not None and not isfinite(number):
+                raise ValueError
+            return number
+        except ValueError:
+            raise ValueError(labels(f"form_no_{kind}", value=typed.strip()[:50])) from None
 
     widget = ipywidgets.Text(placeholder=labels("form_none"))
     return Control(widget, None, parse, lambda value: "" if value is None else json.dumps(value))

@@ -20,7 +20,7 @@ from workbench.views.render import display_data
 from workbench.widgets.panel import CellRoot, Event, Pick, labels_in, press_button
 
 if TYPE_CHECKING:
-    import pandas
+    pass
 
 
 MAX_ROWS = 100
@@ -50,8 +50,7 @@ class Inbox(CellRoot):
         self.opens = press_button(labels("inbox_open"), self._open, "wb-primary")
         self.approve = press_button(labels("inbox_approve"), lambda: self._answer("approve"))
         self.stop = press_button(labels("stop_here"), lambda: self._answer("reject"))
-        self.renew = press_button(labels("inbox_refresh"), self.refresh, "wb-quiet")
-        buttons = ipywidgets.HBox([self.opens, self.approve, self.stop, self.renew]).add_class("wb-buttons")
+        buttons = ipywidgets.HBox([self.opens, self.approve, self.stop]).add_class("wb-buttons")
         self.below = ipywidgets.VBox()
         super().__init__([self.list, self.note, buttons, self.below], lang=labels.html_lang)
         self.add_class("wb-inbox")
@@ -80,19 +79,6 @@ class Inbox(CellRoot):
             return False
         self._show()
         return True
-
-    def to_frame(self) -> pandas.DataFrame:
-        """Return one row per waiting run, newest first."""
-        import pandas
-
-        now = datetime.now(UTC)
-        names = ["run_id", "question", "point", "review_id", "proposed", "since", "waits_s"]
-        rows = [
-            (run.run_id, run.message, run.point, run.review_id, short(run.request, self.labels), run.since,
-             (now - datetime.fromisoformat(run.since)).total_seconds())
-            for run in self.waiting
-        ]  # fmt: skip
-        return pandas.DataFrame(rows, columns=names)
 
     def _show(self) -> None:
         labels, picked = self.labels, self._picked()
@@ -128,7 +114,7 @@ class Inbox(CellRoot):
         if self._view_count and not self._ticks:
             try:
                 loop = asyncio.get_running_loop()
-            except RuntimeError:  # without a loop the button refreshes
+            except RuntimeError:  # a script calls `refresh`
                 return
             self._ticks = True
             loop.call_later(_EVERY_S, _tick, weakref.ref(self), loop)

@@ -40,53 +40,35 @@ def watched(name: str, lang: str, report: Tell | None = None) -> Iterator[Tell |
 
 
 class Bar:
-    """A bar for all stages of indexing.
-
-    Attributes:
-        bar: the progress of the stage; full without a number where it is unknown.
-        text: the base, the stage and its numbers.
-    """
+    """A line for the stage of indexing, with its numbers: text, for a reopened notebook has no widget."""
 
     def __init__(self, name: str, labels: Labels):
-        import ipywidgets
-
         self._name, self._labels = name, labels
-        self._stage, self._began, self._updated = "read", time.monotonic(), 0.0
         self._handle: Any = None
-        self.bar = ipywidgets.IntProgress(max=1)
-        self.text = ipywidgets.Label()
-        self._box = ipywidgets.HBox([self.bar, self.text])
+        self._stage, self._began, self._updated = "read", time.monotonic(), 0.0
 
     def __enter__(self) -> Bar:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Leave a line when it was stopped, else nothing.
-
-        A widget would be an error in a reopened notebook, and a bar does not appear at each execution of a cell.
-        """
+        """Leave a line when it was stopped, else nothing: it does not appear at each execution of a cell."""
         if self._handle is not None:
             stopped = self._labels("kb_stopped", name=self._name, stage=self._labels(f"kb_stage_{self._stage}"))
             self._handle.update({"text/plain": stopped} if kind else {}, raw=True)
-        for widget in (self._box, self.bar, self.text):
-            widget.close()
 
     def tell(self, stage: str, done: int, total: int) -> None:
         """Show the progress of a stage; ``total`` is 0 where it is unknown."""
         now = time.monotonic()
-        if stage == self._stage and now - self._updated < _PAUSE_S:
+        if now - self._began < _SHOWN_AFTER_S or (stage == self._stage and now - self._updated < _PAUSE_S):
             return
         self._stage, self._updated = stage, now
-        numbers = f" {done:,} / {total:,}" if total > 1 else f" {done:,}" if done > 1 else ""
-        self.text.value = f"{self._name}: {self._labels(f'kb_stage_{stage}')}{numbers}"
-        self.bar.bar_style = "" if total else "info"
-        self.bar.max, self.bar.value = total or 1, done if total else 1
-        if self._handle is None and now - self._began > _SHOWN_AFTER_S:
+        if self._handle is None:
             from IPython.display import display
 
-            # without a text, for nbval would compare whether there was time for a bar
-            view = {"model_id": self._box.model_id, "version_major": 2, "version_minor": 0}
-            self._handle = display({"application/vnd.jupyter.widget-view+json": view}, raw=True, display_id=True)
+            # without a text, for nbval would compare whether there was time for it
+            self._handle = display({}, raw=True, display_id=True)
+        numbers = f" {done:,} / {total:,}" if total > 1 else f" {done:,}" if done > 1 else ""
+        self._handle.update({"text/plain": f"{self._name}: {self._labels(f'kb_stage_{stage}')}{numbers}"}, raw=True)
 
 
 @contextmanager

@@ -10,9 +10,9 @@ from workbench.records import proposals
 from workbench.state import Data, Json
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import field_label
-from workbench.views.page import cut, el, glyph
+from workbench.views.page import cut, el
 from workbench.widgets.form import Control, Field, Fields, choice, text, toggle
-from workbench.widgets.panel import Pick, on_change
+from workbench.widgets.panel import on_change
 
 Listener = Callable[[], None]
 
@@ -146,29 +146,15 @@ class ReflectForm(Form):
     shown = ("rewrite_query", proposals.LIMITS, proposals.NEEDS, "should_continue")
 
     def __init__(self, request: Data, recorded: Data, labels: Labels, listener: Listener, ran: Collection[str] = ()):
-        """Mark the steps; ``recorded`` is the plan without the proposed ones; ``ran`` are ids of steps that ran."""
+        """Offer the held steps of ``recorded``, the plan without the proposed ones, except those that ``ran``."""
         super().__init__(request, labels, listener)
-        self._recorded = {step["step_id"]: step for step in recorded["steps"]}
+        self._recorded = {step["step_id"] for step in recorded["steps"]}
         self._chosen: bool | None = None
-        self._refused: list[str] = []
-        self._boxes: dict[str, ipywidgets.Checkbox] = {}
         activated = self._proposed["activate"]
-        blocked = [name for name, step in self._recorded.items() if step.get("condition") == "held" and name not in ran]
-        self._wakes = {
-            name: ticked(f"{name} · {labels('step_held')}", listener, on=False)
-            for name in blocked
-            if name not in activated
-        }
-        self._wakes |= {name: ticked(labels("wake_step", step=name), listener) for name in activated}
-        self._list, self._note = ipywidgets.VBox().add_class("wb-proposals"), Pick()
-        self._nothing = heading(labels("nothing_proposed"))
-        self.box.children = [heading(labels("proposed_next")), self._list, self._note, self._fields.box]
-        self._next_steps(None)
-
-    @property
-    def faults(self) -> int:
-        """Return the number of invalid fields and of changed steps that cannot change."""
-        return super().faults + len(self._refused)
+        held = [step["step_id"] for step in recorded["steps"] if step.get("condition") == "held"]
+        names = [name for name in dict.fromkeys([*held, *activated]) if name in activated or name not in ran]
+        self._wakes = {name: ticked(labels("wake_step", step=name), listener, on=name in activated) for name in names}
+        self.box.children = [heading(labels("proposed_next")), *self._wakes.values(), self._fields.box]
 
     @property
     def goes_on(self) -> Field:
@@ -183,7 +169,9 @@ class ReflectForm(Form):
 
     def edits(self, plan: Data | None) -> Json:
         """Return the differences to the reflection; steps of ``plan`` that are not recorded are the next steps."""
-        steps = [step for step in self._next_steps(plan) if self._boxes[step["step_id"]].value]
+        steps = self._proposed["next_steps"]
+        if plan is not None:
+            steps = [step for step in plan["steps"] if step["step_id"] not in self._recorded]
         woken = [name for name, box in self._wakes.items() if box.value]
         typed = self._fields.value
         query = str(typed.get("rewrite_query") or "")
@@ -212,29 +200,10 @@ class ReflectForm(Form):
         goes_on = toggle([(labels("search_on"), True), (labels("stop_searching"), False)])
         return {proposals.NEEDS: self.needs, "should_continue": goes_on}
 
-    def _next_steps(self, plan: Data | None) -> Sequence[Data]:
-        """Show a box for each step beyond the recorded plan, and refuse changes of that plan."""
-        steps = self._proposed["next_steps"]
-        self._refused = []
-        if plan is not None:
-            edited = {step["step_id"]: step for step in plan["steps"]}
-            self._refused = [name for name, step in self._recorded.items() if edited.get(name) != step]
-            steps = [step for step in plan["steps"] if step["step_id"] not in self._recorded]
-        words = self._labels("not_while_reflecting", steps=self._labels("comma").join(self._refused))
-        alert = el("p.wb-alert", glyph("invalid", self._labels), " ", words, role="alert")
-        self._note.show(el("div", alert if self._refused else None))
-        following = {step["step_id"]: step for step in steps}
-        for name, step in following.items():
-            if name not in self._boxes:
-                self._boxes[name] = ticked(f"{name} · {step['tool']}", self._listener, str(step["objective"]))
-        boxes = [*map(self._boxes.__getitem__, following), *self._wakes.values()]
-        self._list.children = boxes or [self._nothing]
-        return list(following.values())
 
-
-def ticked(text: str, listener: Listener, tooltip: str = "", on: bool = True) -> ipywidgets.Checkbox:
+def ticked(text: str, listener: Listener, on: bool = True) -> ipywidgets.Checkbox:
     """Return a checkbox."""
-    box = ipywidgets.Checkbox(on, description=text[:200], tooltip=tooltip[:500] or None, indent=False)
+    box = ipywidgets.Checkbox(on, description=text[:200], indent=False)
     on_change(box, listener)
     return box
 

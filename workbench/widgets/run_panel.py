@@ -1,4 +1,4 @@
-"""The work view: rail, plan, side, evidence, timeline of one run. Actions are in the side."""
+"""The work view: plan, side, evidence, timeline of one run. Actions are in the side."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from workbench.state import Data
 from workbench.tools.registry import check
 from workbench.views.page import Picture, draw
 from workbench.views.plan_graph import forecast_text
-from workbench.views.run import answer, evidence, rail, turns
+from workbench.views.run import answer, evidence, turns
 from workbench.views.timeline import timeline
 from workbench.widgets.by_hand import ByHand
 from workbench.widgets.calls import Calls
@@ -51,7 +51,7 @@ class Working:
         self.memory = memory(labels) if memory else None
         self.reset()
         self.review = Review(labels, wb.runs, self._forecast)
-        self.rail, self.turns, self.answer = Pick(), Pick(listener=self._on_turn), Pick(listener=self._on_answer)
+        self.turns, self.answer = Pick(listener=self._on_turn), Pick(listener=self._on_answer)
         self.evidence, self.timeline = Pick(listener=self._on_evidence), Pick(listener=self._on_timeline)
         self.fork_bar = Pick(listener=self._on_fork_bar)
         self.editor = PlanEditor(labels, partial(check, tools=wb.tools), wb.tools, self._forecast)
@@ -67,7 +67,7 @@ class Working:
         regions = {"plan": self.plan, "side": self.side, "timeline": self.timeline, "evidence": self.evidence}
         self.grid = ipywidgets.Box([region.add_class(f"wb-region-{name}") for name, region in regions.items()])
         self.dock = ipywidgets.VBox([self.review.dock, self.fork_bar]).add_class("wb-dock")
-        return ipywidgets.VBox([self.rail.add_class("wb-rail"), self.grid.add_class("wb-work"), self.dock])
+        return ipywidgets.VBox([self.grid.add_class("wb-work"), self.dock])
 
     def _connect(self) -> None:
         run_and = self._run_and
@@ -94,7 +94,7 @@ class Working:
         self._run, self._document = run, document or {}
         status = self._document.get("status", "")
         self._moved_on()
-        for part in (self.rail, self.plan, self.evidence, self.timeline, self.dock):
+        for part in (self.plan, self.evidence, self.timeline, self.dock):
             display_if(part, document)
         (self.grid.remove_class if document else self.grid.add_class)("wb-nothing")
         asks = status not in ("running", "paused", "interrupted")
@@ -106,7 +106,6 @@ class Working:
                 if part is not self.ask.region:
                     display_if(part, False)
             return
-        self.rail.show(rail(document, self._labels, "report" in run.options))
         writes = proposals.kind(document["review"] or {}) in paths("forms")  # a report, whose plan has run
         self.editor.show(document, now.seconds(), editable=status in ("paused", "done") and not writes)
         self._show_side(run, document, now)

@@ -13,6 +13,7 @@ from workbench.cli import main
 from workbench.knowledge.reading import canvas as reading
 from workbench.knowledge.reading.corpus import load
 from workbench.knowledge.reading.files import Unreadable
+from workbench.parts.fusion import drawing
 from workbench.session import Workbench
 
 
@@ -339,6 +340,19 @@ def test_what_cannot_be_opened_says_why(desk, folder, name, why):
     os.mkfifo(folder / "p.canvas")
     with pytest.raises(reading.CanvasError, match=why):
         desk.canvas(folder / name)
+
+
+def test_an_edge_leaves_at_the_border_and_keeps_off_what_stands_between():
+    nodes = {
+        name: node(name, name, x) | {"width": 100, "height": 60, "y": 0}
+        for name, x in (("a", 0), ("b", 200), ("c", 400))
+    }
+    free = drawing._route({"fromNode": "a", "toNode": "b"}, nodes, [*nodes.values()])
+    assert free[0] == (100, 30) and free[-1] == (200, 30)
+    past = drawing._route({"fromNode": "a", "toNode": "c"}, nodes, [*nodes.values()])
+    assert not drawing._crossed(past, [*nodes.values()])
+    named = drawing._route({"fromNode": "a", "toNode": "c", "fromSide": "top", "toSide": "left"}, nodes, [])
+    assert (named[0], named[-1]) == ((50, 0), (400, 30))
 
 
 def test_a_canvas_is_drawn_with_everything_escaped(desk, folder):

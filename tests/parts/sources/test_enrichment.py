@@ -318,7 +318,7 @@ def test_the_port_never_raises(place, server):
 def test_every_view_of_an_enriched_run_shows_it(place, server):
     with bench(place, server.url) as wb:
         run, other = wb.ask(QUESTION, kb="film"), wb.ask("Who directed Memento?", kb="film")
-        for figure in (run.dag(), run.timeline(), run.graph(), run.findings(), run.knowledge()):
+        for figure in (run.dag(), run.timeline(), run.graph(), run.knowledge()):
             assert figure.to_frame() is not None
         piece = next(p for p in found_pieces(run) if p["result_id"] == "low_level:tmdb:movie/496243")
         assert piece["fate"] == "cited" and piece["tools"] == ["enrichment"]

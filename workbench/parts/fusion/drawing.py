@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product, starmap
+from math import dist
+from operator import mul
 
 from markupsafe import Markup
 
@@ -18,8 +21,12 @@ MOST_DRAWN = 1_000
 """Nodes and edges that a picture shows; the rest is counted."""
 _SCALE = 0.75
 """Pixels for a unit of the canvas: its text of 16 units can be read."""
+_MOST_ROUTED = 10_000
+"""Nodes times edges up to which edges avoid nodes: beyond it that would take seconds."""
 _WIDEST = 20_000
 """Pixels; a browser draws no more."""
+_OUT = {"left": (-1, 0), "right": (1, 0), "top": (0, -1), "bottom": (0, 1)}
+Point = tuple[float, float]
 _INK = dict(
     zip(COLORS.values(), ("#e93147", "#ec7500", "#d9a800", "#08b94e", "#00a8a5", "#7852ee"), strict=True)
 )  # readable on white and on black
@@ -27,7 +34,7 @@ _TEXT = "box-sizing:border-box;height:100%;padding:8px;overflow:hidden;white-spa
 
 
 def drawn(canvas: Canvas, labels: Labels) -> Markup:
-    """Return the picture: groups behind, then nodes, over the edges; everything in it is text."""
+    """Return the picture: groups behind, then nodes, then edges; everything in it is text."""
     nodes = sorted(canvas.nodes.values(), key=lambda node: node["type"] != "group")[:MOST_DRAWN]
     if not nodes:
         return el("p", labels("canvas_empty"))
@@ -41,8 +48,10 @@ def drawn(canvas: Canvas, labels: Labels) -> Markup:
     box = f"{left:g} {top:g} {right - left:g} {low - top:g}"
     hidden = len(canvas.nodes) + len(canvas.edges) - len(nodes) - len(edges)
     note = el("p", labels("canvas_hidden", n=hidden)) if hidden else None
-    lines, words = ([draw(edge, canvas.nodes) for edge in edges] for draw in (_line, _words))
-    drawing = [marker, *lines, *map(_box, nodes), *words]
+    boxes = [node for node in nodes if node["type"] != "group"]
+    around = boxes if len(boxes) * len(edges) < _MOST_ROUTED else []
+    routes = [(edge, _route(edge, canvas.nodes, around)) for edge in edges]
+    drawing = [marker, *map(_box, nodes), *starmap(_line, routes), *starmap(_words, routes)]
     scale = min(_SCALE, _WIDEST / (right - left), _WIDEST / (low - top))
     size = {"width": round((right - left) * scale), "height": round((low - top) * scale), "viewBox": box}
     return el("div", zoomable(el("svg", drawing, role="img", aria_label=_counted(canvas, labels), **size)), note)
@@ -50,8 +59,8 @@ def drawn(canvas: Canvas, labels: Labels) -> Markup:
 
 def beside(canvas: Canvas, blocks: Iterable[Block], labels: Labels) -> Markup:
     """Return the picture with tables next to it, or below it where the page is too narrow."""
-    tables = el("div", Markup(page_html(blocks, labels)), style="flex:1 1 300px;max-height:680px;overflow:auto")
-    picture = el("div", drawn(canvas, labels), style="flex:2 1 600px;min-width:0")
+    tables = el("div", Markup(page_html(blocks, labels)), style="flex:1 1 260px;max-height:680px;overflow:auto")
+    picture = el("div", drawn(canvas, labels), style="flex:2 1 440px;min-width:0")
     return el("div", picture, tables, style="display:flex;flex-wrap:wrap;gap:16px")
 
 
@@ -74,38 +83,57 @@ def _ink(element: Data) -> str:
     return _INK.get(color) or color or "currentColor"
 
 
-def _line(edge: Data, nodes: Mapping[str, Data]) -> Markup:
-    (x1, y1), (x2, y2) = _ends(edge, nodes)
+def _line(edge: Data, route: Sequence[Point]) -> Markup:
+    start, *rest = (f"{x:g} {y:g}" for x, y in route)
     ends = {
         f"marker_{mark}": "url(#wb-canvas-end)"
         for mark, key, otherwise in (("start", "fromEnd", "none"), ("end", "toEnd", "arrow"))
         if edge.get(key, otherwise) == "arrow"
     }
-    return el("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=_ink(edge), stroke_width=2, **ends)
+    return el("path", d=f"M{start}C{' '.join(rest)}", fill="none", stroke=_ink(edge), stroke_width=2, **ends)
 
 
-def _words(edge: Data, nodes: Mapping[str, Data]) -> Markup:
+def _words(edge: Data, route: Sequence[Point]) -> Markup:
     """Return the label of an edge, in front of everything."""
-    (x1, y1), (x2, y2) = _ends(edge, nodes)
-    place = {"x": (x1 + x2) / 2, "y": (y1 + y2) / 2 + 5, "text_anchor": "middle", "fill": "currentColor"}
+    x, y = _at(route, 0.5)
+    place = {"x": x, "y": y + 5, "text_anchor": "middle", "fill": "currentColor"}
     ground = {"paint_order": "stroke", "stroke": "var(--jp-layout-color1,Canvas)", "stroke_width": 4}
     return el("text", cut(node_text(edge, "label"), 60), font_size=15, **place, **ground)
 
 
-def _ends(edge: Data, nodes: Mapping[str, Data]) -> list[tuple[float, float]]:
-    """Return where an edge begins and ends: at the sides that it names, else at those that face one another."""
+def _route(edge: Data, nodes: Mapping[str, Data], around: Sequence[Data]) -> Sequence[Point]:
+    """Return a curve from border to border, at right angles to both: the shortest one behind the fewest nodes.
+
+    An edge may name its sides; otherwise each pair of sides is tried.
+    """
     pair = [nodes[edge["fromNode"]], nodes[edge["toNode"]]]
-    (ax, ay), (bx, by) = ((n["x"] + n["width"] / 2, n["y"] + n["height"] / 2) for n in pair)
-    across, down = bx - ax, by - ay
-    level = abs(across) >= abs(down)
-    facing = ("right" if across >= 0 else "left") if level else ("bottom" if down >= 0 else "top")
-    opposite = {"right": "left", "left": "right", "bottom": "top", "top": "bottom"}[facing]
-    ends = []
-    for node, key, side in zip(pair, ("fromSide", "toSide"), (facing, opposite), strict=True):
-        side = node_text(edge, key) if edge.get(key) in SIDES else side
-        x = node["x"] + node["width"] * {"left": 0, "right": 1}.get(side, 0.5)
-        ends.append((x, node["y"] + node["height"] * {"top": 0, "bottom": 1}.get(side, 0.5)))
-    return ends
+    sides = [[edge[key]] if edge.get(key) in SIDES else SIDES for key in ("fromSide", "toSide")]
+    routes = [_curve(pair, chosen) for chosen in product(*map(sorted, sides))]
+    routes.sort(key=lambda route: sum(map(dist, route, route[1:])))
+    return min(routes, key=lambda route: _crossed(route, around))
+
+
+def _curve(pair: Sequence[Data], sides: Sequence[str]) -> Sequence[Point]:
+    starts = [(n["x"] + n["width"] * (1 + _OUT[s][0]) / 2, n["y"] + n["height"] * (1 + _OUT[s][1]) / 2)
+              for n, s in zip(pair, sides, strict=True)]  # fmt: skip
+    bow = min(max(dist(*starts) / 2, 40), 200)
+    (a, b), (c, d) = ((x + bow * _OUT[s][0], y + bow * _OUT[s][1]) for (x, y), s in zip(starts, sides, strict=True))
+    return starts[0], (a, b), (c, d), starts[1]
+
+
+def _at(route: Sequence[Point], share: float) -> Point:
+    """Return the point of a cubic curve at this share of its way."""
+    weights = [(1 - share) ** 3, 3 * share * (1 - share) ** 2, 3 * share**2 * (1 - share), share**3]
+    return sum(map(mul, weights, (x for x, _ in route))), sum(map(mul, weights, (y for _, y in route)))
+
+
+def _crossed(route: Sequence[Point], around: Sequence[Data]) -> int:
+    """Return how many of these nodes a curve runs over."""
+    points = [_at(route, n / 12) for n in range(1, 12)]
+    return sum(
+        any(0 < x - node["x"] < node["width"] and 0 < y - node["y"] < node["height"] for x, y in points)
+        for node in around
+    )
 
 
 def canvas_blocks(canvas: Canvas, name: str, labels: Labels) -> Iterator[Block]:

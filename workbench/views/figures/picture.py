@@ -76,8 +76,3 @@ def safe(text: str) -> str:
     '&lt;a href="x"&gt;&#36;1&#36;&lt;/a&gt;'
     """
     return escape(visible(text), quote=False).replace("$", "&#36;").replace("\n", " ")
-
-
-def hover(name: str, *lines: str) -> str:
-    """Return the text under the pointer: a name, and lines of at most 80 columns."""
-    return "<br>".join([f"<b>{safe(short(name, 80))}</b>", *(safe(short(line, 80)) for line in lines)])
