@@ -161,7 +161,7 @@ def test_two_thousand_runs_open_within_a_second_and_answer_a_click_in_a_tenth(wb
 def test_in_a_plain_shell_they_show_their_static_form(asked: Run, stopped: Run) -> None:
     for one, said in (
         (asked._workspace.compare(asked, stopped), "They first differ in"),
-        (asked._workspace.runs.tree(asked), "stopped here"),
+        (asked._workspace.runs.tree(asked), "reflect:"),
         (asked.checkpoints(), "persist"),
     ):
         bundle = one._repr_mimebundle_()

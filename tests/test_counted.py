@@ -21,7 +21,6 @@ from workbench.views.labels import Labels, labels_for
 from workbench.views.labels.sentences import duration_text, savings_text, tokens_text
 from workbench.views.outline import run_html
 from workbench.views.run import answer, evidence, head
-from workbench.views.timeline import timeline
 
 QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"
 
@@ -48,7 +47,6 @@ def agrees(wb: Workbench, run: Run) -> dict[str, Any]:
         "head": words(head(document, labels).html),
         "page": words(run_html(document)),
         "terminal": " ".join(shown.split()),
-        "timeline": words(timeline(document, labels).html),
         "compared": " ".join(str(wb.compare(run, run)).split()),
     }
     assert [name for name, text in places.items() if took not in text] == []
@@ -62,7 +60,7 @@ def agrees(wb: Workbench, run: Run) -> dict[str, Any]:
     )
     if told["saved_calls"]:
         places["tree"] = " ".join(str(wb.runs.tree(run)).split())
-        assert [name for name, text in places.items() if name != "timeline" and saved not in text] == []
+        assert [name for name, text in places.items() if saved not in text] == []
     assert told["found"] == len(evidence_of) == run.state["merged"]["statistics"]["total_retrieved"]
     assert told["evidence"] == len(run.evidence) == run.state["merged"]["statistics"]["total_evidence_count"]
     assert told["in_prompt"] == run.state["merged"]["statistics"]["used"] == sum(p["in_prompt"] for p in evidence_of)

@@ -19,7 +19,7 @@ def recalled(context: Context, **state: Any) -> dict[str, Any]:
     graph.add_node("recall", recall)
     graph.add_edge(START, "recall")
     graph.add_edge("recall", END)
-    return asyncio.run(graph.compile().ainvoke(state, context=context))
+    return asyncio.run(graph.compile().ainvoke({"message": "the question now", **state}, context=context))
 
 
 def conversation(context: Context, turns: int) -> tuple[str, str]:

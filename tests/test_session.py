@@ -147,7 +147,8 @@ def test_events_reach_a_chat_client_in_order(wb):
     counts = [e["content"] for e in events if e.get("status") == "progress" and e["content"]["agent_type"]]
     assert [(c["completed"], c["total"]) for c in counts] == [(n, len(counts)) for n in range(1, len(counts) + 1)]
     run = wb.runs.list()[0]
-    assert debug_events(run) == [e for e in events if "status" not in e], "what no client reads is kept under the run"
+    kept, sent = debug_events(run), [e for e in events if "status" not in e]  # nodes that run at once end in any order
+    assert sorted(map(repr, kept)) == sorted(map(repr, sent)), "what no client reads is kept under the run"
     names = {name for event in debug_events(run) for name in event}
     assert {"route_decision", "rag_runs", "combined_context", "retrieval_merged", "retrieval_step_done"} <= names
     (agent,) = next(e["rag_runs"] for e in debug_events(run) if "rag_runs" in e)

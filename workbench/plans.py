@@ -114,7 +114,7 @@ class PlanBudget(BaseModel):
 class PlanStep(BaseModel):
     """One call of one tool. A ``tool_input`` value may be ``{"$from": "step_id.field"}``, which is a dependency too.
 
-    For a text there may be words around it: ``{"$from": "step_id.field", "text": "Who directed {}?"}``.
+    For a text there may be words around it: ``{"$from": "step_id.field", "text": "Who built {}?"}``.
 
     A step runs automatically (``always``), when the reflector or a person wakes it (``if_insufficient``), or only
     when a person does (``held``).

@@ -10,7 +10,6 @@ from langchain_core.documents import Document
 from pydantic import BaseModel, ValidationError
 
 from workbench.errors import RunError, ToolError, shown
-from workbench.graphs.execute import RESULTS, make_body, make_record
 from workbench.records.tape import Effect, places, result_name
 from workbench.runs.recording import Recording
 from workbench.state import Json, RetrievalResult
@@ -51,6 +50,9 @@ def _reply(effect: Effect, result: Any) -> Json:
 
 
 def _tool_value(run: Recording, at: str, effect: Effect, result: Any) -> Json:
+    # LangGraph's import is most of a second, which a bench that is only shown does not pay
+    from workbench.graphs.execute import RESULTS, make_body, make_record
+
     record, body = effect.value["record"], effect.value["body"] or {"output": {}, "results": []}
     fields = dict(result) if isinstance(result, Mapping) else {RESULTS: result}
     if RESULTS in fields:

@@ -10,7 +10,6 @@ import ipywidgets
 from workbench.records.tape import Effect, places
 from workbench.runs.run import Run
 from workbench.views.labels import Labels
-from workbench.views.page import el
 from workbench.widgets.panel import Panel, on_change, press_button
 
 
@@ -23,11 +22,11 @@ class ByHand(Panel):
     def __init__(self, labels: Labels):
         super().__init__(labels)
         self._run_id, self._effects = "", dict[str, Effect]()
-        self.place = ipywidgets.Dropdown(options=[])
-        self.result = ipywidgets.Textarea(rows=6).add_class("wb-json")
+        wide = {"description_width": "initial"}
+        self.place = ipywidgets.Dropdown(options=[], description=labels("edit_results"), style=wide)
+        self.result = ipywidgets.Textarea(rows=6, description=labels("value"), style=wide).add_class("wb-json")
         self.button = press_button(labels("fork"), self.submit)
-        title = ipywidgets.HTML(el("div.wb-strong.wb-small", labels("edit_results")))
-        self.region = ipywidgets.VBox([title, self.place, self.result, self.button])
+        self.region = ipywidgets.VBox([self.place, self.result, self.button])
         on_change(self.place, self._choose)
 
     def show(self, run: Run) -> None:

@@ -113,7 +113,7 @@ def test_the_place_of_36_planted_losses_is_named_and_the_smallest_change_mends_i
         done = bases.experiments.run(
             {"name": "planted", "kb": base.pop("kb", "all"), "questions": [question], "base": base}
         )
-        table = done.why(mend=True)
+        table = done.why(fix=True)
         assert len(table) == 1, (fault, mill, done.to_frame().T)
         row = table.iloc[0]
         named.append(row["lost"])

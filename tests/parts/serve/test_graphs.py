@@ -172,7 +172,7 @@ async def test_leaving_a_stream_ends_its_work(served) -> None:
     graph = (await served.conversation()).copy({"checkpointer": InMemorySaver()})
     config = {"configurable": {"thread_id": "left"}}
     stream = graph.astream({"message": QUESTION, "kb_prefix": "notes"}, config, stream_mode="updates")
-    assert "route" in await anext(stream)
+    assert {"route", "recall"} & set(await anext(stream))
     await stream.aclose()
     await asyncio.sleep(0.3)
     at = (await graph.aget_state(config)).next

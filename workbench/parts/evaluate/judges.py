@@ -72,8 +72,8 @@ def judged(wb: Workbench, panel: Mapping[str, Context], answers: Sequence[Mappin
 
     ``refused`` counts the replies that could not be used.
     """
-    grades = [wb.call(grades(context, answers)) for context in panel.values()]
-    votes = list(zip(*grades, strict=True))
+    by_judge = [wb.call(grades(context, answers)) for context in panel.values()]
+    votes = list(zip(*by_judge, strict=True))
     figures: Json = {"judges": ", ".join(panel), "refused": sum(vote is None for group in votes for vote in group)}
     for name in GRADES:
         verdicts = [{None if vote is None else bool(getattr(vote, name)) for vote in group} for group in votes]

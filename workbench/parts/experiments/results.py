@@ -183,13 +183,13 @@ class Results(Cells):
             rows.append([words[question], change, parted, *pair])
         return pandas.DataFrame(rows, columns=["question", "change", "parted", "first_run", "other_run"])
 
-    def why(self, configuration: int = 0, measure: str = "", *, mend: bool = False) -> pandas.DataFrame:
+    def why(self, configuration: int = 0, measure: str = "", *, fix: bool = False) -> pandas.DataFrame:
         """Return where each wrong answer of a configuration lost what would have answered it.
 
         Args:
             configuration: by its number; 0 is the baseline.
             measure: an answer is wrong where it is below 1.
-            mend: fork each run until the smallest change is found that makes its answer right.
+            fix: fork each run until the smallest change is found that makes its answer right.
 
         Raises:
             WorkbenchError: a notebook or a graph answered.
@@ -207,7 +207,7 @@ class Results(Cells):
             loss = find_loss(run, gold, base)
             row = {"question": question["question"], "lost": loss.stage, "document": loss.document}
             row |= {"rank_by_words": loss.words, "rank_by_meaning": loss.meaning, "run_id": run.run_id}
-            if mend:
+            if fix:
                 is_right = partial(_is_right, question, measure)
                 row["mended_by"], row["mended_run"] = find_mend(run, loss, gold, base, is_right)
             rows.append(row)
