@@ -97,8 +97,10 @@ class DatedBase:
 
     def _without_hidden(self, item: Any) -> Any:
         """Return what is left of an item: the passages that have a shared phrase are filtered one by one."""
-        if not self._has(item) or not isinstance(item, Mapping) or "chunk_ids" not in item:
-            return item if self._has(item) else None
+        if not self._has(item):
+            return None
+        if not isinstance(item, Mapping) or "chunk_ids" not in item:
+            return item
         chunk_ids = [chunk_id for chunk_id in item["chunk_ids"] if self._has(chunk_id)]
         return {**item, "chunk_ids": chunk_ids} if chunk_ids else None
 
