@@ -293,10 +293,8 @@ class Walk:
                 if i != sub_question.passage["chunk_id"] and seen["holds"]:
                     step = Step(sub_question.passage["chunk_id"], "phrase", sub_question.name, sub_question.sentence)
                     self.ways.setdefault(i, step)
-        first, front = (
-            dict(zip(ids, self.probabilities(ids)[0], strict=True)),
-            {document_id(i) for i in ids[:ANSWERING]},
-        )
+        first = dict(zip(ids, self.probabilities(ids)[0], strict=True))
+        front = {document_id(i) for i in ids[:ANSWERING]}
         worth = {
             i: probability(
                 "second_pass",

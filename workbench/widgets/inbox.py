@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import weakref
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ipywidgets
 import traitlets
@@ -18,10 +18,6 @@ from workbench.views.blocks import clipped, columns, one_line
 from workbench.views.inbox import WaitingRun, inbox, short, waiting_since
 from workbench.views.render import display_data
 from workbench.widgets.panel import CellRoot, Event, Pick, labels_in, press_button
-
-if TYPE_CHECKING:
-    pass
-
 
 MAX_ROWS = 100
 """The number of runs that are listed at most."""

@@ -500,3 +500,21 @@ def test_tools_are_found_by_their_code(wb: Workbench) -> None:
         return wb.record(graph, "versions").version
 
     assert version("a") == version("a") != version("b")
+
+
+@pytest.mark.parametrize("name", ["plain", "subgraph", "subgraph_called"])
+def test_a_question_that_is_asked_again_after_a_kill_takes_its_answer(tmp_path: Path, name: str) -> None:
+    kind = KINDS[name]
+    with Workbench.open(tmp_path) as wb:
+        agent = wb.record(kind.build(), name)
+        run = agent.ask(kind.given)
+        with agent._saver.cursor() as cursor:  # killed before LangGraph wrote that it waits
+            cursor.execute("DELETE FROM writes WHERE channel = '__interrupt__'")
+        agent._runs.store.let_go(run.run_id, "interrupted")
+    with Workbench.open(tmp_path) as wb:
+        [run] = wb.record(kind.build(), name).runs()
+        assert run.resume().status == "paused" and len(run.questions) == 1
+    with Workbench.open(tmp_path) as wb:
+        [run] = wb.record(kind.build(), name).runs()
+        assert run.answer(True).status == "done" and len(run.decisions) == 1
+        assert plain(run.replay().state) == plain(run.state)

@@ -239,10 +239,13 @@ class Recorder(KnownEffects):
             effect = self._find_node(at, node, parts, digests)
             if effect is None or (effect.outcome == "value" and has_edited_call):
                 break
-            self._keep_recorded(effect, at, task)
+            self.keep_recorded(effect, at, task)
             if effect.outcome == "value":
                 return with_edit(effect.value, edit.get("state"), node.reducers)
             questions = [question_key(at, pause.value) for pause in effect.value]
+            # after a kill the graph that it called asks again, and LangGraph has the answer
+            if effect.outcome == "called" and set(questions) <= set(answered):
+                break
             if any(question not in self.answers or question in answered for question in questions):
                 self._ask_again(at, effect.value[0], config)
             answered += questions
@@ -253,7 +256,7 @@ class Recorder(KnownEffects):
             config = langgraph.with_resume(config, answers)
         return await self._execute(at, task, parts, node, (state, plain_state, digests), config, edit)
 
-    def _keep_recorded(self, effect: Effect, at: str, task: str) -> None:
+    def keep_recorded(self, effect: Effect, at: str, task: str) -> None:
         """Keep an effect from the tape of another run, after the calls that were made in it."""
         if id(effect) in self._own:  # a node that runs again after a kill: its effect is there
             return
@@ -302,7 +305,8 @@ class Recorder(KnownEffects):
 
     def _note_questions(self, at: str, pauses: Iterable[Interrupt]) -> None:
         for pause in pauses:
-            question = self._pauses[pause.id] = question_key(at, pause.value)
+            question = question_key(at, pause.value)
+            self._pauses |= {pause.id: question, digest(pause.value): question}
             if question not in self._questions[at]:
                 self._questions[at].append(question)
 
@@ -320,8 +324,9 @@ class Recorder(KnownEffects):
         return {name: digests.get(name, _MISSING) for name in fields}
 
     def _find_node(self, at: str, node: langgraph.Node, parts: Json, digests: Mapping[str, str]) -> Effect | None:
-        """Return the recorded execution of this key that read the same state."""
-        for effect in self.look_up(node.kind, node.path, parts, at):
+        """Return the recorded execution of this key that read the same state; one that ended before one that asked."""
+        recorded = self.look_up(node.kind, node.path, parts, at)
+        for effect in sorted(recorded, key=lambda effect: (effect.at != at, effect.outcome != "value")):
             if effect.reads is None or self._read_what_changed(effect):
                 continue
             if all(digests.get(name, _MISSING) == read for name, read in effect.reads.items()):
@@ -403,7 +408,7 @@ class Recorder(KnownEffects):
             return value
         effect = self.find(kind, name, parts, at)
         if effect is not None:
-            self._keep_recorded(effect, at, task)
+            self.keep_recorded(effect, at, task)
             return with_call_id(effect.value, call_id)
         token = _place.set(Place(at, task, Counter()))
         started, began = time.time(), time.perf_counter()
@@ -437,8 +442,8 @@ class Recorder(KnownEffects):
     # places
 
     def find_question(self, pause: Interrupt) -> str:
-        """Return the digest of a question at which the graph waits."""
-        return self._pauses.get(pause.id, "")
+        """Return the digest of a question at which the graph waits, whatever LangGraph calls it after a kill."""
+        return self._pauses.get(pause.id) or self._pauses.get(digest(pause.value), "")
 
     def _at(self, path: str, task: str) -> str:
         """Return the place of a task: after a kill the first free one, since parallel tasks may have kept theirs."""
@@ -553,7 +558,7 @@ class RecordedCalls(BaseCache):
         if effect is None:
             recorder.pending_calls[digest(parts), task] = (at, time.time(), time.perf_counter())
             return None
-        recorder.keep(dataclasses.replace(effect, at=at, task=task, replayed=True))
+        recorder.keep_recorded(effect, at, task)
         return [_generation(reply) for reply in effect.value]
 
     def update(self, prompt: str, llm_string: str, return_val: Any) -> None:

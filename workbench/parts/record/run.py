@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import NotPaused, RunError
 from workbench.parts.record import looking
-from workbench.parts.record.digests import plain
+from workbench.parts.record.digests import digest, plain
 from workbench.parts.record.effects import question_key
 from workbench.parts.record.questions import Question
 from workbench.runs.driver import Live
@@ -119,9 +119,18 @@ class GraphRun:
         """Return its questions while it is paused; empty otherwise, and at a breakpoint."""
         if self.status != "paused":
             return []
-        places = {pause.id: effect.at for effect in self.effects if effect.outcome != "value" for pause in effect.value}
-        pauses = self._snapshot().interrupts
-        return [Question(p.id, places.get(p.id, ""), p.value, getattr(p, "response_schema", None)) for p in pauses]
+        asked = [(pause, e.at) for e in self.effects if e.outcome != "value" for pause in e.value]
+        places = {name: at for pause, at in asked for name in (pause.id, digest(pause.value))}
+        return [
+            # a question that is asked again after a kill has another id
+            Question(
+                pause.id,
+                places.get(pause.id) or places.get(digest(pause.value), ""),
+                pause.value,
+                getattr(pause, "response_schema", None),
+            )
+            for pause in self._snapshot().interrupts
+        ]
 
     # going on
 
