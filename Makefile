@@ -75,6 +75,7 @@ SLICE ?=
 .PHONY: full
 full: $(LOCAL_READY) ## what takes longer than make test: storms, sweeps, simulations (SLICE=1/8 runs an eighth)
 	$(PYTEST) -m full $(if $(SLICE),--slice $(SLICE))
+	HYPOTHESIS_PROFILE=many $(PYTEST) -m 'not full' $(if $(SLICE),--slice $(SLICE)) $$(grep -rl '@given' tests --include='test_*.py')
 
 .PHONY: branches
 branches: $(LOCAL_READY) ## every test with coverage: 9 of 10 branches of each file with nodes are walked

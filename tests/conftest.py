@@ -57,9 +57,10 @@ from tests.counting import calls  # noqa: E402, F401 - a fixture for every test
 from tests.films import film_index, shared_wb, wb, workspace  # noqa: E402, F401 - fixtures for every test
 from workbench.settings import Settings  # noqa: E402 - only now is the environment what tests are to see
 
-# `HYPOTHESIS_PROFILE=long pytest tests/test_properties.py` draws many more.
+# `make full` draws many, and `HYPOTHESIS_PROFILE=long pytest tests/test_properties.py` very many.
 _SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 settings.register_profile("few", max_examples=15, deadline=None, suppress_health_check=_SLOW)
+settings.register_profile("many", max_examples=100, deadline=None, suppress_health_check=_SLOW)
 settings.register_profile("long", max_examples=5_000, deadline=None, suppress_health_check=_SLOW)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "few"))
 

@@ -58,7 +58,6 @@ def search(tool_input: Search, knowledge: KnowledgeBase, log: ToolLog) -> Json:
         for passage, seen, score in zip(knowledge.passages(ids), signals, scores, strict=True):
             result = evidence.chunk(passage, score, TOOL.name, knowledge.name, seen)
             path = walk.path(passage["chunk_id"])
-            walk.read(step.parent for _, step in path)  # of a long document not every passage on the way was
             result["metadata"] |= chain_metadata([chain_step(target, *step, walk.titles) for target, step in path])
             results.append(result)
     return {**evidence.answer(question, results, len(results)), "paths": chain_paths(results)}
@@ -307,7 +306,7 @@ class Walk:
             for i in {*ids, *hops} - set(ids[:1])
         }
         order = [*ids[:1], *by_score(worth)]
-        self.read(order)
+        self.read([*order, *(lead.passage["chunk_id"] for lead in leads)])  # of a long document not every one was
         return [sub_question.query for sub_question in leads], order
 
     def probabilities(self, ids: Sequence[str]) -> tuple[list[float], list[dict[str, float]]]:
