@@ -36,10 +36,14 @@ const CONTROLS = 'button, input, select, textarea, summary, [tabindex="0"]';
 const usable = (node) => node?.isConnected && !node.disabled && node.checkVisibility({ visibilityProperty: true });
 const followed = (root) => {
   let last = null;
-  root.addEventListener("focusin", (event) => {
-    last = { node: event.target, places: [] };
-    for (let place = event.target; place && place !== root; place = place.parentElement) last.places.push(place);
-  });
+  let lent = null; // a place for want of a better one, until the next decision is there
+  const remember = (node) => {
+    last = { node, places: [] };
+    for (let place = node; place && place !== root; place = place.parentElement) last.places.push(place);
+  };
+  if (root.contains(document.activeElement)) remember(document.activeElement); // somebody was faster than this script
+  root.addEventListener("focusin", (event) => remember(event.target));
+  root.addEventListener("input", () => (lent = null)); // who writes there stays
   const elsewhere = () => {
     last = null; // somebody went there: what they pressed takes the focus itself
     if (!root.isConnected) document.removeEventListener("pointerdown", elsewhere, true);
@@ -48,7 +52,7 @@ const followed = (root) => {
   return () => {
     const active = document.activeElement;
     const band = [...root.querySelectorAll(".wb-dock .wb-band")].find(usable);
-    const waits = active.matches('.wb-question, [data-key="answer"]') && root.contains(active); // for the next decision
+    const waits = root.contains(active) && (active === lent || active.matches('.wb-question, [data-key="answer"]'));
     if (waits && band && last) return band.focus({ preventScroll: true });
     if (!last || usable(last.node) || (active !== document.body && usable(active) && root.contains(active))) return;
     if (active !== document.body && !root.contains(active) && !active.contains(root)) return;
@@ -57,6 +61,7 @@ const followed = (root) => {
     const region = last.places.find((place) => /wb-(region|list|inbox|futures|plan)/.test(place.className));
     const places = [...root.querySelectorAll('[data-key="answer"], .wb-question')].filter(usable).reverse();
     const next = near || band || (region && first(region)) || places[0] || first(root);
+    lent = band ? null : next;
     if (next) next.focus({ preventScroll: true });
   };
 };
