@@ -64,7 +64,7 @@ class Side:
     def pieces(self) -> dict[Identity, Json]:
         """Return the evidence by identity: rank, score, and the steps that found it."""
         found_by, last = dict[Identity, list[Json]](), last_records(self.run.records)
-        for step_id, results in self.run.results_by_step().items():
+        for step_id, results in self.run._results_by_step().items():
             for rank, result in enumerate(results, 1):
                 place = {"step_id": step_id, "tool": last[step_id]["tool"], "rank": rank, "score": result["score"]}
                 found_by.setdefault(identity(result), []).append(place)

@@ -125,7 +125,7 @@ class Recording(Extended):
         from workbench.graphs.merge import distinct, marked
 
         merged, marks = self.state.get("merged"), marks_of(self)
-        return merged["retrieval_results"] if merged else distinct(marked(self.results_by_step(), marks))
+        return merged["retrieval_results"] if merged else distinct(marked(self._results_by_step(), marks))
 
     @property
     def answer(self) -> str:
@@ -174,11 +174,11 @@ class Recording(Extended):
         """Everything that the run asked of the world, and what came of it."""
         return self._work.tape(self.run_id)
 
-    def results_by_step(self) -> dict[str, list[RetrievalResult]]:
+    def _results_by_step(self) -> dict[str, list[RetrievalResult]]:
         """Return what each step that has ended well found, by step."""
         return self._work.found_by_step(self.run_id)
 
-    def read_once(self, runs: Sequence[Any] = ()) -> Recording:
+    def _read_once(self, runs: Sequence[Any] = ()) -> Recording:
         """Return the run, read once, to be compared with others."""
         return recorded(self)
 
@@ -213,7 +213,7 @@ def asked_dates(run: Recording) -> list[str]:
 def found_pieces(run: Recording) -> list[Piece]:
     """Return everything that was found, and what became of it: cited, in the prompt, or dropped, and why."""
     return pieces(
-        run.results_by_step(),
+        run._results_by_step(),
         run.evidence,
         run.state.get("merged") or None,
         run.citations,

@@ -188,5 +188,5 @@ def _first(run: Recording) -> list[str]:
 
 def _pieces(run: Recording) -> dict[str, str]:
     """Return every distinct piece that any step found, merged or not: its result id by its place."""
-    pieces = distinct(run.results_by_step())
+    pieces = distinct(run._results_by_step())
     return {f"{p['metadata'].get('kb_prefix', '')}/{p['result_id']}": p["result_id"] for p in pieces}

@@ -107,7 +107,7 @@ def _first_passes(run: Any) -> dict[str, int]:
     """Return for each document the pass that found it first."""
     passes = {step_id: record["iteration"] for step_id, record in last_records(run.records).items()}
     when = dict[str, int]()
-    for step_id, results in sorted(run.results_by_step().items(), key=lambda item: passes[item[0]]):
+    for step_id, results in sorted(run._results_by_step().items(), key=lambda item: passes[item[0]]):
         for name in (name for result in results for name in names_of(result)):
             when.setdefault(name, passes[step_id])
     return when

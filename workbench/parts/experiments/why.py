@@ -117,7 +117,7 @@ def _loss(run: Any, document: str, base: KnowledgeBase) -> Loss:
     evidence = run.evidence
     in_prompt = [evidence[piece["n"] - 1] for piece in found_pieces(run) if piece["in_prompt"] and piece["n"]]
     cited = {str(citation["source"].get("doc_id", "")) for citation in run.citations}
-    results = [result for results in run.results_by_step().values() for result in results]
+    results = [result for results in run._results_by_step().values() for result in results]
     if document in cited:
         return Loss(USED, document)
     if document in _documents(in_prompt):

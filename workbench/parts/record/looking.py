@@ -99,7 +99,7 @@ def recording(run: GraphRun, runs: Sequence[Any] = ()) -> Any:
         evidence=evidence,
         log=_log(effect for effect in last.values() if not effect.replayed),
         tape=lambda: tape,
-        results_by_step=lambda: found,
+        _results_by_step=lambda: found,
     )
 
 

@@ -438,7 +438,7 @@ class GraphRun:
     timeline = property(looking.timeline)
     evidence = property(looking.evidence)
     unrecorded = property(looking.unrecorded)
-    read_once = looking.recording
+    _read_once = looking.recording
 
     def what_if(self, node: str, answers: Sequence[Any]) -> list[GraphRun]:
         """Return a fork for each answer that a node could have been given, in their order."""

@@ -11,7 +11,10 @@ from workbench.records import proposals
 from workbench.state import Data
 from workbench.views.blocks import Block, Column, Lines, clipped
 from workbench.views.labels import Labels
+from workbench.views.page import cut
 
+LONGEST = 4000
+"""Characters of a field that are shown."""
 _WORDS: Mapping[str, Mapping[str, str]] = json.loads(Path(__file__).with_name("words.json").read_text("utf-8"))
 
 
@@ -34,7 +37,9 @@ def _effects(document: Data, labels: Labels) -> Iterator[Block]:
 
 
 def _state(document: Data, labels: Labels) -> Iterator[Block]:
-    yield Lines(state_lines(document["state"]), heading=words(labels.language)["state"])
+    yield Lines(
+        [cut(line, LONGEST) for line in state_lines(document["state"])], heading=words(labels.language)["state"]
+    )
 
 
 PARTS = {"review": _review, "plan": _effects, "answer": _state}

@@ -233,7 +233,7 @@ class Report:
         """
         run, plan = self.run, self.run.plan
         last = last_records(run.records)
-        findings = run.results_by_step()
+        findings = run._results_by_step()
         reflected = {reflection["current_iteration"]: reflection for reflection in run.reflections}
         records = [
             {
