@@ -20,7 +20,6 @@ from workbench.plans import ENDED_WELL, IDLE, Plan, last_records
 from workbench.records.tape import RULES
 from workbench.records.writing import write_file
 from workbench.runs.asking import refusing
-from workbench.runs.recording import results_by_step
 from workbench.settings import Settings
 from workbench.state import Data, ExecutionRecord, Json, RetrievalResult
 from workbench.text import clean
@@ -218,7 +217,7 @@ class Report:
         """
         run, plan = self.run, self.run.plan
         last = last_records(run.records)
-        findings = results_by_step(run)
+        findings = run._results_by_step()
         reflected = {reflection["current_iteration"]: reflection for reflection in run.reflections}
         records = [
             {
