@@ -117,7 +117,7 @@ class Cells:
             self._checked.add(text_of(part))
             try:
                 if self.spec.notebook:
-                    notebooks.checked(self.spec.notebook, variables(part)[0])
+                    notebooks.checked(self.spec.notebook, part)
                 elif not self._graph(part):
                     self.options(part)
             except (WorkbenchError, ValueError, OSError, ImportError) as error:
@@ -176,8 +176,7 @@ class Cells:
             WorkbenchError: a parameter is unknown, or has a value that it may not have.
         """
         options: Json = {"kb": self.spec.kb, "settings": {}, "thresholds": {}}
-        parameters, _ = variables({"reviewer": self.spec.reviewer, **self.spec.base, **variant})
-        for name, value in parameters.items():
+        for name, value in {"reviewer": self.spec.reviewer, **self.spec.base, **variant}.items():
             group, _, inner = name.partition(".")
             if inner and group in ("settings", "thresholds"):
                 options[group][inner] = value
@@ -241,17 +240,6 @@ def _source(part: Any, depth: int = 0) -> list[str]:
         return [inspect.getsource(target), *wrapped]
     except (OSError, TypeError):  # it was typed into a console
         return [repr(getattr(getattr(target, "__code__", None), "co_code", target.__qualname__)), *wrapped]
-
-
-def variables(parameters: Mapping[str, Any]) -> tuple[Json, dict[str, str]]:
-    """Return the parameters without ``environment.NAME``, and these variables of the environment.
-
-    >>> variables({"top_k": 3, "environment.LANG": "C"})
-    ({'top_k': 3}, {'LANG': 'C'})
-    """
-    prefix = "environment."
-    plain = {name: value for name, value in parameters.items() if not name.startswith(prefix)}
-    return plain, {name.removeprefix(prefix): str(parameters[name]) for name in parameters if name not in plain}
 
 
 def label(variant: Mapping[str, Any]) -> str:

@@ -15,10 +15,8 @@ import subprocess
 import sys
 import threading
 import uuid
-from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
-from types import MappingProxyType
 from typing import Any
 
 import psutil
@@ -79,22 +77,13 @@ class _Provisioner(LocalProvisioner):
 
 
 class WarmKernels(AsyncKernelManager):
-    """Starts a kernel of this Python by a fork, and any other one as ever.
-
-    Attributes:
-        folder: in which the kernel works; "" for the one of this process.
-        variables: of its environment, in addition to those of this process.
-    """
-
-    folder = ""
-    variables: Mapping[str, str] = MappingProxyType({})
+    """Starts a kernel of this Python by a fork, and any other one as ever."""
 
     async def _async_pre_start_kernel(self, **kwargs: Any) -> Any:
         python = str(self.kernel_spec.argv[0]) if self.kernel_spec else ""
         if self.provisioner is None and python in (sys.executable, "python", "python3"):
             self.kernel_id = self.kernel_id or uuid.uuid4().hex
             self.provisioner = _Provisioner(kernel_id=self.kernel_id, kernel_spec=self.kernel_spec, parent=self)
-        kwargs |= {"cwd": self.folder or os.getcwd(), "env": {**os.environ, **self.variables}}
         return await super()._async_pre_start_kernel(**kwargs)
 
 

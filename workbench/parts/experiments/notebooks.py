@@ -38,9 +38,7 @@ def checked(notebook: str | Path, values: Mapping[str, Any]) -> Json:
     return check(parameters_of(notebook), values, str(notebook))
 
 
-def execute(
-    notebook: str | Path, output: Path, values: Mapping[str, Any], folder: Path, environment: Mapping[str, str]
-) -> tuple[Json, str]:
+def execute(notebook: str | Path, output: Path, values: Mapping[str, Any], folder: Path) -> tuple[Json, str]:
     """Execute a notebook with parameters in a warm kernel in a folder, and return its results and why it failed.
 
     A notebook that fails is kept with its error. A kernel that dies is started once more.
@@ -53,13 +51,12 @@ def execute(
 
     output.parent.mkdir(parents=True, exist_ok=True)
     parameters = checked(notebook, values)
-    kernels = type("Kernels", (WarmKernels,), {"folder": str(folder), "variables": environment})
     for _ in range(2):
         error = ""
         try:
             papermill.execute_notebook(
                 str(notebook), str(output), parameters, progress_bar=False, log_output=False,
-                kernel_manager_class=kernels,
+                kernel_manager_class=WarmKernels, resources={"metadata": {"path": str(folder)}},
             )  # fmt: skip
         except PapermillExecutionError as failure:
             error = f"{failure.ename}: {failure.evalue}"
