@@ -232,12 +232,6 @@ def detectable(n: int, comparisons: int, spread: float = 40.0) -> float:
     return float((stats.norm.ppf(1 - alpha / 2) + stats.norm.ppf(0.8)) * spread / math.sqrt(max(1, n)))
 
 
-def flips(values: Mapping[str, float], against: Mapping[str, float]) -> Sequence[tuple[str, float]]:
-    """Return the questions that turned, with the difference: losses first, then gains."""
-    turned = [(question, values[question] - against[question]) for question in _shared(values, against)]
-    return sorted(((question, change) for question, change in turned if change), key=lambda pair: pair[1])
-
-
 def fewest_errors(lost: Sequence[tuple[float, bool]], share: float, confidence: float = 0.95) -> tuple[float, float]:
     """Return the lowest threshold from which on acting alone is wrong at most so often, and the bound that shows it.
 
