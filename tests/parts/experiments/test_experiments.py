@@ -265,7 +265,7 @@ def test_a_wrong_specification_names_key_and_line_before_anything_runs(
         ({"base": {"thresholds.min_evidence": -1}}, r":\d+: base.thresholds.min_evidence: "),
         ({"grid": {"reviewer": ["never", "nobody"]}}, r":\d+: grid.reviewer: reviewer is 'nobody'"),
         ({"kb": "nowhere"}, r":\d+: kb: .*nowhere"),
-        ({"questions": [{"question": "Who?"}, {"id": "a"}]}, r":\d+: questions.1 needs `question`"),
+        ({"questions": [{"question": "Who?"}, {"id": "a"}]}, r":\d+: questions.1.question: Field required"),
     ],
 )
 def test_a_wrong_parameter_names_key_and_line_before_anything_runs(

@@ -8,7 +8,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,7 @@ _OF_ORIGIN = ("models", "memory_", "summary_")
 """Settings that a fork would not heed: it keeps the models of its origin, and what that one remembered."""
 _ENVIRONMENT = re.compile(r"(WORKBENCH|MA|KB|OPENAI)_(?!.*(KEY|TOKEN|WORKSPACE)$).*")
 """Variables on which every cell depends: no keys, which may be renewed."""
+_REVIEWERS = "never, rules, a list of decisions, {threshold: 0.8}, {model: NAME}"
 _DEEPEST = 4
 """How far the functions are followed that a part wraps."""
 
@@ -62,12 +63,8 @@ class Cells:
         source = self.spec.questions
         if isinstance(source, str):
             return choose(read_rows(Path(source), "id", "question"), None, self.spec.limit)
-        rows = [{"question": row} if isinstance(row, str) else row for row in source]
-        for number, row in enumerate(rows):
-            if not isinstance(row.get("question"), str) or not isinstance(row.get("id", ""), str):
-                place = self.spec.locate(("questions", number))
-                raise WorkbenchError(f"{place}questions.{number} needs `question`, and `id` if it has one, as text.")
-        return choose([{"id": str(number), **row} for number, row in enumerate(rows, start=1)], None, self.spec.limit)
+        rows = [{"question": row} if isinstance(row, str) else row.model_dump() for row in source]
+        return choose([{**row, "id": row.get("id") or str(n)} for n, row in enumerate(rows, 1)], None, self.spec.limit)
 
     @property
     def variants(self) -> list[Json]:
@@ -196,23 +193,20 @@ class Cells:
 
     def _reviewing(self, value: Any) -> Json:
         """Return the options for review points: never, the rules, recorded decisions, a threshold, or a model."""
-        if value == "never":
-            return {}
-        if isinstance(value, list):
-            points = {decision["point"] for decision in value if "point" in decision}
-            return {"decisions": value, "review": sorted(points)}
-        single = isinstance(value, Mapping) and len(value) == 1
-        kind, limit = next(iter(value.items())) if single else (value, "")
-        makers: dict[Any, Callable[[], Reviewer]] = {
-            "rules": RuleReviewer,
-            "threshold": lambda: ThresholdReviewer(float(limit)),
-            "model": lambda: ModelReviewer(self._wb.settings, str(limit)),
-        }
-        if kind not in makers:
-            raise WorkbenchError(
-                f"reviewer is {value!r}. Known: never, rules, a list of decisions, {{threshold: 0.8}}, {{model: NAME}}."
-            )
-        return {"reviewer": makers[kind](), "review": ["reflect"]}
+        reviewer: Reviewer = RuleReviewer()
+        match value:
+            case "never":
+                return {}
+            case [*decisions]:
+                points = {decision["point"] for decision in decisions if "point" in decision}
+                return {"decisions": decisions, "review": sorted(points)}
+            case {"threshold": limit} if len(value) == 1:
+                reviewer = ThresholdReviewer(float(limit))
+            case {"model": name} if len(value) == 1:
+                reviewer = ModelReviewer(self._wb.settings, str(name))
+            case _ if value != "rules":
+                raise WorkbenchError(f"reviewer is {value!r}. Known: {_REVIEWERS}.")
+        return {"reviewer": reviewer, "review": ["reflect"]}
 
     def _graph(self, variant: Json) -> Any:
         """Return the recorded graph that answers in this configuration; None where the workbench or a notebook does.
@@ -265,7 +259,5 @@ def digest(value: Any) -> str:
 def code_version() -> str:
     """Return a digest of the package's source: any change of it makes cells stale."""
     folder = Path(workbench.__file__).parent
-    sources = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
-        sources.update(path.read_bytes())
-    return sources.hexdigest()[:16]
+    sources = b"".join(path.read_bytes() for path in sorted(folder.rglob("*.py")))
+    return hashlib.sha256(sources).hexdigest()[:16]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import WorkbenchError
-from workbench.experiments import Parameter, check, declared, results
+from workbench.experiments import Parameter, check, declared, read_notebook, results
 from workbench.state import Json
 
 
@@ -17,13 +17,8 @@ def parameters_of(notebook: str | Path) -> dict[str, Parameter]:
     Raises:
         WorkbenchError: it is no notebook, or has no such cell.
     """
-    import nbformat
-
-    try:
-        read = nbformat.read(notebook, as_version=4)
-    except (OSError, ValueError) as error:
-        raise WorkbenchError(f"{notebook} cannot be read as a notebook: {error}") from None
-    sources = [cell.source for cell in read.cells if "parameters" in cell.metadata.get("tags", [])]
+    cells = read_notebook(notebook).cells
+    sources = [cell.source for cell in cells if "parameters" in cell.metadata.get("tags", [])]
     if not sources:
         raise WorkbenchError(f"{notebook} has no cell tagged `parameters`, so nothing in it can vary.")
     return declared(sources[0])

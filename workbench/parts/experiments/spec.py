@@ -7,6 +7,7 @@ import json
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -46,6 +47,16 @@ class Budget(Strict):
     money: Annotated[float, Field(gt=0)] | None = None
 
 
+class Question(BaseModel):
+    """A question that stands in the file, with what a right answer says and cites."""
+
+    model_config = ConfigDict(extra="allow", use_attribute_docstrings=True)
+    id: str = ""
+    """Its number where it has none."""
+    question: str
+    """Its words."""
+
+
 class Spec(Strict):
     """An experiment.
 
@@ -59,7 +70,7 @@ class Spec(Strict):
     """Of the experiment: letters, digits, ``_`` and ``-``."""
     notebook: str = ""
     """A parametrised notebook that is executed for each configuration, relative to the file."""
-    questions: str | list[str | Json] = ""
+    questions: str | list[str | Question] = ""
     """A JSON Lines file with ``id``, ``question`` and gold, relative to the file; or the questions themselves."""
     limit: Annotated[int, Field(ge=1)] | None = None
     """Ask so many of them, evenly drawn."""
@@ -219,18 +230,26 @@ def check_spec(data: Mapping[str, Any], locate: Locate = lambda _: "") -> Spec:
         spec = Spec.model_validate(dict(data))
         json.dumps(spec.model_dump(mode="json"), allow_nan=False)
     except ValidationError as error:
-        fault = error.errors()[0]
-        key = ".".join(map(str, fault["loc"]))
-        message = fault["msg"] + "."
-        if fault["type"] == "extra_forbidden":
-            message += f" Known: {', '.join(Spec.model_fields)}."
-        raise WorkbenchError(f"{locate(fault['loc'])}{key}: {message}") from None
+        faults = [(_place(fault, data), fault) for fault in error.errors()]
+        place, fault = max(faults, key=lambda pair: len(pair[0]))  # of several alternatives the one that was meant
+        known = f" Known: {', '.join(Spec.model_fields)}." if place == fault["loc"][:1] and place[0] in data else ""
+        raise WorkbenchError(f"{locate(place)}{'.'.join(map(str, place))}: {fault['msg']}.{known}") from None
     except (ValueError, RecursionError) as error:
         raise WorkbenchError(f"{locate(())}a value cannot be kept as JSON: {error}.") from None
     for place, message in spec.faults():
         raise WorkbenchError(locate(place) + message)
     spec._locate = locate
     return spec
+
+
+def _place(fault: Any, value: Any) -> Place:
+    """Return the key of a fault; pydantic names the alternatives of a type in it too."""
+    place = list[Any]()
+    for name in fault["loc"]:
+        with suppress(LookupError, TypeError):
+            value = value[name]
+            place.append(name)
+    return (*place, *fault["loc"][-1:]) if fault["type"] == "missing" else tuple(place)
 
 
 def _mark(node: Any, place: Place) -> Any:
