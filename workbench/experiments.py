@@ -237,7 +237,7 @@ def read_notebook(path: str | Path) -> Any:
 
     try:
         return nbformat.read(path, as_version=4)
-    except (OSError, ValueError, nbformat.ValidationError) as error:
+    except (OSError, ValueError, AttributeError, nbformat.ValidationError) as error:
         raise WorkbenchError(f"{path} cannot be read as a notebook: {error}") from None
 
 

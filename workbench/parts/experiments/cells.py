@@ -9,6 +9,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ _SET_ON_A_FORK = ("settings", "thresholds", "reviewer", "decisions", "review")
 """What a run may have otherwise than the one from whose tape it is made."""
 _OF_ORIGIN = ("models", "memory_", "summary_")
 """Settings that a fork would not heed: it keeps the models of its origin, and what that one remembered."""
+_OPTIONS = sorted(set(RunOptions.model_fields) - {"incognito", "session", "settings"})
 _ENVIRONMENT = re.compile(r"(WORKBENCH|MA|KB|OPENAI)_(?!.*(KEY|TOKEN|WORKSPACE)$).*")
 """Variables on which every cell depends: no keys, which may be renewed."""
 _REVIEWERS = "never, rules, a list of decisions, {threshold: 0.8}, {model: NAME}"
@@ -181,12 +183,13 @@ class Cells:
                 options |= self._reviewing(value)
             elif name in all_settings().model_fields:
                 options["settings"][name] = value
-            elif name in RunOptions.model_fields and name not in ("incognito", "session"):
+            elif name in _OPTIONS:
                 options[name] = value
             else:
+                near = ", ".join(get_close_matches(name, [*all_settings().model_fields, *_OPTIONS])) or "none"
                 raise WorkbenchError(
-                    f"{name!r} is neither a setting nor an option of a question. Options: "
-                    f"{', '.join(RunOptions.model_fields)}; thresholds.min_evidence, thresholds.min_top_score."
+                    f"{name!r} is neither a setting nor an option of a question. Like it: {near}. "
+                    f"Options: {', '.join(_OPTIONS)}; thresholds.min_evidence, thresholds.min_top_score."
                 )
         RunOptions.read(self._wb, options)
         return options

@@ -151,11 +151,11 @@ class Experiment(Results):
         Raises:
             WorkbenchError: a parameter is unknown or has a value that it may not have.
         """
-        if self.spec.questions:
-            try:
-                self._wb.knowledge.get(self.spec.kb)
-            except WorkbenchError as error:
-                raise WorkbenchError(f"{self.spec.locate(('kb',))}kb: {error}") from None
+        key, what = ("notebook", notebooks.parameters_of) if self.spec.notebook else ("kb", self._wb.knowledge.get)
+        try:
+            what(getattr(self.spec, key))
+        except WorkbenchError as error:
+            raise WorkbenchError(f"{self.spec.locate((key,))}{key}: {error}") from None
         cells = self.cells()
         self.keep_plan()
         for part, count in self.stale(cells).items():

@@ -50,8 +50,9 @@ def parallel(table: DataFrame, variants: Sequence[Json], measure: str, title: st
 def by_question(table: DataFrame, title: str) -> Picture:
     """Draw each question by its score in two configurations, the columns; points of one place are one, larger."""
     first, second = table.columns
-    names: Any = (100 * table).round().reset_index(names="question").groupby([first, second], as_index=False)["question"]
-    spots = names.agg(", ".join).assign(n=names.size()["size"])
+    rows = (100 * table).round().reset_index(names="question")
+    places: Any = rows.groupby([first, second], as_index=False)["question"]
+    spots = places.agg(", ".join).assign(n=places.size()["size"])
     under = "above the line the other configuration is better"
     traces = [*_line([0, 100], [0, 100]), *_points(spots, first, second, "question", size="n")]
     return picture(_rows(table.reset_index()), traces, title, under, 460, **_axes(f"{first}, %", f"{second}, %"))

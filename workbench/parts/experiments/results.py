@@ -47,7 +47,12 @@ class Results(Cells):
         """Return how many cells wait, run, are done, failed or dropped, and what was shared between them."""
         points = round(statistics.detectable(len(self.questions), len(self.variants) - 1), 1)
         totals = self._store.totals(self.name)
-        return {"experiment": self.name, "state": self._store.state(self.name), **totals, "detectable_points": points}
+        owners, state = totals.pop("owners"), self._store.state(self.name)
+        if not totals["waiting"] + totals["running"]:
+            state = "done"
+        elif state == "running" and not any(map(self._wb._work.lease.alive, (owners or "").split(","))):
+            state = "idle"
+        return {"experiment": self.name, "state": state, **totals, "detectable_points": points}
 
     def _cells(self, *statuses: str) -> list[Json]:
         """Return the cells that have one of these statuses."""
@@ -162,7 +167,8 @@ class Results(Cells):
         if not apart:
             return table
         columns = {"mean": "difference", "n": "n_both"}
-        return table.join(pandas.DataFrame.from_dict(apart, orient="index").rename(columns=columns), on="configuration")
+        found = pandas.DataFrame.from_dict(apart, orient="index").rename(columns=columns).astype({"n_both": "Int64"})
+        return table.join(found, on="configuration")
 
     def flips(self, configuration: int = 1, measure: str = "") -> pandas.DataFrame:
         """Return the questions that turned between the first configuration and another: both runs, and where they part.
