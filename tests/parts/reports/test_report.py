@@ -150,7 +150,7 @@ def test_another_person_s_report_is_not_taken_over(shared_wb, english):
     assert not shared_wb.report(EN, kb="film", user="bob").report.cache_hit
 
 
-def test_sources_that_contradict_one_another_stand_in_a_table(wb, shelf):
+def test_sources_that_contradict_one_another_stand_in_its_appendix(wb, shelf):
     wb.add_knowledge("harbour", [shelf])
     report = wb.report("The Long Bridge: arches", kb="harbour").report
     told = report.consistency["contradictions"]

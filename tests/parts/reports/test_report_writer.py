@@ -212,7 +212,7 @@ async def test_a_budget_holds_between_the_calls(context, server) -> None:
 
 
 async def test_the_claims_stand_where_nothing_joins_them(context, server) -> None:
-    writes(server, reduce=lambda _: "I would rather not.", map=lambda text: claims(text) if "[5]" in text else "no")
+    writes(server, reduce=lambda _: "I would rather not.", map=lambda text: "no" if "[20]" in text else claims(text))
     draft = await section(context(), pieces(20))
     assert draft and draft.notes and "- Kiln 1 burns 100 kilos of dry wood in a day. [1]\n- Kiln 2" in draft.text
     assert numbers(draft.text) == [*range(1, 17)], "the last batch, of four, gave nothing"

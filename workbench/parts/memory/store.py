@@ -103,13 +103,14 @@ class Episode(TypedDict):
     id: str
     conversation_id: str
     user_message_id: str
+    assistant_message_id: str
     user_message: str
     assistant_message: str
     created_at: str
 
 
 _EPISODE = (
-    "SELECT e.position, e.id, e.conversation_id, e.user_message_id, q.content AS user_message,"
+    "SELECT e.position, e.id, e.conversation_id, e.user_message_id, e.assistant_message_id, q.content AS user_message,"
     " a.content AS assistant_message, e.created_at FROM episodes e JOIN messages q ON q.id = e.user_message_id"
     " JOIN messages a ON a.id = e.assistant_message_id"
 )
@@ -191,15 +192,6 @@ class MemoryStore:
         with self._transaction() as execute:
             rows = execute(f"{_EPISODE} WHERE e.position > ?{whose} ORDER BY e.position", (after, *arguments))
         return [Episode(**row) for row in rows]  # type: ignore[typeddict-item]
-
-    def exchanges(self, user_id: str) -> list[dict[str, str]]:
-        """Return the ids of each of a user's episodes and of its two messages, and of their conversation."""
-        sql = (
-            "SELECT e.id, e.conversation_id, e.user_message_id, e.assistant_message_id FROM episodes e"
-            " JOIN conversations c ON c.id = e.conversation_id WHERE c.user_id = ? ORDER BY e.position"
-        )
-        with self._transaction() as execute:
-            return execute(sql, (clean(user_id),))
 
     def vectors(self, ids: Sequence[str], model: str) -> dict[str, bytes]:
         """Return the vectors of these episodes by this model, as far as they are there."""

@@ -201,7 +201,7 @@ def typst() -> Any:
     try:
         import typst as found
     except ImportError:
-        raise MissingExtra("A reference style by CSL, or a PDF,", "reports") from None
+        raise MissingExtra("A reference style by CSL", "reports") from None
     return found
 
 
