@@ -186,9 +186,10 @@ class Cells:
             elif name in _OPTIONS:
                 options[name] = value
             else:
-                near = ", ".join(get_close_matches(name, [*all_settings().model_fields, *_OPTIONS])) or "none"
+                close = get_close_matches(name, [*all_settings().model_fields, *_OPTIONS])
                 raise WorkbenchError(
-                    f"{name!r} is neither a setting nor an option of a question. Like it: {near}. "
+                    f"{name!r} is neither a setting nor an option of a question. "
+                    f"{f'Did you mean {close[0]!r}? ' if close else ''}"
                     f"Options: {', '.join(_OPTIONS)}; thresholds.min_evidence, thresholds.min_top_score."
                 )
         RunOptions.read(self._wb, options)
