@@ -341,16 +341,16 @@ class MemoryStore:
                 (clean(user_id),),
             )
 
-    def source(self, message_id: str) -> Json | None:
-        """Return where a message is: ``session_id``, ``turn`` (from 1), ``content``, ``created_at``; None if gone."""
+    def source(self, message_id: str) -> Json:
+        """Return where a message is: ``session``, ``turn`` (from 1), and what it ``said``; empty if it is gone."""
         with self._transaction() as execute:
             rows = execute(
-                "SELECT c.session_id, m.content, m.created_at, (SELECT COUNT(*) FROM messages b WHERE"
+                "SELECT c.session_id AS session, m.content AS said, (SELECT COUNT(*) FROM messages b WHERE"
                 " b.conversation_id = m.conversation_id AND b.role = 'user' AND b.position <= m.position) AS turn"
                 " FROM messages m JOIN conversations c ON c.id = m.conversation_id WHERE m.id = ?",
                 (message_id,),
             )
-        return rows[0] if rows else None
+        return rows[0] if rows else {"session": "", "turn": None, "said": ""}
 
     def forget(self, ids: Iterable[str] = (), conversations: Iterable[str] = (), feedback: Iterable[str] = ()) -> None:
         """Delete memories, messages, summaries (``ids``) and feedback for good, in one transaction.
