@@ -70,7 +70,7 @@ def test_a_sweep_shares_what_its_cells_have_in_common_and_equals_runs_alone(plac
         )
         table = done.compare()
         assert list(table["asked"]) == [3] * 4 and list(table["scored"]) == [3] * 4
-        assert len(done.figure().to_frame()) == 4
+        assert len(done.figure().to_frame()) == 4 and {"plan", "tool"} <= set(done.calls()["kind"])
         assert [look["what"] for look in done.looks] == ["check", "look", "look"]
 
 
