@@ -6,7 +6,6 @@ import json
 import sqlite3
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -160,7 +159,7 @@ def hostile_run(**changes):
     run.options, run.query, run.state["kb_prefix"] = {}, HOSTILE, "film"
     run.message, run.run_id = f"{HOSTILE} {changes.get('n', '')}", HOSTILE
     run.plans, run.evidence = [{"plan": run.plan}], run.state["merged"]["retrieval_results"]
-    run.tape, run._work = list, SimpleNamespace(found_by_step=lambda run_id: {})
+    run.tape, run._results_by_step = list, dict
     for piece in run.evidence:
         piece["metadata"]["title"] = HOSTILE
     for decision in run.decisions:

@@ -228,15 +228,6 @@ def walk(widget: Any) -> Iterator[Any]:
         yield from walk(child)
 
 
-def test_forgetting_is_one_call_away(bench: Make) -> None:  # noqa: F811
-    wb = bench(memory_core=True)
-    run, *_ = told(wb, "I don't like horror films.")
-    [memory] = wb.memory.view().memories
-    would = wb.memory.forget(memory=memory["id"], dry_run=True)
-    assert not would.done and run.run_id in would.runs and wb.memory.view().memories
-    assert wb.memory.forget(memory=memory["id"]).done and not wb.memory.view(ended=True).memories
-
-
 # --- The command line, and agents by the protocol ---
 
 

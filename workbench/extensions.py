@@ -86,12 +86,8 @@ class Service:
     def find(self, run_id: str) -> Any:
         """Return a run of this part; None when it has none of that id."""
 
-    def waiting(self) -> list[Any]:
-        """Return the runs of this part that wait for a person, newest first."""
-        return []
-
-    def lines(self) -> list[Any]:
-        """Return what a list of runs shows of those of this part, newest first."""
+    def lines(self, **equals: str) -> list[Any]:
+        """Return what a list of runs shows of those of this part, newest first; ``equals`` narrows by a column."""
         return []
 
     def ended(self, run: Any) -> None:

@@ -478,7 +478,11 @@ class Workbench(Extended):
         """
         from workbench.futures.capsule import exported
 
-        return exported(self.run(run_id), Path(path).expanduser(), self.settings)
+        run = self.run(run_id)
+        if export := getattr(run, "export", None):  # runs of recorded graphs know how
+            sealed: Path = export(path)
+            return sealed
+        return exported(run, Path(path).expanduser(), self.settings)
 
     def import_capsule(self, path: str | Path, *, as_new: bool = False) -> Run:
         """Import a run that ``export`` sealed, to be shown, replayed and forked without its corpus.
@@ -503,13 +507,10 @@ class Workbench(Extended):
             RunError: fewer than two, or more than four.
             UnknownRun: there is none of that id.
         """
-        runs = tuple(run if isinstance(run, Run) or hasattr(run, "compare") else self.run(run) for run in runs)
-        if compare := getattr(runs[0] if runs else None, "compare", None):  # runs of recorded graphs know how
-            result: Comparison = compare(*runs[1:])
-            return result
         from workbench.futures.compare import compared
 
-        return compared([self._read(run) for run in runs])
+        here = [self.run(run) if isinstance(run, str) else run for run in runs]
+        return compared([run._read_once(here) for run in here])
 
     def _tree(self, run: Run | str | None) -> Tree:
         from workbench.futures.tree import tree

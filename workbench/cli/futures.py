@@ -104,16 +104,16 @@ def _json_or_text(value: str) -> Any:
 def export(page: Page, run_id: str, path: Path) -> None:
     """Write an ended run to FILE, by its ending.
 
-    .zip is the whole run: it replays anywhere, without the corpus, and no secret is in it. .md, .html and .pdf are
+    .zip is the whole run: it replays anywhere, without the corpus, and no secret is in it. .md and .html are
     its report.
     """
     with page.open() as wb:
-        if path.suffix in (".md", ".html", ".pdf"):
+        if path.suffix in (".md", ".html"):
             wb.run(run_id).report.write(path)
         elif path.suffix == ".zip":
             wb.export(run_id, path)
         else:
-            raise click.UsageError(f"{path} must end in .zip (the run), or .md, .html or .pdf (its report).")
+            raise click.UsageError(f"{path} must end in .zip (the run), or .md or .html (its report).")
     size = path.expanduser().stat().st_size
     page.give({"run_id": run_id, "path": str(path), "bytes": size}, f"✓ {path} ({size / 1e6:,.2f} MB)")
 

@@ -21,7 +21,7 @@ from workbench.records.prompts import Prompt
 from workbench.records.proposals import JUDGED_BY
 from workbench.records.tape import EDITED, begun, comparable, fingerprints, key_of_record
 from workbench.runs.fork import saved, spent
-from workbench.runs.recording import Recording, origin_of, results_by_step
+from workbench.runs.recording import Recording, origin_of
 from workbench.settings import flatten_settings
 from workbench.state import Citation, Decision, ExecutionRecord, Json
 from workbench.text import fold
@@ -64,7 +64,7 @@ class Side:
     def pieces(self) -> dict[Identity, Json]:
         """Return the evidence by identity: rank, score, and the steps that found it."""
         found_by, last = dict[Identity, list[Json]](), last_records(self.run.records)
-        for step_id, results in results_by_step(self.run).items():
+        for step_id, results in self.run._results_by_step().items():
             for rank, result in enumerate(results, 1):
                 place = {"step_id": step_id, "tool": last[step_id]["tool"], "rank": rank, "score": result["score"]}
                 found_by.setdefault(identity(result), []).append(place)
@@ -339,6 +339,7 @@ def _step_brief(attempts: Sequence[ExecutionRecord]) -> Json:
         "status": last["status"],
         "attempts": len(attempts),
         "found": last["output_summary"]["evidence_count"],
+        "text": last["output_summary"].get("text", ""),
         "seconds": round(last["duration_ms"] / 1000, 3),
         "replayed": any(record.get("replayed", False) for record in attempts),
         "by_hand": EDITED in last.get("effect", {}),

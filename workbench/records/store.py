@@ -146,9 +146,9 @@ class RunStore(Tables):
         more_tables: the statements that make tables of a part.
     """
 
-    def __init__(self, path: Path | str, more_tables: str = ""):
+    def __init__(self, path: Path | str):
         require_version(Path(path))
-        super().__init__(path, _SCHEMA + more_tables, VERSION)
+        super().__init__(path, _SCHEMA, VERSION)
 
     # the run's row
 

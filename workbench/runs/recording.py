@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
@@ -125,7 +125,7 @@ class Recording(Extended):
         from workbench.graphs.merge import distinct, marked
 
         merged, marks = self.state.get("merged"), marks_of(self)
-        return merged["retrieval_results"] if merged else distinct(marked(results_by_step(self), marks))
+        return merged["retrieval_results"] if merged else distinct(marked(self._results_by_step(), marks))
 
     @property
     def answer(self) -> str:
@@ -174,6 +174,14 @@ class Recording(Extended):
         """Everything that the run asked of the world, and what came of it."""
         return self._work.tape(self.run_id)
 
+    def _results_by_step(self) -> dict[str, list[RetrievalResult]]:
+        """Return what each step that has ended well found, by step."""
+        return self._work.found_by_step(self.run_id)
+
+    def _read_once(self, runs: Sequence[Any] = ()) -> Recording:
+        """Return the run, read once, to be compared with others."""
+        return recorded(self)
+
     def calls(self) -> Calls:
         """Return the calls of models: what each saw, what it said, what it took."""
         return model_calls(self.tape())
@@ -202,15 +210,10 @@ def asked_dates(run: Recording) -> list[str]:
     return dates if any(dates) else []
 
 
-def results_by_step(run: Recording) -> dict[str, list[RetrievalResult]]:
-    """Return what each step that has ended well found, by step."""
-    return run._work.found_by_step(run.run_id)
-
-
 def found_pieces(run: Recording) -> list[Piece]:
     """Return everything that was found, and what became of it: cited, in the prompt, or dropped, and why."""
     return pieces(
-        results_by_step(run),
+        run._results_by_step(),
         run.evidence,
         run.state.get("merged") or None,
         run.citations,

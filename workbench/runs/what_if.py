@@ -11,7 +11,7 @@ from workbench.graphs.reflect import Proposal, propose
 from workbench.plans import IDLE
 from workbench.records.proposals import JUDGED_BY
 from workbench.records.tape import begun
-from workbench.runs.recording import Recording, live_steps, recorded, results_by_step
+from workbench.runs.recording import Recording, live_steps, recorded
 from workbench.state import Data, Json
 from workbench.tools.registry import BUILT_IN
 
@@ -188,6 +188,5 @@ def _first(run: Recording) -> list[str]:
 
 def _pieces(run: Recording) -> dict[str, str]:
     """Return every distinct piece that any step found, merged or not: its result id by its place."""
-    return {
-        f"{p['metadata'].get('kb_prefix', '')}/{p['result_id']}": p["result_id"] for p in distinct(results_by_step(run))
-    }
+    pieces = distinct(run._results_by_step())
+    return {f"{p['metadata'].get('kb_prefix', '')}/{p['result_id']}": p["result_id"] for p in pieces}

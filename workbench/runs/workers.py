@@ -477,17 +477,17 @@ class Work:
             RunError: a run still runs.
         """
         stored = [run_id for run_id in run_ids if self.driver(run_id).runs.has(run_id)]
-        private = [run_id for run_id in stored if self.driver(run_id) is not self.durable]
+        by_driver = dict[Any, list[str]]()
         for run_id in stored:
             driver = self.driver(run_id)
+            by_driver.setdefault(driver, []).append(run_id)
             with suppress(UnknownRun):  # another process has just removed it
                 if self.holder(run_id):
                     raise RunError(f"Run {run_id} is running. Cancel it first.")
                 if (row := driver.runs.get(run_id))["status"] not in _ENDED:
                     self.take(driver, row)  # no process answers or resumes it now
-        if private and self._private is not None:
-            self.loop.call(self._private.forget(private))
-        self.loop.call(self.durable.forget([run_id for run_id in stored if run_id not in private]))
+        for driver, run_ids_of_driver in by_driver.items():
+            self.loop.call(driver.forget(run_ids_of_driver))
         for run_id in stored:
             self._live.pop(run_id, None)
 

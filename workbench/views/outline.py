@@ -33,9 +33,9 @@ IN_TERMINAL = ("head", "plan", "reflections", "decisions", "review", "answer", "
 def outline(document: Data, parts: Sequence[str] = ON_PAPER) -> list[Block]:
     """Return the blocks of a run, in this order, without its empty parts."""
     labels = labels_for(document["message"])
-    if "graph" in document:  # of a part, which runs graphs of other people
-        return list(required("views", "graph_run", "record")(document, parts))
-    return [block for part in parts for block in _PARTS[part](document, labels)]
+    # a part runs graphs of other people
+    own = required("views", "graph_run", "record") if "graph" in document else {}
+    return [block for part in parts for block in {**_PARTS, **own}[part](document, labels)]
 
 
 def run_html(document: Data) -> str:
@@ -56,7 +56,7 @@ def without_clock(document: Data) -> Data:
 def _head(document: Data, labels: Labels) -> Iterator[Block]:
     plan, review = document["plan"], document["review"]
     facts: list[str | Span] = [(labels.status(document["status"]), "status")]
-    facts += [(labels(f"point_{review['point']}"), "strong")] if review else []
+    facts += [(labels.get(f"point_{review['point']}", review["point"]), "strong")] if review else []
     facts += run_facts(document, labels)
     if plan and plan["version"] > 1:
         facts.append(f"{labels('plan')} {labels('version', n=plan['version'])}")

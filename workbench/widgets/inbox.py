@@ -88,7 +88,8 @@ class Inbox(CellRoot):
         """Read every waiting run that is not known yet."""
         waiting = {}
         runs = [*self._wb.runs.list(MAX_ROWS + 1, status="paused"), *self._wb.runs.list(MAX_ROWS, status="running")]
-        runs += [run for service in self._wb._services.values() for run in service.waiting()]
+        lines = [line for service in self._wb._services.values() for line in service.lines(status="paused")]
+        runs += [self._wb.run(line["run_id"]) for line in lines]
         paused = [run for run in runs if run.status == "paused"]  # also when its process died while it waited
         for run in paused[:MAX_ROWS]:
             decisions = run.decisions

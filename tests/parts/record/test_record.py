@@ -67,7 +67,7 @@ def test_a_graph_gives_what_the_original_gives_and_replays_without_executing_any
     assert plain(again.state) == plain(run.state)
     fork = run.fork()
     assert dict(executed) == before and fork.executed == []
-    assert not run.compare(fork).differences
+    assert wb.compare(run, fork).parts is None
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -121,7 +121,7 @@ def test_another_answer_runs_what_depends_on_it_and_nothing_else(wb: Workbench) 
     fork = run.fork(answers={"review": False})
     assert executed == {"review": 1, "finish": 1}
     assert fork.state["answer"] == "2 steps, approved: False"
-    assert run.compare(fork).divergence == "review/1"
+    assert wb.compare(run, fork).parts["name"] == "review/1"
 
 
 def test_an_edit_inside_a_subgraph_survives_and_only_what_reads_it_runs(wb: Workbench) -> None:
@@ -337,21 +337,26 @@ def test_a_node_that_ends_the_process_ends_its_run_alone(wb: Workbench) -> None:
     assert agent.runs()[0].status == "failed" and "gone" in str(agent.runs()[0].error)
 
 
-def test_a_removed_run_leaves_nothing_that_only_it_had(wb: Workbench) -> None:
-    agent = wb.record(KINDS["plain"].build(), "removed")
+def test_runs_of_a_recorded_graph_are_compared_sealed_and_removed_by_the_workspace(
+    wb: Workbench, tmp_path: Path
+) -> None:
+    agent = wb.record(KINDS["plain"].build(), "compared")
     run = finished(agent, KINDS["plain"])
     fork = run.fork(answers={"review": False})
-    with pytest.raises(RunError, match=f"{fork.run_id} was made from it"):
-        agent.remove(run.run_id)
-    agent.remove(run.run_id, fork.run_id)
+    compared = wb.compare(run, fork)
+    assert compared.parts and compared.parts["name"] == "review/1"
+    assert [cost["calls"] for cost in compared.cost] == [3, 2]
+    assert {claim["text"] for claim in compared.claims if "shared" not in claim["changes"]} >= {
+        "approved: true",
+        "approved: false",
+    }
+    assert "review/1" in compared._repr_html_() and "approved" in str(compared.to_dict()["parts"])
+    assert wb.export(run.run_id, tmp_path / "run.zip").read_bytes()[:2] == b"PK"
+    wb.runs.remove(run.run_id)
+    assert fork.replay().state == fork.state, "a fork has what it took"
+    for each in agent.runs():
+        wb.runs.remove(each.run_id)
     assert agent.runs() == [] and not agent.load_effects(run.run_id)
-
-
-def test_runs_of_a_recorded_graph_are_compared_by_the_workspace(wb: Workbench) -> None:
-    run = finished(wb.record(KINDS["plain"].build(), "compared"), KINDS["plain"])
-    compared = wb.compare(run, run.fork(answers={"review": False}))
-    assert compared.divergence == "review/1" and list(compared.cost()["executed"]) == [4, 2]
-    assert "review/1" in compared._repr_html_()
 
 
 def test_a_replay_that_leaves_its_tape_says_where_and_why(wb: Workbench) -> None:

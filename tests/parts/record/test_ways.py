@@ -434,7 +434,8 @@ def test_a_sealed_run_that_continues_a_thread_brings_its_beginning(wb: Workbench
             assert sealed.replay().messages[-1].content == f"{messages} messages so far" and not executed
         fork = run.fork(input={"messages": [("user", "else")]})
         assert [m.content for m in fork.messages][0::2] == ["one", "else"] and executed == {"chat": 1}
-        there.remove(*(r.run_id for r in there.runs()))
+        for sealed in there.runs():
+            other.runs.remove(sealed.run_id)
         with there._saver.cursor() as cursor:
             assert cursor.execute("SELECT count(*) FROM checkpoints").fetchone()[0] == 0
 

@@ -157,7 +157,8 @@ def test_what_was_answered_before_the_report_holds_for_its_update(wb, tmp_path):
     run = wb.report("What is Harbour about?", kb="plays", review={"clarify"})
     assert run.report.status == "needs_clarification"
     (asked,) = run.review["action_requests"][0]["args"]["questions"]
-    old = run.report.resume({asked["question_id"]: "that of 2018"})
+    run.edit({"answers": {asked["question_id"]: "that of 2018"}})
+    old = run.report
     file.write_text(file.read_text(encoding="utf-8").replace("Bricks", "Tiles"), encoding="utf-8")
     wb.add_knowledge("plays", [file])
     new = old.update().report

@@ -1,17 +1,15 @@
-"""A report goes out: references in every style, a page, a PDF; documents say words in them, no code."""
+"""A report goes out: references in every style, a page; documents say words in them, no code."""
 
-import io
 import re
 import sys
 
 import pytest
 from bs4 import BeautifulSoup
 
-from workbench.errors import MissingExtra, ReportError
-from workbench.parts.reports import rendering
+from workbench.errors import MissingExtra
 from workbench.parts.reports.citing import STYLES, references
-from workbench.parts.reports.markdown import escaped
-from workbench.parts.reports.rendering import to_html, to_pdf
+from workbench.parts.reports.markdown import escaped, to_html
+from workbench.views.labels import Labels
 
 HOSTILE = (
     '<script>alert(1)</script> [x](javascript:alert(1)) ![p](https://evil.example/p.png) #read("/etc/passwd") $x^2$ '
@@ -43,6 +41,10 @@ NASTY = [
     {"metadata": None},
     {},
 ]  # fmt: skip
+
+
+def page_of(report):
+    return to_html(report["title"], report["final_report"], Labels(report["language"]))
 
 
 def test_a_reference_says_title_place_base_address_and_licence():
@@ -104,7 +106,7 @@ def test_no_document_can_make_a_reference_anything_but_words(style, language):
     report = "\n\n".join(
         [f"# {escaped(HOSTILE)}", "", f"## {heading}", "", *(f"[{n}] {one}" for n, one in enumerate(found, 1))]
     )
-    page = BeautifulSoup(to_html({"title": HOSTILE, "language": language, "final_report": report}), "html.parser")
+    page = BeautifulSoup(page_of({"title": HOSTILE, "language": language, "final_report": report}), "html.parser")
     assert not page.find(["script", "img", "iframe"]) and page.h1.get_text().startswith(
         "<script>alert(1)</script> [x](java"
     )
@@ -114,10 +116,9 @@ def test_no_document_can_make_a_reference_anything_but_words(style, language):
 
 def test_without_its_library_the_install_line_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "typst", None)
-    assert references(SOURCES, "bibtex") and to_html(REPORT)
-    for make in (lambda: references(SOURCES, "apa"), lambda: to_pdf(REPORT)):
-        with pytest.raises(MissingExtra, match=r"pip install 'workbench\[reports\]'$"):
-            make()
+    assert references(SOURCES, "bibtex") and page_of(REPORT)
+    with pytest.raises(MissingExtra, match=r"pip install 'workbench\[reports\]'$"):
+        references(SOURCES, "apa")
 
 
 TEXT = """# {title}
@@ -157,8 +158,6 @@ REPORT = {
     "title": f"Tea {HOSTILE}",
     "language": "en",
     "final_report": TEXT.format(title=escaped(f"Tea {HOSTILE}"), hostile=HOSTILE),
-    "question": "\"')\n__import__('os').abort() #",
-    "kb_prefix": "tea'",
 }
 CHINESE = {
     "title": "茶馆的变迁",
@@ -169,7 +168,7 @@ CHINESE = {
 
 
 def test_the_page_leads_from_marks_to_references_and_back():
-    page = BeautifulSoup(to_html(REPORT), "html.parser")
+    page = BeautifulSoup(page_of(REPORT), "html.parser")
     marks = page.select("a.mark")
     assert [(a.get_text(), a["href"], a.get("id")) for a in marks][:3] == [
         ("[1]", "#ref-1", "cite-1"),
@@ -181,11 +180,11 @@ def test_the_page_leads_from_marks_to_references_and_back():
     ids = [node["id"] for node in page.find_all(id=True)]
     assert len(ids) == len(set(ids)) and {a["href"][1:] for a in page.select("a[href^='#']")} <= set(ids)
     assert page.code.get_text() == "[1]" and "another [9]" in page.get_text() and page.select_one("td.to-right")
-    assert (page.html["lang"], BeautifulSoup(to_html(CHINESE), "html.parser").html["lang"]) == ("en", "zh-Hans")
+    assert (page.html["lang"], BeautifulSoup(page_of(CHINESE), "html.parser").html["lang"]) == ("en", "zh-Hans")
 
 
 def test_the_page_runs_nothing_and_fetches_nothing():
-    made = to_html(REPORT)
+    made = page_of(REPORT)
     page = BeautifulSoup(made, "html.parser")
     policy = page.find("meta", {"http-equiv": "Content-Security-Policy"})["content"]
     assert policy.startswith("default-src 'none'; style-src 'sha256-") and "unsafe" not in policy
@@ -199,52 +198,8 @@ def test_the_page_runs_nothing_and_fetches_nothing():
 
 def test_a_line_of_a_document_cannot_give_the_marks_another_target():
     text = "# T\n\nSo [1] and [2](javascript:x).\n\n[1]: https://evil.example\n\n## References\n\n[1] a\n\n[1] again"
-    page = BeautifulSoup(to_html({"title": "T", "language": "en", "final_report": text}), "html.parser")
+    page = BeautifulSoup(page_of({"title": "T", "language": "en", "final_report": text}), "html.parser")
     assert (
         "https://evil.example" not in {a.get("href") for a in page.find_all("a")}
         and len(page.find_all(id="ref-1")) == 1
     )
-
-
-def chinese_font() -> bool:
-    typst = pytest.importorskip("typst", reason="the extra reports is not installed")
-    return any("CJK" in family or "Han" in family for family in typst.Fonts().families())
-
-
-def read(made):
-    pypdf = pytest.importorskip("pypdf", reason="the extra documents is not installed")
-    return pypdf.PdfReader(io.BytesIO(made))
-
-
-def test_the_pdf_has_the_words_and_the_links():
-    if not chinese_font():
-        pytest.skip("no font for Chinese here: apt-get install fonts-noto-cjk")
-    made = to_pdf({**REPORT, "at": 1e9})
-    assert made.startswith(b"%PDF") and made == to_pdf({**REPORT, "at": 1e9})
-    pages = read(made).pages
-    text = "\n".join(page.extract_text() for page in pages)
-    assert (
-        "茶馆" in text
-        and "<script>alert(1)</script>" in text
-        and '#read("/etc/passwd")' in text
-        and "root:" not in text
-    )
-    links = [note.get_object() for page in pages for note in page.get("/Annots") or ()]
-    assert len([one for one in links if "/Dest" in one or one.get("/A", {}).get("/S") == "/GoTo"]) >= 5
-    chinese = "".join(page.extract_text() for page in read(to_pdf(CHINESE)).pages)
-    assert "它是一座城的缩影" in chinese and "老舍：《茶馆》" in chinese
-
-
-def test_what_no_font_can_show_is_no_box_in_a_pdf(monkeypatch):
-    typst = pytest.importorskip("typst", reason="the extra reports is not installed")
-    bare = typst.Fonts(include_system_fonts=False)
-    monkeypatch.setattr(rendering, "_fonts", lambda: bare)
-    with pytest.raises(ReportError, match=r"no font of this machine.*apt-get install fonts-noto-cjk"):
-        to_pdf(CHINESE)
-    report = {
-        "title": "\U00013000",
-        "language": "en",
-        "final_report": "# A \U00013000\n\n" + "> " * 12 + "b \U0010fffd\t,\u200d\U0001f468",
-    }
-    text = read(to_pdf(report)).pages[0].extract_text()
-    assert "⟨U+13000⟩" in text and "⟨U+10FFFD⟩" in text

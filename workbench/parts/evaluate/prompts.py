@@ -19,7 +19,6 @@ from workbench.parts.evaluate.answers import GOLD_FIELDS, ask_all, faults, gold_
 from workbench.parts.evaluate.measures import Progress, Rows, compare
 from workbench.parts.evaluate.questions import Row, choose, read_rows
 from workbench.plans import last_records
-from workbench.runs.recording import results_by_step
 
 if TYPE_CHECKING:
     from workbench.session import Workbench
@@ -108,7 +107,7 @@ def _first_passes(run: Any) -> dict[str, int]:
     """Return for each document the pass that found it first."""
     passes = {step_id: record["iteration"] for step_id, record in last_records(run.records).items()}
     when = dict[str, int]()
-    for step_id, results in sorted(results_by_step(run).items(), key=lambda item: passes[item[0]]):
+    for step_id, results in sorted(run._results_by_step().items(), key=lambda item: passes[item[0]]):
         for name in (name for result in results for name in names_of(result)):
             when.setdefault(name, passes[step_id])
     return when

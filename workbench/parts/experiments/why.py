@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from workbench.ports import KnowledgeBase
 from workbench.records.prompts import Prompts
-from workbench.runs.recording import found_pieces, prompts_of, results_by_step
+from workbench.runs.recording import found_pieces, prompts_of
 from workbench.state import Json, RetrievalResult
 
 NOT_IN_CORPUS, DECIDED, NOT_FOUND, CUT, BEYOND, NOT_USED, USED = STAGES = (
@@ -117,7 +117,7 @@ def _loss(run: Any, document: str, base: KnowledgeBase) -> Loss:
     evidence = run.evidence
     in_prompt = [evidence[piece["n"] - 1] for piece in found_pieces(run) if piece["in_prompt"] and piece["n"]]
     cited = {str(citation["source"].get("doc_id", "")) for citation in run.citations}
-    results = [result for results in results_by_step(run).values() for result in results]
+    results = [result for results in run._results_by_step().values() for result in results]
     if document in cited:
         return Loss(USED, document)
     if document in _documents(in_prompt):

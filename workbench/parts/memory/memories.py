@@ -221,16 +221,12 @@ class Memories:
 
     # inside
 
-    def _source(self, message_id: str) -> Json:
-        row = (self._store.source(message_id) if message_id else None) or {}
-        return {"session": row.get("session_id", ""), "turn": row.get("turn"), "said": row.get("content", "")}
-
     def _row(self, memory: Memory, versions: Mapping[str, int]) -> Json:
-        return {**memory, **self._source(memory["message_id"]), "version": versions[memory["id"]]}
+        return {**memory, **self._store.source(memory["message_id"]), "version": versions[memory["id"]]}
 
     def _result(self, part: str, text: str, row: Data, similarity: float) -> Json:
         result = {"part": part, "id": row["id"], "text": text, "similarity": similarity}
-        result |= self._source(row["message_id"])
+        result |= self._store.source(row["message_id"])
         return {**result, "author": row.get("author", ""), "at": row["created_at"]}
 
     def _fitting(self, query: str, user: str) -> list[tuple[Memory, float]]:

@@ -1,7 +1,7 @@
 """Which turns of a conversation a question is about: a few signals of each turn, weighted and added; no model decides.
 
 ``Conversation`` takes turns one by one and ranks all of them for a question. Words are counted as the keyword index
-does (stems, Chinese bigrams) over a turn, the turns around it and its session; vectors, where there are any, add the
+does (stems, Chinese bigrams) over a turn and the turns around it; vectors, where there are any, add the
 cosine of sentences and the nearest words (MaxSim). Other signals are who speaks, which days are meant, whether a turn
 answers a question, and whether it holds what is asked for: a time, a number, a name, a place. Both languages alike.
 
@@ -11,9 +11,7 @@ were not fitted on.
 
 from __future__ import annotations
 
-import itertools
 import json
-import math
 import re
 from array import array
 from collections import Counter, defaultdict
@@ -77,7 +75,7 @@ class Conversation:
         self._lengths, self._session = array("l"), array("l")
         self._sessions: dict[str, int] = {}
         self._vectors, self._dimensions = array("f"), 0
-        self._traits: dict[str, array[float]] = {name: array("d") for name in (*_KINDS, "asks", "inquires", "length")}
+        self._traits: dict[str, array[float]] = {name: array("d") for name in (*_KINDS, "asks", "inquires")}
         self._days: list[int | None] = []
         self._names: dict[str, list[str]] = {}
         self._words = _Words(words) if words else None
@@ -88,7 +86,7 @@ class Conversation:
         self.turns.append(turn)
         self._names.setdefault(turn.speaker, _terms(_spaced(turn.speaker)))
         turn_terms = _terms(turn.text)
-        for term, count in Counter([*self._names[turn.speaker], *turn_terms, *_pairs(turn_terms)]).items():
+        for term, count in Counter([*self._names[turn.speaker], *turn_terms]).items():
             places, counts = self._postings[term]
             places.append(number)
             counts.append(count)
@@ -99,7 +97,7 @@ class Conversation:
             self.place(number, vector)
         if self._words:
             self._words.add(words_of(turn.text))
-        for name, value in _traits(turn.text, turn_terms).items():
+        for name, value in _traits(turn.text).items():
             self._traits[name].append(value)
         self._days.append(_day(turn.time))
 
@@ -153,8 +151,6 @@ class Conversation:
         values = {
             "turn": _scaled(_bm25(bare, lengths)),
             "around": _scaled(_bm25(neighbours.sums(every), neighbours.sums(lengths))),
-            "session": _scaled(_bm25(neighbours.by_session(every), neighbours.by_session(lengths)))[neighbours.session],
-            "pairs": _scaled(_bm25(self._counts(_pairs(query_terms)), lengths)),
         }
         base = values["turn"]
         if vector is not None and self._dimensions:
@@ -204,7 +200,6 @@ class Conversation:
             "when": np.array([_match(spans, day) for day in self._days]),
             "kind": np.maximum.reduce(kinds) if kinds else np.zeros(len(base)),
             "asks": traits["asks"],
-            "length": traits["length"],
         }
 
     def _counts(self, query_terms: Sequence[str]) -> np.ndarray:
@@ -270,14 +265,6 @@ class _Neighbours:
             totals[:-n] += (values[n:].T * same).T
         return totals
 
-    def by_session(self, values: np.ndarray) -> np.ndarray:
-        """Over the turns of each session."""
-        import numpy as np
-
-        totals = np.zeros((self.session.max() + 1, *values.shape[1:]))
-        np.add.at(totals, self.session, values)
-        return totals
-
     def best(self, values: np.ndarray) -> np.ndarray:
         """Return the highest of each session."""
         import numpy as np
@@ -331,17 +318,13 @@ class _Words:
         if new or strange:  # in one call, since a call has a price of its own
             vectors = np.asarray(self._vectors_of([*new, *strange]), np.float32)
             self._rows = np.concatenate([self._rows.reshape(-1, vectors.shape[1]), vectors[: len(new)]])
-        strange_vectors = dict(zip(strange, vectors[len(new) :], strict=True)) if strange else {}
+        known = dict(zip(strange, vectors[len(new) :], strict=True)) if strange else {}
         middle = self._rows.mean(axis=0)
-        query_vectors = [
-            strange_vectors[word] if word in strange_vectors else self._rows[self._numbers[word]]
-            for word in query_words
-        ]
-        wanted = np.array(query_vectors) - middle
-        wanted /= np.linalg.norm(wanted, axis=1, keepdims=True) + _TINY
-        lengths = np.einsum("ij,ij->i", self._rows, self._rows) - 2 * products(self._rows, middle) + middle @ middle
-        across = np.array([products(self._rows, row) - middle @ row for row in wanted]).T
-        return np.maximum(across / (np.sqrt(np.maximum(lengths, 0)) + _TINY)[:, None], 0).astype(float) ** 2
+        rows = self._rows - middle
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True) + _TINY
+        wanted = [(known[w] if w in known else self._rows[self._numbers[w]]) - middle for w in query_words]
+        cosines = [products(rows, row / (np.linalg.norm(row) + _TINY)) for row in wanted]
+        return np.maximum(np.array(cosines).T, 0).astype(float) ** 2
 
 
 # --- Words ---
@@ -360,10 +343,6 @@ def _terms(text: str) -> list[str]:
     (['ann', 'sister', 'go'], ['我的', '的姐', '姐姐'])
     """
     return [stem(term) for term in terms(text.replace("’", "'")) if term not in _EMPTY]
-
-
-def _pairs(words: Sequence[str]) -> list[str]:
-    return [f"{first} {second}" for first, second in itertools.pairwise(words)]
 
 
 def _spaced(name: str) -> str:
@@ -452,16 +431,15 @@ _KINDS: Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
 _INQUIRES = re.compile(r"[?？]|[吗呢][。.!！]?$")
 
 
-def _traits(text: str, words: Sequence[str]) -> dict[str, float]:
+def _traits(text: str) -> dict[str, float]:
     """
-    >>> _traits("你去哪儿了？", [])["asks"], _traits("It was in Lisbon, in 2019.", ["lisbon", "2019"])["time"]
+    >>> _traits("你去哪儿了？")["asks"], _traits("It was in Lisbon, in 2019.")["time"]
     (1.0, 1.0)
     """
     kinds = {name: float(bool(pattern.search(text))) for name, (_, pattern) in _KINDS.items()}
     return kinds | {
         "asks": float(text.rstrip().endswith(("?", "？", "吗", "呢"))),
         "inquires": float(bool(_INQUIRES.search(text.rstrip()))),
-        "length": min(1.0, math.log1p(len(set(words))) / math.log(20)),
     }
 
 

@@ -8,6 +8,6 @@ PART = Part(
     commands={"record": "commands:record"},
     workbench={"record": "agent:record", "read_traces": "traces:read_traces"},
     cells={f"{__name__}.agent:RecordedGraph": "bench:GraphBench"},
-    views={"graph_run": "story:outline"},
+    views={"graph_run": "story:PARTS"},
     services={"record": "store:GraphRuns"},
 )

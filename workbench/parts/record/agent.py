@@ -20,7 +20,8 @@ from workbench.parts.record.digests import digest, plain
 from workbench.parts.record.effects import Recorder
 from workbench.parts.record.memory import RecordedStore
 from workbench.parts.record.run import GraphRun
-from workbench.parts.record.store import GraphRuns
+from workbench.parts.record.store import GraphRuns, beginning
+from workbench.records.checkpoints import serializer
 from workbench.records.store import new_run_id
 from workbench.records.tape import Effect, masked, packed, save_page, unpacked
 from workbench.runs.driver import Live
@@ -30,14 +31,16 @@ MOST_PAUSES = 1000
 """How often one stretch of work may stop at questions that are answered already."""
 
 
-def record(wb: Any, graph: Any, name: str = "", *, wrap: Iterable[Any] = ()) -> RecordedGraph:
+def record(wb: Any, graph: Any, name: str = "", *, wrap: Iterable[Any] = (), why: str = "") -> RecordedGraph:
     """Return a recorded copy of a LangGraph graph; the original stays unchanged.
 
     Args:
         graph: a compiled graph, an ``@entrypoint``, or a function without arguments that returns one; or the name of
-            one: ``"module:attribute"``, ``"file.py:attribute"``, or as ``langgraph.json`` has it.
+            one: ``"module:attribute"``, ``"file.py:attribute"``, or as ``langgraph.json`` has it. None for one that is
+            not here, whose runs can be looked at.
         name: under which its runs are kept; by default the graph's own.
         wrap: functions and clients among the globals of its nodes whose calls go on the tape.
+        why: of a graph that is not here, what is to be done.
 
     Raises:
         RunError: not such a graph.
@@ -47,7 +50,7 @@ def record(wb: Any, graph: Any, name: str = "", *, wrap: Iterable[Any] = ()) -> 
         name, graph = name or source, load_graph(source)
     if not hasattr(graph, "get_subgraphs") and callable(graph):
         graph = graph()
-    agent = RecordedGraph(wb, graph, name or str(getattr(graph, "name", "") or "graph"), list(wrap))
+    agent = RecordedGraph(wb, graph, name or str(getattr(graph, "name", "") or "graph"), list(wrap), why)
     agent.source = source
     return agent
 
@@ -97,20 +100,28 @@ class RecordedGraph:
 
     source = ""
 
-    def __init__(self, wb: Any, graph: Any, name: str, wrap: Sequence[Any]):
-        self.name, self.graph = name, graph
-        self._wb = wb
+    def __init__(self, wb: Any, graph: Any, name: str, wrap: Sequence[Any], why: str = ""):
+        self.name, self.graph, self._wb, self._why = name, graph, wb, why
         self._runs: GraphRuns = wb._services["record"]
+        if graph is None:
+            self._serde = serializer()
+            return
         replacements = {id(target): effects.wrapped(target, _qualified_name(target)) for target in wrap}
         self._saver = copy.copy(self._runs.driver.saver)  # one connection; what may be read back differs by graph
         copier = langgraph_copy.Copier(_record_node, _record_tool, self._recorded_store, replacements)
-        self._copy = copier.copy(graph, saver=self._saver)
+        self._recorded = copier.copy(graph, saver=self._saver)
         self._serde = self._saver.serde = langgraph_copy.serializer(graph)
         effects.install()
         self._runs.agents[name] = self
 
     def __repr__(self) -> str:
         return f"<RecordedGraph {self.name!r}: {len(self.runs())} runs>"
+
+    @property
+    def _copy(self) -> Any:
+        if self.graph is None:
+            raise RunError(self._why)
+        return self._recorded
 
     @property
     def language(self) -> str:
@@ -170,25 +181,27 @@ class RecordedGraph:
         """
         options: Json = {"mode": "live", "sources": [], "config": dict(config or {}), "edits": {}}
         options["source"] = self.source
-        if thread and (before := self._runs.store.ids(1, session_id=self.name, conversation_id=thread)):
-            last = GraphRun(self, before[0])
+        before = ""
+        if thread and (ids := self._runs.store.ids(1, session_id=self.name, conversation_id=thread)):
+            last, before = GraphRun(self, ids[0]), ids[0]
             if last.status != "done":
                 raise RunError(
                     f"Thread {thread!r} waits for run {last.run_id}, which is {last.status}. Answer it first."
                 )
-            options["before"] = [last.physical_thread, last.checkpoint_id]
         if stream_mode:
             options["stream_mode"] = stream_mode if isinstance(stream_mode, str) else list(stream_mode)
         inputs = self._with_ids(inputs)
         if context is not None:
             options["context"] = self.dump_text(context, "The context")
-        run = self.new_run(options, inputs, thread)
+        run = self.new_run(options, inputs, thread, before)
         run.begin()
         return run
 
-    def new_run(self, options: Json, inputs: Any, thread: str = "") -> GraphRun:
-        """Note a run that begins now."""
+    def new_run(self, options: Json, inputs: Any, thread: str = "", before: str = "") -> GraphRun:
+        """Note a run that begins now, where the thread ``before`` of checkpoints stands."""
         run_id = new_run_id()
+        if before:
+            self._copy_checkpoints(before, beginning(run_id))
         self._runs.store.create(
             run_id,
             _asked(inputs),
@@ -232,23 +245,6 @@ class RecordedGraph:
         from workbench.parts.record.capsule import read_capsule
 
         return read_capsule(self, path)
-
-    def remove(self, *run_ids: str) -> None:
-        """Forget runs of this graph, with everything on their tapes.
-
-        Raises:
-            RunError: a run still works, or a fork takes effects from it.
-        """
-        gone = [self.run(run_id) for run_id in run_ids]
-        other_runs = [run for run in self.runs() if run.run_id not in run_ids]
-        for run in gone:
-            if run.status == "running":
-                raise RunError(f"Run {run.run_id} still works. Cancel it first.")
-            if forks := [fork.run_id for fork in other_runs if run.run_id in fork.sources]:
-                raise RunError(f"Run {run.run_id} cannot be removed: {', '.join(forks)} was made from it.")
-        threads = {run.physical_thread for run in gone} - {run.physical_thread for run in other_runs}
-        self._wb.call(self._saver.delete_threads(sorted(threads)))
-        self._runs.store.remove(run_ids)
 
     # what a run needs
 
@@ -326,15 +322,15 @@ class RecordedGraph:
                 lambda effect: self._save(run_id, effect),
             )
             effects.recording(recorder)
-            config: Any = {"configurable": {**options["config"], "thread_id": run.physical_thread}}
+            config: Any = {"configurable": {**options["config"], "thread_id": run_id}}
             context: Any = options.get("context")
             context = self.load_text(context) if context else langgraph_copy.default_context(self.graph)
             snapshot = await self._copy.aget_state(config)
             fresh = not own and not snapshot.tasks
-            if not fresh:
-                self._forget_errors(run.physical_thread)
-            if fresh and "before" in options:
-                self._seed(options["before"], run.physical_thread)
+            if fresh:
+                self._copy_checkpoints(beginning(run_id), run_id)
+            else:
+                self._forget_errors(run_id)
             inputs = run.input if fresh else self._resumed(snapshot, recorder)
             for _ in range(MOST_PAUSES):
                 if fresh or snapshot.tasks:  # else it was killed after its last checkpoint
@@ -395,21 +391,14 @@ class RecordedGraph:
                 {"thread": thread},
             )
 
-    def _seed(self, before: Sequence[str], thread: str) -> None:
-        """Copy the checkpoints of a thread up to one of them, so that a run begins where another did."""
-        source, checkpoint = before
-        if source == thread:
-            return
+    def _copy_checkpoints(self, thread: str, target: str) -> None:
+        """Let a thread begin where another stands."""
         with self._saver.cursor() as cursor:
-            for table in ("checkpoints", "writes"):
-                cursor.execute(
-                    f"SELECT * FROM {table} WHERE thread_id = ? AND checkpoint_id <= ?", (source, checkpoint)
-                )
-                rows = cursor.fetchall()
-                places = ", ".join("?" * (len(rows[0]) if rows else 0))
-                cursor.executemany(
-                    f"INSERT OR IGNORE INTO {table} VALUES ({places})", [(thread, *row[1:]) for row in rows]
-                )
+            cursor.execute(
+                "INSERT OR IGNORE INTO checkpoints SELECT ?, checkpoint_ns, max(checkpoint_id), parent_checkpoint_id, "
+                "type, checkpoint, metadata FROM checkpoints WHERE thread_id = ? GROUP BY checkpoint_ns",
+                (target, thread),
+            )
 
 
 def _record_node(node: langgraph_copy.Node, state: Any, config: Any) -> Any:

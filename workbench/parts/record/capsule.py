@@ -16,6 +16,7 @@ from typing_extensions import TypedDict
 from workbench.errors import CapsuleError
 from workbench.futures.capsule import CONTENTS, Contents, read, zipped
 from workbench.models.wire import secrets
+from workbench.parts.record.store import beginning
 from workbench.records.store import new_run_id
 from workbench.records.writing import write_file
 from workbench.state import Json
@@ -36,14 +37,9 @@ class _Answer(TypedDict):
 class _GraphContents(Contents):
     decisions: list[_Answer]
     checkpoints: list[tuple[str, str, str | None, str, str]]
-    writes: list[tuple[str, str, str, str, int, str, str]]
 
 
-_COLUMNS = {
-    "checkpoints": (*("checkpoint_ns", "checkpoint_id", "parent_checkpoint_id", "metadata"), "checkpoint"),
-    "writes": (*("checkpoint_ns", "checkpoint_id", "task_id", "task_path", "idx", "channel"), "value"),
-}
-"""What is sealed of a thread that the run continues: LangGraph's checkpoints up to the one at which it began."""
+_COLUMNS = "checkpoint_ns, checkpoint_id, parent_checkpoint_id, metadata, type, checkpoint"
 
 
 def write_capsule(run: GraphRun, path: str | Path) -> Path:
@@ -54,7 +50,7 @@ def write_capsule(run: GraphRun, path: str | Path) -> Path:
     """
     if run.status != "done":
         raise CapsuleError(f"Run {run.run_id} is {run.status}: only a run that is done can be sealed.")
-    contents = run._store.contents(run.run_id) | {table: _rows_before(run, table) for table in _COLUMNS}
+    contents = run._store.contents(run.run_id) | {"checkpoints": _checkpoints(run)}
     contents["run"]["options"].setdefault("label", run._label)
     text = json.dumps(contents, ensure_ascii=False, indent=1)
     values = b"".join([text.encode(), *map(base64.b64decode, _values(contents))])
@@ -73,15 +69,11 @@ def read_capsule(agent: RecordedGraph, path: str | Path) -> GraphRun:
     contents = read(file, _GraphContents, lambda contents: [agent.load_text(text) for text in _values(contents)])
     row = contents["run"]
     options = {"config": {}, "edits": {}, **row["options"], "mode": "fork", "sources": []}
-    if "before" in options:
-        options["before"] = [run_id, options["before"][1]]
-        with agent._saver.cursor() as cursor:
-            for table, columns in _COLUMNS.items():
-                places = ", ".join("?" * (2 + len(columns)))
-                sql = f"INSERT INTO {table} (thread_id, {', '.join(columns)}, type) VALUES ({places})"
-                for *cells, text in contents[table]:
-                    kind, _, content = base64.b64decode(text).partition(b"\n")
-                    cursor.execute(sql, (run_id, *cells, content, kind.decode()))
+    with agent._saver.cursor() as cursor:
+        for *cells, text in contents["checkpoints"]:
+            kind, _, content = base64.b64decode(text).partition(b"\n")
+            cells = [beginning(run_id), *cells, kind.decode(), content]
+            cursor.execute(f"INSERT INTO checkpoints (thread_id, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", cells)
     contents["run"] = {**row, "options": options, "conversation_id": run_id, "session_id": agent.name}
     agent._runs.store.bring(run_id, contents)
     return agent.run(run_id)
@@ -94,22 +86,15 @@ def _values(contents: Json) -> Iterator[str]:
     yield from (effect["value"] for effect in contents["tape"])
     yield from (decision[name] for decision in contents["decisions"] for name in ("asked", "answer"))
     yield from (line["event"]["streamed"] for line in contents["events"])
-    yield from (cells[-1] for table in _COLUMNS for cells in contents[table])
+    yield from (cells[-1] for cells in contents["checkpoints"])
 
 
-def _rows_before(run: GraphRun, table: str) -> list[list[Any]]:
-    """Return the rows of the thread that a run continues, up to where it began; nothing of a thread of its own."""
-    before = run.row["options"].get("before", ["", ""])
-    columns = ", ".join(_COLUMNS[table])
-    sql = f"SELECT {columns}, type FROM {table} WHERE thread_id = ? AND checkpoint_id <= ? ORDER BY 1, 2, 3, 4, 5"
+def _checkpoints(run: GraphRun) -> list[list[Any]]:
+    """Return where a run began that continues a conversation, as rows; the last cell is for ``agent.load_text``."""
+    sql = f"SELECT {_COLUMNS} FROM checkpoints WHERE thread_id = ? ORDER BY 1, 2"
     with run.agent._saver.cursor(transaction=False) as cursor:
-        rows = cursor.execute(sql, before).fetchall()
+        rows = cursor.execute(sql, [beginning(run.run_id)]).fetchall()
     return [
-        [cell.decode() if isinstance(cell, bytes) else cell for cell in cells] + [_text(kind, content)]
-        for *cells, content, kind in rows
+        [*cells, metadata.decode(), base64.b64encode(kind.encode() + b"\n" + content).decode()]
+        for *cells, metadata, kind, content in rows
     ]
-
-
-def _text(kind: str | None, content: bytes | None) -> str:
-    """Return what LangGraph keeps as one text, as ``RecordedGraph.load_text`` reads it."""
-    return base64.b64encode((kind or "null").encode() + b"\n" + (content or b"")).decode()

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from itertools import chain
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.documents import Document
 
 from workbench.parts.record import langgraph_copy
-from workbench.parts.record.digests import digest, leaves
+from workbench.parts.record.digests import digest, leaves, plain
+from workbench.records.tape import EDITED, Effect
 from workbench.state import Json, RetrievalResult
+from workbench.views.blocks import one_line
 
 if TYPE_CHECKING:
     import pandas
 
     from workbench.parts.record.run import GraphRun
-    from workbench.records.tape import Effect
     from workbench.views.drawing import Drawing
 
 _OUTSIDE: Mapping[str, tuple[str, ...]] = {
@@ -35,10 +42,9 @@ def dag(run: GraphRun) -> Drawing:
     from workbench.views.graph import graph, walked
 
     drawable = run.agent._copy.get_graph(xray=True)
-    nodes = [effect for effect in run.effects if effect.kind == "node"]
-    status = run.status
-    current = [nodes[-1].name.rpartition(".")[2]] if nodes and status != "done" else []
-    return graph(walked(drawable, map(_entry, nodes), status, current), f"{run.agent.name} {run.run_id}")
+    log, status = _log(run.effects), run.status
+    current = [log[-1]["node"]] if log and status != "done" else []
+    return graph(walked(drawable, log, status, current), f"{run.agent.name} {run.run_id}")
 
 
 def timeline(run: GraphRun) -> Drawing:
@@ -46,29 +52,92 @@ def timeline(run: GraphRun) -> Drawing:
     from workbench.views.timeline import when
 
     effects = run.effects
-    return when(
-        [_entry(effect) for effect in effects if effect.kind == "node"],
-        [_record(effect) for effect in effects if effect.kind not in ("node", "edge")],  # type: ignore[misc]
-        title=f"{run.agent.name} {run.run_id}",
-    )
+    records: Any = [_record(effect, 1) for effect in effects if effect.kind not in ("node", "edge")]
+    return when(_log(effects), records, title=f"{run.agent.name} {run.run_id}")
+
+
+def _log(effects: Iterable[Effect]) -> list[Json]:
+    return [_entry(effect) for effect in effects if effect.kind == "node"]
 
 
 def _entry(effect: Effect) -> Json:
-    name = effect.name.rpartition(".")[2]
-    return {"node": name, "timestamp": _moment(effect), "duration_ms": 1000 * effect.seconds}
+    times = {"timestamp": _moment(effect), "duration_ms": 1000 * effect.seconds}
+    return {"node": effect.name.rpartition(".")[2], "node_type": "node", **times}
 
 
-def _record(effect: Effect) -> Json:
+def recording(run: GraphRun, runs: Sequence[Any] = ()) -> Any:
+    """Return a run in the shape of the workspace's own runs: each effect is the record of a step.
+
+    Args:
+        run: the run.
+        runs: those that it is compared with; places are in the order in which the first of them came there.
+    """
+    last = {effect.at: effect for effect in run.effects}  # where a node asked, what came of it
+    places = dict.fromkeys(at for each in (*runs, run) for at in (e.at for e in getattr(each, "effects", ())))
+    order = {at: number for number, at in enumerate(places, 1)}
+    found = {at: list(_pieces(effect)) for at, effect in last.items()}
+    records = [_record(effect, order[at], len(found[at])) for at, effect in last.items()]
+    versions = {effect.name: effect.parts.get("version") for effect in last.values()}
+    row, evidence = run.row, run.evidence
+    begun = {"settings": {"config": row["options"]["config"]}, "versions": versions}
+    tape = [Effect("begin", name, {}, value) for name, value in begun.items()]
+    for effect, record in zip(last.values(), records, strict=True):
+        body = {"results": found[effect.at]}
+        tape.append(replace(effect, value={"record": record, "body": body}, kind="tool", counted=True))
+    return SimpleNamespace(
+        **{name: row[name] for name in ("run_id", "message", "session_id", "error")},
+        status=run.status,
+        review=run.review,
+        row=row,
+        query=row["message"],
+        answer="\n".join(state_lines(run.state)),
+        state={"merged": {"retrieval_results": evidence}} if evidence else {},
+        options={"tape": {"sources": run.sources}},
+        plan=None,
+        **{name: [] for name in ("plans", "reflections", "decisions", "citations")},
+        records=records,
+        evidence=evidence,
+        log=_log(effect for effect in last.values() if not effect.replayed),
+        tape=lambda: tape,
+        _results_by_step=lambda: found,
+    )
+
+
+def state_lines(state: Any) -> list[str]:
+    """Return a state as lines of text: a field each, or a message each."""
+    state = plain(state)
+    fields = dict(state) if isinstance(state, dict) else {"": state}
+    messages = fields.pop("messages", [])
+    lines = [_message_line(message) for message in (messages if isinstance(messages, list) else [messages])]
+    return lines + [f"{name}: {as_text(value)}" if name else as_text(value) for name, value in fields.items()]
+
+
+def _message_line(message: Any) -> str:
+    if not isinstance(message, dict) or "content" not in message:
+        return as_text(message)
+    return f"{message.get('type')}: {as_text(message['content'] or message.get('tool_calls') or '')}"
+
+
+def as_text(value: Any) -> str:
+    """Return a value as one line of text."""
+    return one_line(value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False))
+
+
+def _record(effect: Effect, place: int, found: int = 0) -> Json:
     return {
         "step_id": effect.at,
         "attempt": 1,
+        "iteration": place,
         "tool": effect.name,
-        "status": "completed",
+        "status": "success" if effect.outcome == "value" else "partial",
+        "error": None,
         "started_at": _moment(effect),
         "duration_ms": 1000 * effect.seconds,
-        "output_summary": {},
+        "output_summary": {"evidence_count": found, "text": as_text(effect.value)},
+        "raw_output_ref": "",
         "sub_steps": [],
         "replayed": effect.replayed,
+        "effect": {"input": digest(effect.value), **({EDITED: True} if effect.edited else {})},
     }
 
 
@@ -99,28 +168,27 @@ def evidence(run: GraphRun) -> list[RetrievalResult]:
     The id is the document's own, its metadata's ``id`` or ``source``, or a digest of its text; the score is its
     metadata's ``score`` or ``relevance_score``, 0 where there is none.
     """
-    from langchain_core.documents import Document
-
     results: dict[str, RetrievalResult] = {}
-    for effect in run.effects:
-        for document in leaves(effect.value):
-            if not isinstance(document, Document):
-                continue
-            metadata = dict(document.metadata)
-            source = str(document.id or metadata.get("id") or metadata.get("source") or digest(document.page_content))
-            results.setdefault(
-                source,
-                RetrievalResult(
-                    result_id=source,
-                    source_id=source,
-                    source_type="chunk",
-                    granularity="low_level",
-                    score=float(metadata.get("score") or metadata.get("relevance_score") or 0.0),
-                    evidence=document.page_content,
-                    metadata={"doc_id": source, **metadata, "at": effect.at},
-                ),
-            )
+    for result in chain.from_iterable(map(_pieces, run.effects)):
+        results.setdefault(result["result_id"], result)
     return list(results.values())
+
+
+def _pieces(effect: Effect) -> Iterator[RetrievalResult]:
+    for document in leaves(effect.value):
+        if not isinstance(document, Document):
+            continue
+        metadata = dict(document.metadata)
+        source = str(document.id or metadata.get("id") or metadata.get("source") or digest(document.page_content))
+        yield RetrievalResult(
+            result_id=source,
+            source_id=source,
+            source_type="chunk",
+            granularity="low_level",
+            score=float(metadata.get("score") or metadata.get("relevance_score") or 0.0),
+            evidence=document.page_content,
+            metadata={"doc_id": source, **metadata, "at": effect.at},
+        )
 
 
 # what is not on the tape

@@ -7,7 +7,9 @@ import json
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import NotPaused, RunError
@@ -15,6 +17,8 @@ from workbench.parts.record import looking
 from workbench.parts.record.digests import digest, plain
 from workbench.parts.record.effects import question_key
 from workbench.parts.record.questions import Question
+from workbench.parts.record.store import beginning
+from workbench.records.document import run_document
 from workbench.runs.driver import Live
 from workbench.state import Json
 
@@ -22,7 +26,6 @@ if TYPE_CHECKING:
     import pandas
 
     from workbench.parts.record.agent import RecordedGraph
-    from workbench.parts.record.compare import Comparison
     from workbench.records.store import RunRow
     from workbench.records.tape import Effect
 
@@ -69,19 +72,12 @@ class GraphRun:
         """Return the runs from whose tapes it takes effects."""
         return list(self._row["options"]["sources"])
 
-    @property
-    def physical_thread(self) -> str:
-        """Return the thread of its checkpoints: its own, or that of the conversation it continues."""
-        live = self._row["options"]["mode"] == "live"
-        return f"{self.agent.name} {self._row['conversation_id']}" if live else self.run_id
-
-    @property
-    def checkpoint_id(self) -> str:
-        """Return the last checkpoint of its thread."""
-        return str(self._snapshot().config["configurable"].get("checkpoint_id", ""))
-
     def _snapshot(self) -> Any:
-        config: Any = {"configurable": {"thread_id": self.physical_thread}}
+        if self.agent.graph is None:  # what it asks is on its tape
+            last = {effect.at: effect for effect in self.effects if effect.kind in ("node", "edge")}
+            waiting = [effect.value for effect in last.values() if effect.outcome != "value"]
+            return SimpleNamespace(values={}, interrupts=list(chain(*waiting)), next=())
+        config: Any = {"configurable": {"thread_id": self.run_id}}
         return self._work.loop.call(self.agent._copy.aget_state(config, subgraphs=True))
 
     @property
@@ -163,12 +159,11 @@ class GraphRun:
         return questions[0].request if questions else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the whole run as one JSON document."""
+        """Return the whole run as one JSON document: as every run, and its graph, its effects and its state."""
         row = self.row
-        named = {name: row[name] for name in ("run_id", "message", "error", "created_at", "ended_at")}
-        named |= {"graph": row["session_id"], "thread": row["conversation_id"]}
-        shown = {"status": self.status, "review": self.review, "answer": self.reply}
-        return {**named, **shown, "state": plain(self.state), "effects": self.to_frame().to_dict("records")}
+        own = {"graph": row["session_id"], "thread": row["conversation_id"], "state": plain(self.state)}
+        document = run_document(looking.recording(self), self._work.holder(self.run_id))
+        return document | own | {"answer": self.reply, "effects": self.to_frame().to_dict("records")}
 
     def events(self) -> Iterator[Any]:
         """Yield nothing: what it streams is ``stream()``."""
@@ -378,7 +373,8 @@ class GraphRun:
             "edits": dict(edits),
             "label": self._row["options"].get("label", self._label),
         }
-        run = self.agent.new_run(options, self.input if inputs is None else self.agent._with_ids(inputs))
+        inputs = self.input if inputs is None else self.agent._with_ids(inputs)
+        run = self.agent.new_run(options, inputs, before=beginning(self.run_id))
         for node, decision in answered:
             decision |= replaced.get(node, {})
             self._store.save_decision(run.run_id, decision)
@@ -442,13 +438,8 @@ class GraphRun:
     timeline = property(looking.timeline)
     evidence = property(looking.evidence)
     unrecorded = property(looking.unrecorded)
+    _read_once = looking.recording
 
     def what_if(self, node: str, answers: Sequence[Any]) -> list[GraphRun]:
         """Return a fork for each answer that a node could have been given, in their order."""
         return [self.fork(answers={node: answer}) for answer in answers]
-
-    def compare(self, run: GraphRun) -> Comparison:
-        """Return this run next to another."""
-        from workbench.parts.record.compare import Comparison
-
-        return Comparison(self, run)

@@ -6,23 +6,20 @@ The session of a run is its graph, and its conversation the thread.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from workbench.errors import RunError
-from workbench.extensions import Service, load
-from workbench.parts.record.memory import WorkspaceStore
+from workbench.extensions import Service
+from workbench.parts.record.memory import workspace_store
 from workbench.records.checkpoints import Checkpoints
 from workbench.records.store import RunStore
 
-_NOT_LOADED = "workbench.parts.record.elsewhere:Elsewhere"
-"""The class of graphs that are not loaded; it builds on what is recorded here."""
-_MEMORY = """
-    CREATE TABLE memory (
-        position INTEGER PRIMARY KEY AUTOINCREMENT, namespace TEXT, key TEXT, item TEXT NOT NULL,
-        UNIQUE (namespace, key)
-    );
-"""
+
+def beginning(run_id: str) -> str:
+    """Return the thread that holds the checkpoints at which a run began, where it continues a conversation."""
+    return f"{run_id} beginning"
 
 
 class GraphDriver:
@@ -35,18 +32,24 @@ class GraphDriver:
     """
 
     def __init__(self, path: Path):
-        self.runs = RunStore(path / "graphs.db", _MEMORY)
+        self.runs = RunStore(path / "graphs.db")
         self.saver = Checkpoints.open(path / "graph-checkpoints.db")
-        self.memory = WorkspaceStore(self.runs)
+        self.memory = workspace_store(path / "graphs.db")
 
     async def drive(self, live: Any, run: Any, *_: Any) -> None:
         """Work on a run until it pauses or ends."""
         await run.agent.drive(live, run)
 
+    async def forget(self, run_ids: Sequence[str]) -> None:
+        """Delete runs: where they stood, and what they did."""
+        await self.saver.delete_threads([thread for run_id in run_ids for thread in (run_id, beginning(run_id))])
+        self.runs.remove(run_ids)
+
     async def close(self) -> None:
         """Close the stores."""
         self.runs.close()
         self.saver.conn.close()
+        self.memory.conn.close()
 
 
 class GraphRuns(Service):
@@ -76,28 +79,27 @@ class GraphRuns(Service):
         """Return a recorded run; one whose graph was not recorded here and cannot be loaded can be looked at."""
         if not self._are_there or not self.store.has(run_id):
             return None
-        row, why = self.store.get(run_id), ""
+        row = self.store.get(run_id)
         name, source = row["session_id"], row["options"].get("source")
+        why = (
+            f"The graph {name!r} was recorded in another session. Run the cell with wb.record(..., name={name!r}) "
+            "here, and its runs continue. A graph that is named ('module:graph') needs none."
+        )
         if name not in self.agents:
             try:
-                agent = self._wb.record(source, name) if source else None
+                self.agents[name] = self._wb.record(source or None, name, why=why)
             except RunError as error:
-                agent, why = None, str(error)
-            self.agents[name] = agent or load(_NOT_LOADED)(self._wb, name, why)
+                self.agents[name] = self._wb.record(None, name, why=str(error))
         return self.agents[name].run(run_id)
 
-    def lines(self) -> list[Any]:
+    def lines(self, **equals: str) -> list[Any]:
         """Return what a list shows of each run, newest first; no graph is loaded for it."""
-        lines, status = self.store.lines(self.store.ids(200)) if self._are_there else [], self._wb._work.status
+        lines = self.store.lines(self.store.ids(200, **equals)) if self._are_there else []
         return [
-            {"graph": line["session_id"], "status": status(line["run_id"]), "query": "", "holder": ""}
+            {"graph": line["session_id"], "status": self._wb._work.status(line["run_id"]), "query": "", "holder": ""}
             | {name: line[name] for name in ("run_id", "message", "created_at")}
             for line in lines
         ]
-
-    def waiting(self) -> list[Any]:
-        """Return the runs that wait for a person, newest first."""
-        return [self.find(run_id) for run_id in self.store.ids(status="paused")] if self._are_there else []
 
     @property
     def _are_there(self) -> bool:

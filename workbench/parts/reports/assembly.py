@@ -13,15 +13,15 @@ from langgraph.runtime import Runtime
 from workbench.graphs.check import supported, with_marks
 from workbench.graphs.generate import merged_evidence, offline, without_evidence
 from workbench.graphs.roles import budget_spent
-from workbench.language.citing import cite
+from workbench.language import citing
 from workbench.language.fields import FieldsWriter
 from workbench.parts.reports.checking import written_sections
 from workbench.parts.reports.citing import references
 from workbench.parts.reports.extracting import definitions
 from workbench.parts.reports.kinds import report_type
-from workbench.parts.reports.markdown import escaped, inline
+from workbench.parts.reports.markdown import escaped
+from workbench.parts.reports.showing import consistency_texts
 from workbench.parts.reports.writer import abstract_by_model
-from workbench.plans import last_records
 from workbench.ports import Context
 from workbench.records.tape import RULES
 from workbench.state import ConversationState, Data, Json, RetrievalResult, SectionContent, Supported
@@ -29,15 +29,7 @@ from workbench.text import detect_language, fold
 from workbench.views.labels import Labels
 
 MARK = re.compile(r"\[(\d+)\]")
-_CHECKED = ("statements", "supported", "partly", "unsupported", "uncited")
 _GONE: Any = {"result_id": "", "metadata": {}}
-
-
-def in_order(sections: Sequence[SectionContent]) -> list[SectionContent]:
-    """By their place in the tree."""
-    return sorted(
-        sections, key=lambda section: [int(n) if n.isdigit() else 0 for n in section["section_id"].split(".")]
-    )
 
 
 def source_numbers(sections: Sequence[SectionContent], earlier: Mapping[str, int]) -> dict[str, int]:
@@ -62,12 +54,8 @@ def renumbered(text: str, sources: Sequence[str], numbers: Mapping[str, int]) ->
     'It is green [7][3].'
     """
 
-    def replace_mark(match: re.Match[str]) -> str:
-        place = int(match[1]) - 1
-        piece = sources[place] if 0 <= place < len(sources) else ""
-        return f"[{numbers[piece]}]" if piece in numbers else ""
-
-    return MARK.sub(replace_mark, text)
+    places = {n: numbers[piece] for n, piece in enumerate(sources, 1) if piece in numbers}
+    return citing.renumbered(text, places)[0]
 
 
 def without_heading(text: str, title: str) -> str:
@@ -100,7 +88,7 @@ async def assemble(state: ConversationState, runtime: Runtime[Context]) -> Json:
     return {
         "report": {**final, "numbers": assembly.numbers, "notes": [*report.get("notes", []), *assembly.notes]},
         "answer": text,
-        "citations": cite("\n\n".join(body), assembly.places())[1],
+        "citations": citing.cite("\n\n".join(body), assembly.places())[1],
         "support": _support(assembly.sections, assembly.numbers),
     }
 
@@ -147,7 +135,7 @@ class _Assembly:
         glossary = self._glossary() if "glossary" in wanted else ""
         lines = [f"# {escaped(state['outline']['title'])}", *filter(None, [abstract])]
         lines += self.headed("introduction", introduction)
-        for section in in_order(self.sections):
+        for section in self.sections:
             depth = section["section_id"].count(".")
             number = f"{section['section_id']}{'' if depth else '.'}"
             text = renumbered(section["text"], section["sources"], self.numbers)
@@ -204,31 +192,24 @@ class _Assembly:
         return renumbered(text, pieces, self.numbers)
 
     def appendix(self) -> str:
-        """Return tables: what was checked, contradictions, what was assumed, how it was searched."""
-        state, labels, check = self.state, self.labels, self.state["report"].get("consistency", {})
-        plan: Data = state.get("plan") or {}
-        assumed = dict.fromkeys([*state["report"].get("assumptions", []), *plan.get("assumptions", [])])
+        """Return by whom it was written, how it stands against its sources, which contradict, and what was assumed."""
+        report, plan = self.state["report"], self.state.get("plan") or {}
+        check: Data = report.get("consistency", {})
         against = [
-            (
-                pair["first"],
-                pair["second"],
-                " ".join(f"[{self.numbers[i]}]" for i in pair["sources"] if i in self.numbers),
-            )
+            (escaped(pair["first"]), escaped(pair["second"]), *(self.numbers.get(i) for i in pair["sources"]))
             for pair in check.get("contradictions", ())
         ]
-        steps = [
-            (i, r["tool"], str(r["raw_input"].get("query", "")), str(r["output_summary"]["evidence_count"]))
-            for i, r in last_records(state.get("records", [])).items()
-            if r["status"] != "skipped"
-        ]
         parts = {
-            "checked": _table(labels("head_checked"), self._checked(check) if check else ()),
-            "contradictions": _table(labels("head_contradictions"), against),
-            "assumed": "\n".join(f"- {escaped(assumption)}" for assumption in assumed),
-            "search": _table(labels("head_search"), steps),
+            "contradictions": "\n".join(
+                f"- {first} — {second} {' '.join(f'[{n}]' for n in cited if n)}" for first, second, *cited in against
+            ),
+            "assumed": "\n".join(
+                f"- {escaped(text)}"
+                for text in dict.fromkeys([*report.get("assumptions", []), *plan.get("assumptions", [])])
+            ),
         }
         headed = (line for name, text in parts.items() for line in self.headed(name, text, 3))
-        return "\n\n".join([f"*{self._writers()}*", *headed])
+        return "\n\n".join([f"*{self._writers()}*", *consistency_texts(check, self.labels), *headed])
 
     def _writers(self) -> str:
         labels, comma = self.labels, self.labels("comma")
@@ -238,24 +219,6 @@ class _Assembly:
             return labels("written_by_rules")
         by = labels("written_by", who=comma.join(writers))
         return by + (labels("written_by_rules_too", titles=comma.join(ruled)) if ruled else "")
-
-    def _checked(self, check: Data) -> list[tuple[str, str]]:
-        validation: Data = check["validation"]
-        lost = f" (− {self.labels('comma').join(validation['missing'])})" if validation["missing"] else ""
-        rows = {
-            **{name: str(check[name]) for name in _CHECKED},
-            **{name: f"{check[name]:.1%}" for name in ("precision", "recall")},
-            "score": f"{check['score']:.2f}",
-            "validation": f"{len(validation['covered'])} / {len(validation['keywords'])}{lost}",
-        }
-        return [(self.labels(f"check_{name}"), value) for name, value in rows.items()]
-
-
-def _table(heads: str, rows: Sequence[Sequence[str]]) -> str:
-    """Rows under heads that are written as ``one|another``; nothing without a row."""
-    names = heads.split("|")
-    lines = [names, ["---"] * len(names), *([inline(cell) for cell in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) if rows else ""
 
 
 def _title(result: RetrievalResult) -> str:

@@ -18,10 +18,9 @@ from pydantic import BaseModel, Field
 from workbench.events import progress
 from workbench.graphs.review import ARGS, LONGEST, Strict, ask_person, refuse, reread
 from workbench.graphs.roles import NONE, ask_model, card, model_plans
-from workbench.graphs.route import read_question
 from workbench.ports import Context, KnowledgeBase
 from workbench.settings import Settings
-from workbench.state import Clarification, ConversationState, Entity, Json, Question
+from workbench.state import Clarification, ConversationState, Data, Entity, Json, Question
 from workbench.text import detect_language, fold
 from workbench.views.labels import Labels
 
@@ -53,13 +52,19 @@ class ClarifyEdits(Strict):
 
 
 async def clarify(state: ConversationState, runtime: Runtime[Context]) -> Json:
-    """Find what the question of a report leaves open, and what the person's own assumptions say of that."""
+    """Find what the question of a report leaves open."""
     if not state.get("report") or not state.get("kb_prefixes"):
         return {}
+    context = runtime.context
     runtime.stream_writer(progress("clarify"))
-    questions = _open(state, runtime.context, state["query"])
-    if model_plans(runtime.context):
-        questions += await _by_model(state, runtime.context, questions)
+    questions = open_questions(
+        state["query"],
+        state["route_decision"]["question"],
+        context.bases(state["kb_prefixes"]),
+        context.settings.default_domain,
+    )
+    if model_plans(context):
+        questions += await _by_model(state, context, questions)
     return {"clarifications": questions[:LIMIT]}
 
 
@@ -79,25 +84,22 @@ async def review_clarify(state: ConversationState, runtime: Runtime[Context]) ->
             if name not in ids
         )
 
-    left = unanswered(questions)
-    words = " ".join(question["question"] for question in left)
+    words = " ".join(question["question"] for question in questions)
     in_force = {"query": state["query"], "answers": {}}
+    proposal = {"questions": questions}
     decision = ask_person(
-        "clarify", state, runtime, {"questions": left}, words, ClarifyEdits, check_ids, details={"in_force": in_force}
+        "clarify", state, runtime, proposal, words, ClarifyEdits, check_ids, details={"in_force": in_force}
     )
     change: Json = {"decisions": [decision]}
     if decision["action"] == "reject":
         end = {"stop_reason": "stopped_by_reviewer", "use_retrieval": False, "answerer": "generate"}
         return {**change, **end, "report": {**state["report"], "stopped": True}}
     edits, message = decision["edits"], decision["message"].strip()
-    query = edits.get("query") or f"{state['query']} {message}".strip()
-    questions = answered(questions, edits.get("answers", {}))
-    if query != state["query"]:
-        # the new words may settle what was open, or leave open what was settled; a model is not asked again
-        answered_before = {q["question_id"]: q for q in questions if q["answer"] or q["kind"] == "model"}
-        now = _open(state, runtime.context, query, [message] if message else [])
-        questions = list({**{q["question_id"]: q for q in now}, **answered_before}.values())
-    return {**change, **_resume(state, runtime, questions, query)}
+    if "query" in edits:  # a person's own words leave nothing to ask
+        return {**change, **_resume(state, runtime, [], edits["query"])}
+    meant = {question["question_id"]: chosen(message, question["options"]) for question in questions}
+    questions = answered(questions, {**meant, **edits.get("answers", {})})
+    return {**change, **_resume(state, runtime, questions, f"{state['query']} {message}".strip())}
 
 
 def must_ask(questions: Sequence[Clarification], review: Sequence[str], settings: Settings) -> bool:
@@ -105,14 +107,6 @@ def must_ask(questions: Sequence[Clarification], review: Sequence[str], settings
     left = unanswered(questions)
     must = settings.stop_on_clarification and any(question["must"] for question in left)
     return bool(left) and ("clarify" in review or must or not settings.allow_unclarified_plan)
-
-
-def _open(state: ConversationState, context: Context, query: str, more: Sequence[str] = ()) -> list[Clarification]:
-    """Return what a query leaves open, by rules."""
-    bases, assumptions = context.bases(state["kb_prefixes"]), state["report"].get("assumptions", [])
-    reading = state["route_decision"].get("question") if query == state["query"] else None
-    reading = reading or read_question(query, bases, context.today)["question"]
-    return open_questions(query, reading, bases, [*assumptions, *more], context.settings.default_domain)
 
 
 def _resume(state: ConversationState, runtime: Runtime[Context], questions: list[Clarification], query: str) -> Json:
@@ -165,11 +159,7 @@ LIMIT, MOST_OPTIONS = 5, 6
 
 
 def open_questions(
-    query: str,
-    reading: Question,
-    bases: Sequence[KnowledgeBase],
-    assumptions: Sequence[str] = (),
-    domain: str = "",
+    query: str, reading: Question, bases: Sequence[KnowledgeBase], domain: str = ""
 ) -> list[Clarification]:
     """Return what the question leaves open, the weightiest first, at most ``LIMIT``.
 
@@ -177,15 +167,9 @@ def open_questions(
         query: as it stands alone.
         reading: of it.
         bases: that are asked.
-        assumptions: of the person; one that says an option of a question is its ``answer``.
         domain: what is assumed where the question says no subject; empty: all that the bases hold.
     """
-    questions = [*_names(query, reading, bases), *_scope(reading, bases, domain)][:LIMIT]
-    for question in questions:
-        name = fold(_subject(question))
-        answers = (chosen(text, question["options"]) for text in assumptions if name in fold(text))
-        question["answer"] = next(filter(None, answers), "")
-    return questions
+    return [*_names(query, reading, bases), *_scope(reading, bases, domain)][:LIMIT]
 
 
 def _subject(question: Clarification) -> str:
@@ -308,21 +292,22 @@ def _names(query: str, reading: Question, bases: Sequence[KnowledgeBase]) -> Ite
 
 
 def _described(entities: Sequence[Entity], base: KnowledgeBase, language: str) -> Iterator[str]:
-    """Yield each entity by its name and the fields in which it differs from the others, else its id."""
-    documents = [base.passages(doc_ids=[entity["doc_id"]])[:1] if entity["doc_id"] else [] for entity in entities]
-    rows = [document[0]["fields"] if document else {} for document in documents]
-    order = ("date", "name", "category", "number")  # when and whose come first to a person's mind
-    fields = sorted(
-        (field for field in base.about()["fields"] if field["type"] in order),
-        key=lambda field: order.index(field["type"]),
-    )
-    columns = [[_field_text(row.get(field["name"])) for row in rows] for field in fields]
-    # Fields that tell things of one name apart.
-    columns = [column for column in columns if len(set(column)) > 1][:2]
+    """Yield each entity by its name and the first two fields in which it differs from the others, else its id."""
+    rows = [_fields(entity, base) for entity in entities]
+    fields = sorted(base.about()["fields"], key=lambda field: field["type"] != "date")  # when comes to mind first
+    told = [field["name"] for field in fields if field["type"] in ("date", "name", "category", "number")]
+    columns = [[_field_text(row.get(name)) for row in rows] for name in told]
+    apart = [column for column in columns if len(set(column)) > 1][:2]
     comma, form = ("，", "{}（{}）") if language == "zh" else (", ", "{} ({})")
     for place, entity in enumerate(entities):
-        details = comma.join(filter(None, (column[place] for column in columns)))
+        details = comma.join(filter(None, (column[place] for column in apart)))
         yield form.format(entity["name"], details or entity["entity_id"])
+
+
+def _fields(entity: Entity, base: KnowledgeBase) -> Data:
+    """Return the typed fields of the document that an entity is."""
+    passages = base.passages(doc_ids=[entity["doc_id"]]) if entity["doc_id"] else []
+    return passages[0]["fields"] if passages else {}
 
 
 def _field_text(value: object) -> str:

@@ -18,7 +18,7 @@ from workbench.cli.page import Page, paged, parse_points
 @click.option("--type", "report_type", help="short, long, or your own.")
 @click.option("--style", help="Of the references: default, apa, ieee, gb7714 or bibtex.")
 @click.option("--review", type=parse_points, default="", metavar="POINTS", help="Where to stop and ask.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False), help="A file: .md, .html or .pdf.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False), help="A file: .md or .html.")
 @paged
 def report(page: Page, topic: str, update: str | None, kb: tuple[str, ...], *, output: str | None, **more: Any) -> int:
     """Write a report on a topic; "-" reads it from standard input.

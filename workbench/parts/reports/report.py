@@ -11,18 +11,18 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from workbench.errors import RunError, shown
 from workbench.graphs.reviewers import ReplayReviewer
-from workbench.parts.reports.assembly import in_order, renumbered
+from workbench.parts.reports.assembly import renumbered
 from workbench.parts.reports.checking import written_sections
 from workbench.parts.reports.citing import STYLES
 from workbench.parts.reports.kinds import report_type
+from workbench.parts.reports.markdown import to_html
 from workbench.plans import ENDED_WELL, IDLE, Plan, last_records
 from workbench.records.tape import RULES
 from workbench.records.writing import write_file
 from workbench.runs.asking import refusing
-from workbench.runs.recording import results_by_step
 from workbench.settings import Settings
 from workbench.state import Data, ExecutionRecord, Json, RetrievalResult
-from workbench.text import clean, detect_language
+from workbench.text import clean
 from workbench.views.labels import labels_for
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _WRITING = ("outliner", "research", "section", "consistency", "assemble")
 _GRANULARITY = {"chunk": "Chunk", "relationship": "AtomicKnowledge", "community": "KGSubgraph"}
-_FORMS = ("md", "html", "pdf")
+_FORMS = ("md", "html")
 _ENDED = ("completed", "partial", "failed")
 
 
@@ -142,7 +142,7 @@ class Report:
                 "text": renumbered(section["text"], section["sources"], numbers) if numbers else section["text"],
                 "evidence_ids": [i for i in section["sources"] if i in numbers],
             }
-            for section in in_order(written_sections(self._values))
+            for section in written_sections(self._values)
         ]
 
     @property
@@ -178,23 +178,6 @@ class Report:
     def clarifications(self) -> list[Json]:
         """Return what the topic left open, with what was answered or assumed."""
         return list(self._values.get("clarifications") or [])
-
-    def resume(self, answers: Mapping[str, str] | str | None = None) -> Report:
-        """Go on: with answers to what is asked (by question id, or in words), or with what is assumed.
-
-        Raises:
-            NotPaused, InvalidAnswer: as ``run.answer_review``.
-        """
-        if self.run.status == "paused":
-            if isinstance(answers, str):
-                self.run.respond(answers)
-            elif answers:
-                self.run.edit({"answers": dict(answers)})
-            else:
-                self.run.approve()
-        elif self.run.status in ("interrupted", "failed"):
-            self.run.resume().wait()
-        return Report(self.run)
 
     def update(self) -> Run:
         """Ask again with the same plan: sections whose evidence did not change stay, to the byte.
@@ -234,7 +217,7 @@ class Report:
         """
         run, plan = self.run, self.run.plan
         last = last_records(run.records)
-        findings = results_by_step(run)
+        findings = run._results_by_step()
         reflected = {reflection["current_iteration"]: reflection for reflection in run.reflections}
         records = [
             {
@@ -348,7 +331,7 @@ class Report:
         }
 
     def write(self, path: str | Path, *, replace: bool = False) -> Path:
-        """Write it to a file: Markdown, HTML or PDF, by the file's ending.
+        """Write it to a file: Markdown or HTML, by the file's ending.
 
         Args:
             path: the file.
@@ -367,13 +350,9 @@ class Report:
         return write_file(file, self.rendered(form), replace=replace, kind=RunError)
 
     def rendered(self, form: str) -> bytes:
-        """Return the report in one of its forms: ``md``, ``html`` or ``pdf``."""
-        from workbench.parts.reports import rendering
-
-        if form == "md":
-            return self.text.encode()
-        report = {"title": self.title, "language": detect_language(self.run.message), "final_report": self.text}
-        return rendering.to_html(report).encode() if form == "html" else rendering.to_pdf(report)
+        """Return the report in one of its forms: ``md`` or ``html``."""
+        page = to_html(self.title, self.text, labels_for(self.run.message)) if form == "html" else self.text
+        return page.encode()
 
     def __str__(self) -> str:
         return self.text

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
@@ -97,32 +97,20 @@ async def outlined_by_model(
     short = [r.copy() for r in results[:_MOST_SHOWN]]
     for piece in short:
         piece["evidence"] = piece["evidence"][:_PIECE]
-    pieces = next(_batches(short, len(short), context.settings.merge_max_characters))
 
     def problems(form: Outlined) -> list[str]:
         titles = [fold(part.title) for part in form.sections]
-        unknown = sorted({n for part in form.sections for n in part.evidence if not 1 <= n <= len(pieces)})
-        faults = [f"evidence: there is no [{n}]. Known: 1 to {len(pieces)}." for n in unknown[:5]]
+        faults = _unknown({n for part in form.sections for n in part.evidence}, range(1, len(short) + 1))
         faults += ["title: two sections have the same."] if len(set(titles)) < len(titles) else []
         return faults + (["title: a section has none."] if not all(map(terms, titles)) else [])
 
     slots = {
-        "question": question,
         "aspects": numbered([_line(aspect) for aspect in aspects]),
-        "evidence": _evidence(pieces),
+        "evidence": evidence_text(short, context.settings.merge_max_characters),
         "most": str(_SECTIONS),
     }
-    reply = await ask_model(
-        context,
-        "writer",
-        Outlined,
-        slots,
-        question=question,
-        problems=problems,
-        prompt="outline",
-        language=detect_language(question),
-    )
-    if reply.form is None:
+    form = await _Writing(context, question, "", short).filled(Outlined, "outline", slots, problems)
+    if form is None:
         return None
     return [
         {
@@ -131,7 +119,7 @@ async def outlined_by_model(
             "query": _line(part.query) or _line(part.title).strip(" #*"),
             "evidence": list(dict.fromkeys(part.evidence)),
         }
-        for part in reply.form.sections
+        for part in form.sections
     ]
 
 
@@ -154,123 +142,10 @@ async def section_by_model(
     """
     if not ready(context) or not pieces:
         return None
-    about = {"question": question, "title": title, "summary": summary or NONE}
-    writing = _Writing(context, about, wish or NONE, pieces)
+    writing = _Writing(context, question, title, pieces, summary=summary or NONE, wish=wish or NONE)
     mapped = context.settings.mapreduce and len(pieces) >= context.settings.mapreduce_threshold
     text = await (writing.reduced() if mapped else writing.directly())
     return Draft(text, list(dict.fromkeys(writing.notes)))
-
-
-class _Writing:
-    """One section while it is written."""
-
-    def __init__(self, context: Context, about: dict[str, str], wish: str, pieces: Sequence[RetrievalResult]):
-        self._context, self._about, self._wish, self._pieces = context, about, wish, pieces
-        self.notes: list[str] = []
-        self._replied = True
-
-    async def directly(self) -> str:
-        """From so many pieces a call, each seeing the end of what was written before it."""
-        settings, parts, before = self._context.settings, list[str](), 0
-        for batch in self._batches():
-            earlier, limit = _unmarked("\n\n".join(parts)), settings.section_max_context_characters
-            slots = {"earlier": (earlier[-limit:] if limit else "") or NONE, "evidence": _evidence(batch)}
-            marks = {n: before + n for n in range(1, len(batch) + 1)}
-            if text := await self._ask_text("section", slots, marks):
-                parts.append(text)
-            before += len(batch)
-            if not self._replied:
-                break
-        return "\n\n".join(parts)
-
-    async def reduced(self) -> str:
-        """Each batch made claims, and the claims of all of them one text."""
-        context, before = self._context, 0
-        calls = []
-        for batch in self._batches():
-            calls.append(self._claims(batch, before))
-            before += len(batch)
-        mapped = await asyncio.gather(*calls) if context.settings.parallel_map else [await call for call in calls]
-        texts = [text for text in mapped if text]
-        if not texts:
-            return ""
-        if "reducer" in context.parts:
-            text = await ports.call_reducer(context, texts, self._joined)
-        else:
-            strategy, limit = context.settings.reduce_strategy, context.settings.max_tokens_per_reduce
-            text = await reduced(texts, self._joined, strategy, limit)
-        return self._cleaned(text, {n: n for n in range(1, len(self._pieces) + 1)})
-
-    def _batches(self) -> Iterator[Sequence[RetrievalResult]]:
-        settings = self._context.settings
-        return _batches(self._pieces, settings.section_max_evidence, settings.merge_max_characters)
-
-    async def _claims(self, batch: Sequence[RetrievalResult], before: int) -> str:
-        """Return what a batch says, a claim a line."""
-
-        def problems(form: MappedClaims) -> list[str]:
-            unknown = sorted({n for claim in form.claims for n in claim.ids if not 1 <= n <= len(batch)})
-            return [f"ids: there is no [{n}]. Known: 1 to {len(batch)}." for n in unknown[:5]]
-
-        form = await self._filled(MappedClaims, "map", {**self._about, "evidence": _evidence(batch)}, problems)
-        lines = []
-        for claim in form.claims if form else ():
-            marks = "".join(f"[{before + n}]" for n in dict.fromkeys(claim.ids))
-            entities = filter(None, (re.sub(r"[()\[\]【】]", "", _line(name)) for name in claim.entities))
-            names = f" ({words})" if (words := ", ".join(entities)) else ""
-            lines.append(f"- {_line(_unmarked(claim.text), _CLAIM)} {marks}{names}")
-        return "\n".join(lines)
-
-    async def _joined(self, texts: Sequence[str]) -> str:
-        """Return one call: of some texts one. Where the model gives nothing, they stand one below the other."""
-        marks = {int(n): int(n) for text in texts for n in re.findall(r"\[(\d+)\]", text)}
-        joined = await self._ask_text("reduce", {"claims": "\n\n".join(texts)}, marks)
-        return joined or "\n".join(re.sub(r"(?<=\]) \([^()\n]*\)$", "", text, flags=re.M) for text in texts)
-
-    async def _ask_text(self, prompt: str, slots: Mapping[str, str], marks: Mapping[int, int]) -> str:
-        """Return a text by the model, cleaned; ``known`` says for each mark of it which piece it is."""
-
-        def problems(form: TextForm) -> list[str]:
-            return _unusable(renumbered(_plain(form.text, self._about["title"]), marks)[0], self._language)
-
-        form = await self._filled(TextForm, prompt, {**self._about, "wish": self._wish, **slots}, problems)
-        return self._cleaned(form.text, marks) if form else ""
-
-    @property
-    def _language(self) -> str:
-        return detect_language(self._about["question"])
-
-    async def _filled(
-        self, form: type[BaseModel], prompt: str, slots: Mapping[str, str], problems: Callable[[Any], list[str]]
-    ) -> Any:
-        about = self._about
-        reply = await ask_model(
-            self._context,
-            "writer",
-            form,
-            slots,
-            question=about["question"],
-            problems=problems,
-            at=about["title"][:80],
-            prompt=prompt,
-            language=self._language,
-        )
-        self.notes += reply.refused
-        self._replied = reply.replied
-        return reply.form
-
-    def _cleaned(self, text: str, marks: Mapping[int, int]) -> str:
-        """Return a model's Markdown as a section may have it; what was taken out is noted."""
-        text, unknown = renumbered(_plain(text, self._about["title"]), marks)
-        if unknown:
-            self.notes.append(f"citations of no evidence were removed: {', '.join(f'[{n}]' for n in unknown)}")
-        words = fold("\n".join(f"{p['evidence']} {p['metadata'].get('url') or ''}" for p in self._pieces))
-        foreign = [place for place in _LINK.findall(text) if fold(place.rstrip(".,;:")) not in words]
-        for place in sorted(foreign, key=len, reverse=True):
-            text = text.replace(place, "")
-        if foreign:
-            self.notes.append(f"addresses of no source were removed: {', '.join(foreign[:5])[:_SHORT]}")
-        return re.sub(r"[ \t]+(?=\n|$)|(?<=\S) +(?= )", "", text).strip()
 
 
 async def abstract_by_model(context: Context, question: str, sections_text: str) -> str | None:
@@ -283,24 +158,131 @@ async def abstract_by_model(context: Context, question: str, sections_text: str)
     """
     if not ready(context) or not sections_text.strip():
         return None
-    marks = {n: n for n in map(int, re.findall(r"\[(\d+)\]", sections_text))}
-    language = detect_language(question)
-
-    def problems(form: TextForm) -> list[str]:
-        return _unusable(renumbered(form.text, marks)[0], language)
-
-    slots = {"question": question, "sections": _shortened(sections_text, context.settings.merge_max_characters)}
-    reply = await ask_model(
-        context, "writer", TextForm, slots, question=question, problems=problems, prompt="abstract", language=language
-    )
-    return renumbered(_plain(reply.form.text, ""), marks)[0].strip() if reply.form else None
+    share = min(1.0, context.settings.merge_max_characters / len(sections_text))
+    slots = {"sections": "\n\n".join(part[: int(len(part) * share)] for part in sections_text.split("\n\n"))}
+    writing = _Writing(context, question, "", [])
+    return await writing.text("abstract", slots, map(int, re.findall(r"\[(\d+)\]", sections_text))) or None
 
 
-def _unusable(text: str, language: str) -> list[str]:
-    """Why a text is asked for again: it cites nothing that is there, or is in another language."""
-    if not terms(_unmarked(text)) or not re.search(r"\[\d+\]", text):
-        return ["text: no sentence has the number of its source behind it. Write from what you were given."]
-    return [_WRONG_LANGUAGE[language]] if _foreign(text, language) else []
+class _Writing:
+    """One text while it is written: every call of the model, and what was taken out of its replies."""
+
+    def __init__(self, context: Context, question: str, title: str, pieces: Sequence[RetrievalResult], **slots: str):
+        self._context, self._title, self._pieces = context, title, pieces
+        self._slots = {"question": question, "title": title, **slots}
+        self._language = detect_language(question)
+        self.notes: list[str] = []
+        self._replied = True
+
+    async def directly(self) -> str:
+        """From so many pieces a call, each seeing the end of what was written before it."""
+        parts, limit = list[str](), self._context.settings.section_max_context_characters
+        for batch in self._batches():
+            earlier = _unmarked("\n\n".join(parts))[-limit:] if limit else ""
+            slots = {"earlier": earlier or NONE, "evidence": self._evidence(batch)}
+            parts += filter(None, [await self.text("section", slots, batch)])
+            if not self._replied:
+                break
+        return "\n\n".join(parts)
+
+    async def reduced(self) -> str:
+        """Each batch made claims, and the claims of all of them one text."""
+        context, calls = self._context, [self._claims(batch) for batch in self._batches()]
+        mapped = await asyncio.gather(*calls) if context.settings.parallel_map else [await call for call in calls]
+        texts = [text for text in mapped if text]
+        if not texts:
+            return ""
+        if "reducer" in context.parts:
+            text = await ports.call_reducer(context, texts, self._joined)
+        else:
+            strategy, limit = context.settings.reduce_strategy, context.settings.max_tokens_per_reduce
+            text = await reduced(texts, self._joined, strategy, limit)
+        return self._cleaned(text, range(1, len(self._pieces) + 1))
+
+    def _batches(self) -> list[list[int]]:
+        """Return the numbers of the pieces: so many a batch, and no more than a prompt holds."""
+        settings = self._context.settings
+        batches, size = [list[int]()], 0
+        for n, piece in enumerate(self._pieces, 1):
+            length = len(evidence_text([piece], 0)) + 10
+            full = len(batches[-1]) == settings.section_max_evidence or size + length > settings.merge_max_characters
+            if batches[-1] and full:
+                batches.append([])
+                size = 0
+            batches[-1].append(n)
+            size += length
+        return batches
+
+    def _evidence(self, batch: Sequence[int]) -> str:
+        """Return all of a batch, which was made to fit."""
+        pieces = [self._pieces[n - 1] for n in batch]
+        return evidence_text(pieces, sum(len(piece["evidence"]) for piece in pieces) + 10**6, batch)
+
+    async def _claims(self, batch: Sequence[int]) -> str:
+        """Return what a batch says, a claim a line."""
+
+        def problems(form: MappedClaims) -> list[str]:
+            return _unknown({n for claim in form.claims for n in claim.ids}, batch)
+
+        form = await self.filled(MappedClaims, "map", {"evidence": self._evidence(batch)}, problems)
+        lines = []
+        for claim in form.claims if form else ():
+            marks = "".join(f"[{n}]" for n in dict.fromkeys(claim.ids))
+            entities = filter(None, (re.sub(r"[()\[\]【】]", "", _line(name)) for name in claim.entities))
+            names = f" ({words})" if (words := ", ".join(entities)) else ""
+            lines.append(f"- {_line(_unmarked(claim.text), _CLAIM)} {marks}{names}")
+        return "\n".join(lines)
+
+    async def _joined(self, texts: Sequence[str]) -> str:
+        """Return one call: of some texts one. Where the model gives nothing, they stand one below the other."""
+        marks = (int(n) for text in texts for n in re.findall(r"\[(\d+)\]", text))
+        joined = await self.text("reduce", {"claims": "\n\n".join(texts)}, marks)
+        return joined or "\n".join(re.sub(r"(?<=\]) \([^()\n]*\)$", "", text, flags=re.M) for text in texts)
+
+    async def text(self, prompt: str, slots: Mapping[str, str], numbers: Iterable[int]) -> str:
+        """Return a text by the model, cleaned, that cites nothing but these; "" where none can be used."""
+        marks = {n: n for n in numbers}
+
+        def problems(form: TextForm) -> list[str]:
+            text = renumbered(_plain(form.text, self._title), marks)[0]
+            if not terms(_unmarked(text)) or not re.search(r"\[\d+\]", text):
+                return ["text: no sentence has the number of its source behind it. Write from what you were given."]
+            return [_WRONG_LANGUAGE[self._language]] if _foreign(text, self._language) else []
+
+        form = await self.filled(TextForm, prompt, slots, problems)
+        return self._cleaned(form.text, marks) if form else ""
+
+    async def filled(
+        self, form: type[BaseModel], prompt: str, slots: Mapping[str, str], problems: Callable[[Any], list[str]]
+    ) -> Any:
+        """Return what the model filled in, or None; why not is in the notes."""
+        reply = await ask_model(
+            self._context,
+            "writer",
+            form,
+            {**self._slots, **slots},
+            question=self._slots["question"],
+            problems=problems,
+            at=self._title[:80],
+            prompt=prompt,
+            language=self._language,
+        )
+        self.notes += reply.refused
+        self._replied = reply.replied
+        return reply.form
+
+    def _cleaned(self, text: str, numbers: Iterable[int]) -> str:
+        """Return a model's Markdown as a section may have it; what was taken out is noted."""
+        text, unknown = renumbered(_plain(text, self._title), {n: n for n in numbers})
+        if unknown:
+            self.notes.append(f"citations of no evidence were removed: {', '.join(f'[{n}]' for n in unknown)}")
+        words = fold("\n".join(f"{p['evidence']} {p['metadata'].get('url') or ''}" for p in self._pieces))
+        foreign = [place for place in _LINK.findall(text) if fold(place.rstrip(".,;:")) not in words]
+        for place in sorted(foreign, key=len, reverse=True):
+            text = text.replace(place, "")
+        if foreign:
+            self.notes.append(f"addresses of no source were removed: {', '.join(foreign[:5])[:_SHORT]}")
+        return re.sub(r"[ \t]+(?=\n|$)|(?<=\S) +(?= )", "", text).strip()
 
 
 def ready(context: Context) -> bool:
@@ -308,21 +290,10 @@ def ready(context: Context) -> bool:
     return "writer" in context.models and "writer" not in context.parts
 
 
-def _batches(pieces: Sequence[RetrievalResult], limit: int, characters: int) -> Iterator[Sequence[RetrievalResult]]:
-    """Yield the pieces, so many a batch and no more than a prompt holds; at least one."""
-    batch, size = list[RetrievalResult](), 0
-    for piece in pieces:
-        length = len(evidence_text([piece], 0)) + 10
-        if batch and (len(batch) == limit or size + length > characters):
-            yield batch
-            batch, size = [], 0
-        batch, size = [*batch, piece], size + length
-    yield batch
-
-
-def _evidence(pieces: Sequence[RetrievalResult]) -> str:
-    """Return all of a batch, which was made to fit."""
-    return evidence_text(pieces, sum(len(piece["evidence"]) for piece in pieces) + 10**6)
+def _unknown(numbers: Set[int], known: Sequence[int]) -> list[str]:
+    """Return the faults of numbers of evidence that was not shown."""
+    shown = f"{known[0]} to {known[-1]}" if known else "none"
+    return [f"evidence: there is no [{n}]. Known: {shown}." for n in sorted(numbers - {*known})[:5]]
 
 
 def _line(text: str, limit: int = _SHORT) -> str:
@@ -348,12 +319,6 @@ _WRONG_LANGUAGE = {
 
 def _unmarked(text: str) -> str:
     return renumbered(text, {})[0].strip()
-
-
-def _shortened(text: str, limit: int) -> str:
-    """Of every paragraph its beginning, so that all of them together are not too long."""
-    share = min(1.0, limit / len(text))
-    return "\n\n".join(part[: int(len(part) * share)] for part in text.split("\n\n"))
 
 
 def _plain(text: str, title: str) -> str:
