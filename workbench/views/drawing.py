@@ -104,14 +104,12 @@ class Drawing:
         return pandas.DataFrame(list(self.data))
 
     def save(self, path: str | Path, *, replace: bool = False) -> Path:
-        """Write it to a file: a page when its name ends in ``.html``, else SVG.
+        """Write it to a file as SVG.
 
         Raises:
             WorkbenchError: there is another file of that name and it may not be replaced, or it cannot be written.
         """
-        target = Path(path).expanduser()
-        page = f"<!doctype html><meta charset=utf-8>{self.svg}"
-        return write_file(target, (page if target.suffix == ".html" else self.svg).encode(), replace=replace)
+        return write_file(Path(path).expanduser(), self.svg.encode(), replace=replace)
 
     def __repr__(self) -> str:
         return f"<Drawing {self.title!r}: {len(self.data)} rows>"
@@ -136,7 +134,7 @@ def sheet(data: Iterable[Data], body: Body, title: str, under: str = "", legend:
         "svg.sheet",
         title=title,
         heading=short(title, 90),
-        under=short(under, 150),
+        under=under,
         inside=Markup(str(joined([body.lines, *body.rows.values()])).replace(*_STILL)),
         body=body,
         legend=legend,

@@ -23,8 +23,6 @@ _HIGH, _LOW = 24, 17
 """Heights of the lanes of steps and of sub-steps, in pixels."""
 _WIDE = 240
 """The width of the axis where the bench is narrow: a name is inside its bar only where it fits."""
-_UNFOLDED_UP_TO = 12
-"""Attempts up to which a drawing for a page shows the sub-steps; the bench has room for those of two."""
 
 
 def timeline(document: Data, labels: Labels) -> Picture:
@@ -39,16 +37,15 @@ def when(
     log: Iterable[Data],
     records: Iterable[ExecutionRecord],
     decisions: Iterable[Decision] = (),
-    title: str = "",
     language: str = "en",
 ) -> Drawing:
     """Draw the timeline for a page; its rows are bars, with ``replayed`` for those from the tape of another run."""
     records, labels = list(records), Labels(language)
     segments, taped = bars(log, records, decisions), _taped(records)
-    body = _body(segments, records, labels, 36, _UNFOLDED_UP_TO)._replace(width=920)
+    body = _body(segments, records, labels, 36, 12)._replace(width=920)
     rows = [{**asdict(bar), "replayed": (bar.step_id, bar.attempt) in taped} for bar in segments]
     legend = f"┄ {labels('step_recorded')}" if taped else ""
-    return sheet(rows, body, title or labels("timeline"), labels("timeline_axis"), legend)
+    return sheet(rows, body, labels("timeline"), labels("timeline_axis"), legend)
 
 
 def _taped(records: Iterable[ExecutionRecord]) -> set[tuple[str, int]]:

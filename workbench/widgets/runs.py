@@ -92,8 +92,6 @@ class RunTable(Panel):
             self._page = max(0, self._page + int(what))
         elif kind == "mark":
             self._marked = [i for i in self._marked if i != event.key] + [event.key] * (event.key not in self._marked)
-        elif kind == "clear":
-            self._marked = []
         elif kind == "export":
             self._each("runs_exported", self._export)
         elif kind == "delete":
