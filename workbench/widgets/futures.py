@@ -97,7 +97,7 @@ class Futures:
     def _show_knowledge(self, run: Run) -> None:
         """Show the graph around the answer of a run, or why its knowledge base is missing."""
         try:
-            self.knowledge.show(el("div.wb-part.wb-scroll", run.knowledge().markup))
+            self.knowledge.show(draw("svg.searched", self._bench.labels, svg=run.knowledge().markup))
         except WorkbenchError as error:
             self.knowledge.show(el("p.wb-part.wb-dim", str(error)))
 
