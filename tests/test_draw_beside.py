@@ -37,7 +37,14 @@ def run_of(n: int, text: str = "") -> dict[str, Any]:
 def compared(steps: int, runs: int = 2, text: str = "") -> dict[str, Any]:
     """A comparison of runs, every third step and piece the same; ``text`` stands wherever there is some."""
     others = range(1, runs)
-    side = {"tool": f"hybrid_search {text}", "status": "success", "attempts": 1, "found": 9, "seconds": 0.2}
+    side = {
+        "tool": f"hybrid_search {text}",
+        "status": "success",
+        "attempts": 1,
+        "found": 9,
+        "seconds": 0.2,
+        "text": text,
+    }
     kinds, moves, cites = ("same", "added", "changed"), ("same", "gained", "moved"), ("shared", "lost", "recited")
     found_by = [{"step_id": f"step_{n} {text}", "tool": "t", "rank": 1, "score": 0.5} for n in range(3)]
     citation = {"n": 1, "result_id": "r1", "title": f"Banquet {text}", "url": "", "doc_id": "d", "kb_prefix": "film"}

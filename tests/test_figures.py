@@ -249,7 +249,7 @@ def test_what_others_wrote_stays_text():
     near = Around({hostile: entity(hostile, hostile, [hostile]), "b": entity("b")}, (relation(hostile, hostile, "b"),))
     pictures = (
         dag(plan, [record]),
-        when(log, [record], title=hostile),
+        when(log, [record]),
         graph(walked(GRAPH, LOG, "done"), hostile),
         knowledge(near, hostile),
     )
