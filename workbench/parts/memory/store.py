@@ -332,14 +332,10 @@ class MemoryStore:
         return [Memory(**row) for row in rows if ended or row["ended_at"] is None]  # type: ignore[typeddict-item]
 
     def talks(self, user_id: str) -> list[Json]:
-        """Return the conversations of a person, oldest first: ``id``, ``session_id``, ``created_at``, ``messages``."""
+        """Return the conversations of a person, oldest first: ``id``, ``session_id``."""
         with self._transaction() as execute:
-            return execute(
-                "SELECT c.id, c.session_id, c.created_at, COUNT(m.id) AS messages FROM conversations c"
-                " LEFT JOIN messages m ON m.conversation_id = c.id WHERE c.user_id = ?"
-                " GROUP BY c.id, c.session_id, c.created_at ORDER BY c.created_at, c.id",
-                (clean(user_id),),
-            )
+            sql = "SELECT id, session_id FROM conversations WHERE user_id = ? ORDER BY created_at, id"
+            return execute(sql, (clean(user_id),))
 
     def source(self, message_id: str) -> Json:
         """Return where a message is: ``session``, ``turn`` (from 1), and what it ``said``; empty if it is gone."""
