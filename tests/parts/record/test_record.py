@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +50,7 @@ def finished(agent: Any, kind: Kind) -> GraphRun:
     run: GraphRun = agent.ask(kind.given, **kind.options)
     for answer in kind.answers:
         assert run.status == "paused"
-        run.answer(answer)
+        _answer(run, answer)
     assert run.status == "done"
     return run
 
@@ -102,7 +101,7 @@ def stopped_once(agent: RecordedGraph, kind: Kind, moment: int, monkeypatch: pyt
         run: Any = None
         for work in [
             lambda: agent.ask(kind.given, **kind.options),
-            *(partial(_answer, agent, a) for a in kind.answers),
+            *(lambda answer=a: _answer(agent.runs()[0], answer) for a in kind.answers),
         ]:
             try:
                 run = work()
@@ -111,8 +110,8 @@ def stopped_once(agent: RecordedGraph, kind: Kind, moment: int, monkeypatch: pyt
     return run
 
 
-def _answer(agent: RecordedGraph, answer: Any) -> GraphRun:
-    return agent.runs()[0].answer(answer)
+def _answer(run: GraphRun, answer: Any) -> GraphRun:
+    return run.answer(answer(run.questions[0].value) if callable(answer) else answer)
 
 
 def test_another_answer_runs_what_depends_on_it_and_nothing_else(wb: Workbench) -> None:
@@ -374,6 +373,18 @@ def test_a_replay_that_leaves_its_tape_says_where_and_why(wb: Workbench) -> None
 def test_a_graph_of_another_kind_is_refused(wb: Workbench) -> None:
     with pytest.raises(RunError, match="StateGraph is not a compiled LangGraph graph"):
         wb.record(StateGraph(Log))
+
+
+def test_a_question_that_is_asked_again_is_another_question(wb: Workbench) -> None:
+    def ask(state: Log) -> Any:
+        return {"log": [interrupt("Sure?"), interrupt("Sure?")]}
+
+    graph = StateGraph(Log).add_node("ask", ask).add_edge(START, "ask")
+    graph.add_conditional_edges("ask", lambda state: "ask" if len(state["log"]) < 4 else END)
+    run = wb.record(graph.compile(), "again").ask(LOG)
+    for answer in "abcd":
+        run.answer(answer)
+    assert run.state["log"] == run.replay().state["log"] == list("abcd") and run.fork().executed == []
 
 
 def test_two_questions_at_once_are_answered_by_their_ids(wb: Workbench) -> None:

@@ -268,7 +268,7 @@ def test_a_decision_reaches_each_graph_in_its_own_shape(
 
 def test_an_edit_reaches_the_action_and_a_decision_that_is_not_taken_is_refused() -> None:
     asked = {"action_request": {"action": "write", "args": {"text": "a"}}, "config": {"allow_edit": True}}
-    question = Question("1", "act/1", asked, None)
+    question = Question("1", "act/1", "", asked, None)
     assert question.request["review_configs"][0]["args_schema"]["properties"] == {"text": {"type": "string"}}
     assert question.decisions == ["edit"]
     assert question.answer("edit", {"text": "b"}) == [
@@ -308,12 +308,12 @@ TWO = {"action_requests": [{"name": "a", "args": {"x": 1}}, {"name": "b", "args"
     ],
 )  # fmt: skip
 def test_a_question_with_a_schema_is_a_form(value: Any, schema: Any, filled: Any, answer: Any) -> None:
-    question = Question("1", "ask/1", value, schema)
+    question = Question("1", "ask/1", "", value, schema)
     form = question.request["review_configs"][0]["args_schema"]
     assert set(filled) <= set(form["properties"])
     assert question.answer("edit", filled) == answer
     with pytest.raises(InvalidAnswer, match="needs good"):
-        Question("1", "ask/1", "Good?", Verdict.model_json_schema()).answer("edit", {})
+        Question("1", "ask/1", "", "Good?", Verdict.model_json_schema()).answer("edit", {})
 
 
 def test_a_form_is_filled_in_on_the_bench_and_what_is_missing_is_said(wb: Workbench) -> None:

@@ -110,7 +110,7 @@ class RecordedGraph:
         self._saver = copy.copy(self._runs.driver.saver)  # one connection; what may be read back differs by graph
         copier = langgraph_copy.Copier(_record_node, _record_tool, self._recorded_store, replacements)
         self._recorded = copier.copy(graph, saver=self._saver)
-        self._serde = self._saver.serde = langgraph_copy.serializer(graph)
+        self._serde = self._saver.serde = langgraph_copy.serializer(graph, self._recorded)
         effects.install()
         self._runs.agents[name] = self
 

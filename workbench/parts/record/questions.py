@@ -31,12 +31,14 @@ class Question(NamedTuple):
     Attributes:
         id: LangGraph's, of this pause.
         at: the node that asks.
+        name: of the question, under which its answer is kept.
         value: what it asks, as it gave it to ``interrupt``.
         schema: of the answer, as JSON Schema; None where the graph gives none.
     """
 
     id: str
     at: str
+    name: str
     value: Any
     schema: Any
 

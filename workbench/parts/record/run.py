@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import NotPaused, RunError
 from workbench.parts.record import looking
 from workbench.parts.record.digests import digest, plain
-from workbench.parts.record.effects import question_key
+from workbench.parts.record.effects import questions
 from workbench.parts.record.questions import Question
 from workbench.parts.record.store import beginning
 from workbench.records.document import run_document
@@ -115,13 +115,13 @@ class GraphRun:
         """Return its questions while it is paused; empty otherwise, and at a breakpoint."""
         if self.status != "paused":
             return []
-        asked = [(pause, e.at) for e in self.effects if e.outcome != "value" for pause in e.value]
-        places = {name: at for pause, at in asked for name in (pause.id, digest(pause.value))}
+        asked = list(questions(self.effects))
+        # a question that is asked again after a kill has another id
+        known = {key: (at, name) for at, name, pause in asked for key in (digest(pause.value), pause.id)}
         return [
-            # a question that is asked again after a kill has another id
             Question(
                 pause.id,
-                places.get(pause.id) or places.get(digest(pause.value), ""),
+                *(known.get(pause.id) or known[digest(pause.value)]),
                 pause.value,
                 getattr(pause, "response_schema", None),
             )
@@ -241,7 +241,7 @@ class GraphRun:
             raise RunError(f"The run asks {len(ids)} questions. Answer with a dict by their ids: {', '.join(ids)}.")
         answers = [
             {
-                "review_id": question_key(question.at, question.value),
+                "review_id": question.name,
                 "asked": self.agent.dump_text(question.value, "The question"),
                 "answer": self.agent.dump_text(answer[question.id], "The answer"),
                 "who": who,
@@ -388,12 +388,7 @@ class GraphRun:
 
     def _answered(self) -> list[tuple[str, Any]]:
         """Return the node and the decision of each question that was answered."""
-        nodes = {
-            question_key(effect.at, pause.value): effect.at.rpartition("/")[0]
-            for effect in self.effects
-            if effect.outcome != "value"
-            for pause in effect.value
-        }
+        nodes = {name: at.rpartition("/")[0] for at, name, _ in questions(self.effects)}
         return [(nodes[d["review_id"]], d) for d in self.decisions if d["review_id"] in nodes]
 
     def export(self, path: str | Path) -> Path:
