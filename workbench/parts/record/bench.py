@@ -31,8 +31,8 @@ class GraphBench(ipywidgets.VBox):
     run: GraphRun | None = None
 
     def __init__(self, agent: RecordedGraph):
-        self.agent, self._words = agent, words(agent.language)
-        self._labels = Labels("zh" if agent.language.startswith("zh") else "en")
+        self._labels = Labels("zh" if str(agent._wb.settings.lang).startswith("zh") else "en")
+        self.agent, self._words = agent, words(self._labels.language)
         self.input, self.result = self._text("input_hint"), self._text("result_hint")
         self.runs = ipywidgets.Dropdown(options=[], description=self._words["runs"])
         self.place = ipywidgets.Dropdown(options=[], description=self._words["at"])

@@ -52,90 +52,39 @@ class ReadState(dict[str, Any]):
         super().__init__(state)
         self.fields, self._copies = set[str](), set[str]()
 
-    def __getitem__(self, name: str) -> Any:
-        self.fields.add(name)
-        if name not in self._copies and super().__contains__(name):
-            self._copies.add(name)
-            super().__setitem__(name, copied(super().__getitem__(name)))
-        return super().__getitem__(name)
+    def note(self, names: Iterable[str]) -> None:
+        """Note that these fields are read."""
+        for name in names:
+            self.fields.add(name)
+            if dict.__contains__(self, name) and name not in self._copies:
+                self[name] = copied(dict.__getitem__(self, name))
 
     def __setitem__(self, name: str, value: Any) -> None:
         self._copies.add(name)
         super().__setitem__(name, value)
 
-    def __contains__(self, name: object) -> bool:
-        self.fields.add(str(name))
-        return super().__contains__(name)
-
     __hash__ = None
 
 
-def _reads_field(method: str) -> Callable[..., Any]:
-    def read(self: ReadState, name: str, *default: Any) -> Any:
-        self.fields.add(name)
-        if dict.__contains__(self, name):
-            self[name]
-        return getattr(dict, method)(self, name, *default)
-
-    return read
-
-
-def _reads_all(method: str) -> Callable[..., Any]:
+def _noted(method: str, of_all: bool) -> Callable[..., Any]:
     def read(self: ReadState, *args: Any) -> Any:
-        for name in dict.keys(self):
-            self[name]
+        self.note(list(dict.keys(self)) if of_all else args[:1])
         return getattr(dict, method)(self, *args)
 
     return read
 
 
-# dict's own versions of these look at the fields without asking `__getitem__`
-for _method in ("get", "pop", "setdefault"):
-    setattr(ReadState, _method, _reads_field(_method))
+# dict's own versions of these look at the fields without asking each other
+for _method in ("__getitem__", "__contains__", "get", "pop", "setdefault"):
+    setattr(ReadState, _method, _noted(_method, of_all=False))
 for _method in ("__iter__", "keys", "values", "items", "copy", "__len__", "__eq__", "__or__", "__ror__"):
-    setattr(ReadState, _method, _reads_all(_method))
-
-
+    setattr(ReadState, _method, _noted(_method, of_all=True))
 _MISSING = "missing"
 
 
-def tracked(state: Any) -> Any:
-    """Return the state as a node gets it: a dict or a dataclass notes the fields that are read."""
-    if type(state) is dict:
-        return ReadState(state)
-    if dataclasses.is_dataclass(state) and not isinstance(state, type) and hasattr(state, "__dict__"):
-        twin = copy.copy(state)
-        twin.__dict__[_FIELDS_READ] = set[str]()
-        object.__setattr__(twin, "__class__", _tracked_class(type(state)))
-        return twin
-    return state
-
-
-_FIELDS_READ = "_workbench_fields_read"
-
-
-@functools.cache
-def _tracked_class(original: type) -> type:
-    fields = frozenset(field.name for field in dataclasses.fields(original))
-
-    def get(self: Any, name: str) -> Any:
-        read = object.__getattribute__(self, "__dict__")
-        if name in fields and name not in read[_FIELDS_READ]:
-            read[_FIELDS_READ].add(name)
-            if name in read:
-                read[name] = copied(read[name])
-        return object.__getattribute__(self, name)
-
-    return type(original.__name__, (original,), {"__getattribute__": get, "__module__": original.__module__})
-
-
-def _fields_read(state: Any) -> set[str]:
-    return state.fields if isinstance(state, ReadState) else getattr(state, _FIELDS_READ, {""})
-
-
 def state_digests(state: Any, plain_state: Any, unkeyed: Collection[str]) -> dict[str, str]:
-    """Return digests of the fields of a state, by name; under "" that of a state without fields."""
-    if isinstance(state, dict) or (dataclasses.is_dataclass(state) and not isinstance(state, type)):
+    """Return digests of the fields of a state, by name; under "" that of a state that is no dict."""
+    if isinstance(state, dict):
         return {name: plain_digest(value) for name, value in plain_state.items() if name not in unkeyed}
     return {"": plain_digest(plain_state)}
 
@@ -287,7 +236,7 @@ class Recorder(KnownEffects):
         edit: Json,
     ) -> Any:
         state, plain_state, digests = read
-        inputs = tracked(state)
+        inputs = ReadState(state) if type(state) is dict else copied(state)
         token = _place.set(Place(at, task, Counter()))
         started, began = time.time(), time.perf_counter()
         where_and_when: Json = {"at": at, "task": task, "input": plain_state, "started_at": started}
@@ -350,7 +299,7 @@ class Recorder(KnownEffects):
 
     @staticmethod
     def _reads(inputs: Any, digests: Mapping[str, str], node: langgraph.Node) -> dict[str, str]:
-        fields = sorted(_fields_read(inputs) - node.unkeyed)
+        fields = sorted(inputs.fields - node.unkeyed) if isinstance(inputs, ReadState) else [""]
         return {name: digests.get(name, _MISSING) for name in fields}
 
     def _find_node(self, at: str, node: langgraph.Node, parts: Json, digests: Mapping[str, str]) -> Effect | None:

@@ -76,8 +76,6 @@ class Final:
     save: Any
 
 
-RecordNode = Callable[[Node, Any, Any], Awaitable[Any]]
-RecordTool = Callable[[Any, Callable[[Any], Awaitable[Any]]], Awaitable[Any]]
 _RESERVED = ("thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map")
 
 
@@ -89,14 +87,12 @@ class Copier:
     nodes is left out, since it does not look at user, context and memory.
 
     Attributes:
-        record_node: called with the original node, its input and config.
-        record_tool: called with LangGraph's tool request and the function that executes it.
+        recorder: returns the recorder of the current run.
         record_store: returns a recorded store for a store, or for None the workspace's.
         replacements: objects that nodes find among their globals, by ``id``, and what they get instead.
     """
 
-    record_node: RecordNode
-    record_tool: RecordTool
+    recorder: Callable[[], Any]
     record_store: Callable[[Any], Any]
     replacements: Mapping[int, Any]
 
@@ -161,7 +157,7 @@ class Copier:
         if isinstance(node, Pregel):
             return self.copy(node, f"{path}.")
         if isinstance(node, ToolNode):
-            node = _tool_node(node, self.record_tool)
+            node = _tool_node(node, self.recorder)
         elif self.replacements and isinstance(node, RunnableCallable):
             node = _rebound(node, self.replacements)
         return self._recorded(path, node, "node", fields)
@@ -170,7 +166,7 @@ class Copier:
         original = Node(path, code_version(runnable), runnable, kind=kind, **fields)
 
         async def call(state: Any, config: Any) -> Any:
-            result = await self.record_node(original, state, config)
+            result = await self.recorder().node(original, state, config)
             return entrypoint.final(value=result.value, save=result.save) if isinstance(result, Final) else result
 
         call.__annotations__ = {}  # LangGraph injects `config` by name where there is no annotation
@@ -188,7 +184,7 @@ def nodes(twin: Pregel[Any]) -> Iterator[tuple[str, Node]]:
             yield node.bound.original.path, node.bound.original
 
 
-def _tool_node(node: ToolNode, record_tool: RecordTool) -> ToolNode:
+def _tool_node(node: ToolNode, recorder: Callable[[], Any]) -> ToolNode:
     """Return the node with the recorder around whatever already wraps its tool calls."""
     twin, inner, sync = copy.copy(node), node._awrap_tool_call, node._wrap_tool_call
 
@@ -198,7 +194,7 @@ def _tool_node(node: ToolNode, record_tool: RecordTool) -> ToolNode:
                 return await inner(request, execute)
             return await execute(request)
 
-        return await record_tool(request, run)
+        return await recorder().tool(request, run)
 
     if inner is None and sync is not None:  # LangGraph would call it in place of ours
         raise_sync = sync

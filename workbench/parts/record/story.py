@@ -33,7 +33,8 @@ def _effects(document: Data, labels: Labels) -> Iterator[Block]:
     text = words(labels.language)
     heads = [Column(text["at"], whole=True), *(Column(text[name]) for name in ("kind", "source", "value"))]
     rows = [[e["at"], e["kind"], text[e["source"]], as_text(e["value"])] for e in document["effects"]]
-    yield clipped(text["effects"], heads, rows)
+    shares = document["on_tape"]
+    yield clipped(text["effects"], heads, rows, notes=[text["on_tape"].format(**shares)] if shares else [])
 
 
 def _state(document: Data, labels: Labels) -> Iterator[Block]:
