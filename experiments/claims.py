@@ -13,8 +13,10 @@ All trials of a row are tested together: ``claims`` says for a table of differen
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +31,8 @@ WAYS = ("once", "looks", "watched")
 LOOKS = 50
 CLUSTER = 4
 _AT_ONCE = 500
+_EXACT = 12
+"""Up to so many differences all signs are tried, as scipy does with ``SAMPLES`` draws."""
 
 
 def even(random: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
@@ -73,15 +77,14 @@ def in_clusters(values: np.ndarray, size: int) -> np.ndarray:
 
 
 def permutation_ps(sums: np.ndarray) -> np.ndarray:
-    """Return ``permutation_p`` of each row: rows that need the same signs are multiplied with them together."""
+    """Return ``permutation_p`` of each row, with signs that are drawn once for all rows, in a tenth of the time."""
     flat = sums.reshape(-1, sums.shape[-1])
     first = np.take_along_axis(flat, np.argsort(flat == 0, axis=1, kind="stable"), axis=1)  # what is not 0 stands first
     counts, ps = (flat != 0).sum(axis=1), np.ones(len(flat))
-    exact = statistics._EXACT
-    widths = np.where(counts <= exact, counts, 2.0 ** np.ceil(np.log2(np.maximum(counts, 1)))).astype(int)
+    widths = np.where(counts <= _EXACT, counts, 2.0 ** np.ceil(np.log2(np.maximum(counts, 1)))).astype(int)
     for width in set(widths.tolist()) - {0}:
         rows = np.flatnonzero(widths == width)
-        signs = statistics._signs(width)
+        signs = _signs(width)
         padded = np.zeros((len(rows), width))
         padded[:, : first.shape[1]] = first[rows][:, :width]
         own = np.abs(padded.sum(axis=1)) * (1 - 1e-12)
@@ -91,8 +94,15 @@ def permutation_ps(sums: np.ndarray) -> np.ndarray:
                 for start in range(0, len(rows), _AT_ONCE)
             ]
         )
-        ps[rows] = extreme / len(signs) if width <= exact else (extreme + 1) / (len(signs) + 1)
+        ps[rows] = extreme / len(signs) if width <= _EXACT else (extreme + 1) / (len(signs) + 1)
     return ps.reshape(sums.shape[:-1])
+
+
+@lru_cache(maxsize=16)
+def _signs(n: int) -> np.ndarray:
+    if n <= _EXACT:
+        return np.array(list(itertools.product((-1.0, 1.0), repeat=n)))
+    return np.random.default_rng(7).integers(0, 2, (SAMPLES, n)) * 2.0 - 1.0
 
 
 def claims(way: str, values: np.ndarray, cluster: int = 1) -> np.ndarray:

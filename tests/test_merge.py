@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.shelf import where
 from workbench.graphs.merge import distinct, gather, matching_documents, merge
-from workbench.graphs.review import NOT_NEEDED
+from workbench.plans import NOT_NEEDED
 
 from .handmade import record
 

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 
 from tests.inputs.feeds import FILMS, LIGHT
 from workbench.errors import PlanError
-from workbench.graphs.execute import make_record
+from workbench.graphs.execute import make_record, unended
 from workbench.graphs.retrieval import next_wave
-from workbench.graphs.review import unended
 from workbench.knowledge.reading import corpus
 from workbench.language.names import names_in
 from workbench.language.question import read

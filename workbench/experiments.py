@@ -224,20 +224,25 @@ def results(notebook: str | Path) -> Any:
         import pandas
 
         return pandas.DataFrame([_row(path) for path in sorted(glob(str(notebook)))])
-    return _stored(_notebook(notebook).cells)
+    return _stored(read_notebook(notebook).cells)
 
 
-def _notebook(path: str | Path) -> Any:
+def read_notebook(path: str | Path) -> Any:
+    """Return a notebook.
+
+    Raises:
+        WorkbenchError: the file is missing or not a notebook.
+    """
     import nbformat
 
     try:
         return nbformat.read(path, as_version=4)
-    except (OSError, nbformat.reader.NotJSONError, nbformat.ValidationError) as error:
+    except (OSError, ValueError, AttributeError, nbformat.ValidationError) as error:
         raise WorkbenchError(f"{path} cannot be read as a notebook: {error}") from None
 
 
 def _row(path: str) -> Json:
-    read = _notebook(path)
+    read = read_notebook(path)
     values: Json = {"notebook": path}
     for cell in read.cells:
         if {"parameters", "injected-parameters"} & set(cell.metadata.get("tags", [])):

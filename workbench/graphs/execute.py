@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from langgraph.runtime import Runtime
@@ -12,10 +12,10 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from workbench.errors import KnowledgeError, ToolError, WorkbenchError, WorkspaceError, shown
 from workbench.events import progress
 from workbench.knowledge.dated import dated, last_day
-from workbench.plans import PlanStep
+from workbench.plans import HELD_BACK, NOT_NEEDED, Plan, PlanStep, last_records
 from workbench.ports import Context
 from workbench.records.tape import Tape, attempt_arguments, call_parts
-from workbench.state import ExecutionRecord, Json, RetrievalResult, StepStatus, StepTask, SubStep
+from workbench.state import ExecutionRecord, Json, RetrievalResult, RetrievalState, StepStatus, StepTask, SubStep
 from workbench.text import clean
 from workbench.tools.registry import resolve_input
 from workbench.tools.tool import StepLog, contained, plain, read_input, shown_results
@@ -245,3 +245,35 @@ def _done(task: StepTask, context: Context) -> dict[str, int]:
     wave = task.get("wave", [])
     ended = [e["step_id"] for e in wave if context.runs.record(task["run_id"], e["step_id"], e["attempt"])]
     return {"completed": len({*task.get("tried", []), *ended}), "total": task.get("total", 0)}
+
+
+# --- Steps that will never start, and their records: nothing waits forever ---
+
+
+def unended(state: RetrievalState, reason: str, stops: bool = False) -> dict[str, str]:
+    """Return step -> reason for every step without an end that would run.
+
+    When retrieval ``stops``, conditional steps end too: they were not needed, or held back.
+    """
+    plan, woken = Plan.load(state["plan"]), state.get("activated", [])
+    ends, reasons = plan.ends(state.get("records", [])), dict[str, str]()
+    for step in plan.steps:
+        if step.step_id in ends:
+            continue
+        if step.condition == "always" or step.step_id in woken:
+            reasons[step.step_id] = reason
+        elif stops:
+            reasons[step.step_id] = HELD_BACK if step.condition == "held" else NOT_NEEDED
+    return reasons
+
+
+def skip(state: RetrievalState, context: Context, reasons: Mapping[str, str]) -> list[ExecutionRecord]:
+    """Keep and return one record per step, in the order of the plan, as the attempt after the last one."""
+    last, skipped, now = last_records(state.get("records", [])), [], context.clock.now().isoformat()
+    for step in Plan.load(state["plan"]).steps:
+        if step.step_id in reasons:
+            attempt = last[step.step_id]["attempt"] + 1 if step.step_id in last else 1
+            record = make_record(step, attempt, state["iteration"], "skipped", now, error=reasons[step.step_id])
+            context.runs.save_record(state["run_id"], record, None)
+            skipped.append(record)
+    return skipped

@@ -128,9 +128,8 @@ def total_numbers(state: Data, context: Context) -> set[float]:
 
 
 def greeting(say: Labels, bases: Sequence[str]) -> str:
-    """Return a short reply to what is not a question: which knowledge bases can be asked."""
-    rest = "reply_from" if bases else "reply_no_base"
-    return f"{say('reply_hello')}{'' if say.language == 'zh' else ' '}{say(rest, names=say('comma').join(bases))}"
+    """Return a reply that fits a greeting, thanks and a farewell: which knowledge bases can be asked."""
+    return say("reply_from" if bases else "reply_no_base", names=say("comma").join(bases))
 
 
 class Answer(NamedTuple):

@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send
 
 from workbench.events import logged
-from workbench.graphs.execute import executor
+from workbench.graphs.execute import executor, skip, unended
 from workbench.graphs.merge import merger
 from workbench.graphs.plan import FIRST_SEARCH
 from workbench.graphs.planner import planner
@@ -19,8 +19,6 @@ from workbench.graphs.review import (
     ask_about_plan,
     review_plan,
     review_reflect,
-    skip,
-    unended,
 )
 from workbench.knowledge.dated import question_dates
 from workbench.plans import Plan, PlanStep, last_records, work_seconds

@@ -1,6 +1,5 @@
 """The review nodes: the request at plan, step and reflect, the answers that are allowed, and what each changes.
 
-Steps that can never start, because a dependency failed or was removed, are skipped here with their reason.
 Requests and answers have the shape of LangChain's human-in-the-loop middleware, so that its clients can answer too.
 LangGraph validates the answer inside ``interrupt``: an invalid answer is refused, and the run stays paused.
 """
@@ -18,50 +17,18 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from workbench.errors import InvalidAnswer
 from workbench.graphs.agent_inbox import from_agent_inbox
-from workbench.graphs.execute import make_record
+from workbench.graphs.execute import skip, unended
 from workbench.graphs.memory import with_preferences
 from workbench.graphs.needs import thresholds
 from workbench.graphs.roles import model_plans
 from workbench.graphs.route import Route, is_driven, read_question
 from workbench.knowledge.dated import dated_bases
-from workbench.plans import HELD_BACK, NOT_NEEDED, Plan, PlanStep, fresh_id, last_records, problem
+from workbench.plans import Plan, PlanStep, fresh_id, problem
 from workbench.ports import Context
 from workbench.records.proposals import JUDGED_BY, LONGEST_NEED, Mark, Verdict, asking, will_go_on
 from workbench.records.tape import answered
-from workbench.state import Data, Decision, ExecutionRecord, Json, Records, Reflection, RetrievalState, ReviewPoint
+from workbench.state import Data, Decision, Json, Records, Reflection, RetrievalState, ReviewPoint
 from workbench.tools.registry import check
-
-# --- Steps that will never start, and their records: nothing waits forever ---
-
-
-def unended(state: RetrievalState, reason: str, stops: bool = False) -> dict[str, str]:
-    """Return step -> reason for every step without an end that would run.
-
-    When retrieval ``stops``, conditional steps end too: they were not needed, or held back.
-    """
-    plan, woken = Plan.load(state["plan"]), state.get("activated", [])
-    ends, reasons = plan.ends(state.get("records", [])), dict[str, str]()
-    for step in plan.steps:
-        if step.step_id in ends:
-            continue
-        if step.condition == "always" or step.step_id in woken:
-            reasons[step.step_id] = reason
-        elif stops:
-            reasons[step.step_id] = HELD_BACK if step.condition == "held" else NOT_NEEDED
-    return reasons
-
-
-def skip(state: RetrievalState, context: Context, reasons: Mapping[str, str]) -> list[ExecutionRecord]:
-    """Keep and return one record per step, in the order of the plan, as the attempt after the last one."""
-    last, skipped, now = last_records(state.get("records", [])), [], context.clock.now().isoformat()
-    for step in Plan.load(state["plan"]).steps:
-        if step.step_id in reasons:
-            attempt = last[step.step_id]["attempt"] + 1 if step.step_id in last else 1
-            record = make_record(step, attempt, state["iteration"], "skipped", now, error=reasons[step.step_id])
-            context.runs.save_record(state["run_id"], record, None)
-            skipped.append(record)
-    return skipped
-
 
 # --- Where a person may decide: the request, the answer's schema, and what each answer changes ---
 

@@ -9,18 +9,8 @@ from pydantic import Field
 from workbench.ports import KnowledgeBase, Passage, ToolLog
 from workbench.state import Json, RetrievalResult
 from workbench.tools import evidence
-from workbench.tools.scoring import (
-    LEAD,
-    ORDER,
-    STRATEGIES,
-    WEIGHED,
-    WEIGHTS,
-    Question,
-    Ranking,
-    descending,
-    passages_around,
-    probability,
-)
+from workbench.tools.fusing import STRATEGIES, WEIGHED, WEIGHTS, Ranking
+from workbench.tools.scoring import LEAD, ORDER, Question, descending, passages_around, probability
 from workbench.tools.tool import FunctionTool, Search
 
 RERANKED = 20  # reading more costs more than it finds

@@ -135,18 +135,17 @@ _BY_KIND = {
 
 
 def _draft(request: Data, labels: Labels) -> Iterator[Paragraph]:
-    """Yield what the form of a report's review point shows: the outline as a tree, or the text."""
-    kind, proposal = proposals.kind(request), proposals.proposal(request)
-    if kind == "outline":
-        yield (proposal["title"], "strong")
-        for section in proposal["sections"]:
-            pieces, inset = len(section["evidence_ids"]), INSET * section["section_id"].count(".")
-            evidence = labels("section_pieces", n=pieces) if pieces else labels("section_bare")
-            yield [(f"{inset}{section['section_id']} ", "dim"), section["title"], (f" · {evidence}", "dim")]
-            if section["summary"] and section["summary"] != section["title"]:
-                yield (f"{inset}{INSET}{cut(section['summary'], 300)}", "dim")
-    elif kind == "report":
-        yield from (line for line in text_lines(proposal["final_report"]))
+    """Yield the outline of a report as a tree, where that is proposed."""
+    proposal = proposals.proposal(request)
+    if proposals.kind(request) != "outline":
+        return
+    yield (proposal["title"], "strong")
+    for section in proposal["sections"]:
+        pieces, inset = len(section["evidence_ids"]), INSET * section["section_id"].count(".")
+        evidence = labels("section_pieces", n=pieces) if pieces else labels("section_bare")
+        yield [(f"{inset}{section['section_id']} ", "dim"), section["title"], (f" · {evidence}", "dim")]
+        if section["summary"] and section["summary"] != section["title"]:
+            yield (f"{inset}{INSET}{cut(section['summary'], 300)}", "dim")
 
 
 def _source_table(request: Data, labels: Labels) -> Iterator[Table]:

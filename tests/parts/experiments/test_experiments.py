@@ -265,7 +265,7 @@ def test_a_wrong_specification_names_key_and_line_before_anything_runs(
         ({"base": {"thresholds.min_evidence": -1}}, r":\d+: base.thresholds.min_evidence: "),
         ({"grid": {"reviewer": ["never", "nobody"]}}, r":\d+: grid.reviewer: reviewer is 'nobody'"),
         ({"kb": "nowhere"}, r":\d+: kb: .*nowhere"),
-        ({"questions": [{"question": "Who?"}, {"id": "a"}]}, r":\d+: questions.1 needs `question`"),
+        ({"questions": [{"question": "Who?"}, {"id": "a"}]}, r":\d+: questions.1.question: Field required"),
     ],
 )
 def test_a_wrong_parameter_names_key_and_line_before_anything_runs(
@@ -297,8 +297,6 @@ LEAKS: dict[str, list[dict[str, Any]]] = {
     "nobody and a user": [{}, {"user": "bob"}],
     "as_of": [{"as_of": "1900"}, {"as_of": "2000"}],
     "known": [{"known": "1900"}, {}],
-    "environment": [{"environment.MILL": "Ann Lee"}, {"environment.MILL": "Bea Lee"}],
-    "environment set once": [{}, {"environment.MILL": "Bea Lee"}],
     "worker": [{"worker": "mill:naive_rag_agent:retrieve_only"}, {"worker": "mill:hybrid_agent:retrieve_only"}],
     "models": [{"models": {"writer": "rules"}}, {}],
     "models among the settings": [{"settings.models": {"writer": "rules"}}, {}],
@@ -533,7 +531,7 @@ def test_the_experiments_here_are_valid_and_their_schema_is_the_one_for_editors(
     schema = json.loads((folder / "experiment.schema.json").read_text())
     assert schema["properties"].pop("include")["type"] == "string" and schema == Spec.model_json_schema()
     counts = {path.stem: len(load_spec(path).variants()) for path in folder.glob("*.yaml")}
-    assert counts == {"agents": 4, "merge": 4, "reflect_policy": 8}
+    assert counts == {"agents": 4, "merge": 4, "reflect_policy": 8, "sharing": 96}
 
 
 OWN_GRAPH = """

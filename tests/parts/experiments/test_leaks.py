@@ -126,7 +126,6 @@ SPECS: dict[str, tuple[str, dict[str, Any]]] = {
     "reviewer": ("reviewer", {"reviewer": "rules"}),
     "decisions": ("reviewer", {"reviewer": [{"point": "reflect", "action": "approve"}]}),
     "kb": ("corpus", {"kb": "other"}),
-    "a variable": ("parameters", {"base": {"environment.MILL": "1"}}),
     **{f"option {name}": ("parameters", {"base": {name: value}}) for name, value in OPTIONS.items()},
     **{
         f"parameter {name}": ("parameters", {"base": {name: another(name)}}) for name in SETTINGS if name not in OPTIONS

@@ -1,9 +1,11 @@
-"""JupyterLab's scheduler runs our notebooks with parameters: ``PYTHONPATH=.:FOLDER pytest`` where FOLDER has it."""
+"""What schedules: cron, by the lines of the how-to, and JupyterLab's scheduler where it is installed."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -18,14 +20,13 @@ import pytest
 
 from workbench.experiments import results
 
-pytest.importorskip("jupyter_scheduler", reason="jupyter-scheduler is not installed; nothing of it is in an extra")
-
 Api = Callable[..., Any]
 
 
 @pytest.fixture
 def api(tmp_path: Path, project: Path) -> Iterator[Api]:
     """A Jupyter server with the scheduler over a folder that has our notebook in it."""
+    pytest.importorskip("jupyter_scheduler", reason="jupyter-scheduler is not installed; nothing of it is in an extra")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -103,3 +104,20 @@ def test_a_job_of_the_scheduler_runs_a_notebook_with_parameters(
     assert found["status"] == "done" and found["titles"] and found["iterations"] == 1
     ended, _ = run(top_k="1")  # which the notebook does not declare
     assert ended["status"] == "FAILED" and "no parameter 'top_k'. Known: experiment: str" in ended["status_message"]
+
+
+@pytest.mark.slow
+def test_the_lines_of_the_crontab_run_as_cron_runs_them(workspace: Path, project: Path, tmp_path: Path) -> None:
+    research, page = tmp_path / "research", (project / "docs" / "howto" / "schedule.md").read_text(encoding="utf-8")
+    shutil.copytree(workspace, research / ".workbench")
+    for name in ("experiments", "data", ".venv"):
+        (research / name).symlink_to(project / name)
+    environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(project)}
+    lines = re.findall(r"^0 \d \* \* \* (.+)$", page, re.M)
+    for line in lines:
+        command = ["/bin/sh", "-c", line.replace("\\%", "%")]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, [done.stderr, *(log.read_text() for log in research.glob("build/*.log"))]
+    (notebook,) = research.glob("build/ask-*.ipynb")
+    assert len(lines) == 2 and results(notebook)["status"] == "done"
+    assert "max_iterations=1" in (research / "build" / "sweep.log").read_text()

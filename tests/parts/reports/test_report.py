@@ -218,13 +218,6 @@ def test_a_kind_of_one_s_own_is_a_few_lines(wb):
 
 def test_what_cannot_be_asked_is_said_before_anything_begins(shared_wb):
     wb = shared_wb
-    for wrong, told in (
-        ({"report_type": "novel"}, "no report type"),
-        ({"style": "mla"}, "no citation style"),
-        ({"assumptions": [3]}, "assumptions.0 cannot be 3"),
-    ):
-        with pytest.raises(WorkbenchError, match=told):
-            wb.report(EN, kb="film", **wrong)
     with pytest.raises(WorkbenchError, match="Unknown review point"):
         wb.ask(EN, kb="film", review={"outline"})
     with pytest.raises(WorkbenchError, match="writes no report"):

@@ -187,6 +187,8 @@ def test_a_writer_of_one_s_own_that_fails_costs_no_section(session, monkeypatch)
         ({"assumptions": {"a": 1}}, "report.assumptions cannot be {'a': 1}"),
         ({"assumptions": ["a"] * 51}, "at most 50"),
         ({"assumptions": ["a" * 1_001]}, "at most 1000"),
+        ({"assumptions": [3]}, "assumptions.0 cannot be 3"),
+        ({"style": "mla"}, "no citation style"),
         ({"report_type": ["short"]}, "report.report_type cannot be ['short']"),
         ({"plan": {"a": 1}}, "plan.a cannot be 1"),
         ({"plan": 3}, "plan cannot be 3"),

@@ -124,16 +124,10 @@ def test_a_wish_at_the_outline_is_one_more_section(asked: Run) -> None:
     assert asked.review["point"] == "outline" and titles(panel(asked))[-1][1] == "Herring"
 
 
-# the whole
-
-
 def finish(run: Run) -> Run:
     while run.status == "paused":
         run.approve()
     return run
-
-
-# the report itself
 
 
 def test_a_report_shows_itself_on_a_page_and_nothing_in_it_is_markup(asked: Run) -> None:
@@ -189,9 +183,6 @@ def test_chapters_have_their_own_marks_and_no_other_markup() -> None:
         and "<a" not in found[2][1]
     )
     assert 'id="r-ref-1"' in html(told, "back", "r-") and 'href="#r-cite-1"' in html(told, "back", "r-")
-
-
-# the drawing and the log
 
 
 # the terminal

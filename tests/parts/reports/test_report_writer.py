@@ -232,18 +232,6 @@ async def checked_text(context: Context, text: str, found: list[RetrievalResult]
 GOOD = {"en": "Kiln 1 burns 100 kilos of dry wood in a day [1].", "zh": "第1座窑炉每天烧掉100公斤干木柴 [1]。"}
 
 
-NOTHING: list[Any] = ["", "   ", "…", "[1]", "nothing at all", {"text": ""}, {"text": " \n"}, {"text": "** [1]"}]
-
-
-async def test_nothing_is_no_section(context, server) -> None:
-    here = context()
-    for said in NOTHING:
-        server.requests.clear()
-        writes(server, section=lambda _, said=said: said)
-        draft = await section(here, pieces(3))
-        assert draft and not draft.text and draft.notes and len(server.requests) == 2, said
-
-
 HEADINGS = {
     "en": "# Fuel\n\nFuel\n====\n\n## 1. Fuel\n\n**Fuel**\n\n{good}\n\n### Built in 1850 by whales\n\n- {good}\n1. "
     "{good}",
@@ -292,9 +280,6 @@ async def test_claims_and_drafts_of_a_hostile_model_bring_in_no_marks(context, s
     writes(server, map=hostile, reduce=lambda text: {"text": joins(text)["text"] + "\n- It sinks [55]."})
     draft = await section(context(), pieces(20))
     assert draft and not {77, 88, 55} & {*numbers(draft.text)} and any("[55]" in note for note in draft.notes)
-
-
-# --- the check of whole sections ---
 
 
 # --- outlines and abstracts ---

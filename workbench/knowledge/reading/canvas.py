@@ -1,4 +1,4 @@
-"""Read and edit JSON Canvas 1.0: a file of nodes (text, file, link, group) and edges.
+"""Read JSON Canvas 1.0: a file of nodes (text, file, link, group) and edges.
 
 A problem of a node or an edge is reported with its id and the fix; the element stays in the file unchanged, and the
 rest is used. The groups around a node say what it belongs to. Nothing is fetched, and no file outside the folder of the
@@ -8,7 +8,6 @@ canvas is opened.
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 from collections import defaultdict
@@ -49,7 +48,7 @@ _ENDS_SENTENCE = tuple(".!?。！？…;；")
 
 
 class CanvasError(CorpusError, Unreadable):
-    """A canvas cannot be read, changed or written; the message names the node and the fix."""
+    """A canvas cannot be read or written; the message names the node and the fix."""
 
 
 class Card(NamedTuple):
@@ -66,8 +65,8 @@ class Canvas:
     """The canvas that a text holds.
 
     Attributes:
-        nodes: the usable ones by id, in the order of the file. Edit them with ``edit``, ``add``, ``connect``,
-            ``remove``; keys that are not known stay.
+        raw, content: the text, and what it holds.
+        nodes: the usable ones by id, in the order of the file.
         edges: the usable ones by id.
         problems: what is wrong with the others, and the fix.
     """
@@ -77,19 +76,15 @@ class Canvas:
         self.nodes: dict[str, Json] = {}
         self.edges: dict[str, Json] = {}
         self.problems: list[str] = []
-        self._content = _parsed(raw)
-        self._order: dict[str, list[tuple[str, Any]]] = {name: [] for name in ARRAYS}
-        self._last = max(map(int, re.findall(r'"wb-\w+-(\d{1,9})"', raw)), default=0)
+        self.content = _parsed(raw)
         for name, elements, check in (("nodes", self.nodes, _node_faults), ("edges", self.edges, self._edge_faults)):
-            for number, element in enumerate(self._content.get(name, ()), 1):
+            for number, element in enumerate(self.content.get(name, ()), 1):
                 label, faults = f"{name[:-1]} number {number}", [(_NO_ID, True)]
                 if _has_id(element):
                     label = f"{name[:-1]} {shown(element['id'])}"
                     faults = [(_TWICE, True)] if element["id"] in elements else list(check(element))
                 self.problems += [f"{label} {reason}" for reason, _ in faults]
-                usable = not any(fatal for _, fatal in faults)
-                self._order[name].append((element["id"] if usable else "", element))
-                if usable:
+                if not any(fatal for _, fatal in faults):
                     elements[element["id"]] = element
         boxes: dict[tuple[float, ...], str] = {}
         for node in self.groups:
@@ -150,56 +145,6 @@ class Canvas:
             if back:
                 yield edge_id, end, label, start
 
-    def edit(self, node_id: str, **changes: Any) -> Json:
-        """Change a node or an edge; None removes a key.
-
-        Raises:
-            CanvasError: there is none of that id, or a value is not allowed.
-        """
-        elements = self._elements_with(node_id)
-        changed = {**elements[node_id], **changes, "id": node_id}
-        return self._put(elements, {key: value for key, value in changed.items() if value is not None}, shown(node_id))
-
-    def add(self, kind: str = "text", content: str = "", *, next_to: str | None = None, **more: Any) -> str:
-        """Add a node where there is room, next to another node or below all, and return its id.
-
-        Args:
-            kind: ``text``, ``file``, ``link`` or ``group``.
-            content: the text, the path, the address or the label.
-            next_to: the id of a node.
-            **more: other keys of the node, as ``color``, ``width``.
-        """
-        lines = sum(1 + len(line.encode("gb18030", "replace")) // 42 for line in content.split("\n"))  # 汉字 is wide
-        size = {"width": 400, "height": max(80, 40 + 26 * lines)}
-        node = {"id": self._new_id(kind), "type": kind, CONTENT.get(kind) or "label": content, **size, **more}
-        if not {"x", "y"} <= node.keys():
-            node["x"], node["y"] = self._room(node, self.nodes.get(next_to or ""))
-        return str(self._put(self.nodes, node, "The new node")["id"])
-
-    def connect(self, start: str, end: str, label: str = "", **more: Any) -> str:
-        """Add an edge from one node to another, and return its id."""
-        edge = {"id": self._new_id("edge"), "fromNode": start, "toNode": end, **({"label": label} if label else {})}
-        return str(self._put(self.edges, edge | more, "The new edge")["id"])
-
-    def _put(self, elements: dict[str, Json], element: Json, name: str) -> Json:
-        for reason, _ in self._edge_faults(element) if elements is self.edges else _node_faults(element):
-            raise CanvasError(f"{name} {reason}.")
-        elements[element["id"]] = element
-        self.__dict__.pop("parents", None)
-        return element
-
-    def remove(self, node_id: str) -> None:
-        """Remove a node with its edges, or an edge."""
-        del self._elements_with(node_id)[node_id]
-        self.edges = {i: e for i, e in self.edges.items() if {e["fromNode"], e["toNode"]} <= self.nodes.keys()}
-        self.__dict__.pop("parents", None)
-
-    def _elements_with(self, element_id: str) -> dict[str, Json]:
-        if element_id in self.edges and element_id not in self.nodes:
-            return self.edges
-        self.node(element_id)
-        return self.nodes
-
     def node(self, node_id: str) -> Json:
         """Return the node of that id.
 
@@ -210,52 +155,6 @@ class Canvas:
             names = ", ".join([*map(repr, list(self.nodes)[:8]), *["…"] * (len(self.nodes) > 8)]) or "none"
             raise CanvasError(f"There is no node {shown(node_id)}. Known: {names}")
         return self.nodes[node_id]
-
-    def _new_id(self, kind: str) -> str:
-        self._last += 1
-        return f"wb-{kind}-{self._last}"
-
-    def _room(self, new: Data, neighbour: Data | None) -> tuple[int, int]:
-        """Return a free place right of a node, lower where another node or group is; below all without one."""
-        gap = 40
-        if neighbour is None:
-            return 0, math.ceil(max((n["y"] + n["height"] for n in self.nodes.values()), default=-gap)) + gap
-        x, y = math.ceil(neighbour["x"] + neighbour["width"]) + 2 * gap, math.ceil(neighbour["y"])
-        groups = self.around(neighbour["id"])
-        for node_id, node in sorted(self.nodes.items(), key=lambda pair: pair[1]["y"]):
-            left, top, right, low = _box(node)
-            overlaps = left < x + new["width"] + gap and right + gap > x and top < y + new["height"] + gap
-            if node_id not in groups and overlaps and low + gap > y:
-                y = math.ceil(low) + gap
-        return x, y
-
-    def to_text(self) -> str:
-        """Return the canvas as text: unchanged, or as Obsidian writes it, one element per line.
-
-        Raises:
-            CanvasError: a number is infinite for Python, as 1e400, for which JSON has no word.
-        """
-        arrays = {
-            name: self._array(name, elements) for name, elements in zip(ARRAYS, (self.nodes, self.edges), strict=True)
-        }
-        if all(array == self._content.get(name, []) for name, array in arrays.items()):
-            return self.raw
-        members = []
-        for name, value in {**self._content, **arrays}.items():
-            lines = ",\n\t\t".join(map(_dumped, value)) if name in ARRAYS else ""
-            text = f"[\n\t\t{lines}\n\t]" if lines else _dumped(value)
-            members.append(f"\t{_dumped(name)}:{text}")
-        return "{\n" + ",\n".join(members) + "\n}"
-
-    def _array(self, name: str, elements: Mapping[str, Json]) -> list[Any]:
-        """Return the elements of an array as they are now, with those that are not usable."""
-        remaining, array = dict(elements), list[Any]()
-        for element_id, element in self._order[name]:
-            if not element_id:
-                array.append(element)
-            elif element_id in remaining:
-                array.append(remaining.pop(element_id))
-        return [*array, *remaining.values()]
 
     def cards(self, folder: Path) -> Iterator[Card | str]:
         """Yield each node that has a title as a document, and what is wrong with files next to the canvas."""
@@ -401,15 +300,6 @@ def _parsed(raw: str) -> Json:
         if not isinstance(content.get(key, []), list):
             raise CanvasError(f"{key} is {shown(content[key])}: it must be a list")
     return content
-
-
-def _dumped(element: Any) -> str:
-    try:
-        text = json.dumps(element, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    except ValueError:
-        raise CanvasError(f"{shown(element)} has a number that is too large to be written: make it smaller") from None
-    # half of a surrogate pair has no UTF-8
-    return json.dumps(element, separators=(",", ":")) if re.search("[\ud800-\udfff]", text) else text
 
 
 def _has_id(element: Any) -> bool:

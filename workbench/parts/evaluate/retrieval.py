@@ -34,7 +34,7 @@ from workbench.parts.evaluate.measures import (
 from workbench.parts.evaluate.questions import Row, choose, gold_ids, read_rows
 from workbench.parts.evaluate.rankers import BASELINES, Ranker, RankResult, graph_ranker, ranker, without
 from workbench.ports import Context, KnowledgeBase
-from workbench.state import Data, Json
+from workbench.state import Json
 
 if TYPE_CHECKING:
     from workbench.session import Workbench
@@ -218,9 +218,3 @@ def reliability(claims: Sequence[Claim]) -> Json:
         **{name: round(float(value), 4) if len(frame) else 0.0 for name, value in figures.items()},
         "bins": bins.round(4).reset_index().to_dict("records"),
     }
-
-
-def calibration_bins(table: Data) -> list[Json]:
-    """Return the bins of every tool as rows, for the reliability diagram."""
-    lines = {tool: line["calibration"] for tool, line in table["tools"].items() if "calibration" in line}
-    return [{"tool": tool, **part} for tool, line in lines.items() for part in line["bins"]]

@@ -8,7 +8,8 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,8 +34,10 @@ _SET_ON_A_FORK = ("settings", "thresholds", "reviewer", "decisions", "review")
 """What a run may have otherwise than the one from whose tape it is made."""
 _OF_ORIGIN = ("models", "memory_", "summary_")
 """Settings that a fork would not heed: it keeps the models of its origin, and what that one remembered."""
+_OPTIONS = sorted(set(RunOptions.model_fields) - {"incognito", "session", "settings"})
 _ENVIRONMENT = re.compile(r"(WORKBENCH|MA|KB|OPENAI)_(?!.*(KEY|TOKEN|WORKSPACE)$).*")
 """Variables on which every cell depends: no keys, which may be renewed."""
+_REVIEWERS = "never, rules, a list of decisions, {threshold: 0.8}, {model: NAME}"
 _DEEPEST = 4
 """How far the functions are followed that a part wraps."""
 
@@ -62,12 +65,8 @@ class Cells:
         source = self.spec.questions
         if isinstance(source, str):
             return choose(read_rows(Path(source), "id", "question"), None, self.spec.limit)
-        rows = [{"question": row} if isinstance(row, str) else row for row in source]
-        for number, row in enumerate(rows):
-            if not isinstance(row.get("question"), str) or not isinstance(row.get("id", ""), str):
-                place = self.spec.locate(("questions", number))
-                raise WorkbenchError(f"{place}questions.{number} needs `question`, and `id` if it has one, as text.")
-        return choose([{"id": str(number), **row} for number, row in enumerate(rows, start=1)], None, self.spec.limit)
+        rows = [{"question": row} if isinstance(row, str) else row.model_dump() for row in source]
+        return choose([{**row, "id": row.get("id") or str(n)} for n, row in enumerate(rows, 1)], None, self.spec.limit)
 
     @property
     def variants(self) -> list[Json]:
@@ -117,7 +116,7 @@ class Cells:
             self._checked.add(text_of(part))
             try:
                 if self.spec.notebook:
-                    notebooks.checked(self.spec.notebook, variables(part)[0])
+                    notebooks.checked(self.spec.notebook, part)
                 elif not self._graph(part):
                     self.options(part)
             except (WorkbenchError, ValueError, OSError, ImportError) as error:
@@ -176,8 +175,7 @@ class Cells:
             WorkbenchError: a parameter is unknown, or has a value that it may not have.
         """
         options: Json = {"kb": self.spec.kb, "settings": {}, "thresholds": {}}
-        parameters, _ = variables({"reviewer": self.spec.reviewer, **self.spec.base, **variant})
-        for name, value in parameters.items():
+        for name, value in {"reviewer": self.spec.reviewer, **self.spec.base, **variant}.items():
             group, _, inner = name.partition(".")
             if inner and group in ("settings", "thresholds"):
                 options[group][inner] = value
@@ -185,35 +183,34 @@ class Cells:
                 options |= self._reviewing(value)
             elif name in all_settings().model_fields:
                 options["settings"][name] = value
-            elif name in RunOptions.model_fields and name not in ("incognito", "session"):
+            elif name in _OPTIONS:
                 options[name] = value
             else:
+                close = get_close_matches(name, [*all_settings().model_fields, *_OPTIONS])
                 raise WorkbenchError(
-                    f"{name!r} is neither a setting nor an option of a question. Options: "
-                    f"{', '.join(RunOptions.model_fields)}; thresholds.min_evidence, thresholds.min_top_score."
+                    f"{name!r} is neither a setting nor an option of a question. "
+                    f"{f'Did you mean {close[0]!r}? ' if close else ''}"
+                    f"Options: {', '.join(_OPTIONS)}; thresholds.min_evidence, thresholds.min_top_score."
                 )
         RunOptions.read(self._wb, options)
         return options
 
     def _reviewing(self, value: Any) -> Json:
         """Return the options for review points: never, the rules, recorded decisions, a threshold, or a model."""
-        if value == "never":
-            return {}
-        if isinstance(value, list):
-            points = {decision["point"] for decision in value if "point" in decision}
-            return {"decisions": value, "review": sorted(points)}
-        single = isinstance(value, Mapping) and len(value) == 1
-        kind, limit = next(iter(value.items())) if single else (value, "")
-        makers: dict[Any, Callable[[], Reviewer]] = {
-            "rules": RuleReviewer,
-            "threshold": lambda: ThresholdReviewer(float(limit)),
-            "model": lambda: ModelReviewer(self._wb.settings, str(limit)),
-        }
-        if kind not in makers:
-            raise WorkbenchError(
-                f"reviewer is {value!r}. Known: never, rules, a list of decisions, {{threshold: 0.8}}, {{model: NAME}}."
-            )
-        return {"reviewer": makers[kind](), "review": ["reflect"]}
+        reviewer: Reviewer = RuleReviewer()
+        match value:
+            case "never":
+                return {}
+            case [*decisions]:
+                points = {decision["point"] for decision in decisions if "point" in decision}
+                return {"decisions": decisions, "review": sorted(points)}
+            case {"threshold": limit} if len(value) == 1:
+                reviewer = ThresholdReviewer(float(limit))
+            case {"model": name} if len(value) == 1:
+                reviewer = ModelReviewer(self._wb.settings, str(name))
+            case _ if value != "rules":
+                raise WorkbenchError(f"reviewer is {value!r}. Known: {_REVIEWERS}.")
+        return {"reviewer": reviewer, "review": ["reflect"]}
 
     def _graph(self, variant: Json) -> Any:
         """Return the recorded graph that answers in this configuration; None where the workbench or a notebook does.
@@ -243,17 +240,6 @@ def _source(part: Any, depth: int = 0) -> list[str]:
         return [repr(getattr(getattr(target, "__code__", None), "co_code", target.__qualname__)), *wrapped]
 
 
-def variables(parameters: Mapping[str, Any]) -> tuple[Json, dict[str, str]]:
-    """Return the parameters without ``environment.NAME``, and these variables of the environment.
-
-    >>> variables({"top_k": 3, "environment.LANG": "C"})
-    ({'top_k': 3}, {'LANG': 'C'})
-    """
-    prefix = "environment."
-    plain = {name: value for name, value in parameters.items() if not name.startswith(prefix)}
-    return plain, {name.removeprefix(prefix): str(parameters[name]) for name in parameters if name not in plain}
-
-
 def label(variant: Mapping[str, Any]) -> str:
     """Return a configuration as text.
 
@@ -277,7 +263,5 @@ def digest(value: Any) -> str:
 def code_version() -> str:
     """Return a digest of the package's source: any change of it makes cells stale."""
     folder = Path(workbench.__file__).parent
-    sources = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
-        sources.update(path.read_bytes())
-    return sources.hexdigest()[:16]
+    sources = b"".join(path.read_bytes() for path in sorted(folder.rglob("*.py")))
+    return hashlib.sha256(sources).hexdigest()[:16]

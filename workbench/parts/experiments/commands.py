@@ -103,7 +103,7 @@ def report(page: Page, name: str, measure: str, pauses: bool, out: Path | None) 
         else:
             click.echo(_table(experiment, measure))
             if pauses:
-                click.echo(f"\n{played.to_frame().to_string(index=False)}\n{played.threshold()}")
+                click.echo(f"\n{played.to_frame().to_string(index=False)}\n\n{played.compared().to_string()}")
 
 
 @experiment.command()
@@ -124,6 +124,5 @@ def _progress(page: Page) -> Callable[[str, int, int], None] | None:
 
 
 def _table(done: Experiment, measure: str = "") -> str:
-    if done.spec.notebook:
-        return str(done.to_frame().to_string(index=False))
-    return str(done.compare(measure).to_string(index=False))
+    table = done.to_frame() if done.spec.notebook else done.compare(measure)
+    return str(table.dropna(axis=1, how="all").astype(object).fillna("").to_string())

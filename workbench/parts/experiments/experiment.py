@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -11,13 +10,12 @@ from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
-from unittest.mock import patch  # sets variables of the environment and puts them back
 
 from workbench.errors import MissingExtra, UnknownRun, WorkbenchError, WorkspaceError
 from workbench.experiments import conversation
 from workbench.futures.replay import full_document
 from workbench.parts.experiments import notebooks, workers
-from workbench.parts.experiments.cells import label, text_of, variables
+from workbench.parts.experiments.cells import label, text_of
 from workbench.parts.experiments.people import ModelReviewer, ThresholdReviewer
 from workbench.parts.experiments.results import Results, score
 from workbench.parts.experiments.search import search
@@ -153,11 +151,11 @@ class Experiment(Results):
         Raises:
             WorkbenchError: a parameter is unknown or has a value that it may not have.
         """
-        if self.spec.questions:
-            try:
-                self._wb.knowledge.get(self.spec.kb)
-            except WorkbenchError as error:
-                raise WorkbenchError(f"{self.spec.locate(('kb',))}kb: {error}") from None
+        key, what = ("notebook", notebooks.parameters_of) if self.spec.notebook else ("kb", self._wb.knowledge.get)
+        try:
+            what(getattr(self.spec, key))
+        except WorkbenchError as error:
+            raise WorkbenchError(f"{self.spec.locate((key,))}{key}: {error}") from None
         cells = self.cells()
         self.keep_plan()
         for part, count in self.stale(cells).items():
@@ -232,15 +230,13 @@ class Experiment(Results):
 
     def _run_cell(self, row: Json, question: Json, tapes: dict[Any, Run]) -> None:
         variant, began = json.loads(row["parameters"]), time.perf_counter()
-        _, environment = variables({**self.spec.base, **variant})
         try:
             if self.spec.notebook:
-                columns = self._notebook(row["cell"], variant, environment)
+                columns = self._notebook(row["cell"], variant)
             elif graph := self._graph(variant):
                 columns = self._recorded(graph, question, variant)
             else:
-                with patch.dict(os.environ, environment):
-                    columns = self._question(question, variant, row, tapes)
+                columns = self._question(question, variant, row, tapes)
         except WorkspaceError:  # no room, or held by another process: no failure of this cell
             raise
         except Exception as error:  # raised by a tool, a model or a notebook: it stops no other cell
@@ -249,13 +245,12 @@ class Experiment(Results):
             self.tell("failed", f"{self.name} has cells that fail.")
         self._store.end(self.name, row, seconds=round(time.perf_counter() - began, 4), **columns)
 
-    def _notebook(self, cell: str, variant: Json, environment: dict[str, str]) -> Json:
+    def _notebook(self, cell: str, variant: Json) -> Json:
         output = self._wb.path / "experiments" / self.name / f"{cell}.ipynb"
-        values, _ = variables({**self.spec.base, **variant})
         defaults = {"workspace": str(self._wb.path), "experiment": self.name}
         declared = notebooks.parameters_of(self.spec.notebook)
-        values = {name: value for name, value in defaults.items() if name in declared} | values
-        results, error = notebooks.execute(self.spec.notebook, output, values, self._wb.path.parent, environment)
+        values = {name: value for name, value in defaults.items() if name in declared} | self.spec.base | variant
+        results, error = notebooks.execute(self.spec.notebook, output, values, self._wb.path.parent)
         scores = {name: float(value) for name, value in results.items() if isinstance(value, (int, float))}
         status = "failed" if error else "done"
         return {"status": status, "error": error or None, "scores": json.dumps(scores), "run_id": str(output)}
@@ -336,8 +331,7 @@ class Experiment(Results):
         sample = [row for row in self._cells("done") if row["replayed"]][:: max(1, share)]
         for row in sample:
             variant = json.loads(row["parameters"])
-            with patch.dict(os.environ, variables({**self.spec.base, **variant})[1]):
-                alone = self._start(questions[row["question"]], self.options(variant)).wait()
+            alone = self._start(questions[row["question"]], self.options(variant)).wait()
             if canonical(full_document(alone)) != canonical(full_document(self._wb.run(row["run_id"]))):
                 differing.append(row["cell"])
         self._store.note(self.name, "check", f"{len(sample)} cells run alone, {len(differing)} differ")

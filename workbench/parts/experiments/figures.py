@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pandas import DataFrame, factorize
-from plotly.graph_objects import Parcoords, Scatter
+from plotly import express
+from plotly.graph_objects import Parcoords
 
 from workbench.state import Json
 from workbench.views.drawing import COLOURS, DIM
@@ -25,14 +26,13 @@ def quality_and_cost(table: DataFrame, _: object, measure: str, title: str) -> P
     scored = table.dropna(subset=[measure])
     by_time = scored.sort_values(["seconds", measure], ascending=[True, False])
     front = by_time[by_time[measure] > by_time[measure].cummax().shift(fill_value=-1)]
-    bars: Json = {"color": DIM, "thickness": 1}
+    bars: Json = {}
     if "high" in scored:
         above, below = (scored["high"] - scored["difference"], scored["difference"] - scored["low"])
-        bars |= {"type": "data", "array": above.fillna(0).clip(0), "arrayminus": below.fillna(0).clip(0)}
-    points = _points(scored["seconds"], scored[measure], scored["configuration"], error_y=bars)
-    line = _line(front["seconds"], front[measure], "none is better and faster", COLOURS["done"][1])
-    under = "bars: interval of the difference to the first configuration"
-    return picture(_rows(table), [points, line], title, under, 400, **_axes("seconds per cell", f"{measure}, %"))
+        bars = {"error_y": above.fillna(0).clip(0), "error_y_minus": below.fillna(0).clip(0)}
+    traces = [*_points(scored, "seconds", measure, "configuration", **bars), *_line(front["seconds"], front[measure])]
+    under = "bars: interval of the difference to the first configuration; along the line none is better and faster"
+    return picture(_rows(table), traces, title, under, 400, **_axes("seconds per cell", f"{measure}, %"))
 
 
 def parallel(table: DataFrame, variants: Sequence[Json], measure: str, title: str) -> Picture:
@@ -50,41 +50,38 @@ def parallel(table: DataFrame, variants: Sequence[Json], measure: str, title: st
 def by_question(table: DataFrame, title: str) -> Picture:
     """Draw each question by its score in two configurations, the columns; points of one place are one, larger."""
     first, second = table.columns
-    groups: Any = table.round(2).groupby([first, second]).groups
-    texts = [f"{len(names)}: {', '.join(map(str, names[:8]))}" for names in groups.values()]
-    sizes = [8 + 4 * len(names) ** 0.5 for names in groups.values()]
-    points = _points([100 * x for x, _ in groups], [100 * y for _, y in groups], texts, marker_size=sizes)
+    rows = (100 * table).round().reset_index(names="question")
+    places: Any = rows.groupby([first, second], as_index=False)["question"]
+    spots = places.agg(", ".join).assign(n=places.size()["size"])
     under = "above the line the other configuration is better"
-    traces = [_line([0, 100], [0, 100], "equal", DIM), points]
+    traces = [*_line([0, 100], [0, 100]), *_points(spots, first, second, "question", size="n")]
     return picture(_rows(table.reset_index()), traces, title, under, 460, **_axes(f"{first}, %", f"{second}, %"))
 
 
 def by_hiddenness(table: DataFrame, title: str) -> Picture:
     """Draw the ``change`` of each question by how ``hidden`` its gold documents are, the columns of the table."""
-    points = _points(table["hidden"], 100 * table["change"], [str(name) for name in table.index])
-    axes = _axes("hidden: 1 less the mean percentile of the gold documents by words and by meaning", "change, points")
+    points = _points((100 * table).reset_index(names="question"), "hidden", "change", "question")
+    axes = _axes("hidden, %: 100 less the mean percentile of the gold documents by words and meaning", "change, points")
     under = "above 0 the other configuration is better; right of it are the questions that plain searches miss"
-    return picture(_rows(table.reset_index()), [_line([0, 1], [0, 0], "equal", DIM), points], title, under, 420, **axes)
+    return picture(_rows(table.reset_index()), [*_line([0, 100], [0, 0]), *points], title, under, 420, **axes)
 
 
 def slices(table: DataFrame, variants: Sequence[Json], measure: str, title: str) -> Picture:
     """Draw each value of each parameter, with the figures of the configurations that have it."""
-    pairs = [(f"{name}={value}", row) for row, variant in enumerate(variants) for name, value in variant.items()]
-    pairs.sort(key=lambda pair: pair[0])
-    rows = [row for _, row in pairs]
-    look = {"hovertemplate": "%{text}<br>%{y:.1f} %"}
-    points = _points([name for name, _ in pairs], table[measure].iloc[rows], table["configuration"].iloc[rows], **look)
+    values: Any = [sorted(f"{name}={value}" for name, value in variant.items()) for variant in variants]
+    each = table.assign(value=values).explode("value").dropna(subset=["value"]).sort_values("value")
     under = "a point is a configuration: values that matter lie apart"
-    return picture(_rows(table), [points], title, under, 420, **_axes("", f"{measure}, %"))
+    points = _points(each, "value", measure, "configuration")
+    return picture(_rows(table), points, title, under, 420, **_axes("", f"{measure}, %"))
 
 
-def _points(x: Any, y: Any, text: Any, **more: Any) -> Scatter:
-    look = {"marker_color": COLOURS["run"][1], "marker_size": 10, "hovertemplate": "%{text}<br>%{y:.1f} %, %{x:.2f}"}
-    return Scatter(x=x, y=y, text=text, mode="markers", name="", **(look | more))
+def _points(table: DataFrame, x: str, y: str, name: str, **more: Any) -> Sequence[Any]:
+    colours = [COLOURS["run"][1]]
+    return express.scatter(table, x=x, y=y, hover_name=name, color_discrete_sequence=colours, **more).data
 
 
-def _line(x: Any, y: Any, name: str, colour: str) -> Scatter:
-    return Scatter(x=x, y=y, mode="lines", line={"color": colour, "dash": "dot"}, hoverinfo="skip", name=name)
+def _line(x: Any, y: Any) -> Sequence[Any]:
+    return express.line(x=x, y=y, color_discrete_sequence=[DIM], line_dash_sequence=["dot"]).data
 
 
 def _axes(x: str, y: str) -> Json:

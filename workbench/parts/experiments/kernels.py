@@ -7,6 +7,7 @@ working folder and random state are as after a start. When this process dies, th
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -14,24 +15,27 @@ import subprocess
 import sys
 import threading
 import uuid
-from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
-from types import MappingProxyType
 from typing import Any
 
 import psutil
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
-_PRELOADED = ("ipykernel.kernelapp", "ipykernel.zmqshell", "pandas", "workbench.session", "workbench.experiments")
+_PRELOADED = (
+    "ipykernel.kernelapp", "ipykernel.zmqshell", "ipykernel.debugger", "tornado.platform.asyncio", "pandas",
+    "workbench.session", "workbench.experiments",
+)  # fmt: skip
+_START = "import atexit, os; atexit.register(os._exit, 0)"
+"""Handlers run last to first: after all others a kernel ends at once, without taking apart what it has imported."""
 
 
 class _Server:
     """The process that kernels are forked from; asked by one line of JSON, it answers with a process id."""
 
     def __init__(self) -> None:
-        command = [sys.executable, "-c", f"from {__name__} import serve; serve()"]
+        command = [sys.executable, "-Xfrozen_modules=off", "-c", f"{_START}; from {__name__} import serve; serve()"]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True
@@ -73,22 +77,13 @@ class _Provisioner(LocalProvisioner):
 
 
 class WarmKernels(AsyncKernelManager):
-    """Starts a kernel of this Python by a fork, and any other one as ever.
-
-    Attributes:
-        folder: in which the kernel works; "" for the one of this process.
-        variables: of its environment, in addition to those of this process.
-    """
-
-    folder = ""
-    variables: Mapping[str, str] = MappingProxyType({})
+    """Starts a kernel of this Python by a fork, and any other one as ever."""
 
     async def _async_pre_start_kernel(self, **kwargs: Any) -> Any:
         python = str(self.kernel_spec.argv[0]) if self.kernel_spec else ""
         if self.provisioner is None and python in (sys.executable, "python", "python3"):
             self.kernel_id = self.kernel_id or uuid.uuid4().hex
             self.provisioner = _Provisioner(kernel_id=self.kernel_id, kernel_spec=self.kernel_spec, parent=self)
-        kwargs |= {"cwd": self.folder or os.getcwd(), "env": {**os.environ, **self.variables}}
         return await super()._async_pre_start_kernel(**kwargs)
 
 
@@ -98,6 +93,7 @@ def serve() -> None:
 
     for name in _PRELOADED:
         import_module(name)
+    gc.freeze()  # what all kernels share is not looked through again in each
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system buries the children
     answers, children = os.dup(1), list[int]()
     os.dup2(2, 1)  # a kernel that prints before its start must not answer for the server

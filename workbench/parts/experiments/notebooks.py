@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import WorkbenchError
-from workbench.experiments import Parameter, check, declared, results
+from workbench.experiments import Parameter, check, declared, read_notebook, results
 from workbench.state import Json
 
 
@@ -17,13 +17,8 @@ def parameters_of(notebook: str | Path) -> dict[str, Parameter]:
     Raises:
         WorkbenchError: it is no notebook, or has no such cell.
     """
-    import nbformat
-
-    try:
-        read = nbformat.read(notebook, as_version=4)
-    except (OSError, ValueError) as error:
-        raise WorkbenchError(f"{notebook} cannot be read as a notebook: {error}") from None
-    sources = [cell.source for cell in read.cells if "parameters" in cell.metadata.get("tags", [])]
+    cells = read_notebook(notebook).cells
+    sources = [cell.source for cell in cells if "parameters" in cell.metadata.get("tags", [])]
     if not sources:
         raise WorkbenchError(f"{notebook} has no cell tagged `parameters`, so nothing in it can vary.")
     return declared(sources[0])
@@ -38,9 +33,7 @@ def checked(notebook: str | Path, values: Mapping[str, Any]) -> Json:
     return check(parameters_of(notebook), values, str(notebook))
 
 
-def execute(
-    notebook: str | Path, output: Path, values: Mapping[str, Any], folder: Path, environment: Mapping[str, str]
-) -> tuple[Json, str]:
+def execute(notebook: str | Path, output: Path, values: Mapping[str, Any], folder: Path) -> tuple[Json, str]:
     """Execute a notebook with parameters in a warm kernel in a folder, and return its results and why it failed.
 
     A notebook that fails is kept with its error. A kernel that dies is started once more.
@@ -53,13 +46,12 @@ def execute(
 
     output.parent.mkdir(parents=True, exist_ok=True)
     parameters = checked(notebook, values)
-    kernels = type("Kernels", (WarmKernels,), {"folder": str(folder), "variables": environment})
     for _ in range(2):
         error = ""
         try:
             papermill.execute_notebook(
                 str(notebook), str(output), parameters, progress_bar=False, log_output=False,
-                kernel_manager_class=kernels,
+                kernel_manager_class=WarmKernels, resources={"metadata": {"path": str(folder)}},
             )  # fmt: skip
         except PapermillExecutionError as failure:
             error = f"{failure.ename}: {failure.evalue}"

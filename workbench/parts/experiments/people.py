@@ -150,6 +150,14 @@ class Pauses(list[Json]):
         ends = {"always": self._worth([False] * len(self)), "never": self._worth([True] * len(self))}
         return {"margin": limit, **own, **ends}
 
+    def compared(self) -> pandas.DataFrame:
+        """Return what asking always, never, and below the threshold are worth, a row each."""
+        import pandas
+
+        own = self.threshold()
+        rows = {"ask always": own.pop("always"), "ask never": own.pop("never"), f"ask below {own.pop('margin')}": own}
+        return pandas.DataFrame.from_dict(rows, orient="index")
+
     def reported(self, share: float = MOST_ERRORS, seed: int = 1) -> Json:
         """Return the threshold that one half of the runs gives, and what it is worth on the other half."""
         runs = sorted({row["run_id"] for row in self})

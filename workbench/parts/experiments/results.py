@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import WorkbenchError
+from workbench.parts.evaluate.answers import gold_documents, score_runs
 from workbench.parts.experiments import statistics
 from workbench.parts.experiments.cells import Cells, digest
 from workbench.parts.experiments.statistics import Difference
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from workbench.views.figures.picture import Picture
 
 _PAGE = Path(__file__).with_name("page.html")
-_PLAN = ("hypothesis", "measure", "smallest_difference")
+_PLAN = ("hypothesis", "measure", "smallest_difference", "limit", "repeats", "budget")
 _CHOSEN = "not decided: it was chosen by these questions, compare it on others"
 _COLUMNS = ("seconds", "tokens", "money", "executed", "replayed", "run_id", "error")
 
@@ -46,7 +47,12 @@ class Results(Cells):
         """Return how many cells wait, run, are done, failed or dropped, and what was shared between them."""
         points = round(statistics.detectable(len(self.questions), len(self.variants) - 1), 1)
         totals = self._store.totals(self.name)
-        return {"experiment": self.name, "state": self._store.state(self.name), **totals, "detectable_points": points}
+        owners, state = totals.pop("owners"), self._store.state(self.name)
+        if not totals["waiting"] + totals["running"]:
+            state = "done"
+        elif state == "running" and not any(map(self._wb._work.lease.alive, (owners or "").split(","))):
+            state = "idle"
+        return {"experiment": self.name, "state": state, **totals, "detectable_points": points}
 
     def _cells(self, *statuses: str) -> list[Json]:
         """Return the cells that have one of these statuses."""
@@ -117,12 +123,11 @@ class Results(Cells):
         if not any(scores.values()):
             measures = ", ".join(self._store.measures(self.name)) or "none yet"
             raise WorkbenchError(f"No cell of {self.name} has {measure!r}. Known: {measures}.")
-        clusters = {question["id"]: str(question["session"]) for question in self.questions if "session" in question}
+        clusters = {row["id"]: str(row.get("session", gold_documents(row) or row["id"])) for row in self.questions}
         rest = self.labels[0], self.spec.smallest_difference, clusters
         if unfinished := self._store.unfinished(self.name):  # of those before the first open one the order is no choice
-            groups = {question["id"]: clusters.get(question["id"], question["id"]) for question in self.questions}
-            open_groups = {groups[question] for question in unfinished}
-            ended = list(itertools.takewhile(lambda question: groups[question] not in open_groups, groups))
+            still_open = {clusters[question] for question in unfinished}
+            ended = list(itertools.takewhile(lambda question: clusters[question] not in still_open, clusters))
             before = {name: {q: v for q, v in values.items() if q in ended} for name, values in scores.items()}
             self._store.note(self.name, "live look", f"{measure}, {len(ended)} questions")
             return statistics.live_differences(before, *rest)
@@ -162,7 +167,8 @@ class Results(Cells):
         if not apart:
             return table
         columns = {"mean": "difference", "n": "n_both"}
-        return table.join(pandas.DataFrame.from_dict(apart, orient="index").rename(columns=columns), on="configuration")
+        found = pandas.DataFrame.from_dict(apart, orient="index").rename(columns=columns).astype({"n_both": "Int64"})
+        return table.join(found, on="configuration")
 
     def flips(self, configuration: int = 1, measure: str = "") -> pandas.DataFrame:
         """Return the questions that turned between the first configuration and another: both runs, and where they part.
@@ -171,17 +177,24 @@ class Results(Cells):
         """
         import pandas
 
-        scores, labels = self.scores(measure), self.labels
+        table = self._pair(configuration, measure)
         runs = {(row["configuration"], row["question"]): row["run_id"] for row in self._cells("done")}
         words = {question["id"]: question["question"] for question in self.questions}
         rows = []
-        for question, change in statistics.flips(scores[labels[configuration]], scores[labels[0]]):
-            pair = runs[0, question], runs[configuration, question]
-            ours = all(run_id in self._wb.runs for run_id in pair)
-            parts = self._wb.compare(*pair).parts if ours else None
-            parted = f"{parts['where']} {parts['name']}" if parts else ""
-            rows.append([words[question], change, parted, *pair])
+        for question, change in table.diff(axis=1).iloc[:, 1].sort_values(kind="stable").items():
+            if change:
+                pair = runs[0, question], runs[configuration, question]
+                ours = all(run_id in self._wb.runs for run_id in pair)
+                parts = self._wb.compare(*pair).parts if ours else None
+                rows.append([words[question], change, f"{parts['where']} {parts['name']}" if parts else "", *pair])
         return pandas.DataFrame(rows, columns=["question", "change", "parted", "first_run", "other_run"])
+
+    def _pair(self, configuration: int, measure: str) -> pandas.DataFrame:
+        """Return the scores of the first configuration and another, on the questions that both finished."""
+        import pandas
+
+        scores, labels = self.scores(measure), self.labels
+        return pandas.DataFrame({label: scores[label] for label in (labels[0], labels[configuration])}).dropna()
 
     def why(self, configuration: int = 0, measure: str = "", *, fix: bool = False) -> pandas.DataFrame:
         """Return where each wrong answer of a configuration lost what would have answered it.
@@ -196,7 +209,6 @@ class Results(Cells):
         """
         import pandas
 
-        from workbench.parts.evaluate.answers import gold_documents
         from workbench.parts.experiments.why import find_loss, find_mend
 
         measure, base, rows = measure or self.spec.measure, self._wb.knowledge.get(self.spec.kb), []
@@ -251,31 +263,22 @@ class Results(Cells):
         import pandas
 
         from workbench.parts.experiments import figures
+        from workbench.parts.experiments.why import hiddenness
 
         measure, name = measure or self.spec.measure, self.name
         if kind in ("questions", "hidden"):
-            scores, labels = self.scores(measure), [self.labels[0], self.labels[configuration]]
-            table = pandas.DataFrame({label: scores[label] for label in labels}).dropna()
+            table = self._pair(configuration, measure)
             if kind == "questions":
                 return figures.by_question(table, name)
-            hidden = pandas.Series(self._hidden(), dtype=float)
-            change = table[labels[1]] - table[labels[0]]
+            base = self._wb.knowledge.get(self.spec.kb)
+            gold = {row["id"]: (row["question"], gold_documents(row), base) for row in self.questions}
+            hidden = pandas.Series({name: hiddenness(*rest) for name, rest in gold.items() if rest[1]}, dtype=float)
+            change = table.diff(axis=1).iloc[:, 1]
             return figures.by_hiddenness(pandas.DataFrame({"hidden": hidden, "change": change}).dropna(), name)
         draws = {"cost": figures.quality_and_cost, "parallel": figures.parallel, "slice": figures.slices}
         if kind not in draws:
             raise WorkbenchError(f"No figure {kind!r}. Known: {', '.join(draws)}, questions, hidden.")
         return draws[kind](self.compare(measure), self.variants, measure, name)
-
-    def _hidden(self) -> dict[str, float]:
-        from workbench.parts.evaluate.answers import gold_documents
-        from workbench.parts.experiments.why import hiddenness
-
-        base = self._wb.knowledge.get(self.spec.kb)
-        return {
-            row["id"]: hiddenness(row["question"], gold, base)
-            for row in self.questions
-            if (gold := gold_documents(row))
-        }
 
     def report(self, path: str | Path, pauses: Sequence[Json] = ()) -> Path:
         """Write one HTML page: figures, differences, the questions that turned, looks, and how to run it again.
@@ -328,7 +331,5 @@ def _is_right(question: Json, measure: str, run: Run) -> bool:
 
 def score(question: Json, run: Run | SimpleNamespace | Any) -> Json:
     """Return the figures of one answer, 0 to 1; none where the question has no gold."""
-    from workbench.parts.evaluate.answers import score_runs
-
     scores = score_runs([question], [run])
     return {measure: values[question["id"]] for measure, values in scores.items() if question["id"] in values}

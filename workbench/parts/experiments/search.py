@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from workbench.errors import MissingExtra
@@ -34,8 +35,8 @@ def search(experiment: Experiment, search: Random, work: Callable[[], None]) -> 
         for variant, values in zip(variants, scores, strict=True):
             places = {name: grid[name].index(variant[name]) for name in grid}
             if values:
-                value = sum(values.values()) / len(values)
-                study.add_trial(optuna.trial.create_trial(params=places, distributions=space, value=value))
+                mean = fmean(values.values())
+                study.add_trial(optuna.trial.create_trial(params=places, distributions=space, value=mean))
         variant = {name: grid[name][place] for name, place in study.ask(space).params.items()}
         if variant not in variants:
             experiment.steer("add", values=variant)

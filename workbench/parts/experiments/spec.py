@@ -7,6 +7,7 @@ import json
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -46,11 +47,21 @@ class Budget(Strict):
     money: Annotated[float, Field(gt=0)] | None = None
 
 
+class Question(BaseModel):
+    """A question that stands in the file, with what a right answer says and cites."""
+
+    model_config = ConfigDict(extra="allow", use_attribute_docstrings=True)
+    id: str = ""
+    """Its number where it has none."""
+    question: str
+    """Its words."""
+
+
 class Spec(Strict):
     """An experiment.
 
     A parameter of the grid is a setting (``merge_max_results``), an option of a question (``worker``), a threshold
-    (``thresholds.min_evidence``), ``reviewer``, a variable (``environment.NAME``), or with ``notebook`` a name in its
+    (``thresholds.min_evidence``), ``reviewer``, or with ``notebook`` a name in its
     cell of parameters. ``graph`` lets a recorded graph answer: ``agent``, or ``MODULE:GRAPH`` with the ``field`` of its
     state that takes the question (by default it is what the user says).
     """
@@ -59,7 +70,7 @@ class Spec(Strict):
     """Of the experiment: letters, digits, ``_`` and ``-``."""
     notebook: str = ""
     """A parametrised notebook that is executed for each configuration, relative to the file."""
-    questions: str | list[str | Json] = ""
+    questions: str | list[str | Question] = ""
     """A JSON Lines file with ``id``, ``question`` and gold, relative to the file; or the questions themselves."""
     limit: Annotated[int, Field(ge=1)] | None = None
     """Ask so many of them, evenly drawn."""
@@ -151,57 +162,58 @@ def load_spec(path: str | Path) -> Spec:
     Raises:
         WorkbenchError: names the line and the key.
     """
-    data, lines = _read(Path(path).resolve(), ())
+    tree = _read(Path(path).resolve(), ())
+    try:
+        data = {str(name): value for name, value in yaml.SafeLoader("").construct_document(tree).items()}
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise WorkbenchError(f"{path} is no YAML: {error}") from None
 
     def locate(place: Place) -> str:
-        file, tree = lines.get(place[0] if place else "", lines[""])
-        return f"{file}:{_line(tree, place)}: "
+        mark = _mark(tree, place)
+        return f"{mark.name}:{mark.line + 1}: "
 
     for key in ("notebook", "questions"):
-        if isinstance(data.get(key), str) and data[key] and not Path(data[key]).is_file():
-            raise WorkbenchError(f"{locate((key,))}{key}: {data[key]} does not exist.")
+        if isinstance(name := data.get(key), str) and name:
+            file = (Path(_mark(tree, (key,)).name).parent / name).resolve()
+            if not file.is_file():
+                raise WorkbenchError(f"{locate((key,))}{key}: {file} does not exist.")
+            data[key] = str(file)
     return check_spec(data, locate)
 
 
-def _read(path: Path, including: tuple[Path, ...]) -> tuple[Json, dict[str, tuple[Path, Any]]]:
-    """Return what a file and those that it includes hold, and for each key its file and the tree of that."""
+def _read(path: Path, including: tuple[Path, ...]) -> yaml.MappingNode:
+    """Return the tree of a file, with the keys of those that it includes; each node knows its file and line."""
     try:
-        text = path.read_text(encoding="utf-8")
-        tree, data = yaml.compose(text, yaml.SafeLoader), yaml.safe_load(text)
+        with path.open(encoding="utf-8") as file:
+            tree = yaml.compose(file, yaml.SafeLoader)
+        _refuse_twice(tree, "")
     except OSError as error:
         raise WorkbenchError(f"{path} cannot be read: {error.strerror}.") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise WorkbenchError(f"{path} is no YAML: {error}") from None
-    if not isinstance(data, dict):
+    if not isinstance(tree, yaml.MappingNode):
         raise WorkbenchError(f"{path}:1: it holds no experiment. It needs at least `name`, `questions` and `grid`.")
-    _refuse_twice(tree, path, "")
-    lines: dict[str, tuple[Path, Any]] = {"": (path, tree)}
-    merged: Json = {}
-    if "include" in data:
-        where, included = f"{path}:{_line(tree, ('include',))}: include", data.pop("include")
-        if not isinstance(included, str) or not (path.parent / included).is_file():
-            raise WorkbenchError(f"{where}: {shown(included)} does not exist.")
-        target = (path.parent / included).resolve()
+    names = [key.value for key, _ in tree.value]
+    if "include" in names:
+        key, included = tree.value.pop(names.index("include"))
+        where, target = f"{path}:{key.start_mark.line + 1}: include", (path.parent / str(included.value)).resolve()
+        if not target.is_file():
+            raise WorkbenchError(f"{where}: {shown(included.value)} does not exist.")
         if target in (*including, path):
-            raise WorkbenchError(f"{where}: {included} includes this file in turn.")
-        merged, inner = _read(target, (*including, path))
-        lines = {**inner, **lines}
-    for key, value in data.items():
-        is_path = key in ("notebook", "questions") and isinstance(value, str) and value
-        merged[str(key)] = str((path.parent / value).resolve()) if is_path else value
-        lines[str(key)] = (path, tree)
-    return merged, lines
+            raise WorkbenchError(f"{where}: {included.value} includes this file in turn.")
+        tree.value += [pair for pair in _read(target, (*including, path)).value if pair[0].value not in names]
+    return tree
 
 
-def _refuse_twice(node: Any, path: Path, above: str) -> None:
+def _refuse_twice(node: Any, above: str) -> None:
     """Raise for a key that stands twice in one place: YAML would take the last."""
     keys = set[str]()
     for key, child in node.value if isinstance(node, yaml.MappingNode) else ():
-        name = f"{above}{key.value}"
+        name, mark = f"{above}{key.value}", key.start_mark
         if name in keys:
-            raise WorkbenchError(f"{path}:{key.start_mark.line + 1}: {name} stands here twice.")
+            raise WorkbenchError(f"{mark.name}:{mark.line + 1}: {name} stands here twice.")
         keys.add(name)
-        _refuse_twice(child, path, f"{name}.")
+        _refuse_twice(child, f"{name}.")
 
 
 def check_spec(data: Mapping[str, Any], locate: Locate = lambda _: "") -> Spec:
@@ -218,12 +230,10 @@ def check_spec(data: Mapping[str, Any], locate: Locate = lambda _: "") -> Spec:
         spec = Spec.model_validate(dict(data))
         json.dumps(spec.model_dump(mode="json"), allow_nan=False)
     except ValidationError as error:
-        fault = error.errors()[0]
-        key = ".".join(map(str, fault["loc"]))
-        message = fault["msg"] + "."
-        if fault["type"] == "extra_forbidden":
-            message += f" Known: {', '.join(Spec.model_fields)}."
-        raise WorkbenchError(f"{locate(fault['loc'])}{key}: {message}") from None
+        faults = [(_place(fault, data), fault) for fault in error.errors()]
+        place, fault = max(faults, key=lambda pair: len(pair[0]))  # of several alternatives the one that was meant
+        known = f" Known: {', '.join(Spec.model_fields)}." if place == fault["loc"][:1] and place[0] in data else ""
+        raise WorkbenchError(f"{locate(place)}{'.'.join(map(str, place))}: {fault['msg']}.{known}") from None
     except (ValueError, RecursionError) as error:
         raise WorkbenchError(f"{locate(())}a value cannot be kept as JSON: {error}.") from None
     for place, message in spec.faults():
@@ -232,17 +242,26 @@ def check_spec(data: Mapping[str, Any], locate: Locate = lambda _: "") -> Spec:
     return spec
 
 
-def _line(node: Any, place: Place) -> int:
-    """Return the line of a key in a YAML tree, or of the nearest one above it."""
-    line: int = node.start_mark.line + 1
+def _place(fault: Any, value: Any) -> Place:
+    """Return the key of a fault; pydantic names the alternatives of a type in it too."""
+    place = list[Any]()
+    for name in fault["loc"]:
+        with suppress(LookupError, TypeError):
+            value = value[name]
+            place.append(name)
+    return (*place, *fault["loc"][-1:]) if fault["type"] == "missing" else tuple(place)
+
+
+def _mark(node: Any, place: Place) -> Any:
+    """Return the mark of a key in a YAML tree, or of the nearest one above it."""
+    mark = node.start_mark
     for name in place:
-        children: dict[Any, tuple[Any, Any]] = {}
+        children: dict[str, Any] = {}
         if isinstance(node, yaml.MappingNode):
-            children = {key.value: (key, child) for key, child in node.value}
+            children = {key.value: (key.start_mark, child) for key, child in node.value}
         elif isinstance(node, yaml.SequenceNode):
-            children = {str(number): (child, child) for number, child in enumerate(node.value)}
+            children = {str(number): (child.start_mark, child) for number, child in enumerate(node.value)}
         if str(name) not in children:
             break
-        key, node = children[str(name)]
-        line = key.start_mark.line + 1
-    return line
+        mark, node = children[str(name)]
+    return mark

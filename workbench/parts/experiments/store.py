@@ -159,7 +159,8 @@ class ExperimentStore(Tables):
             coalesce(sum(status = 'running'), 0) AS running, coalesce(sum(status = 'done'), 0) AS done,
             coalesce(sum(status = 'failed'), 0) AS failed, coalesce(sum(status = 'dropped'), 0) AS dropped,
             coalesce(sum(executed), 0) AS executed, coalesce(sum(replayed), 0) AS replayed,
-            coalesce(sum(tokens), 0) AS tokens, coalesce(sum(money), 0) AS money FROM cells WHERE experiment = ?
+            coalesce(sum(tokens), 0) AS tokens, coalesce(sum(money), 0) AS money, group_concat(DISTINCT owner) AS owners
+            FROM cells WHERE experiment = ?
         """
         return self.rows(sql, (name,))[0]
 

@@ -17,7 +17,7 @@ from workbench.language import support
 from workbench.ports import KnowledgeBase, Passage
 from workbench.state import Data
 from workbench.text import clean, sentences
-from workbench.tools.scoring import rrf
+from workbench.tools.fusing import rrf
 from workbench.views.labels import Labels
 from workbench.views.layout import layered
 from workbench.views.page import cut

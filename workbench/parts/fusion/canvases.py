@@ -1,10 +1,14 @@
-"""An open canvas: shown, edited, saved, worked on with what a knowledge base says."""
+"""An open canvas: shown, and worked on with what a knowledge base says, into a copy."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -15,7 +19,7 @@ from workbench.knowledge.reading.files import Unreadable
 from workbench.parts.fusion.canvas_work import OPERATIONS, Desk, Entry, work
 from workbench.parts.fusion.drawing import beside, canvas_blocks, work_blocks
 from workbench.records.writing import write_file
-from workbench.state import Json
+from workbench.state import Data, Json
 from workbench.views.blocks import Block
 from workbench.views.labels import labels_for
 from workbench.views.render import Shown
@@ -26,7 +30,7 @@ class CanvasFile(Canvas, Shown):
 
     Attributes:
         path: the file.
-        nodes, edges: by id, as the file has them; edit them with ``edit``, ``add``, ``connect`` and ``remove``.
+        nodes, edges: by id, as the file has them.
         problems: what is wrong in it, with the fix; it stays in the file unchanged.
     """
 
@@ -102,21 +106,6 @@ class CanvasFile(Canvas, Shown):
             with suppress(UnknownKnowledge):
                 self.workspace.knowledge.remove(name)
 
-    def save(self, path: str | Path | None = None) -> Path:
-        """Write the canvas to its file, or to a new one. Without changes it stays as it was, to the byte.
-
-        Raises:
-            CanvasError: the file was changed since it was opened, or the new one exists already.
-        """
-        place = self.path if path is None else Path(path).expanduser()
-        if path is None and self.read_text(place) != self.raw:
-            raise CanvasError(f"{shown(str(place))} was changed since it was opened: open it again, or save a copy.")
-        text = self.to_text()
-        write(place, text, over=path is None)
-        if path is None:
-            super().__init__(text)
-        return place
-
 
 @dataclass(frozen=True)
 class Worked(Shown):
@@ -157,19 +146,28 @@ class Worked(Shown):
 
     def copy(self) -> Canvas:
         """Return the canvas with the results: a new node next to each target, with edges to the nodes it is about."""
-        labels, copy = labels_for(self.message), Canvas(self.canvas.to_text())
+        labels, canvas = labels_for(self.message), self.canvas
+        numbers = count(1 + max(map(int, re.findall(r'"wb-\w+-(\d{1,9})"', canvas.raw)), default=0))
+        placed, nodes, edges = dict(canvas.nodes), list[Json](), list[Json]()
+
+        def connect(start: str, end: str, name: str) -> None:
+            edge = {"id": f"wb-edge-{next(numbers)}", "fromNode": start, "toNode": end}
+            edges.append({**edge, "label": labels(f"canvas_{name}")})
+
         for entry in self.entries:
             score = "" if entry["score"] is None else f" · {entry['score']:.0%}"
             head = f"**{labels(f'canvas_{self.operation}')}**{score}"
             lines = [f"- {labels('canvas_' + row['kind'])}: {row['text']}" for row in entry["rows"]]
-            new = copy.add(
-                "text", "\n".join(filter(None, [head, *lines, entry["note"]])), next_to=entry["node"], color="6"
-            )
-            copy.connect(entry["node"], new, labels(f"canvas_{self.operation}"))
+            text = "\n".join(filter(None, [head, *lines, entry["note"]]))
+            new = {"id": f"wb-text-{next(numbers)}", "type": "text", "text": text, **_size(text), "color": "6"}
+            new["x"], new["y"] = _room(canvas, placed, new, entry["node"])
+            nodes.append(placed.setdefault(new["id"], new))
+            connect(entry["node"], new["id"], self.operation)
             for kind, node in dict.fromkeys((row["kind"], row["node"]) for row in entry["rows"]):
                 if node not in ("", entry["node"]):
-                    copy.connect(node, new, labels(f"canvas_{kind}"))
-        return copy
+                    connect(node, new["id"], kind)
+        added = {"nodes": nodes, "edges": edges}
+        return Canvas(_text({**canvas.content, **{n: [*canvas.content.get(n, ()), *added[n]] for n in added}}))
 
     def save(self, path: str | Path) -> CanvasFile:
         """Write that copy into a file.
@@ -177,22 +175,53 @@ class Worked(Shown):
         Raises:
             CanvasError: the file is there already, with something else in it.
         """
-        return CanvasFile(write(Path(path).expanduser(), self.copy().to_text()), self.canvas.workspace)
+        return CanvasFile(_write(Path(path).expanduser(), self.copy().raw), self.canvas.workspace)
 
 
-def write(place: Path, text: str, *, over: bool = False) -> Path:
-    """Put a canvas into a file, wholly or not at all.
+def _size(text: str) -> Json:
+    lines = sum(1 + len(line.encode("gb18030", "replace")) // 42 for line in text.split("\n"))  # 汉字 is wide
+    return {"width": 400, "height": max(80, 40 + 26 * lines)}
+
+
+def _room(canvas: Canvas, placed: Mapping[str, Data], new: Data, node_id: str) -> tuple[int, int]:
+    """Return a free place right of a node, lower where another node or group is."""
+    gap, neighbour, groups = 40, canvas.nodes[node_id], canvas.around(node_id)
+    x, y = math.ceil(neighbour["x"] + neighbour["width"]) + 2 * gap, math.ceil(neighbour["y"])
+    for other_id, other in sorted(placed.items(), key=lambda pair: pair[1]["y"]):
+        low = other["y"] + other["height"]
+        beside_it = other["x"] < x + new["width"] + gap and other["x"] + other["width"] + gap > x
+        if other_id not in groups and beside_it and other["y"] < y + new["height"] + gap and low + gap > y:
+            y = math.ceil(low) + gap
+    return x, y
+
+
+def _text(content: Data) -> str:
+    """Return a canvas as text.
 
     Raises:
-        CanvasError: it is there already, with something else in it, and may not be replaced; or cannot be written.
+        CanvasError: a number is infinite for Python, as 1e400, for which JSON has no word.
+    """
+    try:
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False, indent="\t")
+    except ValueError:
+        raise CanvasError("A number of the canvas is too large to be written: make it smaller.") from None
+    # half of a surrogate pair has no UTF-8
+    return json.dumps(content, indent="\t") if re.search("[\ud800-\udfff]", text) else text
+
+
+def _write(place: Path, text: str) -> Path:
+    """Put a canvas into a new file, wholly or not at all.
+
+    Raises:
+        CanvasError: it is there already, with something else in it; or cannot be written.
     """
     if place.suffix.lower() != SUFFIX:
         raise CanvasError(f"{shown(str(place))} is not a name of a canvas: end it in {SUFFIX}.")
-    return write_file(place, text.encode(), replace=over, kind=CanvasError)
+    return write_file(place, text.encode(), replace=False, kind=CanvasError)
 
 
 def canvas(wb: Any, path: str | Path) -> CanvasFile:
-    """Open a JSON Canvas: see it, edit it, write it back, work on its nodes, put answers next to them.
+    """Open a JSON Canvas: see it, work on its nodes, put answers next to them in a copy.
 
     Raises:
         CanvasError: the file is not a canvas, or cannot be read.

@@ -121,8 +121,7 @@ class _Candidate(NamedTuple):
 
     Attributes:
         sources: the runs that it was made from, or brought in as.
-        reports: the runs whose reports it took over.
-        ids: every text in quotes in what is kept of it, the ids of what it recalled among them.
+        ids: every text in quotes in what is kept of it: what it recalled, and whose report it took over, among them.
         summarized: of how many messages of its conversation it had a summary.
         text: all that is kept of it, folded.
     """
@@ -131,7 +130,6 @@ class _Candidate(NamedTuple):
     conversation_id: str
     messages: frozenset[str]
     sources: frozenset[str]
-    reports: frozenset[str]
     ids: frozenset[str]
     summarized: float
     text: str
@@ -160,7 +158,8 @@ class _Forgetting:
         talks = {conversation: store.list_messages(conversation) for conversation in store.conversations(who)}
         every = {message["id"]: message for messages in talks.values() for message in messages}
         texts = {message_id: fold(message["content"]) for message_id, message in every.items()}
-        notes, exchanges, runs = store.memories(who, ended=True), store.exchanges(who), list(self._candidates())
+        notes, runs = store.memories(who, ended=True), list(self._candidates())
+        exchanges = store.episodes(user_id=who)
         summaries = [row for conversation in talks if (row := store.get_summary(conversation))]
         if self._kind == "user":
             self._conversations |= {*talks, *(run.conversation_id for run in runs)}
@@ -171,8 +170,8 @@ class _Forgetting:
             for message in every.values():
                 self._add_message(message, texts[message["id"]])
             for exchange in exchanges:
-                together = {exchange[name] for name in ("id", "user_message_id", "assistant_message_id")}
-                question, answer = texts[exchange["user_message_id"]], texts[exchange["assistant_message_id"]]
+                asked, answered = exchange["user_message_id"], exchange["assistant_message_id"]
+                together, question, answer = {exchange["id"], asked, answered}, texts[asked], texts[answered]
                 if self._ids & together or any(text in answer and text not in question for text in self._sentences):
                     self._ids |= together
             for conversation, messages in talks.items():
@@ -245,8 +244,7 @@ class _Forgetting:
             self._runs.add(run.run_id)
             self._ids |= run.messages
         elif (
-            (run.sources | run.reports) & self._runs
-            or run.ids & (self._ids | self._conversations)
+            run.ids & (self._ids | self._conversations | self._runs)
             or self._covers(run.conversation_id, run.summarized)
             or any(text in run.text for text in self._contents)
         ):
@@ -266,9 +264,7 @@ class _Forgetting:
         row, text = contents["run"], json.dumps(contents, ensure_ascii=False, default=str)
         run_id, conversation_id = row["run_id"], row["conversation_id"]
         values = {(line["kind"], line["name"]): line["value"] for line in contents["tape"]}
-        begun, report, recalled = (
-            values.get(name) or {} for name in (("begin", "ids"), ("memory", "report"), ("memory", "recall"))
-        )
+        begun, recalled = (values.get(name) or {} for name in (("begin", "ids"), ("memory", "recall")))
         remembered = ((row["result"] or contents.get("state")) or {}).get("remembered") or []
         all_messages = math.inf if any(part["part"] == "summary" for part in remembered) else 0
         sources = {*(row["options"].get("tape") or {}).get("sources", ()), begun.get("run_id", run_id)}
@@ -278,7 +274,6 @@ class _Forgetting:
             conversation_id=conversation_id,
             messages=frozenset(message_ids),
             sources=frozenset(sources - {run_id}),
-            reports=frozenset({report["run_id"]} if report else ()),
             ids=frozenset(re.findall(r'"([^"\s]{8,100})"', text)),
             summarized=recalled["summary"]["covered_message_count"] if recalled.get("summary") else all_messages,
             text=fold(text),

@@ -7,7 +7,7 @@ again. The store is ``memory/store.py``; this is its face for a person, a script
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -39,15 +39,12 @@ class MemoryView(Shown):
 
     Attributes:
         user: of whom.
-        memories: rows of the store, each with the ``session``, ``turn`` and words (``said``) from which it is, and its
-            ``version``: how many there have been of it.
-        conversations: theirs, with how many messages.
+        memories: rows of the store, each with the ``session``, ``turn`` and words (``said``) from which it is.
         summaries: of one conversation, or of all of them, in words.
     """
 
     user: str
     memories: list[Any]
-    conversations: list[Json]
     summaries: list[Json]
 
     @property
@@ -62,7 +59,7 @@ class MemoryView(Shown):
 
     def to_dict(self) -> Json:
         """Return all of it as JSON."""
-        names = ("user", "core", "memories", "summaries", "conversations")
+        names = ("user", "core", "memories", "summaries")
         return {name: getattr(self, name) for name in names}
 
     def to_frame(self) -> pandas.DataFrame:
@@ -92,7 +89,7 @@ class Memories:
     # looking
 
     def view(self, user: str = "default", *, session: str | None = None, ended: bool = False) -> MemoryView:
-        """Return what is known of a person, each with its source, author, time and version.
+        """Return what is known of a person, each with its source, author and time.
 
         Args:
             user: of whom.
@@ -100,14 +97,13 @@ class Memories:
             ended: with what does not hold any more, and why.
         """
         who = clean(str(user))
-        versions = _versions(self._store.memories(who, ended=True))
-        rows = [self._row(m, versions) for m in self._store.memories(who, ended=ended)]
+        rows = [{**m, **self._store.source(m["message_id"])} for m in self._store.memories(who, ended=ended)]
         talks = [t for t in self._store.talks(who) if session in (None, t["session_id"])]
         if session is not None:
             conversation_id = self._store.conversation_id(who, clean(session))
             rows = [row for row in rows if row["conversation_id"] == conversation_id]
         summaries = [summary for talk in talks if (summary := self._summary(talk))]
-        return MemoryView(user=who, memories=rows, conversations=talks, summaries=summaries)
+        return MemoryView(user=who, memories=rows, summaries=summaries)
 
     def search(self, query: str, *, user: str = "default", session: str | None = None, limit: int = 10) -> Rows:
         """Return what fits a query best, by words and by meaning: of core memory, of the archive, of earlier exchanges.
@@ -221,16 +217,9 @@ class Memories:
 
     # inside
 
-    def _source(self, message_id: str) -> Json:
-        row = (self._store.source(message_id) if message_id else None) or {}
-        return {"session": row.get("session_id", ""), "turn": row.get("turn"), "said": row.get("content", "")}
-
-    def _row(self, memory: Memory, versions: Mapping[str, int]) -> Json:
-        return {**memory, **self._source(memory["message_id"]), "version": versions[memory["id"]]}
-
     def _result(self, part: str, text: str, row: Data, similarity: float) -> Json:
         result = {"part": part, "id": row["id"], "text": text, "similarity": similarity}
-        result |= self._source(row["message_id"])
+        result |= self._store.source(row["message_id"])
         return {**result, "author": row.get("author", ""), "at": row["created_at"]}
 
     def _fitting(self, query: str, user: str) -> list[tuple[Memory, float]]:
@@ -287,16 +276,6 @@ class Memories:
             replaces=[old["id"]] if old else same,
             why=why or content,
         )
-
-
-def _versions(memories: Sequence[Memory]) -> dict[str, int]:
-    """Return which version each memory is: one more than the one whose place it took."""
-    versions: dict[str, int] = {}
-    for memory in memories:  # oldest first
-        versions.setdefault(memory["id"], 1)
-        if after := memory["replaced_by"]:
-            versions[after] = max(versions.get(after, 1), versions[memory["id"]] + 1)
-    return versions
 
 
 def _memory(wb: Any) -> Memories:

@@ -56,15 +56,11 @@ def _recalled(run: Recording) -> Iterator[Row]:
     rows = {str(row["id"]): row for row in (*tape.get("memories", ()), *tape.get("episodes", ()))}
     if summary := tape.get("summary"):
         rows["summary"] = summary
+    store = find_store(run._workspace, run.run_id)
     for entry in run.state.get("remembered", []):
         row: Data = rows.get(entry["id"], {})
         own = entry["id"] if entry["part"] == "history" else ""
         message_id = own or row.get("message_id") or row.get("user_message_id") or ""
         part = {name: value for name, value in entry.items() if name != "score"}
-        yield {**part, "author": str(row.get("author", "")), **_source(run, str(message_id))}
-
-
-def _source(run: Recording, message_id: str) -> Row:
-    """Return ``session`` and ``turn`` of a message; nothing where there is none, or none any more."""
-    row = find_store(run._workspace, run.run_id).source(message_id) if message_id else None
-    return {"session": row["session_id"] if row else "", "turn": int(row["turn"]) if row else None}
+        where = store.source(str(message_id))
+        yield {**part, "author": str(row.get("author", "")), "session": where["session"], "turn": where["turn"]}

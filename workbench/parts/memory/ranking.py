@@ -318,17 +318,13 @@ class _Words:
         if new or strange:  # in one call, since a call has a price of its own
             vectors = np.asarray(self._vectors_of([*new, *strange]), np.float32)
             self._rows = np.concatenate([self._rows.reshape(-1, vectors.shape[1]), vectors[: len(new)]])
-        strange_vectors = dict(zip(strange, vectors[len(new) :], strict=True)) if strange else {}
+        known = dict(zip(strange, vectors[len(new) :], strict=True)) if strange else {}
         middle = self._rows.mean(axis=0)
-        query_vectors = [
-            strange_vectors[word] if word in strange_vectors else self._rows[self._numbers[word]]
-            for word in query_words
-        ]
-        wanted = np.array(query_vectors) - middle
-        wanted /= np.linalg.norm(wanted, axis=1, keepdims=True) + _TINY
-        lengths = np.einsum("ij,ij->i", self._rows, self._rows) - 2 * products(self._rows, middle) + middle @ middle
-        across = np.array([products(self._rows, row) - middle @ row for row in wanted]).T
-        return np.maximum(across / (np.sqrt(np.maximum(lengths, 0)) + _TINY)[:, None], 0).astype(float) ** 2
+        rows = self._rows - middle
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True) + _TINY
+        wanted = [(known[w] if w in known else self._rows[self._numbers[w]]) - middle for w in query_words]
+        cosines = [products(rows, row / (np.linalg.norm(row) + _TINY)) for row in wanted]
+        return np.maximum(np.array(cosines).T, 0).astype(float) ** 2
 
 
 # --- Words ---

@@ -103,13 +103,14 @@ class Episode(TypedDict):
     id: str
     conversation_id: str
     user_message_id: str
+    assistant_message_id: str
     user_message: str
     assistant_message: str
     created_at: str
 
 
 _EPISODE = (
-    "SELECT e.position, e.id, e.conversation_id, e.user_message_id, q.content AS user_message,"
+    "SELECT e.position, e.id, e.conversation_id, e.user_message_id, e.assistant_message_id, q.content AS user_message,"
     " a.content AS assistant_message, e.created_at FROM episodes e JOIN messages q ON q.id = e.user_message_id"
     " JOIN messages a ON a.id = e.assistant_message_id"
 )
@@ -191,15 +192,6 @@ class MemoryStore:
         with self._transaction() as execute:
             rows = execute(f"{_EPISODE} WHERE e.position > ?{whose} ORDER BY e.position", (after, *arguments))
         return [Episode(**row) for row in rows]  # type: ignore[typeddict-item]
-
-    def exchanges(self, user_id: str) -> list[dict[str, str]]:
-        """Return the ids of each of a user's episodes and of its two messages, and of their conversation."""
-        sql = (
-            "SELECT e.id, e.conversation_id, e.user_message_id, e.assistant_message_id FROM episodes e"
-            " JOIN conversations c ON c.id = e.conversation_id WHERE c.user_id = ? ORDER BY e.position"
-        )
-        with self._transaction() as execute:
-            return execute(sql, (clean(user_id),))
 
     def vectors(self, ids: Sequence[str], model: str) -> dict[str, bytes]:
         """Return the vectors of these episodes by this model, as far as they are there."""
@@ -340,25 +332,21 @@ class MemoryStore:
         return [Memory(**row) for row in rows if ended or row["ended_at"] is None]  # type: ignore[typeddict-item]
 
     def talks(self, user_id: str) -> list[Json]:
-        """Return the conversations of a person, oldest first: ``id``, ``session_id``, ``created_at``, ``messages``."""
+        """Return the conversations of a person, oldest first: ``id``, ``session_id``."""
         with self._transaction() as execute:
-            return execute(
-                "SELECT c.id, c.session_id, c.created_at, COUNT(m.id) AS messages FROM conversations c"
-                " LEFT JOIN messages m ON m.conversation_id = c.id WHERE c.user_id = ?"
-                " GROUP BY c.id, c.session_id, c.created_at ORDER BY c.created_at, c.id",
-                (clean(user_id),),
-            )
+            sql = "SELECT id, session_id FROM conversations WHERE user_id = ? ORDER BY created_at, id"
+            return execute(sql, (clean(user_id),))
 
-    def source(self, message_id: str) -> Json | None:
-        """Return where a message is: ``session_id``, ``turn`` (from 1), ``content``, ``created_at``; None if gone."""
+    def source(self, message_id: str) -> Json:
+        """Return where a message is: ``session``, ``turn`` (from 1), and what it ``said``; empty if it is gone."""
         with self._transaction() as execute:
             rows = execute(
-                "SELECT c.session_id, m.content, m.created_at, (SELECT COUNT(*) FROM messages b WHERE"
+                "SELECT c.session_id AS session, m.content AS said, (SELECT COUNT(*) FROM messages b WHERE"
                 " b.conversation_id = m.conversation_id AND b.role = 'user' AND b.position <= m.position) AS turn"
                 " FROM messages m JOIN conversations c ON c.id = m.conversation_id WHERE m.id = ?",
                 (message_id,),
             )
-        return rows[0] if rows else None
+        return rows[0] if rows else {"session": "", "turn": None, "said": ""}
 
     def forget(self, ids: Iterable[str] = (), conversations: Iterable[str] = (), feedback: Iterable[str] = ()) -> None:
         """Delete memories, messages, summaries (``ids``) and feedback for good, in one transaction.

@@ -47,18 +47,15 @@ class Rows(list[Any], Shown):
 
 
 def known_blocks(view: Data, labels: Labels) -> list[Block]:
-    """Return what is known of a person: what holds, what ended, their conversations, and summaries."""
+    """Return what is known of a person: what holds, what ended, and summaries."""
     holding, ended = ([row for row in view["memories"] if bool(row["ended_at"]) == gone] for gone in (False, True))
     count = labels("mem_count", n=len(holding))
     title = " · ".join((labels("mem_known_of", who=view["user"]), count))
-    names = ("mem_section", "mem_content", "mem_from", "mem_who", "mem_since", "mem_version:number", "mem_id:code")
+    names = ("mem_section", "mem_content", "mem_from", "mem_who", "mem_since", "mem_id:code")
     blocks: list[Block] = [_table(title, names, holding, labels, notes=[] if holding else [labels("mem_nothing")])]
     if ended:
         over = ("mem_section", "mem_content", "mem_from", "mem_until", "mem_why", "mem_id:code")
         blocks.append(_table(labels("mem_ended"), over, ended, labels, opened=False))
-    if talks := view["conversations"]:
-        heads = ("mem_session", "mem_messages:number", "mem_since")
-        blocks.append(_table(labels("mem_talks", n=len(talks)), heads, talks, labels, opened=False))
     for summary in view["summaries"]:
         by = (author(summary["author"], labels), labels("mem_covers", n=summary["covered_message_count"]))
         lines = [((line, ""),) for line in cut(summary["text"], 1_500).splitlines()]
@@ -110,7 +107,6 @@ def _cells(row: Row, labels: Labels) -> dict[str, str]:
         cells["why"] = labels(f"mem_why_{row['why']}")
     if "similarity" in row:
         cells[""] = f"{row['similarity']:.2f}"
-    cells["session"] = cells.get("session_id", "")
     return cells
 
 

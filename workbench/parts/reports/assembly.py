@@ -32,13 +32,6 @@ MARK = re.compile(r"\[(\d+)\]")
 _GONE: Any = {"result_id": "", "metadata": {}}
 
 
-def in_order(sections: Sequence[SectionContent]) -> list[SectionContent]:
-    """By their place in the tree."""
-    return sorted(
-        sections, key=lambda section: [int(n) if n.isdigit() else 0 for n in section["section_id"].split(".")]
-    )
-
-
 def source_numbers(sections: Sequence[SectionContent], earlier: Mapping[str, int]) -> dict[str, int]:
     """Return the number of each cited piece: as in an earlier report of the same, else in order of appearance.
 
@@ -142,7 +135,7 @@ class _Assembly:
         glossary = self._glossary() if "glossary" in wanted else ""
         lines = [f"# {escaped(state['outline']['title'])}", *filter(None, [abstract])]
         lines += self.headed("introduction", introduction)
-        for section in in_order(self.sections):
+        for section in self.sections:
             depth = section["section_id"].count(".")
             number = f"{section['section_id']}{'' if depth else '.'}"
             text = renumbered(section["text"], section["sources"], self.numbers)

@@ -105,16 +105,10 @@ def _authors(value: object) -> list[str]:
 
     >>> _authors("Smith, Jane; Doe, John"), _authors("Ann Lee and Bo Li"), _authors("老舍、曹禺"), _authors(["A", None])
     (['Smith, Jane', 'Doe, John'], ['Ann Lee', 'Bo Li'], ['老舍', '曹禺'], ['A'])
-    >>> _authors([{"family": "Smith", "given": "Jane"}, {"literal": "WHO"}]), _authors("Ann Lee, Bo Li")
-    (['Smith, Jane', 'WHO'], ['Ann Lee, Bo Li'])
     """
     most_authors = 50
     if isinstance(value, list | tuple):
         return [name for author in value[:most_authors] for name in _authors(author)]
-    if isinstance(value, Mapping):
-        parts = [_words(value.get(key)) for key in ("family", "given")]
-        name = ", ".join(filter(None, parts)) or _words(value.get("literal") or value.get("name"))
-        return [name] if name else []
     text = _words(value)
     between = r"[;；、,，]" if CJK.search(text) else r";|\sand\s|\s&\s"
     return [name for author in re.split(between, text) if (name := author.strip())][:most_authors]

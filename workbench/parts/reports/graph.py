@@ -28,7 +28,7 @@ from workbench.language.citing import cite
 from workbench.parts.reports.assembly import assemble
 from workbench.parts.reports.checking import checked, consistency, section_print
 from workbench.parts.reports.clarify import clarify, review_clarify
-from workbench.parts.reports.extracting import section_text, sentences_in
+from workbench.parts.reports.extracting import section_text
 from workbench.parts.reports.kinds import Aspect, ReportType, Topic, report_type
 from workbench.parts.reports.outline import Meaning, Outliner, carried
 from workbench.parts.reports.review import review_outline
@@ -101,12 +101,9 @@ async def _outlined(
     state: ConversationState, context: Context, kind: ReportType
 ) -> tuple[ReportOutline, str, list[str]]:
     """Return the outline, who made it, and the notes on how it came about."""
-    results, bases, aspects = merged_evidence(state), dated_bases(context, state), state["report"].get("aspects", [])
+    results, aspects = merged_evidence(state), state["report"].get("aspects", [])
     topic = Topic(state["query"], tuple(Aspect(title, tuple(parts)) for title, parts in aspects))
-    reading = state["route_decision"]["question"]
-    known_nouns = (base.about()["nouns"] for base in bases)
-    nouns: Data = next((words for words in known_nouns if words.get("en") or words.get("zh")), {})
-    rules = Outliner(topic, reading, judge(reading, results, bases), results, nouns, Meaning(bases), kind).outline()
+    rules = _outlined_by_rules(state, context, results, topic)
     rules["title"] = " ".join(state["message"].split())[:300]
     proposals: Any = None
     if results and "outliner" in context.parts:
@@ -131,6 +128,16 @@ async def _outlined(
     ]
     words = sum(section["estimated_words"] for section in sections)
     return {**rules, "sections": sections, "total_estimated_words": words}, "outliner", []
+
+
+def _outlined_by_rules(
+    state: ConversationState, context: Context, results: Sequence[RetrievalResult], topic: Topic
+) -> ReportOutline:
+    bases, reading = dated_bases(context, state), state["route_decision"]["question"]
+    known_nouns = (base.about()["nouns"] for base in bases)
+    nouns: Data = next((words for words in known_nouns if words.get("en") or words.get("zh")), {})
+    judged, kind = judge(reading, results, bases), report_type(state["report"]["type"])
+    return Outliner(topic, reading, judged, results, nouns, Meaning(bases), kind).outline()
 
 
 def fan_out(state: ConversationState) -> list[Send] | str:
@@ -266,10 +273,8 @@ async def research(state: ConversationState, runtime: Runtime[Context]) -> Json:
     gathered = [r for results in gather(records, context.runs, state["run_id"]).values() for r in results]
     # Pieces that a search adds to a section.
     pieces = [r for r in gathered if r["source_type"] == "chunk"][:12]
-    quoted = [(piece["result_id"], sentence.text) for piece in pieces for sentence in sentences_in(1, piece)]
-    shares = Meaning(dated_bases(context, state)).enough(wish, [text for _, text in quoted])
-    fit = [words for words, share in zip(quoted, shares, strict=True) if share]
-    found = {"evidence_ids": list(dict.fromkeys(i for i, _ in fit)), "quotes": list(dict.fromkeys(q for _, q in fit))}
+    new = _outlined_by_rules(state, context, pieces, Topic(state["query"], (Aspect(wish),)))["sections"][0]
+    found = {name: new[name] for name in ("evidence_ids", "quotes", "estimated_words")}
     sections = [
         {**section, **found} if section["section_id"] == redo["section_id"] else section
         for section in state["outline"]["sections"]

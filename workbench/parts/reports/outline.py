@@ -247,10 +247,9 @@ def carried(
         best = max(range(len(sections)), key=lambda n: shares[n][place])
         if shares[best][place] >= SAME_LANGUAGE:
             ids[best].append(result["result_id"])
-    updated: list[SectionOutline] = []
-    for section, own in zip(sections, ids, strict=True):
-        text = fold(" ".join(by_id[i]["evidence"] for i in own))
-        updated.append({**section, "evidence_ids": own, "quotes": [q for q in section["quotes"] if fold(q) in text]})
+    updated: list[SectionOutline] = [
+        {**section, "evidence_ids": own} for section, own in zip(sections, ids, strict=True)
+    ]
     return {**earlier, "sections": updated}
 
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from workbench.errors import RunError, shown
 from workbench.graphs.reviewers import ReplayReviewer
-from workbench.parts.reports.assembly import in_order, renumbered
+from workbench.parts.reports.assembly import renumbered
 from workbench.parts.reports.checking import written_sections
 from workbench.parts.reports.citing import STYLES
 from workbench.parts.reports.kinds import report_type
@@ -142,7 +142,7 @@ class Report:
                 "text": renumbered(section["text"], section["sources"], numbers) if numbers else section["text"],
                 "evidence_ids": [i for i in section["sources"] if i in numbers],
             }
-            for section in in_order(written_sections(self._values))
+            for section in written_sections(self._values)
         ]
 
     @property

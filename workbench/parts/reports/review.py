@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import cast
 
 from langgraph.runtime import Runtime
@@ -12,7 +11,7 @@ from workbench.graphs.generate import merged_evidence
 from workbench.graphs.review import ARGS, LONGEST, Strict, ask_person, refuse
 from workbench.parts.reports.outline import capitalised, placed
 from workbench.ports import Context
-from workbench.state import ConversationState, Json, RetrievalResult, SectionOutline
+from workbench.state import ConversationState, Json, SectionOutline
 
 
 class SectionEdit(Strict):
@@ -39,7 +38,12 @@ async def review_outline(state: ConversationState, runtime: Runtime[Context]) ->
     report = {name: value for name, value in state["report"].items() if name != "redo"}
     if "outline" not in state.get("review", []) or not state["outline"]["sections"]:
         return {"report": report}
-    outline, known_ids = state["outline"], {r["result_id"] for r in merged_evidence(state)}
+    outline = state["outline"]
+    pieces = [
+        {"result_id": r["result_id"], "title": str(r["metadata"].get("title") or r["source_id"]), "score": r["score"]}
+        for r in merged_evidence(state)
+    ]
+    known_ids = {piece["result_id"] for piece in pieces}
 
     def check(edits: OutlineEdits) -> None:
         refuse(
@@ -49,9 +53,10 @@ async def review_outline(state: ConversationState, runtime: Runtime[Context]) ->
             if entry not in known_ids
         )
 
-    texts = {"evidence": describe_evidence(merged_evidence(state))}
     words = f"{len(outline['sections'])} sections, about {outline['total_estimated_words']} words: write them?"
-    decision = ask_person("outline", state, runtime, dict(outline), words, OutlineEdits, check, details=texts)
+    decision = ask_person(
+        "outline", state, runtime, dict(outline), words, OutlineEdits, check, details={"evidence": pieces}
+    )
     change: Json = {"decisions": [decision], "report": report}
     if decision["action"] == "reject":
         return {**change, "report": {**report, "stopped": True}, "outline": {**outline, "sections": []}}
@@ -89,16 +94,3 @@ def _one_more(state: ConversationState, wish: str, who: str) -> Json:
         "outline": {**outline, "sections": [*outline["sections"], section]},
         "report": {**state["report"], "redo": redo, "outlined_by": who},
     }
-
-
-def describe_evidence(results: Sequence[RetrievalResult]) -> list[Json]:
-    """Return the evidence, for a form: which piece, whose, how likely it is to matter, how it begins."""
-    return [
-        {
-            "result_id": r["result_id"],
-            "title": str(r["metadata"].get("title") or r["source_id"]),
-            "score": r["score"],
-            "begins": r["evidence"][:160],
-        }
-        for r in results
-    ]

@@ -12,7 +12,8 @@ import asyncio
 import os
 import threading
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from functools import wraps
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, convert_to_messages
@@ -155,30 +156,19 @@ def bind(graph: Any, binding: Binding) -> BoundGraph:
     return graph
 
 
-# Opening a workspace blocks, so each factory builds in a thread.
+def _in_a_thread(build: Callable[[], BoundGraph]) -> Callable[[], Awaitable[BoundGraph]]:
+    """Return a factory that builds in a thread, since opening a workspace blocks."""
+
+    @wraps(build)
+    async def factory() -> BoundGraph:
+        return await asyncio.to_thread(build)
+
+    return factory
 
 
-async def conversation() -> BoundGraph:
+@_in_a_thread
+def conversation() -> BoundGraph:
     """Return the conversation graph on the workspace of ``WORKBENCH_WORKSPACE`` (default ``.workbench``)."""
-    return await asyncio.to_thread(_conversation)
-
-
-async def router() -> BoundGraph:
-    """Return the router alone: a message gives ``route_decision``, ``kb_prefix`` and ``worker_name``."""
-    return await asyncio.to_thread(_router)
-
-
-async def retrieval() -> BoundGraph:
-    """Return the retrieval graph alone."""
-    return await asyncio.to_thread(_retrieval)
-
-
-async def fusion() -> BoundGraph:
-    """Return the fusion graph; ``FusionConfig`` has its options."""
-    return await asyncio.to_thread(_fusion)
-
-
-def _conversation() -> BoundGraph:
     wb = _workspace()
     ports = wb.ports()
 
@@ -214,7 +204,9 @@ async def _reply(state: ServedState) -> Json:
     return {"messages": [AIMessage(state["answer"], id=f"{state['run_id']}:assistant")]}
 
 
-def _router() -> BoundGraph:
+@_in_a_thread
+def router() -> BoundGraph:
+    """Return the router alone: a message gives ``route_decision``, ``kb_prefix`` and ``worker_name``."""
     wb = _workspace()
 
     def complete(values: Json, sent: Data, thread: str) -> Data:
@@ -225,7 +217,9 @@ def _router() -> BoundGraph:
     return bind(build_router(), Binding(wb, wb.ports(), complete, RouterOptions))
 
 
-def _retrieval() -> BoundGraph:
+@_in_a_thread
+def retrieval() -> BoundGraph:
+    """Return the retrieval graph alone."""
     wb = _workspace()
     ports = wb.ports()
 
@@ -243,7 +237,9 @@ def _retrieval() -> BoundGraph:
     return bind(build_retrieval().compile(), Binding(wb, ports, complete, RetrievalOptions))
 
 
-def _fusion() -> BoundGraph:
+@_in_a_thread
+def fusion() -> BoundGraph:
+    """Return the fusion graph; ``FusionConfig`` has its options."""
     wb = _workspace()
     graph = build_fusion().compile().with_config({"configurable": fusion_options(wb.settings)})
 

@@ -16,7 +16,7 @@ import logging
 import re
 import socket
 import traceback
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
@@ -75,9 +75,6 @@ class Form(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-F = TypeVar("F", bound=Form)
-
-
 class Chat(Form):
     """A message of a user in a session. Without ``kb_prefix`` it is routed; ``review`` names where the run pauses."""
 
@@ -95,6 +92,7 @@ class Decision(Form):
     """A decision at a pause (``review_id`` makes sure at which), or ``resume`` for a run that was interrupted."""
 
     user_id: Name
+    run_id: MaybeName = ""
     decision: Literal["approve", "edit", "reject", "respond", "resume"]
     review_id: MaybeName = ""
     edits: Json = {}
@@ -116,19 +114,22 @@ class MessagesQuery(Form):
     """Whose messages, and which."""
 
     user_id: Name
+    session_id: MaybeName
     limit: int = Field(100, ge=1, le=_MOST_ROWS)
     before: MaybeName | None = None
 
 
 class RunQuery(Form):
-    """Whose run."""
+    """Which run, and whose."""
 
+    run_id: MaybeName
     user_id: MaybeName = ""
 
 
-class RunsQuery(RunQuery):
+class RunsQuery(Form):
     """Which runs."""
 
+    user_id: MaybeName = ""
     session_id: MaybeName = ""
     status: Literal["", "running", "paused", "interrupted", "done", "failed", "cancelled"] = ""
     limit: int = Field(100, ge=1, le=_MOST_ROWS)
@@ -150,142 +151,104 @@ class Verdict(Form):
     user_id: MaybeName = ""
 
 
-class Endpoints:
-    """The endpoints over an open workspace, one method each."""
-
-    def __init__(self, wb: Workbench, heartbeat_s: float):
-        self._wb, self._heartbeat_s = wb, heartbeat_s
-        self.hidden = secrets(wb.settings)
-
-    def respond(self, document: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-        """Make a response without any secret of the settings."""
-        return JSONResponse(redacted(document, self.hidden), status, headers)
-
-    async def health(self, request: Request) -> Response:
-        """Return whether the stores answer."""
-        try:
-            await to_thread.run_sync(lambda: (self._wb.runs.list(1), self._wb.messages("", "")))
-        except WorkbenchError:
-            return self.respond({"status": "failed"}, 503)
-        return self.respond({"status": "ok"})
-
-    async def stream(self, request: Request) -> Response:
-        """Ask, and stream the events of the run."""
-        form = await _read_body(request, Chat)
-        return Events(await self._start(form), form.debug, self._heartbeat_s, self.hidden)
-
-    async def chat(self, request: Request) -> Response:
-        """Ask, and wait for the answer or a pause."""
-        form = await _read_body(request, Chat)
-        return await self._outcome(await self._start(form), form.debug)
-
-    async def answer(self, request: Request) -> Response:
-        """Answer a paused run, or continue an interrupted one."""
-        form = await _read_body(request, Decision)
-
-        def begin() -> Run:
-            run = self._run(request.path_params["run_id"], form.user_id)
-            return run.resume(wait=False) if form.decision == "resume" else _answer(run, form)
-
-        run = await _begin(begin)
-        if form.stream:
-            return Events(run, form.debug, self._heartbeat_s, self.hidden)
-        return await self._outcome(run, form.debug)
-
-    async def runs(self, request: Request) -> Response:
-        """Return the runs, newest first, one row each."""
-        form = _validate(RunsQuery, dict(request.query_params))
-        equals = {name: value for name, value in form.model_dump(exclude={"limit"}).items() if value}
-        lines = await to_thread.run_sync(lambda: self._wb.runs.lines(form.limit, **equals))
-        names = ("run_id", "status", "message", "query", "user_id", "session_id", "created_at")
-        return self.respond({"runs": [{name: line[name] for name in names} for line in lines]})
-
-    async def run(self, request: Request) -> Response:
-        """Return a run: plan, records, reflections, evidence, answer, nested log."""
-        return await self._document(request, request.path_params["run_id"], Run.to_dict)
-
-    async def debug(self, request: Request) -> Response:
-        """Return what was collected for a request, whose id is its run's."""
-        return await self._document(request, request.path_params["request_id"], debug_document)
-
-    async def _document(self, request: Request, run_id: str, make: Callable[[Run], Json]) -> Response:
-        form = _validate(RunQuery, dict(request.query_params))
-        return self.respond(await to_thread.run_sync(lambda: make(self._run(run_id, form.user_id))))
-
-    async def messages(self, request: Request) -> Response:
-        """Return the messages of a conversation, oldest first."""
-        form, session = _validate(MessagesQuery, dict(request.query_params)), request.path_params["session"]
-        page: Json = {"limit": form.limit, "before": form.before}
-        messages = await to_thread.run_sync(lambda: self._wb.messages(session, form.user_id, **page))
-        return self.respond({"user_id": form.user_id, "session_id": session, "messages": messages})
-
-    async def clear(self, request: Request) -> Response:
-        """Delete the messages of one conversation."""
-        form = await _read_body(request, Conversation)
-
-        def work() -> dict[str, str]:
-            cleared = self._wb.clear(form.session_id, form.user_id)
-            remaining = self._wb.messages(form.session_id, form.user_id)
-            return {"status": "ok", "remaining_messages": str(len(remaining)), "cleared_messages": str(cleared)}
-
-        return self.respond(await to_thread.run_sync(work))
-
-    async def feedback(self, request: Request) -> Response:
-        """Store a verdict on an answer."""
-        form = await _read_body(request, Verdict)
-
-        def work() -> dict[str, str]:
-            run_id = self._wb.runs.of_message(form.message_id) if form.message_id else form.thread_id
-            run = self._run(run_id, form.user_id)
-            labels = dict(form.metadata)
-            give(run, form.is_positive, labels.pop("note", ""), form.user_id, labels)
-            return {"status": "ok", "run_id": run.run_id}
-
-        return self.respond(await to_thread.run_sync(work))
-
-    async def _start(self, form: Chat) -> Run:
-        worker = f"{form.kb_prefix}:{form.agent_type}" if form.kb_prefix and form.agent_type else form.agent_type
-        options: Any = form.model_dump(include={"review", "incognito", "debug"})
-        options |= {"user": form.user_id, "session": form.session_id, "kb": form.kb_prefix or None, "worker": worker}
-        return await _begin(lambda: self._wb.start(form.message, **options))
-
-    async def _outcome(self, run: Run, debug: bool) -> Response:
-        """Wait for the end of a run or its next pause, and return it."""
-        await run.aio.wait()
-        outcome = await to_thread.run_sync(lambda: _summary(run, debug))
-        if outcome["status"] in ("done", "paused"):
-            return self.respond(outcome)
-        detail = {"detail": outcome["error"] or _resume_hint(run), "run_id": run.run_id, "status": outcome["status"]}
-        if outcome["status"] != "failed":
-            return self.respond(detail, 409)
-        return self.respond(detail, 502 if isinstance(self._wb.runs.failure(run.run_id), ModelError) else 500)
-
-    def _run(self, run_id: str, user: str) -> Run:
-        """Return a run of this user; the run of another user is as unknown as one that does not exist."""
-        if run_id in self._wb.runs:
-            run = self._wb.run(run_id)
-            if not user or run.row["user_id"] == user:
-                return run
-        raise HTTPException(404, f"Unknown run {shown(run_id)}{f' of user {shown(user)}' if user else ''}.")
+# What an endpoint does: a function of the workspace and the request's fields, in a thread of its own. It returns a run,
+# of which the client is told, or a document.
 
 
-def debug_document(run: Run) -> Json:
-    """Return what was collected of a run: its nested log, route, plan, evidence."""
-    recording = recorded(run)
-    document = recording.to_dict()
-    collected = {
-        name: content for event in debug_events(recording) for name, content in event.items() if name in _COLLECTED
-    }
-    return {"request_id": run.run_id, **collected, **{name: document[name] for name in ("status", *_DEBUG)}}
+def health(wb: Workbench, form: Form) -> Json:
+    """Return that the stores answer."""
+    try:
+        wb.runs.list(1)
+        wb.messages("", "")
+    except WorkbenchError:
+        raise HTTPException(503, {"status": "failed"}) from None  # type: ignore[arg-type]
+    return {"status": "ok"}
 
 
-def _answer(run: Run, form: Decision) -> Run:
+def chat(wb: Workbench, form: Chat) -> Run:
+    """Ask."""
+    worker = f"{form.kb_prefix}:{form.agent_type}" if form.kb_prefix and form.agent_type else form.agent_type
+    options: Any = form.model_dump(include={"review", "incognito", "debug"})
+    options |= {"user": form.user_id, "session": form.session_id, "kb": form.kb_prefix or None, "worker": worker}
+    return wb.start(form.message, **options)
+
+
+def decide(wb: Workbench, form: Decision) -> Run:
+    """Answer a paused run, or continue an interrupted one."""
+    run = _run(wb, form.run_id, form.user_id)
+    if form.decision == "resume":
+        return run.resume(wait=False)
     request = run.review
     if request and form.review_id not in ("", request["review_id"]):
         raise NotPaused(f"Run {run.run_id} asks {request['review_id']} now, and not {shown(form.review_id)}.")
     fields: Json = form.model_dump(include={"edits", "message", "note"})
     decision = answer(form.decision, point=(request or {}).get("point", ""), **fields)
     return run.answer_review(decision, wait=False)
+
+
+def list_runs(wb: Workbench, form: RunsQuery) -> Json:
+    """Return the runs, newest first, one row each."""
+    equals = {name: value for name, value in form.model_dump(exclude={"limit"}).items() if value}
+    names = ("run_id", "status", "message", "query", "user_id", "session_id", "created_at")
+    return {"runs": [{name: line[name] for name in names} for line in wb.runs.lines(form.limit, **equals)]}
+
+
+def show_run(wb: Workbench, form: RunQuery) -> Json:
+    """Return a run: plan, records, reflections, evidence, answer, nested log."""
+    return _run(wb, form.run_id, form.user_id).to_dict()
+
+
+def show_debug(wb: Workbench, form: RunQuery) -> Json:
+    """Return what was collected of a run, whose id is its request's: its nested log, route, plan, evidence."""
+    recording = recorded(_run(wb, form.run_id, form.user_id))
+    document, events = recording.to_dict(), debug_events(recording)
+    collected = {name: content for event in events for name, content in event.items() if name in _COLLECTED}
+    return {"request_id": form.run_id, **collected, **{name: document[name] for name in ("status", *_DEBUG)}}
+
+
+def list_messages(wb: Workbench, form: MessagesQuery) -> Json:
+    """Return the messages of a conversation, oldest first."""
+    messages = wb.messages(form.session_id, form.user_id, limit=form.limit, before=form.before)
+    return {"user_id": form.user_id, "session_id": form.session_id, "messages": messages}
+
+
+def clear(wb: Workbench, form: Conversation) -> Json:
+    """Delete the messages of one conversation."""
+    cleared = wb.clear(form.session_id, form.user_id)
+    remaining = wb.messages(form.session_id, form.user_id)
+    return {"status": "ok", "remaining_messages": str(len(remaining)), "cleared_messages": str(cleared)}
+
+
+def feedback(wb: Workbench, form: Verdict) -> Json:
+    """Store a verdict on an answer."""
+    run_id = wb.runs.of_message(form.message_id) if form.message_id else form.thread_id
+    run, labels = _run(wb, run_id, form.user_id), dict(form.metadata)
+    give(run, form.is_positive, labels.pop("note", ""), form.user_id, labels)
+    return {"status": "ok", "run_id": run.run_id}
+
+
+ROUTES: Sequence[tuple[str, str, type[Form], Callable[[Workbench, Any], Run | Json]]] = (
+    ("GET", "health", Form, health),
+    ("POST", "chat/stream", Chat, chat),
+    ("POST", "chat", Chat, chat),
+    ("GET", "runs", RunsQuery, list_runs),
+    ("GET", "runs/{run_id}", RunQuery, show_run),
+    ("GET", "debug/{run_id}", RunQuery, show_debug),
+    ("POST", "runs/{run_id}/answer", Decision, decide),
+    ("GET", "conversations/{session_id:path}/messages", MessagesQuery, list_messages),
+    ("POST", "clear", Conversation, clear),
+    ("POST", "feedback", Verdict, feedback),
+)
+"""Method, path, the fields of its query, path or body, and what it does."""
+
+
+def _run(wb: Workbench, run_id: str, user: str) -> Run:
+    """Return a run of this user; the run of another user is as unknown as one that does not exist."""
+    if run_id in wb.runs:
+        run = wb.run(run_id)
+        if not user or run.row["user_id"] == user:
+            return run
+    raise HTTPException(404, f"Unknown run {shown(run_id)}{f' of user {shown(user)}' if user else ''}.")
 
 
 def _summary(run: Run, debug: bool) -> Json:
@@ -297,6 +260,18 @@ def _summary(run: Run, debug: bool) -> Json:
         "conversation_id": run.row["conversation_id"],
         **details,
     }
+
+
+async def _outcome(wb: Workbench, run: Run, debug: bool) -> tuple[Json, int]:
+    """Wait for the end of a run or its next pause, and return it with its status."""
+    await run.aio.wait()
+    outcome = await to_thread.run_sync(lambda: _summary(run, debug))
+    if outcome["status"] in ("done", "paused"):
+        return outcome, 200
+    detail = {"detail": outcome["error"] or _resume_hint(run), "run_id": run.run_id, "status": outcome["status"]}
+    if outcome["status"] != "failed":
+        return detail, 409
+    return detail, 502 if isinstance(wb.runs.failure(run.run_id), ModelError) else 500
 
 
 def _resume_hint(run: Run) -> str:
@@ -376,28 +351,19 @@ async def _paced(events: AsyncGenerator[T], seconds: float) -> AsyncGenerator[T 
         upcoming.cancel()
 
 
-async def _begin(begin: Callable[[], Run]) -> Run:
-    """Begin a run, shielded: a client that leaves meanwhile must not leave a run that has no owner."""
-    with CancelScope(shield=True):
-        run = await to_thread.run_sync(begin)
-    return run
-
-
-async def _read_body(request: Request, form: type[F]) -> F:
-    """Read a JSON body of at most ``MOST_BYTES``."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise HTTPException(415, "The body must be JSON: send Content-Type: application/json.")
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MOST_BYTES:
-            raise HTTPException(413, f"The body may have {MOST_BYTES:,} bytes.", {"Connection": "close"})
-    return _validate(form, bytes(body))
-
-
-def _validate(form: type[F], content: bytes | Data) -> F:
+async def _read(request: Request, form: type[Form]) -> Form:
+    """Read the fields of a request: its path, and its query or a JSON body of at most ``MOST_BYTES``."""
     try:
-        return form.model_validate_json(content) if isinstance(content, bytes) else form.model_validate(content)
+        if request.method == "GET":
+            return form.model_validate({**request.query_params, **request.path_params})
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            raise HTTPException(415, "The body must be JSON: send Content-Type: application/json.")
+        body = bytearray()
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MOST_BYTES:
+                raise HTTPException(413, f"The body may have {MOST_BYTES:,} bytes.", {"Connection": "close"})
+        return form.model_validate_json(bytes(body)).model_copy(update=request.path_params)
     except ValidationError as error:
         faults = [{name: fault[name] for name in ("loc", "msg", "type")} for fault in error.errors()]
         raise HTTPException(422, faults) from None  # type: ignore[arg-type]
@@ -433,43 +399,47 @@ def read_token(settings: Settings) -> str:
 
 def make_app(wb: Workbench, heartbeat_s: float = 15.0) -> Starlette:
     """Return the application over an open workspace."""
-    endpoints, token = Endpoints(wb, heartbeat_s), read_token(wb.settings)
+    token, hidden = read_token(wb.settings), secrets(wb.settings)
 
-    def route(path: str, method: Callable[[Request], Awaitable[Response]], verb: str = "GET") -> Route:
+    def respond(document: Any, status: int = 200) -> Response:
+        """Make a response without any secret of the settings."""
+        return JSONResponse(redacted(document, hidden), status)
+
+    async def carried(request: Request, form: type[Form], work: Callable[[Workbench, Any], Run | Json]) -> Response:
+        fields: Any = await _read(request, form)
+        with CancelScope(shield=True):  # a client that leaves meanwhile must not leave a run that has no owner
+            result = await to_thread.run_sync(lambda: work(wb, fields))
+        if not isinstance(result, Run):
+            return respond(result)
+        if request.url.path.endswith("/stream") or getattr(fields, "stream", False):
+            return Events(result, fields.debug, heartbeat_s, hidden)
+        return respond(*await _outcome(wb, result, fields.debug))
+
+    def route(verb: str, path: str, form: type[Form], work: Callable[[Workbench, Any], Run | Json]) -> Route:
         async def endpoint(request: Request) -> Response:
             try:
-                if method != endpoints.health:
+                if work is not health:
                     _authorize(request, token)
-                return await method(request)
+                return await carried(request, form, work)
             except WorkbenchError as error:
                 status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 400)
-                return endpoints.respond({"detail": str(error)}, status)
+                return respond({"detail": str(error)}, status)
             except HTTPException:
                 raise
             except Exception as error:  # a fault of ours, whose text may hold anything: only its place is shown
                 place = traceback.extract_tb(error.__traceback__)[-1]
                 _log.error("%s at %s:%s", type(error).__name__, Path(place.filename).name, place.lineno)
-                text = f"{type(error).__name__}: this is a fault of workbench; its log says where."
-                return endpoints.respond({"detail": text}, 500)
+                return respond(
+                    {"detail": f"{type(error).__name__}: this is a fault of workbench; its log says where."}, 500
+                )
 
         return Route(f"/api/v1/{path}", endpoint, methods=[verb])
 
     async def refuse(request: Request, error: Any) -> Response:
-        return JSONResponse({"detail": error.detail}, error.status_code, error.headers)
+        document = error.detail if isinstance(error.detail, dict) else {"detail": error.detail}
+        return JSONResponse(document, error.status_code, error.headers)
 
-    routes = [
-        route("health", endpoints.health),
-        route("chat/stream", endpoints.stream, "POST"),
-        route("chat", endpoints.chat, "POST"),
-        route("runs", endpoints.runs),
-        route("runs/{run_id}", endpoints.run),
-        route("debug/{request_id}", endpoints.debug),
-        route("runs/{run_id}/answer", endpoints.answer, "POST"),
-        route("conversations/{session:path}/messages", endpoints.messages),
-        route("clear", endpoints.clear, "POST"),
-        route("feedback", endpoints.feedback, "POST"),
-    ]
-    return Starlette(routes=routes, exception_handlers={HTTPException: refuse})
+    return Starlette(routes=[route(*line) for line in ROUTES], exception_handlers={HTTPException: refuse})
 
 
 def listen(host: str, port: int, token: str) -> socket.socket:

@@ -12,7 +12,7 @@ import json
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from functools import partial, wraps
-from inspect import getdoc
+from inspect import getdoc, iscoroutinefunction
 from typing import Annotated, Any, Literal
 
 from anyio import CancelScope, get_cancelled_exc_class
@@ -57,9 +57,7 @@ class Tools:
     def __init__(self, wb: Workbench):
         self._wb = wb
 
-    async def search(
-        self, query: Question, kb: Base = "", limit: Annotated[int, Field(ge=1, le=50)] = 8
-    ) -> CallToolResult:
+    def search(self, query: Question, kb: Base = "", limit: Annotated[int, Field(ge=1, le=50)] = 8) -> CallToolResult:
         """Search a knowledge base: the passages that fit a question best, with ids, scores and sources.
 
         Nothing is written down, and no answer is made.
@@ -68,7 +66,7 @@ class Tools:
         if not kb and len(names) != 1:
             raise RunError(f"Name the knowledge base with `kb`. Known: {', '.join(names) or 'none yet'}.")
         agent = self._wb.agents.get(f"{kb or names[0]}:fusion_agent")
-        trace = await asyncio.to_thread(agent.retrieve_with_trace, query, "mcp")
+        trace = agent.retrieve_with_trace(query, "mcp")
         results = trace["retrieval_results"][:limit]
         passages = [
             {**line, "text": visible(result["evidence"])}
@@ -93,16 +91,12 @@ class Tools:
         options: Any = {"kb": kb or None, "review": review, "session": session or None}
         return await self._carry(ctx, partial(self._wb.start, question, **options))
 
-    async def show(self, run_id: RunId) -> CallToolResult:
+    def show(self, run_id: RunId) -> CallToolResult:
         """Show a run: its plan, records, reflections, decisions, answer, sources, and the calls of models."""
-
-        def work() -> CallToolResult:
-            run = self._wb.run(run_id)
-            document = run.to_dict()
-            calls = [{name: field for name, field in call.items() if name != "messages"} for call in run.calls()]
-            return _result({**document, "calls": calls}, _text(outline(document, IN_TERMINAL)))
-
-        return await asyncio.to_thread(work)
+        run = self._wb.run(run_id)
+        document = run.to_dict()
+        calls = [{name: field for name, field in call.items() if name != "messages"} for call in run.calls()]
+        return _result({**document, "calls": calls}, _text(outline(document, IN_TERMINAL)))
 
     async def answer(
         self,
@@ -127,7 +121,7 @@ class Tools:
 
         return await self._carry(ctx, begin)
 
-    async def core_memory_update(
+    def core_memory_update(
         self,
         section: Annotated[
             Literal["persona", "human", "name", "preferences", "current_intent", "facts"],
@@ -140,21 +134,19 @@ class Tools:
 
         Returns the new core memory: `persona`, and `human` with `name`, `preferences`, `current_intent`, `facts`.
         """
-        update = partial(self._wb.memory.core_memory_update, section, content, user=user, author="agent")
-        core = await asyncio.to_thread(update)
+        core = self._wb.memory.core_memory_update(section, content, user=user, author="agent")
         return _result({"core_memory": core}, json.dumps(core, ensure_ascii=False, indent=2))
 
-    async def archival_memory_insert(self, content: Remark, user: User = "default") -> CallToolResult:
+    def archival_memory_insert(self, content: Remark, user: User = "default") -> CallToolResult:
         """Store a text about a person or a conversation; `archival_memory_search` finds it."""
-        insert = partial(self._wb.memory.archival_memory_insert, content, user=user, author="agent")
-        memory_id = await asyncio.to_thread(insert)
+        memory_id = self._wb.memory.archival_memory_insert(content, user=user, author="agent")
         return _result({"id": memory_id}, f"Kept as {memory_id}.")
 
-    async def archival_memory_search(
+    def archival_memory_search(
         self, query: Question, user: User = "default", limit: Annotated[int, Field(ge=1, le=50)] = 5
     ) -> CallToolResult:
         """Search what was stored, noted or said earlier: the best matches, with where they come from."""
-        memories = await asyncio.to_thread(lambda: self._wb.memory.search(query, user=user, limit=limit))
+        memories = self._wb.memory.search(query, user=user, limit=limit)
         return _result({"memories": [*memories]}, _text(memories.blocks()))
 
     async def _carry(self, ctx: Context, begin: Callable[[], Run]) -> CallToolResult:
@@ -217,13 +209,15 @@ def _result(content: Data, text: str, failed: bool = False) -> CallToolResult:
     )
 
 
-def _with_error_results(method: Callable[..., Awaitable[CallToolResult]]) -> Callable[..., Awaitable[CallToolResult]]:
-    """Return the method with errors of the workbench as tool errors in their own words."""
+def _with_error_results(method: Callable[..., Any]) -> Callable[..., Awaitable[CallToolResult]]:
+    """Return the method, run in a thread if it blocks, with errors of the workbench as tool errors."""
 
     @wraps(method)
     async def call(*args: Any, **arguments: Any) -> CallToolResult:
         try:
-            return await method(*args, **arguments)
+            carried = method if iscoroutinefunction(method) else partial(asyncio.to_thread, method)
+            result: CallToolResult = await carried(*args, **arguments)
+            return result
         except WorkbenchError as error:
             return CallToolResult(content=[TextContent(text=visible(error))], is_error=True)
 

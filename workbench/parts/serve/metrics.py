@@ -9,10 +9,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Container
-from importlib.util import find_spec
 from typing import Any
 
-from workbench.errors import MissingExtra
 from workbench.records.figures import own
 from workbench.runs.recording import Recording
 from workbench.settings import ROLES
@@ -91,16 +89,6 @@ class Metrics:
             self._counters[f"{name}_errors"].inc()
         else:
             self._seconds[name].observe(seconds)
-
-
-def required(setting: str) -> None:
-    """Check that the library is installed where the setting needs it.
-
-    Raises:
-        MissingExtra: it is not.
-    """
-    if setting and not find_spec("prometheus_client"):
-        raise MissingExtra("WORKBENCH_METRICS", "metrics")
 
 
 def serve(address: str) -> Metrics | None:

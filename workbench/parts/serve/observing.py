@@ -6,8 +6,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from importlib.util import find_spec
 from typing import Any
 
+from workbench.errors import MissingExtra
 from workbench.extensions import Service
 from workbench.parts.serve import metrics, spans
 from workbench.ports import Remembering
@@ -29,8 +32,10 @@ class Observers(Service):
     def __init__(self, wb: Any):
         super().__init__(wb)
         settings, tools = wb.settings, wb.tools
-        spans.required(settings.spans)
-        metrics.required(settings.metrics)
+        if settings.spans:
+            _check_library("opentelemetry.exporter.otlp.proto.http", "WORKBENCH_SPANS=otlp", "tracing")
+        if settings.metrics:
+            _check_library("prometheus_client", "WORKBENCH_METRICS", "metrics")
         self._observe: dict[str, Callable[[Recording], None]] = {}
         self._threads: list[threading.Thread] = []
         self.metrics = counters = metrics.serve(settings.metrics)
@@ -68,6 +73,13 @@ class Observers(Service):
         for thread in self._threads:
             # How long closing waits for observers at work.
             thread.join(5)
+
+
+def _check_library(library: str, setting: str, extra: str) -> None:
+    with suppress(ModuleNotFoundError):  # of a parent
+        if find_spec(library):
+            return
+    raise MissingExtra(setting, extra)
 
 
 class _TimedMemory:

@@ -10,15 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-from workbench.errors import MissingExtra
 from workbench.runs.calls import Call
 from workbench.runs.recording import Recording
 from workbench.state import Data, Json
 
-_EXPORTER = "opentelemetry.exporter.otlp.proto.http"
 _PREVIEW = 200
 _ROUTE = ("intent_detect", "apply_override_policy", "worker_select")
 
@@ -32,18 +29,6 @@ class Span(NamedTuple):
     attributes: dict[str, str | int | float | bool]
     inside: int | None = 0
     failed: str = ""
-
-
-def required(setting: str) -> None:
-    """Check that the exporter is installed where the setting needs it.
-
-    Raises:
-        MissingExtra: it is not.
-    """
-    names = _EXPORTER.split(".")
-    parents = (".".join(names[:count]) for count in range(1, len(names) + 1))  # find_spec raises without a parent
-    if setting and not all(map(find_spec, parents)):
-        raise MissingExtra("WORKBENCH_SPANS=otlp", "tracing")
 
 
 def run_spans(run: Recording) -> list[Span]:
