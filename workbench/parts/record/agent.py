@@ -231,17 +231,13 @@ class RecordedGraph:
     # what a run needs
 
     def dump_text(self, value: Any, what: str) -> str:
-        """Return a value as text, for a row of JSON."""
-        return base64.b64encode(self._dump(value, what)).decode()
+        """Return a value as text, for a row of JSON.
 
-    def load_text(self, text: str) -> Any:
-        """Return the value that ``dump_text`` wrote."""
-        return self._load(base64.b64decode(text))
-
-    def _dump(self, value: Any, what: str) -> bytes:
+        Raises:
+            RunError: it cannot be kept; it says which field of ``what``.
+        """
         try:
             kind, content = self._serde.dumps_typed(value)
-            return kind.encode() + b"\n" + content
         except TypeError as error:
             field = next((name for name, inner in _fields(value) if not self._fits(inner)), "")
             where = f"{what}, field {field!r}," if field else what
@@ -249,18 +245,17 @@ class RecordedGraph:
                 f"{where} cannot be kept: {error}. Keep plain values, messages, dataclasses or pydantic models in the "
                 "state, and open connections inside the node."
             ) from None
+        return base64.b64encode(kind.encode() + b"\n" + content).decode()
 
     def _fits(self, value: Any) -> bool:
         try:
-            self._serde.dumps_typed(value)
+            return bool(self._serde.dumps_typed(value))
         except TypeError:
             return False
-        return True
 
-    def _load(self, stored: bytes | None) -> Any:
-        if stored is None:
-            return None
-        kind, _, content = stored.partition(b"\n")
+    def load_text(self, text: str) -> Any:
+        """Return the value that ``dump_text`` wrote."""
+        kind, _, content = base64.b64decode(text).partition(b"\n")
         return self._serde.loads_typed((kind.decode(), content))
 
     def load_effects(self, run_id: str) -> list[Effect]:

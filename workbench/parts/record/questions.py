@@ -19,7 +19,7 @@ from workbench.state import Json
 
 _INBOX: Mapping[str, str] = {"approve": "accept", "edit": "edit", "respond": "response", "reject": "ignore"}
 """A decision, and its name in Agent Inbox."""
-_ALLOWS = {"approve": "accept", "edit": "edit", "respond": "respond", "reject": "ignore"}
+_ALLOWS = {**_INBOX, "respond": "respond"}
 _APPROVAL = "tool_approval"
 _WHOLE = "answer"
 """The one field of a form whose answer is not an object."""
