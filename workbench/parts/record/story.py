@@ -24,7 +24,7 @@ def _review(document: Data, labels: Labels) -> Iterator[Block]:
 def _effects(document: Data, labels: Labels) -> Iterator[Block]:
     heads = [Column(labels(f"record_{name}"), whole=name == "at") for name in ("at", "kind", "source", "value")]
     rows = [[e["at"], e["kind"], labels(f"record_{e['source']}"), as_text(e["value"])] for e in document["effects"]]
-    shares = document["on_tape"]
+    shares = {name: f"{100 * share:.0f}" for name, share in (document["on_tape"] or {}).items()}
     yield clipped(labels("record_effects"), heads, rows, notes=[labels("record_on_tape", **shares)] if shares else [])
 
 
