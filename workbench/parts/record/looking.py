@@ -53,7 +53,7 @@ def timeline(run: GraphRun) -> Drawing:
 
     effects = run.effects
     records: Any = [_record(effect, 1) for effect in effects if effect.kind not in ("node", "edge")]
-    return when(_log(effects), records, title=f"{run.agent.name} {run.run_id}")
+    return when(_log(effects), records)
 
 
 def _log(effects: Iterable[Effect]) -> list[Json]:
