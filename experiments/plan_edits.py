@@ -37,11 +37,10 @@ def drop(plan: Json) -> Json | None:
 
 
 def reorder(plan: Json) -> Json | None:
-    """Turn the order of the steps round, where none needs another."""
-    steps = plan["steps"]
-    if len(steps) < 2 or any(step.get("depends_on") for step in steps):
-        return None
-    return {**plan, "steps": steps[::-1]}
+    """Turn the order of the steps round that need no other."""
+    free = [step for step in plan["steps"] if not step.get("depends_on")]
+    rest = [step for step in plan["steps"] if step.get("depends_on")]
+    return {**plan, "steps": [*free[::-1], *rest]} if len(free) > 1 else None
 
 
 def other_tool(plan: Json) -> Json | None:
@@ -60,17 +59,21 @@ def twice(plan: Json) -> Json | None:
 
 
 def split(plan: Json) -> Json | None:
-    """Search for the first and the second half of a step's query apart."""
-    steps = []
-    for step in plan["steps"]:
-        query = str(step.get("tool_input", {}).get("query", ""))
-        words = query.split()
-        if len(plan["steps"]) > 1 or len(words) < 6:
-            return None
-        for number, half in enumerate((words[: len(words) // 2], words[len(words) // 2 :]), start=1):
-            changed = {**step["tool_input"], "query": " ".join(half)}
-            steps.append({**step, "step_id": f"{step['step_id']}-{number}", "tool_input": changed})
-    return {**plan, "steps": steps}
+    """Search for the first and the second half of the first step's query apart."""
+    first, *rest = plan["steps"]
+    words = str(first.get("tool_input", {}).get("query", "")).split()
+    if len(words) < 6:
+        return None
+    halves, name = (words[: len(words) // 2], words[len(words) // 2 :]), first["step_id"]
+    parts = [
+        {**first, "step_id": f"{name}_{n}", "tool_input": {**first["tool_input"], "query": " ".join(half)}}
+        for n, half in enumerate(halves, start=1)
+    ]
+    for step in rest:
+        needs = step.get("depends_on", [])
+        kept = [other for other in needs if other != name]
+        parts.append({**step, "depends_on": [*kept, f"{name}_1", f"{name}_2"]} if name in needs else step)
+    return {**plan, "steps": parts}
 
 
 def reword(plan: Json) -> Json | None:
@@ -105,16 +108,16 @@ EDITS: dict[str, Edit] = {
 MEASURES = ("all@5", "right")
 
 
-def rows(wb: Workbench, kb: str, questions: list[Json], by: str) -> Iterator[Json]:
-    """Yield a row for each question as planned and with each edit that its plan allows."""
+def rows(wb: Workbench, kb: str, questions: list[Json], by: str, edits: list[str]) -> Iterator[Json]:
+    """Yield a row for each question as planned and with each of these edits that its plan allows."""
     for question in questions:
         run = wb.ask(question["question"], kb=kb, **conversation("plan_edits"))
         if run.status != "done" or not run.plans:
             continue
         own = {"question": question["id"], "kind": str(question.get(by, ""))}
         yield {**own, "edit": "as planned", **_measured(question, run), "seconds": _seconds(run)}
-        for name, edit in EDITS.items():
-            changed = edit(run.plans[0]["plan"].dump())
+        for name in edits:
+            changed = EDITS[name](run.plans[0]["plan"].dump())
             if changed is None:
                 continue
             try:
@@ -139,7 +142,7 @@ def _seconds(run: object) -> float:
 def table(frame: pandas.DataFrame) -> pandas.DataFrame:
     """Return a row for each edit: what it does to each measure, on the questions that allow it."""
     lines = []
-    for name in EDITS:
+    for name in frame["edit"].unique()[1:]:
         edited = frame[frame["edit"] == name].set_index("question")
         planned = frame[frame["edit"] == "as planned"].set_index("question").loc[edited.index]
         line: Json = {"edit": name, "questions": len(edited)}
@@ -164,10 +167,11 @@ def main() -> None:
     parser.add_argument("--workspace", default=".workbench")
     parser.add_argument("--limit", type=int, default=40)
     parser.add_argument("--by", default="kind")
+    parser.add_argument("--edits", nargs="+", default=list(EDITS), choices=EDITS)
     options = parser.parse_args()
     with Workbench.open(options.workspace) as wb:
         questions = choose(read_rows(options.questions, "id", "question"), None, options.limit)
-        frame = pandas.DataFrame(rows(wb, options.kb, questions, options.by))
+        frame = pandas.DataFrame(rows(wb, options.kb, questions, options.by, options.edits))
     print(table(frame).to_string(index=False))
     for kind, part in frame.groupby("kind"):
         if frame["kind"].nunique() > 1:

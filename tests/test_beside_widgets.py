@@ -19,7 +19,7 @@ from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.labels import Labels
 from workbench.widgets.display import register
-from workbench.widgets.futures import Checkpoints, Compare
+from workbench.widgets.futures import Checkpoints
 from workbench.widgets.runs import RunTable
 
 CHINESE, ENGLISH = "对比《喜宴》和《饮食男女》的风格", "Compare The Wedding Banquet and Eat Drink Man Woman"
@@ -118,11 +118,10 @@ def test_runs_are_searched_sorted_marked_and_acted_on(wb: Workbench, asked: Run,
     assert (wb.path / "exports" / f"{asked.run_id}.zip").is_file() and "2 runs exported" in runs.message.value
     gone = stopped.fork()
     runs.show(asked.run_id)
-    runs.table.press("clear")
-    runs.table.press("mark", gone.run_id)
+    for marked in (*runs._marked, gone.run_id):
+        runs.table.press("mark", marked)
+    assert "Delete 1 run with all" in text(runs.table)
     runs.table.press("delete")
-    assert "Delete 1 run with all" in text(runs.table) and gone.run_id in wb.runs
-    runs.table.press("delete:yes")
     assert gone.run_id not in wb.runs and gone.run_id not in runs.table.picture.rows and not runs._marked
 
 
@@ -172,14 +171,11 @@ def test_in_a_plain_shell_they_show_their_static_form(asked: Run, stopped: Run) 
 
 
 def test_a_comparison_by_pressing(wb: Workbench, asked: Run, stopped: Run) -> None:
-    compare = Compare(Labels("en"))
-    compare.show(wb.compare(stopped, asked))
-    assert "stopped here" in text(compare._body) and "+ gained" in text(compare._body)
-    differing = len(compare._body.picture.html)
-    compare._head.press("differing")
-    assert len(compare._body.picture.html) > differing and 'aria-checked="false"' in compare._head.picture.html
-    compare._head.press("open", asked.run_id)
-    assert compare.request == {"do": "open", "runs": [asked.run_id], "n": 1}
+    bench = wb.bench(stopped)
+    bench.futures.show_comparison(wb.compare(stopped, asked))
+    assert "stopped here" in text(bench.futures.compared) and "+ gained" in text(bench.futures.compared)
+    bench.futures.compared.press("open", asked.run_id)
+    assert bench.run_id == asked.run_id
 
 
 def test_in_a_kernel_a_run_is_shown_by_the_widget_that_is_registered_for_its_class(asked, monkeypatch) -> None:

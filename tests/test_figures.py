@@ -51,7 +51,7 @@ def test_the_critical_path_is_drawn_heavy_and_boxes_do_not_overlap():
     assert [len(drawn(plan, "path", stroke_width=width)) for width in ("1.5", "2.5")] == [1, 2]
     assert list(plan.to_frame().critical) == [False, True, True, True]
     assert plan.to_frame().attempts.max() == 2
-    assert len({box.get("transform") for box in drawn(plan, "g", role="option")}) == 4
+    assert len({box.get("transform") for box in drawn(plan, "g", role="img")}) == 4
 
 
 def test_what_a_later_version_added_is_marked():
@@ -94,7 +94,7 @@ def test_two_hundred_steps_stay_small(shape):
     plan, records = large(shape)
     steps, times = dag(plan, records), when(RUN.log, records)
     assert len(steps.svg) < 300_000 and len(times.svg) < 300_000
-    assert len({box.get("transform") for box in drawn(steps, "g", role="option")}) == 200  # no box upon another
+    assert len({box.get("transform") for box in drawn(steps, "g", role="img")}) == 200  # no box upon another
     assert len(drawn(times, "g", role="img")) == 200
 
 
@@ -109,7 +109,7 @@ def test_a_plan_before_it_runs_and_one_with_a_cycle():
     assert sum("○ not begun" in text for text in words(dag(handmade.plan("Compare")))) >= 3
     assert ElementTree.fromstring(dag(Plan()).svg) is not None
     steps = [PlanStep(step_id=a, objective="", tool="t", depends_on=[b]) for a, b in ("ab", "ba")]
-    assert len(drawn(dag(Plan(steps=steps)), "g", role="option")) == 2
+    assert len(drawn(dag(Plan(steps=steps)), "g", role="img")) == 2
 
 
 def test_the_timeline_has_three_levels_and_folds_waiting():
@@ -150,7 +150,7 @@ def test_the_graph_is_the_one_that_runs():
         ("prepare_retrieval", "retrieval:planner"),
         ("review_clarify", "retrieval:planner"),
     }
-    boxes = drawn(graph(found, ""), "g", role="option")
+    boxes = drawn(graph(found, ""), "g", role="img")
     assert len({box.get("transform") for box in boxes}) == len(found.nodes)
 
 
@@ -249,7 +249,7 @@ def test_what_others_wrote_stays_text():
     near = Around({hostile: entity(hostile, hostile, [hostile]), "b": entity("b")}, (relation(hostile, hostile, "b"),))
     pictures = (
         dag(plan, [record]),
-        when(log, [record], title=hostile),
+        when(log, [record]),
         graph(walked(GRAPH, LOG, "done"), hostile),
         knowledge(near, hostile),
     )

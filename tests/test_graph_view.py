@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from workbench.knowledge.graph import graph
-from workbench.views.knowledge import around
+from workbench.runs.pictures import around
 
 
 def test_what_is_around_an_answer_is_read_from_the_index(wb, monkeypatch):

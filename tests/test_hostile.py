@@ -231,7 +231,7 @@ def test_nothing_is_fetched_or_run_in_a_real_browser(wb, tmp_path):
         page = browser.context.new_page()
         page.on("request", lambda request: asked.append(request.url))
         page.goto(page_file.as_uri())
-        page.wait_for_selector("svg[role=img]")
+        page.wait_for_selector("svg[data-zoom]")
         for element in page.query_selector_all("summary"):
             element.click()
         inside = page.evaluate("() => [...document.querySelectorAll('.wb-static *')].map(e => e.tagName.toLowerCase())")

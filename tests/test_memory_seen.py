@@ -205,7 +205,7 @@ def test_it_is_struck_on_the_panel_and_on_the_command_line(bench: Make, tmp_path
     review = Review(Labels("zh"))
     review.observe(lambda change: heard.append(change.new), "response")
     review.show(run.to_dict())
-    [box] = [w for w in walk(review.region) if isinstance(w, ipywidgets.Checkbox)]
+    [box] = [w for w in walk(review.inside) if isinstance(w, ipywidgets.Checkbox)]
     assert box.value and offered["told"].startswith(box.description[:40])
     box.value = False
     assert review.primary.description == Labels("zh")("plan_without", n=1)

@@ -56,9 +56,13 @@ def field(review: Review, label: str) -> Any:
     """The control under a label, found as a person does."""
     return next(
         box.children[1]
-        for box in every(review.region)
+        for box in whole(review)
         if isinstance(box, ipywidgets.VBox) and box.children and f">{label}</label>" in _html(box.children[0])
     )
+
+
+def whole(review: Review) -> list[Any]:
+    return [*every(review.inside), *every(review.dock)]
 
 
 def every(widget: Any) -> list[Any]:
@@ -70,15 +74,22 @@ def _html(widget: Any) -> str:
 
 
 def boxes(review: Review) -> list[ipywidgets.Checkbox]:
-    return [one for one in every(review.region) if isinstance(one, ipywidgets.Checkbox)]
+    return [one for one in whole(review) if isinstance(one, ipywidgets.Checkbox)]
 
 
 def goes_on(review: Review) -> ipywidgets.ToggleButtons:
-    return next(one for one in every(review.region) if isinstance(one, ipywidgets.ToggleButtons))
+    return next(one for one in whole(review) if isinstance(one, ipywidgets.ToggleButtons))
 
 
 def text(review: Review) -> str:
-    return " ".join([review.band.html, review.why.html, review.refusal.html, *map(_html, every(review.region))])
+    return " ".join(
+        [
+            review.band.html,
+            review.why.html,
+            review.refusal.html,
+            *map(_html, whole(review)),
+        ]
+    )
 
 
 # nothing changed: approve, stop, respond
@@ -213,7 +224,7 @@ def test_thresholds_begin_at_what_is_in_force_and_are_judged_again(wb: Workbench
     run = wb.ask(QUESTION, kb="film", review=["reflect"])
     review = panel(run)
     least = field(review, "Minimum evidence, pieces")
-    assert least.value == "8" and "8 pieces are asked for; the knowledge base can give 3" in review.why.html
+    assert least.value == "8" and "8 pieces are asked for; 3 passages speak of what is named" in review.why.html
     assert field(review, "Minimum top score, 0 to 1").value == "0.5"
     least.value = "60"
     assert review.primary.description == "Reflect again as edited"
@@ -529,7 +540,7 @@ def test_hostile_text_in_the_form_stays_text(wb: Workbench) -> None:
     review.primary.click()
     assert run.decisions[0]["edits"]["rewrite_query"]
     assert json.loads(json.dumps(run.decisions[0]["note"]))
-    assert not [one for one in every(review.region) if getattr(one, "description_allow_html", False)]
+    assert not [one for one in whole(review) if getattr(one, "description_allow_html", False)]
 
 
 def test_the_plan_that_is_shown_is_read_once_more_by_its_type(wb: Workbench) -> None:

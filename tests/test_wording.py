@@ -99,7 +99,7 @@ def lines(shown: Any) -> Iterator[str]:
     if isinstance(shown, str) and "<" in shown:
         shown = re.sub(r"<style.*?</style>", "", shown, flags=re.S)
         named = re.findall(r'(?:title|aria-label|aria-valuetext|placeholder)="([^"]*)"', shown)
-        text = re.sub(r"</?(?:button|b|i|code|span|a|em|svg|path|circle)\b[^>]*>", "", shown)
+        text = re.sub(r"</?(?:button|summary|b|i|code|span|a|em|svg|path|circle)\b[^>]*>", "", shown)
         yield from unescape("\n".join([*named, re.sub(r"<[^>]*>", "\n", text)])).splitlines()
     elif isinstance(shown, str):
         yield from shown.splitlines()

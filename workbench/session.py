@@ -478,10 +478,9 @@ class Workbench(Extended):
         """
         from workbench.futures.capsule import exported
 
-        run = self.run(run_id)
-        if export := getattr(run, "export", None):  # runs of recorded graphs know how
-            sealed: Path = export(path)
-            return sealed
+        run: Any = self.run(run_id)
+        if hasattr(run, "export"):  # runs of recorded graphs know how
+            return Path(run.export(path))
         return exported(run, Path(path).expanduser(), self.settings)
 
     def import_capsule(self, path: str | Path, *, as_new: bool = False) -> Run:

@@ -137,5 +137,5 @@ def test_a_question_mark_lists_the_keys(notebook, workspace):
     nb = notebook([OPEN, 'wb.bench(kb="film")'])
     nb.run_all()
     nb.default_window()
-    nb.page.get_by_role("button", name="Keys").click()
+    nb.page.locator("summary[aria-label=Keys]").click()
     nb.page.locator(".wb-keys").get_by_text("Ctrl+Enter").wait_for()

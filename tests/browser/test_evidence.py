@@ -1,4 +1,4 @@
-"""Evidence on the bench: sorted, labelled, struck out in a fork."""
+"""Evidence on the bench: sorted, labelled, struck out in a fork; a name found in the graph around it."""
 
 from __future__ import annotations
 
@@ -27,3 +27,6 @@ def test_evidence_is_sorted_labelled_and_struck_out(notebook, workspace):
     expect(nb.page.locator(".wb-facts")).to_contain_text("forked from")
     expect(nb.page.locator(".wb-piece", has_text="struck out by a person")).to_have_count(1)
     expect(nb.page.locator(".wb-piece").first).not_to_have_attribute("data-title", first)
+    bench.view("Knowledge graph")
+    nb.page.get_by_label("Find a name or a kind").fill("ang lee")
+    expect(nb.page.locator(".wb-entity:not(.wb-off)")).to_have_count(1)

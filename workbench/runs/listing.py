@@ -52,10 +52,15 @@ class WorkspaceRuns:
         return [Run(self._work, row["run_id"]) for row in self.lines(limit, text, **narrowed)]
 
     def costs(self, run_id: str) -> Json:
-        """Return the models that a run asked, its tokens and its money; None where nothing is counted."""
-        calls = self._workspace.run(run_id).calls()
+        """Return the models that a run asked, its tokens, money and score; None where nothing is counted.
+
+        The score is the share of the answer's statements that their sources support.
+        """
+        run = self._workspace.run(run_id)
+        calls, support = run.calls(), run.state.get("support") or ()
         total, models = calls.total(), ", ".join(dict.fromkeys(call["model"] for call in calls))
-        return {"model": models, "tokens": total["tokens"] or None, "money": total["money"]}
+        score = sum(claim["verdict"] == "supported" for claim in support) / len(support) if support else None
+        return {"model": models, "tokens": total["tokens"] or None, "money": total["money"], "score": score}
 
     def annotate(
         self, run_id: str, *, title: str | None = None, tags: Sequence[str] | None = None, note: str | None = None

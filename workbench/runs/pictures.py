@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
 from typing import Any
 
 from workbench.errors import KnowledgeError, RunError
-from workbench.ports import KnowledgeBase, KnowledgeBases
+from workbench.knowledge.vocabulary import GROUPING
+from workbench.ports import KnowledgeBase, KnowledgeBases, Relation
 from workbench.runs.past import Checkpoint
 from workbench.runs.recording import Recording
 from workbench.views import plan_graph
 from workbench.views.drawing import Drawing
 from workbench.views.graph import graph as draw_graph
 from workbench.views.graph import walked
-from workbench.views.knowledge import around
+from workbench.views.knowledge import Around
 from workbench.views.knowledge import knowledge as draw_knowledge
 from workbench.views.labels import labels_for
 from workbench.views.timeline import when
+
+_MOST_SEEDS = 8
+_MOST_NEIGHBOURS = 10
+"""Neighbours of one entity that are shown."""
+_MOST_NODES = 120
 
 
 def dag(run: Recording) -> Drawing:
@@ -47,6 +53,49 @@ def knowledge(run: Recording) -> Drawing:
     documents = documents or [str(piece["metadata"].get("doc_id", "")) for piece in run.evidence[:8]]
     neighbourhood = around(base, documents, f"{run.query}\n{run.answer}")
     return draw_knowledge(neighbourhood, run.query, _language(run))
+
+
+def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Around:
+    """Return the entities that a text names, those of its documents, their neighbours, and the relations between them.
+
+    Args:
+        knowledge: the knowledge base.
+        documents: ids of documents.
+        text: the question and its answer.
+    """
+    mentioned = [mention["entity_id"] for mention in knowledge.link(text)]
+    entity_ids = dict.fromkeys([*mentioned, *(f"doc:{doc_id}" for doc_id in documents)])
+    seeds = [entity_id for entity_id in entity_ids if knowledge.entity(entity_id) is not None][:_MOST_SEEDS]
+    ids = dict.fromkeys(seeds)
+    for seed in seeds:
+        ids |= dict.fromkeys(_neighbours(knowledge, seed, seeds)[:_MOST_NEIGHBOURS])
+    read = map(knowledge.entity, list(ids)[:_MOST_NODES])
+    entities = {entity["entity_id"]: entity for entity in read if entity is not None}
+    relations = (relation for entity_id in entities for relation in knowledge.around("relations", [entity_id]))
+    return Around(entities, _within(relations, entities), tuple(seeds))
+
+
+def _within(relations: Iterable[Relation], entities: Collection[str]) -> tuple[Relation, ...]:
+    """Return the relations between these entities, each once."""
+    unique = {r["relation_id"]: r for r in relations if r["source"] in entities and r["target"] in entities}
+    return tuple(unique[relation_id] for relation_id in sorted(unique))
+
+
+def _neighbours(knowledge: KnowledgeBase, entity_id: str, seeds: Collection[str]) -> list[str]:
+    """Return the ids next to an entity: neighbours of several seeds first, then well connected ones, groups last."""
+    read = map(knowledge.entity, _ends(knowledge.around("relations", [entity_id])) - {entity_id})
+    neighbours = {entity["entity_id"]: entity for entity in read if entity}
+
+    def order(neighbour: str) -> tuple[int, bool, int, str]:
+        relations = knowledge.around("relations", [neighbour])
+        shared = (_ends(relations) - {neighbour}) & {*seeds}
+        return -len(shared), neighbours[neighbour]["type"] in GROUPING, -len(relations), neighbour
+
+    return sorted(neighbours, key=order)
+
+
+def _ends(relations: Iterable[Relation]) -> set[str]:
+    return {end for relation in relations for end in (relation["source"], relation["target"])}
 
 
 def _base(run: Recording, bases: KnowledgeBases) -> KnowledgeBase:

@@ -31,9 +31,9 @@ def change(kind: str, labels: Labels) -> str:
     return labels(f"beside_{kind}" if kind in _SAME else kind)
 
 
-def beside(document: Data, labels: Labels, differing: bool = True) -> list[Block]:
-    """Return the blocks of a comparison; ``differing`` leaves out equal rows."""
-    tables = (block for name in _PARTS for block in _table(name, document, labels, differing))
+def beside(document: Data, labels: Labels) -> list[Block]:
+    """Return the blocks of a comparison, without equal rows."""
+    tables = (block for name in _PARTS for block in _table(name, document, labels))
     return [_head(document, labels), *_caveats(document, labels), *tables, _cost(document, labels)]
 
 
@@ -90,16 +90,16 @@ def _caveats(document: Data, labels: Labels) -> Iterator[Block]:
         yield Lines(unknown, mark="interrupted")
 
 
-def _table(name: str, document: Data, labels: Labels, differing: bool) -> Iterator[Block]:
+def _table(name: str, document: Data, labels: Labels) -> Iterator[Block]:
     """Yield the table of one part: the change of each row, its subject, and its state in each run."""
     title, what, subject, cell = _PARTS[name]
     counts, rows, faint = Counter[str](), [], 0
     for row in document[name]:
         kind = _kind(row)
         counts[kind] += 1
-        if differing and name == "evidence" and all(side["score"] < 0.005 for side in row["sides"] if side):
+        if name == "evidence" and all(side["score"] < 0.005 for side in row["sides"] if side):
             faint += 1  # shown as 0.00 wherever it is
-        elif not differing or kind not in _SAME or row.get("text_differs"):
+        elif kind not in _SAME or row.get("text_differs"):
             rows.append((counts[kind], kind, row))
     if not rows and not faint:
         return

@@ -104,14 +104,12 @@ class Drawing:
         return pandas.DataFrame(list(self.data))
 
     def save(self, path: str | Path, *, replace: bool = False) -> Path:
-        """Write it to a file: a page when its name ends in ``.html``, else SVG.
+        """Write it to a file as SVG.
 
         Raises:
             WorkbenchError: there is another file of that name and it may not be replaced, or it cannot be written.
         """
-        target = Path(path).expanduser()
-        page = f"<!doctype html><meta charset=utf-8>{self.svg}"
-        return write_file(target, (page if target.suffix == ".html" else self.svg).encode(), replace=replace)
+        return write_file(Path(path).expanduser(), self.svg.encode(), replace=replace)
 
     def __repr__(self) -> str:
         return f"<Drawing {self.title!r}: {len(self.data)} rows>"
@@ -125,6 +123,10 @@ def zoomable(svg: Markup, style: str = "") -> Markup:
     return draw("svg.zoomable", svg=svg, style=style)
 
 
+_STILL = ('role="option" aria-selected="false"', 'role="img"')
+"""What can be chosen on a bench, and what it is on a page."""
+
+
 def sheet(data: Iterable[Data], body: Body, title: str, under: str = "", legend: str = "") -> Drawing:
     """Put a body on a sheet with a title, a line under it, and what its signs mean."""
     width, height = max(float(body.width) + 2 * _EDGE, 620), body.height + _HEAD + (_FOOT if legend else _EDGE)
@@ -132,8 +134,8 @@ def sheet(data: Iterable[Data], body: Body, title: str, under: str = "", legend:
         "svg.sheet",
         title=title,
         heading=short(title, 90),
-        under=short(under, 150),
-        inside=joined([body.lines, *body.rows.values()]),
+        under=under,
+        inside=Markup(str(joined([body.lines, *body.rows.values()])).replace(*_STILL)),
         body=body,
         legend=legend,
         width=width,
@@ -174,12 +176,12 @@ class Line(NamedTuple):
 
 
 def network(boxes: Mapping[str, Box], lines: Iterable[Line], down: bool = False) -> Body:
-    """Draw boxes in layers; a line that leads back bows to one side, and one that skips a layer to the other."""
+    """Draw boxes in layers; a line that leads back, or skips a layer, bows to one side."""
     lines = sorted(lines, key=lambda line: line.look in ("heavy", "cycle"))
     layers = layered(boxes, [line[:2] for line in lines]).places
     pitch = (74, _WIDE + 20) if down else (_WIDE + 52, 62)
     centres = {key: (float(pitch[0] * layer), pitch[1] * row) for key, (layer, row) in layers.items()}
-    bows = {line: _bow(layers[line.source][0], layers[line.target][0]) for line in lines}
+    bows = {line: _bow(layers[line.source], layers[line.target]) for line in lines}
     along, across = (_HIGH, _WIDE) if down else (_WIDE, _HIGH)
     sides = [side for _, side in centres.values()] or [0.0]
     back, ahead = (max([0, *(sign * bow * 3 // 4 for bow in bows.values())]) for sign in (-1, 1))
@@ -206,10 +208,10 @@ def network(boxes: Mapping[str, Box], lines: Iterable[Line], down: bool = False)
     return Body(drawn, rows, *point(long, broad))
 
 
-def _bow(source: int, target: int) -> int:
-    """Return how far a line bows: not at all to the next layer."""
-    span = target - source
-    return 0 if span == 1 else (24 + 16 * abs(span)) * (1 if span > 0 else -1)
+def _bow(source: tuple[int, float], target: tuple[int, float]) -> int:
+    """Return how far a line bows: not at all to the next layer, else to the side where it begins."""
+    span = target[0] - source[0]
+    return 0 if span == 1 else (24 + 16 * abs(span)) * (-1 if span < 0 or source[1] < 0 else 1)
 
 
 def _line(line: Line, way: list[tuple[int, int]], angle: int) -> Markup:

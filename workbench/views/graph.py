@@ -105,21 +105,24 @@ def _unfolded(graph: Any) -> tuple[list[str], dict[tuple[str, str], bool]]:
 
 
 def graph(walked: Walked, title: str, language: str = "en") -> Drawing:
-    """Draw the graph downwards.
+    """Draw the path of a run downwards and count the other nodes; before a run, draw the whole graph.
 
-    A node that ran shows how often and how long; the current one has a heavy border. Edges that were taken are heavy,
+    A node shows how often it ran and how long; the current one has a heavy border. Edges that were taken are heavy,
     with their number when it is more than one.
     """
-    labels = Labels(language)
-    boxes = {node["id"]: _box(node, labels) for node in walked.nodes}
+    labels, pending = Labels(language), [node for node in walked.nodes if node["status"] == "pending"]
+    folded = pending if len(pending) < len(walked.nodes) else []
+    boxes = {node["id"]: _box(node, labels) for node in walked.nodes if node not in folded}
     lines = []
     for edge in walked.edges:
         look = "heavy" if edge["times"] else "dashed" if edge["conditional"] else "plain"
         badge = f"{edge['times']}×" if edge["times"] > 1 else ""
-        lines.append(Line(edge["source"], edge["target"], look, badge))
+        if edge["source"] in boxes and edge["target"] in boxes:
+            lines.append(Line(edge["source"], edge["target"], look, badge))
     signs = (("━", "taken"), ("─", "not_taken"), ("┄", "either_way"))
     legend = " · ".join(f"{sign} {labels(word)}" for sign, word in signs)
-    return sheet(walked.rows(), network(boxes, lines, down=True), title, legend=legend)
+    under = labels("graph_folded", n=len(folded)) if folded else ""
+    return sheet(walked.rows(), network(boxes, lines, down=True), title, under, legend)
 
 
 def _box(node: Data, labels: Labels) -> Box:

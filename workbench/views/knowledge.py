@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
-from workbench.knowledge.vocabulary import GROUPING
-from workbench.ports import Entity, KnowledgeBase, Relation
+from workbench.ports import Entity, Relation
 from workbench.state import Data, Json
 from workbench.text import CJK
 from workbench.views.blocks import Block, Lines, Span, clipped, columns
@@ -17,11 +16,6 @@ from workbench.views.drawing import Body, Drawing, sheet, short
 from workbench.views.labels import Labels, labels_for
 from workbench.views.page import draw
 from workbench.views.render import Shown
-
-_MOST_SEEDS = 8
-_MOST_NEIGHBOURS = 10
-"""Neighbours of one entity that are shown."""
-MOST_NODES = 120
 
 
 @dataclass(frozen=True)
@@ -63,49 +57,6 @@ class Around:
         left, top = (min(place[axis] for place in places.values()) for axis in (0, 1))
         wide, high = (max(place[axis] for place in places.values()) - low or 1 for axis, low in ((0, left), (1, top)))
         return {name: (round((x - left) / wide, 4), round((y - top) / high, 4)) for name, (x, y) in places.items()}
-
-
-def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Around:
-    """Return the entities that a text names, those of its documents, their neighbours, and the relations between them.
-
-    Args:
-        knowledge: the knowledge base.
-        documents: ids of documents.
-        text: the question and its answer.
-    """
-    mentioned = [mention["entity_id"] for mention in knowledge.link(text)]
-    entity_ids = dict.fromkeys([*mentioned, *(f"doc:{doc_id}" for doc_id in documents)])
-    seeds = [entity_id for entity_id in entity_ids if knowledge.entity(entity_id) is not None][:_MOST_SEEDS]
-    ids = dict.fromkeys(seeds)
-    for seed in seeds:
-        ids |= dict.fromkeys(_neighbours(knowledge, seed, seeds)[:_MOST_NEIGHBOURS])
-    read = map(knowledge.entity, list(ids)[:MOST_NODES])
-    entities = {entity["entity_id"]: entity for entity in read if entity is not None}
-    relations = (relation for entity_id in entities for relation in knowledge.around("relations", [entity_id]))
-    return Around(entities, _within(relations, entities), tuple(seeds))
-
-
-def _within(relations: Iterable[Relation], entities: Collection[str]) -> tuple[Relation, ...]:
-    """Return the relations between these entities, each once."""
-    unique = {r["relation_id"]: r for r in relations if r["source"] in entities and r["target"] in entities}
-    return tuple(unique[relation_id] for relation_id in sorted(unique))
-
-
-def _neighbours(knowledge: KnowledgeBase, entity_id: str, seeds: Collection[str]) -> list[str]:
-    """Return the ids next to an entity: neighbours of several seeds first, then well connected ones, groups last."""
-    read = map(knowledge.entity, _ends(knowledge.around("relations", [entity_id])) - {entity_id})
-    neighbours = {entity["entity_id"]: entity for entity in read if entity}
-
-    def order(neighbour: str) -> tuple[int, bool, int, str]:
-        relations = knowledge.around("relations", [neighbour])
-        shared = (_ends(relations) - {neighbour}) & {*seeds}
-        return -len(shared), neighbours[neighbour]["type"] in GROUPING, -len(relations), neighbour
-
-    return sorted(neighbours, key=order)
-
-
-def _ends(relations: Iterable[Relation]) -> set[str]:
-    return {end for relation in relations for end in (relation["source"], relation["target"])}
 
 
 # the drawing

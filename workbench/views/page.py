@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MOST_CHARACTERS = 2_000
 """A longer text is cut, with the number of characters left out."""
-_VOID = frozenset({"br", "circle", "hr", "img", "input", "line", "path", "polygon", "rect"})
+_VOID = frozenset({"circle", "path", "rect"})
 _TEMPLATES = files("workbench.views.templates")
 
 

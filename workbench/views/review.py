@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from markupsafe import Markup
@@ -13,7 +12,7 @@ from workbench.records import proposals
 from workbench.state import Data, Reflection
 from workbench.views.blocks import INSET, Block, Lines, Paragraph, Table, clipped, columns
 from workbench.views.labels import SIGNS, Labels
-from workbench.views.page import NOTHING, Picture, cut, draw, el
+from workbench.views.page import Picture, cut, draw, el
 from workbench.views.render import page_html
 
 _MOST_LISTED = 6
@@ -31,12 +30,6 @@ _THRESHOLDS = {
 def band(request: Data, labels: Labels, message: str) -> Picture:
     """Return the question of a decision, with what happens once it is answered or what prevents that."""
     return Picture(draw("review.band", labels, question=review_question(request, labels), message=message))
-
-
-def statements(claims: Sequence[Data], labels: Labels) -> Markup:
-    """Return one row per statement of a report, those without support first."""
-    rows = [(claim["verdict"], claim_text(claim, labels), plain_sentence(claim["text"])) for claim in _sorted(claims)]
-    return draw("review.statements", labels, claims=rows) if claims else NOTHING
 
 
 def why(document: Data, labels: Labels) -> Picture:
@@ -180,45 +173,10 @@ def _text(value: Any, labels: Labels) -> str:
     return cut(str(value), 500) if value is not None else ""
 
 
-# statements and their support
-
-
-def claim_text(claim: Data, labels: Labels) -> str:
-    """Return the verdict on a statement, and its reason.
-
-    >>> claim_text({"verdict": "unsupported", "why": "1877"}, Labels("en"))
-    'not in its sources (1877)'
-    """
-    verdict = labels(f"claim_{claim['verdict']}")
-    return labels("aside", said=verdict, more=claim["why"]) if claim.get("why") else verdict
-
-
-def plain_sentence(text: str) -> str:
-    r"""Return a sentence of Markdown without its emphasis and its backslashes.
-
-    >>> print(plain_sentence(r"**Kiln \& Sons**: it is *red*"))
-    Kiln & Sons: it is red
-    """
-    return re.sub(r"\\([!-/:-@\[-`{-~])|\*+", r"\1", text)
-
-
 def support_text(claims: Sequence[Data], labels: Labels) -> str:
     """Return how many statements their sources support."""
     supported = sum(claim["verdict"] == "supported" for claim in claims)
     return labels("answer_supported", n=supported, of=len(claims))
-
-
-def consistency_texts(check: Data, labels: Labels) -> list[str]:
-    """Return a sentence each on the support and the contradictions of a report; nothing where it was not checked."""
-    if not check:
-        return []
-    lines = [labels("answer_supported", n=check["supported"], of=check["statements"])]
-    contradictions = len(check.get("contradictions") or ())
-    return [*lines, labels("report_contradicts", n=contradictions)] if contradictions else lines
-
-
-def _sorted(claims: Iterable[Data]) -> list[Data]:
-    return sorted(claims, key=lambda claim: claim["verdict"] == "supported")
 
 
 def text_lines(text: str) -> list[str]:

@@ -28,8 +28,6 @@ def head(
     view: str = "work",
     origin: str | None = None,
     message: str = "",
-    cancelling: bool = False,
-    keys: bool = False,
 ) -> Picture:
     """Return the head of a run, or of an empty bench.
 
@@ -39,8 +37,6 @@ def head(
         view: the open one of ``VIEWS``.
         origin: the run that this one was forked from.
         message: about the last action.
-        cancelling: whether to ask for confirmation of a cancel.
-        keys: whether the keys are listed.
     """
     facts, read = list[str](), ""
     if document is not None:
@@ -48,8 +44,8 @@ def head(
         for last in document["reflections"][-1:]:
             facts.append(labels("pass_of", n=last["current_iteration"], most=last["max_iterations"]))
         facts += [] if document["log"] else [labels("nothing_run")]
-    state = {"document": document, "origin": origin, "view": view, "message": message, "cancelling": cancelling}
-    return Picture(draw("run.head", labels, read=read, facts=facts, views=VIEWS, keys=keys, **state))
+    state = {"document": document, "origin": origin, "view": view, "message": message}
+    return Picture(draw("run.head", labels, read=read, facts=facts, views=VIEWS, **state))
 
 
 _MARK = re.compile(r"\[(\d{1,4})\]([。，、；：？！.,;:?!]*)")

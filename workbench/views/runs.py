@@ -25,7 +25,6 @@ def runs_table(
     marked: Sequence[str] = (),
     here: str = "",
     costs: Mapping[str, Data],
-    deleting: bool = False,
 ) -> Picture:
     """Return one page of the table.
 
@@ -38,7 +37,6 @@ def runs_table(
         marked: the runs that are chosen, in order.
         here: the run on the bench.
         costs: of ``wb.runs.costs``, by run.
-        deleting: whether to ask for confirmation of a deletion.
     """
     letters = dict(zip(marked, LETTERS, strict=False))
     drawn = {}
@@ -48,5 +46,5 @@ def runs_table(
         drawn[run_id] = draw("runs.row", labels, row=row, cost=costs[run_id], **place)
     first = page * PAGE
     span = {"first": first + 1 if rows else 0, "last": first + len(rows), "total": total, "page": page}
-    state = {"marked": len(marked), "letters": [*letters.values()], "sort": sort, "sorts": SORTS, "deleting": deleting}
+    state = {"marked": len(marked), "letters": [*letters.values()], "sort": sort, "sorts": SORTS}
     return Picture(draw("runs.table", labels, **span, **state), drawn)

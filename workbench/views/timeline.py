@@ -17,48 +17,35 @@ from workbench.views.drawing import Body, Drawing, sheet, short
 from workbench.views.labels import SIGNS, Labels, milliseconds
 from workbench.views.page import Picture, draw, family, joined
 
-_LATE = 0.6
-"""The share of the axis from which the text of a bar is before it, for want of room behind it."""
 _LAST = 0.9
-"""The same for the text of a tick, which is shorter."""
+"""The share of the axis from which the text of a tick is before it, for want of room behind it."""
 _HIGH, _LOW = 24, 17
 """Heights of the lanes of steps and of sub-steps, in pixels."""
 _WIDE = 240
 """The width of the axis where the bench is narrow: a name is inside its bar only where it fits."""
-_UNFOLDED_UP_TO = 12
-"""Attempts up to which a drawing for a page shows the sub-steps."""
 
 
-def timeline(document: Data, labels: Labels, unfolded: bool = False) -> Picture:
-    """Return the timeline of a run.
-
-    Args:
-        document: of the run.
-        labels: the words.
-        unfolded: whether the sub-steps are shown.
-    """
+def timeline(document: Data, labels: Labels) -> Picture:
+    """Return the timeline of a run."""
     segments = bars(document["log"], document["records"], document["decisions"])
-    body = _body(segments, document["records"], labels, unfolded)
+    body = _body(segments, document["records"], labels)
     picture = body.picture(role="group", aria_label=labels("timeline"))
-    words = {"unfolded": unfolded, "svg": picture.frame, "found": bool(segments)}
-    return Picture(draw("plan.timeline", labels, **words), picture.rows)
+    return Picture(draw("plan.timeline", labels, svg=picture.frame, found=bool(segments)), picture.rows)
 
 
 def when(
     log: Iterable[Data],
     records: Iterable[ExecutionRecord],
     decisions: Iterable[Decision] = (),
-    title: str = "",
     language: str = "en",
 ) -> Drawing:
     """Draw the timeline for a page; its rows are bars, with ``replayed`` for those from the tape of another run."""
     records, labels = list(records), Labels(language)
     segments, taped = bars(log, records, decisions), _taped(records)
-    unfolded = len(attempts(segments)) <= _UNFOLDED_UP_TO
-    body = _body(segments, records, labels, unfolded)._replace(width=920)
+    body = _body(segments, records, labels, 36, 12)._replace(width=920)
     rows = [{**asdict(bar), "replayed": (bar.step_id, bar.attempt) in taped} for bar in segments]
     legend = f"┄ {labels('step_recorded')}" if taped else ""
-    return sheet(rows, body, title or labels("timeline"), labels("timeline_axis"), legend)
+    return sheet(rows, body, labels("timeline"), labels("timeline_axis"), legend)
 
 
 def _taped(records: Iterable[ExecutionRecord]) -> set[tuple[str, int]]:
@@ -69,9 +56,11 @@ def _body(
     segments: Sequence[Bar],
     records: Sequence[ExecutionRecord],
     labels: Labels,
-    unfolded: bool,
+    columns: int = 15,
+    most: int = 2,
 ) -> Body:
     rows, top, taped = dict[str, Markup](), 0, _taped(records)
+    unfolded = len(attempts(segments)) <= most
 
     def add(key: str, name: str, inside: Markup, height: int = _HIGH, spoken: str = "") -> None:
         """Add a lane at the bottom."""
@@ -87,12 +76,12 @@ def _body(
         key = f"{bar.step_id}/{bar.attempt}"
         status = "recorded" if (bar.step_id, bar.attempt) in taped else bar.status
         again = f" ×{bar.attempt}" if bar.attempt > 1 else ""
-        name = f"{SIGNS.get(bar.status, '·')} {short(bar.step_id, 15)}{again}"
+        name = f"{SIGNS.get(bar.status, '·')} {short(bar.step_id, columns)}{again}"
         spoken = f"{bar.step_id}{again}, {labels(bar.status)}"
         add(key, name, _step_bar(bar, status, scale, labels), spoken=spoken)
         for number, sub in enumerate(inside if unfolded else ()):
             drawn = scale.bar(sub, milliseconds(sub.duration_ms), 6, ink="done-fill")
-            add(f"{key}/{number}", f"   · {short(sub.name, 15)}", drawn, _LOW)
+            add(f"{key}/{number}", f"   · {short(sub.name, columns)}", drawn, _LOW)
     return Body([_axis(segments, scale, top)] if segments else [], rows, "100%", top + 20)
 
 
@@ -112,13 +101,12 @@ class _Scale:
         return {"x": self.at(bar.start_ms), "width": f"{width:.3f}%"}
 
     def bar(self, bar: Bar, words: str, height: int = 12, **look: Any) -> Markup:
-        """Draw a bar with its text behind it, or before it where there is more room."""
-        before = bar.start_ms > (1 - _LATE) * self.total  # else over its end
-        late = bar.end_ms > _LATE * self.total
-        place = {"middle": (_LOW if height < 12 else _HIGH) / 2, "height": height, "late": late}
-        over = late and not before and not look.get("dashes")
-        at = self.at(bar.start_ms if late and before else bar.end_ms)
-        return draw("svg.bar", title=_title(bar), words=words, at=at, over=over, **self.span(bar), **place, **look)
+        """Draw a bar with its text behind it, before it or on it: where there is most room."""
+        rooms = {"behind": self.total - bar.end_ms, "before": bar.start_ms, "on": bar.end_ms - bar.start_ms}
+        where = max(rooms, key=rooms.__getitem__)
+        place = {"middle": (_LOW if height < 12 else _HIGH) / 2, "height": height, "where": where}
+        at = self.at(bar.start_ms if where == "before" else bar.end_ms)
+        return draw("svg.bar", title=_title(bar), words=words, at=at, **self.span(bar), **place, **look)
 
 
 def _graph_lane(segments: Sequence[Bar], scale: _Scale, labels: Labels) -> Markup:
@@ -144,7 +132,6 @@ def _labelled(bar: Bar, name: str, ink: str, scale: _Scale, title: str, dashes: 
 def _step_bar(bar: Bar, status: str, scale: _Scale, labels: Labels) -> Markup:
     words = [milliseconds(bar.duration_ms)]
     words += [labels("n_found", n=bar.found)] if bar.found is not None else []
-    words += [labels("step_recorded")] if status == "recorded" else []
     words += [labels(bar.status)] if bar.status != "success" else []
     ink, taped = family(bar.status), status == "recorded"
     look: Json = {"ink": "ground" if taped else f"{ink}-fill", "stroke": ink, "dashes": taped}

@@ -36,16 +36,15 @@ class AskForm(Panel):
             point: ipywidgets.Checkbox(value=point in review, description=labels(f"point_{point}"), indent=False)
             for point in REPORT_POINTS
         }
-        self.report = ipywidgets.Checkbox(False, description=labels("as_report"), tooltip=labels("ask_report_told"))
-        self.report.indent = False
+        hint = labels("ask_report_told")
+        self.report = ipywidgets.Checkbox(False, description=labels("as_report"), tooltip=hint, indent=False)
         on_change(self.report, self._show_points)
         self._show_points()
-        self.button = press_button(labels("ask_now"), self.submit, "wb-primary", "wb-ask-button")
+        self.button = press_button(labels("ask_now"), self.submit, "wb-primary")
         self.examples = ipywidgets.HBox()
         self.as_of = ipywidgets.Text(
             description=labels("as_of"), placeholder=labels("as_of_placeholder"), tooltip=labels("as_of_why")
         )
-        self.as_of.add_class("wb-ask-as-of")
         self.model = ipywidgets.Combobox(
             description=labels("ask_model"), options=models, placeholder=labels("ask_model_told"), ensure_option=False
         )

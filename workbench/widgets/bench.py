@@ -52,7 +52,7 @@ class Bench(CellRoot):
 
     def __init__(self, wb: Any, run: Run | str | None, asking: Data, lang: str | None):
         self.wb, self._asking, self._lock = wb, dict(asking), threading.RLock()
-        self._message, self._cancelling, self._keys = "", False, False
+        self._message = ""
         kb = asking.get("kb") or []
         self._session = asking["session"] or " ".join(["bench", *([kb] if isinstance(kb, str) else kb)])
         opened = run if isinstance(run, Run) else wb.run(run) if run else self._waiting()
@@ -130,9 +130,8 @@ class Bench(CellRoot):
 
     def _frame(self, run: Run | None) -> None:
         """Show the head and the open view."""
-        words: Json = {"origin": origin_of(run) if run else None, "message": self._message}
-        words |= {"cancelling": self._cancelling, "keys": self._keys}
-        self.head.show(head(self._document, self.labels, view=self.view, **words))
+        origin = origin_of(run) if run else None
+        self.head.show(head(self._document, self.labels, view=self.view, origin=origin, message=self._message))
         display_if(self.working.region, self.view == "work")
         display_if(self.futures.region, self.view != "work")
 
@@ -161,7 +160,6 @@ class Bench(CellRoot):
         self._leave(self._follow)
         self._follow = None
         self.working.reset()
-        self._cancelling = False
         self.view = "work"
         self._show_and_follow()
 
@@ -222,18 +220,15 @@ class Bench(CellRoot):
         kind, _, name = event.kind.partition(":")
         if kind == "view" and name in VIEWS:
             self.view = name
-        elif kind == "keys":
-            self._keys = not self._keys
-            self._frame(self.run)
         elif kind in ("new_question", "new_conversation"):
             if kind == "new_conversation":
                 self._asking["session"] = self._conversation()
             self.run_id, self.view = "", "work"
             self.refresh()
         elif kind in ("cancel", "resume", "fork") and (run := self.run):
-            self._act_on(run, kind, name)
+            self._act_on(run, kind)
 
-    def _act_on(self, run: Run, kind: str, name: str) -> None:
+    def _act_on(self, run: Run, kind: str) -> None:
         def cancel() -> None:  # returns no run, for there is nothing to follow
             run.cancel()
 
@@ -242,10 +237,7 @@ class Bench(CellRoot):
         elif kind == "fork":
             self.act(lambda: self.put(fork_again(run)))
         else:
-            self._cancelling = not name  # ask for confirmation
-            if name == "yes":
-                threading.Thread(target=self.act, args=(cancel,), name="cancel", daemon=True).start()
-            self._frame(run)
+            threading.Thread(target=self.act, args=(cancel,), name="cancel", daemon=True).start()
 
     def _keyed(self, event: Event) -> None:
         if self.view == "work":

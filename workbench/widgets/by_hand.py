@@ -10,7 +10,7 @@ import ipywidgets
 from workbench.records.tape import Effect, places
 from workbench.runs.run import Run
 from workbench.views.labels import Labels
-from workbench.widgets.panel import Panel, on_change, press_button
+from workbench.widgets.panel import Panel, display_if, on_change, press_button
 
 
 class ByHand(Panel):
@@ -22,11 +22,10 @@ class ByHand(Panel):
     def __init__(self, labels: Labels):
         super().__init__(labels)
         self._run_id, self._effects = "", dict[str, Effect]()
-        wide = {"description_width": "initial"}
-        self.place = ipywidgets.Dropdown(options=[], description=labels("edit_results"), style=wide)
-        self.result = ipywidgets.Textarea(rows=6, description=labels("value"), style=wide).add_class("wb-json")
-        self.button = press_button(labels("fork"), self.submit)
-        self.region = ipywidgets.VBox([self.place, self.result, self.button])
+        self.place = ipywidgets.Dropdown(options=[], description=labels("by_hand"))
+        self.result = ipywidgets.Textarea(rows=6).add_class("wb-json")
+        self.button = press_button(labels("past_fork"), self.submit)
+        self.region = ipywidgets.VBox([self.place, self.result, self.button]).add_class("wb-part")
         on_change(self.place, self._choose)
 
     def show(self, run: Run) -> None:
@@ -46,6 +45,8 @@ class ByHand(Panel):
         effect = self._effects.get(self.place.value or "")
         self._before = "" if effect is None else _written(effect)
         self.result.value = self._before
+        for part in (self.result, self.button):
+            display_if(part, effect)
 
 
 def _written(effect: Effect) -> str:

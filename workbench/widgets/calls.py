@@ -50,7 +50,7 @@ class Calls(Panel):
         self.button = press_button("", self.submit, "wb-primary")
         explanation = ipywidgets.HTML(el("div.wb-dim.wb-small", labels("fork_edits_told")))
         boxes = {name: field.box for name, field in self.fields.items()}
-        heading = ipywidgets.HTML(el("div.wb-strong.wb-small.wb-call-asked", labels("call_of_role")))
+        heading = ipywidgets.HTML(el("div.wb-strong.wb-small", labels("call_of_role")))
         inside = [self._head, boxes["reply"], heading, boxes["system"], boxes["user"], self.slots]
         self.form = ipywidgets.VBox([*inside, boxes["model"], self.diff, self.button, explanation])
         self.form.add_class("wb-call-form")

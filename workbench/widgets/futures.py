@@ -23,37 +23,6 @@ from workbench.widgets.panel import Event, Panel, Pick, display_if
 from workbench.widgets.runs import RunTable
 
 
-class Compare(Panel):
-    """Two to four runs next to each other. It asks for ``{"do": "open", "runs": [run id]}``."""
-
-    def __init__(self, labels: Labels):
-        super().__init__(labels)
-        self._document: Data = {}
-        self._differing = True
-        self._head, self._body = Pick(listener=self._pressed), Pick()
-        self.region = ipywidgets.VBox([self._head, self._body])
-        self._head.show(el("div.wb-dim.wb-part", self.labels("forks_choose")))
-
-    def show(self, comparison: Comparison) -> None:
-        """Show a comparison."""
-        self._document = comparison.to_dict()
-        self._draw()
-
-    def _draw(self) -> None:
-        document, labels = self._document, self.labels
-        self._head.show(draw("past.compared", labels, runs=lettered(document), differing=self._differing))
-        blocks = beside(document, labels, self._differing)
-        self._body.show(Markup(page_html(blocks, labels, "wb-worked wb-part wb-columns")))
-
-    def _pressed(self, event: Event) -> None:
-        ids = [run["run_id"] for run in self._document.get("runs", ())]
-        if event.kind == "open" and event.key in ids:
-            self.ask(do="open", runs=[event.key])
-        elif event.kind == "differing" and ids:
-            self._differing = not self._differing
-            self._draw()
-
-
 class Checkpoints(Panel):
     """The checkpoints of a run.
 
@@ -91,16 +60,16 @@ class Futures:
 
     def __init__(self, bench: Any):
         self._bench, self._wb, labels = bench, bench.wb, bench.labels
-        self.runs, self.compare, self.knowledge = RunTable(labels, bench.wb), Compare(labels), Pick()
+        self.runs, self.knowledge = RunTable(labels, bench.wb), Pick()
+        self.compared = Pick(el("div.wb-dim.wb-part", labels("forks_choose")), listener=self._pressed)
         self._compared: list[str] = []
         self._regions = {
             "runs": self.runs.region,
-            "compare": self.compare.region,
+            "compare": self.compared,
             "knowledge": self.knowledge,
         }
         self.region = ipywidgets.VBox(list(self._regions.values())).add_class("wb-futures")
-        for view in (self.runs, self.compare):
-            view.on_request(lambda request: bench.act(lambda: self._handle_request(request)))
+        self.runs.on_request(lambda request: bench.act(lambda: self._handle_request(request)))
 
     def show(self, view: str, run: Run | None, document: Data | None) -> None:
         """Show one of the views."""
@@ -111,14 +80,24 @@ class Futures:
         elif view == "compare":
             ids = self._compared or _relatives(run)
             if len(ids) > 1:
-                self.compare.show(self._wb.compare(*ids))
+                self.show_comparison(self._wb.compare(*ids))
         elif run and document and document["status"] != "running":
             self._show_knowledge(run)
+
+    def show_comparison(self, comparison: Comparison) -> None:
+        """Show two to four runs next to each other."""
+        document, labels = comparison.to_dict(), self._bench.labels
+        tables = Markup(page_html(beside(document, labels), labels, "wb-worked wb-part wb-columns"))
+        self.compared.show(draw("past.compared", labels, runs=lettered(document)) + tables)
+
+    def _pressed(self, event: Event) -> None:
+        if event.kind == "open":
+            self._bench.act(lambda: self._bench.put(self._wb.run(event.key)))
 
     def _show_knowledge(self, run: Run) -> None:
         """Show the graph around the answer of a run, or why its knowledge base is missing."""
         try:
-            self.knowledge.show(el("div.wb-part.wb-scroll", run.knowledge().markup))
+            self.knowledge.show(draw("svg.searched", self._bench.labels, svg=run.knowledge().markup))
         except WorkbenchError as error:
             self.knowledge.show(el("p.wb-part.wb-dim", str(error)))
 

@@ -61,20 +61,14 @@ class Inbox(CellRoot):
         return sorted(self._waiting.values(), key=lambda run: (run.since, run.run_id), reverse=True)
 
     def refresh(self) -> bool:
-        """Read the workspace again; return whether that is possible."""
-        self._refused = ""
-        return self._look()
-
-    def _look(self) -> bool:
-        """Read and show what waits; why an answer was refused stays until the next one."""
+        """Read the workspace again; return whether that is possible. A refusal is shown until the next answer."""
+        readable = True
         try:
             self._read()
         except WorkbenchError as error:
-            self._refused = str(error)
-            self._show()
-            return False
+            self._refused, readable = str(error), False
         self._show()
-        return True
+        return readable
 
     def _show(self) -> None:
         labels, picked = self.labels, self._picked()
@@ -118,7 +112,7 @@ class Inbox(CellRoot):
 
     def tick(self) -> bool:
         """Refresh once; return whether to continue."""
-        self._ticks = bool(self._view_count) and self.comm is not None and self._look()
+        self._ticks = bool(self._view_count) and self.comm is not None and self.refresh()
         return self._ticks
 
     # what is pressed
@@ -141,9 +135,10 @@ class Inbox(CellRoot):
 
     def _answer(self, kind: str) -> None:
         """Answer the picked run, unless it was answered in the meantime."""
-        picked, refused = self._picked(), ""
+        picked = self._picked()
         if picked is None:
             return
+        self._refused = ""
         try:
             run = self._wb.run(picked.run_id)
             request = run.review
@@ -151,10 +146,8 @@ class Inbox(CellRoot):
                 run.answer_review(answer(kind, note=self.note.value), wait=False)
             self.note.value = ""
         except WorkbenchError as error:
-            refused = str(error)
-        if self.refresh() and refused:
-            self._refused = refused
-            self._show()
+            self._refused = str(error)
+        self.refresh()
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         labels = self.labels

@@ -23,18 +23,16 @@ _PAUSE_S = 0.1
 def watched(name: str, lang: str, report: Tell | None = None) -> Iterator[Tell | None]:
     """Yield a function for the progress of a block that indexes; ``report`` itself when it is passed.
 
-    In a notebook the bar leaves a line when it was stopped (Kernel > Interrupt).
+    A notebook keeps a line when it was stopped (Kernel > Interrupt).
     """
     if report:
         yield report
     elif "ipykernel" in sys.modules and in_kernel():
-        with Bar(name, Labels(lang)) as shown:
+        with Bar(name, Labels(lang), _cell()) as shown:
             yield shown.tell
     elif sys.stderr.isatty():
-        from rich.console import Console
-
-        with bar(Console(stderr=True)) as tell:
-            yield tell
+        with Bar(name, Labels(lang), _terminal) as shown:
+            yield shown.tell
     else:
         yield None
 
@@ -42,9 +40,8 @@ def watched(name: str, lang: str, report: Tell | None = None) -> Iterator[Tell |
 class Bar:
     """A line for the stage of indexing, with its numbers: text, for a reopened notebook has no widget."""
 
-    def __init__(self, name: str, labels: Labels):
-        self._name, self._labels = name, labels
-        self._handle: Any = None
+    def __init__(self, name: str, labels: Labels, show: Callable[[str], None]):
+        self._name, self._labels, self._show = name, labels, show
         self._stage, self._began, self._updated = "read", time.monotonic(), 0.0
 
     def __enter__(self) -> Bar:
@@ -52,9 +49,9 @@ class Bar:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Leave a line when it was stopped, else nothing: it does not appear at each execution of a cell."""
-        if self._handle is not None:
+        if self._updated:
             stopped = self._labels("kb_stopped", name=self._name, stage=self._labels(f"kb_stage_{self._stage}"))
-            self._handle.update({"text/plain": stopped} if kind else {}, raw=True)
+            self._show(stopped if kind else "")
 
     def tell(self, stage: str, done: int, total: int) -> None:
         """Show the progress of a stage; ``total`` is 0 where it is unknown."""
@@ -62,25 +59,24 @@ class Bar:
         if now - self._began < _SHOWN_AFTER_S or (stage == self._stage and now - self._updated < _PAUSE_S):
             return
         self._stage, self._updated = stage, now
-        if self._handle is None:
-            from IPython.display import display
-
-            # without a text, for nbval would compare whether there was time for it
-            self._handle = display({}, raw=True, display_id=True)
         numbers = f" {done:,} / {total:,}" if total > 1 else f" {done:,}" if done > 1 else ""
-        self._handle.update({"text/plain": f"{self._name}: {self._labels(f'kb_stage_{stage}')}{numbers}"}, raw=True)
+        self._show(f"{self._name}: {self._labels(f'kb_stage_{stage}')}{numbers}")
 
 
-@contextmanager
-def bar(console: Any) -> Iterator[Tell]:
-    """Yield a progress bar on this console, which disappears at the end of the block."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+def _terminal(text: str) -> None:
+    sys.stderr.write(f"\r\x1b[K{text}")
+    sys.stderr.flush()
 
-    columns = (TextColumn("{task.description:<8}"), BarColumn(40), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("read", total=None)
 
-        def tell(stage: str, done: int, total: int) -> None:
-            progress.update(task, description=stage, completed=done, total=total or None)
+def _cell() -> Callable[[str], None]:
+    """Return a function that shows a text under the running cell, in place of the one before."""
+    handles: list[Any] = []
 
-        yield tell
+    def show(text: str) -> None:
+        from IPython.display import display
+
+        if not handles:  # without a text, for nbval would compare whether there was time for it
+            handles.append(display({}, raw=True, display_id=True))
+        handles[0].update({"text/plain": text} if text else {}, raw=True)
+
+    return show

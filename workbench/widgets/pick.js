@@ -63,7 +63,9 @@ export default {
       const before = (a, b) => (order === "score" || order === "place" ? a - b : a.localeCompare(b));
       const sorted = select ? rows.toSorted((a, b) => before(a.dataset[order], b.dataset[order]) || a.dataset.place - b.dataset.place) : rows;
       if (sorted.some((row, at) => row !== rows[at])) for (const row of sorted) row.parentElement.append(row);
-      for (const row of rows) row.hidden = !wanted.every((word) => row.textContent.toLowerCase().includes(word));
+      const fits = (row) => wanted.every((word) => row.textContent.toLowerCase().includes(word));
+      for (const row of rows) row.hidden = !fits(row);
+      for (const node of root.querySelectorAll(".wb-entity")) node.classList.toggle("wb-off", !fits(node));
       if (!globalThis.CSS?.highlights) return;
       const words = [...wanted, ...(root.querySelector("[data-words]")?.dataset.words ?? "").split(" ").filter(Boolean)];
       const own = (CSS.highlights.get("wb-words") ?? new Highlight());

@@ -32,7 +32,8 @@ class Review(traitlets.HasTraits):
 
     Attributes:
         response: the answer in the shape of LangChain's middleware; a new one at every press.
-        region: the widget: ``inside``, the reasons and the form, over ``dock``, the question and its buttons.
+        inside: the reasons and the form.
+        dock: the question and its buttons.
         primary: the button that sends the form.
         stop: the button that stops here.
         note: a reason, saved with the decision.
@@ -79,7 +80,6 @@ class Review(traitlets.HasTraits):
         self.inside = ipywidgets.VBox([self.why, self.form, self.note]).add_class("wb-review-inside")
         decision = ipywidgets.HBox([self.band, answers]).add_class("wb-decision")
         self.dock = ipywidgets.VBox([self.refusal, self._message_box, decision])
-        self.region = ipywidgets.VBox([self.inside, self.dock]).add_class("wb-review")
 
     def show(
         self,

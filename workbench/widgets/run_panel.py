@@ -52,7 +52,7 @@ class Working:
         self.reset()
         self.review = Review(labels, wb.runs, self._forecast)
         self.turns, self.answer = Pick(listener=self._on_turn), Pick(listener=self._on_answer)
-        self.evidence, self.timeline = Pick(listener=self._on_evidence), Pick(listener=self._on_timeline)
+        self.evidence, self.timeline = Pick(listener=self._on_evidence), Pick()
         self.fork_bar = Pick(listener=self._on_fork_bar)
         self.editor = PlanEditor(labels, partial(check, tools=wb.tools), wb.tools, self._forecast)
         self.past, self.by_hand = Checkpoints(labels), ByHand(labels)
@@ -63,7 +63,8 @@ class Working:
         display_if(self.calls.region, False)
         below = [part.region for part in (self.verdict, self.calls, self.memory, self.ask) if part]
         self.side = ipywidgets.VBox([self.turns, self.editor.form, self.review.inside, self.answer, *below])
-        self.plan = ipywidgets.VBox([self.editor.region, self.past.region, self.by_hand.region])
+        self.forks = ipywidgets.VBox([self.past.region, self.by_hand.region])
+        self.plan = ipywidgets.VBox([self.editor.region, self.forks])
         regions = {"plan": self.plan, "side": self.side, "timeline": self.timeline, "evidence": self.evidence}
         self.grid = ipywidgets.Box([region.add_class(f"wb-region-{name}") for name, region in regions.items()])
         self.dock = ipywidgets.VBox([self.review.dock, self.fork_bar]).add_class("wb-dock")
@@ -82,8 +83,8 @@ class Working:
         on_change(self.ask.kb, self._show_ask)
 
     def reset(self) -> None:
-        """Forget what is chosen, unfolded or edited, for another run."""
-        self._unfolded, self._piece, self._sentence = False, "", ""
+        """Forget what is chosen or edited, for another run."""
+        self._piece, self._sentence = "", ""
         self._at = ("", "")
         self.calls.close()
 
@@ -112,8 +113,7 @@ class Working:
         self._show_evidence()
         self._show_timeline()
         ended = status in ("done", "failed", "cancelled")
-        display_if(self.past.region, ended)
-        display_if(self.by_hand.region, ended)
+        display_if(self.forks, ended)
         if ended:
             self.past.show(document, _checkpoints(run))
             self.by_hand.show(run)
@@ -209,7 +209,7 @@ class Working:
 
     def _show_timeline(self) -> None:
         if self._document:
-            self.timeline.show(timeline(self._document, self._labels, self._unfolded))
+            self.timeline.show(timeline(self._document, self._labels))
 
     def _forecast(self, plan: Plan, woken: Collection[str] | None = None) -> Any:
         if woken is None:
@@ -325,10 +325,6 @@ class Working:
             self.review.decide("edit", {"pieces": marks})
         else:
             self._fork(run, pieces=marks)
-
-    def _on_timeline(self, event: Event) -> None:
-        self._unfolded ^= event.kind == "unfold"
-        self._show_timeline()
 
 
 def _checkpoints(run: Run) -> Any:

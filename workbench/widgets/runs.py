@@ -32,7 +32,7 @@ class RunTable(Panel):
         super().__init__(labels)
         self._wb, self._here, self._page = wb, "", 0
         self._sort, self._marked = ("created_at", True), list[str]()
-        self._deleting, self._costs = False, dict[str, Json]()
+        self._costs = dict[str, Json]()
         self._rows: Sequence[Json] = ()
         self.search = ipywidgets.Text(placeholder=labels("runs_search"), description=labels("runs_search_label"))
         statuses = [(labels("runs_every"), ""), *((labels(status), status) for status in _STATUSES)]
@@ -65,7 +65,7 @@ class RunTable(Panel):
         shown = rows[self._page * PAGE :][:PAGE]
         costs = {row["run_id"]: self._cost(row) for row in shown}
         state: Json = {"total": len(rows), "page": self._page, "sort": self._sort, "here": self._here, "costs": costs}
-        self.table.show(runs_table(shown, self.labels, **state, marked=self._marked, deleting=self._deleting))
+        self.table.show(runs_table(shown, self.labels, **state, marked=self._marked))
         display_if(self.about, self._marked)
 
     def _cost(self, row: Json) -> Json:
@@ -92,15 +92,11 @@ class RunTable(Panel):
             self._page = max(0, self._page + int(what))
         elif kind == "mark":
             self._marked = [i for i in self._marked if i != event.key] + [event.key] * (event.key not in self._marked)
-        elif kind == "clear":
-            self._marked = []
         elif kind == "export":
             self._each("runs_exported", self._export)
         elif kind == "delete":
-            self._deleting = not what
-            if what == "yes":
-                self._each("runs_deleted", self._wb.runs.remove)
-                self.show(self._here)
+            self._each("runs_deleted", self._wb.runs.remove)
+            self.show(self._here)
         self._draw()
 
     def _annotate(self) -> None:

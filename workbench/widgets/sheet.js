@@ -3,18 +3,18 @@ const TYPING = "input:not([type=checkbox]):not([type=radio]), textarea, [content
 const guarded = new WeakSet();
 
 // A field's label and what is wrong with it stand beside its input; screen readers are told which belongs to which.
-let count = 0;
+const unique = () => Math.random().toString(36).slice(2); // each bench of a page has this script of its own
 const named = (root) => {
   for (const field of root.querySelectorAll(".wb-field")) {
     const label = field.querySelector(".wb-label");
     const input = field.querySelector("input, textarea, select") ?? field.querySelector(".widget-toggle-buttons");
     if (!label || !input || input.closest(".wb-field") !== field) continue;
-    label.id ||= `wb-label-${++count}`;
+    label.id ||= `wb-label-${unique()}`;
     if (!input.hasAttribute("aria-labelledby")) input.setAttribute("aria-labelledby", label.id);
     if (input.matches("div")) input.setAttribute("role", "group");
     const wrong = [...field.querySelectorAll(".wb-alert")].find((one) => one.closest(".wb-field") === field);
     if (wrong) {
-      wrong.id ||= `wb-wrong-${++count}`;
+      wrong.id ||= `wb-wrong-${unique()}`;
       input.setAttribute("aria-describedby", wrong.id);
       input.setAttribute("aria-invalid", "true");
     } else if (input.hasAttribute("aria-invalid")) {

@@ -70,7 +70,7 @@ def test_a_sweep_shares_what_its_cells_have_in_common_and_equals_runs_alone(plac
         )
         table = done.compare()
         assert list(table["asked"]) == [3] * 4 and list(table["scored"]) == [3] * 4
-        assert len(done.figure().to_frame()) == 4
+        assert len(done.figure().to_frame()) == 4 and {"plan", "tool"} <= set(done.calls()["kind"])
         assert [look["what"] for look in done.looks] == ["check", "look", "look"]
 
 
@@ -94,7 +94,9 @@ def test_more_values_run_what_is_missing_and_a_changed_question_runs_again(place
         runs = set(more.to_frame()["run_id"])
         assert before < runs and more.status()["cells"] == 6
         changed = [{**QUESTIONS[0], "answer": "Bea Lee"}, *QUESTIONS[1:]]
-        again = wb.experiments.run(spec(place, name="amended", grid={"max_iterations": [1, 2]}, questions=changed))
+        path = spec(place, name="amended", grid={"max_iterations": [1, 2]}, questions=changed)
+        assert "2 again: question has changed" in wb.experiments.prepare(path).forecast().text
+        again = wb.experiments.run(path)
         assert len(set(again.to_frame()["run_id"]) & runs) == 4
         assert {"what": "stale", "detail": "2 cells run again: question has changed"}.items() <= again.looks[-1].items()
 
@@ -521,6 +523,8 @@ def test_an_experiment_is_run_and_reported_from_the_terminal(place: Path) -> Non
     done = workbench(place / "w", "experiment", "run", str(path))
     assert done.returncode == 0 and "max_iterations=2" in done.stdout, done.stderr
     assert "done 6" in workbench(place / "w", "experiment", "status", "terminal").stdout
+    told = workbench(place / "w", "experiment", "report", "terminal", "--json").stdout
+    assert [row["n_both"] for row in json.loads(told, parse_constant=pytest.fail)] == [None, 3]
     page = place / "page.html"
     workbench(place / "w", "experiment", "report", "terminal", "--out", str(page))
     assert "no difference" in page.read_text() or "not decided" in page.read_text()

@@ -14,6 +14,7 @@ import yaml
 from experiments.crate import PROFILES, write_crate
 from experiments.interchange import (
     export,
+    export_mlflow,
     prml,
     read_beir,
     read_inspect,
@@ -71,6 +72,17 @@ def test_logs_of_inspect_go_out_and_come_back(place: Path) -> None:  # noqa: F81
     (place / "no.eval").write_text("{}")
     with pytest.raises(CorpusError, match=r"no\.eval cannot be read as a log of Inspect"):
         read_inspect(place / "no.eval")
+
+
+def test_each_configuration_is_a_run_of_mlflow(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    mlflow = pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    mlflow.set_tracking_uri((place / "mlruns").as_uri())
+    with opened(place) as wb:
+        ids = export_mlflow(wb.experiments.run(spec(place, name="logged", grid={"max_iterations": [1, 2]})))
+    first, other = (mlflow.get_run(run_id).data for run_id in ids)
+    assert (first.params, other.params) == ({"max_iterations": "1"}, {"max_iterations": "2"})
+    assert {"asked", "difference", "n_both"} <= other.metrics.keys() and other.tags["decision"]
 
 
 def test_what_is_claimed_is_written_down_before_the_first_look(place: Path) -> None:  # noqa: F811

@@ -36,6 +36,13 @@ def test_a_clear_difference_is_claimed_and_none_is_where_nothing_differs() -> No
     assert differences({"a": base, "b": dict(base)}, "a", 5)["b"].decision.startswith("not decided")
 
 
+def test_as_many_more_questions_as_are_said_decide() -> None:
+    def decision(n: int) -> str:
+        return differences({"a": scores([0.5] * n), "b": scores([1.0, 0.1] * (n // 2))}, "a", 5)["b"].decision
+
+    assert decision(100) == "not decided, about 215 more questions would" and decision(330).startswith("better")
+
+
 def test_only_questions_that_both_finished_are_compared() -> None:
     result = differences({"a": {"1": 1.0, "2": 0.0}, "b": {"2": 1.0, "3": 1.0}}, "a", 5)["b"]
     assert (result.n, result.mean) == (1, 100)

@@ -257,7 +257,7 @@ def test_an_edge_leaves_at_the_border_and_keeps_off_what_stands_between():
     free = drawing._route({"fromNode": "a", "toNode": "b"}, nodes, [*nodes.values()])
     assert free[0] == (100, 30) and free[-1] == (200, 30)
     past = drawing._route({"fromNode": "a", "toNode": "c"}, nodes, [*nodes.values()])
-    assert not drawing._crossed(past, [*nodes.values()])
+    assert not drawing._crossed(past, [*nodes.values()], [nodes["a"], nodes["c"]])
     named = drawing._route({"fromNode": "a", "toNode": "c", "fromSide": "top", "toSide": "left"}, nodes, [])
     assert (named[0], named[-1]) == ((50, 0), (400, 30))
 

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, TypedDict
 
+import pytest
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages.tool import tool_call
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
@@ -78,6 +80,20 @@ class Scripted(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=reply)])
 
 
+class Calling(Scripted):
+    """Calls another tool in place of ``search``."""
+
+    name_of_tool: str
+    args: Any = None
+
+    def _generate(self, *given: Any, **named: Any) -> ChatResult:
+        result = super()._generate(*given, **named)
+        message: Any = result.generations[0].message
+        for call in message.tool_calls:
+            call |= {"name": self.name_of_tool, "args": self.args or {}}
+        return result
+
+
 def _usage(tokens: int) -> Any:
     return {"input_tokens": tokens - 2, "output_tokens": 2, "total_tokens": tokens}
 
@@ -93,7 +109,9 @@ def search(query: str) -> str:
 def guarded(query: str) -> str:
     """Look something up, when a person allows it."""
     executed["guarded"] += 1
-    return f"{query}: allowed" if interrupt({"allow": query}) else "refused"
+    allowed = interrupt({"allow": query})
+    assert allowed == query, f"the answer to {allowed} was taken for one to {query}"
+    return f"{query}: allowed"
 
 
 @dataclass
@@ -146,15 +164,18 @@ def prebuilt() -> Any:
 
 
 def approval_of_tools() -> Any:
+    """Calls of one message ask, each for itself."""
+
     class Careful(Scripted):
         def _generate(self, *given: Any, **named: Any) -> ChatResult:
             result = super()._generate(*given, **named)
-            for call in result.generations[0].message.tool_calls:
-                call["name"] = "guarded"
+            message: Any = result.generations[0].message
+            mills = ("Moss Mill", "Fen Mill", "Tide Mill") if message.tool_calls else ()
+            message.tool_calls = [tool_call(name="guarded", args={"query": mill}, id=mill) for mill in mills]
             return result
 
-    graph = StateGraph(MessagesState)
     model = Careful()
+    graph = StateGraph(MessagesState)
     graph.add_node("agent", lambda state: {"messages": [model.invoke(state["messages"])]})
     graph.add_node("tools", ToolNode([guarded]))
     graph.add_edge(START, "agent").add_conditional_edges("agent", tools_condition).add_edge("tools", "agent")
@@ -569,13 +590,6 @@ def swarm() -> Any:
     """An agent of LangChain hands over to another by a tool that leads out of its graph."""
     from langchain.agents import create_agent
 
-    class Handing(Scripted):
-        def _generate(self, *given: Any, **named: Any) -> ChatResult:
-            result = super()._generate(*given, **named)
-            for call in result.generations[0].message.tool_calls:
-                call |= {"name": "hand_over", "args": {}}
-            return result
-
     @tool
     def hand_over(runtime: ToolRuntime) -> Command[Any]:
         """Hand over to the other agent."""
@@ -585,9 +599,44 @@ def swarm() -> Any:
         return Command(goto="second", graph=Command.PARENT, update={"messages": messages})
 
     graph = StateGraph(MessagesState)
-    graph.add_node("first", create_agent(Handing(), [hand_over], name="first"), destinations=("second",))
+    graph.add_node(
+        "first", create_agent(Calling(name_of_tool="hand_over"), [hand_over], name="first"), destinations=("second",)
+    )
     graph.add_node("second", create_agent(Scripted(), [search], name="second"))
     return graph.add_edge(START, "first").compile()
+
+
+class Verdict(BaseModel):
+    good: bool
+
+
+def structured() -> Any:
+    """LangChain's agent ends with a form, which is a field of its state."""
+    from langchain.agents import create_agent
+    from langchain.agents.structured_output import ToolStrategy
+
+    model = Calling(name_of_tool="Verdict", args={"good": True})
+    return create_agent(model, [search], response_format=ToolStrategy(Verdict))
+
+
+def langgraph_supervisor() -> Any:
+    """The package's supervisor of two agents of LangChain."""
+    package = pytest.importorskip("langgraph_supervisor")
+    from langchain.agents import create_agent
+
+    agents = [create_agent(Scripted(), [search], name=name) for name in ("one", "two")]
+    return package.create_supervisor(agents, model=Calling(name_of_tool="transfer_to_one")).compile()
+
+
+def langgraph_swarm() -> Any:
+    """The package's swarm of two agents of LangChain."""
+    package = pytest.importorskip("langgraph_swarm")
+    from langchain.agents import create_agent
+
+    hand_over = package.create_handoff_tool(agent_name="second")
+    first = create_agent(Calling(name_of_tool="transfer_to_second"), [hand_over], name="first")
+    second = create_agent(Scripted(), [search], name="second")
+    return package.create_swarm([first, second], default_active_agent="first").compile()
 
 
 @dataclass
@@ -613,7 +662,7 @@ KINDS: dict[str, Kind] = {
     "asynchronous": Kind(asynchronous, LOG, [True, "gently"]),
     "react": Kind(react, SAID),
     "prebuilt": Kind(prebuilt, SAID),
-    "approval_of_tools": Kind(approval_of_tools, SAID, [True]),
+    "approval_of_tools": Kind(approval_of_tools, SAID, 3 * [lambda asked: asked["allow"]]),
     "subgraph": Kind(subgraph, LOG, [True]),
     "subgraph_with_memory": Kind(subgraph_with_memory, LOG, [True]),
     "subgraph_called": Kind(subgraph_called, LOG, [True]),
@@ -641,4 +690,7 @@ KINDS: dict[str, Kind] = {
     "prebuilt_with_state": Kind(prebuilt_with_state, SAID),
     "workers": Kind(workers, SAID),
     "swarm": Kind(swarm, SAID),
+    "structured": Kind(structured, SAID),
+    "langgraph_supervisor": Kind(langgraph_supervisor, SAID),
+    "langgraph_swarm": Kind(langgraph_swarm, SAID),
 }

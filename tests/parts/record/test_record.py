@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +50,7 @@ def finished(agent: Any, kind: Kind) -> GraphRun:
     run: GraphRun = agent.ask(kind.given, **kind.options)
     for answer in kind.answers:
         assert run.status == "paused"
-        run.answer(answer)
+        _answer(run, answer)
     assert run.status == "done"
     return run
 
@@ -102,7 +101,7 @@ def stopped_once(agent: RecordedGraph, kind: Kind, moment: int, monkeypatch: pyt
         run: Any = None
         for work in [
             lambda: agent.ask(kind.given, **kind.options),
-            *(partial(_answer, agent, a) for a in kind.answers),
+            *(lambda answer=a: _answer(agent.runs()[0], answer) for a in kind.answers),
         ]:
             try:
                 run = work()
@@ -111,8 +110,8 @@ def stopped_once(agent: RecordedGraph, kind: Kind, moment: int, monkeypatch: pyt
     return run
 
 
-def _answer(agent: RecordedGraph, answer: Any) -> GraphRun:
-    return agent.runs()[0].answer(answer)
+def _answer(run: GraphRun, answer: Any) -> GraphRun:
+    return run.answer(answer(run.questions[0].value) if callable(answer) else answer)
 
 
 def test_another_answer_runs_what_depends_on_it_and_nothing_else(wb: Workbench) -> None:
@@ -309,7 +308,7 @@ def test_a_run_is_worked_on_by_one_process(wb: Workbench) -> None:
     run = wb.record(KINDS["plain"].build(), "claimed").ask(LOG)
     seen, late = run._store.get(run.run_id), {"review_id": "question", "answer": "late"}
     assert run._store.claim(seen, "another process")
-    assert not run._store.claim(seen, run.agent._owner, [late])
+    assert not run._store.claim(seen, run._work.lease.owner, [late])
     assert not run.decisions, "an answer that comes too late is not kept"
     assert run.status == "interrupted", "the other one died: its lease is gone"
     run.resume()
@@ -376,6 +375,18 @@ def test_a_graph_of_another_kind_is_refused(wb: Workbench) -> None:
         wb.record(StateGraph(Log))
 
 
+def test_a_question_that_is_asked_again_is_another_question(wb: Workbench) -> None:
+    def ask(state: Log) -> Any:
+        return {"log": [interrupt("Sure?"), interrupt("Sure?")]}
+
+    graph = StateGraph(Log).add_node("ask", ask).add_edge(START, "ask")
+    graph.add_conditional_edges("ask", lambda state: "ask" if len(state["log"]) < 4 else END)
+    run = wb.record(graph.compile(), "again").ask(LOG)
+    for answer in "abcd":
+        run.answer(answer)
+    assert run.state["log"] == run.replay().state["log"] == list("abcd") and run.fork().executed == []
+
+
 def test_two_questions_at_once_are_answered_by_their_ids(wb: Workbench) -> None:
     def ask(name: str) -> Any:
         return lambda state: {"log": [f"{name}: {interrupt(name)}"]}
@@ -396,8 +407,11 @@ def test_a_run_is_drawn_and_says_what_is_not_on_its_tape(wb: Workbench) -> None:
     assert "finish" in run.timeline.svg
     node = lambda state: {"log": [f"{time.time()} {os.environ.get('HOME')}"]}  # noqa: E731
     graph = StateGraph(Log).add_node("late", node).add_edge(START, "late").compile()
-    [row] = wb.record(graph, "late").ask(LOG).unrecorded.to_dict("records")
-    assert row == {"node": "late", "reads": ["clock", "environment"], "opaque": True, "share": 1.0}
+    late = wb.record(graph, "late").ask(LOG)
+    [row] = late.unrecorded.to_dict("records")
+    assert row == {"node": "late", "reads": ["clock", "environment"], "opaque": True, "time": 1.0, "bytes": 1.0}
+    shares = [each.to_dict()["on_tape"] for each in (run, late)]
+    assert shares == [{"time": 1.0, "bytes": 1.0}, {"time": 0.0, "bytes": 0.0}]
 
 
 def test_documents_that_a_tool_gives_are_evidence(wb: Workbench) -> None:
@@ -435,6 +449,13 @@ def test_a_graph_is_run_answered_and_replayed_from_the_terminal(tmp_path: Path) 
     paused = shell("record", "tests.parts.record.graphs:plain", json.dumps(LOG))
     assert paused.startswith("3 ") and "review/1 asks" in paused
     [row] = json.loads(workbench(tmp_path / "w", "runs", "--json").stdout)["runs"]
-    assert "2 steps, approved: True" in shell("resume", row["run_id"], "--approve")
-    assert shell("replay", row["run_id"]).startswith("0 ")
+    run_id, path = row["run_id"], str(tmp_path / "run.zip")
+    assert "2 steps, approved: True" in shell("resume", run_id, "--approve")
+    assert shell("replay", run_id).startswith("0 ")
+    assert "of the time and 100 % of the bytes" in shell("show", run_id)
+    fork = json.loads(workbench(tmp_path / "w", "fork", run_id, "--at", "first/1", "--result", "{}", "--json").stdout)
+    assert "first/1" in shell("compare", run_id, fork["run_id"])
+    assert shell("export", run_id, path).startswith("0 ")
+    assert "approved: true" in shell("record", "tests.parts.record.graphs:plain", path)
+    assert shell("remove", run_id).startswith("0 ") and "Unknown run" in shell("show", run_id)
     assert "cannot be loaded" in shell("record", "tests.parts.record.graphs:nothing", "x")

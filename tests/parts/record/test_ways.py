@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import zipfile
 from collections.abc import Iterator
@@ -26,6 +25,7 @@ from tests.parts.record.test_record import finished
 from tests.shelves import corpus, workbench
 from workbench.errors import CapsuleError, InvalidAnswer, RunError
 from workbench.parts.evaluate.retrieval import eval_retrieval
+from workbench.parts.record import langgraph_copy
 from workbench.parts.record.bench import GraphBench
 from workbench.parts.record.digests import plain
 from workbench.parts.record.questions import Question
@@ -161,14 +161,6 @@ def test_an_edge_is_an_effect_and_can_lead_elsewhere(wb: Workbench) -> None:
     assert executed == {other: 1, "finish": 1}
 
 
-def test_a_field_of_a_dataclass_is_read_by_itself(wb: Workbench) -> None:
-    run = finished(wb.record(KINDS["changed_in_place"].build(), "dataclass"), KINDS["changed_in_place"])
-    executed.clear()
-    fork = run.fork(at="sum_up/1", state={"question": "another"})
-    assert fork.executed == [] and not executed, "it reads what was found, not the question"
-    assert run.fork(at="look/1", result={"found": []}).state["summary"] == "0"
-
-
 def test_a_task_whose_input_is_the_same_comes_from_the_tape(wb: Workbench) -> None:
     run = finished(wb.record(KINDS["tasks"].build(), "tasks"), KINDS["tasks"])
     executed.clear()
@@ -233,11 +225,7 @@ def test_a_run_streams_what_its_graph_streams_and_its_replay_the_same(wb: Workbe
     before = dict(executed)
     [run] = agent.runs()
     assert plain(list(run.replay().stream())) == plain(list(run.stream())) == plain(events)
-
-    async def collect() -> list[Any]:
-        return [event async for event in run.astream()]
-
-    assert plain(asyncio.run(collect())) == plain(events) and dict(executed) == before
+    assert dict(executed) == before
 
 
 # people
@@ -268,7 +256,7 @@ def test_a_decision_reaches_each_graph_in_its_own_shape(
 
 def test_an_edit_reaches_the_action_and_a_decision_that_is_not_taken_is_refused() -> None:
     asked = {"action_request": {"action": "write", "args": {"text": "a"}}, "config": {"allow_edit": True}}
-    question = Question("1", "act/1", asked, None)
+    question = Question("1", "act/1", "", asked, None)
     assert question.request["review_configs"][0]["args_schema"]["properties"] == {"text": {"type": "string"}}
     assert question.decisions == ["edit"]
     assert question.answer("edit", {"text": "b"}) == [
@@ -308,12 +296,12 @@ TWO = {"action_requests": [{"name": "a", "args": {"x": 1}}, {"name": "b", "args"
     ],
 )  # fmt: skip
 def test_a_question_with_a_schema_is_a_form(value: Any, schema: Any, filled: Any, answer: Any) -> None:
-    question = Question("1", "ask/1", value, schema)
+    question = Question("1", "ask/1", "", value, schema)
     form = question.request["review_configs"][0]["args_schema"]
     assert set(filled) <= set(form["properties"])
     assert question.answer("edit", filled) == answer
     with pytest.raises(InvalidAnswer, match="needs good"):
-        Question("1", "ask/1", "Good?", Verdict.model_json_schema()).answer("edit", {})
+        Question("1", "ask/1", "", "Good?", Verdict.model_json_schema()).answer("edit", {})
 
 
 def test_a_form_is_filled_in_on_the_bench_and_what_is_missing_is_said(wb: Workbench) -> None:
@@ -490,15 +478,14 @@ def test_the_documents_of_a_recorded_graph_are_measured_like_a_tool(wb: Workbenc
     assert table["tools"]["finder"]["R@5"] == table["tools"]["bm25"]["R@5"] == 100.0
 
 
-def test_tools_are_found_by_their_code(wb: Workbench) -> None:
+def test_tools_are_found_by_their_code() -> None:
     def version(answer: str) -> str:
         @tool
         def look(query: str) -> str:
             """Look."""
             return f"{answer} {query}"
 
-        graph = StateGraph(MessagesState).add_node("tools", ToolNode([look, search])).add_edge(START, "tools").compile()
-        return wb.record(graph, "versions").version
+        return langgraph_copy.code_version(ToolNode([look, search]))
 
     assert version("a") == version("a") != version("b")
 

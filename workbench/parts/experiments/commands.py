@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,7 +100,7 @@ def report(page: Page, name: str, measure: str, pauses: bool, out: Path | None) 
             experiment.report(out, played)
             page.say(f"Written: {out}", "green")
         elif page.as_json:
-            page.result(experiment.compare(measure).to_dict("records"))
+            page.result(json.loads(experiment.compare(measure).to_json(orient="records")))  # has no NaN
         else:
             click.echo(_table(experiment, measure))
             if pauses:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workbench.errors import MissingExtra, UnknownRun, WorkbenchError, WorkspaceError
@@ -117,6 +117,7 @@ class Forecast(NamedTuple):
         alone: cells to run from the start, which is about how many distinct ones there are; the others share a tape.
         seconds: about, by what cells took here before; None where none has run.
         detectable: the smallest difference, in points, that so many questions show.
+        stale: cells that had ended and run again, by what has changed.
     """
 
     cells: int
@@ -125,14 +126,17 @@ class Forecast(NamedTuple):
     alone: int
     seconds: float | None
     detectable: float
+    stale: Mapping[str, int]
 
     @property
     def text(self) -> str:
         """Return a line for a person."""
+        stale = "".join(f"{count} again: {part} has changed; " for part, count in self.stale.items())
         took = "no cell has run here yet" if self.seconds is None else f"about {self.seconds:.0f} s"
         return (
             f"{self.cells} cells, {self.done} there, {self.to_run} to run: {self.alone} alone, "
-            f"{self.to_run - self.alone} from their tapes; {took}; shows differences from {self.detectable:.1f} points"
+            f"{self.to_run - self.alone} from their tapes; {stale}{took}; "
+            f"shows differences from {self.detectable:.1f} points"
         )
 
 
@@ -141,9 +145,11 @@ class Experiment(Results):
 
     Attributes:
         tell: called with a status and a sentence for what happens to it while it runs.
+        changed: cells that had ended and run again, by the part of their proof that differs.
     """
 
     tell: Callable[[str, str], object] = staticmethod(lambda status, text: None)
+    changed: Mapping[str, int] = MappingProxyType({})
 
     def prepare(self) -> None:
         """Check every configuration, and write down the cells that are to run.
@@ -158,7 +164,8 @@ class Experiment(Results):
             raise WorkbenchError(f"{self.spec.locate((key,))}{key}: {error}") from None
         cells = self.cells()
         self.keep_plan()
-        for part, count in self.stale(cells).items():
+        self.changed = self.stale(cells)
+        for part, count in self.changed.items():
             self._store.note(self.name, "stale", f"{count} cells run again: {part} has changed")
         self._store.add_cells(self.name, cells)
         self._store.remove_cells(self.name, [cell["cell"] for cell in cells])
@@ -171,7 +178,9 @@ class Experiment(Results):
         is_known = all(kind in pace for kind, count in kinds.items() if count)
         seconds = sum(count * pace.get(kind, 0.0) for kind, count in kinds.items()) if is_known else None
         status = self.status()
-        return Forecast(status["cells"], len(done), len(left), alone, seconds, status["detectable_points"])
+        return Forecast(
+            status["cells"], len(done), len(left), alone, seconds, status["detectable_points"], self.changed
+        )
 
     def _tape(self, row: Json) -> tuple[str, int, str]:
         """Return what cells that share a tape have in common: question, repeat, and what a fork cannot change."""

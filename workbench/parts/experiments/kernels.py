@@ -27,6 +27,7 @@ _PRELOADED = (
     "ipykernel.kernelapp", "ipykernel.zmqshell", "ipykernel.debugger", "tornado.platform.asyncio", "pandas",
     "workbench.session", "workbench.experiments",
 )  # fmt: skip
+_POLL_S = 0.01
 _START = "import atexit, os; atexit.register(os._exit, 0)"
 """Handlers run last to first: after all others a kernel ends at once, without taking apart what it has imported."""
 
@@ -85,6 +86,9 @@ class WarmKernels(AsyncKernelManager):
             self.kernel_id = self.kernel_id or uuid.uuid4().hex
             self.provisioner = _Provisioner(kernel_id=self.kernel_id, kernel_spec=self.kernel_spec, parent=self)
         return await super()._async_pre_start_kernel(**kwargs)
+
+    async def _async_wait(self, pollinterval: float = _POLL_S) -> None:
+        await super()._async_wait(_POLL_S)  # one that is asked to end is gone at once
 
 
 def serve() -> None:

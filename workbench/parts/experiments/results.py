@@ -37,7 +37,7 @@ class Results(Cells):
     def keep_plan(self) -> None:
         """Keep the specification; what is changed of the plan after the first look is noted."""
         now = self.spec.model_dump(mode="json")
-        before = self._store.spec(self.name) if any(look["what"] == "look" for look in self.looks) else now
+        before = self._store.spec(self.name) if self._details("look") else now
         for name in _PLAN:
             if before[name] != now[name]:
                 self._store.note(self.name, "plan", f"{name} was {before[name]!r}, after a look {now[name]!r}")
@@ -132,9 +132,8 @@ class Results(Cells):
             self._store.note(self.name, "live look", f"{measure}, {len(ended)} questions")
             return statistics.live_differences(before, *rest)
         seen = f"{measure}, results {digest(scores)}"
-        details = [look["detail"].partition(", spends")[0] for look in self.looks if look["what"] == "look"]
-        error = statistics.error_of_look(list(dict.fromkeys([*details, seen])).index(seen))
-        self._store.note(self.name, "look", f"{seen}, spends {error:.4f}")
+        self._store.note(self.name, "look", seen)
+        error = statistics.error_of_look(list(dict.fromkeys(self._details("look"))).index(seen))
         apart = statistics.differences(scores, *rest, error)
         if self.spec.optuna:  # chosen for their figures on these questions, so that these claim nothing
             return {name: result._replace(decision=_CHOSEN) for name, result in apart.items()}
@@ -142,12 +141,15 @@ class Results(Cells):
 
     def error_budget(self) -> Json:
         """Return how many looks there were, and what of the error they have spent and what the next new one may."""
-        looks = [look["detail"] for look in self.looks if look["what"] == "look"]
-        number, live = len(set(looks)), sum(look["what"] == "live look" for look in self.looks)
+        looks, live = self._details("look"), len(self._details("live look"))
+        number = len(set(looks))
         *before, following = map(statistics.error_of_look, range(number + 1))
         spent = round(sum(before) + statistics.ERROR * statistics.LIVE * bool(live), 4)
         counts = {"looks": len(looks), "distinct": number, "live": live}
         return {"error": statistics.ERROR, "spent": spent, "next": round(following, 4), **counts}
+
+    def _details(self, what: str) -> list[str]:
+        return [look["detail"] for look in self.looks if look["what"] == what]
 
     def compare(self, measure: str = "") -> pandas.DataFrame:
         """Return a row for each configuration: asked, scored, failed, the figure, and how it differs from the first."""

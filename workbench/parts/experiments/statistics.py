@@ -211,12 +211,13 @@ def _ratio(sums: np.ndarray, sizes: np.ndarray, axis: int) -> np.ndarray:
 
 
 def more_questions(sums: np.ndarray, sizes: np.ndarray, level: float, smallest: float) -> int:
-    """Return about how many more questions would make the interval as narrow as the smallest difference."""
+    """Return about how many more would leave 0, or all from the smallest difference on, out of the interval."""
     if not sums.any():
         needed = math.log((1 - level) / 2) / math.log(1 - min(smallest, 99.0) / 100)
     else:
         spread = 100 * float(np.std(sums / sizes, ddof=1)) if len(sums) > 1 else 50.0
-        needed = (stats.norm.ppf((1 + level) / 2) * spread / smallest) ** 2
+        mean = abs(100 * float(sums.sum() / sizes.sum()))
+        needed = (stats.norm.ppf((1 + level) / 2) * spread / max(mean, smallest - mean)) ** 2
     return max(1, math.ceil(max(needed, FEWEST) - sizes.sum()))
 
 

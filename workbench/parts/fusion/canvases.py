@@ -187,10 +187,10 @@ def _room(canvas: Canvas, placed: Mapping[str, Data], new: Data, node_id: str) -
     """Return a free place right of a node, lower where another node or group is."""
     gap, neighbour, groups = 40, canvas.nodes[node_id], canvas.around(node_id)
     x, y = math.ceil(neighbour["x"] + neighbour["width"]) + 2 * gap, math.ceil(neighbour["y"])
-    for other_id, other in sorted(placed.items(), key=lambda pair: pair[1]["y"]):
-        low = other["y"] + other["height"]
-        beside_it = other["x"] < x + new["width"] + gap and other["x"] + other["width"] + gap > x
-        if other_id not in groups and beside_it and other["y"] < y + new["height"] + gap and low + gap > y:
+    for placed_id, node in sorted(placed.items(), key=lambda pair: pair[1]["y"]):
+        low = node["y"] + node["height"]
+        beside_it = node["x"] < x + new["width"] + gap and node["x"] + node["width"] + gap > x
+        if placed_id not in groups and beside_it and node["y"] < y + new["height"] + gap and low + gap > y:
             y = math.ceil(low) + gap
     return x, y
 

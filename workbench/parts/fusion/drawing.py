@@ -23,6 +23,8 @@ _SCALE = 0.75
 """Pixels for a unit of the canvas: its text of 16 units can be read."""
 _MOST_ROUTED = 10_000
 """Nodes times edges up to which edges avoid nodes: beyond it that would take seconds."""
+_CLEAR = 12
+"""Units of the canvas between an edge and a node that it passes."""
 _WIDEST = 20_000
 """Pixels; a browser draws no more."""
 _OUT = {"left": (-1, 0), "right": (1, 0), "top": (0, -1), "bottom": (0, 1)}
@@ -40,17 +42,18 @@ def drawn(canvas: Canvas, labels: Labels) -> Markup:
         return el("p", labels("canvas_empty"))
     shown = {node["id"] for node in nodes}
     edges = [e for e in canvas.edges.values() if {e["fromNode"], e["toNode"]} <= shown][:MOST_DRAWN]
-    left, top = (min(node[key] for node in nodes) - 40 for key in ("x", "y"))
-    right, low = (max(n[key] + n[size] for n in nodes) + 40 for key, size in (("x", "width"), ("y", "height")))
     corner = {"markerWidth": 9, "markerHeight": 9, "refX": 9, "refY": 5, "viewBox": "0 0 10 10"}
     tip = el("path", d="M0 0L10 5L0 10z", fill="currentColor")
     marker = el("defs", el("marker", tip, id="wb-canvas-end", orient="auto-start-reverse", **corner))
-    box = f"{left:g} {top:g} {right - left:g} {low - top:g}"
     hidden = len(canvas.nodes) + len(canvas.edges) - len(nodes) - len(edges)
     note = el("p", labels("canvas_hidden", n=hidden)) if hidden else None
     boxes = [node for node in nodes if node["type"] != "group"]
     around = boxes if len(boxes) * len(edges) < _MOST_ROUTED else []
     routes = [(edge, _route(edge, canvas.nodes, around)) for edge in edges]
+    corners = [(n["x"], n["y"]) for n in nodes] + [(n["x"] + n["width"], n["y"] + n["height"]) for n in nodes]
+    points = [*corners, *(_at(route, n / 12) for _, route in routes for n in range(1, 12))]
+    (left, right), (top, low) = ((min(places) - 40, max(places) + 40) for places in zip(*points, strict=True))
+    box = f"{left:g} {top:g} {right - left:g} {low - top:g}"
     drawing = [marker, *map(_box, nodes), *starmap(_line, routes), *starmap(_words, routes)]
     scale = min(_SCALE, _WIDEST / (right - left), _WIDEST / (low - top))
     size = {"width": round((right - left) * scale), "height": round((low - top) * scale), "viewBox": box}
@@ -102,21 +105,22 @@ def _words(edge: Data, route: Sequence[Point]) -> Markup:
 
 
 def _route(edge: Data, nodes: Mapping[str, Data], around: Sequence[Data]) -> Sequence[Point]:
-    """Return a curve from border to border, at right angles to both: the shortest one behind the fewest nodes.
+    """Return a curve from border to border, at right angles to both: the shortest one that keeps off the nodes.
 
-    An edge may name its sides; otherwise each pair of sides is tried.
+    An edge may name its sides; otherwise each pair of sides is tried, each with narrow and with wide bows.
     """
     pair = [nodes[edge["fromNode"]], nodes[edge["toNode"]]]
     sides = [[edge[key]] if edge.get(key) in SIDES else SIDES for key in ("fromSide", "toSide")]
-    routes = [_curve(pair, chosen) for chosen in product(*map(sorted, sides))]
+    routes = [_curve(pair, chosen, wide) for *chosen, wide in product(*map(sorted, sides), (0.5, 0.25, 1.0))]
     routes.sort(key=lambda route: sum(map(dist, route, route[1:])))
-    return min(routes, key=lambda route: _crossed(route, around))
+    clear = (route for route in routes if not _crossed(route, around, pair))
+    return next(clear, None) or min(routes, key=lambda route: _crossed(route, around, pair))
 
 
-def _curve(pair: Sequence[Data], sides: Sequence[str]) -> Sequence[Point]:
+def _curve(pair: Sequence[Data], sides: Sequence[str], wide: float) -> Sequence[Point]:
     starts = [(n["x"] + n["width"] * (1 + _OUT[s][0]) / 2, n["y"] + n["height"] * (1 + _OUT[s][1]) / 2)
               for n, s in zip(pair, sides, strict=True)]  # fmt: skip
-    bow = min(max(dist(*starts) / 2, 40), 200)
+    bow = min(max(dist(*starts) * wide, 30), 400 * wide)
     (a, b), (c, d) = ((x + bow * _OUT[s][0], y + bow * _OUT[s][1]) for (x, y), s in zip(starts, sides, strict=True))
     return starts[0], (a, b), (c, d), starts[1]
 
@@ -127,13 +131,16 @@ def _at(route: Sequence[Point], share: float) -> Point:
     return sum(map(mul, weights, (x for x, _ in route))), sum(map(mul, weights, (y for _, y in route)))
 
 
-def _crossed(route: Sequence[Point], around: Sequence[Data]) -> int:
-    """Return how many of these nodes a curve runs over."""
+def _crossed(route: Sequence[Point], around: Sequence[Data], ends: Sequence[Data]) -> int:
+    """Return how many of these nodes a curve runs over, or along: its own ends may be touched."""
     points = [_at(route, n / 12) for n in range(1, 12)]
-    return sum(
-        any(0 < x - node["x"] < node["width"] and 0 < y - node["y"] < node["height"] for x, y in points)
-        for node in around
-    )
+
+    def near(node: Data) -> bool:
+        off = 0 if node in ends else _CLEAR
+        left, top, right, low = node["x"], node["y"], node["x"] + node["width"], node["y"] + node["height"]
+        return any(left - off < x < right + off and top - off < y < low + off for x, y in points)
+
+    return sum(map(near, around))
 
 
 def canvas_blocks(canvas: Canvas, name: str, labels: Labels) -> Iterator[Block]:

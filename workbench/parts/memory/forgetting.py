@@ -170,8 +170,8 @@ class _Forgetting:
             for message in every.values():
                 self._add_message(message, texts[message["id"]])
             for exchange in exchanges:
-                asked, answered = exchange["user_message_id"], exchange["assistant_message_id"]
-                together, question, answer = {exchange["id"], asked, answered}, texts[asked], texts[answered]
+                first, second = exchange["user_message_id"], exchange["assistant_message_id"]
+                together, question, answer = {exchange["id"], first, second}, texts[first], texts[second]
                 if self._ids & together or any(text in answer and text not in question for text in self._sentences):
                     self._ids |= together
             for conversation, messages in talks.items():

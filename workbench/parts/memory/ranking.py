@@ -318,11 +318,11 @@ class _Words:
         if new or strange:  # in one call, since a call has a price of its own
             vectors = np.asarray(self._vectors_of([*new, *strange]), np.float32)
             self._rows = np.concatenate([self._rows.reshape(-1, vectors.shape[1]), vectors[: len(new)]])
-        known = dict(zip(strange, vectors[len(new) :], strict=True)) if strange else {}
+        of_strange = dict(zip(strange, vectors[len(new) :], strict=True)) if strange else {}
         middle = self._rows.mean(axis=0)
         rows = self._rows - middle
         rows /= np.linalg.norm(rows, axis=1, keepdims=True) + _TINY
-        wanted = [(known[w] if w in known else self._rows[self._numbers[w]]) - middle for w in query_words]
+        wanted = [(of_strange[w] if w in of_strange else self._rows[self._numbers[w]]) - middle for w in query_words]
         cosines = [products(rows, row / (np.linalg.norm(row) + _TINY)) for row in wanted]
         return np.maximum(np.array(cosines).T, 0).astype(float) ** 2
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import RunError, WorkspaceError
-from workbench.parts.record import effects, langgraph_copy
+from workbench.parts.record import capsule, effects, langgraph_copy
 from workbench.parts.record.digests import digest, plain
 from workbench.parts.record.effects import Recorder
 from workbench.parts.record.memory import RecordedStore
@@ -108,9 +108,9 @@ class RecordedGraph:
             return
         replacements = {id(target): effects.wrapped(target, _qualified_name(target)) for target in wrap}
         self._saver = copy.copy(self._runs.driver.saver)  # one connection; what may be read back differs by graph
-        copier = langgraph_copy.Copier(_record_node, _record_tool, self._recorded_store, replacements)
+        copier = langgraph_copy.Copier(effects.current, self._recorded_store, replacements)
         self._recorded = copier.copy(graph, saver=self._saver)
-        self._serde = self._saver.serde = langgraph_copy.serializer(graph)
+        self._serde = self._saver.serde = langgraph_copy.serializer(graph, self._recorded)
         effects.install()
         self._runs.agents[name] = self
 
@@ -122,16 +122,6 @@ class RecordedGraph:
         if self.graph is None:
             raise RunError(self._why)
         return self._recorded
-
-    @property
-    def language(self) -> str:
-        """The language of labels."""
-        return str(self._wb.settings.lang)
-
-    @property
-    def version(self) -> str:
-        """Return a digest of the code of its nodes."""
-        return digest({path: node.version for path, node in langgraph_copy.nodes(self._copy)})
 
     # asking
 
@@ -206,7 +196,7 @@ class RecordedGraph:
             run_id,
             _asked(inputs),
             {**options, "input": self.dump_text(inputs, "input")},
-            owner=self._owner,
+            owner=str(self._wb._work.lease.owner),
             conversation_id=thread or run_id,
             session_id=self.name,
         )
@@ -236,34 +226,18 @@ class RecordedGraph:
         """Return the runs of this graph, newest first."""
         return [self.run(run_id) for run_id in self._runs.store.ids(-1, session_id=self.name)]
 
-    def read_capsule(self, path: str | Path) -> GraphRun:
-        """Keep the run of a capsule, which ``run.export`` wrote, under a new id, and return it.
-
-        Raises:
-            CapsuleError: the file is not a capsule of this graph, or is damaged; nothing was kept.
-        """
-        from workbench.parts.record.capsule import read_capsule
-
-        return read_capsule(self, path)
+    read_capsule = capsule.read_capsule
 
     # what a run needs
 
-    @property
-    def _owner(self) -> str:
-        return str(self._wb._work.lease.owner)
-
     def dump_text(self, value: Any, what: str) -> str:
-        """Return a value as text, for a row of JSON."""
-        return base64.b64encode(self._dump(value, what)).decode()
+        """Return a value as text, for a row of JSON.
 
-    def load_text(self, text: str) -> Any:
-        """Return the value that ``dump_text`` wrote."""
-        return self._load(base64.b64decode(text))
-
-    def _dump(self, value: Any, what: str) -> bytes:
+        Raises:
+            RunError: it cannot be kept; it says which field of ``what``.
+        """
         try:
             kind, content = self._serde.dumps_typed(value)
-            return kind.encode() + b"\n" + content
         except TypeError as error:
             field = next((name for name, inner in _fields(value) if not self._fits(inner)), "")
             where = f"{what}, field {field!r}," if field else what
@@ -271,18 +245,17 @@ class RecordedGraph:
                 f"{where} cannot be kept: {error}. Keep plain values, messages, dataclasses or pydantic models in the "
                 "state, and open connections inside the node."
             ) from None
+        return base64.b64encode(kind.encode() + b"\n" + content).decode()
 
     def _fits(self, value: Any) -> bool:
         try:
-            self._serde.dumps_typed(value)
+            return bool(self._serde.dumps_typed(value))
         except TypeError:
             return False
-        return True
 
-    def _load(self, stored: bytes | None) -> Any:
-        if stored is None:
-            return None
-        kind, _, content = stored.partition(b"\n")
+    def load_text(self, text: str) -> Any:
+        """Return the value that ``dump_text`` wrote."""
+        kind, _, content = base64.b64decode(text).partition(b"\n")
         return self._serde.loads_typed((kind.decode(), content))
 
     def load_effects(self, run_id: str) -> list[Effect]:
@@ -335,13 +308,9 @@ class RecordedGraph:
             for _ in range(MOST_PAUSES):
                 if fresh or snapshot.tasks:  # else it was killed after its last checkpoint
                     common: Any = {"config": config, "context": context, "durability": "sync"}
-                    if "stream_mode" in options:
-                        async for event in self._copy.astream(inputs, stream_mode=options["stream_mode"], **common):
-                            store.save_event(
-                                run_id, new_run_id(), {"streamed": self.dump_text(event, "What was streamed")}
-                            )
-                    else:
-                        await self._copy.ainvoke(inputs, **common)
+                    modes = options.get("stream_mode", [])
+                    async for event in self._copy.astream(inputs, stream_mode=modes, **common):
+                        store.save_event(run_id, new_run_id(), {"streamed": self.dump_text(event, "What was streamed")})
                     snapshot, fresh = await self._copy.aget_state(config), False
                 if not snapshot.tasks:
                     store.save_result(run_id, {"state": self.dump_text(snapshot.values, "The state")})
@@ -399,14 +368,6 @@ class RecordedGraph:
                 "type, checkpoint, metadata FROM checkpoints WHERE thread_id = ? GROUP BY checkpoint_ns",
                 (target, thread),
             )
-
-
-def _record_node(node: langgraph_copy.Node, state: Any, config: Any) -> Any:
-    return effects.current().node(node, state, config)
-
-
-def _record_tool(request: Any, execute: Any) -> Any:
-    return effects.current().tool(request, execute)
 
 
 def _asked(inputs: Any) -> str:

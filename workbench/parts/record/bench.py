@@ -10,7 +10,6 @@ from markupsafe import escape
 
 from workbench.errors import InvalidAnswer, RunError, WorkbenchError
 from workbench.parts.record.questions import Question, read_json
-from workbench.parts.record.story import words
 from workbench.views.labels import Labels
 from workbench.views.outline import outline
 from workbench.views.render import page_html
@@ -31,16 +30,16 @@ class GraphBench(ipywidgets.VBox):
     run: GraphRun | None = None
 
     def __init__(self, agent: RecordedGraph):
-        self.agent, self._words = agent, words(agent.language)
-        self._labels = Labels("zh" if agent.language.startswith("zh") else "en")
+        self._labels = Labels("zh" if str(agent._wb.settings.lang).startswith("zh") else "en")
+        self.agent = agent
         self.input, self.result = self._text("input_hint"), self._text("result_hint")
-        self.runs = ipywidgets.Dropdown(options=[], description=self._words["runs"])
-        self.place = ipywidgets.Dropdown(options=[], description=self._words["at"])
+        self.runs = ipywidgets.Dropdown(options=[], description=self._labels("record_runs"))
+        self.place = ipywidgets.Dropdown(options=[], description=self._labels("record_at"))
         self.status, self.state, self.graph, self.timeline = (ipywidgets.HTML() for _ in range(4))
         self.questions = ipywidgets.VBox()
         fork = ipywidgets.VBox([ipywidgets.HBox([self.place, self._button("fork", self._fork)]), self.result])
         tabs = ipywidgets.Tab([ipywidgets.VBox([self.state, fork]), self.graph, self.timeline])
-        tabs.titles = tuple(self._words[name] for name in ("state", "graph", "timeline"))
+        tabs.titles = tuple(self._labels(f"record_{name}") for name in ("state", "graph", "timeline"))
         first = ipywidgets.HBox([self._button("start", self._start, "primary"), self.runs])
         super().__init__([self.input, first, self.status, self.questions, tabs])
         self.runs.observe(self._choose, "value")
@@ -49,16 +48,16 @@ class GraphBench(ipywidgets.VBox):
 
     def _text(self, hint: str) -> ipywidgets.Textarea:
         layout = ipywidgets.Layout(width="100%", height="3.5em")
-        return ipywidgets.Textarea(placeholder=self._words[hint], layout=layout)
+        return ipywidgets.Textarea(placeholder=self._labels(f"record_{hint}"), layout=layout)
 
     def _button(self, word: str, press: Callable[[], GraphRun], style: str = "") -> ipywidgets.Button:
-        button = ipywidgets.Button(description=self._words[word], button_style=style)
+        button = ipywidgets.Button(description=self._labels(f"record_{word}"), button_style=style)
         button.on_click(lambda _: self._act(press))
         return button
 
     def _act(self, work: Callable[[], GraphRun]) -> None:
         """Do what a button does, and show the run or why it was refused."""
-        self.status.value, why = str(escape(self._words["running"])), ""
+        self.status.value, why = str(escape(self._labels("record_running"))), ""
         try:
             runs = [work()]
         except Exception as error:  # the graph's own code raises what it likes

@@ -17,11 +17,15 @@ def record(page: Page, graph: str, inputs: str, thread: str) -> int:
     """Run a LangGraph graph with everything on a tape.
 
     MODULE:GRAPH names a compiled graph, or a function that returns one; MODULE may be a file. A name without a colon is
-    looked up in langgraph.json. INPUT is JSON, or plain text. The run is listed, shown, answered, forked and replayed
-    like any other: `workbench runs`, `show`, `resume`, `fork`, `replay`.
+    looked up in langgraph.json. INPUT is JSON, plain text, or a .zip that `workbench export` wrote. The run is listed,
+    shown, answered, forked, compared and replayed like any other: `workbench runs`, `show`, `resume`, `fork`,
+    `compare`, `replay`.
     """
     from workbench.parts.record.questions import read_json
 
     with page.open(make=True) as wb:
-        document, _ = follow(page, wb.record(graph).start(read_json(inputs), thread=thread), False)
+        agent = wb.record(graph)
+        sealed = inputs.endswith(".zip")
+        run = agent.read_capsule(inputs) if sealed else agent.start(read_json(inputs), thread=thread)
+        document, _ = follow(page, run, False)
         return finish(page, document, ANSWER)

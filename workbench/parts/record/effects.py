@@ -15,7 +15,7 @@ import json
 import time
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from itertools import count
 from typing import Any
@@ -52,90 +52,39 @@ class ReadState(dict[str, Any]):
         super().__init__(state)
         self.fields, self._copies = set[str](), set[str]()
 
-    def __getitem__(self, name: str) -> Any:
-        self.fields.add(name)
-        if name not in self._copies and super().__contains__(name):
-            self._copies.add(name)
-            super().__setitem__(name, copied(super().__getitem__(name)))
-        return super().__getitem__(name)
+    def note(self, names: Iterable[str]) -> None:
+        """Note that these fields are read."""
+        for name in names:
+            self.fields.add(name)
+            if dict.__contains__(self, name) and name not in self._copies:
+                self[name] = copied(dict.__getitem__(self, name))
 
     def __setitem__(self, name: str, value: Any) -> None:
         self._copies.add(name)
         super().__setitem__(name, value)
 
-    def __contains__(self, name: object) -> bool:
-        self.fields.add(str(name))
-        return super().__contains__(name)
-
     __hash__ = None
 
 
-def _reads_field(method: str) -> Callable[..., Any]:
-    def read(self: ReadState, name: str, *default: Any) -> Any:
-        self.fields.add(name)
-        if dict.__contains__(self, name):
-            self[name]
-        return getattr(dict, method)(self, name, *default)
-
-    return read
-
-
-def _reads_all(method: str) -> Callable[..., Any]:
+def _noted(method: str, of_all: bool) -> Callable[..., Any]:
     def read(self: ReadState, *args: Any) -> Any:
-        for name in dict.keys(self):
-            self[name]
+        self.note(list(dict.keys(self)) if of_all else args[:1])
         return getattr(dict, method)(self, *args)
 
     return read
 
 
-# dict's own versions of these look at the fields without asking `__getitem__`
-for _method in ("get", "pop", "setdefault"):
-    setattr(ReadState, _method, _reads_field(_method))
+# dict's own versions of these look at the fields without asking each other
+for _method in ("__getitem__", "__contains__", "get", "pop", "setdefault"):
+    setattr(ReadState, _method, _noted(_method, of_all=False))
 for _method in ("__iter__", "keys", "values", "items", "copy", "__len__", "__eq__", "__or__", "__ror__"):
-    setattr(ReadState, _method, _reads_all(_method))
-
-
+    setattr(ReadState, _method, _noted(_method, of_all=True))
 _MISSING = "missing"
 
 
-def tracked(state: Any) -> Any:
-    """Return the state as a node gets it: a dict or a dataclass notes the fields that are read."""
-    if type(state) is dict:
-        return ReadState(state)
-    if dataclasses.is_dataclass(state) and not isinstance(state, type) and hasattr(state, "__dict__"):
-        twin = copy.copy(state)
-        twin.__dict__[_FIELDS_READ] = set[str]()
-        object.__setattr__(twin, "__class__", _tracked_class(type(state)))
-        return twin
-    return state
-
-
-_FIELDS_READ = "_workbench_fields_read"
-
-
-@functools.cache
-def _tracked_class(original: type) -> type:
-    fields = frozenset(field.name for field in dataclasses.fields(original))
-
-    def get(self: Any, name: str) -> Any:
-        read = object.__getattribute__(self, "__dict__")
-        if name in fields and name not in read[_FIELDS_READ]:
-            read[_FIELDS_READ].add(name)
-            if name in read:
-                read[name] = copied(read[name])
-        return object.__getattribute__(self, name)
-
-    return type(original.__name__, (original,), {"__getattribute__": get, "__module__": original.__module__})
-
-
-def _fields_read(state: Any) -> set[str]:
-    return state.fields if isinstance(state, ReadState) else getattr(state, _FIELDS_READ, {""})
-
-
 def state_digests(state: Any, plain_state: Any, unkeyed: Collection[str]) -> dict[str, str]:
-    """Return digests of the fields of a state, by name; under "" that of a state without fields."""
-    if isinstance(state, dict) or (dataclasses.is_dataclass(state) and not isinstance(state, type)):
+    """Return digests of the fields of a state, by name; under "" that of a state that is no dict."""
+    if isinstance(state, dict):
         return {name: plain_digest(value) for name, value in plain_state.items() if name not in unkeyed}
     return {"": plain_digest(plain_state)}
 
@@ -190,7 +139,8 @@ class Recorder(KnownEffects):
         base: Json,
         save: Callable[[Effect], None],
     ):
-        super().__init__(mode, [[effect for effect in effects if not effect.edited] for effects in (own, *sources)])
+        taped = [[e for e in effects if not (e.edited or _asked_in_call(e))] for effects in (own, *sources)]
+        super().__init__(mode, taped)
         self.answers, self.base, self.keep, self._edits = dict(answers), base, save, edits
         recorded = [effect for effects in sources for effect in effects]
         self.past = None if mode == "live" else past_store(effect for effect in recorded if effect.kind == "memory")
@@ -207,11 +157,15 @@ class Recorder(KnownEffects):
         self._versions: dict[int, tuple[Any, str]] = {}
         self._questions: dict[str, list[str]] = defaultdict(list)
         self._pauses: dict[str, str] = {}
+        self._names, self._askers, self._owners = QuestionNames(), dict[str, str](), dict[str, str]()
+        self._asking: dict[int, Effect] = {}
         for effect in own:
+            if _asked_in_call(effect):
+                self._askers[digest(effect.value)] = effect.at
             if effect.kind in ("node", "edge"):
                 self._places.setdefault((effect.name, effect.task), effect.at)
                 if effect.outcome != "value":
-                    self._note_questions(effect.at, effect.value)
+                    self._note_questions(effect)
 
     # nodes
 
@@ -242,18 +196,19 @@ class Recorder(KnownEffects):
             self.keep_recorded(effect, at, task)
             if effect.outcome == "value":
                 return with_edit(effect.value, edit.get("state"), node.reducers)
-            questions = [question_key(at, pause.value) for pause in effect.value]
+            seen = dataclasses.replace(effect, at=at, parts=parts, replayed=id(effect) not in self._own)
+            questions = self._note_questions(seen)
             # after a kill the graph that it called asks again, and LangGraph has the answer
             if effect.outcome == "called" and set(questions) <= set(answered):
                 break
             if any(question not in self.answers or question in answered for question in questions):
-                self._ask_again(at, effect.value[0], config)
+                self._ask_again(questions[0], effect.value[0], config)
             answered += questions
         if self.mode == "replay" and not has_edited_call:
             raise self._divergence(at, node, parts, digests)
-        answers = [self.answers[question] for question in answered]
-        if answers != langgraph.resume_values(config) and not self._interrupts_in_called_graph(path):
-            config = langgraph.with_resume(config, answers)
+        if not self._interrupts_in_called_graph(path):
+            answers = [self.answers[question] for question in answered]
+            config = langgraph.with_resume(config, answers, self._order_of_answers(at, answered))
         return await self._execute(at, task, parts, node, (state, plain_state, digests), config, edit)
 
     def keep_recorded(self, effect: Effect, at: str, task: str) -> None:
@@ -281,7 +236,7 @@ class Recorder(KnownEffects):
         edit: Json,
     ) -> Any:
         state, plain_state, digests = read
-        inputs = tracked(state)
+        inputs = ReadState(state) if type(state) is dict else copied(state)
         token = _place.set(Place(at, task, Counter()))
         started, began = time.time(), time.perf_counter()
         where_and_when: Json = {"at": at, "task": task, "input": plain_state, "started_at": started}
@@ -292,8 +247,13 @@ class Recorder(KnownEffects):
             questions = list(pause.args[0])
             outcome = "interrupt" if all(langgraph.is_own(question, config) for question in questions) else "called"
             reads, seconds = self._reads(inputs, digests, node), time.perf_counter() - began
-            self.keep(dataclasses.replace(effect, outcome=outcome, value=questions, reads=reads, seconds=seconds))
-            self._note_questions(at, questions)
+            for question in questions:
+                if call := self._asking.pop(id(question), None):
+                    self._askers[digest([question])] = call.at
+                    self.keep(dataclasses.replace(call, value=[question]))
+            effect = dataclasses.replace(effect, outcome=outcome, value=questions, reads=reads, seconds=seconds)
+            self.keep(effect)
+            self._note_questions(effect)
             raise
         finally:
             _place.reset(token)
@@ -303,24 +263,43 @@ class Recorder(KnownEffects):
         self.keep(dataclasses.replace(effect, value=value, reads=self._reads(inputs, digests, node), seconds=seconds))
         return with_edit(value, edit.get("state"), node.reducers)
 
-    def _note_questions(self, at: str, pauses: Iterable[Interrupt]) -> None:
-        for pause in pauses:
-            question = question_key(at, pause.value)
+    def _note_questions(self, effect: Effect) -> list[str]:
+        at, names = effect.at, self._names.of(effect)
+        for pause, question in zip(effect.value, names, strict=True):
             self._pauses |= {pause.id: question, digest(pause.value): question}
+            self._owners[question] = self._askers.get(digest([pause]), at).removeprefix(at)
             if question not in self._questions[at]:
                 self._questions[at].append(question)
+        return names
 
-    def _ask_again(self, at: str, pause: Interrupt, config: Any) -> None:
+    def _order_of_answers(self, at: str, answered: Sequence[str]) -> Callable[[], int]:
+        """Return what gives ``interrupt`` the place of its answer: that of the call that asked, whichever runs first.
+
+        LangGraph counts the questions of a node; a call that comes from the tape asks none, and the answer that it had
+        would go to the next.
+        """
+        owners, asked = [self._owners[question] for question in answered], Counter[str]()
+
+        def next_place() -> int:
+            place = _place.get()
+            owner = place.at.removeprefix(at) if place else ""
+            asked[owner] += 1
+            own = [number for number, name in enumerate(owners) if name == owner]
+            return own[asked[owner] - 1] if asked[owner] <= len(own) else len(owners)
+
+        return next_place
+
+    def _ask_again(self, question: str, pause: Interrupt, config: Any) -> None:
         """Pause with a recorded question without an answer here."""
         try:
             langgraph.ask_again(pause, config)
         except GraphInterrupt as again:
-            self._note_questions(at, again.args[0])
+            self._pauses |= {asked.id: question for asked in again.args[0]}
             raise
 
     @staticmethod
     def _reads(inputs: Any, digests: Mapping[str, str], node: langgraph.Node) -> dict[str, str]:
-        fields = sorted(_fields_read(inputs) - node.unkeyed)
+        fields = sorted(inputs.fields - node.unkeyed) if isinstance(inputs, ReadState) else [""]
         return {name: digests.get(name, _MISSING) for name in fields}
 
     def _find_node(self, at: str, node: langgraph.Node, parts: Json, digests: Mapping[str, str]) -> Effect | None:
@@ -412,12 +391,17 @@ class Recorder(KnownEffects):
             return with_call_id(effect.value, call_id)
         token = _place.set(Place(at, task, Counter()))
         started, began = time.time(), time.perf_counter()
+        where_and_when: Json = {"at": at, "task": task, "input": plain(inputs), "started_at": started}
         try:
             value = await execute()
+        except GraphInterrupt as pause:
+            call = Effect(kind, name, parts, pause.args[0], outcome="interrupt", **where_and_when)
+            for question in pause.args[0]:  # of several calls at once that ask, LangGraph hears the first alone
+                self._asking.setdefault(id(question), call)
+            raise
         finally:
             _place.reset(token)
         seconds = time.perf_counter() - began
-        where_and_when: Json = {"at": at, "task": task, "input": plain(inputs), "started_at": started}
         self.keep(Effect(kind, name, parts, value, seconds, **where_and_when))
         return value
 
@@ -453,9 +437,43 @@ class Recorder(KnownEffects):
         return self._places[path, task]
 
 
-def question_key(at: str, question: Any) -> str:
-    """Return by what an answer is digest_now again: the node, and what it asked; never the position of the question."""
-    return digest([at.rpartition("/")[0], question])
+class QuestionNames:
+    """Names questions by the node and what it asks, never by their order; the same again has a number."""
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[str, bool], list[tuple[str, str, int]]] = defaultdict(list)
+
+    def of(self, effect: Effect) -> list[str]:
+        """Return the names of what an execution of a node asks.
+
+        It asks again after a kill, by which nothing was answered. A graph that it calls then has the same pause, and
+        another one where it is called again by another run.
+        """
+        names, counts, called = [], Counter[str](), effect.outcome == "called"
+        for pause in effect.value:
+            name = digest([effect.at.rpartition("/")[0], pause.value])
+            counts[name] += 1
+            places = self._places[name, called and effect.replayed]
+            place = (effect.at, pause.id if called else str(effect.parts.get("answers")), counts[name])
+            if place not in places:
+                places.append(place)
+            number = places.index(place)
+            names.append(digest([name, number]) if number else name)
+        return names
+
+
+def questions(effects: Iterable[Effect]) -> Iterator[tuple[str, str, Interrupt]]:
+    """Yield what a run asked, in order: the node's place, the name of the question, and LangGraph's pause."""
+    names = QuestionNames()
+    for effect in effects:
+        if effect.kind in ("node", "edge") and effect.outcome != "value":
+            for name, pause in zip(names.of(effect), effect.value, strict=True):
+                yield effect.at, name, pause
+
+
+def _asked_in_call(effect: Effect) -> bool:
+    """Return whether a tool or a task asked, inside its node."""
+    return effect.outcome != "value" and effect.kind not in ("node", "edge")
 
 
 def with_messages(value: Any, fields: Collection[str]) -> Any:

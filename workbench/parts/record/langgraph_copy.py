@@ -13,6 +13,7 @@ import inspect
 import types
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from enum import Enum
 from functools import partial
 from typing import Any, Literal, cast
 
@@ -75,8 +76,6 @@ class Final:
     save: Any
 
 
-RecordNode = Callable[[Node, Any, Any], Awaitable[Any]]
-RecordTool = Callable[[Any, Callable[[Any], Awaitable[Any]]], Awaitable[Any]]
 _RESERVED = ("thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map")
 
 
@@ -88,14 +87,12 @@ class Copier:
     nodes is left out, since it does not look at user, context and memory.
 
     Attributes:
-        record_node: called with the original node, its input and config.
-        record_tool: called with LangGraph's tool request and the function that executes it.
+        recorder: returns the recorder of the current run.
         record_store: returns a recorded store for a store, or for None the workspace's.
         replacements: objects that nodes find among their globals, by ``id``, and what they get instead.
     """
 
-    record_node: RecordNode
-    record_tool: RecordTool
+    recorder: Callable[[], Any]
     record_store: Callable[[Any], Any]
     replacements: Mapping[int, Any]
 
@@ -160,7 +157,7 @@ class Copier:
         if isinstance(node, Pregel):
             return self.copy(node, f"{path}.")
         if isinstance(node, ToolNode):
-            node = _tool_node(node, self.record_tool)
+            node = _tool_node(node, self.recorder)
         elif self.replacements and isinstance(node, RunnableCallable):
             node = _rebound(node, self.replacements)
         return self._recorded(path, node, "node", fields)
@@ -169,7 +166,7 @@ class Copier:
         original = Node(path, code_version(runnable), runnable, kind=kind, **fields)
 
         async def call(state: Any, config: Any) -> Any:
-            result = await self.record_node(original, state, config)
+            result = await self.recorder().node(original, state, config)
             return entrypoint.final(value=result.value, save=result.save) if isinstance(result, Final) else result
 
         call.__annotations__ = {}  # LangGraph injects `config` by name where there is no annotation
@@ -187,7 +184,7 @@ def nodes(twin: Pregel[Any]) -> Iterator[tuple[str, Node]]:
             yield node.bound.original.path, node.bound.original
 
 
-def _tool_node(node: ToolNode, record_tool: RecordTool) -> ToolNode:
+def _tool_node(node: ToolNode, recorder: Callable[[], Any]) -> ToolNode:
     """Return the node with the recorder around whatever already wraps its tool calls."""
     twin, inner, sync = copy.copy(node), node._awrap_tool_call, node._wrap_tool_call
 
@@ -197,7 +194,7 @@ def _tool_node(node: ToolNode, record_tool: RecordTool) -> ToolNode:
                 return await inner(request, execute)
             return await execute(request)
 
-        return await record_tool(request, run)
+        return await recorder().tool(request, run)
 
     if inner is None and sync is not None:  # LangGraph would call it in place of ours
         raise_sync = sync
@@ -317,38 +314,48 @@ def _entries(runnable: Any) -> Iterator[Any]:
 
 def _code(runnable: Any) -> Iterator[str]:
     yield type(runnable).__qualname__
-    yield from (text for target in [runnable, *_entries(runnable)] for text in _bound(target))
     for function in functions(runnable):
         yield from _constants(function.__code__)
         yield repr(function.__defaults__)
-        yield from (text for target in _referenced(function) for text in _bound(target))
+    yield from map(_leaf_digest, _named(runnable))
+
+
+def _named(runnable: Any) -> Iterator[Any]:
+    """Yield what a node finds behind its names, and its result depends on."""
+    referenced = (target for function in functions(runnable) for target in _referenced(function))
+    for target in (runnable, *_entries(runnable), *referenced):
+        yield from _leaves(target)
 
 
 _DEEPEST, _LONGEST = 5, 1000
 """How far the values are followed that a function finds behind its names; longer containers are data, not settings."""
 
 
-def _bound(value: Any, depth: int = 0) -> Iterator[str]:
-    """Yield digests of what a function finds behind a name, and its result depends on."""
-    if isinstance(value, (str, int, float, bool, BaseMessage)):
-        yield digest(value)
+def _leaves(value: Any, depth: int = 0) -> Iterator[Any]:
+    if isinstance(value, (str, int, float, bool, BaseMessage, BaseChatModel, BaseTool, type)):
+        yield value
     elif depth > _DEEPEST or isinstance(value, (types.FunctionType, types.ModuleType, Pregel)):
         return
-    elif isinstance(value, BaseChatModel):
-        yield digest([value._llm_type, value._identifying_params])
-    elif isinstance(value, BaseTool):
-        yield digest([value.name, value.description, value.args, value.metadata])
-    elif isinstance(value, type):
-        if issubclass(value, BaseModel) and value is not BaseModel:
-            with contextlib.suppress(PydanticUserError):  # a field that JSON has no type for
-                yield digest(value.model_json_schema())
     elif type(value) in (list, tuple, dict):
         if len(value) <= _LONGEST:
             for inner in value.values() if isinstance(value, dict) else value:
-                yield from _bound(inner, depth + 1)
+                yield from _leaves(inner, depth + 1)
     elif isinstance(value, Runnable) or dataclasses.is_dataclass(value):
         yield type(value).__qualname__
-        yield from _bound(dict(vars(value)), depth + 1)
+        yield from _leaves(dict(vars(value)), depth + 1)
+
+
+def _leaf_digest(value: Any) -> str:
+    if isinstance(value, BaseChatModel):
+        return digest([value._llm_type, value._identifying_params])
+    if isinstance(value, BaseTool):
+        return digest([value.name, value.description, value.args, value.metadata])
+    if isinstance(value, type):
+        if issubclass(value, BaseModel) and value is not BaseModel:
+            with contextlib.suppress(PydanticUserError):  # a field that JSON has no type for
+                return digest(value.model_json_schema())
+        return ""
+    return digest(value)
 
 
 def _constants(code: types.CodeType) -> Iterator[str]:
@@ -384,10 +391,12 @@ def resume_values(config: Any) -> list[Any]:
     return list(config["configurable"][CONFIG_KEY_SCRATCHPAD].resume)
 
 
-def with_resume(config: Any, answers: Sequence[Any]) -> Any:
-    """Return the config of a task to which these answers were given."""
+def with_resume(config: Any, answers: Sequence[Any], next_place: Callable[[], int]) -> Any:
+    """Return the config of a task to which these answers were given; ``next_place`` is that of the next one."""
     configurable = config["configurable"]
-    scratchpad = dataclasses.replace(configurable[CONFIG_KEY_SCRATCHPAD], resume=list(answers))
+    scratchpad = dataclasses.replace(
+        configurable[CONFIG_KEY_SCRATCHPAD], resume=list(answers), interrupt_counter=next_place
+    )
     return {**config, "configurable": {**configurable, CONFIG_KEY_SCRATCHPAD: scratchpad}}
 
 
@@ -434,9 +443,14 @@ def default_context(graph: Any) -> Any:
     return None
 
 
-def serializer(graph: Any) -> JsonPlusSerializer:
-    """Return a serializer that makes the classes of the graph's own states, messages and documents, and no others."""
-    allowed: set[Any] = {(kind.__module__, kind.__name__) for kind in (Document, Final)}
+def serializer(graph: Any, twin: Pregel[Any]) -> JsonPlusSerializer:
+    """Return a serializer that makes messages, documents, and the classes of data that the graph names, and no others.
+
+    They are those of its states, and those that its nodes find behind their names, as the form of an answer.
+    """
+    named = (value for _, node in nodes(twin) for value in _named(node.runnable) if isinstance(value, type))
+    kinds = [kind for kind in named if issubclass(kind, (BaseModel, Enum)) or dataclasses.is_dataclass(kind)]
+    allowed: set[Any] = {(kind.__module__, kind.__name__) for kind in (Document, Final, *kinds)}
     for level in [graph, *(child for _, child in graph.get_subgraphs(recurse=True))]:
         builder = getattr(level, "builder", None)
         if builder is not None:

@@ -53,7 +53,7 @@ def timeline(run: GraphRun) -> Drawing:
 
     effects = run.effects
     records: Any = [_record(effect, 1) for effect in effects if effect.kind not in ("node", "edge")]
-    return when(_log(effects), records, title=f"{run.agent.name} {run.run_id}")
+    return when(_log(effects), records)
 
 
 def _log(effects: Iterable[Effect]) -> list[Json]:
@@ -151,12 +151,15 @@ def cost(run: GraphRun) -> pandas.DataFrame:
     What a tape answered took nothing here, and is not counted.
     """
     frame = run.to_frame()
-    node = frame["at"].str.partition(":")[0].str.rpartition("/")[0].rename("node")
-    is_node = frame["kind"].isin(["node", "edge"])
-    columns = {"executions": is_node, "model_calls": frame["kind"] == "model", "tokens": frame["tokens"]}
-    counted = frame.assign(**columns, seconds=frame["seconds"].where(is_node, 0.0))
-    own = counted[frame["source"] == "executed"]
-    return own.groupby(node)[["executions", "model_calls", "seconds", "tokens"]].sum().round({"seconds": 3})
+    own = frame[frame["source"] == "executed"]
+    is_node = own["kind"].isin(["node", "edge"])
+    columns = {
+        "executions": is_node,
+        "model_calls": own["kind"] == "model",
+        "seconds": own["seconds"].where(is_node, 0),
+    }
+    node = own["at"].str.partition(":")[0].str.rpartition("/")[0].rename("node")
+    return own.assign(**columns).groupby(node)[[*columns, "tokens"]].sum().round({"seconds": 3})
 
 
 # documents
@@ -195,24 +198,36 @@ def _pieces(effect: Effect) -> Iterator[RetrievalResult]:
 
 
 def unrecorded(run: GraphRun) -> pandas.DataFrame:
-    """Return for each node what its code reads besides the state that is not on the tape, and its share of the time.
+    """Return for each node what its code reads besides the state that is not on the tape, and its share of the run.
 
     It is read off the code: names of modules for clock, chance, environment, files and network. A node is ``opaque``
     where it reads such a thing and none of its calls is on the tape: a fork takes it whole, or executes it whole.
+    ``time`` and ``bytes`` are its shares of the time of all nodes, and of what they gave.
     """
     import pandas
 
-    effects = run.effects
-    total = sum(effect.seconds for effect in effects if effect.kind == "node") or 1.0
-    calls = {effect.at.partition(":")[0] for effect in effects if effect.kind != "node"}
+    calls = {effect.at.partition(":")[0] for effect in run.effects if effect.kind != "node"}
+    own = [effect for effect in run.effects if effect.kind == "node"]
+    frame = pandas.DataFrame(
+        [(e.name, e.at in calls, e.seconds, len(json.dumps(plain(e.value)))) for e in own],
+        columns=["node", "has_calls", "time", "bytes"],
+    )
+    sums = frame.groupby("node").sum()
+    shares = (sums[["time", "bytes"]] / sums[["time", "bytes"]].sum()).fillna(0).round(3)
     rows = []
     for path, node in langgraph_copy.nodes(run.agent._copy):
-        own = [effect for effect in effects if effect.kind == "node" and effect.name == path]
         reads = sorted(set(_reads(langgraph_copy.functions(node.runnable))))
-        recorded = any(effect.at in calls for effect in own)
-        share = round(sum(effect.seconds for effect in own) / total, 3)
-        rows.append({"node": path, "reads": reads, "opaque": bool(reads) and not recorded, "share": share})
-    return pandas.DataFrame(rows, columns=["node", "reads", "opaque", "share"])
+        row = {"node": path, "reads": reads, "opaque": bool(reads) and not sums["has_calls"].get(path, 0)}
+        rows.append(row | {name: shares[name].get(path, 0.0) for name in ("time", "bytes")})
+    return pandas.DataFrame(rows, columns=["node", "reads", "opaque", "time", "bytes"])
+
+
+def on_tape(run: GraphRun) -> Json | None:
+    """Return the shares of the run's time and bytes in nodes that are not opaque; None where its graph is not here."""
+    if run.agent.graph is None:
+        return None
+    opaque = unrecorded(run).query("opaque")
+    return {name: round(1 - float(opaque[name].sum()), 3) for name in ("time", "bytes")}
 
 
 def _reads(functions: Iterable[types.FunctionType]) -> Iterator[str]:

@@ -19,7 +19,7 @@ from workbench.state import Json
 
 _INBOX: Mapping[str, str] = {"approve": "accept", "edit": "edit", "respond": "response", "reject": "ignore"}
 """A decision, and its name in Agent Inbox."""
-_ALLOWS = {"approve": "accept", "edit": "edit", "respond": "respond", "reject": "ignore"}
+_ALLOWS = {**_INBOX, "respond": "respond"}
 _APPROVAL = "tool_approval"
 _WHOLE = "answer"
 """The one field of a form whose answer is not an object."""
@@ -31,12 +31,14 @@ class Question(NamedTuple):
     Attributes:
         id: LangGraph's, of this pause.
         at: the node that asks.
+        name: of the question, under which its answer is kept.
         value: what it asks, as it gave it to ``interrupt``.
         schema: of the answer, as JSON Schema; None where the graph gives none.
     """
 
     id: str
     at: str
+    name: str
     value: Any
     schema: Any
 

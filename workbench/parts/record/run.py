@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain
-from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import NotPaused, RunError
-from workbench.parts.record import looking
+from workbench.parts.record import capsule, looking
 from workbench.parts.record.digests import digest, plain
-from workbench.parts.record.effects import question_key
+from workbench.parts.record.effects import questions
 from workbench.parts.record.questions import Question
 from workbench.parts.record.store import beginning
 from workbench.records.document import run_document
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
 
 
 POLL_S = 0.1
-_NO_MORE: Any = object()
 UNCHANGED: Any = object()
 """In place of a result that is not replaced; None may be one."""
 
@@ -115,15 +112,15 @@ class GraphRun:
         """Return its questions while it is paused; empty otherwise, and at a breakpoint."""
         if self.status != "paused":
             return []
-        asked = [(pause, e.at) for e in self.effects if e.outcome != "value" for pause in e.value]
-        places = {name: at for pause, at in asked for name in (pause.id, digest(pause.value))}
+        asked = list(questions(self.effects))
+        # a question that is asked again after a kill has another id
+        known = {key: (at, name) for at, name, pause in asked for key in (digest(pause.value), pause.id)}
         return [
-            # a question that is asked again after a kill has another id
             Question(
                 pause.id,
-                places.get(pause.id) or places.get(digest(pause.value), ""),
+                *(known.get(pause.id) or known[digest(pause.value)]),
                 pause.value,
-                getattr(pause, "response_schema", None),
+                pause.response_schema,
             )
             for pause in self._snapshot().interrupts
         ]
@@ -163,7 +160,8 @@ class GraphRun:
         row = self.row
         own = {"graph": row["session_id"], "thread": row["conversation_id"], "state": plain(self.state)}
         document = run_document(looking.recording(self), self._work.holder(self.run_id))
-        return document | own | {"answer": self.reply, "effects": self.to_frame().to_dict("records")}
+        own |= {"answer": self.reply, "on_tape": looking.on_tape(self)}
+        return document | own | {"effects": self.to_frame().to_dict("records")}
 
     def events(self) -> Iterator[Any]:
         """Yield nothing: what it streams is ``stream()``."""
@@ -209,12 +207,6 @@ class GraphRun:
             if not is_last:
                 time.sleep(POLL_S / 10)
 
-    async def astream(self) -> AsyncIterator[Any]:
-        """Yield what ``stream`` does, without holding up the event loop."""
-        events = self.stream()
-        while (event := await asyncio.to_thread(next, events, _NO_MORE)) is not _NO_MORE:
-            yield event
-
     def answer(self, answer: Any, *, who: str = "person", wait: bool = True) -> GraphRun:
         """Answer what the run asks, and wait for the next pause or the end.
 
@@ -241,7 +233,7 @@ class GraphRun:
             raise RunError(f"The run asks {len(ids)} questions. Answer with a dict by their ids: {', '.join(ids)}.")
         answers = [
             {
-                "review_id": question_key(question.at, question.value),
+                "review_id": question.name,
                 "asked": self.agent.dump_text(question.value, "The question"),
                 "answer": self.agent.dump_text(answer[question.id], "The answer"),
                 "who": who,
@@ -388,23 +380,8 @@ class GraphRun:
 
     def _answered(self) -> list[tuple[str, Any]]:
         """Return the node and the decision of each question that was answered."""
-        nodes = {
-            question_key(effect.at, pause.value): effect.at.rpartition("/")[0]
-            for effect in self.effects
-            if effect.outcome != "value"
-            for pause in effect.value
-        }
+        nodes = {name: at.rpartition("/")[0] for at, name, _ in questions(self.effects)}
         return [(nodes[d["review_id"]], d) for d in self.decisions if d["review_id"] in nodes]
-
-    def export(self, path: str | Path) -> Path:
-        """Seal the run in a zip file, for ``agent.read_capsule`` elsewhere; the same run gives the same bytes.
-
-        Raises:
-            CapsuleError: it is not done, or holds a secret of the settings.
-        """
-        from workbench.parts.record.capsule import write_capsule
-
-        return write_capsule(self, path)
 
     # looking
 
@@ -433,6 +410,7 @@ class GraphRun:
         """List the places where it executed something, rather than taking it from a tape."""
         return [effect.at for effect in self.effects if effect.source == "executed"]
 
+    export = capsule.write_capsule
     dag = property(looking.dag)
     cost = property(looking.cost)
     timeline = property(looking.timeline)

@@ -1,10 +1,8 @@
-"""The document of a recorded run as blocks, for a terminal, a page and other programs; its words in two languages."""
+"""The document of a recorded run as blocks, for a terminal, a page and other programs."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator
 
 from workbench.parts.record.looking import as_text, state_lines
 from workbench.records import proposals
@@ -15,31 +13,23 @@ from workbench.views.page import cut
 
 LONGEST = 4000
 """Characters of a field that are shown."""
-_WORDS: Mapping[str, Mapping[str, str]] = json.loads(Path(__file__).with_name("words.json").read_text("utf-8"))
-
-
-def words(language: str) -> Mapping[str, str]:
-    """Return the words of a recorded run in a language."""
-    return _WORDS["zh" if language.startswith("zh") else "en"]
 
 
 def _review(document: Data, labels: Labels) -> Iterator[Block]:
     if review := document["review"]:
-        asked = words(labels.language)["asks"].format(at=proposals.point(review))
+        asked = labels("record_asks", at=proposals.point(review))
         yield Lines([proposals.description(review), *state_lines(proposals.in_force(review))], heading=asked)
 
 
 def _effects(document: Data, labels: Labels) -> Iterator[Block]:
-    text = words(labels.language)
-    heads = [Column(text["at"], whole=True), *(Column(text[name]) for name in ("kind", "source", "value"))]
-    rows = [[e["at"], e["kind"], text[e["source"]], as_text(e["value"])] for e in document["effects"]]
-    yield clipped(text["effects"], heads, rows)
+    heads = [Column(labels(f"record_{name}"), whole=name == "at") for name in ("at", "kind", "source", "value")]
+    rows = [[e["at"], e["kind"], labels(f"record_{e['source']}"), as_text(e["value"])] for e in document["effects"]]
+    shares = {name: f"{100 * share:.0f}" for name, share in (document["on_tape"] or {}).items()}
+    yield clipped(labels("record_effects"), heads, rows, notes=[labels("record_on_tape", **shares)] if shares else [])
 
 
 def _state(document: Data, labels: Labels) -> Iterator[Block]:
-    yield Lines(
-        [cut(line, LONGEST) for line in state_lines(document["state"])], heading=words(labels.language)["state"]
-    )
+    yield Lines([cut(line, LONGEST) for line in state_lines(document["state"])], heading=labels("record_state"))
 
 
 PARTS = {"review": _review, "plan": _effects, "answer": _state}

@@ -12,7 +12,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 
 from workbench.errors import RunError
 from workbench.parts.record.agent import RecordedGraph, record
@@ -46,20 +47,8 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
 _DOCUMENT = re.compile(r"@retrieval\.documents\.(\d+)\.document\.(\w+)")
 
 
-class Span(NamedTuple):
-    """One span of a trace."""
-
-    id: str
-    trace: str
-    parent: str
-    kind: str
-    name: str
-    start: float
-    end: float
-    input: Any
-    output: Any
-    tokens: int
-    error: str
+class Span(SimpleNamespace):
+    """One span of a trace: what is in ``_KEYS``, as text; times in seconds, input and output as data."""
 
 
 def read_traces(wb: Any, path: str | Path, name: str = "") -> list[GraphRun]:

@@ -20,13 +20,13 @@ from workbench.parts.reports.citing import references
 from workbench.parts.reports.extracting import definitions
 from workbench.parts.reports.kinds import report_type
 from workbench.parts.reports.markdown import escaped
+from workbench.parts.reports.showing import consistency_texts
 from workbench.parts.reports.writer import abstract_by_model
 from workbench.ports import Context
 from workbench.records.tape import RULES
 from workbench.state import ConversationState, Data, Json, RetrievalResult, SectionContent, Supported
 from workbench.text import detect_language, fold
 from workbench.views.labels import Labels
-from workbench.views.review import consistency_texts
 
 MARK = re.compile(r"\[(\d+)\]")
 _GONE: Any = {"result_id": "", "metadata": {}}

@@ -295,8 +295,8 @@ def _described(entities: Sequence[Entity], base: KnowledgeBase, language: str) -
     """Yield each entity by its name and the first two fields in which it differs from the others, else its id."""
     rows = [_fields(entity, base) for entity in entities]
     fields = sorted(base.about()["fields"], key=lambda field: field["type"] != "date")  # when comes to mind first
-    told = [field["name"] for field in fields if field["type"] in ("date", "name", "category", "number")]
-    columns = [[_field_text(row.get(name)) for row in rows] for name in told]
+    names = [field["name"] for field in fields if field["type"] in ("date", "name", "category", "number")]
+    columns = [[_field_text(row.get(name)) for row in rows] for name in names]
     apart = [column for column in columns if len(set(column)) > 1][:2]
     comma, form = ("，", "{}（{}）") if language == "zh" else (", ", "{} ({})")
     for place, entity in enumerate(entities):

@@ -274,9 +274,9 @@ async def research(state: ConversationState, runtime: Runtime[Context]) -> Json:
     # Pieces that a search adds to a section.
     pieces = [r for r in gathered if r["source_type"] == "chunk"][:12]
     new = _outlined_by_rules(state, context, pieces, Topic(state["query"], (Aspect(wish),)))["sections"][0]
-    found = {name: new[name] for name in ("evidence_ids", "quotes", "estimated_words")}
+    content = {name: new[name] for name in ("evidence_ids", "quotes", "estimated_words")}
     sections = [
-        {**section, **found} if section["section_id"] == redo["section_id"] else section
+        {**section, **content} if section["section_id"] == redo["section_id"] else section
         for section in state["outline"]["sections"]
     ]
     results = list({**_by_id(merged_evidence(state)), **_by_id(pieces)}.values())

@@ -13,7 +13,7 @@ from workbench.state import Data, Json
 from workbench.views.labels import Labels
 from workbench.views.page import draw
 from workbench.views.render import CLASSES
-from workbench.views.review import consistency_texts, statements, support_text
+from workbench.views.review import support_text
 from workbench.views.run import Marks
 
 Report = Any
@@ -67,3 +67,38 @@ def _chapter(heading: str, below: Markup, sections: Sequence[Data], labels: Labe
     count = support_text(claims, labels) if claims else ""
     shown = {"heading": heading, "below": below, "number": number, "unsure": unsure, "count": count}
     return {**shown, "claims": statements(claims, labels)}
+
+
+def statements(claims: Sequence[Data], labels: Labels) -> Markup:
+    """Return one row per statement of a report, those without support first."""
+    unsure_first = sorted(claims, key=lambda claim: claim["verdict"] == "supported")
+    rows = [(claim["verdict"], claim_text(claim, labels), plain_sentence(claim["text"])) for claim in unsure_first]
+    return draw("report.statements", labels, claims=rows) if claims else Markup()
+
+
+def claim_text(claim: Data, labels: Labels) -> str:
+    """Return the verdict on a statement, and its reason.
+
+    >>> claim_text({"verdict": "unsupported", "why": "1877"}, Labels("en"))
+    'not in its sources (1877)'
+    """
+    verdict = labels(f"claim_{claim['verdict']}")
+    return labels("aside", said=verdict, more=claim["why"]) if claim.get("why") else verdict
+
+
+def plain_sentence(text: str) -> str:
+    r"""Return a sentence of Markdown without its emphasis and its backslashes.
+
+    >>> print(plain_sentence(r"**Kiln \& Sons**: it is *red*"))
+    Kiln & Sons: it is red
+    """
+    return re.sub(r"\\([!-/:-@\[-`{-~])|\*+", r"\1", text)
+
+
+def consistency_texts(check: Data, labels: Labels) -> list[str]:
+    """Return a sentence each on the support and the contradictions of a report; nothing where it was not checked."""
+    if not check:
+        return []
+    lines = [labels("answer_supported", n=check["supported"], of=check["statements"])]
+    contradictions = len(check.get("contradictions") or ())
+    return [*lines, labels("report_contradicts", n=contradictions)] if contradictions else lines

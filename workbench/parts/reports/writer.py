@@ -290,10 +290,10 @@ def ready(context: Context) -> bool:
     return "writer" in context.models and "writer" not in context.parts
 
 
-def _unknown(numbers: Set[int], known: Sequence[int]) -> list[str]:
+def _unknown(numbers: Set[int], valid: Sequence[int]) -> list[str]:
     """Return the faults of numbers of evidence that was not shown."""
-    shown = f"{known[0]} to {known[-1]}" if known else "none"
-    return [f"evidence: there is no [{n}]. Known: {shown}." for n in sorted(numbers - {*known})[:5]]
+    shown = f"{valid[0]} to {valid[-1]}" if valid else "none"
+    return [f"evidence: there is no [{n}]. Known: {shown}." for n in sorted(numbers - {*valid})[:5]]
 
 
 def _line(text: str, limit: int = _SHORT) -> str:
