@@ -11,7 +11,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import WorkbenchError
-from workbench.parts.evaluate.answers import gold_documents, score_runs
 from workbench.parts.experiments import statistics
 from workbench.parts.experiments.cells import Cells, digest
 from workbench.parts.experiments.statistics import Difference
@@ -123,7 +122,7 @@ class Results(Cells):
         if not any(scores.values()):
             measures = ", ".join(self._store.measures(self.name)) or "none yet"
             raise WorkbenchError(f"No cell of {self.name} has {measure!r}. Known: {measures}.")
-        clusters = {row["id"]: str(row.get("session", gold_documents(row) or row["id"])) for row in self.questions}
+        clusters = {row["id"]: str(row.get("session", _gold(row) or row["id"])) for row in self.questions}
         rest = self.labels[0], self.spec.smallest_difference, clusters
         if unfinished := self._store.unfinished(self.name):  # of those before the first open one the order is no choice
             still_open = {clusters[question] for question in unfinished}
@@ -217,7 +216,7 @@ class Results(Cells):
         for cell, question, run in self.runs(configuration):
             if json.loads(cell["scores"] or "{}").get(measure, 1.0) >= 1:
                 continue
-            gold = gold_documents(question)
+            gold = _gold(question)
             loss = find_loss(run, gold, base)
             row = {"question": question["question"], "lost": loss.stage, "document": loss.document}
             row |= {"rank_by_words": loss.words, "rank_by_meaning": loss.meaning, "run_id": run.run_id}
@@ -273,7 +272,7 @@ class Results(Cells):
             if kind == "questions":
                 return figures.by_question(table, name)
             base = self._wb.knowledge.get(self.spec.kb)
-            gold = {row["id"]: (row["question"], gold_documents(row), base) for row in self.questions}
+            gold = {row["id"]: (row["question"], _gold(row), base) for row in self.questions}
             hidden = pandas.Series({name: hiddenness(*rest) for name, rest in gold.items() if rest[1]}, dtype=float)
             change = table.diff(axis=1).iloc[:, 1]
             return figures.by_hiddenness(pandas.DataFrame({"hidden": hidden, "change": change}).dropna(), name)
@@ -331,7 +330,15 @@ def _is_right(question: Json, measure: str, run: Run) -> bool:
     return bool(run.status == "done" and score(question, run).get(measure, 0.0) >= 1)
 
 
+def _gold(question: Json) -> list[str]:
+    from workbench.parts.evaluate.answers import gold_documents  # another part, which may be missing
+
+    return gold_documents(question)
+
+
 def score(question: Json, run: Run | SimpleNamespace | Any) -> Json:
     """Return the figures of one answer, 0 to 1; none where the question has no gold."""
+    from workbench.parts.evaluate.answers import score_runs
+
     scores = score_runs([question], [run])
     return {measure: values[question["id"]] for measure, values in scores.items() if question["id"] in values}
