@@ -105,7 +105,7 @@ def _unfolded(graph: Any) -> tuple[list[str], dict[tuple[str, str], bool]]:
 
 
 def graph(walked: Walked, title: str, language: str = "en") -> Drawing:
-    """Draw the way of a run downwards, with a count of the nodes beside it; the whole graph where nothing ran.
+    """Draw the path of a run downwards and count the other nodes; before a run, draw the whole graph.
 
     A node shows how often it ran and how long; the current one has a heavy border. Edges that were taken are heavy,
     with their number when it is more than one.

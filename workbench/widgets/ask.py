@@ -36,8 +36,8 @@ class AskForm(Panel):
             point: ipywidgets.Checkbox(value=point in review, description=labels(f"point_{point}"), indent=False)
             for point in REPORT_POINTS
         }
-        told = labels("ask_report_told")
-        self.report = ipywidgets.Checkbox(False, description=labels("as_report"), tooltip=told, indent=False)
+        hint = labels("ask_report_told")
+        self.report = ipywidgets.Checkbox(False, description=labels("as_report"), tooltip=hint, indent=False)
         on_change(self.report, self._show_points)
         self._show_points()
         self.button = press_button(labels("ask_now"), self.submit, "wb-primary")
