@@ -118,6 +118,11 @@ class RecordedGraph:
         return f"<RecordedGraph {self.name!r}: {len(self.runs())} runs>"
 
     @property
+    def version(self) -> str:
+        """Return a digest of the code of all nodes: an experiment's answers stand as long as it does."""
+        return digest({path: node.version for path, node in langgraph_copy.nodes(self._copy)})
+
+    @property
     def _copy(self) -> Any:
         if self.graph is None:
             raise RunError(self._why)
