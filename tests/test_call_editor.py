@@ -17,7 +17,7 @@ from workbench.runs.recording import origin_of
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.labels import Labels
-from workbench.views.page import draw
+from workbench.views.markup import draw
 from workbench.widgets.bench import Bench
 from workbench.widgets.calls import Calls
 

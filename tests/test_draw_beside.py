@@ -10,7 +10,7 @@ import pytest
 from tests.test_hostile import ALL, STEERING
 from workbench.views.comparison import beside, change, lettered
 from workbench.views.labels import LANGUAGES, Labels
-from workbench.views.page import draw
+from workbench.views.markup import draw
 from workbench.views.past import checkpoint_list, past_rows
 from workbench.views.render import page_html
 from workbench.views.runs import runs_table

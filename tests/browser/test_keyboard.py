@@ -8,7 +8,7 @@ KEYS = ("a", "m", "d", "d", "x", "b", "y", "Shift+Enter")
 FOCUSABLE = "button, input, select, textarea, summary, [tabindex], [contenteditable=true]"
 EVERY_KIND = """
 import ipywidgets as w
-from workbench.views.page import Picture
+from workbench.views.markup import Picture
 from workbench.widgets.panel import Pick, Root
 
 rows = "".join(f'<div role="option" data-key="{key}" aria-selected="false">{key}</div>' for key in ("one", "two"))

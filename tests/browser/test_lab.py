@@ -32,7 +32,7 @@ counter
 
 
 ROWS = """
-from workbench.views.page import Picture, el
+from workbench.views.markup import Picture, el
 from workbench.widgets.panel import Pick
 rows = lambda *said: Picture(rows={str(n): el("p", one, data_key=str(n), cls="wb-row") for n, one in enumerate(said)})
 pick = Pick(rows("one", "two"))

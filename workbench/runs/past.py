@@ -12,7 +12,7 @@ from workbench.errors import RunError
 from workbench.state import Data, Decision, Json
 from workbench.views.blocks import Block
 from workbench.views.labels import labels_for
-from workbench.views.page import cut
+from workbench.views.markup import cut
 from workbench.views.past import past_blocks
 from workbench.views.render import Shown
 

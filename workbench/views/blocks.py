@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.views.labels import Labels
-from workbench.views.page import cut
+from workbench.views.markup import cut
 
 Span = tuple[str, str]
 """A text and its look: ``""``, ``strong``, ``dim``, ``code``, ``status``."""

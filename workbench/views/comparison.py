@@ -11,7 +11,7 @@ from workbench.state import Data
 from workbench.views.blocks import Block, Column, Lines, Paragraph, clipped, columns, one_line
 from workbench.views.labels import Labels, milliseconds
 from workbench.views.labels.sentences import duration_text, edit_texts, reviewer_name, savings_text, tokens_text
-from workbench.views.page import cut
+from workbench.views.markup import cut
 from workbench.views.plan_graph import field_changes
 
 LETTERS = "ABCD"

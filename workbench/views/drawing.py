@@ -16,7 +16,7 @@ from markupsafe import Markup
 from workbench.records.writing import write_file
 from workbench.state import Data
 from workbench.views.layout import layered
-from workbench.views.page import ROWS, Picture, draw, el, joined
+from workbench.views.markup import ROWS, Picture, draw, el, joined
 
 if TYPE_CHECKING:
     import pandas

@@ -14,7 +14,7 @@ from workbench.records.timeline import Bar, bars, busy_ms
 from workbench.state import Data, Json
 from workbench.views.drawing import Box, Drawing, Line, network, sheet
 from workbench.views.labels import Labels, milliseconds
-from workbench.views.page import family
+from workbench.views.markup import family
 
 START, END = "__start__", "__end__"
 

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from workbench.records import proposals
 from workbench.state import Data
 from workbench.views.labels import Labels
-from workbench.views.page import Picture, draw
+from workbench.views.markup import Picture, draw
 from workbench.views.review import name_list
 
 

@@ -14,7 +14,7 @@ from workbench.text import CJK
 from workbench.views.blocks import Block, Lines, Span, clipped, columns
 from workbench.views.drawing import Body, Drawing, sheet, short
 from workbench.views.labels import Labels, labels_for
-from workbench.views.page import draw
+from workbench.views.markup import draw
 from workbench.views.render import Shown
 
 

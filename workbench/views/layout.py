@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from workbench.views.page import el
+from workbench.views.markup import el
 
 Pair = tuple[str, str]
 """An edge: its source and its target."""

@@ -19,7 +19,7 @@ from workbench.views.labels.sentences import (
     reviewer_name,
     savings_text,
 )
-from workbench.views.page import cut
+from workbench.views.markup import cut
 from workbench.views.render import page_html
 from workbench.views.review import reflection_tables, review_blocks, support_text, text_lines
 from workbench.views.terminal import plain

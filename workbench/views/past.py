@@ -11,7 +11,7 @@ from workbench.state import Data
 from workbench.views.blocks import INSET, Block, Lines, clipped, columns, one_line
 from workbench.views.labels import SIGNS, Labels
 from workbench.views.labels.sentences import edit_texts, run_edit_texts, savings_text
-from workbench.views.page import Picture, cut, draw
+from workbench.views.markup import Picture, cut, draw
 
 _NOTABLE = {"planner", "executor", "reflector", "merger", "generate"}
 _NODES = {"route", "recall", "persist"} | _NOTABLE

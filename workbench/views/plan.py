@@ -17,7 +17,7 @@ from workbench.state import Data, ExecutionRecord
 from workbench.views.labels import Labels, milliseconds
 from workbench.views.labels.sentences import reason_text
 from workbench.views.layout import Edge, Pair, Path, gutter_svg, gutters
-from workbench.views.page import Picture, cut, draw
+from workbench.views.markup import Picture, cut, draw
 
 _LONGEST_ERROR = 300
 _HOLLOW = ("proposed", "waiting", "held")

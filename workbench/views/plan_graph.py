@@ -13,7 +13,7 @@ from workbench.views.blocks import clipped, columns
 from workbench.views.drawing import Body, Box, Drawing, Line, network, sheet
 from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
 from workbench.views.labels.sentences import reason_text
-from workbench.views.page import Picture, cut, draw, family
+from workbench.views.markup import Picture, cut, draw, family
 from workbench.views.plan import PlanView, seconds_text
 from workbench.views.render import page_html
 

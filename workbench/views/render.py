@@ -1,6 +1,6 @@
 """Blocks as static HTML and plain text, for notebooks, pages and logs; ``terminal`` has them in colour.
 
-A document is untrusted: hidden characters are spelled out, and HTML is escaped.
+A document is untrusted: hidden characters are spelled out, and ``markup.py`` escapes HTML.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from workbench.views.blocks import Block, Lines
 from workbench.views.labels import Labels, labels_for
-from workbench.views.page import draw
+from workbench.views.markup import draw
 from workbench.views.terminal import plain
 
 CLASSES = "wb-static mathjax_ignore tex2jax_ignore"

@@ -12,7 +12,7 @@ from workbench.records import proposals
 from workbench.state import Data, Reflection
 from workbench.views.blocks import INSET, Block, Lines, Paragraph, Table, clipped, columns
 from workbench.views.labels import SIGNS, Labels
-from workbench.views.page import Picture, cut, draw, el
+from workbench.views.markup import Picture, cut, draw, el
 from workbench.views.render import page_html
 
 _MOST_LISTED = 6

@@ -14,8 +14,8 @@ from workbench.state import Data
 from workbench.text import sentences, terms
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import reading_text
+from workbench.views.markup import BLANK, ROWS, Picture, draw, el, joined, safe
 from workbench.views.outline import run_facts
-from workbench.views.page import BLANK, ROWS, Picture, draw, el, joined, safe
 from workbench.views.review import support_text
 
 VIEWS = ("work", "runs", "compare", "knowledge")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from workbench.state import Data
 from workbench.views.comparison import LETTERS
 from workbench.views.labels import Labels
-from workbench.views.page import Picture, draw
+from workbench.views.markup import Picture, draw
 
 PAGE = 20
 """Runs of one page."""

@@ -15,7 +15,7 @@ from workbench.records.timeline import GAPS, Bar, attempts, bars, side_by_side, 
 from workbench.state import Data, Decision, ExecutionRecord, Json
 from workbench.views.drawing import Body, Drawing, sheet, short
 from workbench.views.labels import SIGNS, Labels, milliseconds
-from workbench.views.page import Picture, draw, family, joined
+from workbench.views.markup import Picture, draw, family, joined
 
 _LAST = 0.9
 """The share of the axis from which the text of a tick is before it, for want of room behind it."""

@@ -13,7 +13,7 @@ from workbench.runs.run import Run
 from workbench.settings import ROLES, RULES, Settings
 from workbench.state import Json
 from workbench.views.labels import Labels
-from workbench.views.page import draw, el
+from workbench.views.markup import draw, el
 from workbench.views.run import calls, changed_lines
 from workbench.widgets.form import Fields, text
 from workbench.widgets.panel import Event, Panel, Pick, display_if, press_button

@@ -6,7 +6,7 @@ import ipywidgets
 
 from workbench.runs.run import Run
 from workbench.views.labels import Labels
-from workbench.views.page import draw
+from workbench.views.markup import draw
 from workbench.widgets.panel import Event, Panel, Pick, display_if, on_change
 
 

@@ -15,7 +15,7 @@ from workbench.plans import format_condition, parse_condition
 from workbench.records.proposals import resolved
 from workbench.state import Data, Json
 from workbench.views.labels import Labels
-from workbench.views.page import BLANK, button, el, glyph
+from workbench.views.markup import BLANK, button, el, glyph
 from workbench.widgets.panel import Event, Pick, on_change
 
 _DEEPEST = 2

@@ -16,7 +16,7 @@ from workbench.runs.run import Run
 from workbench.state import Data
 from workbench.views.comparison import beside, lettered
 from workbench.views.labels import Labels
-from workbench.views.page import draw, el
+from workbench.views.markup import draw, el
 from workbench.views.past import Row, checkpoint_list, past_rows
 from workbench.views.render import page_html
 from workbench.widgets.panel import Event, Panel, Pick, display_if

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from workbench.errors import WorkbenchError
 from workbench.state import Data
 from workbench.views.labels import LANGUAGES, Labels, labels_for
-from workbench.views.page import NOTHING, Picture
+from workbench.views.markup import NOTHING, Picture
 from workbench.widgets.display import in_kernel
 
 _FOLDER = Path(__file__).parent

@@ -18,7 +18,7 @@ from workbench.plans import Plan, PlanBudget, PlanStep, fresh_id, problem
 from workbench.ports import Tool
 from workbench.state import Data, Json
 from workbench.views.labels import Labels
-from workbench.views.page import draw, joined
+from workbench.views.markup import draw, joined
 from workbench.views.plan import PlanView, problem_text, steps
 from workbench.views.plan_graph import count_changes, plan_changes, plan_faults, plan_graph
 from workbench.widgets.draft import Draft, RunPlan, moved, suggest_fix

@@ -10,7 +10,7 @@ from workbench.records import proposals
 from workbench.state import Data, Json
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import field_label
-from workbench.views.page import cut, el
+from workbench.views.markup import cut, el
 from workbench.widgets.form import Control, Field, Fields, choice, text, toggle
 from workbench.widgets.panel import on_change
 

@@ -17,7 +17,7 @@ from workbench.plans import Plan, PlanStep
 from workbench.records import proposals
 from workbench.state import Data, Json
 from workbench.views.labels import Labels
-from workbench.views.page import NOTHING, draw
+from workbench.views.markup import NOTHING, draw
 from workbench.views.plan_graph import forecast_text
 from workbench.views.review import band, why
 from workbench.widgets.panel import Pick, display_if, on_change, press_button

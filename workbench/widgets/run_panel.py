@@ -17,7 +17,7 @@ from workbench.runs.recording import found_pieces
 from workbench.runs.run import Run
 from workbench.state import Data
 from workbench.tools.registry import check
-from workbench.views.page import Picture, draw
+from workbench.views.markup import Picture, draw
 from workbench.views.plan_graph import forecast_text
 from workbench.views.run import answer, evidence, turns
 from workbench.views.timeline import timeline

@@ -10,7 +10,7 @@ import ipywidgets
 from workbench.errors import WorkbenchError
 from workbench.state import Json
 from workbench.views.labels import Labels
-from workbench.views.page import el
+from workbench.views.markup import el
 from workbench.views.runs import PAGE, SORTS, runs_table
 from workbench.widgets.panel import Event, Panel, Pick, display_if, on_change, press_button
 

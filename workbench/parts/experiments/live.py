@@ -11,7 +11,7 @@ from IPython.display import display
 
 from workbench.state import Data
 from workbench.views.labels import Labels
-from workbench.views.page import badge, el
+from workbench.views.markup import badge, el
 from workbench.widgets.panel import CellRoot
 from workbench.widgets.runs import RunTable
 

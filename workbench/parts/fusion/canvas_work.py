@@ -20,7 +20,7 @@ from workbench.text import clean, sentences
 from workbench.tools.fusing import rrf
 from workbench.views.labels import Labels
 from workbench.views.layout import layered
-from workbench.views.page import cut
+from workbench.views.markup import cut
 
 if TYPE_CHECKING:
     from workbench.parts.fusion.canvases import CanvasFile

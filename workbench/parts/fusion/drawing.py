@@ -14,7 +14,7 @@ from workbench.state import Data
 from workbench.views.blocks import Block, Lines, clipped, columns
 from workbench.views.drawing import zoomable
 from workbench.views.labels import Labels
-from workbench.views.page import cut, el
+from workbench.views.markup import cut, el
 from workbench.views.render import page_html
 
 MOST_DRAWN = 1_000

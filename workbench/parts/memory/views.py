@@ -10,7 +10,7 @@ from markupsafe import Markup
 from workbench.state import Data, Json
 from workbench.views.blocks import Block, Column, Lines, clipped, columns
 from workbench.views.labels import Labels, labels_for
-from workbench.views.page import Picture, cut, draw
+from workbench.views.markup import Picture, cut, draw
 from workbench.views.render import Shown, page_html
 
 if TYPE_CHECKING:

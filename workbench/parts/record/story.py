@@ -9,7 +9,7 @@ from workbench.records import proposals
 from workbench.state import Data
 from workbench.views.blocks import Block, Column, Lines, clipped
 from workbench.views.labels import Labels
-from workbench.views.page import cut
+from workbench.views.markup import cut
 
 LONGEST = 4000
 """Characters of a field that are shown."""

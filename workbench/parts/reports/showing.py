@@ -11,7 +11,7 @@ from markupsafe import Markup
 from workbench.parts.reports.markdown import chapters, html
 from workbench.state import Data, Json
 from workbench.views.labels import Labels
-from workbench.views.page import draw
+from workbench.views.markup import draw
 from workbench.views.render import CLASSES
 from workbench.views.review import support_text
 from workbench.views.run import Marks
