@@ -508,8 +508,8 @@ class Workbench(Extended):
         """
         from workbench.futures.compare import compared
 
-        here = [self.run(run) if isinstance(run, str) else run for run in runs]
-        return compared([run._read_once(here) for run in here])
+        loaded = [self.run(run) if isinstance(run, str) else run for run in runs]
+        return compared([run._read_once(loaded) for run in loaded])
 
     def _tree(self, run: Run | str | None) -> Tree:
         from workbench.futures.tree import tree

@@ -78,9 +78,9 @@ def fork(page: Page, run_id: str, settings: Any, models: Any, **edits: Any) -> i
         changed["models"] = dict(models)
     with page.open() as wb:
         origin = wb.run(run_id)
-        others = sorted(changed.keys() - {"at", "result"})
-        if others and hasattr(origin, "agent"):
-            raise click.UsageError(f"A run of a recorded graph is forked by --at and --result, not by --{others[0]}.")
+        unfit = sorted(changed.keys() - {"at", "result"})
+        if unfit and hasattr(origin, "agent"):
+            raise click.UsageError(f"A run of a recorded graph is forked by --at and --result, not by --{unfit[0]}.")
         run = origin.fork(wait=False, **changed)
         document, streamed = follow(page, run, sys.stdout.isatty())
     code = finish(page, document, ANSWER, streamed)

@@ -69,7 +69,7 @@ def _side_text(value: Any, labels: Labels) -> str:
     if isinstance(value, Mapping) and "action" in value:
         return _decided(value, labels)
     if isinstance(value, Mapping):
-        value = " · ".join([labels(value["status"]), value["tool"], _found(value, labels)])
+        value = " · ".join([labels(value["status"]), value["tool"], _result_text(value, labels)])
     if isinstance(value, list):
         value = labels("comma").join(map(str, value))
     return "—" if value is None else cut(value)
@@ -143,10 +143,10 @@ def _step(row: Data, document: Data, labels: Labels) -> str:
 def _ended(side: Data, labels: Labels) -> str:
     took = labels("beside_recorded") if side["replayed"] else milliseconds(side["seconds"] * 1000)
     took = labels("edit_results") if side["by_hand"] else took
-    return f"{labels.status(side['status'])} · {took} · {_found(side, labels)}"
+    return f"{labels.status(side['status'])} · {took} · {_result_text(side, labels)}"
 
 
-def _found(side: Data, labels: Labels) -> str:
+def _result_text(side: Data, labels: Labels) -> str:
     """Return what a step gave as text, of a recorded graph, or how much it found."""
     return cut(side["text"], 200) or labels("n_found", n=side["found"])
 

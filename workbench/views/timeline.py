@@ -57,10 +57,10 @@ def _body(
     records: Sequence[ExecutionRecord],
     labels: Labels,
     columns: int = 15,
-    most: int = 2,
+    unfold: int = 2,
 ) -> Body:
     rows, top, taped = dict[str, Markup](), 0, _taped(records)
-    unfolded = len(attempts(segments)) <= most
+    unfolded = len(attempts(segments)) <= unfold
 
     def add(key: str, name: str, inside: Markup, height: int = _HIGH, spoken: str = "") -> None:
         """Add a lane at the bottom."""

@@ -168,8 +168,8 @@ class Results(Cells):
         if not apart:
             return table
         columns = {"mean": "difference", "n": "n_both"}
-        found = pandas.DataFrame.from_dict(apart, orient="index").rename(columns=columns).astype({"n_both": "Int64"})
-        return table.join(found, on="configuration")
+        pairs = pandas.DataFrame.from_dict(apart, orient="index").rename(columns=columns).astype({"n_both": "Int64"})
+        return table.join(pairs, on="configuration")
 
     def flips(self, configuration: int = 1, measure: str = "") -> pandas.DataFrame:
         """Return the questions that turned between the first configuration and another: both runs, and where they part.

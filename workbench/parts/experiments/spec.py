@@ -232,8 +232,8 @@ def check_spec(data: Mapping[str, Any], locate: Locate = lambda _: "") -> Spec:
     except ValidationError as error:
         faults = [(_place(fault, data), fault) for fault in error.errors()]
         place, fault = max(faults, key=lambda pair: len(pair[0]))  # of several alternatives the one that was meant
-        known = f" Known: {', '.join(Spec.model_fields)}." if place == fault["loc"][:1] and place[0] in data else ""
-        raise WorkbenchError(f"{locate(place)}{'.'.join(map(str, place))}: {fault['msg']}.{known}") from None
+        keys = f" Known: {', '.join(Spec.model_fields)}." if place == fault["loc"][:1] and place[0] in data else ""
+        raise WorkbenchError(f"{locate(place)}{'.'.join(map(str, place))}: {fault['msg']}.{keys}") from None
     except (ValueError, RecursionError) as error:
         raise WorkbenchError(f"{locate(())}a value cannot be kept as JSON: {error}.") from None
     for place, message in spec.faults():

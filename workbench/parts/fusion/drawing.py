@@ -135,12 +135,12 @@ def _crossed(route: Sequence[Point], around: Sequence[Data], ends: Sequence[Data
     """Return how many of these nodes a curve runs over, or along: its own ends may be touched."""
     points = [_at(route, n / 12) for n in range(1, 12)]
 
-    def near(node: Data) -> bool:
+    def touches(node: Data) -> bool:
         off = 0 if node in ends else _CLEAR
         left, top, right, low = node["x"], node["y"], node["x"] + node["width"], node["y"] + node["height"]
         return any(left - off < x < right + off and top - off < y < low + off for x, y in points)
 
-    return sum(map(near, around))
+    return sum(map(touches, around))
 
 
 def canvas_blocks(canvas: Canvas, name: str, labels: Labels) -> Iterator[Block]:

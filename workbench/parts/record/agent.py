@@ -199,7 +199,7 @@ class RecordedGraph:
             self._copy_checkpoints(before, beginning(run_id))
         self._runs.store.create(
             run_id,
-            _asked(inputs),
+            _question_text(inputs),
             {**options, "input": self.dump_text(inputs, "input")},
             owner=str(self._wb._work.lease.owner),
             conversation_id=thread or run_id,
@@ -275,8 +275,8 @@ class RecordedGraph:
 
     def _save(self, run_id: str, effect: Effect) -> None:
         value = self.dump_text(effect.value, f"The result of {effect.at}")
-        kept = dataclasses.replace(effect, value=value, input=masked(plain(effect.input)))
-        save_page(self._runs.store, run_id, effect.at, packed([kept]))
+        masked_effect = dataclasses.replace(effect, value=value, input=masked(plain(effect.input)))
+        save_page(self._runs.store, run_id, effect.at, packed([masked_effect]))
 
     def _recorded_store(self, store: Any) -> Any:
         return RecordedStore(self._runs.driver.memory if store is None else store, effects.recorder_in_node)
@@ -375,14 +375,14 @@ class RecordedGraph:
             )
 
 
-def _asked(inputs: Any) -> str:
+def _question_text(inputs: Any) -> str:
     """Return what a graph is asked, as text: the last message, the question, or everything."""
     fields = inputs if isinstance(inputs, Mapping) else {}
     messages = fields.get("messages")
     if isinstance(messages, list) and messages:
         return str(getattr(messages[-1], "text", messages[-1]))
-    asked = fields.get("question") or fields.get("query")
-    return asked if isinstance(asked, str) else json.dumps(plain(inputs), ensure_ascii=False)
+    question = fields.get("question") or fields.get("query")
+    return question if isinstance(question, str) else json.dumps(plain(inputs), ensure_ascii=False)
 
 
 def _qualified_name(target: Any) -> str:

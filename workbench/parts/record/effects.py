@@ -264,7 +264,7 @@ class Recorder(KnownEffects):
         return with_edit(value, edit.get("state"), node.reducers)
 
     def _note_questions(self, effect: Effect) -> list[str]:
-        at, names = effect.at, self._names.of(effect)
+        at, names = effect.at, self._names.names(effect)
         for pause, question in zip(effect.value, names, strict=True):
             self._pauses |= {pause.id: question, digest(pause.value): question}
             self._owners[question] = self._askers.get(digest([pause]), at).removeprefix(at)
@@ -278,14 +278,14 @@ class Recorder(KnownEffects):
         LangGraph counts the questions of a node; a call that comes from the tape asks none, and the answer that it had
         would go to the next.
         """
-        owners, asked = [self._owners[question] for question in answered], Counter[str]()
+        owners, counts = [self._owners[question] for question in answered], Counter[str]()
 
         def next_place() -> int:
             place = _place.get()
             owner = place.at.removeprefix(at) if place else ""
-            asked[owner] += 1
+            counts[owner] += 1
             own = [number for number, name in enumerate(owners) if name == owner]
-            return own[asked[owner] - 1] if asked[owner] <= len(own) else len(owners)
+            return own[counts[owner] - 1] if counts[owner] <= len(own) else len(owners)
 
         return next_place
 
@@ -294,7 +294,7 @@ class Recorder(KnownEffects):
         try:
             langgraph.ask_again(pause, config)
         except GraphInterrupt as again:
-            self._pauses |= {asked.id: question for asked in again.args[0]}
+            self._pauses |= {pause.id: question for pause in again.args[0]}
             raise
 
     @staticmethod
@@ -443,7 +443,7 @@ class QuestionNames:
     def __init__(self) -> None:
         self._places: dict[tuple[str, bool], list[tuple[str, str, int]]] = defaultdict(list)
 
-    def of(self, effect: Effect) -> list[str]:
+    def names(self, effect: Effect) -> list[str]:
         """Return the names of what an execution of a node asks.
 
         It asks again after a kill, by which nothing was answered. A graph that it calls then has the same pause, and
@@ -464,10 +464,10 @@ class QuestionNames:
 
 def questions(effects: Iterable[Effect]) -> Iterator[tuple[str, str, Interrupt]]:
     """Yield what a run asked, in order: the node's place, the name of the question, and LangGraph's pause."""
-    names = QuestionNames()
+    question_names = QuestionNames()
     for effect in effects:
         if effect.kind in ("node", "edge") and effect.outcome != "value":
-            for name, pause in zip(names.of(effect), effect.value, strict=True):
+            for name, pause in zip(question_names.names(effect), effect.value, strict=True):
                 yield effect.at, name, pause
 
 

@@ -317,10 +317,10 @@ def _code(runnable: Any) -> Iterator[str]:
     for function in functions(runnable):
         yield from _constants(function.__code__)
         yield repr(function.__defaults__)
-    yield from map(_leaf_digest, _named(runnable))
+    yield from map(_leaf_digest, _names_used(runnable))
 
 
-def _named(runnable: Any) -> Iterator[Any]:
+def _names_used(runnable: Any) -> Iterator[Any]:
     """Yield what a node finds behind its names, and its result depends on."""
     referenced = (target for function in functions(runnable) for target in _referenced(function))
     for target in (runnable, *_entries(runnable), *referenced):
@@ -448,8 +448,8 @@ def serializer(graph: Any, twin: Pregel[Any]) -> JsonPlusSerializer:
 
     They are those of its states, and those that its nodes find behind their names, as the form of an answer.
     """
-    named = (value for _, node in nodes(twin) for value in _named(node.runnable) if isinstance(value, type))
-    kinds = [kind for kind in named if issubclass(kind, (BaseModel, Enum)) or dataclasses.is_dataclass(kind)]
+    classes = (value for _, node in nodes(twin) for value in _names_used(node.runnable) if isinstance(value, type))
+    kinds = [kind for kind in classes if issubclass(kind, (BaseModel, Enum)) or dataclasses.is_dataclass(kind)]
     allowed: set[Any] = {(kind.__module__, kind.__name__) for kind in (Document, Final, *kinds)}
     for level in [graph, *(child for _, child in graph.get_subgraphs(recurse=True))]:
         builder = getattr(level, "builder", None)

@@ -75,14 +75,14 @@ def recording(run: GraphRun, runs: Sequence[Any] = ()) -> Any:
     last = {effect.at: effect for effect in run.effects}  # where a node asked, what came of it
     places = dict.fromkeys(at for each in (*runs, run) for at in (e.at for e in getattr(each, "effects", ())))
     order = {at: number for number, at in enumerate(places, 1)}
-    found = {at: list(_pieces(effect)) for at, effect in last.items()}
-    records = [_record(effect, order[at], len(found[at])) for at, effect in last.items()]
+    evidence_by_place = {at: list(_pieces(effect)) for at, effect in last.items()}
+    records = [_record(effect, order[at], len(evidence_by_place[at])) for at, effect in last.items()]
     versions = {effect.name: effect.parts.get("version") for effect in last.values()}
     row, evidence = run.row, run.evidence
     begun = {"settings": {"config": row["options"]["config"]}, "versions": versions}
     tape = [Effect("begin", name, {}, value) for name, value in begun.items()]
     for effect, record in zip(last.values(), records, strict=True):
-        body = {"results": found[effect.at]}
+        body = {"results": evidence_by_place[effect.at]}
         tape.append(replace(effect, value={"record": record, "body": body}, kind="tool", counted=True))
     return SimpleNamespace(
         **{name: row[name] for name in ("run_id", "message", "session_id", "error")},
@@ -99,7 +99,7 @@ def recording(run: GraphRun, runs: Sequence[Any] = ()) -> Any:
         evidence=evidence,
         log=_log(effect for effect in last.values() if not effect.replayed),
         tape=lambda: tape,
-        _results_by_step=lambda: found,
+        _results_by_step=lambda: evidence_by_place,
     )
 
 
@@ -123,7 +123,7 @@ def as_text(value: Any) -> str:
     return one_line(value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False))
 
 
-def _record(effect: Effect, place: int, found: int = 0) -> Json:
+def _record(effect: Effect, place: int, evidence: int = 0) -> Json:
     return {
         "step_id": effect.at,
         "attempt": 1,
@@ -133,7 +133,7 @@ def _record(effect: Effect, place: int, found: int = 0) -> Json:
         "error": None,
         "started_at": _moment(effect),
         "duration_ms": 1000 * effect.seconds,
-        "output_summary": {"evidence_count": found, "text": as_text(effect.value)},
+        "output_summary": {"evidence_count": evidence, "text": as_text(effect.value)},
         "raw_output_ref": "",
         "sub_steps": [],
         "replayed": effect.replayed,

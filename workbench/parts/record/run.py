@@ -112,13 +112,13 @@ class GraphRun:
         """Return its questions while it is paused; empty otherwise, and at a breakpoint."""
         if self.status != "paused":
             return []
-        asked = list(questions(self.effects))
+        pauses = list(questions(self.effects))
         # a question that is asked again after a kill has another id
-        known = {key: (at, name) for at, name, pause in asked for key in (digest(pause.value), pause.id)}
+        names = {key: (at, name) for at, name, pause in pauses for key in (digest(pause.value), pause.id)}
         return [
             Question(
                 pause.id,
-                *(known.get(pause.id) or known[digest(pause.value)]),
+                *(names.get(pause.id) or names[digest(pause.value)]),
                 pause.value,
                 pause.response_schema,
             )

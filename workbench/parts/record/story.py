@@ -17,8 +17,8 @@ LONGEST = 4000
 
 def _review(document: Data, labels: Labels) -> Iterator[Block]:
     if review := document["review"]:
-        asked = labels("record_asks", at=proposals.point(review))
-        yield Lines([proposals.description(review), *state_lines(proposals.in_force(review))], heading=asked)
+        heading = labels("record_asks", at=proposals.point(review))
+        yield Lines([proposals.description(review), *state_lines(proposals.in_force(review))], heading=heading)
 
 
 def _effects(document: Data, labels: Labels) -> Iterator[Block]:
