@@ -1,9 +1,10 @@
-"""Names, roles and contrast on a bench, as Chromium's accessibility tree and axe-core (where installed) have it."""
+"""Names, roles and contrast on a bench, as Chromium's accessibility tree and axe-core have it."""
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
+
+import axe_playwright_python
 
 from tests.browser.bench_page import OPEN, QUESTION
 from tests.browser.test_default_window import CONTRAST
@@ -28,11 +29,8 @@ POOR = f"""root => {{
 
 
 def faults_of_axe(page):
-    """Serious faults by axe-core; none where the package is not installed."""
-    spec = find_spec("axe_playwright_python")
-    if spec is None:
-        return []
-    page.evaluate((Path(spec.origin).parent / "axe.min.js").read_text())
+    """Serious faults by axe-core."""
+    page.evaluate((Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text())
     found = page.evaluate("axe.run('.wb-root', {resultTypes: ['violations']})")["violations"]
     serious = [fault for fault in found if fault["impact"] in ("serious", "critical")]
     return [(fault["id"], node["html"][:160]) for fault in serious for node in fault["nodes"][:5]]
