@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, TypedDict
 
-import pytest
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
@@ -621,7 +620,7 @@ def structured() -> Any:
 
 def langgraph_supervisor() -> Any:
     """The package's supervisor of two agents of LangChain."""
-    package = pytest.importorskip("langgraph_supervisor")
+    import langgraph_supervisor as package
     from langchain.agents import create_agent
 
     agents = [create_agent(Scripted(), [search], name=name) for name in ("one", "two")]
@@ -630,7 +629,7 @@ def langgraph_supervisor() -> Any:
 
 def langgraph_swarm() -> Any:
     """The package's swarm of two agents of LangChain."""
-    package = pytest.importorskip("langgraph_swarm")
+    import langgraph_swarm as package
     from langchain.agents import create_agent
 
     hand_over = package.create_handoff_tool(agent_name="second")
