@@ -7,8 +7,9 @@ DATA is a folder with ``cmrc``, ``xquad``, ``hotpot``, ``2wiki`` and ``metaqa``,
 that is not there is skipped, and that is said. They are for measuring and are not shipped. Half of the questions (by a
 hash of their id) fit, the other half measure. One question in three is asked of a corpus it does not belong to: what
 is found for it is wrong. Likeness is judged by people's tags: two films are alike when they share a rare one.
-Without ``--fit`` the weights in ``workbench/tools/fitted.json`` are measured as they are. ``--plot`` writes the
-reliability diagram of all of them.
+Without ``--fit`` the constants of ``workbench/tools/scoring.py`` are measured as they are. ``merge`` weighs
+the scores of other tools as they are: where those are fitted anew, it is fitted once more after them, by
+``merging.py``. ``--plot`` writes the reliability diagram of all of them.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ from workbench.tools.registry import StepLog, ToolRegistry
 from workbench.tools.scoring import MODELS, Logistic
 from workbench.tools.tool import read_input
 
-OTHERWISE = ("global_search", "next_hop", "second_pass")
-"""Whose questions are of another kind, of likeness; and what ``hops.py`` fits."""
+OTHERWISE = ("global_search", "merge")
+"""Whose questions are of another kind, of likeness; and what ``merging.py`` fits."""
 TOOLS = tuple(tool for tool in MODELS if tool not in OTHERWISE)
-OURS = (*TOOLS, "global_search")
+OURS = tuple(tool for tool in MODELS if tool != "merge")
 RAW = {
     "keyword_search": "bm25",
     "naive_search": "cosine",

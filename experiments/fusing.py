@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-from sets import given, ranking, sets_there
+from merging import given, ranking, sets_there
 
 from workbench.parts.evaluate.measures import difference
 from workbench.parts.evaluate.questions import choose, distinct, gold_ids, read_rows

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from experiments.calibrate import _half, fit
-from experiments.sets import given, ranking, worth
+from experiments.merging import given, ranking, worth
 from workbench.parts.evaluate.questions import choose, gold_ids, read_rows
 from workbench.ports import KnowledgeBase
 from workbench.session import Workbench

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-from sets import given, in_percent, ranking, sets_there
+from merging import given, in_percent, ranking, sets_there
 
 from workbench.parts.evaluate.questions import distinct, gold_ids
 from workbench.parts.evaluate.rankers import run_tool

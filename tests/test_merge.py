@@ -37,14 +37,29 @@ def test_no_evidence_has_every_key() -> None:
     assert merged["statistics"]["success_rate"] == 0 and merged["statistics"]["deduplication_rate"] == 0
 
 
-def test_a_passage_of_a_search_and_a_chain_has_the_higher_score_both_tools_and_the_way() -> None:
-    search = [piece("both#0", 0.5, tool="hybrid_search"), piece("search#0", 0.4, tool="hybrid_search")]
-    chain = [piece("both#0", 0.2, tool="chain_exploration"), piece("chain#0", 0.6, tool="chain_exploration")]
+def test_what_a_search_and_a_chain_say_of_a_passage_is_weighed_together() -> None:
+    search = [piece("both#0", 0.5, tool="hybrid_search"), piece("search#0", 0.5, tool="hybrid_search")]
+    chain = [piece("both#0", 0.5, tool="chain_exploration"), piece("chain#0", 0.5, tool="chain_exploration")]
     chain[0]["metadata"]["chain"] = {"says": "a way", "steps": [{"by": "title"}]}
     found = distinct({"a": search, "b": chain})
-    assert [(r["source_id"], r["score"]) for r in found] == [("chain#0", 0.6), ("both#0", 0.5), ("search#0", 0.4)]
-    assert found[1]["metadata"]["chain"]["says"] == "a way"
-    assert found[1]["metadata"]["tools"] == ["chain_exploration", "hybrid_search"]
+    assert found[0]["source_id"] == "both#0" and found[0]["score"] > max(found[1]["score"], found[2]["score"])
+    assert found[0]["metadata"]["chain"]["says"] == "a way"
+    assert found[0]["metadata"]["tools"] == ["chain_exploration", "hybrid_search"]
+    assert [r["score"] for r in distinct({"a": search})] == [0.5, 0.5]
+    again = distinct({"a": search, "b": chain, "c": [piece("search#0", 0.97, tool="naive_search")]})
+    assert (again[0]["source_id"], again[0]["score"]) == ("search#0", 0.97)
+
+
+def test_a_chain_is_believed_in_full_where_a_title_led_it() -> None:
+    def said(*by: str) -> dict[str, float]:
+        chain = piece("behind#0", 0.01, tool="chain_exploration")
+        chain["metadata"]["chain"] = {"says": "", "steps": [{"by": b} for b in by]}
+        found = distinct({"a": [piece(f"{n}#0", 0.03, tool="hybrid_search") for n in "ab"], "b": [chain]})
+        return {r["source_id"]: r["score"] for r in found}
+
+    title, nowhere = said("title"), said("phrase")
+    assert title["behind#0"] > title["b#0"] and nowhere["behind#0"] < nowhere["b#0"]
+    assert title["behind#0"] > nowhere["behind#0"]
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, create_model
 from workbench.errors import ModelError, PlanError
 from workbench.extensions import required
 from workbench.graphs.enrich import can_enrich
-from workbench.graphs.merge import collect, current_evidence
+from workbench.graphs.merge import SEARCH, collect, current_evidence
 from workbench.graphs.model_plan import make_steps, step_form
 from workbench.graphs.needs import (
     Entry,
@@ -31,7 +31,7 @@ from workbench.graphs.needs import (
     thresholds,
     unmet,
 )
-from workbench.graphs.plan import FIRST_SEARCH, SEARCH, searched_text
+from workbench.graphs.plan import FIRST_SEARCH, searched_text
 from workbench.graphs.roles import (
     NONE,
     READ,
