@@ -92,7 +92,7 @@ def _typed(
         if columns:
             for column, cell in zip(columns, row, strict=False):
                 column.see(cell)
-        elif 2 * _filled(row) >= wide:
+        elif row and 2 * _filled(row) >= wide:
             begin, columns, unnamed = line, [Column(name, comma) for name in _names(row)], not row[0]
         elif any(row):
             yield line, Note(f"a title above the table, and not a record: {shown(' '.join(row).strip())}")

@@ -112,7 +112,7 @@ def forget(
         forgetting.remove()
         forgetting.remove()  # who read it meanwhile
     for name in ("workbench.db", "checkpoints.db"):
-        empty_log(wb.path / name)
+        rewrite(wb.path / name)
     return replace(report, done=True)
 
 
@@ -309,14 +309,18 @@ def _within(texts: set[str], text: str) -> bool:
     return any(wanted in folded for wanted in texts)
 
 
-def empty_log(path: Path) -> None:
-    """Empty the log of a database, which overwrites what it deletes.
+def rewrite(path: Path) -> None:
+    """Write a database again, and empty its log.
+
+    SQLite overwrites what it deletes, but not what stood in a page before rows of it moved to others.
 
     Raises:
         WorkspaceBusy: another process reads it all the time.
+        WorkspaceFull: there is no room for it a second time; what was to go is deleted, and forgetting again ends it.
     """
     if not path.exists():
         return
     with translate_errors(path), closing(sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None)) as connection:
+        connection.execute("VACUUM")
         if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
             raise WorkspaceBusy(f"{path} is read by another process all the time. Close it there, and try again.")
