@@ -131,7 +131,7 @@ Library(Path(sys.argv[1]), settings).add("film", [sys.argv[2]])
 """
 
 
-@pytest.mark.parametrize("moment", ["_add_document", "_settle_names", "_degrees", "build", "keep"])
+@pytest.mark.parametrize("moment", ["_add_document", "_add_mentions", "_degrees", "build", "keep"])
 @pytest.mark.few(2)
 def test_killed_while_the_graph_is_made_it_is_as_it_was(library, tmp_path, films, moment):
     path = write(tmp_path / "a.jsonl", films[:40])
