@@ -58,7 +58,7 @@ with Workbench.open(folder) as wb:
 def killed(folder: Path, name: str, chance: random.Random) -> tuple[int, Any]:
     """Carry a run on under kills until it ends; return their number and its state."""
     for kills in range(12):
-        delay = chance.uniform(0.001, 0.04) if kills < 11 else 0.0
+        delay = chance.uniform(0.001, 0.02) if kills < 11 else 0.0
         command = [sys.executable, "-c", LIFE, str(folder), name, str(delay)]
         life = forked.run(command, capture_output=True, text=True, check=False)
         if life.returncode == 0:
