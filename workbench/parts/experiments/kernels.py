@@ -117,7 +117,14 @@ def serve() -> None:
 def _become(command: list[str], cwd: str, environment: dict[str, str]) -> None:
     """Become the kernel of a command ``python -m ipykernel_launcher -f FILE``."""
     import numpy
+    from ipykernel.iostream import OutStream
+    from ipykernel.ipkernel import IPythonKernel
     from ipykernel.kernelapp import IPKernelApp
+
+    class Kernel(IPythonKernel):
+        def do_shutdown(self, restart: bool) -> Any:
+            OutStream.flush_timeout = 0  # its thread may have ended just now, and a last flush would wait for it
+            return super().do_shutdown(restart)
 
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -128,5 +135,5 @@ def _become(command: list[str], cwd: str, environment: dict[str, str]) -> None:
     numpy.random.seed()  # as after a start: the server's state would be that of every kernel
     sys.argv = ["ipykernel_launcher", *command[command.index("-f") :]]
     sys.path[0] = ""
-    IPKernelApp.launch_instance(parent_handle=os.getppid(), log_level=40)  # errors only
+    IPKernelApp.launch_instance(parent_handle=os.getppid(), log_level=40, kernel_class=Kernel)  # errors only
     sys.exit(0)
