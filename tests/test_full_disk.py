@@ -74,7 +74,7 @@ def test_a_disk_that_fills_while_adding(tmp_path, verb, documents, notes, kib, w
 def saved_by(door: str, folder: Path, target: Path) -> Path:
     """Write the same thing through one of the doors that write files."""
     if door == "canvas":
-        return canvases._write(target, "{}")
+        return canvases.write(target, "{}")
     if door == "drawing":
         return Drawing("a", Markup("<svg/>"), ()).save(target)
     return write_file(target, b"whole")

@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.inputs.feeds import FILMS, LIGHT
@@ -214,6 +214,7 @@ def test_texts_of_any_kind_are_read_and_shown(text: str) -> None:
 
 
 @given(st.sampled_from(["a.jsonl", "a.csv", "a.md", "a.txt", "a.jsonl.gz"]), st.binary(max_size=300))
+@example("a.csv", b"\n")
 def test_any_bytes_give_documents_or_problems(name: str, raw: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, name)

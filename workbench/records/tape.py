@@ -148,7 +148,7 @@ class Effect:
 
 
 def effect_key(kind: str, name: str, parts: Data) -> str:
-    """Return the content address of an effect: two with the same key depend on the same, and may stand for each other.
+    """Return the content address of an effect: two with the same key depend on the same, and may replace each other.
 
     An empty part is none.
 
@@ -451,7 +451,7 @@ def _tool_calls(store: TapeStore, run_id: str) -> Iterator[Effect]:
 
 
 def call_parts(effect: Data) -> Json:
-    """Return what an attempt depends on; how much time it had is no part of its key."""
+    """Return what an attempt depends on; the time it was given is left out of its key."""
     return {name: effect[name] for name in ("version", "input", EDITED) if name in effect}
 
 

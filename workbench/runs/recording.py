@@ -233,7 +233,7 @@ def marks_of(run: Recording) -> dict[str, str]:
 
 
 def checked_marks(marks: Mapping[Any, str], pieces: Iterable[Piece]) -> dict[str, str]:
-    """Return marks of evidence by the keys of its pieces, which its numbers may stand for.
+    """Return marks of evidence by the keys of its pieces, for which its numbers may be given.
 
     Raises:
         RunError: there is no such piece or mark.

@@ -48,7 +48,7 @@ class Budget(Strict):
 
 
 class Question(BaseModel):
-    """A question that stands in the file, with what a right answer says and cites."""
+    """A question of the file, with what a right answer says and cites."""
 
     model_config = ConfigDict(extra="allow", use_attribute_docstrings=True)
     id: str = ""

@@ -175,7 +175,7 @@ class Worked(Shown):
         Raises:
             CanvasError: the file is there already, with something else in it.
         """
-        return CanvasFile(_write(Path(path).expanduser(), self.copy().raw), self.canvas.workspace)
+        return CanvasFile(write(Path(path).expanduser(), self.copy().raw), self.canvas.workspace)
 
 
 def _size(text: str) -> Json:
@@ -209,7 +209,7 @@ def _text(content: Data) -> str:
     return json.dumps(content, indent="\t") if re.search("[\ud800-\udfff]", text) else text
 
 
-def _write(place: Path, text: str) -> Path:
+def write(place: Path, text: str) -> Path:
     """Put a canvas into a new file, wholly or not at all.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The store of a recorded graph: what its nodes read and write there goes on the tape.
+"""The store of a recorded graph: what its nodes read and write there is kept on the tape.
 
 A fork and a replay find the store as their source found it, and what they write themselves is seen by them alone.
 """
