@@ -25,7 +25,7 @@ from tests.test_store import empty_postgres, postgres  # noqa: F401  every datab
 from tests.test_store import store as conversations  # noqa: F401
 from workbench.errors import RunError, WorkbenchError
 from workbench.parts.memory import remember
-from workbench.parts.memory.forgetting import Forgotten, forget
+from workbench.parts.memory.forgetting import Forgotten, forget, rewrite
 from workbench.parts.memory.service import Recalling, find_store
 from workbench.parts.memory.store import MemoryStore
 from workbench.records.conversations import SqlConversations, SqliteConversations
@@ -250,6 +250,17 @@ def test_a_conversation_and_a_person_are_in_no_file_any_more(bench):
     assert not any(forget(wb, user="default").counts.values()), "once more: nothing is left to forget"
     wb.close()
     assert holders(wb.path, "Zqdory") == set()
+
+
+def test_a_remnant_of_a_row_that_has_moved_is_written_over(tmp_path):
+    path = tmp_path / "a.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA secure_delete = OFF")
+        connection.executescript("CREATE TABLE t (words TEXT); INSERT INTO t VALUES ('zqremnant'); DELETE FROM t;")
+    connection.close()
+    assert holders(tmp_path, "zqremnant") == {"a.db"}
+    rewrite(path)
+    assert holders(tmp_path, "zqremnant") == set()
 
 
 def test_an_exchange_goes_with_what_was_noted_of_it(bench):
