@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.test_hostile import ALL, STEERING
+from workbench.views.blocks import Table
 from workbench.views.comparison import beside, change, lettered
 from workbench.views.labels import LANGUAGES, Labels
 from workbench.views.markup import draw
@@ -111,9 +112,23 @@ def test_what_is_the_same_is_left_out() -> None:
     only = words(page(compared(9)))
     assert "step_1" in only and "Claim 1" in only and "Piece 1" in only
     assert "step_3 hybrid_search" not in only and "3 the same" in only
-    assert "Claim 3" not in only and "Piece 3 " not in only
+    assert "Claim 3" in only and "Piece 3 " not in only, "an answer is shown whole"
     assert "Piece 4" not in only and "1 piece scored 0.00 in every run, folded" in only
     assert "Piece 0" in only, "the same place, and another text"
+
+
+def test_what_differs_is_before_what_is_equal() -> None:
+    document = compared(9)
+    for part, same in (("claims", "shared"), ("evidence", "same")):
+        document[part] = [{**row, "changes": [same], "text_differs": False} for row in document[part]]
+    blocks = [block.title for block in beside(document, ENGLISH) if isinstance(block, Table)]
+    assert [title.partition(" · ")[0] for title in blocks] == [
+        "Steps",
+        "Decisions",
+        "Answer, claim by claim",
+        "Time and cost",
+    ]
+    assert "Evidence · 9 the same" in words(page(document)) and "Piece 1" not in words(page(document))
 
 
 def test_numbers_of_each_run() -> None:
