@@ -148,7 +148,8 @@ class Desk:
             **read_question(query, [base]),
         }
         state = {"run_id": "r", "query": query, "message": query, "kb_prefix": base.name, "kb_prefixes": [base.name],
-                 "route_decision": route, "session_id": "s", "review": list(review), "report": report}  # fmt: skip
+                 "route_decision": route, "session_id": "s", "review": list(review),
+                 "report": {"assumptions": [], **report} if report else {}}  # fmt: skip
         return await self.graph.ainvoke(state, self.config, context=self.context)
 
     async def asked(self) -> Any:
@@ -171,7 +172,7 @@ async def test_no_report_asks_nothing(library):
 
 async def test_a_name_stops_the_report_and_its_answer_reaches_query_reading_and_plan(library):
     desk = Desk(library)
-    await desk.ask(AMBIGUOUS, type="short")
+    await desk.ask(AMBIGUOUS, report_type="short")
     request = await desk.asked()
     assert (request["point"], request["review_id"], proposals.kind(request)) == ("clarify", "0-clarify", "clarify")
     assert proposals.description(request) == "Which “Harbour” is meant?" and "plan" not in request
@@ -196,32 +197,32 @@ async def test_a_name_stops_the_report_and_its_answer_reaches_query_reading_and_
 )  # fmt: skip
 async def test_when_a_run_stops_and_when_it_goes_on_with_what_is_assumed(library, settings, query, review, stops):
     desk = Desk(library, **settings)
-    state = await desk.ask(query, review=review, type="short")
+    state = await desk.ask(query, review=review, report_type="short")
     assert bool(await desk.asked()) is stops
     if not stops:
         assert state["plan"]["assumptions"] == stated(state["clarifications"], "en")
 
 
 async def test_nobody_there_means_the_likeliest_is_searched_for_and_said(library):
-    state = await Desk(library, stop_on_clarification=False).ask(AMBIGUOUS, type="short", assumptions=["In English."])
+    state = await Desk(library, stop_on_clarification=False).ask(AMBIGUOUS, assumptions=["In English."])
     assert state["query"] == "What is Harbour (1978) about?" and state["clarifications"][0]["answer"] == ""
     assert state["plan"]["assumptions"] == ["In English.", f"It is assumed: “Harbour” means {H78}."]
 
 
 async def test_words_or_another_query_are_read_and_nothing_is_asked_twice(library):
     desk = Desk(library)
-    await desk.ask(AMBIGUOUS, type="short")
+    await desk.ask(AMBIGUOUS, report_type="short")
     state = await desk.say("respond", message="I mean the one by Ida Brandt")
     assert state["query"] == "What is Harbour (1978) about? I mean the one by Ida Brandt"
     desk = Desk(library)
-    await desk.ask(AMBIGUOUS, type="short")
+    await desk.ask(AMBIGUOUS, report_type="short")
     state = await desk.say("edit", edits={"query": "What is Kiln about?"})
     assert state["query"] == "What is Kiln about?" and state["clarifications"] == []
 
 
 async def test_stopping_writes_nothing(library):
     desk = Desk(library)
-    await desk.ask(AMBIGUOUS, type="short")
+    await desk.ask(AMBIGUOUS, report_type="short")
     state = await desk.say("reject")
     assert state["stop_reason"] == "stopped_by_reviewer" and "plan" not in state and not state["use_retrieval"]
 
@@ -232,7 +233,7 @@ async def test_stopping_writes_nothing(library):
 )
 async def test_what_does_not_fit_is_refused_and_the_pause_stands(library, edits, told):
     desk = Desk(library)
-    await desk.ask(AMBIGUOUS, type="short")
+    await desk.ask(AMBIGUOUS, report_type="short")
     with pytest.raises((ValidationError, InvalidAnswer), match=told):
         await desk.say("edit", edits=edits)
     assert (await desk.asked())["point"] == "clarify"
@@ -264,7 +265,7 @@ def modelled(library: Library) -> Iterator[Any]:
 async def test_a_model_asks_besides_and_is_asked_once(modelled):
     question = {"question": "For whom is it?", "options": ["pupils"], "assumed": "for everybody"}
     desk = modelled({"questions": [question]})
-    await desk.ask("What is Kiln about?", review=["clarify"], type="short", assumptions=["In English."])
+    await desk.ask("What is Kiln about?", review=["clarify"], assumptions=["In English."])
     (asked,) = (await desk.asked())["action_requests"][0]["args"]["questions"]
     assert (asked["question_id"], asked["kind"], asked["options"]) == ("model:1", "model", ["pupils"])
     assert "In English." in str(desk.server.requests[0])
@@ -278,7 +279,7 @@ async def test_a_model_asks_besides_and_is_asked_once(modelled):
 @pytest.mark.parametrize("said", [{"questions": [{}]}, "nothing", {"questions": []}])
 async def test_a_model_that_says_nothing_usable_asks_nothing(modelled, said):
     desk = modelled(said, said, said, said)
-    state = await desk.ask("What is Kiln about?", type="short")
+    state = await desk.ask("What is Kiln about?", report_type="short")
     assert state["clarifications"] == [] and state["plan"]
 
 

@@ -17,7 +17,6 @@ from tests.test_review_panel import field, panel
 from workbench.cli.follow import decide, edited
 from workbench.cli.page import Page
 from workbench.parts.reports.forms import OutlineForm
-from workbench.parts.reports.markdown import chapters, html
 from workbench.parts.reports.showing import finished
 from workbench.records import proposals
 from workbench.records.document import SCHEMA_FILE
@@ -170,19 +169,6 @@ def test_a_report_is_asked_for_on_the_bench(wb: Workbench) -> None:
     bench.wait(60)
     assert bench.run.status == "done" and "wb-report" in bench.working.answer.html
     bench.close()
-
-
-def test_chapters_have_their_own_marks_and_no_other_markup() -> None:
-    told = "# T\n\nFirst [1].\n\n## 1. A \\& <b>\n\nSaid [2], [1][2]. And [9]. <b>"
-    told += "\n\n## References\n\n[1] One\n\n[2] Two\n"
-    found = chapters(told, "<{}{}>".format)
-    assert [heading for heading, _ in found] == ["", "1. A & <b>", "References"]
-    assert (
-        "First <1.>" in found[0][1]
-        and "Said <2,> <1><2.> And [9]. &lt;b&gt;" in found[1][1]
-        and "<a" not in found[2][1]
-    )
-    assert 'id="r-ref-1"' in html(told, "back", "r-") and 'href="#r-cite-1"' in html(told, "back", "r-")
 
 
 # the terminal
