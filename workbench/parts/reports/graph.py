@@ -14,7 +14,6 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 from pydantic import Field
-from typing_extensions import TypedDict
 
 from workbench.errors import Divergence, KnowledgeError, SettingsError, WorkspaceError
 from workbench.events import logged, progress
@@ -41,7 +40,6 @@ from workbench.state import (
     Json,
     ReportOutline,
     RetrievalResult,
-    RouteDecision,
     SectionContent,
     SectionOutline,
     StepTask,
@@ -50,21 +48,6 @@ from workbench.text import visible
 
 _SHARED = ("run_id", "message", "kb_prefixes", "route_decision", "report")
 """What the writer of a section is given of the state."""
-
-
-class SectionTask(TypedDict):
-    """What the writer of one section is given."""
-
-    run_id: str
-    message: str
-    kb_prefixes: list[str]
-    route_decision: RouteDecision
-    report: Json
-    dates: list[str]
-    section: SectionOutline
-    pieces: list[RetrievalResult]
-    fingerprint: str
-    total: int
 
 
 async def outliner(state: ConversationState, runtime: Runtime[Context]) -> Json:
@@ -251,7 +234,7 @@ def fan_out(state: ConversationState) -> list[Send] | str:
     return [Send("section", {**task, "total": len(tasks)}) for task in tasks] or "consistency"
 
 
-async def section(task: SectionTask, runtime: Runtime[Context]) -> Json:
+async def section(task: Data, runtime: Runtime[Context]) -> Json:
     """Write one section, and hold each of its sentences against what it cites."""
     context, outline, pieces = runtime.context, task["section"], task["pieces"]
     draft, by = await _drafted(task, context)
@@ -275,7 +258,7 @@ async def section(task: SectionTask, runtime: Runtime[Context]) -> Json:
     return {"sections": [done]}
 
 
-async def _drafted(task: SectionTask, context: Context) -> tuple[Draft, str]:
+async def _drafted(task: Data, context: Context) -> tuple[Draft, str]:
     """Return the section's text by a custom writer, the model, or the rules; and who wrote it."""
     outline, pieces, notes = task["section"], task["pieces"], list[str]()
     try:
@@ -310,7 +293,7 @@ def build_reporter() -> StateGraph[Any, Context, Any, Any]:
     writer: Any = logged("write", section)
     graph.add_node(logged("outline", outliner))
     graph.add_node(logged("decide", review_outline))
-    graph.add_node("section", writer, input_schema=SectionTask)
+    graph.add_node("section", writer)
     graph.add_node(logged("check", consistency))
     graph.add_node(logged("assemble", assemble))
     for nodes in ([START, "outliner", "review_outline"], ["section", "consistency", "assemble", END]):

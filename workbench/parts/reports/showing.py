@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -72,43 +71,20 @@ def _status_line(report: Report, labels: Labels) -> str:
 def _fold(chapter: Chapter, below: Markup, sections: Sequence[Data], labels: Labels) -> Json:
     """Return a chapter, folded; below a section how its statements stand, which is open where one has no support."""
     name = chapter["name"]
-    claims = [
-        claim for section in sections if section["section_id"].partition(".")[0] == name for claim in section["claims"]
-    ]
+    own = [section for section in sections if section["section_id"].partition(".")[0] == name]
+    claims = [{**claim, "shown": _line(claim["text"])} for section in own for claim in section["claims"]]
     return {
-        "heading": plain_sentence(chapter["heading"].removeprefix("## ")),
+        "heading": _line(chapter["heading"].removeprefix("## ")),
         "below": below,
         "number": name,
         "unsure": any(claim["verdict"] in ("unsupported", "uncited") for claim in claims),
         "count": support_text(claims, labels) if claims else "",
-        "claims": statements(claims, labels),
+        "claims": sorted(claims, key=lambda claim: claim["verdict"] == "supported"),
     }
 
 
-def statements(claims: Sequence[Data], labels: Labels) -> Markup:
-    """Return one row per statement of a report, those without support first."""
-    unsure_first = sorted(claims, key=lambda claim: claim["verdict"] == "supported")
-    rows = [(claim["verdict"], claim_text(claim, labels), plain_sentence(claim["text"])) for claim in unsure_first]
-    return draw("report.statements", labels, claims=rows) if claims else Markup()
-
-
-def claim_text(claim: Data, labels: Labels) -> str:
-    """Return the verdict on a statement, and its reason.
-
-    >>> claim_text({"verdict": "unsupported", "why": "1877"}, Labels("en"))
-    'not in its sources (1877)'
-    """
-    verdict = labels(f"claim_{claim['verdict']}")
-    return labels("aside", said=verdict, more=claim["why"]) if claim.get("why") else verdict
-
-
-def plain_sentence(text: str) -> str:
-    r"""Return a sentence of Markdown without its emphasis and its backslashes.
-
-    >>> print(plain_sentence(r"**Kiln \& Sons**: it is *red*"))
-    Kiln & Sons: it is red
-    """
-    return re.sub(r"\\([!-/:-@\[-`{-~])|\*+", r"\1", text)
+def _line(text: str) -> Markup:
+    return rendered(text, plain_mark, line=True)
 
 
 def consistency_texts(check: Data, labels: Labels) -> list[str]:

@@ -168,7 +168,6 @@ class _Writing:
         self._slots = {"question": question, "title": title, **slots}
         self._language = detect_language(question)
         self.notes: list[str] = []
-        self._replied = True
 
     async def directly(self) -> str:
         """From so many pieces a call, each seeing the end of what was written before it."""
@@ -177,8 +176,6 @@ class _Writing:
             earlier = _unmarked("\n\n".join(parts))[-limit:] if limit else ""
             slots = {"earlier": earlier or NONE, "evidence": self._evidence(batch)}
             parts += filter(None, [await self.text("section", slots, batch)])
-            if not self._replied:
-                break
         return "\n\n".join(parts)
 
     async def reduced(self) -> str:
@@ -261,7 +258,6 @@ class _Writing:
             language=self._language,
         )
         self.notes += reply.refused
-        self._replied = reply.replied
         return reply.form
 
     def _cleaned(self, text: str, numbers: Iterable[int]) -> str:
