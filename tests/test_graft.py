@@ -94,13 +94,6 @@ def test_a_graft_of_a_run_with_itself_is_that_run(wb):
             assert same(made, run) and not live_steps(made)
 
 
-def test_question_and_settings_are_those_of_the_base(wb):
-    one = wb.ask(COMPARE["zh"], kb="film", session="a")
-    two = wb.ask("Compare The Wedding Banquet and Hulk", kb="film", session="b")
-    made = wb.graft({LEFT: one, "step_1_hulk": two}, base=two)
-    assert made.message == two.message and made.options["graft"]["base"] == two.run_id == origin_of(made)
-
-
 def test_of_one_call_with_two_outcomes_that_of_the_base_holds(wb):
     said = iter(["first", "second"])
 

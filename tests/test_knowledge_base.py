@@ -273,16 +273,6 @@ def test_names_of_bases(library, film):
         library.remove("film")
 
 
-def test_inspect(library, film, tmp_path):
-    told = library.get("film").inspect()
-    assert told["counts"]["documents"] == 5
-    assert told["embedding_model"] == "hashing"
-    assert (told["search"], told["reranker"], told["chroma"]) == ("exact", "none", True)
-    assert {field["name"]: field["documents"] for field in told["fields"]}["directors"] == 5
-    assert list(told["sources"].values()) == [5]
-    assert json.dumps(told)
-
-
 def test_an_index_that_is_none_or_of_another_version(tmp_path, film):
     (tmp_path / "kb" / "bad").mkdir()
     (tmp_path / "kb" / "bad" / "index.db").write_bytes(b"no database at all" * 100)

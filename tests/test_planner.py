@@ -18,10 +18,8 @@ from langgraph.graph import END, START, StateGraph
 
 from tests.shelf import shelf, where
 from workbench.errors import PlanError
-from workbench.graphs.model_plan import plan_form
 from workbench.graphs.plan import RulePlanner
 from workbench.graphs.planner import continued, planner
-from workbench.graphs.roles import card
 from workbench.graphs.route import decide
 from workbench.plans import Plan, PlanStep
 from workbench.ports import Context
@@ -370,24 +368,3 @@ def test_a_source_outside_is_offered_only_where_a_vocabulary_allows_it(shelf: An
         chat = scripted({"steps": [drafted()]})
         llm_plan(shelf, chat, kb=(name,))
         assert ("- enrichment:" in str(chat.heard)) is offered
-
-
-def test_the_card_has_types_with_an_example_languages_and_values(shelf: Any) -> None:
-    films, essays = (card([shelf.get(name)]) for name in ("film", "essays"))
-    types = re.search(r"types: Film \((\d+), as (.+?)\)", films)
-    assert types and int(types[1]) == shelf.get("film").about()["counts"]["documents"]
-    assert shelf.get("film").entity(types[2]), "the example is a document"
-    assert "written in " in films and re.search(r"genres category \(.*Comedy", films)
-    assert "written in en" in essays and "fields:" not in essays
-
-
-def test_the_form_is_bounded_and_each_tool_has_its_own_inputs(shelf: Any) -> None:
-    tools = {name: ToolRegistry()[name] for name in ("naive_search", "keyword_search", "discover")}
-    form = plan_form(tools, [shelf.get("film")], 6).model_json_schema()
-    schema = json.dumps(form)
-    assert set(form["$defs"]) >= {"step_naive_search", "step_discover"} and "step_keyword_search" not in form["$defs"]
-    assert "count_by" not in form["$defs"]["step_naive_search"]["properties"]
-    assert "conditions" in form["$defs"]["step_naive_search"]["properties"], "text and conditions in one search"
-    without_fields = plan_form(tools, [shelf.get("essays")], 6).model_json_schema()
-    assert "conditions" not in without_fields["$defs"]["step_naive_search"]["properties"]
-    assert '"maxItems": 6' in schema and '"naive_search"' in schema

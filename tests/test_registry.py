@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from workbench.errors import PlanError, ToolError, UnknownTool
 from workbench.plans import Plan, PlanStep
 from workbench.testing import MemoryKnowledge
-from workbench.tools.registry import BUILT_IN, StepLog, ToolRegistry, check, read_input, require, resolve_input
+from workbench.tools.registry import BUILT_IN, StepLog, ToolRegistry, check, read_input, require
 from workbench.tools.tool import Search
 
 NOTES = MemoryKnowledge("film", {"a": "Hulk is a film."})
@@ -268,12 +268,3 @@ def test_words_around_what_a_step_found_are_checked(registry, value, said):
     )
     found = check(hop, registry)
     assert said in " ".join(problem["message"] for problem in found) and bool(found) is bool(said)
-
-
-def test_references_are_filled_from_what_was_found():
-    step = PlanStep(step_id="b", objective="", tool="t", tool_input={"query": "q", "entities": {"$from": "a.entities"}})
-    assert resolve_input(step, {"a": {"entities": ["x"]}}) == {"query": "q", "entities": ["x"]}
-    with pytest.raises(ToolError, match=r"b takes 'entities' from a.entities, which is not there. It gave: results"):
-        resolve_input(step, {"a": {"results": []}})
-    with pytest.raises(ToolError, match="It gave no output"):
-        resolve_input(step, {})

@@ -8,10 +8,8 @@ from dataclasses import replace
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
 
 from workbench.graphs.retrieval import build_retrieval
-from workbench.language.quoting import weights
 from workbench.plans import Plan, PlanBudget, PlanStep
 from workbench.records.lease import SystemClock
 from workbench.testing import FixedPlanner, MemoryKnowledge, memory_context
@@ -91,17 +89,6 @@ class Desk:
 
     async def run(self, given=None, *, review=(), thresholds=ENOUGH):
         return await self.graph.ainvoke(given or self.start(review, thresholds), self.config, context=self.context)
-
-    async def say(self, kind: str, args=None, **more):
-        decision = {"type": kind, **more}
-        if args is not None:
-            point = (await self.asked())["point"]
-            decision["edited_action"] = {"name": point, "args": args}
-        return await self.run(Command(resume={"decisions": [decision]}))
-
-    async def asked(self):
-        snapshot = await self.graph.aget_state(self.config)
-        return snapshot.interrupts[0].value if snapshot.interrupts else None
 
 
 def step(step_id: str, *depends_on: str, tool: str = "found", **fields) -> PlanStep:
@@ -185,94 +172,6 @@ async def test_execution_modes_start_what_they_should(mode):
             "adaptive": [["a", "c"], ["b"], []],
         }[mode]
     )
-
-
-async def test_plan_review_edit_makes_a_version_and_says_who():
-    desk = Desk(step("a"))
-    await desk.run(review=["plan"])
-    edited = desk.planner.plan.adding(step("b", "a")).dump()
-    state = await desk.say("edit", {"plan": edited})
-    assert desk.calls == ["a", "b"] and state["plan"]["version"] == 2
-    history = desk.context.runs.plans("r")
-    assert [(row["version"], row["author"]) for row in history] == [(1, "planner"), (2, "person")]
-
-
-async def test_plan_review_reject_ends_without_evidence():
-    desk = Desk(step("a"), step("b", "a", condition="if_insufficient"))
-    await desk.run(review=["plan"])
-    state = await desk.say("reject")
-    assert desk.calls == [] and state["merged"]["retrieval_results"] == []
-    assert state["stop_reason"] == "stopped_by_reviewer"
-    assert ends(state) == {"a": "skipped", "b": "skipped"}
-
-
-async def test_plan_review_respond_plans_anew_and_asks_again():
-    desk = Desk(step("a"))
-    await desk.run(review=["plan"])
-    await desk.say("respond", message="only comedies")
-    asked = await desk.asked()
-    assert asked["review_id"] == "1-plan"
-    assert asked["action_requests"][0]["args"]["plan"]["version"] == 2
-    state = await desk.say("approve")
-    assert state["query"] == "q only comedies" and desk.calls == ["a"]
-
-
-async def test_step_review_asks_before_every_wave_and_reject_goes_on_to_reflect():
-    desk = Desk(step("a"), step("b", "a"))
-    await desk.run(review=["step"])
-    assert (await desk.asked())["action_requests"][0]["args"]["wave"] == ["a"]
-    await desk.say("approve")
-    assert (await desk.asked())["action_requests"][0]["args"]["wave"] == ["b"]
-    state = await desk.say("reject")
-    assert ends(state) == {"a": "success", "b": "skipped"} and state["reflections"]
-
-
-async def test_reflect_review_reject_edit_and_thresholds():
-    more = step("more", tool_input={"query": "more"}).model_dump(mode="json")
-    hard = {"min_evidence": 3, "min_top_score": 0.0}
-
-    desk = Desk(step("a"))
-    await desk.run(review=["reflect"], thresholds=hard)
-    assert (await desk.asked())["action_requests"][0]["args"]["should_continue"] is True
-    assert (await desk.asked())["in_force"]["thresholds"] == {**hard, "min_probability": weights()["sure"]}, (
-        "the others by default"
-    )
-    state = await desk.say("reject")
-    assert state["stop_reason"] == "stopped_by_reviewer" and desk.calls == ["a"]
-
-    desk = Desk(step("a"))
-    await desk.run(review=["reflect"], thresholds=hard)
-    await desk.say("edit", {"next_steps": [more]})
-    assert desk.calls == ["a", "more"]
-    asked = await desk.asked()
-    assert asked["action_requests"][0]["args"]["current_iteration"] == 2
-    assert desk.context.runs.plans("r")[-1]["author"] == "person"
-
-    await desk.say("edit", {"thresholds": {"min_evidence": 1}})
-    again = (await desk.asked())["action_requests"][0]["args"]
-    assert (again["current_iteration"], again["should_continue"]) == (2, False)
-    state = await desk.say("approve")
-    assert state["stop_reason"] == "quality_satisfied" and len(state["decisions"]) == 3
-
-
-async def test_reflect_review_respond_plans_what_is_missing():
-    desk = Desk(step("a"))
-    await desk.run(review=["reflect"])
-    desk.planner.plan = Plan(steps=[step("a"), step("c")], version=2)
-    await desk.say("respond", message="and its sequel")
-    assert desk.calls == ["a", "c"]
-    state = await desk.say("approve")
-    assert state["query"] == "q and its sequel" and set(ends(state)) == {"a", "step_1_c"}
-
-
-async def test_a_finished_attempt_is_not_run_again():
-    desk = Desk(step("a"))
-    await desk.run()
-    kept = desk.context.runs.records("r")
-    fresh = build_retrieval().compile(checkpointer=InMemorySaver())
-    desk.graph = fresh
-    await desk.run()
-    assert desk.calls == ["a"] and desk.context.runs.records("r") == kept
 
 
 @pytest.mark.parametrize("bound", ["top_k", "max_evidence_count"])

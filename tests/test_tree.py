@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 
@@ -85,24 +84,3 @@ def test_a_long_chain_and_hostile_words() -> None:
     page, text = found._repr_html_(), str(found)
     assert "<img" not in page and "\x1b" not in page + text and "\u202e" not in page + text
     assert "and 2801 more" in text
-
-
-def test_thousands_of_runs_are_one_query(wb: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = wb.ask(ENGLISH, kb="film")
-    fork = run.fork()
-    runs = wb._work.durable.runs
-    with runs._db.conn as db:
-        copied = "conversation_id, user_id, session_id, message, options, status, created_at"
-        for n in range(1500):
-            db.execute(f"INSERT INTO runs (run_id, {copied}) SELECT ?, {copied} FROM runs WHERE run_id = ?",
-                       (f"copy{n}", fork.run_id))  # fmt: skip
-            db.execute("INSERT INTO records SELECT ?, step_id, attempt, record FROM records WHERE run_id = ?",
-                       (f"copy{n}", fork.run_id))  # fmt: skip
-    asked = []
-    monkeypatch.setattr(runs, "rows", lambda *given, was=runs.rows: asked.append(given) or was(*given))
-    began = time.perf_counter()
-    found = wb.runs.tree()
-    seconds = time.perf_counter() - began
-    assert len(asked) == 1 and len(found.nodes) == 1502
-    assert {n["saved"]["saved_calls"] for n in found.nodes if n["parent"]} == {fork.to_dict()["figures"]["saved_calls"]}
-    assert seconds < 3, f"{seconds:.2f} s"

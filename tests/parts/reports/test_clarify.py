@@ -163,12 +163,6 @@ class Desk:
 AMBIGUOUS = "What is Harbour about?"
 
 
-async def test_no_report_asks_nothing(library):
-    desk = Desk(library)
-    state = await desk.ask(AMBIGUOUS)
-    assert await desk.asked() is None and "clarifications" not in state and state["query"] == AMBIGUOUS
-
-
 async def test_a_name_stops_the_report_and_its_answer_reaches_query_reading_and_plan(library):
     desk = Desk(library)
     await desk.ask(AMBIGUOUS, type="short")
@@ -200,12 +194,6 @@ async def test_when_a_run_stops_and_when_it_goes_on_with_what_is_assumed(library
     assert bool(await desk.asked()) is stops
     if not stops:
         assert state["plan"]["assumptions"] == stated(state["clarifications"], "en")
-
-
-async def test_nobody_there_means_the_likeliest_is_searched_for_and_said(library):
-    state = await Desk(library, stop_on_clarification=False).ask(AMBIGUOUS, type="short", assumptions=["In English."])
-    assert state["query"] == "What is Harbour (1978) about?" and state["clarifications"][0]["answer"] == ""
-    assert state["plan"]["assumptions"] == ["In English.", f"It is assumed: “Harbour” means {H78}."]
 
 
 async def test_words_or_another_query_are_read_and_nothing_is_asked_twice(library):
@@ -273,13 +261,6 @@ async def test_a_model_asks_besides_and_is_asked_once(modelled):
     assert state["query"] == "What is Kiln about? (For whom is it? pupils)"
     again = [request for request in desk.server.requests[calls:] if "You prepare a report" in str(request)]
     assert calls and not again, "it is not asked anew when the run goes on"
-
-
-@pytest.mark.parametrize("said", [{"questions": [{}]}, "nothing", {"questions": []}])
-async def test_a_model_that_says_nothing_usable_asks_nothing(modelled, said):
-    desk = modelled(said, said, said, said)
-    state = await desk.ask("What is Kiln about?", type="short")
-    assert state["clarifications"] == [] and state["plan"]
 
 
 # --- what a person sees of it ---
