@@ -1,5 +1,7 @@
 """Figures are data: equal runs give equal JSON, hostile words stay words, and a status is told without colour."""
 
+from __future__ import annotations
+
 import json
 import subprocess
 import sys
@@ -11,6 +13,7 @@ from tests import handmade
 from workbench.errors import KnowledgeError
 from workbench.graphs.conversation import build_conversation
 from workbench.plans import Plan, PlanStep
+from workbench.runs.pictures import around
 from workbench.session import Workbench
 from workbench.views.drawing import Drawing
 from workbench.views.graph import graph, walked
@@ -205,3 +208,9 @@ def test_what_is_drawn_in_a_bench_needs_no_plotly():
     drawn = "import workbench.views.plan_graph, workbench.views.timeline, workbench.views.past"
     check = f"import sys; {drawn}; print({{'plotly', 'pandas', 'networkx'}} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", check], capture_output=True, text=True).stdout.strip() == "set()"
+
+
+def test_what_is_around_an_answer_is_read_from_the_index(wb, monkeypatch):
+    film = wb.knowledge.get("film")
+    monkeypatch.setattr("workbench.knowledge.graph.graph.build", None)
+    assert around(film, ["mv21858"], "Who directed Brewster McCloud?").relations

@@ -5,11 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.handmade import record
 from tests.shelf import where
 from workbench.graphs.merge import distinct, matching_documents, merge
 from workbench.plans import NOT_NEEDED
-
-from .handmade import record
 
 STATISTICS = {
     "total_steps", "total_duration_ms", "tool_distribution", "success_rate", "total_retrieved", "after_dedup", "used",

@@ -72,15 +72,6 @@ def test_plan_id_follows_content_and_survives_the_json_form():
     assert plan.replace("a", top_k=5).plan_id != plan.plan_id
 
 
-def test_diff_names_what_changed():
-    old = Plan(steps=[step("a"), step("b")])
-    new = old.replace("a", top_k=5, objective="other").without("b").adding(step("c"))
-    changes = old.diff(new)
-    assert (changes["added"], changes["removed"]) == (["c"], ["b"])
-    assert set(changes["changed"]["a"]) == {"budget", "objective"}
-    assert old.diff(old) == {"added": [], "removed": [], "changed": {}, "plan": {}}
-
-
 def test_replace_refuses_an_unknown_step_and_without_cuts_its_edges():
     plan = Plan(steps=[step("a"), step("b", "a")])
     with pytest.raises(PlanError, match="Known: a, b"):

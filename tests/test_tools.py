@@ -1,4 +1,4 @@
-"""The six tools over a small film corpus, in English and Chinese."""
+"""The tools over a small film corpus, in English and Chinese."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from workbench.knowledge.library import Library
 from workbench.settings import Settings
 from workbench.tools import evidence
 from workbench.tools.registry import StepLog, ToolRegistry, read_input
+from workbench.tools.scoring import MODELS, probability
 
 FILMS = Path(__file__).parent.parent / "data" / "films.jsonl"
 KNOWN = {"Ang Lee", "Christopher Nolan", "Wes Anderson", "Guillermo del Toro"}
@@ -132,3 +133,11 @@ def test_a_tool_of_ones_own_may_return_the_bases_own_passages(film):
     assert output.results[0]["metadata"]["title"] == "The Wedding Banquet" == output.candidates[0]
     assert output.results[0]["source_id"] == f"{output.results[0]['metadata']['doc_id']}#0"
     assert output.results[0]["score"] > 0.5 > output.results[-1]["score"]
+
+
+@pytest.mark.parametrize("tool", list(MODELS))
+def test_more_of_a_signal_never_lowers_a_probability(tool):
+    for name in MODELS[tool].weights:
+        scores = [probability(tool, {name: value / 4}) for value in range(5)]
+        assert scores == sorted(scores), name
+        assert all(0 < score < 1 for score in scores)

@@ -38,9 +38,3 @@ def test_differences_are_paired_and_the_same_twice() -> None:
     assert apart["high"] - apart["low"] < unpaired[1] - unpaired[0]
     together = difference(high, low, 9)
     assert together["high"] - together["low"] > apart["high"] - apart["low"], "nine hold together"
-
-
-def test_conversations_are_drawn_whole() -> None:
-    values = {f"{conv}{n}": float(conv == "a") for conv in "ab" for n in range(50)}
-    low, high = mean_interval(values, {question: question[0] for question in values})
-    assert (low, high) == (0.0, 100.0) and mean_interval(values) == mean_interval(values, dict.fromkeys(values, "x"))
