@@ -13,6 +13,7 @@ import ipywidgets
 import jsonschema
 import pytest
 
+from tests.harbour import harbour
 from tests.test_review_panel import field, panel
 from workbench.cli.follow import decide, edited
 from workbench.cli.page import Page
@@ -31,19 +32,9 @@ HOSTILE = "<img src=x onerror=alert(1)> [x](javascript:alert(1)) <script>"
 
 @pytest.fixture(scope="module")
 def wb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
-    """A workspace with a few documents of a made-up harbour, one of them hostile."""
-    folder = tmp_path_factory.mktemp("harbour")
-    told = {
-        "bridge": "The Long Bridge has 40 arches. It was built in 1902 of red stone.",
-        "survey": "The Long Bridge has 42 arches. The survey was made in 1990.",
-        "ferry": "The ferry crosses the harbour four times a day. A ticket costs two marks.",
-        "fish": "Herring is landed at the harbour in autumn. The fish market opens at five.",
-        "渔港": "渔港每年秋天有鲱鱼上岸。鱼市早上五点开门。",
-    }
-    for name, said in told.items():
-        (folder / f"{name}.md").write_text(f"# {name.capitalize()}\n\n{said}\n", encoding="utf-8")
+    """A workspace with a few documents of a made-up harbour."""
     with Workbench.open(tmp_path_factory.mktemp("workspace"), embedding_model="hashing") as opened:
-        opened.add_knowledge("harbour", [folder])
+        opened.add_knowledge("harbour", [harbour(tmp_path_factory.mktemp("harbour"))])
         yield opened
 
 
