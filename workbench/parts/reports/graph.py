@@ -237,7 +237,7 @@ def fan_out(state: ConversationState) -> list[Send] | str:
 async def section(task: Data, runtime: Runtime[Context]) -> Json:
     """Write one section, and hold each of its sentences against what it cites."""
     context, outline, pieces = runtime.context, task["section"], task["pieces"]
-    draft, by = await _drafted(task, context)
+    draft = await _drafted(task, context)
     text, _, unknown = cite(visible(draft.text), pieces)
     content = SectionContent(
         section_id=outline["section_id"],
@@ -247,7 +247,7 @@ async def section(task: Data, runtime: Runtime[Context]) -> Json:
         sources=[piece["result_id"] for piece in pieces],
         claims=[],
         fingerprint=task["fingerprint"],
-        by=by,
+        by=draft.by,
         reused=False,
         notes=[*draft.notes, *([f"citations of no evidence were removed: {unknown}"] if unknown else [])],
     )
@@ -258,24 +258,24 @@ async def section(task: Data, runtime: Runtime[Context]) -> Json:
     return {"sections": [done]}
 
 
-async def _drafted(task: Data, context: Context) -> tuple[Draft, str]:
-    """Return the section's text by a custom writer, the model, or the rules; and who wrote it."""
+async def _drafted(task: Data, context: Context) -> Draft:
+    """Return the section's text by a custom writer, the model, or the rules."""
     outline, pieces, notes = task["section"], task["pieces"], list[str]()
     try:
         if pieces and "writer" in context.parts:
-            return Draft(await call_writer(context, outline["query"], pieces), []), "writer"
+            return Draft(await call_writer(context, outline["query"], pieces), [], "writer")
         if pieces and writes(context):
             wish = task["report"].get("preferences", "")
             draft = await section_by_model(context, task["message"], outline, pieces, wish)
             if draft.text:
-                return draft, context.settings.role_model("writer")
+                return draft
             notes = draft.notes
     except (WorkspaceError, KnowledgeError, SettingsError, Divergence):  # nothing that this section could help
         raise
     except Exception as unknown:  # one's own writer or strategy may raise anything; the note shows it
         notes = [visible(f"{type(unknown).__name__}: {unknown}")]
     reading = task["route_decision"]["question"]
-    return Draft(section_text(outline, pieces, reading, dated_bases(context, task)), notes), RULES
+    return Draft(section_text(outline, pieces, reading, dated_bases(context, task)), notes, RULES)
 
 
 def add_reporter(graph: StateGraph[Any, Context, Any, Any], after_clarify: Callable[[Any], str]) -> None:

@@ -13,7 +13,6 @@ from pydantic import BaseModel, BeforeValidator, Field
 from workbench.errors import RunError
 from workbench.graphs.reviewers import ReplayReviewer
 from workbench.parts.reports import showing
-from workbench.parts.reports.assembly import renumbered
 from workbench.parts.reports.checking import written_sections
 from workbench.parts.reports.kinds import report_type
 from workbench.parts.reports.markdown import Chapter, html, markdown, page
@@ -125,16 +124,14 @@ class Report:
     @property
     def sections(self) -> list[Json]:
         """Return the sections, in order: ``text`` with the report's numbers, ``claims``, ``evidence_ids``, ``by``."""
-        if not self.outline:
-            return []
-        numbers = self._kept.get("numbers", {})
+        texts, numbers = {c["name"]: c["text"] for c in self.chapters}, self._kept.get("numbers", {})
         return [
             {
                 **{name: value for name, value in section.items() if name != "sources"},
-                "text": renumbered(section["text"], section["sources"], numbers) if numbers else section["text"],
+                "text": texts.get(section["section_id"], section["text"]),
                 "evidence_ids": [i for i in section["sources"] if i in numbers],
             }
-            for section in written_sections(self._values)
+            for section in (written_sections(self._values) if self.outline else ())
         ]
 
     @property
@@ -333,14 +330,11 @@ class Report:
     def __repr__(self) -> str:
         return f"<Report {self.run.run_id} {self.status}: {self.title!r}, {len(self.sections)} sections>"
 
-    def _repr_html_(self) -> str:
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         """Return the report for a notebook: its progress, then its text; the run until there is a text."""
         if not self.text:
-            return str(self.run._repr_mimebundle_()["text/html"])
-        return showing.fragment(self, labels_for(self.run.message))
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"text/plain": self.text or repr(self), "text/html": self._repr_html_()}
+            return {**self.run._repr_mimebundle_(), "text/plain": repr(self)}
+        return {"text/plain": self.text, "text/html": showing.fragment(self, labels_for(self.run.message))}
 
 
 def _call(record: ExecutionRecord) -> Json:

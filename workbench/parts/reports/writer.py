@@ -86,10 +86,11 @@ class MappedClaims(ModelForm):
 
 
 class Draft(NamedTuple):
-    """What a model wrote: Markdown without headings, ``[n]`` the n-th piece; and what was fixed or removed."""
+    """A section's Markdown without headings, ``[n]`` the n-th piece; what was fixed or removed; who wrote it."""
 
     text: str
     notes: list[str]
+    by: str
 
 
 def writes(context: Context) -> bool:
@@ -144,7 +145,7 @@ async def section_by_model(
     writing = _Writing(context, question, section["title"], pieces, **slots)
     mapped = context.settings.mapreduce and len(pieces) >= context.settings.mapreduce_threshold
     text = await (writing.reduced() if mapped else writing.directly())
-    return Draft(text, list(dict.fromkeys(writing.notes)))
+    return Draft(text, list(dict.fromkeys(writing.notes)), context.settings.role_model("writer"))
 
 
 async def abstract_by_model(context: Context, question: str, sections: Sequence[str]) -> str:
@@ -305,7 +306,14 @@ def _unmarked(text: str) -> str:
 
 
 def _plain(text: str, title: str) -> str:
-    """Return the paragraphs and lists of a model's Markdown: no heading, picture, link, fence or tag."""
+    r"""Return the paragraphs and lists of a model's Markdown: no heading, picture, link, fence or tag.
+
+    >>> print(_plain("# Fuel\n\n**Fuel:**\n\n1. See [K](http://k.example) [1].\n\n|K|Wood|\n|-|-|\n|K1|9 [2]|", "Fuel"))
+    - See K [1].
+    - K1: 9 [2]
+    >>> print(_plain("```\n<b>Kiln 2</b> burns ![x](http://p.example/p.png) wood [2](http://x.example).\n```", ""))
+    Kiln 2 burns wood [2].
+    """
     lines = ""
     for block in blocks(_DROPPED.sub("", visible(text))):
         line = _as_line(block)
