@@ -16,11 +16,11 @@ from pydantic import Field
 
 from workbench.ports import KnowledgeBase, Link, Shared, ToolLog
 from workbench.state import Json, RetrievalResult
-from workbench.text import detect_language, stem, stems, terms
+from workbench.text import content_terms, detect_language, stem, stems, terms
 from workbench.tools import evidence
 from workbench.tools.evidence import document_id
 from workbench.tools.hops import answers, sub_questions
-from workbench.tools.scoring import UNSEEN, Question, content_terms, descending, log_odds, probability
+from workbench.tools.scoring import UNSEEN, Question, descending, log_odds, probability
 from workbench.tools.tool import FunctionTool, Search, ToolOutput
 
 ANSWERING = 5

@@ -11,7 +11,7 @@ from workbench.knowledge.names.linking import Matcher, mentions_in
 from workbench.knowledge.names.phrases import phrases
 from workbench.knowledge.names.surfaces import Bearer, candidates
 from workbench.ports import Entity, Link, Mention, Shared
-from workbench.text import CJK, FUNCTION_WORDS, closed_up, sentences, terms
+from workbench.text import CJK, closed_up, is_stop_word, sentences, terms
 
 NAMESAKES = 3
 """How many documents may share a derived short form; any number may share a title."""
@@ -22,9 +22,6 @@ LEAD = 0.35
 _SHARE = 0.7
 """An entity with this share of the best one's score is not ruled out."""
 _UNTYPED = "Document"
-_QUESTION_WORDS = "who whom whose what which when where why how is are was were be did does do has have"
-_IGNORED = FUNCTION_WORDS | frozenset(_QUESTION_WORDS.split())
-"""Words that decide nothing."""
 
 
 class Names:
@@ -62,7 +59,7 @@ class Names:
                 continue
             around = f"{text[: mention['start']]} / {text[mention['end'] :]}"
             names_around = {m["entity_id"] for m in mentions if m["start"] != mention["start"]}
-            words = [w for w in dict.fromkeys(terms(around)) if w not in _IGNORED and (len(w) > 1 or CJK.match(w))]
+            words = [w for w in dict.fromkeys(terms(around)) if not is_stop_word(w) and (len(w) > 1 or CJK.match(w))]
             scores, first, first_year = dict[str, float](), bearers[ids[0]], None
             for entity_id in ids:
                 year, neighbours, own_words = self._surroundings(bearers[entity_id])
