@@ -106,9 +106,6 @@ def test_ways_say_who_names_whom_and_what_is_shared(english):
         ("man", "Jonas Hale"),
         ("town", "Osterby"),
     }
-    assert english.around("naming", ["man"], 0) == []
-    naming = [(link["chunk_id"], link["sentence"]) for link in english.around("naming", ["man"], 60)]
-    assert naming == [("woman#0", "Her husband was Jonas Hale.")]
     shared = english.around("shared", ["man#0"], 60)
     assert {(s["phrase"], *s["chunk_ids"]) for s in shared} >= {("royal academy of tarn", "school#0")}
 
@@ -116,7 +113,7 @@ def test_ways_say_who_names_whom_and_what_is_shared(english):
 def test_a_title_inside_a_longer_name_is_not_named(tmp_path):
     library = small_base(tmp_path, [("a", "Hale", "Hale is a village."), ("b", "Book", "Jonas Hale wrote it.")])
     base = library.get("base")
-    assert base.link("Jonas Hale wrote it.", "title") == base.around("naming", ["a"], 60) == []
+    assert base.link("Jonas Hale wrote it.", "title") == []
     assert base.link("He left Hale.", "title")[0]["doc_ids"] == ["a"]
     library.close()
 
