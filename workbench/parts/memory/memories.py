@@ -7,17 +7,16 @@ again. The store is ``memory/store.py``; this is its face for a person, a script
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import ModelError, WorkbenchError, shown
 from workbench.models.embeddings import text_model
 from workbench.parts.memory.forgetting import Forgotten, forget
-from workbench.parts.memory.preferences import Statement, read_note, same_thing
-from workbench.parts.memory.service import Recalling, find_store
-from workbench.parts.memory.store import Memory, MemoryStore, as_statement, core_memory
+from workbench.parts.memory.preferences import read_note
+from workbench.parts.memory.service import find_recalling
+from workbench.parts.memory.store import Memory, core_memory
 from workbench.parts.memory.views import Rows, found_blocks, known_blocks
 from workbench.state import Data, Json
 from workbench.text import clean, content_stems
@@ -76,15 +75,27 @@ class MemoryView(Shown):
         return str(self)
 
 
-class Memories:
+class Memories(Shown):
     """What is remembered in a workspace; ``wb.memory``. ``user`` is whose, in every method.
 
     The three tools of an agent are methods too: ``core_memory_update``, ``archival_memory_insert`` and
     ``archival_memory_search``.
     """
 
-    def __init__(self, wb: Any, store: MemoryStore, now: Callable[[], datetime]):
-        self._wb, self._store, self._now = wb, store, now
+    def __init__(self, wb: Any):
+        self._wb, self._store = wb, find_recalling(wb).store
+
+    @property
+    def message(self) -> str:  # type: ignore[override]
+        """Return what is known, by which the language of the labels is chosen."""
+        return self.view().message
+
+    def blocks(self) -> list[Block]:
+        """Return tables of what is known of the user that ``ask`` takes when none is named."""
+        return self.view().blocks()
+
+    def __repr__(self) -> str:
+        return str(self)
 
     # looking
 
@@ -98,11 +109,13 @@ class Memories:
         """
         who = clean(str(user))
         rows = [{**m, **self._store.source(m["message_id"])} for m in self._store.memories(who, ended=ended)]
-        talks = [t for t in self._store.talks(who) if session in (None, t["session_id"])]
+        talks = self._store.conversations(who)
         if session is not None:
             conversation_id = self._store.conversation_id(who, clean(session))
             rows = [row for row in rows if row["conversation_id"] == conversation_id]
-        summaries = [summary for talk in talks if (summary := self._summary(talk))]
+            talks = {conversation_id: session}
+        kept = {name: self._store.get_summary(conversation_id) for conversation_id, name in talks.items()}
+        summaries = [{**row, "session_id": name, "text": row["summary"]} for name, row in kept.items() if row]
         return MemoryView(user=who, memories=rows, summaries=summaries)
 
     def search(self, query: str, *, user: str = "default", session: str | None = None, limit: int = 10) -> Rows:
@@ -118,15 +131,14 @@ class Memories:
             Rows of ``part`` (a section, or ``episode``), ``id``, ``text``, ``similarity``, ``session``, ``turn``,
             ``author``, ``at``; best first. What fits less than ``memory_least`` is not there.
         """
-        who, settings = clean(str(user)), self._wb.settings
-        wide = {"memory_top_k": limit, "history_window": 0, "memory_scope": "conversation"}
+        who = clean(str(user))
         conversation_id = "" if session is None else self._store.conversation_id(who, clean(session))
-        recalling = Recalling(self._store, settings.model_copy(update=wide), self._now)
         rows = [self._result(m["section"], m["content"], m, similarity) for m, similarity in self._fitting(query, who)]
-        for e in recalling.episodes(query, who, conversation_id)[0]:
+        for e in find_recalling(self._wb).find(query, who, conversation_id)[0]:
             text = f"{e['user_message']} → {e['assistant_message']}"
             rows.append(self._result("episode", text, {**e, "message_id": e["user_message_id"]}, e["similarity"]))
-        rows = sorted((r for r in rows if r["similarity"] >= settings.memory_least), key=lambda r: -r["similarity"])
+        least = self._wb.settings.memory_least
+        rows = sorted((r for r in rows if r["similarity"] >= least), key=lambda r: -r["similarity"])
         return Rows(rows[:limit], query, lambda own, labels: found_blocks(query, own, labels))
 
     # steering
@@ -204,17 +216,6 @@ class Memories:
         """Return what was archived, noted or said earlier that fits a query, best first; as ``search``."""
         return [*self.search(query, user=user, limit=limit)]
 
-    # how it shows itself
-
-    def __repr__(self) -> str:
-        return str(self.view())
-
-    def _repr_mimebundle_(self, **more: Any) -> dict[str, str]:
-        return self.view()._repr_mimebundle_(**more)
-
-    def _repr_html_(self) -> str:
-        return self.view()._repr_html_()
-
     # inside
 
     def _result(self, part: str, text: str, row: Data, similarity: float) -> Json:
@@ -237,13 +238,6 @@ class Memories:
                 warnings.warn(f"Memories are searched by words alone: {error}", stacklevel=3)
         return [(m, round(share, 4)) for m, share in zip(memories, shares, strict=True)]
 
-    def _summary(self, talk: Data) -> Json | None:
-        row = self._store.get_summary(talk["id"])
-        if row is None:
-            return None
-        names = ("author", "covered_message_count", "update_count", "created_at", "updated_at")
-        return {"session_id": talk["session_id"], "text": row["summary"], **{name: row[name] for name in names}}
-
     def _current(self, memory_id: str, user: str) -> Memory:
         memories = {m["id"]: m for m in self._store.memories(user)}
         if memory_id not in memories:
@@ -256,32 +250,24 @@ class Memories:
         self, user: str, section: str, content: str, author: str, *, old: Memory | None = None, why: str = ""
     ) -> str:
         """Write a text into core memory, in the place of ``old``, or of those that are about the same."""
-        read = read_note(content)
+        note = read_note(content)
         if section == "human":
-            section = read.section if read else "facts"
-        if read and read.section == section:
-            statement = read
-        elif old and section != "name":
-            statement = as_statement(old)._replace(content=content)
+            section = note["section"] if note else "facts"
+        if not note or note["section"] != section:
+            subject = (old["about"], old["polarity"]) if old and section != "name" else (content, "")
         else:
-            statement = Statement(section, content, content)
-        same = [m["id"] for m in self._store.memories(user) if same_thing(statement, as_statement(m))]
+            subject = (note["about"], note["polarity"])
         return self._store.remember(
             user,
             section,
             content,
-            about=statement.about,
-            polarity=statement.polarity,
+            about=subject[0],
+            polarity=subject[1],
             author=author,
-            replaces=[old["id"]] if old else same,
-            why=why or content,
+            replaces=[old["id"]] if old else [],
+            why=why,
         )
 
 
-def _memory(wb: Any) -> Memories:
-    """Return what is remembered of people and conversations: look at it, search, correct and undo it here."""
-    return Memories(wb, find_store(wb), wb._clock.now)
-
-
-memory = property(_memory)
+memory = property(Memories)
 """``wb.memory``."""
