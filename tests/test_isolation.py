@@ -130,7 +130,7 @@ def test_what_is_recalled_is_ones_own_and_was_not_forgotten(fresh, steps, scope)
         elif what in ("forget conversation", "clear"):
             told = marks([m["content"] for m in messages])
             ids = [m["id"] for m in messages]
-            store.forget(ids, [conversation]) if what != "clear" else store.clear(who, session)
+            store.forget([*ids, conversation]) if what != "clear" else store.clear(who, session)
             said.gone |= told
         if what == "recall":
             found = recalling.recall("Where is it?", user_id=who, conversation_id=conversation)

@@ -330,8 +330,8 @@ class MemoryStore:
             )
         return rows[0] if rows else {"session": "", "turn": None, "said": ""}
 
-    def forget(self, ids: Iterable[str] = (), conversations: Iterable[str] = (), feedback: Iterable[str] = ()) -> None:
-        """Delete memories, messages, summaries (``ids``) and feedback for good, in one transaction.
+    def forget(self, ids: Iterable[str]) -> None:
+        """Delete memories, messages, summaries, feedback and conversations of these ids for good, in one transaction.
 
         A conversation goes when no message is left in it: its name may be in use again. With a message go its episode,
         its feedback, and the summary of its conversation, which is made again of what is left; what was replaced by a
@@ -341,17 +341,17 @@ class MemoryStore:
         of_message = "IN (SELECT conversation_id FROM messages WHERE id = ?)"
         ids = list(ids)
         with self._transaction() as execute:
-            for sql, row_ids in (
-                (f"DELETE FROM conversation_summaries WHERE conversation_id {of_message}", ids),
-                ("DELETE FROM conversation_summaries WHERE id = ?", ids),
-                ("DELETE FROM messages WHERE id = ?", ids),
-                ("UPDATE memories SET message_id = '' WHERE message_id = ?", ids),
-                ("UPDATE memories SET ended_why = '', replaced_by = '' WHERE replaced_by = ?", ids),
-                ("DELETE FROM memories WHERE id = ?", ids),
-                ("DELETE FROM feedback WHERE id = ?", list(feedback)),
-                (f"DELETE FROM conversations WHERE id = ? AND {empty}", list(conversations)),
+            for sql in (
+                f"DELETE FROM conversation_summaries WHERE conversation_id {of_message}",
+                "DELETE FROM conversation_summaries WHERE id = ?",
+                "DELETE FROM messages WHERE id = ?",
+                "UPDATE memories SET message_id = '' WHERE message_id = ?",
+                "UPDATE memories SET ended_why = '', replaced_by = '' WHERE replaced_by = ?",
+                "DELETE FROM memories WHERE id = ?",
+                "DELETE FROM feedback WHERE id = ?",
+                f"DELETE FROM conversations WHERE id = ? AND {empty}",
             ):
-                for row_id in row_ids:
+                for row_id in ids:
                     execute(sql, (row_id,))
 
 
