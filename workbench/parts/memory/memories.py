@@ -15,11 +15,11 @@ from workbench.errors import ModelError, WorkbenchError, shown
 from workbench.models.embeddings import text_model
 from workbench.parts.memory.forgetting import Forgotten, forget
 from workbench.parts.memory.preferences import read_note
-from workbench.parts.memory.service import find_recalling
+from workbench.parts.memory.service import find_recalling, word_share
 from workbench.parts.memory.store import Memory, core_memory
 from workbench.parts.memory.views import Rows, found_blocks, known_blocks
 from workbench.state import Data, Json
-from workbench.text import clean, content_stems
+from workbench.text import clean
 from workbench.views.labels import labels_for
 from workbench.views.render import Shown
 
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     import pandas
 
     from workbench.views.blocks import Block
-
-HUMAN = ("name", "preferences", "current_intent", "facts")
-"""The parts of core memory's ``human``."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +149,10 @@ class Memories(Shown):
             WorkbenchError: there is no such memory that holds, or the text is empty.
         """
         old = self._current(memory_id, user)
-        return self._write(clean(str(user)), old["section"], content, "person", old=old, why=why or "edited")
+        read = read_note(content)
+        unread = old["section"] != "name" and not (read and read["section"] == old["section"])
+        subject = {name: old[name] for name in ("about", "polarity")} if unread else {}
+        return self._store.remember(user, old["section"], content, replaces=[memory_id], why=why or "edited", **subject)
 
     def invalidate(self, memory_id: str, why: str, *, user: str = "default") -> None:
         """Say that a memory does not hold any more, and why; it stays in the history.
@@ -192,17 +192,11 @@ class Memories(Shown):
         Raises:
             WorkbenchError: there is no such section, or nothing to write.
         """
-        if section not in ("persona", "human", *HUMAN):
-            raise WorkbenchError(
-                f"There is no section {shown(section)} in core memory. Known: persona, human, {', '.join(HUMAN)}."
-            )
-        if isinstance(content, Mapping):
-            for part, texts in content.items():
-                for text in [texts] if isinstance(texts, str) else texts:
-                    self.core_memory_update(part, text, user=user, author=author)
-        else:
-            self._write(clean(str(user)), section, str(content), author)
-        return core_memory(self._store.memories(clean(str(user))))
+        parts = content if isinstance(content, Mapping) else {section: content}
+        for part, texts in parts.items():
+            for text in [texts] if isinstance(texts, str) else texts:
+                self._store.remember(user, part, text, author=author)
+        return core_memory(self._store.memories(user))
 
     def archival_memory_insert(self, content: str, *, user: str = "default", author: str = "person") -> str:
         """Keep a text for later: it is found by ``archival_memory_search``, and is in a prompt while there is room.
@@ -226,17 +220,16 @@ class Memories(Shown):
     def _fitting(self, query: str, user: str) -> list[tuple[Memory, float]]:
         """Memories that hold, with the larger of the cosine and the share of the query's words."""
         memories = self._store.memories(user)
-        words = content_stems(query)
-        shares = [len(words & content_stems(m["content"])) / len(words) if words else 0.0 for m in memories]
-        if memories:
-            try:
-                vectors = text_model(self._wb.settings).array([query, *(m["content"] for m in memories)])
-                shares = [
-                    max(share, float(cosine)) for share, cosine in zip(shares, vectors[1:] @ vectors[0], strict=True)
-                ]
-            except ModelError as error:
-                warnings.warn(f"Memories are searched by words alone: {error}", stacklevel=3)
-        return [(m, round(share, 4)) for m, share in zip(memories, shares, strict=True)]
+        texts = [memory["content"] for memory in memories]
+        shares = [word_share(query, text) for text in texts]
+        try:
+            vectors = text_model(self._wb.settings).array([query, *texts])
+            cosines = (vectors[1:] @ vectors[0]).tolist()
+        except ModelError as error:
+            warnings.warn(f"Memories are searched by words alone: {error}", stacklevel=3)
+            cosines = shares
+        best = map(max, shares, cosines)
+        return [(memory, round(share, 4)) for memory, share in zip(memories, best, strict=True)]
 
     def _current(self, memory_id: str, user: str) -> Memory:
         memories = {m["id"]: m for m in self._store.memories(user)}
@@ -245,28 +238,6 @@ class Memories(Shown):
                 f"{shown(memory_id)} is no memory of {shown(user)} that holds. wb.memory.view() lists them."
             )
         return memories[memory_id]
-
-    def _write(
-        self, user: str, section: str, content: str, author: str, *, old: Memory | None = None, why: str = ""
-    ) -> str:
-        """Write a text into core memory, in the place of ``old``, or of those that are about the same."""
-        note = read_note(content)
-        if section == "human":
-            section = note["section"] if note else "facts"
-        if not note or note["section"] != section:
-            subject = (old["about"], old["polarity"]) if old and section != "name" else (content, "")
-        else:
-            subject = (note["about"], note["polarity"])
-        return self._store.remember(
-            user,
-            section,
-            content,
-            about=subject[0],
-            polarity=subject[1],
-            author=author,
-            replaces=[old["id"]] if old else [],
-            why=why,
-        )
 
 
 memory = property(Memories)

@@ -213,12 +213,17 @@ def _vectors(episode: Episode) -> np.ndarray | None:
 
 def _result(episode: Episode, message: str, vector: np.ndarray | None) -> Json:
     """Return an exchange with how near its nearer message is to the question, without its vectors."""
-    result, vectors, wanted = dict(episode), _vectors(episode), content_stems(message)
-    words = stems(f"{episode['user_message']} {episode['assistant_message']}")
-    share = len(wanted & words) / len(wanted) if wanted else 0.0
+    result, vectors = dict(episode), _vectors(episode)
+    share = word_share(message, f"{episode['user_message']} {episode['assistant_message']}")
     cosines = [] if vectors is None or vector is None else (vectors @ vector).tolist()
     del result["vector"]
     return {**result, "similarity": round(max([share, *cosines]), 4)}
+
+
+def word_share(query: str, text: str) -> float:
+    """Return the share of a query's words that a text has."""
+    wanted = content_stems(query)
+    return len(wanted & stems(text)) / len(wanted) if wanted else 0.0
 
 
 class MemoryService(Service):

@@ -15,7 +15,7 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from workbench.errors import WorkbenchError, shown
-from workbench.parts.memory.preferences import SINGLE, same_thing
+from workbench.parts.memory.preferences import SINGLE, read_note, same_thing
 from workbench.records.conversations import Execute, SqlConversations, digest
 from workbench.state import Data, Json, Noted
 from workbench.text import clean
@@ -63,7 +63,7 @@ TABLES = (
     )""",
     "CREATE INDEX memories_of_user ON memories (user_id, ended_at)",
 )
-SECTIONS = ("persona", "name", "preferences", "current_intent", "facts", "archival")
+SECTIONS = ("persona", "human", "name", "preferences", "current_intent", "facts", "archival")
 """Where a memory stands: in core memory, whose ``human`` has a name, preferences, an intent and facts; or archived."""
 POLARITIES = ("", "like", "dislike")
 
@@ -240,10 +240,10 @@ class MemoryStore:
 
         Args:
             user_id: whose.
-            section: one of ``SECTIONS``.
+            section: one of ``SECTIONS``; of ``human`` the text says which part it is.
             content: the text.
-            about: what it is about.
-            polarity: of a preference.
+            about: what it is about; read from the text when "".
+            polarity: of a preference, read likewise.
             author: who noted it.
             conversation_id: where it was said.
             message_id: the message that says it.
@@ -261,6 +261,11 @@ class MemoryStore:
         if not (text := clean(content).strip()):
             raise WorkbenchError("There is nothing to remember: the text is empty.")
         memory_id, now, who = key or uuid.uuid4().hex, self._time(), clean(user_id)
+        read = read_note(text) or Noted(section="facts", content=text, about=text, polarity="", replaces=[])
+        section = read["section"] if section == "human" else section
+        if not about:
+            fits = read["section"] == section
+            about, polarity = (read["about"], read["polarity"]) if fits else (text, polarity)
         note = Noted(section=section, content=text, about=clean(about), polarity=polarity, replaces=[])
         where = (memory_id, who, conversation_id, message_id, section, text)
         row = (*where, note["about"], polarity, author, now)
