@@ -116,7 +116,7 @@ def forget(
     return replace(report, done=True)
 
 
-class _Thing(NamedTuple):
+class _Candidate(NamedTuple):
     """Something that is kept of the person, and goes once one of ``refs`` is gone, or its text has forgotten words.
 
     Attributes:
@@ -150,16 +150,16 @@ class _Forgetting:
 
     def look(self) -> Forgotten:
         """Find everything that belongs to it now."""
-        things = list(self._things())
-        left, count = things, -1
+        candidates = list(self._candidates())
+        left, count = candidates, -1
         while len(left) != count:
             count = len(left)
-            left = [thing for thing in left if not self._take(thing)]
+            left = [candidate for candidate in left if not self._take(candidate)]
         found = {name: list[str]() for name in ("memories", "messages", "summaries", "feedback", "runs")}
-        for thing in things:
-            if thing.key in self._gone and thing.key not in found[thing.table]:
-                found[thing.table].append(thing.key)
-        text = next((t.text for t in things if t.table in ("memories", "messages") and t.key in self._gone), "")
+        for candidate in candidates:
+            if candidate.key in self._gone and candidate.key not in found[candidate.table]:
+                found[candidate.table].append(candidate.key)
+        text = next((t.text for t in candidates if t.table in ("memories", "messages") and t.key in self._gone), "")
         server = not isinstance(self._store.conversations_store, SqliteConversations)
         return Forgotten(
             kind=self._kind,
@@ -171,29 +171,29 @@ class _Forgetting:
             message="忘" if detect_language(text) == "zh" else "",
         )
 
-    def _take(self, thing: _Thing) -> bool:
-        """Add a thing to what goes, where it belongs to it."""
-        named = self._kind == "user" or not self._gone.isdisjoint(thing.refs)
-        says = any(words in thing.text for words in self._contents)
-        quoted = self._sentences if thing.question is not None else ()
-        quotes = any(words in thing.text and words not in str(thing.question) for words in quoted)
+    def _take(self, candidate: _Candidate) -> bool:
+        """Add a candidate to what goes, where it belongs to it."""
+        named = self._kind == "user" or not self._gone.isdisjoint(candidate.refs)
+        says = any(words in candidate.text for words in self._contents)
+        quoted = self._sentences if candidate.question is not None else ()
+        quotes = any(words in candidate.text and words not in str(candidate.question) for words in quoted)
         if not (named or says or quotes):
             return False
-        self._gone.update(thing.ids)
-        self._contents.update(thing.contents)
-        self._sentences.update(thing.sentences)
+        self._gone.update(candidate.ids)
+        self._contents.update(candidate.contents)
+        self._sentences.update(candidate.sentences)
         return True
 
-    def _things(self) -> Iterator[_Thing]:
+    def _candidates(self) -> Iterator[_Candidate]:
         """Yield all that is kept of the person, memories first."""
         store, who = self._store, self._who
         for note in store.memories(who, ended=True):
             key, said, text = note["id"], note["message_id"], fold(note["content"])
             if self._kind == "memory":  # with what it replaced, and the exchange that says it
                 ids = {key, said} - {""}
-                yield _Thing("memories", key, {key, note["replaced_by"]}, ids, text, _searchable([text]))
+                yield _Candidate("memories", key, {key, note["replaced_by"]}, ids, text, _searchable([text]))
             else:
-                yield _Thing("memories", key, {key, said, note["conversation_id"]}, {key})
+                yield _Candidate("memories", key, {key, said, note["conversation_id"]}, {key})
         talks = {conversation: store.list_messages(conversation) for conversation in store.conversations(who)}
         exchanges = {
             e[part]: e for e in store.episodes(user_id=who) for part in ("user_message_id", "assistant_message_id")
@@ -206,9 +206,9 @@ class _Forgetting:
         for conversation, message_ids in covered.items():
             if summary := store.get_summary(conversation):
                 refs = {summary["id"], *message_ids[: summary["covered_message_count"]]}
-                yield _Thing("summaries", summary["id"], refs, {summary["id"]}, fold(summary["summary"]))
+                yield _Candidate("summaries", summary["id"], refs, {summary["id"]}, fold(summary["summary"]))
         for row in store.list_feedback(user_id=who):
-            yield _Thing("feedback", row["id"], {row["message_id"]}, {row["id"]}, fold(str(row)))
+            yield _Candidate("feedback", row["id"], {row["message_id"]}, {row["id"]}, fold(str(row)))
         runs = self._work.durable.runs
         for run_id in runs.ids(-1, user_id=who):
             with suppress(UnknownRun):  # another process removes it meanwhile
@@ -217,7 +217,7 @@ class _Forgetting:
                 state = {} if recalled else self._work.values(run_id)  # its tape was pruned, or has just begun
                 yield from self._of_run({**contents, "state": state, "drafts": runs.drafts(run_id)}, covered)
 
-    def _of_run(self, contents: Data, talks: Mapping[str, Sequence[str]]) -> Iterator[_Thing]:
+    def _of_run(self, contents: Data, talks: Mapping[str, Sequence[str]]) -> Iterator[_Candidate]:
         """Yield what becomes of a run: it may have said something, or only had it."""
         row, text = contents["run"], json.dumps(contents, ensure_ascii=False, default=str)
         run_id, conversation_id = row["run_id"], row["conversation_id"]
@@ -227,9 +227,9 @@ class _Forgetting:
         sources = {_said(source) for source in made_from}
         messages = [self._store.message_id(conversation_id, f"{run_id}:{role}") for role in ("user", "assistant")]
         said = {run_id, _said(run_id), *messages}
-        yield _Thing("runs", run_id, {conversation_id, *messages, *sources}, said)
+        yield _Candidate("runs", run_id, {conversation_id, *messages, *sources}, said)
         if self._kind == "conversation":
-            yield _Thing("runs", run_id, sources, {conversation_id})
+            yield _Candidate("runs", run_id, sources, {conversation_id})
         if summary := recalled.get("summary"):
             count = summary["covered_message_count"]
         else:
@@ -237,7 +237,7 @@ class _Forgetting:
             count = None if any(part["part"] == "summary" for part in remembered) else 0
         # What it recalled, and whose report it took over, are among the texts in quotes.
         had = {*re.findall(r'"([^"\s]{8,100})"', text), *talks.get(conversation_id, ())[:count]}
-        yield _Thing("runs", run_id, had, {run_id}, fold(text))
+        yield _Candidate("runs", run_id, had, {run_id}, fold(text))
 
     def remove(self) -> None:
         """Delete what is found now; no run of the person may be at work.
@@ -257,16 +257,16 @@ class _Forgetting:
         self._wb._cleared()
 
 
-def _of_message(message: Data, exchange: Data | None) -> _Thing:
+def _of_message(message: Data, exchange: Data | None) -> _Candidate:
     """Return a message, which goes with its exchange; an answer also where it quotes another that goes."""
     key, text = message["id"], fold(message["content"])
     parts = ("id", "user_message_id", "assistant_message_id")
     ids = {exchange[part] for part in parts} if exchange else {key}
-    thing = _Thing("messages", key, {*ids, message["conversation_id"]}, ids, text)
+    candidate = _Candidate("messages", key, {*ids, message["conversation_id"]}, ids, text)
     if message["role"] == "user":
         # How much of a sentence a quotation keeps.
-        return thing._replace(sentences=_searchable([sentence[:250] for sentence in sentences(message["content"])]))
-    return thing._replace(question=fold(exchange["user_message"])) if exchange else thing
+        return candidate._replace(sentences=_searchable([sentence[:250] for sentence in sentences(message["content"])]))
+    return candidate._replace(question=fold(exchange["user_message"])) if exchange else candidate
 
 
 def _said(run_id: str) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -242,25 +243,26 @@ class _Words:
 
     def __init__(self, vectors: Callable[[Sequence[str]], np.ndarray]):
         self._vectors_of, self._numbers = vectors, dict[str, int]()
-        self._of_turns, self._starts = list[int](), list[int]()
+        self._of_turns, self._starts = array("l"), list[int]()
         self._rows = np.zeros((0, 0), np.float32)
 
     def add(self, words: Sequence[str]) -> None:
         """Add the words of the next turn."""
         self._starts.append(len(self._of_turns))
-        self._of_turns += [self._numbers.setdefault(word, len(self._numbers)) for word in dict.fromkeys(words)]
+        self._of_turns.extend(self._numbers.setdefault(word, len(self._numbers)) for word in dict.fromkeys(words))
 
     def closest(self, query_words: Sequence[str]) -> np.ndarray:
         """Return ``(turns, asked)``: squared cosine of the nearest word, centred, times how rare the asked word is."""
         results = np.zeros((len(self._starts), len(query_words)))
         if not query_words or not self._numbers:
             return results
-        held = np.bincount(self._of_turns)
+        numbers = np.array(self._of_turns)
+        held = np.bincount(numbers)
         counts = np.array([held[self._numbers[word]] if word in self._numbers else 0 for word in query_words])
         similar = self._similar(query_words) * _rarity(counts, len(results))
         starts = np.array(self._starts)
-        has_words = np.diff(np.append(starts, len(self._of_turns))) > 0
-        results[has_words] = np.maximum.reduceat(similar[self._of_turns], starts[has_words], axis=0)
+        has_words = np.diff(np.append(starts, len(numbers))) > 0
+        results[has_words] = np.maximum.reduceat(similar[numbers], starts[has_words], axis=0)
         return results
 
     def _similar(self, query_words: Sequence[str]) -> np.ndarray:

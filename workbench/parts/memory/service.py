@@ -9,7 +9,6 @@ has none yet is found by its words among those that have one, and so is every on
 from __future__ import annotations
 
 import asyncio
-import itertools
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -98,11 +97,15 @@ class Recalling:
         since = (today - timedelta(days=days)).isoformat() if days else ""
         with self._lock:
             talk, vector, note = self._lookup(message, conversation_id, user_id)
-            ranked = talk.turns.rank(message, vector, today=today.date().isoformat())
-            episodes = (talk.episodes[episode_id] for episode_id in dict.fromkeys(turn.id for turn in ranked))
-            earlier = (e for e in episodes if e["user_message_id"] != before and e["created_at"] >= since)
-            results = [_result(e, message, vector) for e in itertools.islice(earlier, _LOOKED_AT)]
-        return [result for result in results if result["similarity"] >= self._settings.memory_least], note
+            results = dict[str, Json]()
+            for turn in talk.turns.rank(message, vector, today=today.date().isoformat()):
+                episode = talk.episodes[turn.id]
+                earlier = episode["user_message_id"] != before and episode["created_at"] >= since
+                if earlier and turn.id not in results:
+                    results[turn.id] = _result(episode, message, vector)
+                if len(results) == _LOOKED_AT:
+                    break
+        return [row for row in results.values() if row["similarity"] >= self._settings.memory_least], note
 
     def _lookup(self, message: str, conversation_id: str, user_id: str) -> tuple[_Talk, np.ndarray | None, str]:
         """Return what is in memory, and the vector of the question; without it where the model fails."""

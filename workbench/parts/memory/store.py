@@ -43,8 +43,7 @@ TABLES = (
         model TEXT NOT NULL,
         vector {bytes}
     )""",
-    "CREATE INDEX episodes_in_order ON episodes (conversation_id, position)",
-    "CREATE INDEX episodes_by_model ON episodes (model, position)",
+    "CREATE INDEX episodes_in_order ON episodes (conversation_id, position, model)",
     """CREATE TABLE memories (
         position {serial},
         id TEXT NOT NULL UNIQUE,
@@ -108,10 +107,9 @@ class Episode(TypedDict):
     vector: bytes | None
 
 
-_BY_MODEL = "CASE WHEN e.model = ? THEN e.vector END"
 _EPISODE = (
     "SELECT e.position, e.id, e.conversation_id, e.user_message_id, e.assistant_message_id, q.content AS user_message,"
-    f" a.content AS assistant_message, e.created_at, {_BY_MODEL} AS vector FROM episodes e"
+    " a.content AS assistant_message, e.created_at, CASE WHEN e.model = ? THEN e.vector END AS vector FROM episodes e"
     " JOIN messages q ON q.id = e.user_message_id JOIN messages a ON a.id = e.assistant_message_id"
 )
 _MEMORY = ", ".join(Memory.__annotations__)
@@ -208,7 +206,8 @@ class MemoryStore:
     def count_episodes(self, conversation_id: str, user_id: str, until: int, model: str) -> tuple[int, int]:
         """Return how many exchanges there are up to a position, and how many of them have a vector by this model."""
         whose, arguments = _whose(conversation_id, user_id)
-        sql = f"SELECT COUNT(*) AS n, COUNT({_BY_MODEL}) AS embedded FROM episodes e WHERE e.position <= ?{whose}"
+        embedded = "COUNT(CASE WHEN e.model = ? AND e.model != '' THEN 1 END) AS embedded"  # no vector is read for that
+        sql = f"SELECT COUNT(*) AS n, {embedded} FROM episodes e WHERE e.position <= ?{whose}"
         with self._transaction() as execute:
             [row] = execute(sql, (model, until, *arguments))
         return row["n"], row["embedded"]
