@@ -302,21 +302,6 @@ def test_the_log_says_what_was_recalled(bench):
     assert told == {"history_count": 2, "has_memory_context": True, "has_summary": True, "episodic_count": 0}
 
 
-def test_a_server_of_embeddings_that_fails_leaves_words_and_the_window(bench, server):
-    server.respond = lambda request: Reply(status=500, message="out of order")
-    wb = bench(embedding_model="hashing")
-    wb.ask("My cat is called Biscuit.", kb="general", session="s")
-    conversation = wb.runs.list()[0].row["conversation_id"]
-    settings = Settings.load(
-        **{**CORE, "embedding_model": "openai:e", "embedding_base_url": server.url, "model_retries": 0},
-        history_window=2,
-    )
-    kept = find_store(wb)
-    told = Recalling(kept, settings).recall("Where is Biscuit?", user_id="default", conversation_id=conversation)
-    assert "by words alone" in told["note"] and told["episodes"][0]["shown"], "what is in the window is not told twice"
-    assert len(kept.list_messages(conversation, settings.history_window)) == 2 and server.requests
-
-
 class Outage(HashingEmbeddings):
     """Answers while it is up, and never takes one text."""
 
