@@ -155,18 +155,18 @@ class _Forgetting:
         while len(left) != count:
             count = len(left)
             left = [candidate for candidate in left if not self._take(candidate)]
-        found = {name: list[str]() for name in ("memories", "messages", "summaries", "feedback", "runs")}
+        counted = {name: list[str]() for name in ("memories", "messages", "summaries", "feedback", "runs")}
         for candidate in candidates:
-            if candidate.key in self._gone and candidate.key not in found[candidate.table]:
-                found[candidate.table].append(candidate.key)
+            if candidate.key in self._gone and candidate.key not in counted[candidate.table]:
+                counted[candidate.table].append(candidate.key)
         text = next((t.text for t in candidates if t.table in ("memories", "messages") and t.key in self._gone), "")
         server = not isinstance(self._store.conversations_store, SqliteConversations)
         return Forgotten(
             kind=self._kind,
             done=False,
-            counts={name: len(keys) for name, keys in found.items()},
-            runs=tuple(found["runs"]),
-            dependents=tuple(run_id for run_id in found["runs"] if _said(run_id) not in self._gone),
+            counts={name: len(keys) for name, keys in counted.items()},
+            runs=tuple(counted["runs"]),
+            dependents=tuple(run_id for run_id in counted["runs"] if _exchange_id(run_id) not in self._gone),
             left=("forgot_elsewhere", *(["forgot_server"] if server else [])),
             message="忘" if detect_language(text) == "zh" else "",
         )
@@ -188,18 +188,18 @@ class _Forgetting:
         """Yield all that is kept of the person, memories first."""
         store, who = self._store, self._who
         for note in store.memories(who, ended=True):
-            key, said, text = note["id"], note["message_id"], fold(note["content"])
+            key, message_id, text = note["id"], note["message_id"], fold(note["content"])
             if self._kind == "memory":  # with what it replaced, and the exchange that says it
-                ids = {key, said} - {""}
+                ids = {key, message_id} - {""}
                 yield _Candidate("memories", key, {key, note["replaced_by"]}, ids, text, _searchable([text]))
             else:
-                yield _Candidate("memories", key, {key, said, note["conversation_id"]}, {key})
+                yield _Candidate("memories", key, {key, message_id, note["conversation_id"]}, {key})
         talks = {conversation: store.list_messages(conversation) for conversation in store.conversations(who)}
         exchanges = {
             e[part]: e for e in store.episodes(user_id=who) for part in ("user_message_id", "assistant_message_id")
         }
         for message in itertools.chain(*talks.values()):
-            yield _of_message(message, exchanges.get(message["id"]))
+            yield _message_candidate(message, exchanges.get(message["id"]))
         covered = {conversation: [m["id"] for m in messages] for conversation, messages in talks.items()}
         if self._kind == "user":
             self._gone.update(covered)
@@ -215,19 +215,19 @@ class _Forgetting:
                 contents = runs.contents(run_id)
                 recalled = any((line["kind"], line["name"]) == ("memory", "recall") for line in contents["tape"])
                 state = {} if recalled else self._work.values(run_id)  # its tape was pruned, or has just begun
-                yield from self._of_run({**contents, "state": state, "drafts": runs.drafts(run_id)}, covered)
+                yield from self._run_candidates({**contents, "state": state, "drafts": runs.drafts(run_id)}, covered)
 
-    def _of_run(self, contents: Data, talks: Mapping[str, Sequence[str]]) -> Iterator[_Candidate]:
+    def _run_candidates(self, contents: Data, talks: Mapping[str, Sequence[str]]) -> Iterator[_Candidate]:
         """Yield what becomes of a run: it may have said something, or only had it."""
         row, text = contents["run"], json.dumps(contents, ensure_ascii=False, default=str)
         run_id, conversation_id = row["run_id"], row["conversation_id"]
         values = {(line["kind"], line["name"]): line["value"] for line in contents["tape"]}
         begun, recalled = (values.get(name) or {} for name in (("begin", "ids"), ("memory", "recall")))
         made_from = {*(row["options"].get("tape") or {}).get("sources", ()), begun.get("run_id", run_id)} - {run_id}
-        sources = {_said(source) for source in made_from}
+        sources = {_exchange_id(source) for source in made_from}
         messages = [self._store.message_id(conversation_id, f"{run_id}:{role}") for role in ("user", "assistant")]
-        said = {run_id, _said(run_id), *messages}
-        yield _Candidate("runs", run_id, {conversation_id, *messages, *sources}, said)
+        exchange = {run_id, _exchange_id(run_id), *messages}
+        yield _Candidate("runs", run_id, {conversation_id, *messages, *sources}, exchange)
         if self._kind == "conversation":
             yield _Candidate("runs", run_id, sources, {conversation_id})
         if summary := recalled.get("summary"):
@@ -236,8 +236,8 @@ class _Forgetting:
             remembered = ((row["result"] or contents.get("state")) or {}).get("remembered") or []
             count = None if any(part["part"] == "summary" for part in remembered) else 0
         # What it recalled, and whose report it took over, are among the texts in quotes.
-        had = {*re.findall(r'"([^"\s]{8,100})"', text), *talks.get(conversation_id, ())[:count]}
-        yield _Candidate("runs", run_id, had, {run_id}, fold(text))
+        quoted = {*re.findall(r'"([^"\s]{8,100})"', text), *talks.get(conversation_id, ())[:count]}
+        yield _Candidate("runs", run_id, quoted, {run_id}, fold(text))
 
     def remove(self) -> None:
         """Delete what is found now; no run of the person may be at work.
@@ -257,7 +257,7 @@ class _Forgetting:
         self._wb._cleared()
 
 
-def _of_message(message: Data, exchange: Data | None) -> _Candidate:
+def _message_candidate(message: Data, exchange: Data | None) -> _Candidate:
     """Return a message, which goes with its exchange; an answer also where it quotes another that goes."""
     key, text = message["id"], fold(message["content"])
     parts = ("id", "user_message_id", "assistant_message_id")
@@ -269,8 +269,8 @@ def _of_message(message: Data, exchange: Data | None) -> _Candidate:
     return candidate._replace(question=fold(exchange["user_message"])) if exchange else candidate
 
 
-def _said(run_id: str) -> str:
-    """Return what stands for a run of which the exchange goes too."""
+def _exchange_id(run_id: str) -> str:
+    """Return the mark of a run of which the exchange goes too."""
     return f"said by {run_id}"
 
 

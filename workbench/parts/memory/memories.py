@@ -111,8 +111,8 @@ class Memories(Shown):
             conversation_id = self._store.conversation_id(who, clean(session))
             rows = [row for row in rows if row["conversation_id"] == conversation_id]
             talks = {conversation_id: session}
-        kept = {name: self._store.get_summary(conversation_id) for conversation_id, name in talks.items()}
-        summaries = [{**row, "session_id": name, "text": row["summary"]} for name, row in kept.items() if row]
+        by_session = {name: self._store.get_summary(conversation_id) for conversation_id, name in talks.items()}
+        summaries = [{**row, "session_id": name, "text": row["summary"]} for name, row in by_session.items() if row]
         return MemoryView(user=who, memories=rows, summaries=summaries)
 
     def search(self, query: str, *, user: str = "default", session: str | None = None, limit: int = 10) -> Rows:
@@ -134,8 +134,8 @@ class Memories(Shown):
         for e in find_recalling(self._wb).find(query, who, conversation_id)[0]:
             text = f"{e['user_message']} → {e['assistant_message']}"
             rows.append(self._result("episode", text, {**e, "message_id": e["user_message_id"]}, e["similarity"]))
-        least = self._wb.settings.memory_least
-        rows = sorted((r for r in rows if r["similarity"] >= least), key=lambda r: -r["similarity"])
+        lowest = self._wb.settings.memory_least
+        rows = sorted((r for r in rows if r["similarity"] >= lowest), key=lambda r: -r["similarity"])
         return Rows(rows[:limit], query, lambda own, labels: found_blocks(query, own, labels))
 
     # steering

@@ -257,8 +257,8 @@ class _Words:
         if not query_words or not self._numbers:
             return results
         numbers = np.array(self._of_turns)
-        held = np.bincount(numbers)
-        counts = np.array([held[self._numbers[word]] if word in self._numbers else 0 for word in query_words])
+        counted = np.bincount(numbers)
+        counts = np.array([counted[self._numbers[word]] if word in self._numbers else 0 for word in query_words])
         similar = self._similar(query_words) * _rarity(counts, len(results))
         starts = np.array(self._starts)
         has_words = np.diff(np.append(starts, len(numbers))) > 0

@@ -79,9 +79,9 @@ class Recalling:
             fitting, note = self.find(message, user_id, scope, before)
             window = self.store.list_messages(conversation_id, settings.history_window, before=before)
             shown = {message["id"] for message in window}
-            others = [e["id"] for e in fitting if e["user_message_id"] not in shown][: settings.memory_top_k]
+            recalled = [e["id"] for e in fitting if e["user_message_id"] not in shown][: settings.memory_top_k]
             for episode in fitting:
-                if (in_window := episode["user_message_id"] in shown) or episode["id"] in others:
+                if (in_window := episode["user_message_id"] in shown) or episode["id"] in recalled:
                     episodes.append({**episode, "shown": in_window})
         return {"memories": memories, "summary": summary, "episodes": episodes, "note": note}
 
