@@ -12,7 +12,8 @@ import asyncio
 import os
 import threading
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from functools import wraps
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, convert_to_messages
@@ -81,18 +82,15 @@ class ServedState(ConversationState, total=False):
     messages: Annotated[list[AnyMessage], add_messages]
 
 
-Complete = Callable[..., Data]
-
-
 class Binding(NamedTuple):
     """What a graph needs next to its nodes: the workspace, what completes an input, and the model of its options.
 
-    ``complete`` takes the binding, the input, the options of context and ``configurable``, and the thread.
+    ``complete`` takes the input, the options of context and ``configurable``, and the thread.
     """
 
     workbench: Workbench
     ports: Context
-    complete: Complete
+    complete: Callable[[Json, Data, str], Data]
     options: type[BaseModel]
 
 
@@ -119,7 +117,7 @@ class BoundGraph(CompiledStateGraph[Any, Any, Any, Any]):
         if isinstance(input, Mapping):
             thread = str(configurable.get("thread_id") or uuid.uuid4().hex)
             sent = {name: value for name, value in configurable.items() if name in binding.options.model_fields}
-            input = await asyncio.to_thread(binding.complete, binding, dict(input), sent, thread)
+            input = await asyncio.to_thread(binding.complete, dict(input), sent, thread)
         config = {**(config or {}), "configurable": configurable}
         events = super().astream(input, config, context=binding.ports, **options)
         async for event in _on_workspace_loop(binding.workbench, events):
@@ -158,44 +156,47 @@ def bind(graph: Any, binding: Binding) -> BoundGraph:
     return graph
 
 
-def _factory(build: Callable[[Workbench], Any], complete: Complete, options: type[BaseModel]) -> Any:
-    """Return a factory that builds a graph in a thread, since opening a workspace blocks."""
+def _in_a_thread(build: Callable[[], BoundGraph]) -> Callable[[], Awaitable[BoundGraph]]:
+    """Return a factory that builds in a thread, since opening a workspace blocks."""
 
-    def bound() -> BoundGraph:
-        wb = _workspace()
-        return bind(build(wb), Binding(wb, wb.ports(), complete, options))
-
+    @wraps(build)
     async def factory() -> BoundGraph:
-        return await asyncio.to_thread(bound)
+        return await asyncio.to_thread(build)
 
     return factory
 
 
-def _build_conversation(wb: Workbench) -> Any:
+@_in_a_thread
+def conversation() -> BoundGraph:
+    """Return the conversation graph on the workspace of ``WORKBENCH_WORKSPACE`` (default ``.workbench``)."""
+    wb = _workspace()
+    ports = wb.ports()
+
+    def complete(values: Json, sent: Data, thread: str) -> Data:
+        message, messages = _take_question(values, "message", wb), values.pop("messages", [])
+        read = _read_options({**sent, **values})
+        options = RunOptions.read(
+            wb,
+            {
+                "kb": read.requested_kb_prefixes or read.requested_kb_prefix or read.kb_prefix or None,
+                "worker": read.worker_name or read.agent_type,
+                "session": read.session_id or thread,
+                "user": read.user_id,
+                **read.model_dump(include={"review", "debug", "plan", "thresholds", "as_of", "known", "report"}),
+            },
+        ).stored(thread)
+        run_id = new_run_id()
+        conversation_id = ports.conversations.get_or_create_conversation_id(options["user"], options["session"])
+        message_id = ports.conversations.append_message(conversation_id, "user", message, message_key=f"{run_id}:user")
+        state = initial_state(
+            run_id, message, conversation_id=conversation_id, user_message_id=message_id, options=options
+        )
+        return {**state, "messages": messages or [HumanMessage(message, id=f"{run_id}:user")]}
+
     graph = conversation_graph(ServedState)
     graph.add_node("reply", _reply)
     graph.add_edge("persist", "reply")
-    return graph.compile()
-
-
-def _ask(binding: Binding, values: Json, sent: Data, thread: str) -> Data:
-    message, messages = _take_question(values, "message"), values.pop("messages", [])
-    read, conversations = _read_options({**sent, **values}), binding.ports.conversations
-    options = RunOptions.read(
-        binding.workbench,
-        {
-            "kb": read.requested_kb_prefixes or read.requested_kb_prefix or read.kb_prefix or None,
-            "worker": read.worker_name or read.agent_type,
-            "session": read.session_id or thread,
-            "user": read.user_id,
-            **read.model_dump(include={"review", "debug", "plan", "thresholds", "as_of", "known", "report"}),
-        },
-    ).stored(thread)
-    run_id = new_run_id()
-    conversation_id = conversations.get_or_create_conversation_id(options["user"], options["session"])
-    message_id = conversations.append_message(conversation_id, "user", message, message_key=f"{run_id}:user")
-    state = initial_state(run_id, message, conversation_id=conversation_id, user_message_id=message_id, options=options)
-    return {**state, "messages": messages or [HumanMessage(message, id=f"{run_id}:user")]}
+    return bind(graph.compile(), Binding(wb, ports, complete, ConversationOptions))
 
 
 async def _reply(state: ServedState) -> Json:
@@ -203,42 +204,53 @@ async def _reply(state: ServedState) -> Json:
     return {"messages": [AIMessage(state["answer"], id=f"{state['run_id']}:assistant")]}
 
 
-def _route(binding: Binding, values: Json, sent: Data, thread: str) -> Data:
-    message = _take_question(values, "message")
-    values.pop("messages", None)
-    return {"run_id": thread, **sent, **values, "message": message}
+@_in_a_thread
+def router() -> BoundGraph:
+    """Return the router alone: a message gives ``route_decision``, ``kb_prefix`` and ``worker_name``."""
+    wb = _workspace()
+
+    def complete(values: Json, sent: Data, thread: str) -> Data:
+        message = _take_question(values, "message", wb)
+        values.pop("messages", None)
+        return {"run_id": thread, **sent, **values, "message": message}
+
+    return bind(build_router(), Binding(wb, wb.ports(), complete, RouterOptions))
 
 
-def _retrieve(binding: Binding, values: Json, sent: Data, thread: str) -> Data:
-    query, ports = _take_question(values, "query"), binding.ports
-    values.pop("messages", None)
-    kb = values.pop("kb_prefix", "") or sent.get("kb_prefix", "")
-    if not kb:
-        known = ", ".join(ports.knowledge.names())
-        raise RunError(f'Which knowledge base? Give "kb_prefix": one of {known}.')
-    route = decide(query, [kb], "", ports.knowledge, today=ports.today)
-    defaults = {"review": [], "thresholds": {}, "iteration": 1, "session_id": thread, "debug": False}
-    fixed = {"route_decision": route.decision, "kb_prefix": kb, "kb_prefixes": [kb]}
-    return {**defaults, **values, **fixed, "run_id": thread, "query": query}
+@_in_a_thread
+def retrieval() -> BoundGraph:
+    """Return the retrieval graph alone."""
+    wb = _workspace()
+    ports = wb.ports()
+
+    def complete(values: Json, sent: Data, thread: str) -> Data:
+        query = _take_question(values, "query", wb)
+        values.pop("messages", None)
+        kb = values.pop("kb_prefix", "") or sent.get("kb_prefix", "")
+        if not kb:
+            raise RunError(f'Which knowledge base? Give "kb_prefix": one of {", ".join(wb.knowledge.names())}.')
+        route = decide(query, [kb], "", ports.knowledge, today=ports.today)
+        defaults = {"review": [], "thresholds": {}, "iteration": 1, "session_id": thread, "debug": False}
+        fixed = {"route_decision": route.decision, "kb_prefix": kb, "kb_prefixes": [kb]}
+        return {**defaults, **values, **fixed, "run_id": thread, "query": query}
+
+    return bind(build_retrieval().compile(), Binding(wb, ports, complete, RetrievalOptions))
 
 
-def _build_fusion(wb: Workbench) -> Any:
-    return build_fusion().compile().with_config({"configurable": fusion_options(wb.settings)})
+@_in_a_thread
+def fusion() -> BoundGraph:
+    """Return the fusion graph; ``FusionConfig`` has its options."""
+    wb = _workspace()
+    graph = build_fusion().compile().with_config({"configurable": fusion_options(wb.settings)})
+
+    def complete(values: Json, sent: Data, thread: str) -> Data:
+        defaults = {"session_id": thread, "canvas_path": "", "operation": "explanation", "messages": [], "query": ""}
+        return {**defaults, **values}
+
+    return bind(graph, Binding(wb, wb.ports(), complete, FusionConfig))
 
 
-def _fuse(binding: Binding, values: Json, sent: Data, thread: str) -> Data:
-    defaults = {"session_id": thread, "canvas_path": "", "operation": "explanation", "messages": [], "query": ""}
-    return {**defaults, **values}
-
-
-conversation = _factory(_build_conversation, _ask, ConversationOptions)
-router = _factory(lambda _: build_router(), _route, RouterOptions)
-"""The router alone: a message gives ``route_decision``, ``kb_prefix`` and ``worker_name``."""
-retrieval = _factory(lambda _: build_retrieval().compile(), _retrieve, RetrievalOptions)
-fusion = _factory(_build_fusion, _fuse, FusionConfig)
-
-
-def _take_question(values: Json, name: str) -> str:
+def _take_question(values: Json, name: str, wb: Workbench) -> str:
     """Take the question out of an input: under its name, or the last message of a person."""
     text = values.pop(name, None)
     if not text:
