@@ -7,8 +7,9 @@ import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+
+import pandas
 
 from workbench.errors import WorkbenchError
 from workbench.parts.experiments import statistics
@@ -18,8 +19,6 @@ from workbench.records.writing import write_file
 from workbench.state import Json
 
 if TYPE_CHECKING:
-    import pandas
-
     from workbench.parts.experiments.people import Pauses
     from workbench.runs.run import Run
     from workbench.views.figures.picture import Picture
@@ -59,8 +58,6 @@ class Results(Cells):
 
     def to_frame(self) -> pandas.DataFrame:
         """Return a row for each cell: parameters, question, scores, seconds, tokens, and its run."""
-        import pandas
-
         rows = [
             {
                 **json.loads(row["parameters"]),
@@ -76,8 +73,6 @@ class Results(Cells):
 
     def calls(self) -> pandas.DataFrame:
         """Return a row for each call of a planner, tool, model or handler in each cell, from the tapes."""
-        import pandas
-
         names = ("kind", "name", "seconds", "tokens", "replayed")
         return pandas.DataFrame(
             {
@@ -90,24 +85,13 @@ class Results(Cells):
             for effect in self._wb.run(row["run_id"]).tape()
         )
 
-    def scores(self, measure: str = "") -> dict[str, dict[str, float]]:
-        """Return the scores of finished cells by configuration and question; repeats are averaged."""
-        means: Any = self._values(measure)["mean"]
-        labels = self.labels
-        table: dict[str, dict[str, float]] = {name: {} for name in labels}
-        for (configuration, question), mean in means.items():
-            table[labels[configuration]][question] = float(mean)
-        return table
-
-    def _values(self, measure: str) -> pandas.DataFrame:
-        """Return mean and variance over repeats by configuration and question, in the order of the questions."""
-        import pandas
-
+    def scores(self, measure: str = "", over_repeats: str = "mean") -> pandas.DataFrame:
+        """Return the scores of finished cells, a row for each question and a column for each configuration."""
         rows = self._store.values(self.name, measure or self.spec.measure)
         frame = pandas.DataFrame(rows, columns=["configuration", "question", "value"])
-        order = pandas.CategoricalDtype([question["id"] for question in self.questions], ordered=True)
-        frame["question"] = frame["question"].astype(order)
-        return frame.groupby(["configuration", "question"], observed=True)["value"].agg(["mean", "var"])
+        values: Any = frame.groupby(["question", "configuration"])["value"].agg(over_repeats).unstack()
+        order = [question["id"] for question in self.questions]
+        return values.reindex(order, columns=range(len(self.variants))).astype(float).set_axis(self.labels, axis=1)
 
     def differences(self, measure: str = "") -> dict[str, Difference]:
         """Compare every configuration with the first one; the look is noted, with what it may spend of the error.
@@ -118,8 +102,8 @@ class Results(Cells):
             WorkbenchError: no cell has this measure.
         """
         measure = measure or self.spec.measure
-        scores = self.scores(measure)
-        if not any(scores.values()):
+        table = self.scores(measure)
+        if not table.count().any():
             measures = ", ".join(self._store.measures(self.name)) or "none yet"
             raise WorkbenchError(f"No cell of {self.name} has {measure!r}. Known: {measures}.")
         clusters = {row["id"]: str(row.get("session", _gold(row) or row["id"])) for row in self.questions}
@@ -127,13 +111,12 @@ class Results(Cells):
         if unfinished := self._store.unfinished(self.name):  # of those before the first open one the order is no choice
             still_open = {clusters[question] for question in unfinished}
             ended = list(itertools.takewhile(lambda question: clusters[question] not in still_open, clusters))
-            before = {name: {q: v for q, v in values.items() if q in ended} for name, values in scores.items()}
             self._store.note(self.name, "live look", f"{measure}, {len(ended)} questions")
-            return statistics.live_differences(before, *rest)
-        seen = f"{measure}, results {digest(scores)}"
+            return statistics.live_differences(table.loc[ended], *rest)
+        seen = f"{measure}, results {digest(table.to_csv())}"
         self._store.note(self.name, "look", seen)
         error = statistics.error_of_look(list(dict.fromkeys(self._details("look"))).index(seen))
-        apart = statistics.differences(scores, *rest, error)
+        apart = statistics.differences(table, *rest, error)
         if self.spec.optuna:  # chosen for their figures on these questions, so that these claim nothing
             return {name: result._replace(decision=_CHOSEN) for name, result in apart.items()}
         return apart
@@ -152,19 +135,16 @@ class Results(Cells):
 
     def compare(self, measure: str = "") -> pandas.DataFrame:
         """Return a row for each configuration: asked, scored, failed, the figure, and how it differs from the first."""
-        import pandas
-
         measure, table = measure or self.spec.measure, pandas.DataFrame(self._store.summary(self.name))
         apart = {name: result._asdict() for name, result in self.differences(measure).items()}
-        groups = self._values(measure).groupby(level="configuration")
-        table = table.set_index("configuration").rename_axis(None)
-        table.insert(0, "configuration", self.labels)
-        table.insert(2, "scored", groups.size().reindex(table.index, fill_value=0))
-        table[measure] = (100 * groups["mean"].mean()).round(1)
-        both_ways = 100 * groups["mean"].sum() / (table["scored"] + table["failed"])
-        table["failures_as_0"] = both_ways.round(1)
-        table["over_questions"] = (100 * groups["mean"].std(ddof=0)).round(1)
-        table["over_repeats"] = (100 * groups["var"].mean() ** 0.5).round(1)
+        means, variances = self.scores(measure), self.scores(measure, "var")
+        table["configuration"] = self.labels
+        each = means.agg(["count", "mean", "sum"]).T.set_axis(table.index)
+        table.insert(2, "scored", each["count"].astype(int))
+        table[measure] = (100 * each["mean"]).round(1)
+        table["failures_as_0"] = (100 * each["sum"] / (table["scored"] + table["failed"])).round(1)
+        table["over_questions"] = (100 * means.std(ddof=0).to_numpy()).round(1)
+        table["over_repeats"] = (100 * variances.mean().to_numpy() ** 0.5).round(1)
         if not apart:
             return table
         columns = {"mean": "difference", "n": "n_both"}
@@ -176,8 +156,6 @@ class Results(Cells):
 
         Losses stand first.
         """
-        import pandas
-
         table = self._pair(configuration, measure)
         runs = {(row["configuration"], row["question"]): row["run_id"] for row in self._cells("done")}
         words = {question["id"]: question["question"] for question in self.questions}
@@ -192,10 +170,7 @@ class Results(Cells):
 
     def _pair(self, configuration: int, measure: str) -> pandas.DataFrame:
         """Return the scores of the first configuration and another, on the questions that both finished."""
-        import pandas
-
-        scores, labels = self.scores(measure), self.labels
-        return pandas.DataFrame({label: scores[label] for label in (labels[0], labels[configuration])}).dropna()
+        return self.scores(measure).iloc[:, [0, configuration]].dropna()
 
     def why(self, configuration: int = 0, measure: str = "", *, fix: bool = False) -> pandas.DataFrame:
         """Return where each wrong answer of a configuration lost what would have answered it.
@@ -208,8 +183,6 @@ class Results(Cells):
         Raises:
             WorkbenchError: a notebook or a graph answered.
         """
-        import pandas
-
         from workbench.parts.experiments.why import find_loss, find_mend
 
         measure, base, rows = measure or self.spec.measure, self._wb.knowledge.get(self.spec.kb), []
@@ -261,8 +234,6 @@ class Results(Cells):
         Raises:
             WorkbenchError: there is no such kind.
         """
-        import pandas
-
         from workbench.parts.experiments import figures
         from workbench.parts.experiments.why import hiddenness
 
@@ -287,7 +258,6 @@ class Results(Cells):
         In the page a reader moves the smallest difference, counts failures as wrong or not, and, with ``pauses``, moves
         the threshold from which on a reviewer acts alone or turns single decisions round; tables and intervals follow.
         """
-        import pandas
         from jinja2 import Environment
 
         tables = {"Configurations": self.compare()}
@@ -297,7 +267,7 @@ class Results(Cells):
         tables["What a cell depends on"] = pandas.DataFrame([self.proof(self.variants[0], self.questions[0], 0)])
         labels = self.labels
         data = {
-            "scores": self.scores(),
+            "scores": {name: values.dropna().to_dict() for name, values in self.scores().items()},
             "failed": [[labels[row["configuration"]], row["question"]] for row in self._cells("failed")],
             "pauses": list(pauses),
             "smallest": self.spec.smallest_difference,
@@ -319,12 +289,6 @@ class Results(Cells):
             f"<Experiment {self.name!r}: {status['done']} of {status['cells']} cells done, {status['failed']} failed>"
         )
 
-    def _repr_html_(self) -> str:
-        from markupsafe import escape
-
-        frame = self.compare() if any(self.scores().values()) else self.to_frame()
-        return f"<p>{escape(repr(self).strip('<>'))}</p>{frame.to_html(escape=True, index=False)}"
-
 
 def _is_right(question: Json, measure: str, run: Run) -> bool:
     return bool(run.status == "done" and score(question, run).get(measure, 0.0) >= 1)
@@ -336,7 +300,7 @@ def _gold(question: Json) -> list[str]:
     return gold_documents(question)
 
 
-def score(question: Json, run: Run | SimpleNamespace | Any) -> Json:
+def score(question: Json, run: Any) -> Json:
     """Return the figures of one answer, 0 to 1; none where the question has no gold."""
     from workbench.parts.evaluate.answers import score_runs
 
