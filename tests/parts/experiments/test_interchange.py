@@ -77,7 +77,7 @@ def test_logs_of_inspect_go_out_and_come_back(place: Path) -> None:  # noqa: F81
 
 
 def test_each_configuration_is_a_run_of_mlflow(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    mlflow = pytest.importorskip("mlflow")
+    mlflow = pytest.importorskip("mlflow", reason="make apart installs it")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     mlflow.set_tracking_uri((place / "mlruns").as_uri())
     with opened(place) as wb:

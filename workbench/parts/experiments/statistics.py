@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from pandas import DataFrame
+from pandas import DataFrame, Series
 from scipy import stats
 from scipy.optimize import brentq
 
@@ -42,7 +42,7 @@ class Difference(NamedTuple):
     decision: str
 
 
-Scores = Mapping[str, Mapping[str, float]] | DataFrame
+Scores = Mapping[str, Mapping[str, float] | Series]
 
 
 def differences(
@@ -149,19 +149,16 @@ def permutation_p(apart: np.ndarray) -> float:
     return float(test.pvalue)
 
 
-def holm(tests: Mapping[str, float], error: float = ERROR) -> tuple[dict[str, float], dict[str, float]]:
+def holm(tests: Mapping[str, float], error: float = ERROR) -> tuple[Series, Series]:
     """Return p-values after Holm's step-down correction, and the confidence level that goes with each.
 
     >>> corrected, levels = holm({"a": 0.01, "b": 0.04})
-    >>> corrected, {name: round(level, 3) for name, level in levels.items()}
+    >>> corrected.to_dict(), levels.round(3).to_dict()
     ({'a': 0.02, 'b': 0.04}, {'a': 0.975, 'b': 0.95})
     """
-    corrected, levels, highest = dict[str, float](), dict[str, float](), 0.0
-    for place, name in enumerate(sorted(tests, key=lambda name: tests[name])):
-        left = len(tests) - place
-        highest = max(highest, min(1.0, tests[name] * left))
-        corrected[name], levels[name] = highest, 1 - error / left
-    return corrected, levels
+    ps = Series(tests, dtype=float).sort_values(kind="stable")
+    left = np.arange(len(ps), 0, -1)
+    return (ps * left).clip(upper=1).cummax(), 1 - error / Series(left, ps.index)
 
 
 def _difference(apart: np.ndarray, p: float, level: float, smallest: float, error: float) -> Difference:
