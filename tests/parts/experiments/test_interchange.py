@@ -114,12 +114,10 @@ def test_a_crate_holds_the_files_that_it_names(crate: Path) -> None:
 
 def test_the_validator_of_crates_finds_it_valid_offline(crate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     services = pytest.importorskip("rocrate_validator.services", reason="make apart installs it")
-    from rocrate_validator.utils.http import HttpRequester
-
     context = resources.files("rocrate").joinpath("data", "ro-crate.jsonld").read_text(encoding="utf-8")
     context = context.replace("bioschemas.org/terms/", "bioschemas.org/")  # as in 1.1, which the profiles build on
     answer = httpx.Response(200, text=context, headers={"content-type": "application/ld+json"})
-    monkeypatch.setattr(HttpRequester, "get", lambda self, url, **_: answer, raising=False)
+    monkeypatch.setattr("rocrate_validator.utils.http.HttpRequester.get", lambda self, url, **_: answer, raising=False)
 
     def issues(path: Path) -> list[str]:
         settings = {"rocrate_uri": str(path), "profile_identifier": "workflow-run-crate", "offline": True}
