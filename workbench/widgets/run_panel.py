@@ -95,15 +95,17 @@ class Working:
         self._run, self._document = run, document or {}
         status = self._document.get("status", "")
         self._moved_on()
-        for part in (self.editor.region, self.evidence, self.timeline, self.dock, self.forks):
+        for part in (self.editor.region, self.timeline, self.dock):
             display_if(part, document)
+        ended = status in ("done", "failed", "cancelled")
+        display_if(self.forks, ended)
         (self.grid.remove_class if document else self.grid.add_class)("wb-nothing")
         asks = status not in ("running", "paused", "interrupted")
         display_if(self.ask.region, asks)
         if asks:
             self._show_ask()
         if run is None or document is None:
-            for part in self.side.children:
+            for part in (self.evidence, *self.side.children):
                 if part is not self.ask.region:
                     display_if(part, False)
             return
@@ -113,8 +115,6 @@ class Working:
         self._show_evidence()
         display_if(self.evidence, self._pieces[1])
         self._show_timeline()
-        ended = status in ("done", "failed", "cancelled")
-        display_if(self.forks, ended)
         if ended:
             self.past.show(document, _checkpoints(run))
             self.by_hand.show(run)
