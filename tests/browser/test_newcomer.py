@@ -48,8 +48,8 @@ def test_from_the_first_notebook_to_a_compared_fork(
 
     def press(button: Locator) -> None:
         expect(button).to_be_in_viewport(ratio=1)  # nobody scrolls
-        button.click()
         clicks.append(button.inner_text())
+        button.click()
 
     def named(name: str) -> Locator:
         return bench.root.get_by_role("button", name=name).and_(nb.page.locator(":visible")).first
