@@ -349,7 +349,16 @@ def test_runs_of_a_recorded_graph_are_compared_sealed_and_removed_by_the_workspa
         "approved: true",
         "approved: false",
     }
-    assert "review/1" in compared._repr_html_() and "approved" in str(compared.to_dict()["parts"])
+    [decision] = compared.decisions
+    assert [side["message"] for side in decision["sides"]] == ["true", "false"] and "review/1" in str(compared)
+    assert [row["run_id"] for row in wb.runs.lines(graph="compared")] == [fork.run_id, run.run_id]
+    wb.runs.annotate(run.run_id, tags=["kept"])
+    assert wb.runs.find("moss", tag="kept", kb="compared")[0].run_id == run.run_id
+    assert "decision 1, review: responded" in str(wb.runs.tree(run))
+    bench = wb.bench()
+    bench.view = "runs"
+    bench.futures.runs.ask(do="open", runs=[fork.run_id])
+    assert fork.run_id in bench.futures.runs.table.html and bench.futures.below.children[0].run.run_id == fork.run_id
     assert wb.export(run.run_id, tmp_path / "run.zip").read_bytes()[:2] == b"PK"
     wb.runs.remove(run.run_id)
     assert fork.replay().state == fork.state, "a fork has what it took"

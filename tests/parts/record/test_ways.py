@@ -106,7 +106,7 @@ def test_of_two_runs_that_differ_in_one_thing_no_effect_crosses(wb: Workbench, w
     own, foreign = first.effects[-1], other.effects[-1]
     assert own.key != foreign.key or own.reads != foreign.reads, "their keys differ"
     with pytest.raises(RunError, match="The replay diverges"):  # and so the one does not answer the other
-        other._row["options"]["sources"] = [first.run_id]
+        other._row["options"]["tape"]["sources"] = [first.run_id]
         other._derive("replay", {}, None, None, True, [first.run_id])
     assert not executed
 
@@ -335,7 +335,7 @@ def test_a_pause_of_another_session_is_listed_and_says_which_cell_to_run(tmp_pat
         inbox.opens.click()
         assert "recorded in another session" in inbox.below.children[0].graph.value
         lost = second.run(done.run_id)
-        assert lost.state == state and lost.effects and len(second._services["record"].lines()) == 2
+        assert lost.state == state and lost.effects and len(second.runs.lines()) == 2
         for again in (lost.replay, lost.fork, second.run(run_id).resume):
             with pytest.raises(RunError, match="recorded in another session"):
                 again()
@@ -371,7 +371,7 @@ def test_a_waiting_run_is_answered_from_the_terminal_by_its_id_alone(tmp_path: P
     fork = shell("fork", row["run_id"], "--at", "act/1", "--result", '{"log": ["by hand"]}')
     assert fork.returncode == 0 and "by hand" in fork.stdout
     assert "not by --query" in shell("fork", row["run_id"], "--query", "x").stderr
-    assert "no --calls" in shell("show", row["run_id"], "--calls").stderr
+    assert "no --checkpoints" in shell("show", row["run_id"], "--checkpoints").stderr
     assert "same bytes" in shell("replay", row["run_id"]).stderr
     edit = tmp_path / "edit.json"
     edit.write_text('{"text": "Fen Mill"}')
@@ -498,7 +498,7 @@ def test_a_question_that_is_asked_again_after_a_kill_takes_its_answer(tmp_path: 
         run = agent.ask(kind.given)
         with agent._saver.cursor() as cursor:  # killed before LangGraph wrote that it waits
             cursor.execute("DELETE FROM writes WHERE channel = '__interrupt__'")
-        agent._runs.store.let_go(run.run_id, "interrupted")
+        agent._store.let_go(run.run_id, "interrupted")
     with Workbench.open(tmp_path) as wb:
         [run] = wb.record(kind.build(), name).runs()
         assert run.resume().status == "paused" and len(run.questions) == 1

@@ -103,6 +103,7 @@ class RecordedGraph:
     def __init__(self, wb: Any, graph: Any, name: str, wrap: Sequence[Any], why: str = ""):
         self.name, self.graph, self._wb, self._why = name, graph, wb, why
         self._runs: GraphRuns = wb._services["record"]
+        self._store = self._runs.driver.runs
         if graph is None:
             self._serde = serializer()
             return
@@ -174,10 +175,10 @@ class RecordedGraph:
         Raises:
             RunError: the thread's last run has not ended.
         """
-        options: Json = {"mode": "live", "sources": [], "config": dict(config or {}), "edits": {}}
+        options: Json = {"tape": {"mode": "live", "sources": []}, "config": dict(config or {}), "results": {}}
         options["source"] = self.source
         before = ""
-        if thread and (ids := self._runs.store.ids(1, session_id=self.name, conversation_id=thread)):
+        if thread and (ids := self._store.ids(1, graph=self.name, session_id=thread)):
             last, before = GraphRun(self, ids[0]), ids[0]
             if last.status != "done":
                 raise RunError(
@@ -197,13 +198,13 @@ class RecordedGraph:
         run_id = new_run_id()
         if before:
             self._copy_checkpoints(before, beginning(run_id))
-        self._runs.store.create(
+        self._store.create(
             run_id,
             _question_text(inputs),
             {**options, "input": self.dump_text(inputs, "input")},
             owner=str(self._wb._work.lease.owner),
-            conversation_id=thread or run_id,
-            session_id=self.name,
+            session_id=thread,
+            graph=self.name,
         )
         return GraphRun(self, run_id)
 
@@ -229,7 +230,7 @@ class RecordedGraph:
 
     def runs(self) -> list[GraphRun]:
         """Return the runs of this graph, newest first."""
-        return [self.run(run_id) for run_id in self._runs.store.ids(-1, session_id=self.name)]
+        return [self.run(run_id) for run_id in self._store.ids(-1, graph=self.name)]
 
     read_capsule = capsule.read_capsule
 
@@ -265,18 +266,18 @@ class RecordedGraph:
 
     def load_effects(self, run_id: str) -> list[Effect]:
         """Return what a run asked of the world, in order."""
-        effects = [effect for page in self._runs.store.pages(run_id) for effect in unpacked(page)]
+        effects = [effect for page in self._store.pages(run_id) for effect in unpacked(page)]
         return [dataclasses.replace(effect, value=self.load_text(effect.value)) for effect in effects]
 
     def load_answers(self, run_id: str) -> dict[str, Any]:
         """Return what was answered in a run, by the digest of the question."""
-        decisions: Any = self._runs.store.decisions(run_id)
+        decisions: Any = self._store.decisions(run_id)
         return {decision["review_id"]: self.load_text(decision["answer"]) for decision in decisions}
 
     def _save(self, run_id: str, effect: Effect) -> None:
         value = self.dump_text(effect.value, f"The result of {effect.at}")
         masked_effect = dataclasses.replace(effect, value=value, input=masked(plain(effect.input)))
-        save_page(self._runs.store, run_id, effect.at, packed([masked_effect]))
+        save_page(self._store, run_id, effect.at, packed([masked_effect]))
 
     def _recorded_store(self, store: Any) -> Any:
         return RecordedStore(self._runs.driver.memory if store is None else store, effects.recorder_in_node)
@@ -285,18 +286,18 @@ class RecordedGraph:
         """Work on a run until it pauses or ends; its row says how it stands."""
         from langgraph.types import Command
 
-        store, run_id = self._runs.store, run.run_id
+        store, run_id = self._store, run.run_id
         try:
             row = store.get(run_id)
-            options, thread = row["options"], row["conversation_id"]
+            options, tape = row["options"], row["options"]["tape"]
             own = self.load_effects(run_id)
             recorder = Recorder(
-                options["mode"],
+                tape["mode"],
                 own,
-                [self.load_effects(source) for source in options["sources"]],
+                [self.load_effects(source) for source in tape["sources"]],
                 self.load_answers(run_id),
-                {at: self.load_text(edit) for at, edit in options["edits"].items()},
-                {"thread": options.get("label", thread if thread != run_id else "")},
+                {at: self.load_text(edit) for at, edit in options["results"].items()},
+                {"thread": options.get("thread", row["session_id"])},
                 lambda effect: self._save(run_id, effect),
             )
             effects.recording(recorder)

@@ -119,3 +119,10 @@ class GraphBench(ipywidgets.VBox):
         buttons = [self._button("answer", give(lambda: read_json(text.value)), "primary")]
         buttons += [self._button(decision, decide(decision)) for decision in question.decisions]
         return ipywidgets.VBox([ipywidgets.HTML(head), *([form.box] if form else []), text, ipywidgets.HBox(buttons)])
+
+
+def bench_of_run(run: GraphRun) -> GraphBench:
+    """Return the bench of a run's graph, open at it."""
+    bench = GraphBench(run.agent)
+    bench.show(run)
+    return bench

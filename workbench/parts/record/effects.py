@@ -313,10 +313,21 @@ class Recorder(KnownEffects):
         return None
 
     def _read_what_changed(self, effect: Effect) -> bool:
-        """Return whether it used the store, and this run has written something else there by now."""
-        uses = (call for call in self._calls[effect.at] if call.kind == "memory")
-        first = next(uses, None) if self.mode == "fork" else None
-        return first is not None and first.parts["written"] != digest(self._written)
+        """Return whether it read what this run has changed in the store by now; a search may find anything."""
+        own, store = set[str](), self.past if self.mode == "fork" else None
+        for call in self._calls[effect.at]:
+            if call.kind != "memory" or store is None:
+                continue
+            if call.name == "put":
+                own.add(digest([call.value["namespace"], call.value["key"]]))
+            elif call.name != "get" and not own:
+                if call.parts["written"] != digest(self._written):
+                    return True
+            elif call.name == "get" and digest(call.input[:2]) not in own:
+                item = store.get(tuple(call.input[0]), call.input[1])
+                if digest(item and item.value) != digest(call.value and call.value["value"]):
+                    return True
+        return False
 
     def _divergence(self, at: str, node: langgraph.Node, parts: Json, digests: Mapping[str, str]) -> Divergence:
         """Return how a node differs from what was recorded at its place."""

@@ -16,9 +16,12 @@ from langchain_core.documents import Document
 
 from workbench.parts.record import langgraph_copy
 from workbench.parts.record.digests import digest, leaves, plain
+from workbench.parts.record.effects import questions
 from workbench.records.tape import EDITED, Effect
+from workbench.runs.calls import Calls
 from workbench.state import Json, RetrievalResult
 from workbench.views.blocks import one_line
+from workbench.views.markup import cut
 
 if TYPE_CHECKING:
     import pandas
@@ -53,7 +56,7 @@ def timeline(run: GraphRun) -> Drawing:
 
     effects = run.effects
     records: Any = [_record(effect, 1) for effect in effects if effect.kind not in ("node", "edge")]
-    return when(_log(effects), records)
+    return when(_log(effects), records, run.decisions)
 
 
 def _log(effects: Iterable[Effect]) -> list[Json]:
@@ -94,13 +97,64 @@ def recording(run: GraphRun, runs: Sequence[Any] = ()) -> Any:
         state={"merged": {"retrieval_results": evidence}} if evidence else {},
         options={"tape": {"sources": run.sources}},
         plan=None,
-        **{name: [] for name in ("plans", "reflections", "decisions", "citations")},
+        **{name: [] for name in ("plans", "reflections", "citations")},
+        decisions=[
+            _decision(at, order[at], pause, {**decision, "answer": run.agent.load_text(decision["answer"])})
+            for at, pause, decision in answered(run)
+        ],
+        calls=lambda: calls(run),
         records=records,
         evidence=evidence,
         log=_log(effect for effect in last.values() if not effect.replayed),
         tape=lambda: tape,
         _results_by_step=lambda: evidence_by_place,
     )
+
+
+def answered(run: GraphRun) -> list[tuple[str, Any, Any]]:
+    """Return each question that was answered: the place that asked, LangGraph's pause, and the decision."""
+    asked = {name: (at, pause) for at, name, pause in questions(run.effects)}
+    return [(*asked[d["review_id"]], d) for d in run.decisions if d["review_id"] in asked]
+
+
+def _decision(at: str, place: int, pause: Any, decision: Json) -> Json:
+    answer, proposal = decision["answer"], {"reasoning": cut(as_text(pause.value), 400), "name": decision["review_id"]}
+    reply: Json = {"type": "respond", "message": as_text(answer)}
+    match answer:  # as LangChain's middleware has it
+        case {"decisions": [{"type": str()} as first, *_]}:
+            reply = dict(first)
+    return {
+        **{"review_id": at, "point": at, "iteration": place, "action": reply["type"], "proposal": proposal},
+        **{"edits": reply.get("edited_action", {}).get("args", {}), "message": reply.get("message", ""), "note": ""},
+        **{name: decision[name] for name in ("who", "decided_at")},
+    }
+
+
+def calls(run: GraphRun) -> Calls:
+    """Return the calls of chat models: what each saw, what it said, and its tokens."""
+    return Calls(_call(effect) for effect in run.effects if effect.kind == "model")
+
+
+def _call(effect: Effect) -> Any:
+    reply, node = effect.value[0] if isinstance(effect.value, list) else effect.value, effect.at.rpartition(":")[0]
+    usage = getattr(reply, "usage_metadata", None) or {}
+    answer = _message_line(plain(reply))
+    try:
+        prompt = [message["kwargs"] for message in json.loads(effect.input)]
+    except (TypeError, ValueError, LookupError):  # of another tool
+        prompt = [{"type": "prompt", "content": effect.input}]
+    messages = [[str(message.get("type")), as_text(message.get("content"))] for message in prompt]
+    return {
+        **{"place": effect.at, "key": effect.key, "role": node.rpartition("/")[0], "node": node, "at": effect.at},
+        **{"model": getattr(reply, "response_metadata", {}).get("model_name", ""), "messages": messages},
+        **{
+            "reply": answer,
+            "input": usage.get("input_tokens"),
+            "output": usage.get("output_tokens", effect.tokens or None),
+        },
+        **{"seconds": effect.seconds, "replayed": effect.replayed, "edited": effect.edited, "failed": False},
+        **{"prompt": "", "thought": "", "cached": None, "money": None, "sampling": {}},
+    }
 
 
 def state_lines(state: Any) -> list[str]:

@@ -18,6 +18,7 @@ from workbench.parts.record.questions import Question
 from workbench.parts.record.store import beginning
 from workbench.records.document import run_document
 from workbench.runs.driver import Live
+from workbench.runs.recording import StoredRun
 from workbench.state import Json
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ UNCHANGED: Any = object()
 """In place of a result that is not replaced; None may be one."""
 
 
-class GraphRun:
+class GraphRun(StoredRun):
     """A run of a recorded graph.
 
     Attributes:
@@ -42,32 +43,19 @@ class GraphRun:
     """
 
     def __init__(self, agent: RecordedGraph, run_id: str):
-        self.agent, self.run_id = agent, run_id
-        self._store, self._work = agent._runs.store, agent._wb._work
-        self._row = self._store.get(run_id)
+        super().__init__(agent._wb._work, run_id)
+        self.agent, self._row = agent, self._store.get(run_id)
 
     def __repr__(self) -> str:
-        row = self._store.get(self.run_id)
-        why = f": {row['error']}" if row["error"] else ""
-        return f"<GraphRun {self.run_id} of {row['session_id']!r}: {self.status}{why}>"
+        why = f": {self.error}" if self.error else ""
+        return f"<GraphRun {self.run_id} of {self._row['graph']!r}: {self.status}{why}>"
 
     # how it stands
 
     @property
-    def status(self) -> str:
-        """``running``, ``paused``, ``done``, ``failed``, ``cancelled``, or ``interrupted`` when its process died."""
-        return self._work.status(self.run_id)
-
-    @property
-    def error(self) -> str | None:
-        """Why it failed."""
-        error: str | None = self._store.get(self.run_id)["error"]
-        return error
-
-    @property
     def sources(self) -> list[str]:
         """Return the runs from whose tapes it takes effects."""
-        return list(self._row["options"]["sources"])
+        return list(self._row["options"]["tape"]["sources"])
 
     def _snapshot(self) -> Any:
         if self.agent.graph is None:  # what it asks is on its tape
@@ -80,7 +68,7 @@ class GraphRun:
     @property
     def state(self) -> dict[str, Any]:
         """Return the state at its end, or where it stands."""
-        result = self._store.get(self.run_id, whole=True)["result"]
+        result = self.row["result"]
         state: dict[str, Any] = self.agent.load_text(result["state"]) if result else self._snapshot().values
         return state
 
@@ -125,29 +113,12 @@ class GraphRun:
             for pause in self._snapshot().interrupts
         ]
 
-    # going on
-
-    # as the inbox shows it, next to the workspace's own runs
-
-    @property
-    def row(self) -> Mapping[str, Any]:
-        """Return how it is stored."""
-        return self._store.get(self.run_id)
-
-    @property
-    def message(self) -> str:
-        """Return what the graph was asked, as text."""
-        return self._row["message"]
+    # as every run is shown
 
     @property
     def log(self) -> list[Any]:
         """Return nothing: it has no log of nodes but its effects."""
         return []
-
-    @property
-    def decisions(self) -> list[Any]:
-        """Return what people answered, oldest first."""
-        return list(self._store.decisions(self.run_id))
 
     @property
     def review(self) -> Any:
@@ -158,7 +129,7 @@ class GraphRun:
     def to_dict(self) -> dict[str, Any]:
         """Return the whole run as one JSON document: as every run, and its graph, its effects and its state."""
         row = self.row
-        own = {"graph": row["session_id"], "thread": row["conversation_id"], "state": plain(self.state)}
+        own = {"graph": row["graph"], "thread": row["session_id"], "state": plain(self.state)}
         document = run_document(looking.recording(self), self._work.holder(self.run_id))
         own |= {"answer": self.reply, "on_tape": looking.on_tape(self)}
         return document | own | {"effects": self.to_frame().to_dict("records")}
@@ -175,6 +146,8 @@ class GraphRun:
         if not questions:
             return self.answer(args, wait=wait)
         return self.answer({q.id: q.answer(decision["type"], args, message) for q in questions}, wait=wait)
+
+    # going on
 
     def begin(self) -> None:
         """Start working on it."""
@@ -197,7 +170,7 @@ class GraphRun:
 
         It needs a run that was started with ``stream_mode``. A replay yields what was recorded.
         """
-        run = GraphRun(self.agent, self.sources[0]) if self._row["options"]["mode"] == "replay" else self
+        run = GraphRun(self.agent, self.sources[0]) if self._row["options"]["tape"]["mode"] == "replay" else self
         position, is_last = 0, False
         while not is_last:
             is_last = run.status != "running"  # looked at before reading, so that nothing of its end is missed
@@ -249,7 +222,7 @@ class GraphRun:
         options, places = self._row["options"], [effect.at for effect in self.effects]
         for name in self._snapshot().next:
             at = f"{name}/{1 + len({place for place in places if place.rpartition('/')[0] == name})}"
-            options["edits"][at] = self.agent.dump_text({"state": dict(fields)}, f"The edit of {at}")
+            options["results"][at] = self.agent.dump_text({"state": dict(fields)}, f"The edit of {at}")
         self._store.write("UPDATE runs SET options = ? WHERE run_id = ?", (json.dumps(options), self.run_id))
 
     def resume(self, *, wait: bool = True) -> GraphRun:
@@ -300,7 +273,7 @@ class GraphRun:
         Raises:
             RunError: the run has no effect at ``at``, or it is not said what changes there.
         """
-        edits = dict(self._row["options"]["edits"])
+        edits = dict(self._row["options"]["results"])
         if bool(at) != (state is not None or result is not UNCHANGED):
             raise RunError("Name a place with `at`, and what changes there: `state={...}` before it, or its `result`.")
         if at:
@@ -321,7 +294,7 @@ class GraphRun:
         Raises:
             RunError: that run has no such node.
         """
-        edits = dict(self._row["options"]["edits"])
+        edits = dict(self._row["options"]["results"])
         for name, run in nodes.items():
             results = [e for e in run.effects if e.outcome == "value" and name in (e.at, e.name) and e.kind == "node"]
             if not results:
@@ -338,18 +311,18 @@ class GraphRun:
         """
         if self.status != "done":
             raise RunError(f"Run {self.run_id} is {self.status}: only a run that is done can be replayed.")
-        return self._derive("replay", self._row["options"]["edits"], None, None, True)
+        return self._derive("replay", self._row["options"]["results"], None, None, True)
 
     def _derive(
         self, mode: str, edits: Mapping[str, Any], answers: Any, inputs: Any, wait: bool, sources: Sequence[str] = ()
     ) -> GraphRun:
-        if self._row["options"]["mode"] == "trace":
+        if self._row["options"]["tape"]["mode"] == "trace":
             raise RunError(
                 f"Run {self.run_id} is a trace of another tool: its effects are not complete, so that nothing of it "
                 "can be run again. Ask its question of a graph of yours: agent.ask(run.input)."
             )
         self.agent._copy  # noqa: B018, says what is to be done where the graph is not loaded
-        answered = self._answered()
+        answered = [(at.rpartition("/")[0], decision) for at, _, decision in looking.answered(self)]
         nodes = list(dict.fromkeys(node for node, _ in answered))
         by_node = dict(answers) if isinstance(answers, Mapping) else {}
         if answers is not None and not by_node:
@@ -360,10 +333,11 @@ class GraphRun:
         replaced = {node: {"answer": self.agent.dump_text(answer, "The answer")} for node, answer in by_node.items()}
         options = {
             **self._row["options"],
-            "mode": mode,
-            "sources": list(sources) or [self.run_id],
-            "edits": dict(edits),
-            "label": self._row["options"].get("label", self._label),
+            "tape": {"mode": mode, "sources": list(sources) or [self.run_id]},
+            "results": dict(edits),
+            "thread": self._thread,
+            "decisions": [{"review_id": d["review_id"]} for node, d in answered if node not in replaced]
+            + [{"point": node, "action": "respond"} for node in replaced],
         }
         inputs = self.input if inputs is None else self.agent._with_ids(inputs)
         run = self.agent.new_run(options, inputs, before=beginning(self.run_id))
@@ -374,14 +348,9 @@ class GraphRun:
         return run.wait() if wait else run
 
     @property
-    def _label(self) -> str:
-        thread = self._row["conversation_id"]
-        return thread if thread != self.run_id else ""
-
-    def _answered(self) -> list[tuple[str, Any]]:
-        """Return the node and the decision of each question that was answered."""
-        nodes = {name: at.rpartition("/")[0] for at, name, _ in questions(self.effects)}
-        return [(nodes[d["review_id"]], d) for d in self.decisions if d["review_id"] in nodes]
+    def _thread(self) -> str:
+        """Return the conversation that keys name: a fork's is that of its source."""
+        return str(self._row["options"].get("thread", self._row["session_id"]))
 
     # looking
 
@@ -414,6 +383,7 @@ class GraphRun:
     dag = property(looking.dag)
     cost = property(looking.cost)
     timeline = property(looking.timeline)
+    calls = looking.calls
     evidence = property(looking.evidence)
     unrecorded = property(looking.unrecorded)
     _read_once = looking.recording
