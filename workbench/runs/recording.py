@@ -214,11 +214,6 @@ def asked_dates(run: Recording) -> list[str]:
     return dates if any(dates) else []
 
 
-def results_by_step(run: Recording) -> dict[str, list[RetrievalResult]]:
-    """Return what each step that has ended well found, by step."""
-    return run._results_by_step()
-
-
 def found_pieces(run: Recording) -> list[Piece]:
     """Return everything that was found, and what became of it: cited, in the prompt, or dropped, and why."""
     return pieces(

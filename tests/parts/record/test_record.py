@@ -371,7 +371,8 @@ def test_a_replay_that_leaves_its_tape_says_where_and_why(wb: Workbench) -> None
     run = finished(wb.record(KINDS["plain"].build(), "diverges"), KINDS["plain"])
     other = StateGraph(Log)
     other.add_sequence([("first", step("second")), ("review", review), ("finish", finish)])
-    changed = wb.record(other.add_edge(START, "first").compile(), "diverges").run(run.run_id)
+    wb.record(other.add_edge(START, "first").compile(), "diverges")
+    changed = wb.run(run.run_id)
     with pytest.raises(RunError, match="The replay diverges at node 'first/1': version"):
         changed.replay()
     executed.clear()
@@ -438,7 +439,7 @@ def test_the_bench_runs_answers_and_forks_and_escapes_what_it_shows(wb: Workbenc
     assert (
         bench.run and bench.run.status == "paused" and "&lt;b&gt;Mill" in bench.questions.children[0].children[0].value
     )
-    [_answer, yes, *_others] = bench.questions.children[0].children[2].children
+    [yes, *_others] = bench.questions.children[0].children[2].children
     yes.click()
     assert bench.run.status == "done" and "approved: True" in bench.state.value and not bench.questions.children
     bench.place.value, bench.result.value = "finish/1", '{"answer": "by hand"}'

@@ -20,7 +20,7 @@ from langgraph.prebuilt import ToolNode
 from langgraph.types import interrupt
 from pydantic import BaseModel
 
-from tests.parts.record.graphs import KINDS, LOG, SAID, Log, Reader, Scripted, executed, finish, search
+from tests.parts.record.graphs import KINDS, LOG, SAID, Log, Reader, Scripted, executed, search
 from tests.parts.record.test_record import finished
 from tests.shelves import corpus, workbench
 from workbench.errors import CapsuleError, InvalidAnswer, RunError
@@ -181,17 +181,6 @@ def test_nodes_of_several_runs_are_put_together(wb: Workbench) -> None:
         first.graft({"middle": second})
 
 
-def test_fields_of_the_state_can_be_given_at_a_breakpoint(wb: Workbench) -> None:
-    def ask(state: Log) -> None: ...
-
-    graph = StateGraph(Log)
-    graph.add_sequence([("ask", ask), ("finish", finish)])
-    agent = wb.record(graph.add_edge(START, "ask").compile(interrupt_before=["ask"]), "breakpoint")
-    run = agent.ask(LOG).answer({"approved": "by Ann"})
-    assert run.state["answer"] == "0 steps, approved: by Ann"
-    assert run.replay().state == run.state
-
-
 # streams
 
 
@@ -215,7 +204,7 @@ def streaming() -> Any:
 @pytest.mark.parametrize("mode", ["updates", "values", "messages", "custom", ["messages", "custom"]])
 def test_a_run_streams_what_its_graph_streams_and_its_replay_the_same(wb: Workbench, mode: Any) -> None:
     agent = wb.record(streaming(), f"streaming {mode}")
-    events = list(agent.stream(SAID, stream_mode=mode))
+    events = list(agent.start(SAID, stream_mode=mode).stream())
     theirs = list(streaming().stream(SAID, stream_mode=mode))
     assert len(events) == len(theirs)
     if mode == "messages":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from langchain_core.documents import Document
 from langchain_core.messages import AnyMessage
@@ -42,22 +42,14 @@ class StoreLog(RunLog):
     def __init__(self, store: BaseStore):
         self._store = store
 
-    def record(self, run_id: str, step_id: str, attempt: int) -> ExecutionRecord | None:
-        """Return the record of that attempt, when it has finished."""
-        item = self._store.get((run_id, "records"), f"{step_id}/{attempt}")
-        return item.value["record"] if item else None
-
     def save_record(self, run_id: str, record: ExecutionRecord, body: Mapping[str, Any] | None) -> None:
-        """Store a record and its results."""
+        """Store the results of a step; its record is in the state."""
         if body is not None:
-            self._store.put((run_id, "bodies"), str(record["raw_output_ref"]), dict(body))
-        self._store.put((run_id, "records"), f"{record['step_id']}/{record['attempt']}", {"record": record})
+            self._store.put((run_id,), str(record["raw_output_ref"]), dict(body))
 
     def body(self, run_id: str, ref: str) -> Json:
         """Return what ``raw_output_ref`` names."""
-        item = self._store.get((run_id, "bodies"), ref)
-        assert item is not None, f"step {ref} has ended, and its record is stored after its results"
-        return item.value
+        return cast(Any, self._store.get((run_id,), ref)).value
 
 
 def retrieval_graph(wb: Any, kb: str, worker: str = "hybrid_agent", *, review: str | Iterable[str] = ()) -> Any:

@@ -10,7 +10,7 @@ import importlib
 import importlib.util
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -139,19 +139,9 @@ class RecordedGraph:
             **options: those of ``start``.
 
         Raises:
-            RunError: the run failed; ``agent.run(id)`` has what it did, and ``resume`` continues it.
+            RunError: the run failed; ``wb.run(id)`` has what it did, and ``resume`` continues it.
         """
         return self.start(inputs, **options).wait()
-
-    def stream(self, inputs: Any, *, stream_mode: str | Sequence[str] = "updates", **options: Any) -> Iterator[Any]:
-        """Run the graph, and yield what it streams as it comes, until it pauses or ends.
-
-        Args:
-            inputs: as the original takes it.
-            stream_mode: LangGraph's: ``updates``, ``values``, ``messages`` (tokens), ``custom``, or several.
-            **options: those of ``start``.
-        """
-        return self.start(inputs, stream_mode=stream_mode, **options).stream()
 
     def start(
         self,
@@ -179,11 +169,9 @@ class RecordedGraph:
         options["source"] = self.source
         before = ""
         if thread and (ids := self._store.ids(1, graph=self.name, session_id=thread)):
-            last, before = GraphRun(self, ids[0]), ids[0]
-            if last.status != "done":
-                raise RunError(
-                    f"Thread {thread!r} waits for run {last.run_id}, which is {last.status}. Answer it first."
-                )
+            [before] = ids
+            if (status := self._wb._work.status(before)) != "done":
+                raise RunError(f"Thread {thread!r} waits for run {before}, which is {status}. Answer it first.")
         if stream_mode:
             options["stream_mode"] = stream_mode if isinstance(stream_mode, str) else list(stream_mode)
         inputs = self._with_ids(inputs)
@@ -220,17 +208,9 @@ class RecordedGraph:
         effects.name_messages(inputs, f"input {digest(inputs)}")
         return inputs
 
-    def run(self, run_id: str) -> GraphRun:
-        """Return a run of this graph.
-
-        Raises:
-            UnknownRun: there is none of that id.
-        """
-        return GraphRun(self, run_id)
-
     def runs(self) -> list[GraphRun]:
         """Return the runs of this graph, newest first."""
-        return [self.run(run_id) for run_id in self._store.ids(-1, graph=self.name)]
+        return [GraphRun(self, run_id) for run_id in self._store.ids(-1, graph=self.name)]
 
     read_capsule = capsule.read_capsule
 

@@ -78,7 +78,7 @@ class GraphBench(ipywidgets.VBox):
 
     def _choose(self, change: Mapping[str, Any]) -> None:
         if change["new"] and (self.run is None or change["new"] != self.run.run_id):
-            self.show(self.agent.run(change["new"]))
+            self.show(self.agent._wb.run(change["new"]))
 
     def show(self, run: GraphRun) -> None:
         """Show a run."""
@@ -105,19 +105,15 @@ class GraphBench(ipywidgets.VBox):
             form = Fields(config["args_schema"], self._labels)
             form.show(action["args"], again=True)
 
-        def give(answer: Callable[[], Any]) -> Callable[[], GraphRun]:
-            return lambda: run.answer({question.id: answer()})
-
         def decide(decision: str) -> Callable[[], GraphRun]:
-            return give(lambda: question.answer(decision, filled(), text.value))
+            return lambda: run.answer({question.id: question.answer(decision, filled(), text.value)})
 
         def filled() -> Any:
             if form and form.faults:
                 raise InvalidAnswer("; ".join(f"{path}: {fault}" for path, fault in form.faults.items()))
             return form.value if form else None
 
-        buttons = [self._button("answer", give(lambda: read_json(text.value)), "primary")]
-        buttons += [self._button(decision, decide(decision)) for decision in question.decisions]
+        buttons = [self._button(decision, decide(decision)) for decision in question.decisions]
         return ipywidgets.VBox([ipywidgets.HTML(head), *([form.box] if form else []), text, ipywidgets.HBox(buttons)])
 
 

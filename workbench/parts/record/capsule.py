@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from typing_extensions import TypedDict
-
 from workbench.errors import CapsuleError
 from workbench.futures.capsule import CONTENTS, Contents, read, zipped
 from workbench.models.wire import secrets
@@ -26,16 +24,8 @@ if TYPE_CHECKING:
     from workbench.parts.record.run import GraphRun
 
 
-class _Answer(TypedDict):
-    review_id: str
-    asked: str
-    answer: str
-    who: str
-    decided_at: str
-
-
 class _GraphContents(Contents):
-    decisions: list[_Answer]
+    decisions: list[dict[str, str]]
     checkpoints: list[tuple[str, str, str | None, str, str]]
 
 
@@ -76,7 +66,8 @@ def read_capsule(agent: RecordedGraph, path: str | Path) -> GraphRun:
             cursor.execute(f"INSERT INTO checkpoints (thread_id, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", cells)
     contents["run"] = {**row, "options": options, "session_id": "", "graph": agent.name}
     agent._store.bring(run_id, contents)
-    return agent.run(run_id)
+    brought: GraphRun = agent._wb.run(run_id)
+    return brought
 
 
 def _values(contents: Json) -> Iterator[str]:

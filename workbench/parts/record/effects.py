@@ -33,9 +33,8 @@ from workbench.errors import Divergence, RunError
 from workbench.parts.record import langgraph_copy as langgraph
 from workbench.parts.record.digests import digest, leaves, plain, plain_digest
 from workbench.parts.record.memory import past_store
-from workbench.records.tape import Effect, KnownEffects, Mode, differing, divergence
-
-Json = dict[str, Any]
+from workbench.records.tape import Effect, KnownEffects, Mode, divergence
+from workbench.state import Json
 
 
 def copied(value: Any) -> Any:
@@ -325,19 +324,16 @@ class Recorder(KnownEffects):
                     return True
             elif call.name == "get" and digest(call.input[:2]) not in own:
                 item = store.get(tuple(call.input[0]), call.input[1])
-                if digest(item and item.value) != digest(call.value and call.value["value"]):
+                if digest(item and item.value) != digest(call.value and call.value.value):
                     return True
         return False
 
     def _divergence(self, at: str, node: langgraph.Node, parts: Json, digests: Mapping[str, str]) -> Divergence:
         """Return how a node differs from what was recorded at its place."""
-        recorded = next((e for e in self._recorded if (e.kind, e.name, e.at) == (node.kind, node.path, at)), None)
-        if recorded is None:
-            return divergence(node.kind, at, parts, ())
-        reads = recorded.reads or {}
-        expected: Json = {**recorded.parts, "state": reads}
-        now: Json = {**parts, "state": {name: digests.get(name, _MISSING) for name in reads}}
-        return Divergence(node.kind, at, expected, now, differing(expected, now))
+        there = [e for e in self._recorded if (e.kind, e.name, e.at) == (node.kind, node.path, at)]
+        known = [dataclasses.replace(e, name=at, parts={**e.parts, "state": e.reads or {}}) for e in there[:1]]
+        names = known[0].parts["state"] if known else ()
+        return divergence(node.kind, at, {**parts, "state": {n: digests.get(n, _MISSING) for n in names}}, known)
 
     def _interrupts_in_called_graph(self, path: str) -> bool:
         """Return whether a graph inside the node asked: its answer reaches it through LangGraph alone."""

@@ -18,7 +18,7 @@ from workbench.parts.record import langgraph_copy
 from workbench.parts.record.digests import digest, leaves, plain
 from workbench.parts.record.effects import questions
 from workbench.records.tape import EDITED, Effect
-from workbench.runs.calls import Calls
+from workbench.runs.calls import Calls, make_call
 from workbench.state import Json, RetrievalResult
 from workbench.views.blocks import one_line
 from workbench.views.markup import cut
@@ -137,24 +137,17 @@ def calls(run: GraphRun) -> Calls:
 
 def _call(effect: Effect) -> Any:
     reply, node = effect.value[0] if isinstance(effect.value, list) else effect.value, effect.at.rpartition(":")[0]
-    usage = getattr(reply, "usage_metadata", None) or {}
-    answer = _message_line(plain(reply))
+    usage = getattr(reply, "usage_metadata", None) or {"output_tokens": effect.tokens or None}
+    counts = {name: usage.get(f"{name}_tokens") for name in ("input", "output")}
+    value = {"text": _message_line(plain(reply)), "at": node, "usage": counts}
     try:
         prompt = [message["kwargs"] for message in json.loads(effect.input)]
     except (TypeError, ValueError, LookupError):  # of another tool
         prompt = [{"type": "prompt", "content": effect.input}]
-    messages = [[str(message.get("type")), as_text(message.get("content"))] for message in prompt]
-    return {
-        **{"place": effect.at, "key": effect.key, "role": node.rpartition("/")[0], "node": node, "at": effect.at},
-        **{"model": getattr(reply, "response_metadata", {}).get("model_name", ""), "messages": messages},
-        **{
-            "reply": answer,
-            "input": usage.get("input_tokens"),
-            "output": usage.get("output_tokens", effect.tokens or None),
-        },
-        **{"seconds": effect.seconds, "replayed": effect.replayed, "edited": effect.edited, "failed": False},
-        **{"prompt": "", "thought": "", "cached": None, "money": None, "sampling": {}},
-    }
+    messages = [(message.get("type"), as_text(message.get("content"))) for message in prompt]
+    model = getattr(reply, "response_metadata", {}).get("model_name")
+    parts = {"input": {"messages": messages, "model": model}}
+    return make_call(effect.at, replace(effect, name=node.rpartition("/")[0], parts=parts, value=value))
 
 
 def state_lines(state: Any) -> list[str]:
@@ -270,7 +263,7 @@ def unrecorded(run: GraphRun) -> pandas.DataFrame:
     shares = (sums[["time", "bytes"]] / sums[["time", "bytes"]].sum()).fillna(0).round(3)
     rows = []
     for path, node in langgraph_copy.nodes(run.agent._copy):
-        reads = sorted(set(_reads(langgraph_copy.functions(node.runnable))))
+        reads = sorted(set(_reads(langgraph_copy.reachable(node.runnable))))
         row = {"node": path, "reads": reads, "opaque": bool(reads) and not sums["has_calls"].get(path, 0)}
         rows.append(row | {name: shares[name].get(path, 0.0) for name in ("time", "bytes")})
     return pandas.DataFrame(rows, columns=["node", "reads", "opaque", "time", "bytes"])
@@ -284,8 +277,10 @@ def on_tape(run: GraphRun) -> Json | None:
     return {name: round(1 - float(opaque[name].sum()), 3) for name in ("time", "bytes")}
 
 
-def _reads(functions: Iterable[types.FunctionType]) -> Iterator[str]:
-    for function in functions:
+def _reads(values: Iterable[Any]) -> Iterator[str]:
+    for function in values:
+        if not isinstance(function, types.FunctionType):
+            continue
         for name in function.__code__.co_names:
             if name in _FILES and name not in function.__globals__:
                 yield "files"

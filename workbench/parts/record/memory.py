@@ -9,9 +9,9 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from langgraph.store.base import BaseStore, Item, Op, PutOp, Result, SearchItem
+from langgraph.store.base import BaseStore, Op, PutOp, Result
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
@@ -79,31 +79,19 @@ class RecordedStore(BaseStore):
             item = {"namespace": list(op.namespace), "key": op.key, "value": op.value}
             recorder.memory_call(name, plain(op), lambda: (execute(), item)[1])
             return None
-        value = recorder.memory_call(name, plain(op), lambda: _as_data(execute()))
-        if name == "list":
-            return [tuple(namespace) for namespace in value]
-        items = [
-            {**item, "namespace": tuple(item["namespace"])} for item in ([value] if name == "get" else value) if item
-        ]
-        if name == "get":
-            return Item(**items[0]) if items else None
-        return [SearchItem(**item) for item in items]
+        value = recorder.memory_call(name, plain(op), execute)
+        return [tuple(namespace) for namespace in value] if name == "list" else value
 
 
 def past_store(effects: Iterable[Effect]) -> InMemoryStore:
     """Return a store with what runs read from theirs before they wrote it: as they found it."""
     store, places = InMemoryStore(), set[tuple[tuple[str, ...], str]]()
     for effect in effects:
-        items = effect.value if effect.name == "search" else [effect.value] if effect.name in ("get", "put") else []
+        if effect.name == "put":
+            places.add((tuple(effect.value["namespace"]), effect.value["key"]))
+        items = effect.value if effect.name == "search" else [effect.value] if effect.name == "get" else []
         for item in filter(None, items):
-            place = (tuple(item["namespace"]), item["key"])
-            if effect.name != "put" and place not in places:
-                store.put(*place, item["value"])
+            if (place := (tuple(item.namespace), item.key)) not in places:
+                store.put(*place, item.value)
             places.add(place)
     return store
-
-
-def _as_data(result: Result) -> Any:
-    if isinstance(result, list):
-        return [_as_data(inner) for inner in result]  # type: ignore[arg-type]
-    return result.dict() if isinstance(result, Item) else result

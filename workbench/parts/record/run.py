@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -184,8 +183,7 @@ class GraphRun(StoredRun):
         """Answer what the run asks, and wait for the next pause or the end.
 
         Args:
-            answer: of the one question; of several, a dict by their ids. At a breakpoint None continues, and a dict
-                replaces fields of the state.
+            answer: of the one question; of several, a dict by their ids. At a breakpoint None continues.
             who: answers.
             wait: False returns at once.
 
@@ -197,8 +195,6 @@ class GraphRun(StoredRun):
         if self.status != "paused":
             raise NotPaused(f"Run {self.run_id} is {self.status} and asks nothing.")
         questions = self.questions
-        if not questions and answer:
-            self._edit_next(answer)
         if len(questions) == 1 and not (isinstance(answer, Mapping) and questions[0].id in answer):
             answer = {questions[0].id: answer}
         ids = [question.id for question in questions]
@@ -216,14 +212,6 @@ class GraphRun(StoredRun):
             if question.id in answer
         ]
         return self._continue(seen, answers, wait)
-
-    def _edit_next(self, fields: Mapping[str, Any]) -> None:
-        """Replace fields of the state before the nodes at which the run stands."""
-        options, places = self._row["options"], [effect.at for effect in self.effects]
-        for name in self._snapshot().next:
-            at = f"{name}/{1 + len({place for place in places if place.rpartition('/')[0] == name})}"
-            options["results"][at] = self.agent.dump_text({"state": dict(fields)}, f"The edit of {at}")
-        self._store.write("UPDATE runs SET options = ? WHERE run_id = ?", (json.dumps(options), self.run_id))
 
     def resume(self, *, wait: bool = True) -> GraphRun:
         """Continue a run that was paused, interrupted or failed; what it has done is not done again."""
@@ -296,10 +284,10 @@ class GraphRun(StoredRun):
         """
         edits = dict(self._row["options"]["results"])
         for name, run in nodes.items():
-            results = [e for e in run.effects if e.outcome == "value" and name in (e.at, e.name) and e.kind == "node"]
-            if not results:
+            ended = [e for e in run.effects if e.kind == "node" and e.outcome == "value" and name in (e.at, e.name)]
+            if not ended:
                 raise RunError(f"Run {run.run_id} has no node {name!r} that ended.")
-            edits |= {e.at: self.agent.dump_text({"result": e.value}, f"The result of {e.at}") for e in results}
+            edits |= {e.at: self.agent.dump_text({"result": e.value}, e.at) for e in ended}
         sources = dict.fromkeys([self.run_id, *(run.run_id for run in nodes.values())])
         return self._derive("fork", edits, None, None, True, list(sources))
 
