@@ -183,14 +183,10 @@ def build_retrieval(bound: Callable[[Any], Any] = lambda node: node) -> StateGra
         bound: gives a node its ports, where the graph around has another context.
     """
     graph = StateGraph(RetrievalState, context_schema=Context)
-    task: Any = bound(logged("execute", executor))  # its input is a task, not the state
-    graph.add_node(bound(logged("plan", planner)))
-    graph.add_node(bound(logged("review", review_plan)))
-    graph.add_node(bound(logged("dispatch", dispatcher)))
-    graph.add_node("executor", task, input_schema=StepTask)
-    graph.add_node(bound(logged("reflect", reflector)))
-    graph.add_node(bound(logged("review", review_reflect)))
-    graph.add_node(bound(logged("merge", merger)))
+    nodes: Any = [("plan", planner), ("review", review_plan), ("dispatch", dispatcher), ("execute", executor)]
+    nodes += [("reflect", reflector), ("review", review_reflect), ("merge", merger)]
+    for kind, node in nodes:  # the executor's input is a task, not the state
+        graph.add_node(bound(logged(kind, node)), input_schema=StepTask if node is executor else None)
     graph.add_edge(START, "planner")
     graph.add_edge("planner", "review_plan")
     graph.add_conditional_edges("review_plan", after_review, ["planner", "dispatcher", "merger"])

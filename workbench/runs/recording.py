@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from workbench.errors import RunError, shown
 from workbench.extensions import Extended
@@ -80,6 +80,18 @@ class StoredRun:
     def decisions(self) -> list[Decision]:
         """Return what was answered at review points."""
         return self._store.decisions(self.run_id)
+
+    def cancel(self, *, resumable: bool = False) -> Self:
+        """Stop the work now, with its tools, in whatever process it is done. What is finished is kept.
+
+        Args:
+            resumable: stop only what this process does, and leave the run to be resumed, as Ctrl-C does.
+
+        Raises:
+            WorkspaceBusy: the other process has not stopped in time; it will when it wakes.
+        """
+        (self._work.interrupt if resumable else self._work.cancel)(self.run_id)
+        return self
 
 
 class Recording(StoredRun, Extended):

@@ -176,7 +176,7 @@ def test_nodes_of_several_runs_are_put_together(wb: Workbench) -> None:
     executed.clear()
     grafted = first.graft({"right": second})
     assert "right of Fen Mill" in grafted.state["log"] and "left of Moss Mill" in grafted.state["log"]
-    assert executed == {"finish": 1} and set(grafted.sources) == {first.run_id, second.run_id}
+    assert executed == {"finish": 1} and set(grafted.options["tape"]["sources"]) == {first.run_id, second.run_id}
     with pytest.raises(RunError, match="has no node 'middle'"):
         first.graft({"middle": second})
 
@@ -442,12 +442,12 @@ def test_a_hundred_recorded_answers_hold_in_forks(wb: Workbench) -> None:
         assert run.state["log"][7] == f"7: {seed}.7" and run.fork().executed == []
 
 
-def test_what_a_run_cost_is_counted_by_node(wb: Workbench) -> None:
+def test_the_calls_of_models_are_counted_as_those_of_every_run(wb: Workbench) -> None:
     run = finished(wb.record(KINDS["react"].build(), "cost"), KINDS["react"])
-    assert run.cost.loc["agent"].to_dict() | {"seconds": 0} == {
-        "executions": 2, "model_calls": 2, "seconds": 0, "tokens": 12,
-    }  # fmt: skip
-    assert run.fork(at="tools/1:search/1", result="Nobody.").cost.loc["agent", "tokens"] == 7
+    first, last = run.calls()
+    assert (first["place"], first["node"]) == ("agent/1:model/1", "agent/1") and "Moss Mill" in str(first["messages"])
+    assert last["reply"] == "ai: It says: Moss Mill was built by Ann Lee."
+    assert wb.runs.costs(run.run_id)["tokens"] == run.calls().total()["tokens"] == 12
 
 
 def test_the_documents_of_a_recorded_graph_are_measured_like_a_tool(wb: Workbench, tmp_path: Path) -> None:

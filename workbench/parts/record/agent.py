@@ -12,7 +12,7 @@ import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from workbench.errors import RunError, WorkspaceError
 from workbench.parts.record import capsule, effects, langgraph_copy
@@ -107,16 +107,17 @@ class RecordedGraph:
         if graph is None:
             self._serde = serializer()
             return
-        replacements = {id(target): effects.wrapped(target, _qualified_name(target)) for target in wrap}
+        replacements = {id(target): effects.wrapped(target) for target in wrap}
         self._saver = copy.copy(self._runs.driver.saver)  # one connection; what may be read back differs by graph
-        copier = langgraph_copy.Copier(effects.current, self._recorded_store, replacements)
+        recorded = lambda store: RecordedStore(store or self._runs.driver.memory, effects.recorder_in_node)  # noqa: E731
+        copier = langgraph_copy.Copier(effects.current, recorded, replacements)
         self._recorded = copier.copy(graph, saver=self._saver)
         self._serde = self._saver.serde = langgraph_copy.serializer(graph, self._recorded)
         effects.install()
         self._runs.agents[name] = self
 
     def __repr__(self) -> str:
-        return f"<RecordedGraph {self.name!r}: {len(self.runs())} runs>"
+        return f"<RecordedGraph {self.name!r}>"
 
     @property
     def version(self) -> str:
@@ -225,7 +226,7 @@ class RecordedGraph:
         try:
             kind, content = self._serde.dumps_typed(value)
         except TypeError as error:
-            field = next((name for name, inner in _fields(value) if not self._fits(inner)), "")
+            field = self._unfit_field(value)
             where = f"{what}, field {field!r}," if field else what
             raise RunError(
                 f"{where} cannot be kept: {error}. Keep plain values, messages, dataclasses or pydantic models in the "
@@ -233,11 +234,13 @@ class RecordedGraph:
             ) from None
         return base64.b64encode(kind.encode() + b"\n" + content).decode()
 
-    def _fits(self, value: Any) -> bool:
-        try:
-            return bool(self._serde.dumps_typed(value))
-        except TypeError:
-            return False
+    def _unfit_field(self, value: Any) -> str:
+        for name, inner in (value if isinstance(value, Mapping) else getattr(value, "__dict__", {})).items():
+            try:
+                self._serde.dumps_typed(inner)
+            except TypeError:
+                return str(name)
+        return ""
 
     def load_text(self, text: str) -> Any:
         """Return the value that ``dump_text`` wrote."""
@@ -249,18 +252,10 @@ class RecordedGraph:
         effects = [effect for page in self._store.pages(run_id) for effect in unpacked(page)]
         return [dataclasses.replace(effect, value=self.load_text(effect.value)) for effect in effects]
 
-    def load_answers(self, run_id: str) -> dict[str, Any]:
-        """Return what was answered in a run, by the digest of the question."""
-        decisions: Any = self._store.decisions(run_id)
-        return {decision["review_id"]: self.load_text(decision["answer"]) for decision in decisions}
-
     def _save(self, run_id: str, effect: Effect) -> None:
         value = self.dump_text(effect.value, f"The result of {effect.at}")
         masked_effect = dataclasses.replace(effect, value=value, input=masked(plain(effect.input)))
         save_page(self._store, run_id, effect.at, packed([masked_effect]))
-
-    def _recorded_store(self, store: Any) -> Any:
-        return RecordedStore(self._runs.driver.memory if store is None else store, effects.recorder_in_node)
 
     async def drive(self, live: Live, run: GraphRun) -> None:
         """Work on a run until it pauses or ends; its row says how it stands."""
@@ -275,7 +270,7 @@ class RecordedGraph:
                 tape["mode"],
                 own,
                 [self.load_effects(source) for source in tape["sources"]],
-                self.load_answers(run_id),
+                {d["review_id"]: self.load_text(d["answer"]) for d in cast(Any, store.decisions(run_id))},
                 {at: self.load_text(edit) for at, edit in options["results"].items()},
                 {"thread": options.get("thread", row["session_id"])},
                 lambda effect: self._save(run_id, effect),
@@ -364,11 +359,3 @@ def _question_text(inputs: Any) -> str:
         return str(getattr(messages[-1], "text", messages[-1]))
     question = fields.get("question") or fields.get("query")
     return question if isinstance(question, str) else json.dumps(plain(inputs), ensure_ascii=False)
-
-
-def _qualified_name(target: Any) -> str:
-    return str(getattr(target, "__qualname__", type(target).__qualname__))
-
-
-def _fields(value: Any) -> Iterable[tuple[str, Any]]:
-    return value.items() if isinstance(value, Mapping) else getattr(value, "__dict__", {}).items()

@@ -10,10 +10,10 @@ from markupsafe import escape
 
 from workbench.errors import InvalidAnswer, RunError, WorkbenchError
 from workbench.parts.record.questions import Question, read_json
-from workbench.views.labels import Labels
 from workbench.views.outline import outline
 from workbench.views.render import page_html
 from workbench.widgets.form import Fields
+from workbench.widgets.panel import labels_in
 
 if TYPE_CHECKING:
     from workbench.parts.record.agent import RecordedGraph
@@ -30,7 +30,7 @@ class GraphBench(ipywidgets.VBox):
     run: GraphRun | None = None
 
     def __init__(self, agent: RecordedGraph):
-        self._labels = Labels("zh" if str(agent._wb.settings.lang).startswith("zh") else "en")
+        self._labels = labels_in(None, agent._wb.settings.lang, message="")
         self.agent = agent
         self.input, self.result = self._text("input_hint"), self._text("result_hint")
         self.runs = ipywidgets.Dropdown(options=[], description=self._labels("record_runs"))

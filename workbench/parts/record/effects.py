@@ -354,13 +354,9 @@ class Recorder(KnownEffects):
     def task(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that an entrypoint calls as a ``@task``, with its calls recorded."""
         name = str(getattr(function, "__name__", "task"))
-        version, where = self._version(function), self.next_call(name)
-
-        def call(args: Any, kwargs: Any, execute: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
-            parts = self.parts_of_call([args, kwargs], version)
-            return self._call("task", name, parts, [args, kwargs], execute, where)
-
-        return recorded_function(function, call)
+        return recorded_function(
+            function, functools.partial(self.call, "task", name, self._version(function), self.next_call(name))
+        )
 
     def _version(self, target: Any) -> str:
         """Return the version of a tool's or a task's code, computed once per run."""
@@ -368,10 +364,19 @@ class Recorder(KnownEffects):
             self._versions[id(target)] = (target, langgraph.code_version(target))  # held, so that its id stays its own
         return self._versions[id(target)][1]
 
-    def call(self, name: str, args: Any, kwargs: Any, execute: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
-        """Call a function that was named in ``wrap``, or take its result from the tape."""
+    def call(
+        self,
+        kind: str,
+        name: str,
+        version: str,
+        where: tuple[str, str],
+        args: Any,
+        kwargs: Any,
+        execute: Callable[[], Awaitable[Any]],
+    ) -> Awaitable[Any]:
+        """Call a function, or take its result from the tape."""
         inputs = [args, kwargs]
-        return self._call("call", name, self.parts_of_call(inputs), inputs, execute, self.next_call(name))
+        return self._call(kind, name, self.parts_of_call(inputs, version), inputs, execute, where)
 
     def parts_of_call(self, inputs: Any, version: str = "") -> Json:
         """Return what a call depends on."""
@@ -637,11 +642,12 @@ def install() -> None:
         set_llm_cache(RecordedCalls(get_llm_cache()))
 
 
-def wrapped(target: Any, name: str) -> Any:
+def wrapped(target: Any) -> Any:
     """Return a function or client whose calls go on the tape of the current run.
 
     Of an object, its methods do; in a thread of a node as on the event loop.
     """
+    name = getattr(target, "__qualname__", type(target).__qualname__)
     if callable(target) and hasattr(target, "__code__"):
         return _wrapped_function(target, name)
 
@@ -656,7 +662,9 @@ def wrapped(target: Any, name: str) -> Any:
 def _wrapped_function(function: Callable[..., Any], name: str) -> Any:
     def call(args: Any, kwargs: Any, execute: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
         recorder = _recorder.get()
-        return execute() if recorder is None else recorder.call(name, args, kwargs, execute)
+        if recorder is None:
+            return execute()
+        return recorder.call("call", name, "", recorder.next_call(name), args, kwargs, execute)
 
     return recorded_function(function, call)
 

@@ -406,10 +406,10 @@ def ask_again(pause: Interrupt, config: Any) -> None:
 
 def default_context(graph: Any) -> Any:
     """Return the context of a run that is given none, as LangGraph's server makes it: the schema's defaults."""
-    schema = getattr(graph, "context_schema", None)
-    if dataclasses.is_dataclass(schema) or (isinstance(schema, type) and issubclass(schema, BaseModel)):
+    schema: Any = getattr(graph, "context_schema", None)
+    if dataclasses.is_dataclass(schema) or hasattr(schema, "model_fields"):
         with contextlib.suppress(TypeError, ValueError, LookupError):  # it has fields without a default
-            return cast(Any, schema)()
+            return schema()
     return None
 
 

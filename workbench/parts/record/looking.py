@@ -60,12 +60,16 @@ def timeline(run: GraphRun) -> Drawing:
 
 
 def _log(effects: Iterable[Effect]) -> list[Json]:
-    return [_entry(effect) for effect in effects if effect.kind == "node"]
-
-
-def _entry(effect: Effect) -> Json:
-    times = {"timestamp": _moment(effect), "duration_ms": 1000 * effect.seconds}
-    return {"node": effect.name.rpartition(".")[2], "node_type": "node", **times}
+    return [
+        {
+            "node": e.name.rpartition(".")[2],
+            "node_type": "node",
+            "timestamp": _moment(e),
+            "duration_ms": 1000 * e.seconds,
+        }
+        for e in effects
+        if e.kind == "node"
+    ]
 
 
 def recording(run: GraphRun, runs: Sequence[Any] = ()) -> Any:
@@ -95,7 +99,7 @@ def recording(run: GraphRun, runs: Sequence[Any] = ()) -> Any:
         query=row["message"],
         answer="\n".join(state_lines(run.state)),
         state={"merged": {"retrieval_results": evidence}} if evidence else {},
-        options={"tape": {"sources": run.sources}},
+        options=row["options"],
         plan=None,
         **{name: [] for name in ("plans", "reflections", "citations")},
         decisions=[
@@ -139,7 +143,7 @@ def _call(effect: Effect) -> Any:
     reply, node = effect.value[0] if isinstance(effect.value, list) else effect.value, effect.at.rpartition(":")[0]
     usage = getattr(reply, "usage_metadata", None) or {"output_tokens": effect.tokens or None}
     counts = {name: usage.get(f"{name}_tokens") for name in ("input", "output")}
-    value = {"text": _message_line(plain(reply)), "at": node, "usage": counts}
+    value = {"text": _message_line(plain(reply)), "usage": counts}
     try:
         prompt = [message["kwargs"] for message in json.loads(effect.input)]
     except (TypeError, ValueError, LookupError):  # of another tool
@@ -190,23 +194,6 @@ def _record(effect: Effect, place: int, evidence: int = 0) -> Json:
 
 def _moment(effect: Effect) -> str:
     return datetime.fromtimestamp(effect.started_at, UTC).isoformat()
-
-
-def cost(run: GraphRun) -> pandas.DataFrame:
-    """Return a row for each node: its executions, calls of models, seconds and tokens.
-
-    What a tape answered took nothing here, and is not counted.
-    """
-    frame = run.to_frame()
-    own = frame[frame["source"] == "executed"]
-    is_node = own["kind"].isin(["node", "edge"])
-    columns = {
-        "executions": is_node,
-        "model_calls": own["kind"] == "model",
-        "seconds": own["seconds"].where(is_node, 0),
-    }
-    node = own["at"].str.partition(":")[0].str.rpartition("/")[0].rename("node")
-    return own.assign(**columns).groupby(node)[[*columns, "tokens"]].sum().round({"seconds": 3})
 
 
 # documents

@@ -25,19 +25,11 @@ if TYPE_CHECKING:
 _NAMES: Mapping[str, str] = {"GetOp": "get", "SearchOp": "search", "PutOp": "put", "ListNamespacesOp": "list"}
 
 
-class WorkspaceStore(SqliteStore):
-    """The store of a workspace, which graphs find that were compiled without one."""
-
-    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Execute operations, which take less time than waking a thread."""
-        return self.batch(ops)
-
-
-def workspace_store(path: Path) -> WorkspaceStore:
-    """Open the store of a workspace."""
+def workspace_store(path: Path) -> SqliteStore:
+    """Open the store of a workspace, which graphs find that were compiled without one."""
     connection = sqlite3.connect(path, timeout=PATIENCE_S, check_same_thread=False, isolation_level=None)
     begin_with_log(connection)
-    store = WorkspaceStore(connection)
+    store = SqliteStore(connection)
     store.setup()
     return store
 
@@ -65,7 +57,8 @@ class RecordedStore(BaseStore):
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations, or answer them as the source of a fork was answered."""
         ops, recorder = list(ops), self._recorder()
-        if recorder is not None and recorder.past is not None:
+        # SQLite takes less time than waking a thread
+        if isinstance(self.store, SqliteStore) or (recorder is not None and recorder.past is not None):
             return self.batch(ops)
         results = await self.store.abatch(ops)
         if recorder is None:

@@ -41,6 +41,8 @@ class GraphRun(StoredRun):
         agent: the recorded graph.
     """
 
+    log: Sequence[Any] = ()  # its effects say it
+
     def __init__(self, agent: RecordedGraph, run_id: str):
         super().__init__(agent._wb._work, run_id)
         self.agent, self._row = agent, self._store.get(run_id)
@@ -50,11 +52,6 @@ class GraphRun(StoredRun):
         return f"<GraphRun {self.run_id} of {self._row['graph']!r}: {self.status}{why}>"
 
     # how it stands
-
-    @property
-    def sources(self) -> list[str]:
-        """Return the runs from whose tapes it takes effects."""
-        return list(self._row["options"]["tape"]["sources"])
 
     def _snapshot(self) -> Any:
         if self.agent.graph is None:  # what it asks is on its tape
@@ -115,11 +112,6 @@ class GraphRun(StoredRun):
     # as every run is shown
 
     @property
-    def log(self) -> list[Any]:
-        """Return nothing: it has no log of nodes but its effects."""
-        return []
-
-    @property
     def review(self) -> Any:
         """Return its first question as the request of a review point; None while it asks nothing."""
         questions = self.questions
@@ -169,7 +161,8 @@ class GraphRun(StoredRun):
 
         It needs a run that was started with ``stream_mode``. A replay yields what was recorded.
         """
-        run = GraphRun(self.agent, self.sources[0]) if self._row["options"]["tape"]["mode"] == "replay" else self
+        tape = self._row["options"]["tape"]
+        run = GraphRun(self.agent, tape["sources"][0]) if tape["mode"] == "replay" else self
         position, is_last = 0, False
         while not is_last:
             is_last = run.status != "running"  # looked at before reading, so that nothing of its end is missed
@@ -225,15 +218,6 @@ class GraphRun(StoredRun):
         self._work.take(self.agent._runs.driver, seen, answers)
         self.begin()
         return self.wait() if wait else self
-
-    def cancel(self, *, resumable: bool = False) -> GraphRun:
-        """Stop the work now.
-
-        Args:
-            resumable: leave the run to be resumed, as Ctrl-C does.
-        """
-        (self._work.interrupt if resumable else self._work.cancel)(self.run_id)
-        return self
 
     # other runs made from it
 
@@ -346,21 +330,9 @@ class GraphRun(StoredRun):
         """Return a row for each effect: where, what, from where it came, how long it took, and its tokens."""
         import pandas
 
-        return pandas.DataFrame(
-            {
-                "at": effect.at,
-                "kind": effect.kind,
-                "name": effect.name,
-                "outcome": effect.outcome,
-                "source": effect.source,
-                "started_at": effect.started_at,
-                "seconds": effect.seconds,
-                "tokens": effect.tokens,
-                "input": effect.input,
-                "value": plain(effect.value),
-            }
-            for effect in self.effects
-        )
+        names = ("at", "kind", "name", "outcome", "source", "started_at", "seconds", "tokens", "input")
+        rows = [{name: getattr(e, name) for name in names} | {"value": plain(e.value)} for e in self.effects]
+        return pandas.DataFrame(rows, columns=[*names, "value"])
 
     @property
     def executed(self) -> list[str]:
@@ -369,7 +341,6 @@ class GraphRun(StoredRun):
 
     export = capsule.write_capsule
     dag = property(looking.dag)
-    cost = property(looking.cost)
     timeline = property(looking.timeline)
     calls = looking.calls
     evidence = property(looking.evidence)
