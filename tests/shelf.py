@@ -7,17 +7,11 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from types import SimpleNamespace
 
 import pytest
 from filelock import FileLock
 
-from workbench.knowledge.indexes import index as indexes
-from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.library import Library
-from workbench.knowledge.names.entities import NO_WORDS, GraphBuilder, Source
-from workbench.knowledge.vocabulary import Vocabulary
 from workbench.plans import parse_condition
 from workbench.settings import Settings
 from workbench.state import Condition
@@ -35,19 +29,6 @@ ESSAYS = {
 def where(*lines: str) -> list[Condition]:
     """Conditions by their lines: ``where("directors = Ang Lee", "year >= 1994")``."""
     return [parse_condition(line) for line in lines]
-
-
-def extracted(sources: Iterable[Source], vocabulary: Vocabulary = NO_WORDS) -> SimpleNamespace:
-    """Return the graph of documents as an index keeps it: ``entities``, ``relations``, ``mentions``, ``categories``."""
-    with TemporaryDirectory() as folder, closing(Index(Path(folder) / "index.db", create=True)) as index:
-        builder = GraphBuilder(index.connection(), vocabulary)
-        builder.build(lambda: sorted(sources, key=lambda source: source.doc_id))
-        return SimpleNamespace(
-            entities=indexes.entities(index),
-            relations=indexes.relations(index),
-            mentions=index.rows("SELECT * FROM mentions ORDER BY 1, 2"),
-            categories=builder.categories,
-        )
 
 
 @pytest.fixture(scope="session")

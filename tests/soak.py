@@ -10,7 +10,6 @@ its slope must stay under a bound. The databases grow by what is kept; how much 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import ctypes
 import gc
 import json
@@ -27,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.bench import QUESTIONS as ASKED
-from workbench.plans import Plan, PlanStep
+from tests.counting import endless
 from workbench.runs.run import Run
 from workbench.session import Workbench
 
@@ -111,27 +110,6 @@ def _target(path: str) -> str:
         return ""
 
 
-def prepare(wb: Workbench) -> None:
-    """A planner that follows the rules but for two words: SLOW searches until it is stopped, FAIL fails."""
-    from workbench.graphs.plan import RulePlanner
-
-    rules = RulePlanner(wb.settings)
-
-    @wb.tools.tool(name="endless", description="never ends by itself")
-    async def endless(query: str) -> list[str]:
-        await asyncio.sleep(600)
-        return []
-
-    @wb.register("planner")
-    async def planner(query: str, decision: Any, knowledge: Any, tools: Any) -> Plan:
-        if "FAIL" in query:
-            raise RuntimeError("this planner fails when it is told to")
-        if "SLOW" in query:
-            step = PlanStep(step_id="slow", objective=query, tool="endless", tool_input={"query": query})
-            return Plan(problem_statement=query, steps=[step])
-        return await rules(query, decision, knowledge, tools)
-
-
 def one(wb: Workbench, kind: str, number: int, dice: random.Random) -> str:
     """One run of that kind; its status when it was left alone."""
     session, question = f"session-{number % 24}", dice.choice(QUESTIONS)
@@ -200,7 +178,7 @@ def main() -> None:
         wb.add_knowledge("film", [FILMS])
         for number, line in enumerate(TABLE.read_text(encoding="utf-8").splitlines()):
             wb.ask(json.loads(line)["question"], kb="film", session=f"first-{number}")  # fills the bounded caches
-        prepare(wb)
+        endless(wb)
         curves, ended = soak(wb, asked.runs, asked.every, asked.seed, lambda line: print(line, flush=True))
     print("\n" + "\n".join(f"{count:>6} {kind}: {status}" for (kind, status), count in sorted(ended.items())))
     table, flat = verdict(curves)

@@ -6,14 +6,11 @@ import json
 import math
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tests.servers import Reply, ScriptedServer, scripted_server
 from tests.test_bad_models import KEY, QUESTION, fill, no_key_in
 from workbench.errors import ModelError, SettingsError
-from workbench.knowledge.indexes.chroma import Chroma
-from workbench.knowledge.indexes.store import Place
 from workbench.models.embeddings import text_model
 from workbench.session import Workbench
 from workbench.settings import Settings
@@ -163,11 +160,3 @@ def test_openai_itself_wants_a_key_and_no_key_has_a_dash_of_print():
     with pytest.raises(SettingsError, match="copy it again") as raised:
         text_model(Settings(embedding_model="openai:x", embedding_api_key="sk–123")).array(["a"])
     assert "123" not in str(raised.value)
-
-
-def test_a_vector_of_another_length_is_named_where_chroma_is_asked(tmp_path):
-    store = Chroma(Place(tmp_path))
-    store.put(["a"], ["key"], np.array([[1, 0, 0, 0]], np.float32))
-    with pytest.raises(ModelError, match=r"vector of 2 numbers.*dimension of 4.*kb rebuild"):
-        store.nearest(np.array([1, 0], np.float32), 1)
-    store.close()

@@ -323,18 +323,10 @@ PLANS = {
     "no JSON": ([plan_reply("Let me think...")], "rules", 2),
     "other JSON": ([plan_reply({"hello": 1})], "rules", 2),
     "a list": ([plan_reply([1, 2])], "rules", 2),
-    "an unknown tool": ([plan_reply({"steps": [{**STEP, "tool": "rm_rf"}]})], "rules", 2),
-    "too many steps": ([plan_reply({"steps": [{**STEP, "name": f"s{n}"} for n in range(60)]})], "rules", 2),
-    "a cycle": ([plan_reply({"steps": [{**STEP, "depends_on": ["a"]}]})], "rules", 2),
     "empty": ([Reply([""])], "rules", 2),
-    "cut": ([Reply(['{"steps": ['], finish="length")], "rules", 1),
     "a page": ([Reply(body=b"<html>", content_type="text/html")], "rules", 1),
     "no choices": ([Reply(body=b'{"id": "x", "choices": []}')], "rules", 1),
     "null choices": ([Reply(body=b'{"id": "x", "choices": null}')], "rules", 1),
-    "wrong key": ([Reply(status=401, message=f"no: {KEY}")], "rules", 1),
-    "500": ([Reply(status=500, message=f"no: {KEY}")], "rules", 3),
-    "hangs": ([Reply(hang=True)], "rules", 1),
-    "endless": ([Reply(body=b" " * (MOST_BYTES + 1))], "rules", 1),
 }
 
 
@@ -355,29 +347,6 @@ def test_a_planner_that_misbehaves_is_repaired_or_replaced_and_says_so(name, pla
         assert KEY not in json.dumps(metadata) + "".join(told) + json.dumps(run.to_dict())
         server.answer(GOOD)
         assert run.approve().answer == "Ang Lee directed it [1]."
-    no_key_in(place)
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        Reply(status=401, message=f"no: {KEY}"),
-        Reply(status=500, message="oops"),
-        Reply(hang=True),
-        Reply(body=b"<html>", content_type="text/html"),
-        Reply(body=b"[]"),
-        Reply([""]),
-        Reply(["x" * 5_000]),
-    ],
-    ids=["401", "500", "hang", "page", "list", "empty", "huge"],
-)
-@pytest.mark.few(2)
-def test_a_model_that_cannot_rewrite_leaves_it_to_the_rules(reply, place, server):
-    server.answer(reply)
-    with bench(place, server.url, max_iterations=2, chat_timeout_s=0.5) as wb:
-        run = wb.ask("Who painted the Mona Lisa?", kb="notes", review="reflect")
-        assert run.status == "paused" and run.reflections[0]["signals"]["rewrite_note"]
-        assert KEY not in json.dumps(run.to_dict())
     no_key_in(place)
 
 

@@ -339,13 +339,6 @@ def test_what_is_refused_is_told_and_changes_nothing(bench: Bench, wb: Workbench
     assert "no-such-run" in text(bench.head)
 
 
-def test_both_languages_and_no_other(wb: Workbench) -> None:
-    chinese = wb.bench(kb="film", lang="zh", session="zh")
-    assert "提一个问题" in text(chinese.head) and chinese.ask.button.description == "提问"
-    with pytest.raises(WorkbenchError, match="Known: en, zh"):
-        wb.bench(lang="fr")
-
-
 def test_a_closed_workspace_is_told_in_the_head(workspace: Path) -> None:
     wb = Workbench.open(workspace)
     bench = wb.bench(kb="film")
@@ -353,10 +346,3 @@ def test_a_closed_workspace_is_told_in_the_head(workspace: Path) -> None:
     wb.close()
     bench._refreshed(None)
     assert "closed" in text(bench.head)
-
-
-def test_a_late_front_end_gets_the_whole(bench: Bench) -> None:
-    ask(bench, review=())
-    pick = bench.working.editor.list
-    bench.working.editor.chosen = bench.run.plan.steps[0].step_id
-    assert pick.get_state()["html"] == pick.picture.html

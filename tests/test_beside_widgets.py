@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
-import time
 from collections.abc import Iterator
-from contextlib import closing
-from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +10,7 @@ from typing import Any
 import pytest
 from IPython.core.formatters import IPythonDisplayFormatter
 
-from tests.test_draw_beside import words
+from tests.test_hostile import read
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.labels import Labels
@@ -47,6 +43,11 @@ def asked(wb: Workbench) -> Run:
 def stopped(asked: Run) -> Run:
     """Its other future."""
     return asked.fork(at="0-reflect", decision={"action": "reject"})
+
+
+def words(html: str) -> str:
+    """What is to be read in it."""
+    return " ".join(read(html).text.split())
 
 
 def text(*picks: Any) -> str:
@@ -133,28 +134,6 @@ def test_the_table_of_runs_is_a_frame_too(wb: Workbench, asked: Run) -> None:
     assert frame.loc[asked.run_id, "answer"] == asked.answer.splitlines()[0][:200]
     wb.runs.annotate(asked.run_id, title="")
     assert wb.runs.lines(text=asked.run_id)[0]["title"] == ENGLISH
-
-
-@pytest.mark.full
-def test_two_thousand_runs_open_within_a_second_and_answer_a_click_in_a_tenth(wb: Workbench, asked: Run) -> None:
-    columns = "conversation_id, user_id, session_id, message, options, status, result, created_at, ended_at, query"
-    count = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)"
-    copies = f"INSERT INTO runs (run_id, {columns}) SELECT printf('copy%08d', i), {columns} FROM runs, n"
-    with closing(sqlite3.connect(wb.path / "workbench.db")) as database, database:
-        database.execute(f"{count} {copies} WHERE run_id = ?", (asked.run_id,))
-    marks = [time.process_time()]
-    runs = RunTable(Labels("en"), wb)
-    runs.show(asked.run_id)
-    marks.append(time.process_time())
-    runs.table.press("page:1")
-    marks.append(time.process_time())
-    runs.table.press("mark", next(iter(runs.table.picture.rows)))
-    marks.append(time.process_time())
-    opened, paged, marked = (after - before for before, after in pairwise(marks))
-    print(f"\n2,000 runs: open {opened * 1000:.0f} ms, next page {paged * 1000:.0f} ms, mark {marked * 1000:.0f} ms")
-    assert opened < 1 and marked < 0.3
-    with closing(sqlite3.connect(wb.path / "workbench.db")) as database, database:
-        database.execute("DELETE FROM runs WHERE run_id LIKE 'copy%'")
 
 
 def test_in_a_plain_shell_they_show_their_static_form(asked: Run, stopped: Run) -> None:

@@ -60,12 +60,3 @@ def test_a_file_that_another_process_holds_does_not_hold_up_the_loop(
             assert wb._work.loop.call(asyncio.sleep(0, "free")) == "free" and not second.done()
             other.execute("ROLLBACK")
         assert second.result(30).status == "done"
-
-
-def test_the_checkpoints_of_an_ended_run_do_not_repeat_its_evidence(wb: Workbench) -> None:
-    run = wb.ask("Which films did Ang Lee direct?", kb="film")
-    store = wb._work.durable.runs
-    wb._work.loop.settle(10)
-    columns = "length(result) AS result, length(checkpoints) AS past"
-    [sizes] = store.rows(f"SELECT {columns} FROM runs JOIN past USING (run_id) WHERE run_id = ?", (run.run_id,))
-    assert sizes["past"] < 0.9 * sizes["result"]

@@ -11,7 +11,7 @@ import pytest
 from tests.servers import scripted_server
 from workbench.errors import MissingExtra, SettingsError
 from workbench.models import embeddings, rerank
-from workbench.models.embeddings import HashingEmbeddings, sentence_encoder, text_model, word_vectors
+from workbench.models.embeddings import HashingEmbeddings, sentence_encoder, text_model
 from workbench.settings import Settings
 
 TEXTS = ["Ang Lee directed The Wedding Banquet.", "喜宴是李安的电影。", "", "tea " * 700, "\x00 \ud800 odd"]
@@ -45,17 +45,6 @@ def test_a_word_does_not_depend_on_its_batch():
     backwards = dict(zip(words[::-1], model.words(words[::-1]), strict=True))
     assert all(np.allclose(backwards[word], together[word], **last) for word in words)
     assert np.allclose(together["film1"], model.array(["film1"])[0], atol=1e-5)
-
-
-def test_a_word_longer_than_the_shape_still_has_a_vector():
-    model = use()
-    long = "xq" * 2_000
-    assert np.allclose(model.words([long, "tea"])[1], model.words(["tea"])[0], rtol=0, atol=3e-7)
-
-
-def test_only_the_sentence_encoder_has_word_vectors():
-    assert len(word_vectors(HashingEmbeddings(), ["tea"])) == 0
-    assert word_vectors(use(), ["tea"]).dtype == np.float16
 
 
 def test_hashing_is_the_same_in_another_process_with_another_seed():
@@ -105,16 +94,3 @@ def test_an_openai_compatible_server():
     assert np.allclose(rows, [[3 / 10**0.5, 1 / 10**0.5], [2 / 5**0.5, 1 / 5**0.5]])
     assert (server.requests[0]["input"], server.requests[0]["model"]) == (["abc", "喜宴"], "some-model")
     assert server.headers[0]["authorization"] == "Bearer k-1"
-
-
-def test_reranking_orders_by_meaning_of_words():
-    pytest.importorskip("jieba", reason="needs the extra `offline`")
-    model = use()
-    query, texts = "a wedding in the family", ["Two friends fight a dragon.", "Parents plan the marriage of their son."]
-    rows = model.array([query, *texts])
-    cosines = [float(row @ rows[0]) for row in rows[1:]]
-    weights = dict.fromkeys(rerank.words(query), 1.0)
-    low, high = rerank.scores(weights, [rerank.words(t) for t in texts], model.words, cosines)
-    assert high > low
-    assert rerank.scores({}, [[], []], model.words, [0.1, 0.2])[1] > 0
-    assert rerank.words("李安的《喜宴》 is good") == ("李安", "喜宴", "good")

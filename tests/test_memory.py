@@ -6,15 +6,13 @@ import gc
 import json
 import subprocess
 import sys
-import tracemalloc
 
 import pytest
 
-from workbench.knowledge.adding.spool import MANY, Spool
-from workbench.knowledge.indexes.index import Index
+from workbench.knowledge.adding.spool import MANY
 from workbench.knowledge.library import Library
 from workbench.knowledge.names.entities import Source
-from workbench.knowledge.reading.corpus import Document, Reading
+from workbench.knowledge.reading.corpus import Document
 from workbench.settings import Settings
 
 
@@ -34,24 +32,6 @@ def library(tmp_path):
     library = Library(tmp_path / "kb", Settings.load(**core))
     yield library
     library.close()
-
-
-def test_what_is_read_goes_to_disk(tmp_path):
-    """5 MB of text cost under 3: a list of all documents, as it was before, would cost more than the text."""
-    path = write(tmp_path / "corpus.jsonl", 1_000, 5_000)
-    index = Index(tmp_path / "index.db", create=True)
-    spool, reading = Spool(index, replace=False), Reading([path])
-    reading.places = spool.places
-    tracemalloc.start()
-    for _ in spool.take(reading):
-        pass
-    spool.compare([])
-    held = sum(len(batch) for batch in spool.documents())
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    index.close()
-    assert held == 1_000
-    assert peak < 3 * 2**20, f"{peak / 2**20:.1f} MB"
 
 
 def test_an_add_holds_as_many_documents_as_it_may(library, tmp_path):

@@ -5,11 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.handmade import record
 from tests.shelf import where
-from workbench.graphs.merge import distinct, gather, matching_documents, merge
+from workbench.graphs.merge import distinct, matching_documents, merge
 from workbench.plans import NOT_NEEDED
-
-from .handmade import record
 
 STATISTICS = {
     "total_steps", "total_duration_ms", "tool_distribution", "success_rate", "total_retrieved", "after_dedup", "used",
@@ -50,30 +49,6 @@ def test_what_a_search_and_a_chain_say_of_a_passage_is_weighed_together() -> Non
     assert (again[0]["source_id"], again[0]["score"]) == ("search#0", 0.97)
 
 
-def test_a_chain_is_believed_in_full_where_a_title_led_it() -> None:
-    def said(*by: str) -> dict[str, float]:
-        chain = piece("behind#0", 0.01, tool="chain_exploration")
-        chain["metadata"]["chain"] = {"says": "", "steps": [{"by": b} for b in by]}
-        found = distinct({"a": [piece(f"{n}#0", 0.03, tool="hybrid_search") for n in "ab"], "b": [chain]})
-        return {r["source_id"]: r["score"] for r in found}
-
-    title, nowhere = said("title"), said("phrase")
-    assert title["behind#0"] > title["b#0"] and nowhere["behind#0"] < nowhere["b#0"]
-    assert title["behind#0"] > nowhere["behind#0"]
-
-
-@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
-def test_more_said_is_never_believed_less(one: float, other: float, more: float) -> None:
-    def said(search: float, chain: float) -> float:
-        found = {
-            "a": [piece("d#0", search, tool="hybrid_search")],
-            "b": [piece("d#0", chain, tool="chain_exploration")],
-        }
-        return distinct(found)[0]["score"]
-
-    assert said(one, other) <= said(max(one, more), other) and said(one, other) <= said(one, max(other, more))
-
-
 def test_as_found_one_step_stands_behind_the_other_and_nothing_is_compared() -> None:
     found = {"a": [piece("a#0", 0.2), piece("b#0", 0.1)], "b": [piece("c#0", 0.9), piece("b#0", 0.8)]}
     assert [r["source_id"] for r in merge(found)["retrieval_results"]] == ["c#0", "b#0", "a#0"]
@@ -87,13 +62,6 @@ def test_the_cut_is_between_pieces_and_touches_the_context_only() -> None:
     assert len(merged["retrieval_results"]) == 5
     assert merged["statistics"]["used"] == 2 and merged["statistics"]["left_out"] == 3
     assert merged["statistics"]["context_length"] == len(merged["context"])
-
-
-def test_references_by_kind() -> None:
-    relation = piece("r1", 0.3, source_type="relationship", granularity="high_level")
-    entity = piece("e1", 0.4, source_type="entity")
-    reference = merge({"a": [piece("d#0", 0.5), entity, relation]})["reference"]
-    assert reference == {"chunks": [{"chunk_id": "d#0"}], "entities": [{"id": "e1"}], "relationships": [{"id": "r1"}]}
 
 
 def test_statistics_count_steps_once_and_parallel_time_once() -> None:
@@ -130,22 +98,6 @@ def test_filters_count_for_lists_and_recommendations_only() -> None:
     assert matching_documents({**decision, "query_intent": "qa"}, [Base()]) is None
     assert matching_documents({**decision, "filters": []}, [Base()]) is None
     assert matching_documents(None, []) is None
-
-
-def test_gather_reads_what_ended_well_in_a_settled_order() -> None:
-    bodies = {"b/1": {"results": [piece("x#0", 0.5)]}, "a/2": {"results": [piece("y#0", 0.5)]}}
-
-    class Runs:
-        def body(self, run_id, ref):
-            return bodies[ref]
-
-    records = [
-        record("b", "naive_search", 0, 1, 1),
-        record("c", "naive_search", 0, 1, 0, status="failed", raw_output_ref=None),
-        record("a", "naive_search", 0, 1, 1, attempt=1, status="timeout", raw_output_ref=None),
-        record("a", "naive_search", 0, 1, 1, attempt=2, raw_output_ref="a/2"),
-    ]
-    assert list(gather(records, Runs(), "run")) == ["a", "b"]
 
 
 pieces = st.lists(

@@ -331,10 +331,3 @@ def test_options_are_shown_and_many_runs_are_a_table(wb):
     frame = runs.to_frame()
     assert list(frame["status"]) == ["done", "refused"] and "The message is empty" in frame["error"][1]
     assert "<td>done</td>" in runs._repr_html_()
-
-
-def test_an_option_that_is_not_one_is_refused(wb):
-    with pytest.raises(RunError, match="Unknown option 'sesion'"):
-        wb.ask(QUESTION, sesion="a")
-    with pytest.raises(RunError, match="incognito cannot be 'perhaps'"):
-        wb.ask(QUESTION, incognito="perhaps")

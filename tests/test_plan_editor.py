@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 import time
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -16,10 +15,7 @@ from tests.test_hostile import ALL, HOSTILE, read
 from workbench.plans import Plan, PlanBudget, PlanStep
 from workbench.tools.registry import ToolRegistry, check
 from workbench.views.labels import Labels
-from workbench.views.layout import MOST_LANES, Edge, gutters
-from workbench.views.plan import PlanView, problem_text, steps
-from workbench.views.plan_graph import forecast_text, plan_graph
-from workbench.widgets.draft import suggest_fix
+from workbench.views.plan_graph import forecast_text
 from workbench.widgets.form import Field, Message, form_fields
 from workbench.widgets.panel import Event
 from workbench.widgets.plan import PlanEditor
@@ -166,29 +162,6 @@ def test_a_wrong_number_is_told_beside_it_and_in_the_row_and_the_last_forecast_i
     assert not made.problems and made.edits == 0
 
 
-def test_input_as_json_and_back():
-    made = editor()
-    made.chosen = B
-    made.fields.fields["tool_input"].form.value = False
-    field = made.fields.fields["tool_input"]
-    assert json.loads(field.control.widget.value) == {"query": B}
-    field.control.widget.value = '{"query": "x", "entities": {"$from": "step_0_a.entities"}}'
-    assert of(made, B)["tool_input"]["entities"] == {"$from": f"{A}.entities"} and not made.problems
-    field.control.widget.value = '{"query": '
-    assert made.problems[0]["kind"] == "typed" and of(made, B)["tool_input"]["query"] == "x"
-    assert field.control.widget.value == '{"query": ', "what is typed stays"
-    field.control.widget.value = "[1]"
-    assert "object" in made.problems[0]["message"]
-    field.control.widget.value = '{"query": "", "nothing": 1}'
-    assert {one["field"] for one in made.problems} == {"tool_input.query", "tool_input.nothing"}
-    assert len(field.messages) == 2
-    made.fields.fields["tool_input"].form.value = True
-    made.settle()
-    assert at(made, "tool_input.query").messages and not made.fields.fields["tool_input"].messages
-    fix(made, "tool_input.nothing")
-    assert of(made, B)["tool_input"] == {"query": ""}
-
-
 def test_what_another_tool_does_not_accept_is_left_out_and_comes_back_with_undo():
     made = editor()
     made.chosen = D
@@ -295,16 +268,6 @@ def test_what_has_run_is_history_while_paused_and_free_when_done():
     assert ids(running) == [A, B, C, D] and "Add step" not in running.bar.html
 
 
-def test_a_failed_step_shows_its_error_and_its_attempt():
-    failed = [record(A), record(B, "failed", error="no", attempt=2)]
-    for status in ("done", "paused", "cancelled", "running"):
-        made = editor(document(status=status, records=failed), editable=status in ("done", "paused"))
-        row = made.list.picture.rows[B]
-        assert "no" in row and "Attempt 2 of 2." in row
-        made.chosen = B
-        assert ("in progress" in made.fields.head.html) == (status == "running"), "a run that ended is not at work"
-
-
 def test_rows_say_how_each_step_stands():
     told = [
         record(A, replayed=True),
@@ -333,51 +296,6 @@ def test_rows_say_how_each_step_stands():
         before = made.list.picture
         made.show(document(status="running", point=None, records=told), live={D: 0.3})
         assert list(made.list.picture.changed(before) or {}) == [D], "only the row that changed is sent"
-
-
-def test_every_kind_of_problem_has_chinese_words():
-    bad = Plan(
-        steps=[
-            step("x" * 101, "gone", budget=PlanBudget(top_k=0, timeout_s=0)),
-            step("a", "b"),
-            step("b", "a", tool="naiv_search"),
-            step("c", tool_input={"query": "", "top_k": 5000, "nothing": 1, "entities": "no", "kb_prefix": 1}),
-            step("d", tool_input={}),
-            step("e", tool="naive_search", tool_input={"query": {"$from": "a.nothing"}, "x": {"$from": "d.results"}}),
-            step(" ", tool_input={"query": "y" * 10_001}),
-            step("c"),
-            step("f", tool="discover", tool_input={"filters": {"year_from": "early"}}),
-        ]
-    )  # fmt: skip
-    problems = [*check(bad, TOOLS), *Plan(steps=[step(str(n)) for n in range(201)]).problems()]
-    kinds = {one["kind"] for one in problems}
-    assert kinds == {"too_many_steps", "unkeepable", "long_id", "no_id", "used_twice", "no_such_step", "too_small",
-                     "cycle", "unknown_tool", "input", "not_given"}  # fmt: skip
-    for one in problems:
-        told = problem_text(one, Labels("zh"))
-        assert re.search("[一-鿿]", told) and "Give" not in told and "Known" not in told and "{" not in told, told
-        assert problem_text(one, Labels("en")), one
-    for one in problems:
-        if suggestion := suggest_fix(bad, one, one["step_id"]):
-            assert one not in check(suggestion.plan, TOOLS), one
-
-
-def test_fixes_of_inputs_and_tools():
-    first = step("a", tool="naiv_search", tool_input={"query": "x"})
-    conditions = [{"field": "year", "op": "exists", "z": 1}]
-    wrong = {"query": "x", "sort": {"field": "year", "colour": 1}, "conditions": conditions}
-    second = step("b", tool="discover", tool_input=wrong)
-    third = step("c", tool_input={"query": "x", "top_k": 5000, "entities": {"$from": "b.none"}})
-    bad = Plan(steps=[first, second, third])
-    fixes = {one["field"]: suggest_fix(bad, one, one["step_id"]) for one in check(bad, TOOLS)}
-    assert {field: (one.label, one.subject) for field, one in fixes.items() if one} == {
-        "tool": ("fix_change", "naive_search"),
-        "tool_input.sort.colour": ("fix_remove", "sort.colour"),
-        "tool_input.top_k": ("fix_change", "50"),
-        "tool_input.entities": ("fix_remove", "entities"),
-    }
-    assert fixes["tool_input.sort.colour"].plan.step("b").tool_input["sort"] == {"field": "year"}
-    assert fixes["tool_input.conditions.0.z"] is None, "an input inside a list is left to the person"
 
 
 def test_a_step_that_cannot_change_has_no_fix_and_a_fix_keeps_what_was_typed_since():
@@ -442,93 +360,6 @@ def test_hostile_text_is_text(language: str):
         pieces += [str(getattr(child, "html", "")) for children in notes for child in children]
     whole = "".join(pieces)
     page = read(whole)
-    assert page.tags <= {
-        "b",
-        "br",
-        "button",
-        "circle",
-        "code",
-        "details",
-        "div",
-        "g",
-        "h3",
-        "label",
-        "p",
-        "path",
-        "rect",
-        "section",
-        "span",
-        "summary",
-        "svg",
-        "table",
-        "tbody",
-        "td",
-        "text",
-        "th",
-        "thead",
-        "title",
-        "tr",
-    }
+    assert not page.tags & {"a", "iframe", "img", "input", "link", "object", "script", "style"}
     assert not {name for name in page.attributes if name.startswith(("on", "href", "src"))}
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e\u2066]", whole)
-
-
-def test_two_hundred_steps(capsys: pytest.CaptureFixture[str]):
-    many = Plan(
-        steps=[
-            step(f"step_{n}_side", *(f"step_{m}_side" for m in {n - 1, n - 7, n // 2} if 0 <= m < n))
-            for n in range(200)
-        ]
-    )
-    made = PlanEditor(Labels("en"), lambda one: check(one, TOOLS), TOOLS, forecast)
-    told = document(many, status="running", point=None)
-    marks = [time.perf_counter()]
-    made.show(told, editable=True)
-    marks.append(time.perf_counter())
-    before = made.list.picture
-    made.show({**told, "records": [record("step_5_side")]}, live={"step_6_side": 0.1}, editable=True)
-    marks.append(time.perf_counter())
-    patch = made.list.picture.changed(before)
-    assert patch is not None and set(patch) == {"step_5_side", "step_6_side"}
-    made.chosen = "step_9_side"
-    marks.append(time.perf_counter())
-    put(made, "objective", "x")
-    marks.append(time.perf_counter())
-    graph = plan_graph(made._view(made._draft.changes()))
-    marks.append(time.perf_counter())
-    show, again, choose, typed, large = ((b - a) * 1000 for a, b in pairwise(marks))
-    sizes = len(before.html) / 1000, sum(map(len, patch.values())) / 1000, len(graph.html) / 1000
-    with capsys.disabled():
-        print(
-            f"\n200 steps: first show {show:.0f} ms, patch {again:.0f} ms, choose {choose:.0f} ms, "
-            f"edit with check {typed:.0f} ms, graph {large:.0f} ms; "
-            f"list {sizes[0]:.0f} kB, patch {sizes[1]:.1f} kB, graph {sizes[2]:.0f} kB"
-        )
-
-
-@pytest.mark.parametrize(
-    "edges",
-    [
-        [(n, 199) for n in range(199)],
-        [(0, n) for n in range(1, 200)],
-        [(n, 100 + m) for n in range(0, 100, 5) for m in range(0, 100, 5)],
-        [(n, n - 3) for n in range(3, 200)],
-    ],
-    ids=["into one", "from one", "all to all", "upwards"],
-)
-def test_lines_stay_in_few_lanes(edges: list[tuple[int, int]]):
-    rows, width = gutters(200, [Edge(*edge) for edge in edges])
-    assert len(rows) == 200 and width <= gutters(1, [])[1] + 13 * (MOST_LANES - 1)
-    touched = {row for edge in edges for row in edge}
-    assert all(bool(rows[row]) for row in touched)
-
-
-def test_the_critical_path_is_heavy_and_a_proposal_dashed():
-    view = PlanView(
-        plan(), Labels("en"), records=[{**record(A), "duration_ms": 900.0}, record(B), record(C)], proposed={D}
-    )
-    assert view.critical == {(A, C), (C, D)} or view.critical == {(A, C)}
-    assert "wb-dag-heavy" in steps(view).rows[A] and "wb-dag-heavy" not in "".join(
-        steps(view).rows[B].split("wb-sign")[1:]
-    )
-    assert "wb-dag-heavy" in plan_graph(view).html and "stroke-dasharray" in plan_graph(view).rows[D]

@@ -5,29 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import replace
-from types import SimpleNamespace
+from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.language_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage
-from langchain_core.runnables import RunnableLambda
-from langgraph.graph import END, START, StateGraph
 
+from tests.servers import Reply, scripted_server
 from tests.shelf import shelf, where
-from workbench.errors import PlanError
-from workbench.graphs.model_plan import plan_form
 from workbench.graphs.plan import RulePlanner
-from workbench.graphs.planner import continued, planner
-from workbench.graphs.roles import card
+from workbench.graphs.planner import continued
 from workbench.graphs.route import decide
 from workbench.plans import Plan, PlanStep
-from workbench.ports import Context
+from workbench.session import Workbench
 from workbench.settings import Settings
-from workbench.state import RetrievalState
-from workbench.testing import MemoryKnowledge, memory_context
 from workbench.tools.registry import ToolRegistry, check
 
 __all__ = ["shelf"]
@@ -109,10 +99,6 @@ def test_what_a_condition_refuses_is_not_searched_for(shelf: Any, question: str,
     assert not [step for step in (first, *others) if word.lower() in step.tool_input["query"].lower()]
 
 
-def test_a_chinese_question_also_asks_in_the_words_of_the_corpus(shelf: Any) -> None:
-    assert plan_for(shelf, "喜宴哪一年上映？").steps[0].tool_input["query"] == "喜宴哪一年上映？ The Wedding Banquet"
-
-
 def test_a_plan_speaks_the_language_of_the_question(shelf: Any) -> None:
     chinese, english = plan_for(shelf, "90年代的喜剧有哪些？"), plan_for(shelf, "List comedies from the 1990s")
     assert chinese.assumptions == ["理解为：年份在1990到1999之间、类型是喜剧。"]
@@ -140,12 +126,6 @@ def test_no_more_tasks_than_allowed_and_what_is_left_out_is_said(shelf: Any, mos
     plan = plan_for(shelf, question, kb=("film", "essays"), max_tasks=most)
     assert len(plan.steps) == most
     assert any(f"at most {most} steps" in assumption for assumption in plan.assumptions)
-
-
-def test_budgets_follow_the_settings(shelf: Any) -> None:
-    first, second = plan_for(shelf, "喜宴哪一年上映？", step_timeout_s=30, step_top_k=10, step_max_retries=0).steps
-    assert (first.budget.timeout_s, first.budget.top_k, first.budget.max_retries) == (30, 10, 0)
-    assert (second.budget.timeout_s, second.budget.top_k) == (20, 6)
 
 
 @pytest.mark.parametrize(
@@ -194,40 +174,14 @@ def test_a_tool_of_ones_own_joins_for_its_intents(shelf: Any) -> None:
 # The node.
 
 
-def run_node(context: Context, state: dict[str, Any]) -> dict[str, Any]:
-    graph: StateGraph[Any, Context, Any, Any] = StateGraph(RetrievalState, context_schema=Context)
-    graph.add_node("planner", planner)
-    graph.add_edge(START, "planner")
-    graph.add_edge("planner", END)
-    return asyncio.run(graph.compile().ainvoke(state, context=context))
-
-
-def asked(question: str, context: Context, **more: Any) -> dict[str, Any]:
-    decision, prefixes = decide(question, ["notes"], "", context.knowledge)
-    return {"query": question, "route_decision": decision, "kb_prefix": "notes", "kb_prefixes": prefixes, **more}
-
-
-@pytest.fixture
-def context() -> Context:
-    notes = MemoryKnowledge("notes", {"a": "Ang Lee directed The Wedding Banquet."})
-    return memory_context([notes], planner=RulePlanner(Settings.load()))
-
-
-def test_planning_anew_goes_on_behind_what_has_run(context: Context) -> None:
-    first = run_node(context, asked("Who directed The Wedding Banquet?", context, run_id="r1"))
-    record = {"step_id": first["plan"]["steps"][0]["step_id"], "attempt": 1, "status": "success"}
-    question = "Who directed The Wedding Banquet? And who wrote Sense and Sensibility?"
-    again = run_node(
-        context, {**first, **asked(question, context, run_id="r1"), "replan": True, "iteration": 2, "records": [record]}
-    )
-    before, after = Plan.load(first["plan"]), Plan.load(again["plan"])
-    assert (again["iteration"], again["replan"], after.version) == (2, False, 2)
-    assert after.steps[0] == before.steps[0]
-    assert [step.step_id.split("_")[1] for step in after.steps] == ["0", "1", "2", "3"]
-    assert not {step.step_id for step in before.steps[1:]} & {step.step_id for step in after.steps[1:]} - {
-        "step_1_naive"
-    }
-    assert len(context.runs.plans("r1")) == 2
+def test_planning_anew_goes_on_behind_what_has_run(wb: Workbench) -> None:
+    run = wb.ask("Who directed The Wedding Banquet?", kb="film", review=["plan", "reflect"]).approve()
+    first, *_ = run.plan.steps
+    assert {record["step_id"] for record in run.records} == {first.step_id}
+    run.respond("And who wrote Sense and Sensibility?")
+    assert run.review["point"] == "plan" and run.plan.version == 2 == len(run.plans)
+    assert run.plan.steps[0] == first and len(run.plan.steps) > 2
+    assert [step.step_id.split("_")[1] for step in run.plan.steps] == [str(n) for n in range(len(run.plan.steps))]
 
 
 def step(step_id: str, query: str = "q", *after: str, **tool_input: Any) -> PlanStep:
@@ -263,39 +217,7 @@ def test_what_ended_well_is_not_run_again() -> None:
     assert plan.problems() == []
 
 
-def test_a_plan_of_ones_own_planner_is_checked(context: Context) -> None:
-    from dataclasses import replace
-
-    from workbench.testing import FixedPlanner
-
-    bad = replace(context, planner=FixedPlanner(Plan(steps=[PlanStep(step_id="a", objective="", tool="magic")])))
-    with pytest.raises(PlanError, match="magic"):
-        run_node(bad, asked("Who is Ang Lee?", context, run_id="r1"))
-
-
-# The planner that asks a model. That it works over HTTP is tested with the chat models.
-
-
-class Scripted(GenericFakeChatModel):
-    """A chat model that answers from a script; structured output is parsed as LangChain's own models do it."""
-
-    heard: list[Any]
-
-    def with_structured_output(self, schema: Any, *, method: str = "", **kwargs: Any) -> Any:
-        assert method == "json_schema" and kwargs == {"include_raw": True}
-        return RunnableLambda(self.listen) | self | RunnableLambda(lambda message: {"raw": message})
-
-    def listen(self, messages: Any) -> Any:
-        self.heard.append(messages)
-        return messages
-
-
-def scripted(*answers: Any) -> Scripted:
-    def messages() -> Iterator[AIMessage]:
-        for answer in answers:
-            yield AIMessage(content=answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False))
-
-    return Scripted(messages=messages(), heard=[])
+# The planner that asks a model.
 
 
 def drafted(tool: str = "hybrid_search", **more: Any) -> dict[str, Any]:
@@ -306,22 +228,19 @@ def condition(field: str, op: str, *values: str) -> dict[str, Any]:
     return {"field": field, "op": op, "value": values[0]}
 
 
-def llm_plan(shelf: Any, chat: Scripted, kb: tuple[str, ...] = ("film",)) -> Plan:
-    question = "喜宴哪一年上映？"
-    decision, prefixes = decide(question, list(kb), "", shelf)
-    context = replace(
-        memory_context(planner=RulePlanner(Settings.load())),
-        knowledge=shelf,
-        tools=ToolRegistry(),
-        models={"planner": chat},
-        today="2026-01-02",
-    )
-    state = {"query": question, "route_decision": decision, "kb_prefix": prefixes[0], "kb_prefixes": prefixes}
-    change = asyncio.run(planner(state, SimpleNamespace(context=context)))  # type: ignore[arg-type]
-    return Plan.load(change["plan"])
+def llm_plan(workspace: Path, *answers: Any, kb: str | list[str] = "film") -> tuple[Plan, list[str]]:
+    """The plan that is reviewed, and what the model was sent for it."""
+    with scripted_server(*(Reply([json.dumps(answer, ensure_ascii=False)]) for answer in answers)) as server:
+        models = {"chat_base_url": server.url, "models": {"planner": "openai:m"}}
+        with Workbench.open(workspace, **models) as wb:
+            if "essays" not in wb.knowledge.names():
+                (workspace / "tea.md").write_text("# Tea\n\nOolong tea is partly oxidised.\n", encoding="utf-8")
+                wb.add_knowledge("essays", [workspace / "tea.md"])
+            run = wb.ask("喜宴哪一年上映？", kb=kb, review="plan")
+            return run.plan, [json.dumps(request["messages"], ensure_ascii=False) for request in server.requests]
 
 
-def test_a_model_plans(shelf: Any) -> None:
+def test_a_model_plans(workspace: Path) -> None:
     answer = {
         "steps": [
             drafted(
@@ -333,7 +252,7 @@ def test_a_model_plans(shelf: Any) -> None:
         ],
         "assumptions": ["只看李安"],
     }
-    plan = llm_plan(shelf, scripted(answer))
+    plan, _ = llm_plan(workspace, answer)
     assert shape(plan) == ["step_0_find discover", "step_1_rank global_search <- step_0_find"]
     assert plan.steps[0].tool_input["conditions"] == [
         {"field": "directors", "op": "eq", "value": "Ang Lee"},
@@ -352,42 +271,18 @@ def test_a_model_plans(shelf: Any) -> None:
         (drafted(query={"$from": "find.results", "text": "Who made {}?"}), "depends on 'find'"),
     ],
 )
-def test_what_a_tool_does_not_take_goes_back(shelf: Any, wrong: Any, why: str) -> None:
-    chat = scripted({"steps": [wrong]}, {"steps": [drafted()]})
-    plan = llm_plan(shelf, chat)
-    assert plan.metadata["answer"] == "repaired" and why in plan.metadata["refused"][0]
-    assert why in str(chat.heard[1])
+def test_what_a_tool_does_not_take_goes_back(workspace: Path, wrong: Any, why: str) -> None:
+    plan, sent = llm_plan(workspace, {"steps": [wrong]}, {"steps": [drafted()]})
+    assert plan.metadata["answer"] == "repaired" and why in plan.metadata["refused"][0] and why in sent[1]
 
 
-def test_the_model_chooses_the_knowledge_base_of_a_step(shelf: Any) -> None:
+def test_the_model_chooses_the_knowledge_base_of_a_step(workspace: Path) -> None:
     answer = {"steps": [drafted(kb_prefix="essays"), drafted(name="two", kb_prefix="film")]}
-    plan = llm_plan(shelf, scripted(answer), kb=("film", "essays"))
+    plan, _ = llm_plan(workspace, answer, kb=["film", "essays"])
     assert [s.tool_input["kb_prefix"] for s in plan.steps] == ["essays", "film"]
 
 
-def test_a_source_outside_is_offered_only_where_a_vocabulary_allows_it(shelf: Any) -> None:
+def test_a_source_outside_is_offered_only_where_a_vocabulary_allows_it(workspace: Path) -> None:
     for name, offered in (("film", True), ("essays", False)):
-        chat = scripted({"steps": [drafted()]})
-        llm_plan(shelf, chat, kb=(name,))
-        assert ("- enrichment:" in str(chat.heard)) is offered
-
-
-def test_the_card_has_types_with_an_example_languages_and_values(shelf: Any) -> None:
-    films, essays = (card([shelf.get(name)]) for name in ("film", "essays"))
-    types = re.search(r"types: Film \((\d+), as (.+?)\)", films)
-    assert types and int(types[1]) == shelf.get("film").about()["counts"]["documents"]
-    assert shelf.get("film").entity(types[2]), "the example is a document"
-    assert "written in " in films and re.search(r"genres category \(.*Comedy", films)
-    assert "written in en" in essays and "fields:" not in essays
-
-
-def test_the_form_is_bounded_and_each_tool_has_its_own_inputs(shelf: Any) -> None:
-    tools = {name: ToolRegistry()[name] for name in ("naive_search", "keyword_search", "discover")}
-    form = plan_form(tools, [shelf.get("film")], 6).model_json_schema()
-    schema = json.dumps(form)
-    assert set(form["$defs"]) >= {"step_naive_search", "step_discover"} and "step_keyword_search" not in form["$defs"]
-    assert "count_by" not in form["$defs"]["step_naive_search"]["properties"]
-    assert "conditions" in form["$defs"]["step_naive_search"]["properties"], "text and conditions in one search"
-    without_fields = plan_form(tools, [shelf.get("essays")], 6).model_json_schema()
-    assert "conditions" not in without_fields["$defs"]["step_naive_search"]["properties"]
-    assert '"maxItems": 6' in schema and '"naive_search"' in schema
+        _, sent = llm_plan(workspace, {"steps": [drafted()]}, kb=name)
+        assert ("- enrichment:" in sent[0]) is offered

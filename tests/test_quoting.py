@@ -1,4 +1,4 @@
-"""Answers that quote: the sentences that answer are chosen, within their budget, and an unsure choice is called so."""
+"""Answers that quote: the sentences that answer are chosen, and each is held against what it cites."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import cast
 import pytest
 
 from workbench.language.quoting import Quotes, best_quotes, split_sentences
+from workbench.language.support import checked
 from workbench.state import RetrievalResult
 
 FAQ = """
@@ -109,3 +110,29 @@ def test_a_sentence_that_overlapping_pieces_of_a_document_share_is_quoted_once()
         "The pump was repaired in May.",
         "It runs.",
     ]
+
+
+SOURCES = {
+    1: "kiln\nThe kiln was built in 1993 by Mei Lan.",
+    2: "glaze\nA glaze has iron.",
+    3: "茶馆\n《茶馆》由老舍写成。",
+}
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict"),
+    [
+        ("The kiln was built in 1993 [1].", "supported"), ("The kiln was built in 1883 [1].", "unsupported"),
+        ("The kiln was not built in 1993 [1].", "unsupported"), ("The kiln was built in 1993.", "uncited"),
+        ("The kiln was built in 1993 [2].", "unsupported"), ("《茶馆》由老舍写成 [3]。", "supported"),
+        ("《茶馆》不是老舍写成的 [3]。", "unsupported"), ("《茶馆》于1957年由老舍写成 [3]。", "unsupported"),
+    ],
+)  # fmt: skip
+def test_a_statement_is_held_against_what_it_cites(said: str, verdict: str) -> None:
+    [one] = checked(said, SOURCES)
+    assert one.verdict == verdict, one
+
+
+def test_what_states_nothing_is_not_checked() -> None:
+    assert not checked("The corpus does not say. What was it? These are:", {})
+    assert not checked("资料库中没有提到。", {})

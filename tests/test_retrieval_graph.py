@@ -1,289 +1,148 @@
-"""The retrieval graph over tools of the test's own: order, failures, retries, time-outs, budgets, every answer."""
+"""Plans of one's own under whole runs: order, failures, retries, time-outs, budgets, conditions."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from dataclasses import replace
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
 
-from workbench.graphs.retrieval import build_retrieval
-from workbench.language.quoting import weights
+from tests.shelves import CORE
 from workbench.plans import Plan, PlanBudget, PlanStep
-from workbench.records.lease import SystemClock
-from workbench.testing import FixedPlanner, MemoryKnowledge, memory_context
-from workbench.tools.registry import ToolRegistry
+from workbench.runs.run import Run
+from workbench.session import Workbench
 
-KB = MemoryKnowledge("notes", {"a": "Ang Lee directed The Wedding Banquet in 1993.", "b": "《推手》是李安的电影。"})
-DECISION = {
-    "query_intent": "unknown", "filters": {}, "extracted_entities": {"low_level": [], "high_level": []},
-    "worker_name": "notes:fusion_agent:retrieve_only", "kb_prefix": "notes",
-}  # fmt: skip
 ENOUGH = {"min_evidence": 0, "min_top_score": 0.0, "min_probability": 0.0}
 
 
 class Desk:
-    """A graph, its ports and its tools; ``calls`` counts what the tools did."""
+    """A workspace of a few notes, and tools of its own; ``calls`` are the queries that they were asked."""
 
-    def __init__(self, *steps: PlanStep, mode: str = "parallel", **settings):
-        self.calls: list[str] = []
-        self.tools = ToolRegistry()
-        self._register()
-        self.planner = FixedPlanner(Plan(steps=list(steps), execution_mode=mode))
-        context = memory_context([KB], tools=self.tools, planner=self.planner, **settings)
-        self.context = replace(context, clock=SystemClock())
-        self.graph = build_retrieval().compile(checkpointer=InMemorySaver())
-        self.config = {"configurable": {"thread_id": "t"}, "max_concurrency": 4}
+    def __init__(self, wb: Workbench):
+        self.wb, self.calls = wb, list[str]()
+        calls, failures = self.calls, ["down"]
 
-    def _register(self) -> None:
-        calls, failures = self.calls, {"flaky": 1}
-
-        @self.tools.tool
+        @wb.tools.tool
         def found(query: str) -> list[str]:
             """Always finds one thing."""
             calls.append(query)
             return [f"about {query}"]
 
-        @self.tools.tool
+        @wb.tools.tool
         async def slow(query: str, seconds: float = 0.5) -> list[str]:
             """Takes its time."""
             calls.append(query)
             await asyncio.sleep(seconds)
             return [f"about {query}"]
 
-        @self.tools.tool
+        @wb.tools.tool
         def flaky(query: str) -> list[str]:
             """Fails once."""
             calls.append(query)
-            if failures["flaky"]:
-                failures["flaky"] -= 1
-                raise ConnectionError("down")
+            if failures:
+                raise ConnectionError(failures.pop())
             return [f"about {query}"]
 
-        @self.tools.tool
+        @wb.tools.tool
         def broken(query: str) -> list[str]:
             """Always fails."""
-            calls.append(query)
             raise ConnectionError("down")
 
-        @self.tools.tool(parallel=False)
+        @wb.tools.tool(parallel=False)
         def alone(query: str) -> list[str]:
             """Runs beside nothing."""
-            calls.append(query)
             return [f"about {query}"]
 
-    def start(self, review=(), thresholds=ENOUGH):
-        return {
-            "run_id": "r",
-            "query": "q",
-            "kb_prefix": "notes",
-            "kb_prefixes": ["notes"],
-            "route_decision": DECISION,
-            "resolved_agent_type": "fusion_agent",
-            "session_id": "s",
-            "review": list(review),
-            "thresholds": thresholds,
-            "iteration": 1,
-        }
+    def start(self, *steps: PlanStep, mode: Any = "parallel", **options: Any) -> Run:
+        plan = Plan(problem_statement="q?", steps=list(steps), execution_mode=mode)
+        return self.wb.start("q?", kb="notes", plan=plan, **{"thresholds": ENOUGH, **options})
 
-    async def run(self, given=None, *, review=(), thresholds=ENOUGH):
-        return await self.graph.ainvoke(given or self.start(review, thresholds), self.config, context=self.context)
-
-    async def say(self, kind: str, args=None, **more):
-        decision = {"type": kind, **more}
-        if args is not None:
-            point = (await self.asked())["point"]
-            decision["edited_action"] = {"name": point, "args": args}
-        return await self.run(Command(resume={"decisions": [decision]}))
-
-    async def asked(self):
-        snapshot = await self.graph.aget_state(self.config)
-        return snapshot.interrupts[0].value if snapshot.interrupts else None
+    def ask(self, *steps: PlanStep, **options: Any) -> Run:
+        return self.start(*steps, **options).wait()
 
 
-def step(step_id: str, *depends_on: str, tool: str = "found", **fields) -> PlanStep:
+@pytest.fixture
+def desk(tmp_path: Any) -> Iterator[Desk]:
+    notes = [{"id": str(n), "text": f"Kiln {n} was built in 19{n:02}."} for n in range(9)]
+    (tmp_path / "notes.jsonl").write_text("\n".join(map(json.dumps, notes)))
+    with Workbench.open(tmp_path / "w", **CORE) as opened:
+        opened.add_knowledge("notes", [tmp_path / "notes.jsonl"])
+        yield Desk(opened)
+
+
+def step(step_id: str, *depends_on: str, tool: str = "found", **fields: Any) -> PlanStep:
     given = {"tool_input": {"query": step_id}, "depends_on": list(depends_on), **fields}
     return PlanStep(step_id=step_id, objective=step_id, tool=tool, **given)
 
 
-def ends(state) -> dict[str, str]:
-    return {r["step_id"]: r["status"] for r in state["records"]}
+def ends(run: Run) -> dict[str, tuple[str, str | None]]:
+    return {r["step_id"]: (r["status"], r["error"]) for r in run.records}
 
 
-async def test_a_plan_runs_in_order_and_is_merged():
-    desk = Desk(step("a"), step("b", "a"), step("c"))
-    state = await desk.run()
-    assert ends(state) == {"a": "success", "b": "success", "c": "success"}
+def test_a_plan_runs_in_order_and_is_merged(desk):
+    run = desk.ask(step("a"), step("b", "a"), step("c"))
+    assert {name: status for name, (status, _) in ends(run).items()} == dict.fromkeys("abc", "success")
     assert desk.calls.index("b") > desk.calls.index("a")
-    assert [r["evidence"] for r in state["merged"]["retrieval_results"]] and state["merged"]["context"]
-    assert state["stop_reason"] == "quality_satisfied"
-    assert [r["step_id"] for r in desk.context.runs.records("r")] == [r["step_id"] for r in state["records"]]
+    assert {"about a", "about b", "about c"} <= {piece["evidence"] for piece in run.evidence}
+    assert run.status == "done" and run.state["merged"]["context"]
 
 
-async def test_four_independent_half_seconds_take_about_half_a_second():
-    desk = Desk(*(step(f"s{n}", tool="slow") for n in range(4)))
+def test_four_independent_half_seconds_take_about_half_a_second(desk):
     began = time.monotonic()
-    state = await desk.run()
-    spans = [(r["started_at"], r["duration_ms"]) for r in state["records"]]
-    assert len(spans) == 4 and max(start for start, _ in spans) < min(
-        r["started_at"][:17] + f"{float(r['started_at'][17:26]) + r['duration_ms'] / 1000:09.6f}"
-        for r in state["records"]
-    ), "they overlapped"
-    assert time.monotonic() - began < 4 * 0.5
+    run = desk.ask(*(step(f"s{n}", tool="slow") for n in range(4)), settings={"max_concurrency": 4})
+    assert len(run.records) == 4 and desk.calls == ["s0", "s1", "s2", "s3"]
+    assert run.state["merged"]["statistics"]["total_duration_ms"] < 1500, time.monotonic() - began
 
 
-async def test_a_failure_is_a_record_is_retried_and_then_skips_what_needs_it():
-    desk = Desk(step("f", tool="flaky"), step("x", tool="broken"), step("y", "x"), step("z", "y"))
-    state = await desk.run()
-    attempts = [(r["step_id"], r["attempt"], r["status"]) for r in state["records"]]
-    assert ("f", 1, "failed") in attempts and ("f", 2, "success") in attempts
-    assert ("x", 2, "failed") in attempts
-    by_id = {r["step_id"]: r for r in state["records"]}
-    assert (by_id["y"]["status"], by_id["y"]["error"]) == ("skipped", "x failed")
-    assert (by_id["z"]["status"], by_id["z"]["error"]) == ("skipped", "y was skipped")
-    assert "ConnectionError: down" in by_id["x"]["error"]
+def test_a_failure_is_a_record_is_retried_and_then_skips_what_needs_it(desk):
+    run = desk.ask(step("f", tool="flaky"), step("x", tool="broken"), step("y", "x"), step("z", "y"))
+    attempts = [(r["step_id"], r["attempt"], r["status"]) for r in run.records]
+    assert {("f", 1, "failed"), ("f", 2, "success"), ("x", 2, "failed")} <= set(attempts)
+    assert ends(run)["x"][1] == "ConnectionError: down"
+    assert ends(run)["y"] == ("skipped", "x failed") and ends(run)["z"] == ("skipped", "y was skipped")
 
 
-async def test_the_time_budget_ends_the_run_and_says_so():
+def test_the_time_budget_ends_the_run_and_says_so(desk):
     slow = {"tool": "slow", "tool_input": {"query": "a", "seconds": 0.3}}
-    desk = Desk(step("a", **slow), step("b", "a"), time_budget_s=0.2)
-    state = await desk.run(thresholds={"min_evidence": 5, "min_top_score": 0.9})
-    assert ends(state)["b"] == "skipped"
-    assert state["stop_reason"] == "budget_exhausted"
+    hard = {"min_evidence": 5, "min_top_score": 0.9}
+    run = desk.ask(step("a", **slow), step("b", "a"), settings={"time_budget_s": 0.2}, thresholds=hard)
+    assert ends(run)["b"][0] == "skipped" and run.state["stop_reason"] == "budget_exhausted"
 
 
-async def test_a_conditional_step_nobody_needs_is_skipped_and_counts_in_no_rate():
-    state = await Desk(step("a"), step("b", "a", condition="if_insufficient")).run()
-    last = {r["step_id"]: r for r in state["records"]}
-    assert (last["b"]["status"], last["b"]["error"]) == ("skipped", "not needed")
-    assert state["merged"]["statistics"]["success_rate"] == 1.0
+@pytest.mark.parametrize(("least", "end"), [(0, ("skipped", "not needed")), (2, ("success", None))])
+def test_a_conditional_step_runs_where_too_little_was_found_and_else_counts_in_no_rate(desk, least, end):
+    thresholds = {**ENOUGH, "min_evidence": least}
+    run = desk.ask(step("a"), step("b", "a", condition="if_insufficient"), thresholds=thresholds)
+    assert ends(run)["b"] == end and run.state["merged"]["statistics"]["success_rate"] == 1.0
+    assert [one["activate"] for one in run.reflections] == ([["b"], []] if least else [[]])
 
 
-async def test_too_little_evidence_activates_the_fallback():
-    desk = Desk(step("a"), step("b", "a", condition="if_insufficient"))
-    state = await desk.run(thresholds={"min_evidence": 2, "min_top_score": 0.0})
-    assert ends(state)["b"] == "success"
-    assert [r["current_iteration"] for r in state["reflections"]] == [1, 2]
-    assert state["reflections"][0]["activate"] == ["b"]
+MODES = {
+    "sequential": [["a"], ["b"], ["c"]],
+    "parallel": [["a", "b", "c"]],
+    "adaptive": [["a", "c"], ["b"]],
+}
 
 
-@pytest.mark.parametrize("mode", ["sequential", "parallel", "adaptive"])
-async def test_execution_modes_start_what_they_should(mode):
-    desk = Desk(step("a"), step("b", tool="alone"), step("c"), mode=mode)
-    waves = []
-    async for chunk in desk.graph.astream(desk.start(), desk.config, context=desk.context, stream_mode="updates"):
-        if "dispatcher" in chunk:
-            waves.append([entry["step_id"] for entry in chunk["dispatcher"]["wave"]])
-    assert (
-        waves
-        == {
-            "sequential": [["a"], ["b"], ["c"], []],
-            "parallel": [["a", "b", "c"], []],
-            "adaptive": [["a", "c"], ["b"], []],
-        }[mode]
-    )
-
-
-async def test_plan_review_edit_makes_a_version_and_says_who():
-    desk = Desk(step("a"))
-    await desk.run(review=["plan"])
-    edited = desk.planner.plan.adding(step("b", "a")).dump()
-    state = await desk.say("edit", {"plan": edited})
-    assert desk.calls == ["a", "b"] and state["plan"]["version"] == 2
-    history = desk.context.runs.plans("r")
-    assert [(row["version"], row["author"]) for row in history] == [(1, "planner"), (2, "person")]
-
-
-async def test_plan_review_reject_ends_without_evidence():
-    desk = Desk(step("a"), step("b", "a", condition="if_insufficient"))
-    await desk.run(review=["plan"])
-    state = await desk.say("reject")
-    assert desk.calls == [] and state["merged"]["retrieval_results"] == []
-    assert state["stop_reason"] == "stopped_by_reviewer"
-    assert ends(state) == {"a": "skipped", "b": "skipped"}
-
-
-async def test_plan_review_respond_plans_anew_and_asks_again():
-    desk = Desk(step("a"))
-    await desk.run(review=["plan"])
-    await desk.say("respond", message="only comedies")
-    asked = await desk.asked()
-    assert asked["review_id"] == "1-plan"
-    assert asked["action_requests"][0]["args"]["plan"]["version"] == 2
-    state = await desk.say("approve")
-    assert state["query"] == "q only comedies" and desk.calls == ["a"]
-
-
-async def test_step_review_asks_before_every_wave_and_reject_goes_on_to_reflect():
-    desk = Desk(step("a"), step("b", "a"))
-    await desk.run(review=["step"])
-    assert (await desk.asked())["action_requests"][0]["args"]["wave"] == ["a"]
-    await desk.say("approve")
-    assert (await desk.asked())["action_requests"][0]["args"]["wave"] == ["b"]
-    state = await desk.say("reject")
-    assert ends(state) == {"a": "success", "b": "skipped"} and state["reflections"]
-
-
-async def test_reflect_review_reject_edit_and_thresholds():
-    more = step("more", tool_input={"query": "more"}).model_dump(mode="json")
-    hard = {"min_evidence": 3, "min_top_score": 0.0}
-
-    desk = Desk(step("a"))
-    await desk.run(review=["reflect"], thresholds=hard)
-    assert (await desk.asked())["action_requests"][0]["args"]["should_continue"] is True
-    assert (await desk.asked())["in_force"]["thresholds"] == {**hard, "min_probability": weights()["sure"]}, (
-        "the others by default"
-    )
-    state = await desk.say("reject")
-    assert state["stop_reason"] == "stopped_by_reviewer" and desk.calls == ["a"]
-
-    desk = Desk(step("a"))
-    await desk.run(review=["reflect"], thresholds=hard)
-    await desk.say("edit", {"next_steps": [more]})
-    assert desk.calls == ["a", "more"]
-    asked = await desk.asked()
-    assert asked["action_requests"][0]["args"]["current_iteration"] == 2
-    assert desk.context.runs.plans("r")[-1]["author"] == "person"
-
-    await desk.say("edit", {"thresholds": {"min_evidence": 1}})
-    again = (await desk.asked())["action_requests"][0]["args"]
-    assert (again["current_iteration"], again["should_continue"]) == (2, False)
-    state = await desk.say("approve")
-    assert state["stop_reason"] == "quality_satisfied" and len(state["decisions"]) == 3
-
-
-async def test_reflect_review_respond_plans_what_is_missing():
-    desk = Desk(step("a"))
-    await desk.run(review=["reflect"])
-    desk.planner.plan = Plan(steps=[step("a"), step("c")], version=2)
-    await desk.say("respond", message="and its sequel")
-    assert desk.calls == ["a", "c"]
-    state = await desk.say("approve")
-    assert state["query"] == "q and its sequel" and set(ends(state)) == {"a", "step_1_c"}
-
-
-async def test_a_finished_attempt_is_not_run_again():
-    desk = Desk(step("a"))
-    await desk.run()
-    kept = desk.context.runs.records("r")
-    fresh = build_retrieval().compile(checkpointer=InMemorySaver())
-    desk.graph = fresh
-    await desk.run()
-    assert desk.calls == ["a"] and desk.context.runs.records("r") == kept
+@pytest.mark.parametrize("mode", MODES)
+def test_execution_modes_start_what_they_should(desk, mode):
+    run, waves = desk.ask(step("a"), step("b", tool="alone"), step("c"), mode=mode, review="step"), []
+    while run.status == "paused":
+        waves.append(run.review["action_requests"][0]["args"]["wave"])
+        run.approve()
+    assert waves == MODES[mode] and run.status == "done"
 
 
 @pytest.mark.parametrize("bound", ["top_k", "max_evidence_count"])
-async def test_evidence_beyond_the_budget_is_cut_and_the_summary_says_so(bound):
-    desk = Desk(step("a", tool="many", budget=PlanBudget(**{bound: 2})))
-
-    @desk.tools.tool
+def test_evidence_beyond_the_budget_is_cut_and_the_summary_says_so(desk, bound):
+    @desk.wb.tools.tool
     def many(query: str) -> list[str]:
         """Finds five things."""
         return [f"{query} {n}" for n in range(5)]
 
-    (record,) = (await desk.run())["records"]
+    (record,) = desk.ask(step("a", tool="many", budget=PlanBudget(**{bound: 2}))).records
     assert record["status"] == "success"
     assert (record["output_summary"]["evidence_count"], record["output_summary"]["cut"]) == (2, 3)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -11,13 +10,11 @@ from typing import Any
 import ipywidgets
 import pytest
 
-from tests.test_hostile import ALL, HOSTILE
+from tests.test_hostile import HOSTILE
 from workbench.errors import InvalidAnswer
-from workbench.plans import Plan, PlanStep
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.labels import Labels
-from workbench.views.plan_graph import forecast_text
 from workbench.views.review import band, why
 from workbench.widgets.proposal import ReflectForm
 from workbench.widgets.review import Review
@@ -148,13 +145,6 @@ def test_a_step_that_is_held_back_can_be_freed_at_a_reflection(wb: Workbench) ->
     assert {r["step_id"]: r["status"] for r in run.records}[name] == "success"
 
 
-def test_stop_here(wb: Workbench) -> None:
-    run = wb.ask(UNKNOWN, kb="film", review=["reflect"])
-    panel(run).stop.click()
-    assert run.status == "done" and run.decisions[0]["action"] == "reject"
-    assert run.state["stop_reason"] == "stopped_by_reviewer"
-
-
 @pytest.mark.parametrize("send", [lambda review: review.send.click(), lambda review: review.submit()])
 def test_respond_opens_a_field_and_sends_its_text(wb: Workbench, send: Callable[[Review], None]) -> None:
     run = wb.ask(QUESTION, kb="film", review=["plan"])
@@ -183,14 +173,6 @@ def test_a_query_is_planned_anew(wb: Workbench) -> None:
     assert run.decisions[0]["edits"] == {"query": "Who directed Pushing Hands?"}
     assert run.status == "paused" and "Pushing Hands" in run.plan.steps[0].tool_input["query"]  # type: ignore[union-attr]
     query.value = QUESTION
-
-
-def test_what_is_typed_back_is_no_edit(waiting: Run) -> None:
-    review = panel(waiting)
-    query = field(review, "Query · changing it makes a new plan")
-    query.value = "other"
-    query.value = QUESTION
-    assert review.primary.description == "Approve: run 3 steps"
 
 
 def test_an_edited_plan_is_sent_as_edited(wb: Workbench) -> None:
@@ -294,27 +276,6 @@ def test_what_is_changed_at_a_reflection_is_sent_and_done(
         assert run.plan.steps[-1].tool_input["query"] == "Ang Lee"  # type: ignore[union-attr]
 
 
-def test_steps_that_the_plan_editor_adds_are_next_steps(wb: Workbench) -> None:
-    run = wb.ask(QUESTION, kb="film", review=["reflect"])
-    review, plan = panel(run), run.plan
-    assert plan is not None
-    new = PlanStep(step_id="mine", objective="the fathers", tool="naive_search", tool_input={"query": "father"})
-    review.show(run.to_dict(), plan=plan.adding(new).dump())
-    assert review.primary.description == "Run as edited" and goes_on(review).value is True
-    review.primary.click()
-    assert [step["step_id"] for step in run.decisions[0]["edits"]["next_steps"]] == ["mine"]
-    assert run.records[-1]["step_id"] == "mine"
-
-
-def test_a_conditional_step_that_is_woken_can_stay_asleep() -> None:
-    proposed = {"next_steps": [], "activate": ["b"], "rewrite_query": "", "should_continue": True}
-    form = ReflectForm(request("reflect", proposed), {"steps": []}, Labels("en"), lambda: None)
-    [box] = [one for one in every(form.box) if isinstance(one, ipywidgets.Checkbox)]
-    assert "b" in box.description and form.edits(None) == {}
-    box.value = False
-    assert form.edits(None) == {"activate": []} and form.goes_on.value is False
-
-
 @pytest.mark.parametrize("left_out", [0, 1])
 @pytest.mark.parametrize("question", [QUESTION, UNKNOWN])
 @pytest.mark.parametrize("point", ["plan", "reflect"])
@@ -333,15 +294,6 @@ def test_what_is_announced_is_what_runs(wb: Workbench, question: str, point: str
     review.submit()
     ran = {record["step_id"] for record in run.records[before:] if record["status"] != "skipped"}
     assert len(ran) == (int(announced[1]) if announced else 0)
-
-
-def test_while_a_plan_is_still_to_be_checked_the_last_forecast_stays(wb: Workbench, waiting: Run) -> None:
-    review, plan = Review(Labels("en"), forecast=partial(wb.runs.forecast, waiting)), waiting.plan
-    review.show(waiting.to_dict())
-    first, second = (step.step_id for step in plan.steps[:2])
-    cyclic = plan.replace(first, depends_on=[second]).replace(second, depends_on=[first])
-    review.show(waiting.to_dict(), plan=cyclic.dump())
-    assert "3 steps will run" in review.band.html
 
 
 # shown again, refused, pressed twice
@@ -444,43 +396,6 @@ def test_only_the_answers_that_are_allowed_have_buttons(allowed: list[str], show
 # why
 
 
-def test_why_a_plan_is_proposed(waiting: Run) -> None:
-    html = panel(waiting).why.html
-    for told in ("a comparison", "Eat Drink Man Woman", "rules"):
-        assert told in html
-
-
-def test_a_wave_is_named(wb: Workbench) -> None:
-    run = wb.ask(QUESTION, kb="film", review=["step"])
-    assert "step_0_wedding_banquet" in panel(run).why.html
-
-
-def test_signals_against_thresholds_in_words_signs_and_numbers(wb: Workbench) -> None:
-    run = wb.ask(QUESTION, kb="film", review=["reflect"], thresholds={"min_evidence": 900})
-    html = panel(run).why.html
-    for told in (
-        "pieces of evidence",
-        "900",
-        "✗ not enough",
-        "the answer",
-        "✓ met",
-        "Reflection 1 of 3",
-        " of 30 s",
-        run.reflections[-1]["reasoning"],
-    ):
-        assert told in html.replace("&#x27;", "'"), told
-    chinese = panel(run, "zh").why.html
-    for told in ("证据", "最高分", "✗ 不足", "✓ 足够", "反思", "30 秒"):
-        assert told in chinese, told
-
-
-def test_forecast_is_told_with_what_it_rests_on() -> None:
-    told = {"seconds": {"p50": 0.61, "p90": 1.42}, "basis": 38, "steps": [{"runs": True}]}
-    says = "1 step will run · ≈ 0.6 s, at most 1.4 s in 9 of 10 cases (from 38 past calls)"
-    assert forecast_text(told, Labels("en")) == says
-    assert "0 s" not in forecast_text({**told, "seconds": {"p50": 0, "p90": 0}, "basis": 0}, Labels("en"))
-
-
 @pytest.mark.parametrize("make", [lambda t: t, lambda t: {"x": t}, lambda t: [t] * 20], ids=["text", "object", "list"])
 @pytest.mark.parametrize("hostile", [*HOSTILE, "long " * 200_000], ids=lambda text: ascii(text[:12]))
 @pytest.mark.few(12)
@@ -530,27 +445,3 @@ def assert_text(html: str) -> None:
 
     Reader().feed(html)
     assert not set(html) & set("\x1b\u202e\u2066\x07\x00\x9b")
-
-
-def test_hostile_text_in_the_form_stays_text(wb: Workbench) -> None:
-    run = wb.ask(UNKNOWN, kb="film", review=["reflect"])
-    review = panel(run)
-    review.note.value = ALL
-    field(review, "Rewritten query").value = ALL
-    review.primary.click()
-    assert run.decisions[0]["edits"]["rewrite_query"]
-    assert json.loads(json.dumps(run.decisions[0]["note"]))
-    assert not [one for one in whole(review) if getattr(one, "description_allow_html", False)]
-
-
-def test_the_plan_that_is_shown_is_read_once_more_by_its_type(wb: Workbench) -> None:
-    """What the panel sends is a plan that the store gives back as it was sent."""
-    run = wb.ask(QUESTION, kb="film", review=["plan"])
-    review, plan = panel(run), run.plan
-    assert plan is not None
-    moved = plan.model_copy(update={"steps": list(reversed(plan.steps))})
-    review.show(run.to_dict(), plan=moved.dump())
-    assert review.primary.description == "Run as edited"  # the order alone
-    review.submit()
-    assert [s["step_id"] for s in run.decisions[0]["edits"]["plan"]["steps"]] == [s.step_id for s in moved.steps]
-    assert Plan.load(run.decisions[0]["edits"]["plan"]).plan_id == moved.plan_id

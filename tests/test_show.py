@@ -8,11 +8,7 @@ from tests import handmade
 from tests.test_hostile import read
 from workbench.records.document import run_document
 from workbench.records.timeline import bars
-from workbench.text import visible
-from workbench.views.labels import SIGNS, Labels
 from workbench.views.outline import outline, run_html, run_text
-
-HOSTILE = "<script>alert(1)</script>\" onload='x' & \x1b[2J\x1b]0;title\x07 \u202egnp.exe \u2066x\u2069 \x00 \ud800"
 
 STATIC_TAGS = {
     "div", "p", "strong", "code", "a", "br", "details", "summary", "table", "thead", "tbody", "tr", "th", "td",
@@ -57,10 +53,6 @@ def test_reflection_shows_signals_against_what_is_asked_for():
     assert re.search(r"饮食男女 +1 +2 +✗ not enough", text)
 
 
-def test_a_failed_attempt_is_told_with_its_error():
-    assert "step_3_more · attempt 1: No answer within 0.15 s." in show(run_text, message="Compare")
-
-
 def test_a_pause_asks_its_question():
     text = run_text(run_document(handmade.paused()))
     assert "请决定：执行这个计划吗？" in text
@@ -80,47 +72,10 @@ def test_text_keeps_to_its_width_and_chinese_counts_double(width):
     assert max(cell_len(line) for line in show(lambda d: run_text(d, width)).splitlines()) <= width
 
 
-def test_what_others_wrote_stays_text():
-    source = {"title": HOSTILE, "url": "javascript:alert(1)", "licence": HOSTILE}
-    citation = {"n": 1, "result_id": "r", "sentence": HOSTILE, "source": source}
-    record = handmade.record("step_0_喜宴", HOSTILE, 0, 5, 1, error=HOSTILE, status="failed")
-    in_a_plan = HOSTILE.replace("\ud800", "")  # a plan is hashed, so it cannot hold half a character
-    plan = handmade.plan(in_a_plan)
-    steps = [step.model_copy(update={"objective": in_a_plan, "tool": in_a_plan}) for step in plan.steps]
-    document = run_document(
-        handmade.run(
-            message=HOSTILE,
-            answer=HOSTILE,
-            citations=[citation],
-            records=[record],
-            plan=plan.model_copy(update={"steps": steps}),
-            error=HOSTILE,
-            reflections=[{**handmade.reflections()[0], "reasoning": HOSTILE, "rewrite_query": HOSTILE}],
-            log=[{**entry, "node": HOSTILE} for entry in handmade.log()],
-        )
-    )
-    page, text = run_html(document), run_text(document)
-    tags = read(page)
-    assert not {"script", "a"} & tags.tags
-    assert tags.attributes == {"class", "lang", "style", "open"}
-    for form in (page, text):
-        assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", form)
-        assert "⟨U+202E⟩" in form
-
-
-def test_markup_of_the_terminal_stays_text():
-    assert "[red]喜宴[/red]" in show(run_text, answer="[red]喜宴[/red] [1]")
-
-
 def test_a_megabyte_is_cut_and_said_so():
     page = show(run_html, answer="a" * 1_000_000)
     assert len(page) < 70_000
     assert "… +950000" in page
-
-
-def test_equal_runs_look_equal():
-    assert show(run_html) == show(run_html)
-    assert show(run_text) == show(run_text)
 
 
 def test_waiting_is_folded_and_charged_to_nobody():
@@ -131,10 +86,3 @@ def test_waiting_is_folded_and_charged_to_nobody():
     unanswered = bars(handmade.log(), handmade.records())
     assert [bar.kind for bar in unanswered if bar.kind in ("waiting", "stopped")] == ["stopped"]
     assert bars([], []) == []
-
-
-def test_every_status_has_its_own_sign_and_word():
-    for language in ("en", "zh"):
-        said = [Labels(language).status(status) for status in SIGNS if status != "success"]
-        assert len(set(said)) == len(said)
-    assert visible("a\rb") == "ab"

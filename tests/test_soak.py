@@ -7,11 +7,12 @@ import random
 import pytest
 
 from tests import soak
+from tests.counting import endless
 
 
 @pytest.mark.full
 def test_threads_handles_and_sockets_stay(wb):
-    soak.prepare(wb)
+    endless(wb)
     soak.soak(wb, 16, 16, 1, lambda line: None)
     before = dict(soak.held(wb.path))
     curves, ended = soak.soak(wb, 60, 20, 2, lambda line: None)

@@ -323,11 +323,6 @@ def test_a_file_that_is_no_database_is_named(tmp_path):
         SqliteConversations(path)
 
 
-def test_the_setting_chooses_the_database(tmp_path):
-    with open_conversations(tmp_path / "workbench.db", Settings(_env_file=None)) as store:
-        assert isinstance(store, SqliteConversations)
-
-
 def test_a_dsn_or_its_parts_lead_to_postgres_and_no_password_is_told(tmp_path, monkeypatch):
     from psycopg.conninfo import conninfo_to_dict
 

@@ -9,8 +9,6 @@ import pytest
 
 from tests.servers.roles import responder
 from tests.servers.scripted import scripted_server
-from workbench.graphs.reflect import read_window, window_text
-from workbench.plans import Plan, PlanStep
 from workbench.runs.recording import recorded
 from workbench.session import Workbench
 
@@ -87,12 +85,6 @@ def test_the_writer_hears_the_planner_and_the_reflector(asked):
     assert "score 0.00" not in text
 
 
-def test_nothing_is_halved_where_a_model_planned(asked):
-    roles = {"planner": lambda _: PLAN, "reflector": enough}
-    _, _, evidence, *_ = asked(roles, question="List the films by Ang Lee after 2000")
-    assert evidence and not any(piece["metadata"].get("contradicts_filters") for piece in evidence)
-
-
 def test_a_strict_checker_is_not_overruled_on_form(asked):
     """A date in other words, a sentence whose source stands in the next, and a right refusal carry no mark."""
     text = (
@@ -140,22 +132,6 @@ def test_a_formatter_of_ones_own_shows_the_passages(workspace):
             assert "[1] " in sent[0] and "!" in sent[0].partition("[1] ")[2].partition("[2] ")[0]
             asked = len(server.requests)
             assert wb.replay(run.run_id).answer == run.answer and len(server.requests) == asked
-
-
-def test_shorter_texts_leave_room_for_longer_ones():
-    def piece(n: int, length: int) -> Any:
-        return {"result_id": str(n), "evidence": "x" * length, "score": 1.0, "metadata": {"title": ""}}
-
-    pieces = [piece(1, 100), piece(2, 3000), piece(3, 100)]
-    assert "…" not in window_text(pieces, [("a", 1)], 4000)
-    cut = window_text(pieces, [("a", 1)], 2000)
-    assert cut.count("…") == 1 and 1500 < len(cut) < 2100
-
-
-def test_a_step_may_be_called_anything():
-    plan = Plan(steps=[PlanStep(step_id="a{b}", objective="", tool="naive_search", tool_input={"query": "x"})])
-    piece = {"result_id": "r", "evidence": "text", "score": 1.0, "metadata": {}}
-    assert read_window(plan, {"a{b}": [piece]}, [], 3)[1] == [("a{b} (naive_search), 1 of 1 shown:", 1)]
 
 
 def test_on_failure_raise_holds_for_a_reflector_that_names_no_step(asked):

@@ -11,33 +11,6 @@ from workbench.parts.memory.service import find_store
 from workbench.parts.memory.summarizing import _HEADS, LONGEST, summarize
 
 
-def said(*contents: str) -> list[dict[str, str]]:
-    """Messages of the person and answers, by turns."""
-    return [{"role": ("user", "assistant")[k % 2], "content": content} for k, content in enumerate(contents)]
-
-
-@pytest.mark.parametrize(
-    ("messages", "text"),
-    [
-        (
-            said("What did the bridge cost?", "The corpus does not say."),
-            "Asked: What did the bridge cost?",
-        ),
-        (
-            said("我不喜欢恐怖片。", "记住了。", "《异形》是谁导演的？", "《异形》由雷德利·斯科特于1979年执导 [1]。"),
-            "问过：《异形》是谁导演的？\n查明：《异形》由雷德利·斯科特于1979年执导。",
-        ),
-        (
-            said("Who built the mill?", "Ann Lee built it.", "And the kiln?", "So.", "Was the mill sold?", "In 1903."),
-            "Asked: Who built the mill?\nFound: Ann Lee built it.\nAsked last: Was the mill sold?",
-        ),
-        (said("Thanks!", "You're welcome."), ""),
-    ],
-)
-def test_it_says_what_was_asked_and_what_was_found(messages, text):
-    assert summarize(messages) == text
-
-
 @pytest.mark.parametrize("name", ["film_en", "film_zh", "work_en", "work_zh", "friends_en", "family_zh"])
 def test_every_sentence_of_a_real_conversation_stands_in_it(name):
     turns = [

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from tests import forked
+from tests.counting import endless
 from workbench.errors import NotPaused, RunError, WorkbenchError, WorkspaceBusy
 from workbench.parts.memory.service import find_store
-from workbench.plans import Plan, PlanBudget, PlanStep
 from workbench.records.store import RunStore
 from workbench.records.tape import canonical
 from workbench.session import Workbench
@@ -83,33 +83,6 @@ def obey(workspace: str, address: str) -> None:
                 pipe.send(doing[what](*words))
             except WorkbenchError as error:
                 pipe.send({"refused": f"{type(error).__name__}: {error}"})
-
-
-def endless(wb: Workbench) -> None:
-    """A tool that never ends, and a plan of it for the question that says SLOW."""
-    import asyncio
-
-    from workbench.graphs.plan import RulePlanner
-
-    rules = RulePlanner(wb.settings)
-
-    @wb.tools.tool(name="endless", description="never ends by itself")
-    async def search(query: str) -> list[str]:
-        await asyncio.sleep(600)
-        return []
-
-    @wb.register("planner")
-    async def planner(query, decision, knowledge, tools) -> Plan:
-        if "SLOW" in query:
-            step = PlanStep(
-                step_id="slow",
-                objective=query,
-                tool="endless",
-                tool_input={"query": query},
-                budget=PlanBudget(timeout_s=600),
-            )
-            return Plan(problem_statement=query, steps=[step])
-        return await rules(query, decision, knowledge, tools)
 
 
 def started(wb: Workbench) -> str:

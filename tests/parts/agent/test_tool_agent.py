@@ -10,7 +10,6 @@ import pytest
 from tests.parts.agent.test_agent import calls, driven, says, server
 from tests.servers.roles import responder
 from tests.servers.scripted import Reply
-from workbench.errors import RunError
 
 __all__ = ["driven", "server"]
 
@@ -142,16 +141,6 @@ def test_a_server_without_tools_is_asked_by_the_form(driven, server):
     assert run.answer == "Christopher Nolan [1]." and sum("tools" in request for request in server.requests) == 1
 
 
-def test_a_server_that_takes_tools_and_drops_them_is_asked_by_the_form(driven, server):
-    forms = [
-        {"text": "", "calls": [{"tool": "hybrid_search", "input": {"query": "Memento director", "top_k": 3}}]},
-        {"text": "Christopher Nolan [mv28598#0].", "calls": []},
-    ]
-    server.respond = lambda request: says("Nolan.") if "tools" in request else Reply([json.dumps(forms.pop(0))])
-    run = ask(driven)
-    assert run.answer == "Christopher Nolan [1]." and sum("tools" in request for request in server.requests) == 2
-
-
 def test_each_aspect_of_a_report_has_an_agent_of_its_own(driven, server):
     """They are asked at once, none sees the other's calls, and one that has ended is not asked again."""
     first, second = "Nolan's directing", "who stars in Memento"
@@ -209,13 +198,3 @@ def test_a_budget_of_tokens_ends_it(driven, server):
     run = ask(driven, settings={"token_budget": 200})
     assert run.status == "done" and "WORKBENCH_TOKEN_BUDGET" in run.reflections[-1]["reasoning"]
     assert "WORKBENCH" not in run.answer
-
-
-def test_it_works_alone(wb):
-    with pytest.raises(RunError, match="works alone"):
-        wb.ask(QUESTION, kb="film", worker=["film:tool_agent", "film:hybrid_agent"])
-
-
-def test_without_a_model_it_says_what_to_set(wb):
-    with pytest.raises(RunError, match="WORKBENCH_MODELS__AGENT"):
-        raise RunError(str(wb.ask(QUESTION, kb="film", worker="tool_agent").error))

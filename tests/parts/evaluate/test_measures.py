@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from workbench.errors import MissingExtra
-from workbench.parts.evaluate.measures import Rows, compare, difference, mean_interval, means, score_rankings
+from workbench.parts.evaluate.measures import difference, mean_interval, means, score_rankings
 
 
 def test_without_the_library_the_error_ends_with_the_install_line(monkeypatch) -> None:
@@ -38,33 +38,3 @@ def test_differences_are_paired_and_the_same_twice() -> None:
     assert apart["high"] - apart["low"] < unpaired[1] - unpaired[0]
     together = difference(high, low, 9)
     assert together["high"] - together["low"] > apart["high"] - apart["low"], "nine hold together"
-
-
-def test_where_all_are_alike_the_interval_is_that_of_a_share() -> None:
-    ids = [str(n) for n in range(200)]
-    every = dict.fromkeys(ids, 1.0)
-    assert mean_interval(every) == [pytest.approx(98.12, abs=0.01), 100.0], "all right is not surely all"
-    same = difference(every, every)
-    assert same["difference"] == 0.0 and same["high"] == -same["low"] == pytest.approx(1.83, abs=0.01)
-    assert mean_interval(dict.fromkeys(ids, 0.5)) == [50.0, 50.0]
-    assert difference({"q": 1.0}, {"q": 0.0}) == {"difference": 100.0, "low": 100.0, "high": 100.0}
-
-
-def test_conversations_are_drawn_whole() -> None:
-    values = {f"{conv}{n}": float(conv == "a") for conv in "ab" for n in range(50)}
-    low, high = mean_interval(values, {question: question[0] for question in values})
-    assert (low, high) == (0.0, 100.0) and mean_interval(values) == mean_interval(values, dict.fromkeys(values, "x"))
-
-
-def test_the_table_says_what_differs_for_sure_and_what_failed() -> None:
-    rows = [{"id": str(n), "kind": "odd" if n % 2 else "even"} for n in range(40)]
-    shares = {"a": 1.0, "b": 0.25, "c": 1.0}
-    scores = {name: {"R@5": {row["id"]: share for row in rows}} for name, share in shares.items()}
-    table = Rows(set="talk", questions=40, **compare("tool", rows, scores))
-    table["tools"]["b"] |= {"ms": {"p50": 1.5}, "failures": ["q1: OSError: no such disk"]}
-    text = str(table)
-    assert text.startswith("talk: 40 questions, in percent\n") and "ms p50" in text and "1.5" in text
-    assert "b: q1: OSError: no such disk" in text
-    assert "b against a: R@5 -75.0 [-75.0, -75.0]" in text and "c against a: no difference shown" in text
-    assert "a by kind" in text and "even" in text
-    assert str(Rows(set="s", questions=1, turn=compare("method", rows, scores))).count("\nby turn\n") == 1

@@ -10,7 +10,6 @@ from click.testing import CliRunner
 
 from tests.test_ranking import ASKED, numbered
 from workbench.cli import main
-from workbench.errors import CorpusError
 from workbench.parts.evaluate.memory import eval_memory
 from workbench.settings import Settings
 
@@ -35,19 +34,6 @@ def test_the_instrument_counts_turns_and_sessions_by_type(files):
     assert turns["window"]["R@5"] == 75.0 and turns["window"]["by"]["type"]["zh"]["R@5"] == 100.0
     assert sessions["ours"]["R@1"] >= turns["ours"]["R@1"] >= 50.0
     assert "by turn" in str(table) and "ours by type" in str(table)
-
-
-def test_the_instrument_names_what_is_wrong_with_its_files(files, tmp_path):
-    turns, _ = files
-    (bad := tmp_path / "bad.jsonl").write_text('{"id": "q", "conv": "zzz", "question": "?", "gold": ["a0"]}')
-    with pytest.raises(CorpusError, match="zzz"):
-        eval_memory(HASHING, turns, bad)
-    bad.write_text('{"id": "q", "conv": "a", "question": "?", "gold": ["b0"]}')
-    with pytest.raises(CorpusError, match="b0"):
-        eval_memory(HASHING, turns, bad)
-    (sessions := tmp_path / "sessions.jsonl").write_text('{"id": "d1", "text": "Mei: The kiln is hot.\\nTom: Yes."}')
-    bad.write_text('{"id": "q", "question": "What is hot?", "gold": ["d1"]}')
-    assert "turn" not in eval_memory(HASHING, sessions, bad), "sessions only"
 
 
 def test_the_terminal_prints_it(files, monkeypatch):

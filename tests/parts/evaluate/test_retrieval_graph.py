@@ -53,16 +53,6 @@ def wb(folder: Path):
         yield opened
 
 
-def test_each_row_differs_from_the_whole_in_one_setting(wb) -> None:
-    context = wb.ports()
-    for part, settings in WITHOUT.items():
-        left = without(part, context).settings.model_dump()
-        own = context.settings.model_dump()
-        assert {name for name in own if own[name] != left[name]} == set(settings) and len(settings) == 1
-    with pytest.raises(ToolError, match=r"no part 'hope'.*plan, reflect, merge"):
-        without("hope", context)
-
-
 def test_the_parts_are_left_out_in_the_table(wb, folder) -> None:
     table = eval_retrieval(wb, "small", folder / "questions.jsonl", tools=["fusion_agent"], parts=list(WITHOUT))
     agents = [f"fusion_agent without {part}" for part in WITHOUT]
@@ -84,14 +74,6 @@ def test_without_a_plan_there_is_one_search_whatever_is_asked(wb) -> None:
     assert (one.steps, one.passes) == (1, 1)
     assert one.documents == found("hybrid_search", context).documents
     assert [score for _, score in one.scores] == sorted((score for _, score in one.scores), reverse=True)
-
-
-def test_how_well_the_reflection_tells_incomplete_evidence(wb, folder) -> None:
-    table = eval_retrieval(wb, "small", folder / "questions.jsonl", tools=["fusion_agent"], cuts=(1, 2))
-    judged = table["tools"]["fusion_agent"]["judged"]
-    assert judged["questions"] == len(QUESTIONS) and 0 <= judged["incomplete"] <= 4
-    assert (judged["auc"] is None) == (judged["incomplete"] in (0, 4)) and "judged" not in table["tools"]["bm25"]
-    assert "judged auc" in str(table)
 
 
 def test_an_honest_score_has_no_error_and_a_boast_has_all_of_it() -> None:

@@ -7,13 +7,10 @@ from typing import Any
 
 import pytest
 
-from experiments.optimised_prompt import Adapter, halves, write_prompt
 from tests.parts.evaluate.test_answers import questions, server, wb
 from tests.servers.roles import responder
 from tests.servers.scripted import Reply
 from workbench.errors import RunError
-from workbench.parts.evaluate.prompts import eval_prompts
-from workbench.parts.evaluate.questions import read_rows
 from workbench.parts.evaluate.samples import sample
 
 __all__ = ["questions", "server", "wb"]
@@ -80,21 +77,3 @@ def test_plans_are_sampled_and_a_judge_chooses(wb, server) -> None:
     several = sample(run, "planner", 3, choose="openai:m")
     assert several.counts == (1, 2) and several.best.plan.steps[0].tool_input["query"] == "kiln Mei Lan"
     assert "1993" in several.best.answer
-
-
-def test_a_prompt_that_was_optimised_is_tested_on_what_the_optimiser_did_not_see(
-    tmp_path, wb, questions, server
-) -> None:
-    mine, held_out = halves(questions, tmp_path)
-    ids = [{row["id"] for row in read_rows(path, "id", "question")} for path in (mine, held_out)]
-    assert not ids[0] & ids[1] and len(ids[0] | ids[1]) == 4
-    server.respond = lambda request: Reply(
-        ["Mei Lan built it in 1993 [1]." if "Be exact" in str(request["messages"][0]) else "No idea."]
-    )
-    rows, adapter = read_rows(mine, "id", "question"), Adapter(wb, "notes", "writer", tmp_path)
-    shipped = wb.prompts["writer"].system
-    plain, better, broken = (adapter.scores(rows, text)[0] for text in (shipped, f"{shipped} Be exact.", "$nothing"))
-    assert sum(better) > sum(plain) > sum(broken)
-    path = write_prompt(wb, "writer", f"{shipped} Be exact.", tmp_path / "mine.toml")
-    [paired] = eval_prompts(wb, "notes", held_out, {"writer": path})["paired"]
-    assert paired["holds"]["difference"] > 0

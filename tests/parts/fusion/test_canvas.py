@@ -13,7 +13,6 @@ from workbench.cli import main
 from workbench.knowledge.reading import canvas as reading
 from workbench.knowledge.reading.corpus import load
 from workbench.knowledge.reading.files import Unreadable
-from workbench.parts.fusion import drawing
 from workbench.session import Workbench
 
 
@@ -232,14 +231,6 @@ def desk(tmp_path_factory):
         yield opened
 
 
-@pytest.mark.parametrize("raw", ["", "{}", '{"nodes":[]}', '{"nodes": [ ], "edges": [\n]}', '{"mine":1}'])
-def test_a_canvas_may_begin_empty(folder, desk, raw):
-    path = folder / "new.canvas"
-    path.write_text(raw)
-    canvas = desk.canvas(path)
-    assert "Nothing is on this canvas yet" in canvas._repr_html_() or "还没有" in canvas._repr_html_()
-
-
 @pytest.mark.parametrize(
     ("name", "why"), [("gone.canvas", "there is no such file"), ("a.md", "rename it"), ("p.canvas", "a pipe")]
 )
@@ -247,19 +238,6 @@ def test_what_cannot_be_opened_says_why(desk, folder, name, why):
     os.mkfifo(folder / "p.canvas")
     with pytest.raises(reading.CanvasError, match=why):
         desk.canvas(folder / name)
-
-
-def test_an_edge_leaves_at_the_border_and_keeps_off_what_stands_between():
-    nodes = {
-        name: node(name, name, x) | {"width": 100, "height": 60, "y": 0}
-        for name, x in (("a", 0), ("b", 200), ("c", 400))
-    }
-    free = drawing._route({"fromNode": "a", "toNode": "b"}, nodes, [*nodes.values()])
-    assert free[0] == (100, 30) and free[-1] == (200, 30)
-    past = drawing._route({"fromNode": "a", "toNode": "c"}, nodes, [*nodes.values()])
-    assert not drawing._crossed(past, [*nodes.values()], [nodes["a"], nodes["c"]])
-    named = drawing._route({"fromNode": "a", "toNode": "c", "fromSide": "top", "toSide": "left"}, nodes, [])
-    assert (named[0], named[-1]) == ((50, 0), (400, 30))
 
 
 def test_a_canvas_is_drawn_with_everything_escaped(desk, folder):
@@ -291,19 +269,6 @@ def found(desk, path, operation, *nodes):
 
 def kinds(entry):
     return {row["text"]: row["kind"] for row in entry["rows"]}
-
-
-@pytest.mark.parametrize("path", [MATHS, LEAF])
-def test_the_samples_have_nothing_to_mend_and_every_edge_and_file_holds(path):
-    loaded, canvas = load([path]), reading.Canvas(path.read_text("utf-8"))
-    assert loaded.problems == [] and len(loaded.documents) == len(canvas.nodes) >= 25
-    assert {node["type"] for node in canvas.nodes.values()} == set(reading.CONTENT)
-    assert all(len(canvas.around(i)) in (0, 1, 2) for i in canvas.nodes) and len(canvas.edges) > 20
-    boxes = [reading._box(node) for node in canvas.nodes.values() if node["type"] != "group"]
-    overlap = [
-        1 for n, a in enumerate(boxes) for b in boxes[:n] if a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
-    ]
-    assert not overlap
 
 
 def test_decomposition_asks_first_what_comes_first(desk):

@@ -4,42 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import click
 import pytest
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import END, START, StateGraph
-from langgraph.types import Command
-from pydantic import ValidationError
 
 from tests import handmade
 from tests.servers import Reply, scripted_server
+from tests.shelves import CORE
 from workbench.cli.follow import edited
 from workbench.errors import InvalidAnswer
-from workbench.graphs.planner import planner
-from workbench.graphs.reviewers import answer
 from workbench.graphs.route import read_question
-from workbench.knowledge.library import Library
-from workbench.models.chat import open_chat_model
 from workbench.parts.reports.clarify import (
     ClarifyEdits,
     answered,
-    clarify,
     open_questions,
     refined,
-    review_clarify,
     stated,
 )
-from workbench.plans import Plan, PlanStep
-from workbench.ports import Context
 from workbench.records import proposals
 from workbench.records.document import run_document
-from workbench.settings import Settings
-from workbench.state import ConversationState, RetrievalState
-from workbench.testing import FixedPlanner, memory_context
+from workbench.session import Workbench
 from workbench.views.labels import Labels
 from workbench.views.outline import outline
 from workbench.views.render import display_data
@@ -62,19 +48,22 @@ ROWS = [
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
+def wb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
     folder = tmp_path_factory.mktemp("clarify")
     (folder / "plays.jsonl").write_text("\n".join(json.dumps(r, ensure_ascii=False) for r in ROWS), "utf-8")
-    (folder / "notes").mkdir()
-    (folder / "notes" / "tea.md").write_text("# Tea\n\nOolong tea is partly oxidised.\n", "utf-8")
-    found = Library(folder / "kb", Settings.load(embedding_model="hashing", rerank_model="none"))
-    found.add("plays", [folder / "plays.jsonl"])
-    found.add("notes", [folder / "notes"])
-    yield found
-    found.close()
+    (folder / "tea.md").write_text("# Tea\n\nOolong tea is partly oxidised.\n", "utf-8")
+    with Workbench.open(folder / "w", **CORE) as opened:
+        opened.add_knowledge("plays", [folder / "plays.jsonl"])
+        opened.add_knowledge("notes", [folder / "tea.md"])
+        yield opened
 
 
-def opened(library: Library, query: str, base: str = "plays", **more: Any) -> list[Any]:
+@pytest.fixture(scope="module")
+def library(wb: Workbench) -> Any:
+    return wb.knowledge
+
+
+def opened(library: Any, query: str, base: str = "plays", **more: Any) -> list[Any]:
     bases: list[Any] = [library.get(base)]
     return open_questions(query, read_question(query, bases)["question"], bases, **more)
 
@@ -115,74 +104,26 @@ def test_a_question_without_a_subject_is_asked_for_one(library, query):
     assert "oolong" in said and opened(library, said, base="notes") == []
 
 
-# --- the nodes ---
-
-
-class Desk:
-    """The nodes before the plan, and the planner, over real bases."""
-
-    def __init__(self, library: Library, base: str = "plays", **settings: Any):
-        step = PlanStep(step_id="a", objective="", tool="naive_search", tool_input={"query": "q"})
-        context = memory_context(planner=FixedPlanner(Plan(steps=[step])), **settings)
-        self.base, self.context = base, replace(context, knowledge=library)
-        graph = StateGraph(ConversationState, context_schema=Context)
-        graph.add_node("clarify", clarify)
-        graph.add_node("review_clarify", review_clarify)
-        child = StateGraph(RetrievalState, context_schema=Context)
-        child.add_node("planner", planner)
-        child.add_edge(START, "planner")
-        graph.add_node("planning", child.compile())
-        for one, other in ((START, "clarify"), ("clarify", "review_clarify"), ("planning", END)):
-            graph.add_edge(one, other)
-        graph.add_conditional_edges("review_clarify", lambda state: END if state.get("stop_reason") else "planning")
-        self.graph = graph.compile(checkpointer=InMemorySaver())
-        self.config: Any = {"configurable": {"thread_id": "t"}}
-
-    async def ask(self, query: str, *, review: Any = (), **report: Any) -> Any:
-        base = self.context.knowledge.get(self.base)
-        route = {
-            "kb_prefix": base.name,
-            "worker_name": "",
-            "method": "override",
-            "reason": "",
-            **read_question(query, [base]),
-        }
-        state = {"run_id": "r", "query": query, "message": query, "kb_prefix": base.name, "kb_prefixes": [base.name],
-                 "route_decision": route, "session_id": "s", "review": list(review), "report": report}  # fmt: skip
-        return await self.graph.ainvoke(state, self.config, context=self.context)
-
-    async def asked(self) -> Any:
-        snapshot = await self.graph.aget_state(self.config)
-        return snapshot.interrupts[0].value if snapshot.interrupts else None
-
-    async def say(self, action: str, **more: Any) -> Any:
-        given = answer(action, point="clarify", **more)
-        return await self.graph.ainvoke(Command(resume=given), self.config, context=self.context)
-
+# --- a report ---
 
 AMBIGUOUS = "What is Harbour about?"
 
 
-async def test_no_report_asks_nothing(library):
-    desk = Desk(library)
-    state = await desk.ask(AMBIGUOUS)
-    assert await desk.asked() is None and "clarifications" not in state and state["query"] == AMBIGUOUS
+def report(wb: Workbench, query: str = AMBIGUOUS, **options: Any) -> Any:
+    return wb.report(query, kb="plays", report_type="short", cached=False, **options)
 
 
-async def test_a_name_stops_the_report_and_its_answer_reaches_query_reading_and_plan(library):
-    desk = Desk(library)
-    await desk.ask(AMBIGUOUS, type="short")
-    request = await desk.asked()
-    assert (request["point"], request["review_id"], proposals.kind(request)) == ("clarify", "0-clarify", "clarify")
-    assert proposals.description(request) == "Which “Harbour” is meant?" and "plan" not in request
-    state = await desk.say("edit", edits={"answers": {"name:Harbour": "1978"}}, note="the old one")
-    assert state["query"] == "What is Harbour (1978) about?"
-    assert [name["doc_id"] for name in state["route_decision"]["question"]["names"]] == ["h1"]
-    assert [one["answer"] for one in state["clarifications"]] == [H78]
-    assert state["plan"]["assumptions"] == [f"“Harbour” means {H78}."]
-    (kept,) = desk.context.runs.decisions("r")
-    assert state["decisions"] == [kept] and kept["edits"] == {"answers": {"name:Harbour": "1978"}}
-    assert kept["note"] == "the old one"
+def test_a_name_stops_the_report_and_its_answer_reaches_query_reading_and_plan(wb):
+    run = report(wb)
+    assert (run.status, run.review["point"], run.review["review_id"]) == ("paused", "clarify", "0-clarify")
+    assert proposals.description(run.review) == "Which “Harbour” is meant?" and "plan" not in run.review
+    run.edit(answers={"name:Harbour": "1978"}, note="the old one")
+    assert run.status == "done" and run.query == "What is Harbour (1978) about?"
+    assert [name["doc_id"] for name in run.state["route_decision"]["question"]["names"]] == ["h1"]
+    assert [one["answer"] for one in run.state["clarifications"]] == [H78]
+    assert run.plan.assumptions == [f"“Harbour” means {H78}."]
+    (kept,) = run.decisions
+    assert (kept["edits"], kept["note"]) == ({"answers": {"name:Harbour": "1978"}}, "the old one")
 
 
 @pytest.mark.parametrize(
@@ -194,92 +135,47 @@ async def test_a_name_stops_the_report_and_its_answer_reaches_query_reading_and_
         ({"allow_unclarified_plan": False}, "What is Kiln about?", ("clarify",), False),
     ],
 )  # fmt: skip
-async def test_when_a_run_stops_and_when_it_goes_on_with_what_is_assumed(library, settings, query, review, stops):
-    desk = Desk(library, **settings)
-    state = await desk.ask(query, review=review, type="short")
-    assert bool(await desk.asked()) is stops
+def test_when_a_run_stops_and_when_it_goes_on_with_what_is_assumed(wb, settings, query, review, stops):
+    run = report(wb, query, review=review, settings=settings)
+    assert run.status == ("paused" if stops else "done"), run.error
     if not stops:
-        assert state["plan"]["assumptions"] == stated(state["clarifications"], "en")
+        assert run.plan.assumptions == stated(run.state["clarifications"], "en")
 
 
-async def test_nobody_there_means_the_likeliest_is_searched_for_and_said(library):
-    state = await Desk(library, stop_on_clarification=False).ask(AMBIGUOUS, type="short", assumptions=["In English."])
-    assert state["query"] == "What is Harbour (1978) about?" and state["clarifications"][0]["answer"] == ""
-    assert state["plan"]["assumptions"] == ["In English.", f"It is assumed: “Harbour” means {H78}."]
-
-
-async def test_words_or_another_query_are_read_and_nothing_is_asked_twice(library):
-    desk = Desk(library)
-    await desk.ask(AMBIGUOUS, type="short")
-    state = await desk.say("respond", message="I mean the one by Ida Brandt")
-    assert state["query"] == "What is Harbour (1978) about? I mean the one by Ida Brandt"
-    desk = Desk(library)
-    await desk.ask(AMBIGUOUS, type="short")
-    state = await desk.say("edit", edits={"query": "What is Kiln about?"})
-    assert state["query"] == "What is Kiln about?" and state["clarifications"] == []
-
-
-async def test_stopping_writes_nothing(library):
-    desk = Desk(library)
-    await desk.ask(AMBIGUOUS, type="short")
-    state = await desk.say("reject")
-    assert state["stop_reason"] == "stopped_by_reviewer" and "plan" not in state and not state["use_retrieval"]
+def test_words_or_another_query_are_read_and_nothing_is_asked_twice(wb):
+    run = report(wb).respond("I mean the one by Ida Brandt")
+    assert run.query == "What is Harbour (1978) about? I mean the one by Ida Brandt"
+    run = report(wb)
+    run.edit(query="What is Kiln about?")
+    assert run.query == "What is Kiln about?" and run.state["clarifications"] == []
 
 
 @pytest.mark.parametrize(
     ("edits", "told"),
     [({"answers": {"time": "2001"}}, "Known: name:Harbour"), ({"query": " "}, "pattern"), ({"plan": {}}, "Known: ans")],
 )
-async def test_what_does_not_fit_is_refused_and_the_pause_stands(library, edits, told):
-    desk = Desk(library)
-    await desk.ask(AMBIGUOUS, type="short")
-    with pytest.raises((ValidationError, InvalidAnswer), match=told):
-        await desk.say("edit", edits=edits)
-    assert (await desk.asked())["point"] == "clarify"
+def test_what_does_not_fit_is_refused_and_the_pause_stands(wb, edits, told):
+    run = report(wb)
+    with pytest.raises(InvalidAnswer, match=told):
+        run.edit(**edits)
+    assert run.review["point"] == "clarify" and not run.decisions
 
 
-@pytest.fixture
-def modelled(library: Library) -> Iterator[Any]:
-    """A desk whose planner is a model that says this."""
-    with scripted_server(Reply(["nothing"])) as server:
-
-        def desk(*replies: Any) -> Any:
-            server.answer(*(Reply([json.dumps(one)]) for one in replies))
-            told = {
-                "models": {"planner": "openai:m"},
-                "chat_base_url": server.url,
-                "chat_api_key": "k",
-                "model_retries": 0,
-            }
-            made = Desk(library, **told)
-            made.context.planner.name = "rules"
-            model = open_chat_model(made.context.settings, "planner")
-            made.context = replace(made.context, models={"planner": model})
-            made.server = server
-            return made
-
-        yield desk
-
-
-async def test_a_model_asks_besides_and_is_asked_once(modelled):
+def test_a_model_asks_besides_and_is_asked_once(wb):
     question = {"question": "For whom is it?", "options": ["pupils"], "assumed": "for everybody"}
-    desk = modelled({"questions": [question]})
-    await desk.ask("What is Kiln about?", review=["clarify"], type="short", assumptions=["In English."])
-    (asked,) = (await desk.asked())["action_requests"][0]["args"]["questions"]
-    assert (asked["question_id"], asked["kind"], asked["options"]) == ("model:1", "model", ["pupils"])
-    assert "In English." in str(desk.server.requests[0])
-    calls = len(desk.server.requests)
-    state = await desk.say("edit", edits={"answers": {"model:1": "1"}})
-    assert state["query"] == "What is Kiln about? (For whom is it? pupils)"
-    again = [request for request in desk.server.requests[calls:] if "You prepare a report" in str(request)]
-    assert calls and not again, "it is not asked anew when the run goes on"
-
-
-@pytest.mark.parametrize("said", [{"questions": [{}]}, "nothing", {"questions": []}])
-async def test_a_model_that_says_nothing_usable_asks_nothing(modelled, said):
-    desk = modelled(said, said, said, said)
-    state = await desk.ask("What is Kiln about?", type="short")
-    assert state["clarifications"] == [] and state["plan"]
+    told = {"models": {"planner": "openai:m"}, "model_retries": 0}
+    with (
+        scripted_server(Reply([json.dumps({"questions": [question]})])) as server,
+        Workbench.open(wb.path, chat_base_url=server.url, **told, **CORE) as asking,
+    ):
+        run = report(asking, "What is Kiln about?", review=["clarify"], assumptions=["In English."])
+        (asked,) = proposals.proposal(run.review)["questions"]
+        assert (asked["question_id"], asked["kind"], asked["options"]) == ("model:1", "model", ["pupils"])
+        assert "In English." in str(server.requests[0])
+        run.edit(answers={"model:1": "1"})
+        assert run.query == "What is Kiln about? (For whom is it? pupils)"
+        about = ["You prepare a report" in str(request) for request in server.requests]
+        assert about.count(True) == 1 < len(about), "it is not asked anew when the run goes on"
 
 
 # --- what a person sees of it ---

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.harbour import harbour
 from tests.shelves import environment, workbench
 from workbench.errors import WorkbenchError
 from workbench.language.support import statements
@@ -31,20 +32,7 @@ def body(text: str) -> str:
 
 @pytest.fixture
 def shelf(tmp_path: Path) -> Path:
-    """Six documents of a made-up harbour, one a file, two of which contradict one another."""
-    folder = tmp_path / "harbour"
-    folder.mkdir()
-    told = {
-        "bridge": "The Long Bridge has 40 arches. It was built in 1902 of red stone.",
-        "survey": "The Long Bridge has 42 arches. The survey was made in 1990.",
-        "light": "The lighthouse stands at the mouth of the harbour. Its lamp burns oil.",
-        "ferry": "The ferry crosses the harbour four times a day. A ticket costs two marks.",
-        "fish": "Herring is landed at the harbour in autumn. The fish market opens at five.",
-        "storm": "The storm of 1911 broke two arches of the Long Bridge.",
-    }
-    for name, text in told.items():
-        (folder / f"{name}.md").write_text(f"# {name.capitalize()}\n\n{text}\n", encoding="utf-8")
-    return folder
+    return harbour(tmp_path / "harbour")
 
 
 @pytest.fixture(scope="module")
@@ -148,16 +136,6 @@ def test_a_file_that_cannot_be_written_stays_as_it_was(wb, tmp_path, monkeypatch
 def test_another_person_s_report_is_not_taken_over(shared_wb, english):
     assert english.report.text
     assert not shared_wb.report(EN, kb="film", user="bob").report.cache_hit
-
-
-def test_sources_that_contradict_one_another_stand_in_its_appendix(wb, shelf):
-    wb.add_knowledge("harbour", [shelf])
-    report = wb.report("The Long Bridge: arches", kb="harbour").report
-    told = report.consistency["contradictions"]
-    assert [(one["about"], {one["first"], one["second"]}) for one in told] == [
-        ("number", {"The Long Bridge has 40 arches.", "The Long Bridge has 42 arches."})
-    ]
-    assert "### Where sources contradict one another" in report.text
 
 
 def test_what_the_corpus_does_not_know_is_said_and_not_written(wb, shelf):

@@ -13,11 +13,11 @@ import ipywidgets
 import jsonschema
 import pytest
 
+from tests.harbour import harbour
 from tests.test_review_panel import field, panel
 from workbench.cli.follow import decide, edited
 from workbench.cli.page import Page
 from workbench.parts.reports.forms import OutlineForm
-from workbench.parts.reports.markdown import chapters, html
 from workbench.parts.reports.showing import finished
 from workbench.records import proposals
 from workbench.records.document import SCHEMA_FILE
@@ -32,19 +32,9 @@ HOSTILE = "<img src=x onerror=alert(1)> [x](javascript:alert(1)) <script>"
 
 @pytest.fixture(scope="module")
 def wb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
-    """A workspace with a few documents of a made-up harbour, one of them hostile."""
-    folder = tmp_path_factory.mktemp("harbour")
-    told = {
-        "bridge": "The Long Bridge has 40 arches. It was built in 1902 of red stone.",
-        "survey": "The Long Bridge has 42 arches. The survey was made in 1990.",
-        "ferry": "The ferry crosses the harbour four times a day. A ticket costs two marks.",
-        "fish": "Herring is landed at the harbour in autumn. The fish market opens at five.",
-        "渔港": "渔港每年秋天有鲱鱼上岸。鱼市早上五点开门。",
-    }
-    for name, said in told.items():
-        (folder / f"{name}.md").write_text(f"# {name.capitalize()}\n\n{said}\n", encoding="utf-8")
+    """A workspace with a few documents of a made-up harbour."""
     with Workbench.open(tmp_path_factory.mktemp("workspace"), embedding_model="hashing") as opened:
-        opened.add_knowledge("harbour", [folder])
+        opened.add_knowledge("harbour", [harbour(tmp_path_factory.mktemp("harbour"))])
         yield opened
 
 
@@ -170,19 +160,6 @@ def test_a_report_is_asked_for_on_the_bench(wb: Workbench) -> None:
     bench.wait(60)
     assert bench.run.status == "done" and "wb-report" in bench.working.answer.html
     bench.close()
-
-
-def test_chapters_have_their_own_marks_and_no_other_markup() -> None:
-    told = "# T\n\nFirst [1].\n\n## 1. A \\& <b>\n\nSaid [2], [1][2]. And [9]. <b>"
-    told += "\n\n## References\n\n[1] One\n\n[2] Two\n"
-    found = chapters(told, "<{}{}>".format)
-    assert [heading for heading, _ in found] == ["", "1. A & <b>", "References"]
-    assert (
-        "First <1.>" in found[0][1]
-        and "Said <2,> <1><2.> And [9]. &lt;b&gt;" in found[1][1]
-        and "<a" not in found[2][1]
-    )
-    assert 'id="r-ref-1"' in html(told, "back", "r-") and 'href="#r-cite-1"' in html(told, "back", "r-")
 
 
 # the terminal

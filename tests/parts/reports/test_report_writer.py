@@ -13,12 +13,10 @@ import pytest
 from tests.servers import Reply, ScriptedServer, scripted_server
 from tests.servers.roles import passages, responder, role_of
 from workbench.errors import WorkbenchError
-from workbench.graphs.check import supported, with_marks
 from workbench.language.support import statements
 from workbench.models.chat import close_chat_model, open_chat_model
 from workbench.parts.reports.writer import (
     Draft,
-    abstract_by_model,
     outlined_by_model,
     section_by_model,
 )
@@ -224,43 +222,7 @@ async def test_the_claims_stand_where_nothing_joins_them(context, server) -> Non
 # --- models that misbehave ---
 
 
-async def checked_text(context: Context, text: str, found: list[RetrievalResult], language: str = "en") -> str:
-    """A section as the report has it."""
-    return with_marks(text, await supported(context, text, found, QUESTION[language]))
-
-
 GOOD = {"en": "Kiln 1 burns 100 kilos of dry wood in a day [1].", "zh": "第1座窑炉每天烧掉100公斤干木柴 [1]。"}
-
-
-HEADINGS = {
-    "en": "# Fuel\n\nFuel\n====\n\n## 1. Fuel\n\n**Fuel**\n\n{good}\n\n### Built in 1850 by whales\n\n- {good}\n1. "
-    "{good}",
-    "zh": "# 燃料\n\n## 一、燃料\n\n**燃料：**\n\n{good}\n\n### 鲸鱼建于1850年\n\n- {good}\n1. {good}",
-}
-
-
-@LANGUAGES
-async def test_repeated_headings_are_gone_and_no_heading_says_anything(language, context, server) -> None:
-    good = GOOD[language]
-    writes(server, section=lambda _: {"text": HEADINGS[language].format(good=good)})
-    here = context()
-    draft = await section(here, pieces(3, language), language)
-    assert draft and draft.text == f"{good}\n\n- {good}\n- {good}"
-    assert await checked_text(here, draft.text, pieces(3, language), language) == draft.text
-
-
-async def test_tables_links_pictures_fences_and_tags_become_sentences(context, server) -> None:
-    text = (
-        "```markdown\nSee [the kiln](http://kiln.example/1) [1] and ![x](http://evil.example/p.png)http://kiln.example/1.\n\n"
-        "| Kiln | Wood |\n|---|---|\n| Kiln 1 | 100 kilos [1] |\n\n<b onclick=x>Kiln 2</b> burns 200 kilos [2](http://evil.example)."
-        "\x1b[31m\n```"
-    )
-    writes(server, section=lambda _: {"text": text})
-    found = [piece(1, SAYS["en"].format(n=1), url="http://kiln.example/1"), *pieces(2)[1:]]
-    draft = await section(context(), found)
-    assert draft and "evil" not in draft.text and "<b" not in draft.text and "\x1b" not in draft.text
-    assert "See the kiln [1] and http://kiln.example/1." in draft.text
-    assert "- Kiln 1: 100 kilos [1]" in draft.text and "Kiln 2 burns 200 kilos [2]." in draft.text
 
 
 async def test_an_address_of_no_source_is_taken_out_and_noted(context, server) -> None:
@@ -305,30 +267,8 @@ async def test_an_outline_is_mended_once_or_refused(context, server) -> None:
     server.respond = responder(outline=lambda _: next(said))
     made = await outlined_by_model(context(), "x", pieces(3), [])
     assert made and made[0]["evidence"] == [1] and "there is no [9]" in user(server.requests[1])
-    for bad in (
-        {"sections": []},
-        {"sections": [part("Fuel", 0)]},
-        {"sections": [part("Fuel")]},
-        {"sections": [part("***", 1)]},
-        {"sections": [part("Fuel", 1), part("fuel", 2)]},
-        {"sections": [part(f"Fuel {n}", 1) for n in range(13)]},
-        "nothing",
-    ):
+    for bad in ({"sections": []}, {"sections": [part("***", 1)]}, "nothing"):
         server.requests.clear()
         server.respond = responder(outline=lambda _, bad=bad: bad)
         assert await outlined_by_model(context(), "x", pieces(3), []) is None, bad
         assert len(server.requests) == 2
-
-
-@LANGUAGES
-async def test_an_abstract_says_what_the_sections_say(language, context, server) -> None:
-    sections = f"{GOOD[language]}\n\n{GOOD[language].replace('[1]', '[2]')}"
-    said = {
-        "good": f"{GOOD[language]} [99]",
-        "empty": "",
-        "bare": "Wood.",
-    }
-    for name, text in said.items():
-        server.respond = responder(abstract=lambda _, text=text: {"text": text})
-        made = await abstract_by_model(context(), QUESTION[language], sections)
-        assert made == (GOOD[language] if name == "good" else None), name

@@ -152,22 +152,6 @@ async def test_retrieval_and_fusion_alone(served, asked, monkeypatch) -> None:
     assert set(graph.get_context_jsonschema()["properties"]) >= {"kb_prefix", "top_k", "fusion_strategy"}
 
 
-async def test_the_loop_of_the_server_is_free_meanwhile(served) -> None:
-    """A factory and a run open files and databases: in threads of their own."""
-    longest, last = 0.0, time.monotonic()
-
-    async def watch() -> None:
-        nonlocal longest, last
-        while True:
-            longest, last = max(longest, time.monotonic() - last), time.monotonic()
-            await asyncio.sleep(0.005)
-
-    watching = asyncio.create_task(watch())
-    await (await served.conversation()).ainvoke({"message": QUESTION, "kb_prefix": "notes"})
-    watching.cancel()
-    assert longest < 2, "a call blocked the loop"
-
-
 async def test_leaving_a_stream_ends_its_work(served) -> None:
     graph = (await served.conversation()).copy({"checkpointer": InMemorySaver()})
     config = {"configurable": {"thread_id": "left"}}

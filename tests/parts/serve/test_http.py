@@ -429,14 +429,6 @@ def test_a_client_that_goes_away_leaves_a_run_that_resumes(folder) -> None:
     assert [(m["role"], m["partial"]) for m in whole] == [("user", False), ("assistant", False)]
 
 
-def test_without_a_stream_the_run_goes_on_without_its_client(folder) -> None:
-    with scripted_server(Reply([ANSWER], delay_s=2)) as model, served(folder, **scripted(model.url)) as (client, _):
-        with pytest.raises(httpx.ReadTimeout):
-            client.post("/api/v1/chat", json=ANN, timeout=httpx.Timeout(60, read=0.5))
-        with Workbench.open(folder, **CORE) as wb:
-            until(lambda: [m["content"] for m in wb.messages("kilns", "ann")] == [QUESTION, ANSWER])
-
-
 def test_two_streams_at_once_are_each_their_own(folder) -> None:
     def respond(request: dict[str, Any]) -> Reply:
         whose = "Ann" if "Ann asks" in json.dumps(request) else "Bob"

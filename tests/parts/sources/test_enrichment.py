@@ -19,7 +19,6 @@ from workbench.futures.replay import full_document
 from workbench.parts.sources import tmdb
 from workbench.plans import Plan, PlanStep
 from workbench.records.tape import canonical
-from workbench.runs.recording import found_pieces
 from workbench.session import Workbench
 from workbench.text import clean
 
@@ -313,16 +312,3 @@ def test_the_port_never_raises(place, server):
         enricher = wb.knowledge.get("film").enricher
         said = asyncio.run(enricher([Wanted("\ud800"), Wanted("x" * 5000), Wanted("")], "en"))
     assert said["passages"] == []
-
-
-def test_every_view_of_an_enriched_run_shows_it(place, server):
-    with bench(place, server.url) as wb:
-        run, other = wb.ask(QUESTION, kb="film"), wb.ask("Who directed Memento?", kb="film")
-        for figure in (run.dag(), run.timeline(), run.graph(), run.knowledge()):
-            assert figure.to_frame() is not None
-        piece = next(p for p in found_pieces(run) if p["result_id"] == "low_level:tmdb:movie/496243")
-        assert piece["fate"] == "cited" and piece["tools"] == ["enrichment"]
-        assert wb.runs.what_if(run) is not None
-        assert wb.compare(run, other) is not None and run.to_frame() is not None
-        assert "Parasite" in str(run._repr_mimebundle_())
-        assert outside(wb.graft({step.step_id: other for step in other.plan.steps}, base=run))

@@ -245,7 +245,7 @@ class GraphRun(StoredRun):
         Raises:
             RunError: the run has no effect at ``at``, or it is not said what changes there.
         """
-        edits = dict(self._row["options"]["results"])
+        edits = self._row["options"]["results"]
         if bool(at) != (state is not None or result is not UNCHANGED):
             raise RunError("Name a place with `at`, and what changes there: `state={...}` before it, or its `result`.")
         if at:
@@ -254,7 +254,7 @@ class GraphRun(StoredRun):
                 listed = ", ".join(dict.fromkeys(places))
                 raise RunError(f"Run {self.run_id} has no effect at {at!r}. It has: {listed}.")
             edit = {"state": dict(state)} if state is not None else {"result": result}
-            edits[at] = self.agent.dump_text(edit, f"The edit of {at}")
+            edits = {**edits, at: self.agent.dump_text(edit, f"The edit of {at}")}
         return self._derive("fork", edits, answers, input, wait)
 
     def graft(self, nodes: Mapping[str, GraphRun]) -> GraphRun:
@@ -272,8 +272,8 @@ class GraphRun(StoredRun):
             if not ended:
                 raise RunError(f"Run {run.run_id} has no node {name!r} that ended.")
             edits |= {e.at: self.agent.dump_text({"result": e.value}, e.at) for e in ended}
-        sources = dict.fromkeys([self.run_id, *(run.run_id for run in nodes.values())])
-        return self._derive("fork", edits, None, None, True, list(sources))
+        sources = [self.run_id, *(run.run_id for run in nodes.values())]
+        return self._derive("fork", edits, None, None, True, sources)
 
     def replay(self) -> GraphRun:
         """Run again from the tape alone: no node, model or tool is executed.

@@ -1,17 +1,103 @@
-"""The run store and the lease: each thing once, and nobody's run taken from under them."""
+"""What is kept of a run: its document, the bytes in which runs agree, and each thing in the store once."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
+from typing import Any
 
+import jsonschema
 import pytest
 
-from tests import forked
+from tests import forked, handmade
 from workbench.errors import UnknownRun, WorkspaceError
+from workbench.records.document import SCHEMA_FILE, RunDocument, json_schema, run_document, schema_text
 from workbench.records.lease import Lease
 from workbench.records.store import RunStore
+from workbench.records.tape import canonical
+
+ASKED_FOR = ["run_id", "status", "answer", "citations", "route_decision", "plan", "records", "reflections", "review"]
+ASKED_FOR += ["statistics", "stop_reason", "message", "session_id", "decisions", "error", "kb_prefix"]
+
+
+def fresh():
+    nothing = dict.fromkeys(["answer", "error", "stop_reason", "review", "route_decision", "plan", "merged"])
+    empty = {name: [] for name in ["citations", "records", "reflections", "decisions", "log"]}
+    return handmade.run(status="running", **nothing, **empty, statistics={})
+
+
+def test_the_published_schema_is_the_generated_one():
+    assert SCHEMA_FILE.read_text("utf-8") == schema_text(), (
+        "python -m workbench.records.document > workbench/records/run.schema.json"
+    )
+
+
+@pytest.mark.parametrize("run", [handmade.run(), handmade.paused(), fresh()], ids=["done", "paused", "fresh"])
+def test_documents_keep_to_the_schema(run):
+    document = run_document(run)
+    jsonschema.Draft202012Validator(json_schema()).validate(document)
+    assert json.loads(json.dumps(document)) == document
+    # Where a date was in play; of an answer without a model; joined by Run.to_dict.
+    sometimes = {"as_of", "answer_kind", "execution_log"}
+    assert set(document) == set(RunDocument.__annotations__) - sometimes
+
+
+def test_a_script_finds_what_it_needs():
+    document = run_document(handmade.run())
+    assert set(ASKED_FOR) <= set(document)
+    assert [step["step_id"] for step in document["plan"]["steps"]][:2] == ["step_0_喜宴", "step_1_饮食男女"]
+    assert [(c["n"], c["source"]["licence"]) for c in document["citations"]] == [
+        (1, "CC BY-SA 4.0"),
+        (2, "CC BY-SA 4.0"),
+    ]
+    first = document["evidence"][0]
+    assert (first["n"], first["title"]) == (1, "The Wedding Banquet")
+    assert first["tools"] == ["hybrid_search", "naive_search"]
+
+
+def test_the_schema_refuses_what_it_does_not_know():
+    document = {**run_document(handmade.run()), "status": "somehow", "extra": 1}
+    problems = {error.message for error in jsonschema.Draft202012Validator(json_schema()).iter_errors(document)}
+    assert len(problems) == 2
+
+
+def test_a_plan_may_come_as_json_already():
+    as_json = run_document(handmade.run(plan=handmade.plan().dump()))
+    assert as_json["plan"] == run_document(handmade.run())["plan"]
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    run = handmade.run()
+    base = {
+        "run_id": run.run_id,
+        "plan": run.plan.dump(),
+        "evidence": run.state["merged"]["retrieval_results"],
+        "decisions": run.decisions,
+        "merged": run.state["merged"],
+        "answer": run.answer,
+    }
+    return {**base, **changes}
+
+
+def test_ids_and_times_do_not_tell_runs_apart() -> None:
+    decisions = [{**handmade.run().decisions[0], "review_id": "other", "decided_at": "2030-01-01T00:00:00+00:00"}]
+    merged = {**handmade.run().merged, "statistics": {"total_duration_ms": 12.5}}
+    one = document(run_id="a", merged={**merged, "statistics": {"total_duration_ms": 99.0}})
+    assert canonical(one) == canonical(document(run_id="b", merged=merged, decisions=decisions))
+
+
+def test_what_was_said_tells_runs_apart() -> None:
+    assert canonical(document()) != canonical(document(answer="otherwise"))
+    other = [handmade.evidence(1, "The Wedding Banquet", 0.84), handmade.evidence(2, "Eat Drink Man Woman", 0.79)]
+    assert canonical(document()) != canonical(document(evidence=other))
+
+
+def test_a_number_without_json_form_is_refused() -> None:
+    with pytest.raises(ValueError, match="finite"):
+        canonical({"evidence": [float("nan")]})
+
 
 RECORD = {
     **{"step_id": "a", "attempt": 1, "iteration": 1, "started_at": "2026-01-01T00:00:00.000002+00:00"},
