@@ -209,6 +209,10 @@ class RecordedGraph:
         effects.name_messages(inputs, f"input {digest(inputs)}")
         return inputs
 
+    def run(self, run_id: str) -> GraphRun:
+        """Return a run of this graph."""
+        return GraphRun(self, run_id)
+
     def runs(self) -> list[GraphRun]:
         """Return the runs of this graph, newest first."""
         return [GraphRun(self, run_id) for run_id in self._store.ids(-1, graph=self.name)]

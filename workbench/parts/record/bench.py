@@ -78,7 +78,7 @@ class GraphBench(ipywidgets.VBox):
 
     def _choose(self, change: Mapping[str, Any]) -> None:
         if change["new"] and (self.run is None or change["new"] != self.run.run_id):
-            self.show(self.agent._wb.run(change["new"]))
+            self.show(self.agent.run(change["new"]))
 
     def show(self, run: GraphRun) -> None:
         """Show a run."""

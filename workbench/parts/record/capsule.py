@@ -66,8 +66,7 @@ def read_capsule(agent: RecordedGraph, path: str | Path) -> GraphRun:
             cursor.execute(f"INSERT INTO checkpoints (thread_id, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", cells)
     contents["run"] = {**row, "options": options, "session_id": "", "graph": agent.name}
     agent._store.bring(run_id, contents)
-    brought: GraphRun = agent._wb.run(run_id)
-    return brought
+    return agent.run(run_id)
 
 
 def _values(contents: Json) -> Iterator[str]:

@@ -130,7 +130,7 @@ def _decision(at: str, place: int, pause: Any, decision: Json) -> Json:
     return {
         **{"review_id": at, "point": at, "iteration": place, "action": reply["type"], "proposal": proposal},
         **{"edits": reply.get("edited_action", {}).get("args", {}), "message": reply.get("message", ""), "note": ""},
-        **{name: decision[name] for name in ("who", "decided_at")},
+        **{"who": decision["who"], "decided_at": decision["decided_at"]},
     }
 
 

@@ -133,10 +133,7 @@ class GraphRun(StoredRun):
         """Answer all its questions by one decision, in the shape of LangChain's middleware; at a breakpoint go on."""
         [decision] = answer["decisions"]
         args, message = decision.get("edited_action", {}).get("args"), str(decision.get("message") or "")
-        questions = self.questions
-        if not questions:
-            return self.answer(args, wait=wait)
-        return self.answer({q.id: q.answer(decision["type"], args, message) for q in questions}, wait=wait)
+        return self.answer({q.id: q.answer(decision["type"], args, message) for q in self.questions}, wait=wait)
 
     # going on
 

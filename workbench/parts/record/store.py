@@ -71,8 +71,6 @@ class GraphRuns(Service):
         """Return a recorded run; one whose graph was not recorded here and cannot be loaded can be looked at."""
         if not self.driver.has(run_id):
             return None
-        from workbench.parts.record.run import GraphRun
-
         row = self.driver.runs.get(run_id)
         name, source = row["graph"], row["options"].get("source")
         why = (
@@ -84,4 +82,4 @@ class GraphRuns(Service):
                 self.agents[name] = self._wb.record(source or None, name, why=why)
             except RunError as error:
                 self.agents[name] = self._wb.record(None, name, why=str(error))
-        return GraphRun(self.agents[name], run_id)
+        return self.agents[name].run(run_id)

@@ -82,7 +82,7 @@ def _keep(agent: RecordedGraph, spans: list[Span]) -> GraphRun:
     result = root.output if isinstance(root.output, dict) else {"output": root.output}
     agent._store.save_result(run_id, {"state": agent.dump_text(result, "output")})
     agent._store.let_go(run_id, "failed" if root.error else "done", root.error or None)
-    return GraphRun(agent, run_id)
+    return agent.run(run_id)
 
 
 def read_spans(path: Path) -> list[Span]:
