@@ -445,7 +445,7 @@ def test_a_hundred_recorded_answers_hold_in_forks(wb: Workbench) -> None:
 def test_the_calls_of_models_are_counted_as_those_of_every_run(wb: Workbench) -> None:
     run = finished(wb.record(KINDS["react"].build(), "cost"), KINDS["react"])
     first, last = run.calls()
-    assert (first["place"], first["node"]) == ("agent/1:model/1", "agent/1") and "Moss Mill" in str(first["messages"])
+    assert (first["place"], first["role"]) == ("agent/1:model/1", "agent") and "Moss Mill" in str(first["messages"])
     assert last["reply"] == "ai: It says: Moss Mill was built by Ann Lee."
     assert wb.runs.costs(run.run_id)["tokens"] == run.calls().total()["tokens"] == 12
 
