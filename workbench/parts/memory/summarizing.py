@@ -62,7 +62,13 @@ def _best(answer: str, question: str) -> str:
     """Return the sentence of an answer that has most of the question's words; "" where it only refuses."""
     plain = [re.sub(r"\s?\[\d+\]", "", sentence).strip() for sentence in sentences(answer)]
     plain = [sentence for sentence in plain if 8 <= len(sentence) <= LONGEST and not _REFUSED.search(sentence)]
-    return max(plain, key=lambda sentence: len(content_stems(sentence) & content_stems(question)), default="")
+    return best_sentence(plain, question)
+
+
+def best_sentence(texts: Sequence[str], question: str) -> str:
+    """Return the sentence that has most of a question's words, the first of equal ones."""
+    wanted = content_stems(question)
+    return max(texts, key=lambda text: len(content_stems(text) & wanted), default="")
 
 
 def _weight(sentence: str, counts: Counter[str]) -> float:
