@@ -48,10 +48,9 @@ def summarize(messages: Sequence[Data]) -> str:
 
 def _questions(messages: Sequence[Data]) -> Iterator[tuple[str, str]]:
     """Yield the sentences of the person that are to be answered, each with the answer that follows."""
-    for number, message in enumerate(messages):
+    for message, following in zip(messages, [*messages[1:], {"role": "", "content": ""}], strict=True):
         if message["role"] != "user" or is_small_talk(message["content"]):
             continue
-        following = messages[number + 1] if number + 1 < len(messages) else {"role": "", "content": ""}
         answer = str(following["content"]) if following["role"] == "assistant" else ""
         for sentence in sentences(read_preferences(str(message["content"]))[1]):
             if len(sentence) <= LONGEST and content_stems(sentence) and not _FORGETS.search(sentence):
