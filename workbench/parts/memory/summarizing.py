@@ -48,7 +48,8 @@ def summarize(messages: Sequence[Data]) -> str:
 
 def _questions(messages: Sequence[Data]) -> Iterator[tuple[str, str]]:
     """Yield the sentences of the person that are to be answered, each with the answer that follows."""
-    for message, following in zip(messages, [*messages[1:], {"role": "", "content": ""}], strict=True):
+    nothing = {"role": "", "content": ""}
+    for message, following in zip(messages, [*messages[1:], nothing], strict=False):  # there may be no message
         if message["role"] != "user" or is_small_talk(message["content"]):
             continue
         answer = str(following["content"]) if following["role"] == "assistant" else ""
