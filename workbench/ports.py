@@ -379,49 +379,58 @@ class Remembering(Protocol):
         """Store a memory, once for its ``key``, end those that it replaces, and return its id."""
         return ""
 
-    def end(self, user_id: str, memory_ids: Sequence[str], why: str) -> None:
-        """Say that memories do not hold any more; those that had ended stay unchanged."""
-        return
-
 
 class NoMemory(Remembering):
     """Remember nothing: agents, and graphs of the user."""
 
 
 class RunLog(Protocol):
-    """The records of a run as nodes write them. Every write is insert-or-ignore under a key that the run determines."""
+    """The records of a run as nodes write them; by default nothing is kept.
+
+    Every write is insert-or-ignore under a key that the run determines.
+    """
 
     def save_plan(self, run_id: str, plan: Data, author: str, reason: str) -> None:
         """Keep a version of the plan, with who made it and why."""
+        return
 
     def record(self, run_id: str, step_id: str, attempt: int) -> ExecutionRecord | None:
         """Return the record of that attempt, when it has finished."""
+        return None
 
     def save_record(self, run_id: str, record: ExecutionRecord, body: Data | None) -> None:
         """Store a record and its results; from then on the step is finished."""
+        return
 
     def body(self, run_id: str, ref: str) -> Json:
         """Return what ``raw_output_ref`` names: ``{"results": [...], "output": {...}}``."""
+        return {}
 
     def save_decision(self, run_id: str, decision: Decision) -> Decision:
         """Store a decision and return the stored one: the first of its ``review_id``."""
+        return decision
 
     def save_event(self, run_id: str, key: str, event: Data) -> None:
         """Keep a line of the run's log."""
+        return
 
     def events(self, run_id: str) -> list[Json]:
         """Return the lines of the run's log."""
+        return []
 
     def save_result(self, run_id: str, result: Data) -> None:
         """Store the result of the run."""
+        return
 
     def report(self, report_id: str, user: str) -> Json:
         """Return the newest report of that id and user: ``by``, ``outline``, ``proposed``,
         ``sections``, ``numbers``, ``evidence``; empty without one.
         """
+        return {}
 
     def is_cancelled(self, run_id: str) -> bool:
         """Check whether the run was cancelled, in any process."""
+        return False
 
 
 Handler = Callable[[Data, "Context"], Awaitable[Json]]
@@ -480,7 +489,7 @@ PARAMETERS = {
 IN_GRAPH = ("router", "reflector", "formatter", "merger", "outliner", "writer", "reducer", "summarizer")
 """Kinds that a node of the graphs calls."""
 METHODS = {
-    "memory": ("recall", "remember", "end"),
+    "memory": ("recall", "remember"),
     "store": ("get_or_create_conversation_id", "append_message", "list_messages"),
 }
 _PROPOSAL_KEYS = ("should_continue", "stop_reason", "next_steps", "activate", "rewrite_query", "reasoning")
