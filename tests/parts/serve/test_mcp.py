@@ -102,17 +102,6 @@ async def test_a_pause_returns_the_proposal_which_the_agent_answers(wb, mode) ->
     ]
 
 
-@pytest.mark.parametrize("mode", MODES)
-async def test_show_tells_the_whole_run(wb, mode) -> None:
-    run = await wb.start(QUESTION, kb="notes").aio.wait()
-    async with client(wb, mode) as agent:
-        shown = await agent.call_tool("show", {"run_id": run.run_id})
-    told = shown.structured_content
-    assert [step["step_id"] for step in told["plan"]["steps"]] == [step.step_id for step in run.plan.steps]
-    assert len(told["records"]) == len(run.records) and told["reflections"][0]["reasoning"]
-    assert told["answer"] == run.answer and told["calls"] == [] and told["citations"] and run.answer in text_of(shown)
-
-
 @pytest.mark.parametrize(
     ("tool", "given", "said"),
     [
