@@ -218,7 +218,7 @@ def assembly(messages: int = 10_000, calls: int = CALLS, **settings: Any) -> dic
         ours = assembled(context, conversation, "ann", calls)
         off = {"memory_core": False, "memory_summary": False, "memory_episodes": False}
         alone = replace(context, settings=context.settings.model_copy(update=off))
-        plain: Any = Recalling(MemoryStore(context.conversations), alone.settings, context.clock.now)  # type: ignore[arg-type]
+        plain: Any = Recalling(MemoryStore(context.conversations), alone.settings)  # type: ignore[arg-type]
         window = assembled(replace(alone, memory=plain), conversation, "ann", calls)
     aim = "mean under 100 ms, none over 500"
     return {"messages": messages, "calls": calls, "ms": ours, "window_ms": window, "aim": aim}

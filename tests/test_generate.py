@@ -95,9 +95,16 @@ async def test_the_model_is_told_everything_in_order_and_the_question_once():
             "How big is it?",
             NOTES,
             history=history,
-            memory_context="Likes short answers.",
-            conversation_summary="They spoke of caches.",
-            episodic_memory=[{"user_message": f"question {i}", "assistant_message": f"episode {i}"} for i in range(3)],
+            remembered=[
+                {"part": part, "id": text, "text": text, "kept": kept}
+                for part, text, kept in (
+                    ("core", "Likes short answers.", True),
+                    ("summary", "They spoke of caches.", True),
+                    ("episode", "episode 0", True),
+                    ("episode", "episode 1", True),
+                    ("episode", "episode 2", False),
+                )
+            ],
         )
         await generate({**asking, "query": "How big is the cache?"}, runtime(with_chat(server.url)))
     sent = server.requests[0]["messages"]

@@ -103,7 +103,7 @@ DONE = st.tuples(
 def test_what_is_recalled_is_ones_own_and_was_not_forgotten(fresh, steps, scope):
     store, said = fresh(), Said()
     wanted = {"memory_scope": scope, "memory_core": True, "memory_least": 0.0, "memory_top_k": 50, "history_window": 1}
-    recalling = Recalling(store, Settings.load(**CORE, **wanted), store._now, HashingEmbeddings())
+    recalling = Recalling(store, Settings.load(**CORE, **wanted), HashingEmbeddings())
     for what, (who, session) in [*steps, *(("recall", (who, session)) for who in USERS for session in SESSIONS)]:
         conversation = store.get_or_create_conversation_id(who, session)
         messages, memories = store.list_messages(conversation), store.memories(who, ended=True)
@@ -130,7 +130,7 @@ def test_what_is_recalled_is_ones_own_and_was_not_forgotten(fresh, steps, scope)
         elif what in ("forget conversation", "clear"):
             told = marks([m["content"] for m in messages])
             ids = [m["id"] for m in messages]
-            store.forget(ids, [conversation]) if what != "clear" else store.clear(who, session)
+            store.forget([*ids, conversation]) if what != "clear" else store.clear(who, session)
             said.gone |= told
         if what == "recall":
             found = recalling.recall("Where is it?", user_id=who, conversation_id=conversation)
@@ -144,9 +144,7 @@ def test_what_is_recalled_is_ones_own_and_was_not_forgotten(fresh, steps, scope)
 def test_one_that_takes_the_place_of_the_newest_that_was_forgotten_is_another(fresh):
     """Another process forgets, and its next exchange may get the same number."""
     store = fresh()
-    recalling = Recalling(
-        store, Settings.load(**CORE, memory_least=0.0, history_window=0), store._now, HashingEmbeddings()
-    )
+    recalling = Recalling(store, Settings.load(**CORE, memory_least=0.0, history_window=0), HashingEmbeddings())
     conversation = store.get_or_create_conversation_id("ann", "x")
 
     def say(text: str) -> str:

@@ -92,5 +92,5 @@ def test_an_ordinary_message_is_searched_as_it_is(message):
     ],
 )
 def test_what_a_message_states_and_what_remains_to_be_answered(message, stated, rest):
-    statements, left = read_preferences(message)
-    assert ([statement.about for statement in statements], left) == (stated, rest)
+    notes, left = read_preferences(message)
+    assert ([note["about"] for note in notes], left) == (stated, rest)

@@ -80,7 +80,8 @@ def test_an_exchange_is_an_episode_once_and_goes_with_its_conversation(store):
     assert (episode["user_message"], episode["assistant_message"]) == ("Which kiln is hot?", "The east one.")
     assert store.unembedded("m", 9) == [episode]
     store.save_vectors([(episode["id"], b"12345678")], "m")
-    assert store.vectors([episode["id"]], "m") == {episode["id"]: b"12345678"} and not store.unembedded("m", 9)
+    [embedded] = store.episodes(conversation, model="m")
+    assert embedded["vector"] == b"12345678" and not store.unembedded("m", 9)
     store.save_summary(conversation, "Of kilns.", 2, "rules")
     store.save_summary(conversation, "late, and of less", 1, "rules")
     assert store.get_summary(conversation)["summary"] == "Of kilns."
@@ -102,13 +103,13 @@ def test_what_fits_is_recalled_and_words_do_where_the_model_fails(tmp_path):
         )
         settings = Settings.load(**CORE, history_window=2)
         for model, note in ((HashingEmbeddings(), ""), (Away(), "away")):
-            found, why = Recalling(kept, settings, kept._now, model).episodes("导演是谁", "ann", conversation)
+            found, why = Recalling(kept, settings, model).find("导演是谁", "ann", conversation)
             assert found[0]["user_message"] == "我最喜欢的导演是李安" and note in why
         strict = Settings.load(**CORE, memory_least=0.9)
-        found, _ = Recalling(kept, strict, kept._now, HashingEmbeddings()).episodes("violins", "ann", conversation)
+        found, _ = Recalling(kept, strict, HashingEmbeddings()).find("violins", "ann", conversation)
         assert found == [], "what does not fit is not recalled"
         count = len(kept.unembedded("hashing", 99))
-        assert Recalling(kept, settings, kept._now, HashingEmbeddings()).embed() == count or count == 0
+        assert Recalling(kept, settings, HashingEmbeddings()).embed() == count or count == 0
 
 
 @pytest.fixture
@@ -319,7 +320,7 @@ def test_recall_by_meaning_comes_back_after_an_outage_and_ranks_what_has_a_vecto
     from workbench.parts.memory import service
 
     model = Outage()
-    memory = Recalling(store, Settings.load(**CORE, history_window=2), store._now, model)
+    memory = Recalling(store, Settings.load(**CORE, history_window=2), model)
     conversation = talk(store, "ann", "s", *[(f"Which tide is number {n}?", "High.") for n in range(12)])
     memory.embed(conversation)
     model.up = False
@@ -327,20 +328,23 @@ def test_recall_by_meaning_comes_back_after_an_outage_and_ranks_what_has_a_vecto
     for _ in range(5):  # more than any count of attempts
         with pytest.raises(ModelError):
             memory.embed(conversation)
-    found, note = memory.episodes("Which tide is number 3?", "ann", conversation)
+    found, note = memory.find("Which tide is number 3?", "ann", conversation)
     assert "by words alone" in note and "number 3" in found[0]["user_message"]
     model.up = True
-    found, _ = memory.episodes("Which tide is number 3?", "ann", conversation)
+    found, _ = memory.find("Which tide is number 3?", "ann", conversation)
     held = next(reversed(memory._held.values()))
-    assert found[0]["user_message"] == "Which tide is number 3?" and len(held.blank) == 12, "half of them by vectors"
-    found, note = memory.episodes("Which kiln is number 4?", "ann", conversation)
+    assert found[0]["user_message"] == "Which tide is number 3?" and len(held.episodes) - held.embedded == 12, (
+        "half of them by vectors"
+    )
+    found, note = memory.find("Which kiln is number 4?", "ann", conversation)
     assert found[0]["user_message"] == "Which kiln is number 4?" and not note
     monkeypatch.setattr(service.asyncio, "sleep", ups := Sleeps(model))
     model.up = False
-    assert not asyncio.run(memory.keep_up(conversation, "ann"))
-    assert asyncio.run(memory.keep_up(conversation, "ann", service.RETRIES_S)) and ups.waits == [0.0, 1.0, 2.0]
-    memory.episodes("Which kiln?", "ann", conversation)
-    assert not store.unembedded(model.name, 99, conversation) and not held.blank
+    assert not asyncio.run(memory.keep_up("ann"))
+    assert asyncio.run(memory.keep_up("ann", service.RETRIES_S)) and ups.waits == [0.0, 1.0, 2.0]
+    memory.find("Which kiln?", "ann", conversation)
+    held = next(reversed(memory._held.values()))
+    assert not store.unembedded(model.name, 99, conversation) and len(held.episodes) == held.embedded
 
 
 class Sleeps:
@@ -356,7 +360,7 @@ class Sleeps:
 
 def test_an_exchange_that_the_model_refuses_holds_up_no_other(store):
     model = Outage(poison="number 5")
-    memory = Recalling(store, Settings.load(**CORE), store._now, model)
+    memory = Recalling(store, Settings.load(**CORE), model)
     conversation = talk(store, "ann", "s", *[(f"Which kiln is number {n}?", "Hot.") for n in range(20)])
     assert memory.embed(conversation) == 19 and len(store.unembedded(model.name, 99, conversation)) == 1
     calls = model.calls

@@ -577,7 +577,8 @@ class AppliedPreference(TypedDict):
 class Remembered(TypedDict):
     """One recalled entry: whether it is in the prompt, how long it is, or why it was left out.
 
-    ``part`` is ``core``, ``summary``, ``episode`` or ``history``; ``id`` that of a memory, an episode or a message.
+    ``part`` is ``core``, ``summary``, ``episode`` or ``history``; ``id`` that of a memory, an episode or a message;
+    ``author`` noted it, and ``message_id`` says it, where there are such.
     """
 
     part: str
@@ -588,6 +589,8 @@ class Remembered(TypedDict):
     why: str
     at: str
     score: float
+    author: str
+    message_id: str
 
 
 class RetrievalState(TypedDict, total=False):

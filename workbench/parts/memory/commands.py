@@ -6,7 +6,6 @@ import click
 
 from workbench.cli.page import Page, paged
 
-SECTIONS = ("persona", "human", "name", "preferences", "current_intent", "facts", "archival")
 _user = click.option("--user", default="default", show_default=True, help="Of whom.")
 _id = click.argument("memory_id", metavar="ID")
 _text = click.argument("text")
@@ -36,17 +35,17 @@ def show(page: Page, query: str, user: str, session: str | None, ended: bool) ->
 
 
 @memory.command()
-@click.argument("section", type=click.Choice(SECTIONS))
+@click.argument("section")
 @_text
 @_user
 @paged
 def add(page: Page, section: str, text: str, user: str) -> None:
-    """Write TEXT into SECTION; what it contradicts is replaced, and stays in the history."""
+    """Write TEXT into SECTION; what it contradicts is replaced, and stays in the history.
+
+    Sections: persona, human, name, preferences, current_intent, facts, archival.
+    """
     with page.open() as wb:
-        if section == "archival":
-            wb.memory.archival_memory_insert(text, user=user)
-        else:
-            wb.memory.core_memory_update(section, text, user=user)
+        wb.memory.core_memory_update(section, text, user=user)
         page.present(wb.memory.view(user))
 
 

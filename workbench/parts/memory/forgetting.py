@@ -10,11 +10,11 @@ Runs go first, and the rows of the store last, in one transaction: after a kill 
 
 from __future__ import annotations
 
+import itertools
 import json
-import math
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -117,22 +117,27 @@ def forget(
 
 
 class _Candidate(NamedTuple):
-    """A run of the person.
+    """Something that is kept of the person, and goes once one of ``refs`` is gone, or its text has forgotten words.
 
     Attributes:
-        sources: the runs that it was made from, or brought in as.
-        ids: every text in quotes in what is kept of it: what it recalled, and whose report it took over, among them.
-        summarized: of how many messages of its conversation it had a summary.
-        text: all that is kept of it, folded.
+        table: where it is counted.
+        key: its own id.
+        refs: the ids whose going takes it along.
+        ids: all that is gone then.
+        text: its words, folded.
+        contents: words of a memory that nothing may say any more.
+        sentences: what an answer to another question may quote of it.
+        question: that it answers, folded.
     """
 
-    run_id: str
-    conversation_id: str
-    messages: frozenset[str]
-    sources: frozenset[str]
-    ids: frozenset[str]
-    summarized: float
-    text: str
+    table: str
+    key: str
+    refs: Collection[str]
+    ids: Collection[str]
+    text: str = ""
+    contents: Collection[str] = ()
+    sentences: Collection[str] = ()
+    question: str | None = None
 
 
 class _Forgetting:
@@ -140,144 +145,99 @@ class _Forgetting:
 
     def __init__(self, wb: Workbench, kind: Kind, what: str, who: str):
         self._wb, self._work, self._store, self._kind, self._who = wb, wb._work, find_store(wb), kind, who
-        self._ids, self._conversations = set[str](), set[str]()
-        self._runs, self._saying = set[str](), set[str]()
-        """The runs that go, and those of them of which the exchange goes too."""
+        self._gone = {self._store.conversation_id(who, what) if kind == "conversation" else what}
         self._contents, self._sentences = set[str](), set[str]()
-        """The words of memories, and the sentences of the person, that are forgotten."""
-        self._first: dict[str, int] = {}
-        """The place in its conversation of the first message that goes."""
-        if kind == "conversation":
-            self._conversations.add(self._store.conversation_id(who, what))
-        elif kind != "user":
-            self._ids.add(what)
 
     def look(self) -> Forgotten:
         """Find everything that belongs to it now."""
-        store, who = self._store, self._who
-        talks = {conversation: store.list_messages(conversation) for conversation in store.conversations(who)}
-        every = {message["id"]: message for messages in talks.values() for message in messages}
-        texts = {message_id: fold(message["content"]) for message_id, message in every.items()}
-        notes, runs = store.memories(who, ended=True), list(self._candidates())
-        exchanges = store.episodes(user_id=who)
-        summaries = [row for conversation in talks if (row := store.get_summary(conversation))]
-        if self._kind == "user":
-            self._conversations |= {*talks, *(run.conversation_id for run in runs)}
-        size = (-1, -1, -1)
-        while size != (size := (len(self._ids), len(self._conversations), len(self._runs))):
-            for note in reversed(notes):
-                self._add_note(note)
-            for message in every.values():
-                self._add_message(message, texts[message["id"]])
-            for exchange in exchanges:
-                first, second = exchange["user_message_id"], exchange["assistant_message_id"]
-                together, question, answer = {exchange["id"], first, second}, texts[first], texts[second]
-                if self._ids & together or any(text in answer and text not in question for text in self._sentences):
-                    self._ids |= together
-            for conversation, messages in talks.items():
-                gone = [place for place, message in enumerate(messages) if message["id"] in self._ids]
-                self._first.update({conversation: gone[0]} if gone else {})
-            for run in runs:
-                self._add_run(run)
-        forgotten_summaries = [
-            row
-            for row in summaries
-            if self._covers(row["conversation_id"], row["covered_message_count"])
-            or _within(self._contents, row["summary"])
-        ]
-        self._feedback = [
-            row["id"]
-            for row in store.list_feedback(user_id=who)
-            if row["message_id"] in self._ids or _within(self._contents, str(row))
-        ]
-        self._summaries = [row["id"] for row in forgotten_summaries]
-        self._going = [run for run in runs if run.run_id in self._runs]
-        messages = [message for message in every.values() if message["id"] in self._ids]
-        forgotten = [note for note in notes if note["id"] in self._ids]
-        run_ids = tuple(run.run_id for run in self._going)
-        text = next((row["content"] for row in (*forgotten, *messages)), "")
-        server = not isinstance(store.conversations_store, SqliteConversations)
+        candidates = list(self._candidates())
+        left, count = candidates, -1
+        while len(left) != count:
+            count = len(left)
+            left = [candidate for candidate in left if not self._take(candidate)]
+        counted = {name: list[str]() for name in ("memories", "messages", "summaries", "feedback", "runs")}
+        for candidate in candidates:
+            if candidate.key in self._gone and candidate.key not in counted[candidate.table]:
+                counted[candidate.table].append(candidate.key)
+        text = next((t.text for t in candidates if t.table in ("memories", "messages") and t.key in self._gone), "")
+        server = not isinstance(self._store.conversations_store, SqliteConversations)
         return Forgotten(
             kind=self._kind,
             done=False,
-            counts={
-                "memories": len(forgotten),
-                "messages": len(messages),
-                "summaries": len(forgotten_summaries),
-                "feedback": len(self._feedback),
-                "runs": len(run_ids),
-            },
-            runs=run_ids,
-            dependents=tuple(run_id for run_id in run_ids if run_id not in self._saying),
+            counts={name: len(keys) for name, keys in counted.items()},
+            runs=tuple(counted["runs"]),
+            dependents=tuple(run_id for run_id in counted["runs"] if _exchange_id(run_id) not in self._gone),
             left=("forgot_elsewhere", *(["forgot_server"] if server else [])),
             message="忘" if detect_language(text) == "zh" else "",
         )
 
-    def _add_note(self, note: Data) -> None:
-        """Add a memory that goes; of a memory that was named, what it replaced and what says the same goes too."""
-        if self._kind == "memory":
-            goes = note["id"] in self._ids or note["replaced_by"] in self._ids
-            if goes or _within(self._contents, note["content"]):
-                self._ids |= {note["id"], note["message_id"]} - {""}
-                self._contents |= _searchable([note["content"]])
-        elif self._kind == "user" or note["message_id"] in self._ids or note["conversation_id"] in self._conversations:
-            self._ids.add(note["id"])
-
-    def _add_message(self, message: Data, text: str) -> None:
-        is_named = message["id"] in self._ids or message["conversation_id"] in self._conversations
-        if is_named or any(wanted in text for wanted in self._contents):
-            self._ids.add(message["id"])
-            if message["role"] == "user":
-                # How much of a sentence a quotation keeps.
-                self._sentences |= _searchable(sentence[:250] for sentence in sentences(message["content"]))
-
-    def _covers(self, conversation_id: str, count: float) -> bool:
-        """Return whether a summary of so many messages of a conversation covers one that goes."""
-        return self._first.get(conversation_id, count) < count
-
-    def _add_run(self, run: _Candidate) -> None:
-        derived = bool(run.sources & self._saying)
-        if derived or run.conversation_id in self._conversations or run.messages & self._ids:
-            if derived and self._conversations:
-                self._conversations.add(run.conversation_id)
-            self._saying.add(run.run_id)
-            self._runs.add(run.run_id)
-            self._ids |= run.messages
-        elif (
-            run.ids & (self._ids | self._conversations | self._runs)
-            or self._covers(run.conversation_id, run.summarized)
-            or any(text in run.text for text in self._contents)
-        ):
-            self._runs.add(run.run_id)
+    def _take(self, candidate: _Candidate) -> bool:
+        """Add a candidate to what goes, where it belongs to it."""
+        named = self._kind == "user" or not self._gone.isdisjoint(candidate.refs)
+        says = any(words in candidate.text for words in self._contents)
+        quoted = self._sentences if candidate.question is not None else ()
+        quotes = any(words in candidate.text and words not in str(candidate.question) for words in quoted)
+        if not (named or says or quotes):
+            return False
+        self._gone.update(candidate.ids)
+        self._contents.update(candidate.contents)
+        self._sentences.update(candidate.sentences)
+        return True
 
     def _candidates(self) -> Iterator[_Candidate]:
-        """Yield the runs of the person."""
+        """Yield all that is kept of the person, memories first."""
+        store, who = self._store, self._who
+        for note in store.memories(who, ended=True):
+            key, message_id, text = note["id"], note["message_id"], fold(note["content"])
+            if self._kind == "memory":  # with what it replaced, and the exchange that says it
+                ids = {key, message_id} - {""}
+                yield _Candidate("memories", key, {key, note["replaced_by"]}, ids, text, _searchable([text]))
+            else:
+                yield _Candidate("memories", key, {key, message_id, note["conversation_id"]}, {key})
+        talks = {conversation: store.list_messages(conversation) for conversation in store.conversations(who)}
+        exchanges = {
+            e[part]: e for e in store.episodes(user_id=who) for part in ("user_message_id", "assistant_message_id")
+        }
+        for message in itertools.chain(*talks.values()):
+            yield _message_candidate(message, exchanges.get(message["id"]))
+        covered = {conversation: [m["id"] for m in messages] for conversation, messages in talks.items()}
+        if self._kind == "user":
+            self._gone.update(covered)
+        for conversation, message_ids in covered.items():
+            if summary := store.get_summary(conversation):
+                refs = {summary["id"], *message_ids[: summary["covered_message_count"]]}
+                yield _Candidate("summaries", summary["id"], refs, {summary["id"]}, fold(summary["summary"]))
+        for row in store.list_feedback(user_id=who):
+            yield _Candidate("feedback", row["id"], {row["message_id"]}, {row["id"]}, fold(str(row)))
         runs = self._work.durable.runs
-        for run_id in runs.ids(-1, user_id=self._who):
+        for run_id in runs.ids(-1, user_id=who):
             with suppress(UnknownRun):  # another process removes it meanwhile
                 contents = runs.contents(run_id)
                 recalled = any((line["kind"], line["name"]) == ("memory", "recall") for line in contents["tape"])
                 state = {} if recalled else self._work.values(run_id)  # its tape was pruned, or has just begun
-                yield self._candidate({**contents, "state": state, "drafts": runs.drafts(run_id)})
+                yield from self._run_candidates({**contents, "state": state, "drafts": runs.drafts(run_id)}, covered)
 
-    def _candidate(self, contents: Data) -> _Candidate:
+    def _run_candidates(self, contents: Data, talks: Mapping[str, Sequence[str]]) -> Iterator[_Candidate]:
+        """Yield what becomes of a run: it may have said something, or only had it."""
         row, text = contents["run"], json.dumps(contents, ensure_ascii=False, default=str)
         run_id, conversation_id = row["run_id"], row["conversation_id"]
         values = {(line["kind"], line["name"]): line["value"] for line in contents["tape"]}
         begun, recalled = (values.get(name) or {} for name in (("begin", "ids"), ("memory", "recall")))
-        remembered = ((row["result"] or contents.get("state")) or {}).get("remembered") or []
-        all_messages = math.inf if any(part["part"] == "summary" for part in remembered) else 0
-        sources = {*(row["options"].get("tape") or {}).get("sources", ()), begun.get("run_id", run_id)}
-        message_ids = [self._store.message_id(conversation_id, f"{run_id}:{role}") for role in ("user", "assistant")]
-        return _Candidate(
-            run_id=run_id,
-            conversation_id=conversation_id,
-            messages=frozenset(message_ids),
-            sources=frozenset(sources - {run_id}),
-            ids=frozenset(re.findall(r'"([^"\s]{8,100})"', text)),
-            summarized=recalled["summary"]["covered_message_count"] if recalled.get("summary") else all_messages,
-            text=fold(text),
-        )
+        made_from = {*(row["options"].get("tape") or {}).get("sources", ()), begun.get("run_id", run_id)} - {run_id}
+        sources = {_exchange_id(source) for source in made_from}
+        messages = [self._store.message_id(conversation_id, f"{run_id}:{role}") for role in ("user", "assistant")]
+        exchange = {run_id, _exchange_id(run_id), *messages}
+        yield _Candidate("runs", run_id, {conversation_id, *messages, *sources}, exchange)
+        if self._kind == "conversation":
+            yield _Candidate("runs", run_id, sources, {conversation_id})
+        if summary := recalled.get("summary"):
+            count = summary["covered_message_count"]
+        else:
+            remembered = ((row["result"] or contents.get("state")) or {}).get("remembered") or []
+            count = None if any(part["part"] == "summary" for part in remembered) else 0
+        # What it recalled, and whose report it took over, are among the texts in quotes.
+        quoted = {*re.findall(r'"([^"\s]{8,100})"', text), *talks.get(conversation_id, ())[:count]}
+        yield _Candidate("runs", run_id, quoted, {run_id}, fold(text))
 
     def remove(self) -> None:
         """Delete what is found now; no run of the person may be at work.
@@ -285,28 +245,40 @@ class _Forgetting:
         Raises:
             RunError: one is.
         """
-        self.look()
+        runs = self.look().runs
         run_ids = self._work.durable.runs.ids(-1, user_id=self._who, status="running")
         if at_work := [run_id for run_id in run_ids if self._work.status(run_id) == "running"]:
             raise RunError(
                 f"Run {', '.join(at_work)} is at work, and may have read it. Wait for its end or cancel it, and forget "
                 "it again."
             )
-        self._work.remove(*(run.run_id for run in self._going))
-        self._store.forget({*self._ids, *self._summaries}, self._conversations, self._feedback)
+        self._work.remove(*runs)
+        self._store.forget(self._gone)
         self._wb._cleared()
 
 
-def _searchable(texts: Iterator[str] | list[str]) -> set[str]:
+def _message_candidate(message: Data, exchange: Data | None) -> _Candidate:
+    """Return a message, which goes with its exchange; an answer also where it quotes another that goes."""
+    key, text = message["id"], fold(message["content"])
+    parts = ("id", "user_message_id", "assistant_message_id")
+    ids = {exchange[part] for part in parts} if exchange else {key}
+    candidate = _Candidate("messages", key, {*ids, message["conversation_id"]}, ids, text)
+    if message["role"] == "user":
+        # How much of a sentence a quotation keeps.
+        return candidate._replace(sentences=_searchable([sentence[:250] for sentence in sentences(message["content"])]))
+    return candidate._replace(question=fold(exchange["user_message"])) if exchange else candidate
+
+
+def _exchange_id(run_id: str) -> str:
+    """Return the mark of a run of which the exchange goes too."""
+    return f"said by {run_id}"
+
+
+def _searchable(texts: Sequence[str]) -> set[str]:
     """Return the texts that are long enough to be looked for word for word, folded."""
     bare = [fold(text).strip(" .,;:!?'\"“”。，；：！？") for text in texts]
     # Characters of a text that is looked for word for word; a Chinese one counts double.
     return {text for text in bare if len(text) + sum(not c.isascii() for c in text) >= 8}
-
-
-def _within(texts: set[str], text: str) -> bool:
-    folded = fold(text) if texts else ""
-    return any(wanted in folded for wanted in texts)
 
 
 def rewrite(path: Path) -> None:

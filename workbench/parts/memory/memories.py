@@ -7,20 +7,19 @@ again. The store is ``memory/store.py``; this is its face for a person, a script
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import ModelError, WorkbenchError, shown
 from workbench.models.embeddings import text_model
 from workbench.parts.memory.forgetting import Forgotten, forget
-from workbench.parts.memory.preferences import Statement, read_note, same_thing
-from workbench.parts.memory.service import Recalling, find_store
-from workbench.parts.memory.store import Memory, MemoryStore, as_statement, core_memory
+from workbench.parts.memory.preferences import read_note
+from workbench.parts.memory.service import find_recalling, word_share
+from workbench.parts.memory.store import Memory, core_memory
 from workbench.parts.memory.views import Rows, found_blocks, known_blocks
 from workbench.state import Data, Json
-from workbench.text import clean, content_stems
+from workbench.text import clean
 from workbench.views.labels import labels_for
 from workbench.views.render import Shown
 
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
     import pandas
 
     from workbench.views.blocks import Block
-
-HUMAN = ("name", "preferences", "current_intent", "facts")
-"""The parts of core memory's ``human``."""
 
 
 @dataclass(frozen=True)
@@ -76,15 +72,27 @@ class MemoryView(Shown):
         return str(self)
 
 
-class Memories:
+class Memories(Shown):
     """What is remembered in a workspace; ``wb.memory``. ``user`` is whose, in every method.
 
     The three tools of an agent are methods too: ``core_memory_update``, ``archival_memory_insert`` and
     ``archival_memory_search``.
     """
 
-    def __init__(self, wb: Any, store: MemoryStore, now: Callable[[], datetime]):
-        self._wb, self._store, self._now = wb, store, now
+    def __init__(self, wb: Any):
+        self._wb, self._store = wb, find_recalling(wb).store
+
+    @property
+    def message(self) -> str:  # type: ignore[override]
+        """Return what is known, by which the language of the labels is chosen."""
+        return self.view().message
+
+    def blocks(self) -> list[Block]:
+        """Return tables of what is known of the user that ``ask`` takes when none is named."""
+        return self.view().blocks()
+
+    def __repr__(self) -> str:
+        return str(self)
 
     # looking
 
@@ -98,11 +106,13 @@ class Memories:
         """
         who = clean(str(user))
         rows = [{**m, **self._store.source(m["message_id"])} for m in self._store.memories(who, ended=ended)]
-        talks = [t for t in self._store.talks(who) if session in (None, t["session_id"])]
+        talks = self._store.conversations(who)
         if session is not None:
             conversation_id = self._store.conversation_id(who, clean(session))
             rows = [row for row in rows if row["conversation_id"] == conversation_id]
-        summaries = [summary for talk in talks if (summary := self._summary(talk))]
+            talks = {conversation_id: session}
+        by_session = {name: self._store.get_summary(conversation_id) for conversation_id, name in talks.items()}
+        summaries = [{**row, "session_id": name, "text": row["summary"]} for name, row in by_session.items() if row]
         return MemoryView(user=who, memories=rows, summaries=summaries)
 
     def search(self, query: str, *, user: str = "default", session: str | None = None, limit: int = 10) -> Rows:
@@ -118,15 +128,14 @@ class Memories:
             Rows of ``part`` (a section, or ``episode``), ``id``, ``text``, ``similarity``, ``session``, ``turn``,
             ``author``, ``at``; best first. What fits less than ``memory_least`` is not there.
         """
-        who, settings = clean(str(user)), self._wb.settings
-        wide = {"memory_top_k": limit, "history_window": 0, "memory_scope": "conversation"}
+        who = clean(str(user))
         conversation_id = "" if session is None else self._store.conversation_id(who, clean(session))
-        recalling = Recalling(self._store, settings.model_copy(update=wide), self._now)
         rows = [self._result(m["section"], m["content"], m, similarity) for m, similarity in self._fitting(query, who)]
-        for e in recalling.episodes(query, who, conversation_id)[0]:
+        for e in find_recalling(self._wb).find(query, who, conversation_id)[0]:
             text = f"{e['user_message']} → {e['assistant_message']}"
             rows.append(self._result("episode", text, {**e, "message_id": e["user_message_id"]}, e["similarity"]))
-        rows = sorted((r for r in rows if r["similarity"] >= settings.memory_least), key=lambda r: -r["similarity"])
+        lowest = self._wb.settings.memory_least
+        rows = sorted((r for r in rows if r["similarity"] >= lowest), key=lambda r: -r["similarity"])
         return Rows(rows[:limit], query, lambda own, labels: found_blocks(query, own, labels))
 
     # steering
@@ -140,7 +149,10 @@ class Memories:
             WorkbenchError: there is no such memory that holds, or the text is empty.
         """
         old = self._current(memory_id, user)
-        return self._write(clean(str(user)), old["section"], content, "person", old=old, why=why or "edited")
+        read = read_note(content)
+        unread = old["section"] != "name" and not (read and read["section"] == old["section"])
+        subject = {name: old[name] for name in ("about", "polarity")} if unread else {}
+        return self._store.remember(user, old["section"], content, replaces=[memory_id], why=why or "edited", **subject)
 
     def invalidate(self, memory_id: str, why: str, *, user: str = "default") -> None:
         """Say that a memory does not hold any more, and why; it stays in the history.
@@ -180,17 +192,11 @@ class Memories:
         Raises:
             WorkbenchError: there is no such section, or nothing to write.
         """
-        if section not in ("persona", "human", *HUMAN):
-            raise WorkbenchError(
-                f"There is no section {shown(section)} in core memory. Known: persona, human, {', '.join(HUMAN)}."
-            )
-        if isinstance(content, Mapping):
-            for part, texts in content.items():
-                for text in [texts] if isinstance(texts, str) else texts:
-                    self.core_memory_update(part, text, user=user, author=author)
-        else:
-            self._write(clean(str(user)), section, str(content), author)
-        return core_memory(self._store.memories(clean(str(user))))
+        parts = content if isinstance(content, Mapping) else {section: content}
+        for part, texts in parts.items():
+            for text in [texts] if isinstance(texts, str) else texts:
+                self._store.remember(user, part, text, author=author)
+        return core_memory(self._store.memories(user))
 
     def archival_memory_insert(self, content: str, *, user: str = "default", author: str = "person") -> str:
         """Keep a text for later: it is found by ``archival_memory_search``, and is in a prompt while there is room.
@@ -204,17 +210,6 @@ class Memories:
         """Return what was archived, noted or said earlier that fits a query, best first; as ``search``."""
         return [*self.search(query, user=user, limit=limit)]
 
-    # how it shows itself
-
-    def __repr__(self) -> str:
-        return str(self.view())
-
-    def _repr_mimebundle_(self, **more: Any) -> dict[str, str]:
-        return self.view()._repr_mimebundle_(**more)
-
-    def _repr_html_(self) -> str:
-        return self.view()._repr_html_()
-
     # inside
 
     def _result(self, part: str, text: str, row: Data, similarity: float) -> Json:
@@ -225,24 +220,16 @@ class Memories:
     def _fitting(self, query: str, user: str) -> list[tuple[Memory, float]]:
         """Memories that hold, with the larger of the cosine and the share of the query's words."""
         memories = self._store.memories(user)
-        words = content_stems(query)
-        shares = [len(words & content_stems(m["content"])) / len(words) if words else 0.0 for m in memories]
-        if memories:
-            try:
-                vectors = text_model(self._wb.settings).array([query, *(m["content"] for m in memories)])
-                shares = [
-                    max(share, float(cosine)) for share, cosine in zip(shares, vectors[1:] @ vectors[0], strict=True)
-                ]
-            except ModelError as error:
-                warnings.warn(f"Memories are searched by words alone: {error}", stacklevel=3)
-        return [(m, round(share, 4)) for m, share in zip(memories, shares, strict=True)]
-
-    def _summary(self, talk: Data) -> Json | None:
-        row = self._store.get_summary(talk["id"])
-        if row is None:
-            return None
-        names = ("author", "covered_message_count", "update_count", "created_at", "updated_at")
-        return {"session_id": talk["session_id"], "text": row["summary"], **{name: row[name] for name in names}}
+        texts = [memory["content"] for memory in memories]
+        shares = [word_share(query, text) for text in texts]
+        try:
+            vectors = text_model(self._wb.settings).array([query, *texts])
+            cosines = (vectors[1:] @ vectors[0]).tolist()
+        except ModelError as error:
+            warnings.warn(f"Memories are searched by words alone: {error}", stacklevel=3)
+            cosines = shares
+        best = map(max, shares, cosines)
+        return [(memory, round(share, 4)) for memory, share in zip(memories, best, strict=True)]
 
     def _current(self, memory_id: str, user: str) -> Memory:
         memories = {m["id"]: m for m in self._store.memories(user)}
@@ -252,36 +239,6 @@ class Memories:
             )
         return memories[memory_id]
 
-    def _write(
-        self, user: str, section: str, content: str, author: str, *, old: Memory | None = None, why: str = ""
-    ) -> str:
-        """Write a text into core memory, in the place of ``old``, or of those that are about the same."""
-        read = read_note(content)
-        if section == "human":
-            section = read.section if read else "facts"
-        if read and read.section == section:
-            statement = read
-        elif old and section != "name":
-            statement = as_statement(old)._replace(content=content)
-        else:
-            statement = Statement(section, content, content)
-        same = [m["id"] for m in self._store.memories(user) if same_thing(statement, as_statement(m))]
-        return self._store.remember(
-            user,
-            section,
-            content,
-            about=statement.about,
-            polarity=statement.polarity,
-            author=author,
-            replaces=[old["id"]] if old else same,
-            why=why or content,
-        )
 
-
-def _memory(wb: Any) -> Memories:
-    """Return what is remembered of people and conversations: look at it, search, correct and undo it here."""
-    return Memories(wb, find_store(wb), wb._clock.now)
-
-
-memory = property(_memory)
+memory = property(Memories)
 """``wb.memory``."""

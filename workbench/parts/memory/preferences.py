@@ -7,22 +7,17 @@ person (``wb.memory``) or by a tool, or not at all.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from workbench.language.words import is_small_talk
+from workbench.state import Data, Noted
 from workbench.text import CJK, fold, sentences, stem, terms
 
 LONGEST = 2_000
 """Characters of a message: whatever is longer was pasted."""
 
 
-class Statement(NamedTuple):
-    """What a person says of themselves: where it belongs, in which words, and about which thing."""
-
-    section: str
-    content: str
-    about: str
-    polarity: str = ""
+SINGLE = ("persona", "name", "current_intent")
+"""Sections that hold one memory: a new one takes the place of the one before."""
 
 
 _LEAD = re.compile(r"(?:(?:well|ok|oh|hi|hello|actually|also|and|but|please)\b|其实|不过|另外|请|你好|[\s,，])*", re.I)
@@ -48,62 +43,68 @@ _REMEMBER = re.compile(
 )
 
 
-def read_preferences(message: str) -> tuple[list[Statement], str]:
+def read_preferences(message: str) -> tuple[list[Noted], str]:
     """Return what a message states of the person, and what of it remains to be answered.
 
-    >>> statements, rest = read_preferences("I don't like brass bands, recommend something else.")
-    >>> statements[0].about, statements[0].polarity, rest
+    >>> notes, rest = read_preferences("I don't like brass bands, recommend something else.")
+    >>> notes[0]["about"], notes[0]["polarity"], rest
     ('brass bands', 'dislike', 'recommend something else.')
-    >>> [(s.section, s.about) for s in read_preferences("我叫小安，记住我住在成都。")[0]]
+    >>> [(note["section"], note["about"]) for note in read_preferences("我叫小安，记住我住在成都。")[0]]
     [('name', '小安'), ('facts', '我住在成都')]
     """
-    statements, rest = list[Statement](), list[str]()
+    notes, rest = list[Noted](), list[str]()
     parts = [part for sentence in sentences(message) for part in _CUT.split(sentence)]
     for clause in parts if len(message) <= LONGEST else []:
         plain = _LEAD.sub("", clause.replace("’", "'"), count=1).strip(" ,，.。!！;；\n")
         # A longer clause was pasted.
-        statement = None if _QUESTION.search(clause) or len(plain) > 200 else _read(plain)
-        if statement:
-            statements.append(statement)
+        note = None if _QUESTION.search(clause) or len(plain) > 200 else _read(plain)
+        if note:
+            notes.append(note)
         elif plain:
             rest.append(clause.strip())
-    if not statements:
+    if not notes:
         return [], message
     left = " ".join(rest)
-    return statements, "" if is_small_talk(left) else left
+    return notes, "" if is_small_talk(left) else left
 
 
-def _read(clause: str) -> Statement | None:
+def _read(clause: str) -> Noted | None:
     match = _REMEMBER.fullmatch(clause)
     if not match:
         return read_note(clause) if re.match(r"i\b|my\b|call me\b|叫?我|不?喜欢|讨厌", clause, re.I) else None
     content = next(filter(None, match.groups())).strip()
-    return read_note(content) or Statement("facts", content, content)
+    return read_note(content) or _note("facts", content, content)
 
 
-def read_note(text: str) -> Statement | None:
+def _note(section: str, content: str, about: str, polarity: str = "") -> Noted:
+    return Noted(section=section, content=content, about=about, polarity=polarity, replaces=[])
+
+
+def read_note(text: str) -> Noted | None:
     """Return the preference or the name in a note, with or without "I"; None for any other note."""
     for polarity, pattern in _LIKES.items():
         subject = "" if re.match(r"i\b", text, re.I) or CJK.search(text) else "I "
         match = re.fullmatch(pattern, subject + text, re.I)
         about = _TAIL.sub("", next(filter(None, match.groups()), "").strip()) if match else ""
         if about and len(about) <= 80 and not _PRONOUN.match(about):
-            return Statement("preferences", text, about, polarity)
+            return _note("preferences", text, about, polarity)
     match = _NAME.fullmatch(text)
-    return Statement("name", text, match[1] or match[2]) if match else None
+    return _note("name", text, match[1] or match[2]) if match else None
 
 
-def same_thing(new: Statement, old: Statement) -> bool:
-    """Return whether two statements are about the same words, so that the newer takes the place of the older.
+def same_thing(new: Data, old: Data) -> bool:
+    """Return whether two notes are about the same words, so that the newer takes the place of the older.
 
-    >>> oolong = Statement("preferences", "", "oolong", "like")
-    >>> [same_thing(Statement("preferences", "", about, "dislike"), oolong) for about in ("oolong tea", "tea")]
+    >>> oolong = {"section": "preferences", "about": "oolong", "polarity": "like"}
+    >>> [same_thing({**oolong, "about": about, "polarity": "dislike"}, oolong) for about in ("oolong tea", "tea")]
     [True, False]
     """
-    if new.section != old.section or new.section != "preferences":
-        return new.section == old.section and fold(new.content) == fold(old.content)
-    short, long = sorted(([stem(t) for t in terms(s.about)] for s in (new, old)), key=len)
-    more = 2 if CJK.search(new.about) else 1  # "oolong" and "oolong tea", 乌龙 and 乌龙茶
+    if new["section"] != old["section"] or new["section"] in SINGLE:
+        return bool(new["section"] == old["section"])
+    if new["section"] != "preferences":
+        return fold(new["content"]) == fold(old["content"])
+    short, long = sorted(([stem(t) for t in terms(note["about"] or note["content"])] for note in (new, old)), key=len)
+    more = 2 if CJK.search(new["about"]) else 1  # "oolong" and "oolong tea", 乌龙 and 乌龙茶
     return long == short or (
-        new.polarity != old.polarity and long[: len(short)] == short and len(long) <= len(short) + more
+        new["polarity"] != old["polarity"] and long[: len(short)] == short and len(long) <= len(short) + more
     )

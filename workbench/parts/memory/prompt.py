@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from workbench.parts.memory.service import find_store
@@ -11,13 +10,11 @@ from workbench.parts.memory.views import Rows, prompt_blocks
 from workbench.records.tape import begun, estimated_tokens
 from workbench.runs.recording import prompts_of, recorded
 from workbench.settings import Settings
-from workbench.state import Data, Json
+from workbench.state import Json
 from workbench.text import detect_language
 
 if TYPE_CHECKING:
     from workbench.runs.recording import Recording
-
-Row = Json
 
 
 def prompt_parts(run: Recording) -> Rows:
@@ -35,8 +32,9 @@ def prompt_parts(run: Recording) -> Rows:
     default = Settings.model_fields["merge_max_characters"].default
     limit = (begun(run.tape()).get("settings") or {}).get("merge_max_characters") or default
     frame = re.sub(r"\$\{?\w+\}?", "", prompt.user)
-    struck = run.state.get("struck") or []
-    recalled = [{**p, "kept": False, "why": "struck"} if p["id"] in struck else p for p in _recalled(run)]
+    struck, store = run.state.get("struck") or [], find_store(run._workspace, run.run_id)
+    recalled = [{**part, **store.source(part["message_id"])} for part in run.state.get("remembered", [])]
+    recalled = [{**part, "kept": False, "why": "struck"} if part["id"] in struck else part for part in recalled]
     parts = [_part("system", f"{prompt.system}\n{frame}"), *(p for p in recalled if p["part"] != "history")]
     if run.evidence:
         parts.append(_part("evidence", evidence_text(run.evidence, int(limit))))
@@ -44,23 +42,7 @@ def prompt_parts(run: Recording) -> Rows:
     return Rows(parts, run.message, prompt_blocks)
 
 
-def _part(name: str, text: str) -> Row:
+def _part(name: str, text: str) -> Json:
     """Return a part that is not of memory."""
     row = {"part": name, "id": name, "text": text, "tokens": estimated_tokens(text), "kept": True, "why": ""}
     return {**row, "at": "", "author": "", "session": "", "turn": None}
-
-
-def _recalled(run: Recording) -> Iterator[Row]:
-    """Yield what was recalled, with who noted it and where it was said."""
-    tape = next((e.value for e in run.tape() if (e.kind, e.name) == ("memory", "recall")), None) or {}
-    rows = {str(row["id"]): row for row in (*tape.get("memories", ()), *tape.get("episodes", ()))}
-    if summary := tape.get("summary"):
-        rows["summary"] = summary
-    store = find_store(run._workspace, run.run_id)
-    for entry in run.state.get("remembered", []):
-        row: Data = rows.get(entry["id"], {})
-        own = entry["id"] if entry["part"] == "history" else ""
-        message_id = own or row.get("message_id") or row.get("user_message_id") or ""
-        part = {name: value for name, value in entry.items() if name != "score"}
-        where = store.source(str(message_id))
-        yield {**part, "author": str(row.get("author", "")), "session": where["session"], "turn": where["turn"]}

@@ -19,7 +19,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from importlib.resources import files
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
 
 from workbench.knowledge.dated import last_day
 from workbench.language.dates import read_dates
@@ -27,15 +29,15 @@ from workbench.models.embeddings import products
 from workbench.models.rerank import words as words_of
 from workbench.text import MONTHS, STOP_WORDS, days, spelled, stem, terms
 
-if TYPE_CHECKING:
-    import numpy as np
-
 AROUND = 2
 """How many turns on each side are read together with one."""
 WEIGHTS: Mapping[str, Mapping[str, float]] = json.loads(
     files("workbench.parts.memory").joinpath("ranking.json").read_text(encoding="utf-8")
 )["weights"]
 """Of each signal, for ``words`` alone, with ``vectors`` of turns, and with vectors of the ``nearest`` words as well."""
+
+
+Vector = Sequence[float] | np.ndarray
 
 
 class Turn(NamedTuple):
@@ -71,53 +73,32 @@ class Conversation:
         It is called at the first question after a turn, once for all words that are new.
         """
         self.turns: list[Turn] = []
-        self._postings: dict[str, tuple[array[int], array[int]]] = defaultdict(lambda: (array("l"), array("l")))
-        self._lengths, self._session = array("l"), array("l")
+        self._postings: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        self._lengths, self._session, self._days = list[int](), list[int](), list[int | None]()
         self._sessions: dict[str, int] = {}
-        self._vectors, self._dimensions = array("f"), 0
-        self._traits: dict[str, array[float]] = {name: array("d") for name in (*_KINDS, "asks", "inquires")}
-        self._days: list[int | None] = []
+        self._vectors: list[Vector | None] = []
+        self._rows = np.zeros((0, 0), np.float32)
+        self._traits: dict[str, list[float]] = defaultdict(list)
         self._names: dict[str, list[str]] = {}
         self._words = _Words(words) if words else None
 
-    def add(self, turn: Turn, vector: Sequence[float] | np.ndarray | None = None) -> None:
-        """Take the next turn, with its vector (of length 1) if it has one yet."""
+    def add(self, turn: Turn, vector: Vector | None = None) -> None:
+        """Take the next turn, with its vector (of length 1) if it has one."""
         number = len(self.turns)
         self.turns.append(turn)
-        self._names.setdefault(turn.speaker, _terms(_spaced(turn.speaker)))
-        turn_terms = _terms(turn.text)
-        for term, count in Counter([*self._names[turn.speaker], *turn_terms]).items():
-            places, counts = self._postings[term]
-            places.append(number)
-            counts.append(count)
-        self._lengths.append(len(turn_terms) + len(self._names[turn.speaker]))
+        spoken = [*self._names.setdefault(turn.speaker, _terms(_spaced(turn.speaker))), *_terms(turn.text)]
+        for term, count in Counter(spoken).items():
+            self._postings[term].append((number, count))
+        self._lengths.append(len(spoken))
         self._session.append(self._sessions.setdefault(turn.session, len(self._sessions)))
-        self._vectors.frombytes(bytes(4 * self._dimensions))
-        if vector is not None:
-            self.place(number, vector)
+        self._vectors.append(vector)
         if self._words:
             self._words.add(words_of(turn.text))
         for name, value in _traits(turn.text).items():
             self._traits[name].append(value)
         self._days.append(_day(turn.time))
 
-    def place(self, number: int, vector: Sequence[float] | np.ndarray) -> None:
-        """Give a turn its vector, of length 1; the length of the first is that of all."""
-        import numpy as np
-
-        if not self._dimensions:
-            self._dimensions = len(vector)
-            self._vectors = array("f", bytes(4 * self._dimensions * len(self.turns)))
-        start = number * self._dimensions
-        self._vectors[start : start + self._dimensions] = array("f", np.asarray(vector, np.float32).tobytes())
-
-    def rank(
-        self,
-        question: str,
-        vector: Sequence[float] | np.ndarray | None = None,
-        *,
-        today: str = "",
-    ) -> Iterator[Ranked]:
+    def rank(self, question: str, vector: Vector | None = None, *, today: str = "") -> Iterator[Ranked]:
         """Yield all turns, best first; equal ones in their order.
 
         Args:
@@ -125,8 +106,6 @@ class Conversation:
             vector: of length 1, by the model of the turns' vectors; None: words alone.
             today: the day on which it is asked, so that "yesterday" is one.
         """
-        import numpy as np
-
         if not self.turns:
             return
         values = self.signals(question, vector, today=today)
@@ -135,32 +114,28 @@ class Conversation:
         for number in np.argsort(-scores, kind="stable").tolist():
             yield Ranked(self.turns[number].id, float(scores[number]))
 
-    def signals(
-        self, question: str, vector: Sequence[float] | np.ndarray | None = None, *, today: str = ""
-    ) -> dict[str, np.ndarray]:
+    def signals(self, question: str, vector: Vector | None = None, *, today: str = "") -> dict[str, np.ndarray]:
         """Each signal's value for each turn, about 0 to 1: what the weights are fitted to, and why a turn was found."""
-        import numpy as np
-
-        neighbours = _Neighbours(np.frombuffer(self._session, np.int64))
+        neighbours = _Neighbours(np.array(self._session))
         spans, rest = self._asked_days(question, today)
         query_terms = _terms(rest)
         people = {term for name in self._names.values() for term in name}
         alone = [term for term in query_terms if term not in people] or query_terms
-        lengths = np.frombuffer(self._lengths, np.int64).astype(float)
+        lengths = np.array(self._lengths, float)
         every, bare = self._counts(query_terms), self._counts(alone)
         values = {
             "turn": _scaled(_bm25(bare, lengths)),
             "around": _scaled(_bm25(neighbours.sums(every), neighbours.sums(lengths))),
         }
         base = values["turn"]
-        if vector is not None and self._dimensions:
+        if vector is not None and any(own is not None for own in self._vectors):
             cosines = self.cosines(vector)
             values |= {
                 "cosine": _standard(cosines),
                 "near": _standard(neighbours.sums(cosines, 1) / neighbours.sums(neighbours.ones, 1)),
             }
             base = base + _scaled(cosines)
-        if self._words:
+        if self._words and vector is not None:
             wanted = [w for w in words_of(rest) if stem(w) not in people] or list(words_of(rest))
             closest = self._words.closest(list(dict.fromkeys(wanted)))
             values["word"] = _scaled(closest.sum(1))
@@ -170,16 +145,16 @@ class Conversation:
 
     def keywords(self, question: str) -> np.ndarray:
         """BM25 of each turn, its speaker's name read with it."""
-        import numpy as np
+        return _bm25(self._counts(_terms(question)), np.array(self._lengths, float))
 
-        return _bm25(self._counts(_terms(question)), np.frombuffer(self._lengths, np.int64).astype(float))
-
-    def cosines(self, vector: Sequence[float] | np.ndarray) -> np.ndarray:
+    def cosines(self, vector: Vector) -> np.ndarray:
         """Of each turn's vector with this one; a turn without one has the mean, which speaks neither way."""
-        import numpy as np
-
-        rows = np.frombuffer(self._vectors, np.float32).reshape(-1, self._dimensions)
-        results, embedded = products(rows, np.asarray(vector, np.float32)).astype(float), rows.any(axis=1)
+        new = self._vectors[len(self._rows) :]
+        if new:
+            blank = np.zeros(len(vector), np.float32)
+            rows = np.array([blank if own is None else own for own in new], np.float32)
+            self._rows = np.concatenate([self._rows, rows]) if len(self._rows) else rows
+        results, embedded = products(self._rows, np.asarray(vector, np.float32)).astype(float), self._rows.any(axis=1)
         results[~embedded] = results[embedded].mean() if embedded.any() else 0.0
         return results
 
@@ -187,15 +162,13 @@ class Conversation:
         self, question: str, neighbours: _Neighbours, base: np.ndarray, spans: Sequence[Span]
     ) -> dict[str, np.ndarray]:
         """Return what speaks for a turn besides its words."""
-        import numpy as np
-
-        traits = {name: np.frombuffer(values, float) for name, values in self._traits.items()}
+        traits = {name: np.array(values) for name, values in self._traits.items()}
         before = neighbours.before(base)
         kinds = [traits[name] for name, (wanted, _) in _KINDS.items() if wanted.search(question)]
         return {
             "before": before,
             "answer": before * neighbours.before(traits["inquires"]),
-            "best": np.array(neighbours.best(base))[neighbours.session],
+            "best": neighbours.best(base),
             "who": self._speaker_named(question),
             "when": np.array([_match(spans, day) for day in self._days]),
             "kind": np.maximum.reduce(kinds) if kinds else np.zeros(len(base)),
@@ -204,18 +177,15 @@ class Conversation:
 
     def _counts(self, query_terms: Sequence[str]) -> np.ndarray:
         """Return ``(turns, terms)``: how often each term is in each turn, without terms that are nowhere."""
-        import numpy as np
-
         postings = [self._postings[term] for term in dict.fromkeys(query_terms) if term in self._postings]
         counts = np.zeros((len(self.turns), len(postings)))
-        for column, (places, numbers) in enumerate(postings):
-            counts[np.frombuffer(places, np.int64), column] = np.frombuffer(numbers, np.int64)
+        for column, posting in enumerate(postings):
+            places, numbers = zip(*posting, strict=True)
+            counts[list(places), column] = numbers
         return counts
 
     def _speaker_named(self, question: str) -> np.ndarray:
         """1 where the speaker is named in the question, and not all speakers are."""
-        import numpy as np
-
         squeezed = re.sub(r"\W", "", spelled(question))
         speakers = {name for name in self._names if _is_named(name, squeezed, question)}
         if len(speakers) == len(self._names):
@@ -243,15 +213,11 @@ class _Neighbours:
     """Turns next to one another in the same session."""
 
     def __init__(self, session: np.ndarray):
-        import numpy as np
-
         self.session, self.ones = session, np.ones(len(session))
         self._same = {n: session[n:] == session[:-n] for n in range(1, AROUND + 1)}
 
     def before(self, values: np.ndarray) -> np.ndarray:
         """Return the previous turn's, 0 where there is none."""
-        import numpy as np
-
         moved = np.zeros_like(values)
         moved[1:] = (values[:-1].T * self._same[1]).T
         return moved
@@ -266,53 +232,41 @@ class _Neighbours:
         return totals
 
     def best(self, values: np.ndarray) -> np.ndarray:
-        """Return the highest of each session."""
-        import numpy as np
-
-        totals = np.zeros(self.session.max() + 1)
-        np.maximum.at(totals, self.session, values)
-        return totals
+        """Return the highest of each turn's session."""
+        highest = np.zeros(self.session.max() + 1)
+        np.maximum.at(highest, self.session, values)
+        return highest[self.session]
 
 
 class _Words:
     """The words of the turns and their vectors: which word of a turn is nearest to each of the question."""
 
     def __init__(self, vectors: Callable[[Sequence[str]], np.ndarray]):
-        import numpy as np
-
-        self._vectors_of, self._numbers, self._held = vectors, dict[str, int](), list[int]()
-        self._of_turns, self._starts = array("l"), array("l")
+        self._vectors_of, self._numbers = vectors, dict[str, int]()
+        self._of_turns, self._starts = array("l"), list[int]()
         self._rows = np.zeros((0, 0), np.float32)
 
     def add(self, words: Sequence[str]) -> None:
         """Add the words of the next turn."""
         self._starts.append(len(self._of_turns))
-        for word in dict.fromkeys(words):
-            number = self._numbers.setdefault(word, len(self._numbers))
-            self._of_turns.append(number)
-            if number == len(self._held):
-                self._held.append(0)
-            self._held[number] += 1
+        self._of_turns.extend(self._numbers.setdefault(word, len(self._numbers)) for word in dict.fromkeys(words))
 
     def closest(self, query_words: Sequence[str]) -> np.ndarray:
         """Return ``(turns, asked)``: squared cosine of the nearest word, centred, times how rare the asked word is."""
-        import numpy as np
-
         results = np.zeros((len(self._starts), len(query_words)))
         if not query_words or not self._numbers:
             return results
-        counts = np.array([self._held[self._numbers[word]] if word in self._numbers else 0 for word in query_words])
+        numbers = np.array(self._of_turns)
+        counted = np.bincount(numbers)
+        counts = np.array([counted[self._numbers[word]] if word in self._numbers else 0 for word in query_words])
         similar = self._similar(query_words) * _rarity(counts, len(results))
-        starts = np.frombuffer(self._starts, np.int64)
-        has_words = np.diff(np.append(starts, len(self._of_turns))) > 0
-        nearest = similar[np.frombuffer(self._of_turns, np.int64)]
-        results[has_words] = np.maximum.reduceat(nearest, starts[has_words], axis=0)
+        starts = np.array(self._starts)
+        has_words = np.diff(np.append(starts, len(numbers))) > 0
+        results[has_words] = np.maximum.reduceat(similar[numbers], starts[has_words], axis=0)
         return results
 
     def _similar(self, query_words: Sequence[str]) -> np.ndarray:
         """``(words, asked)``: the square of each cosine above 0, the mean of all words taken away from both."""
-        import numpy as np
-
         new = list(self._numbers)[len(self._rows) :]
         strange = [word for word in query_words if word not in self._numbers]
         if new or strange:  # in one call, since a call has a price of its own
@@ -355,8 +309,6 @@ def _spaced(name: str) -> str:
 
 
 def _rarity(counts: np.ndarray, total: int) -> np.ndarray:
-    import numpy as np
-
     return np.log(1 + (total - counts + 0.5) / (counts + 0.5))
 
 
@@ -371,8 +323,6 @@ def _bm25(counts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 
 def _scaled(values: np.ndarray) -> np.ndarray:
     """Scale values so that the best is 1."""
-    import numpy as np
-
     return np.maximum(values, 0) / (values.max() + _TINY)
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 from langgraph.runtime import Runtime
@@ -18,19 +17,19 @@ from pydantic import BaseModel, Field
 
 from workbench.graphs.roles import ask_model, history_text, numbered, window
 from workbench.parts.memory.answer import question_to_memory
-from workbench.parts.memory.preferences import read_preferences, same_thing
-from workbench.parts.memory.store import Memory, as_statement, core_memory
+from workbench.parts.memory.preferences import read_preferences
+from workbench.parts.memory.store import Memory
 from workbench.ports import Context
 from workbench.records.prompts import fenced
 from workbench.records.tape import estimated_tokens
-from workbench.state import ConversationState, Data, Json, MemoryQuestion, Message, Noted, Remembered
+from workbench.state import ConversationState, Data, Json, MemoryQuestion, Message, Remembered
 from workbench.text import STOP_WORDS, clean, content_stems, detect_language, sentences, terms
 from workbench.views.labels import Labels
 
 _PERSONAL = re.compile(r"\b(?:i|me|my|mine|we|us|our|you|your)\b|[我咱你您]|刚才|刚刚", re.IGNORECASE)
 """Who speaks: a message that names neither of the two says nothing of a person, and asks nothing of a conversation."""
-_EXCERPT = 24
-"""Tokens of a message of an earlier exchange."""
+_EXCERPT, _EPISODES = 24, 2
+"""Tokens of a message of an earlier exchange, and how many of these a prompt includes."""
 MOST_NOTED = 8
 """Notes of one message."""
 
@@ -50,19 +49,16 @@ async def recall(state: ConversationState, runtime: Runtime[Context]) -> Json:
     left_out = set(state.get("without", []))
     memories = [m for m in recalled["memories"] if m["id"] not in left_out]
     read = await noticed(context, message, history, memories)
-    text = str(recalled["summary"]["summary"]) if recalled["summary"] else ""
-    summary = text if "summary" not in left_out else ""
-    parts = assembled({**recalled, "summary_text": text}, stored, left_out, context, message)
-    in_prompt = {(p["part"], p["id"]) for p in parts if p["kept"]}
-    zh, counted = detect_language(message) == "zh", Counter(part for part, _ in in_prompt)
-    told_of = {"history_count": len(history), "has_memory_context": bool(counted["core"])}
-    told_of |= {"has_summary": bool(counted["summary"]), "episodic_count": counted["episode"]}
-    runtime.stream_writer({"history": told_of})
+    parts = assembled(recalled, stored, left_out, context, message)
+    texts, episode_ids = prompt_lines(parts), {part["id"] for part in parts if part["kept"]}
+    counts = {"history_count": len(history), "has_memory_context": bool(texts["core"])}
+    counts |= {"has_summary": bool(texts["summary"]), "episodic_count": len(texts["episode"])}
+    runtime.stream_writer({"history": counts})
     return {
         "history": history,
-        "memory_context": told_core([m for m in memories if ("core", m["id"]) in in_prompt], zh),
-        "conversation_summary": summary if ("summary", "summary") in in_prompt else "",
-        "episodic_memory": [e for e in recalled["episodes"] if ("episode", e["id"]) in in_prompt],
+        "memory_context": "\n".join(texts["core"]),
+        "conversation_summary": "\n".join(texts["summary"]),
+        "episodic_memory": [e for e in recalled["episodes"] if e["id"] in episode_ids],
         "recalled_episodes": [e for e in recalled["episodes"] if e["id"] not in left_out],
         "known": memories,
         "remembered": parts,
@@ -88,75 +84,62 @@ def assembled(
     to the summary, and to exchanges by how well they fit. What was archived, and shares no word with the message, has
     what is left then.
     """
-    settings, zh = context.settings, detect_language(message) == "zh"
-    core = [("core", m["id"], told_memory(m, zh), m["created_at"], 1.0) for m in recalled["memories"]]
-    text = recalled["summary_text"]
-    summary = [("summary", "summary", text, recalled["summary"]["updated_at"], 1.0)] if text else []
-    fitting = [e for e in recalled["episodes"] if not e["shown"]]
-    episodes = [("episode", e["id"], told_episode(e, message), e["created_at"], e["similarity"]) for e in fitting]
-    history = [("history", m["id"], m["content"], m["created_at"], 1.0) for m in stored]
-    left, parts = settings.memory_token_budget, dict[tuple[str, str], Remembered]()
-    spare = [c for c, m in zip(core, recalled["memories"], strict=True) if _only_archived(m, message)]
-    always = [c for c in reversed(core) if c not in spare]
-    by_need = [*always, *reversed(history), *summary, *episodes, *reversed(spare)]
-    shown = 0
-    for part, part_id, text, at, score in by_need:
-        tokens = estimated_tokens(text)
-        why = "left_out" if part_id in left_out else "budget" if tokens > left else ""
-        if part == "episode" and not why:
-            # Earlier exchanges that a prompt includes.
-            why, shown = ("enough", shown) if shown >= 2 else ("", shown + 1)
-        left -= 0 if why else tokens
-        parts[part, part_id] = Remembered(
-            part=part, id=part_id, text=text, tokens=tokens, kept=not why, why=why, at=at, score=round(score, 3)
-        )
-    return [parts[part, part_id] for part, part_id, *_ in (*core, *summary, *episodes, *history)]
+    labels = Labels(detect_language(message))
+    core, spare = list[Remembered](), list[Remembered]()
+    for memory in recalled["memories"]:
+        text = labels(f"core_{memory['section']}") + labels("colon") + memory["content"]
+        core.append(_entry("core", text, memory, message_id=memory["message_id"]))
+        if memory["section"] == "archival" and not content_stems(message) & content_stems(memory["content"]):
+            spare.append(core[-1])
+    row = recalled["summary"]
+    summary = [_entry("summary", row["summary"], {**row, "id": "summary"})] if row else []
+    episodes = [
+        _entry("episode", told_episode(episode, message), episode, message_id=episode["user_message_id"])
+        for episode in recalled["episodes"]
+        if not episode["shown"]
+    ]
+    history = [_entry("history", row["content"], row, message_id=row["id"]) for row in stored]
+    always = [entry for entry in reversed(core) if entry not in spare]
+    left, shown = context.settings.memory_token_budget, 0
+    for entry in [*always, *reversed(history), *summary, *episodes, *reversed(spare)]:
+        why = "left_out" if entry["id"] in left_out else "budget" if entry["tokens"] > left else ""
+        if entry["part"] == "episode" and not why:
+            why = "enough" if shown >= _EPISODES else ""
+            shown += 1
+        left -= 0 if why else entry["tokens"]
+        entry["kept"], entry["why"] = not why, why
+    return [*core, *summary, *episodes, *history]
 
 
-def _only_archived(memory: Memory, message: str) -> bool:
-    wanted, words = (content_stems(text) for text in (message, memory["content"]))
-    return memory["section"] == "archival" and not wanted & words
+def _entry(part: str, text: str, row: Data, message_id: str = "") -> Remembered:
+    return Remembered(
+        part=part,
+        id=row["id"],
+        text=text,
+        tokens=estimated_tokens(text),
+        kept=True,
+        why="",
+        at=row.get("updated_at") or row["created_at"],
+        score=round(row.get("similarity", 1.0), 3),
+        author=row.get("author", ""),
+        message_id=message_id,
+    )
 
 
-def told_memory(memory: Memory, zh: bool) -> str:
-    """Return a memory in a line."""
-    return _line(memory["section"], memory["content"], zh)
-
-
-def _line(section: str, text: str, zh: bool) -> str:
-    labels = Labels("zh" if zh else "en")
-    return labels(f"core_{section}") + labels("colon") + text
-
-
-def told_core(memories: Sequence[Memory], zh: bool) -> str:
-    """Return core memory for a prompt: one line per section."""
-    core = core_memory(memories)
-    archived = [m["content"] for m in memories if m["section"] == "archival"]
-    lines = []
-    for section, value in {"persona": core["persona"], **core["human"], "archival": archived}.items():
-        text = ("；" if zh else "; ").join(value) if isinstance(value, list) else value
-        lines += [_line(section, text, zh)] if text else []
-    return "\n".join(lines)
+def prompt_lines(parts: Sequence[Remembered], struck: Collection[str] = ()) -> dict[str, list[str]]:
+    """Return what a prompt has of core memory, the summary and earlier exchanges, without what was struck."""
+    texts: dict[str, list[str]] = {"core": [], "summary": [], "episode": []}
+    for part in parts:
+        if part["kept"] and part["part"] in texts and part["id"] not in struck:
+            texts[part["part"]].append(part["text"])
+    return texts
 
 
 def prompt_text(state: Data, zh: bool) -> str:
     """Return what is remembered for the prompt, in the order of the contract; "" for nothing."""
-    core = state.get("memory_context")
-    if struck := state.get("struck"):  # what is not to count is not told either
-        ids = {part["id"] for part in state.get("remembered") or [] if part["kept"]} - set(struck)
-        core = told_core([m for m in state.get("known") or [] if m["id"] in ids], zh)
-    parts = {
-        "prompt_core": core,
-        "prompt_summary": state.get("conversation_summary"),
-        "prompt_episodes": episodes(state.get("episodic_memory") or [], state["message"]),
-    }
-    say = Labels("zh" if zh else "en")
-    return "\n\n".join(f"{say(heading)}\n{clean(text)}" for heading, text in parts.items() if text)
-
-
-def episodes(results: Sequence[Data], message: str, limit: int = 2) -> str:
-    """At most two earlier exchanges, one a line."""
-    return "\n".join(told_episode(episode, message) for episode in results[:limit])
+    labels = Labels("zh" if zh else "en")
+    texts = prompt_lines(state.get("remembered") or [], state.get("struck") or []).items()
+    return "\n\n".join("\n".join([labels(f"prompt_{part}"), *map(clean, lines)]) for part, lines in texts if lines)
 
 
 def told_episode(episode: Data, message: str) -> str:
@@ -212,19 +195,10 @@ async def noticed(context: Context, message: str, history: Sequence[Message], me
 
 def by_rules(message: str, memories: Sequence[Memory] = ()) -> Json:
     """Return what ``noticed`` does, without a model."""
-    statements, rest = read_preferences(message)
-    if not statements:
+    notes, rest = read_preferences(message)
+    if not notes:
         return {"noted": [], "recalls": question_to_memory(message, memories), "to_search": message}
-    noted = [
-        Noted(
-            section=statement.section,
-            content=statement.content,
-            about=statement.about,
-            polarity=statement.polarity,
-            replaces=[m["id"] for m in memories if same_thing(statement, as_statement(m))],
-        )
-        for statement in statements[:MOST_NOTED]
-    ]
+    noted = notes[:MOST_NOTED]
     # only what is disliked leaves the question: its words would be searched for
     cut = not rest or any(note["polarity"] == "dislike" for note in noted)
     return {"noted": noted, "recalls": None, "to_search": rest if cut else message}
@@ -241,15 +215,9 @@ async def _by_model(
     reply = await ask_model(context, "memory", Read, slots, question=message)
     if reply.form is None:
         return None
-    noted = [
-        Noted(
-            section=note.section,
-            content=note.content.strip(),
-            about=note.about.strip(),
-            polarity=note.polarity,
-            replaces=[memories[n - 1]["id"] for n in note.replaces if 1 <= n <= len(memories)],
-        )
-        for note in reply.form.notes
-    ]
+    noted = []
+    for note in reply.form.notes:
+        replaced = [memories[n - 1]["id"] for n in note.replaces if 1 <= n <= len(memories)]
+        noted.append({**note.model_dump(), "replaces": replaced})
     recalls = MemoryQuestion(about=reply.form.about, whose="", notes=None) if reply.form.asks_what_was_said else None
     return {"noted": noted, "recalls": recalls, "to_search": reply.form.question.strip() if noted else message}

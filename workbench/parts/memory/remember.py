@@ -127,20 +127,9 @@ def apply_preferences(
 
 def keep_noted(memory: Remembering, state: Data, author: str) -> None:
     """Write down what the message said of the person; running again writes it once."""
+    source = {"conversation_id": state["conversation_id"], "message_id": state["user_message_id"]}
     for number, note in enumerate(state.get("noted") or []):
-        memory.remember(
-            state["user_id"],
-            note["section"],
-            note["content"],
-            about=note["about"],
-            polarity=note["polarity"],
-            author=author,
-            conversation_id=state["conversation_id"],
-            message_id=state["user_message_id"],
-            key=f"{state['run_id']}:{number}",
-            replaces=note["replaces"],
-            why=note["content"],
-        )
+        memory.remember(state["user_id"], author=author, key=f"{state['run_id']}:{number}", **note, **source)
 
 
 # --- The summary of a conversation, brought up to date when an answer is there ---

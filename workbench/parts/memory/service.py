@@ -9,13 +9,12 @@ has none yet is found by its words among those that have one, and so is every on
 from __future__ import annotations
 
 import asyncio
-import itertools
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,6 @@ from workbench.errors import WorkbenchError
 from workbench.extensions import Service
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, text_model, word_vectors
-from workbench.parts.memory.ranking import Conversation, Ranked, Turn
 from workbench.parts.memory.store import Episode, Memory, MemoryStore, outdated
 from workbench.records.conversations import SqlConversations
 from workbench.runs.driver import Driver
@@ -33,6 +31,8 @@ from workbench.text import content_stems, stems
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from workbench.parts.memory.ranking import Conversation
 
 _CACHED, _BATCH, _INLINE, _LOOKED_AT = 100, 64, 8, 50
 """Conversations in memory; exchanges embedded at once, and while a question waits; exchanges of which the similarity is
@@ -48,23 +48,16 @@ class Recalling:
     Args:
         store: what is kept.
         settings: which parts are on, and how much is recalled.
-        now: the clock.
         model: the embedding model; that of the settings when None.
     """
 
-    def __init__(
-        self,
-        store: MemoryStore,
-        settings: Settings,
-        now: Callable[[], datetime],
-        model: TextModel | None = None,
-    ):
-        self.store, self._settings, self._now, self._given = store, settings, now, model
+    def __init__(self, store: MemoryStore, settings: Settings, model: TextModel | None = None):
+        self.store, self._settings, self._given = store, settings, model
         self.remember, self.end = store.remember, store.end
-        self._held: OrderedDict[str, _Talk] = OrderedDict()
+        self._held: dict[str, _Talk] = {}
         self._lock, self._embedding = threading.Lock(), threading.Lock()
-        self._refused, self._begun = set[str](), set[str]()
-        """Episodes that the model does not take though it answers; users whose episodes were looked through."""
+        self._refused = set[str]()
+        """Episodes that the model does not take though it answers."""
 
     @property
     def _model(self) -> TextModel:
@@ -82,65 +75,67 @@ class Recalling:
             summary = None  # until it is made again
         episodes, note = list[Json](), ""
         if settings.memory_episodes and conversation_id:
-            episodes, note = self.episodes(message, user_id, conversation_id, before)
+            scope = "" if settings.memory_scope == "user" else conversation_id
+            fitting, note = self.find(message, user_id, scope, before)
+            window = self.store.list_messages(conversation_id, settings.history_window, before=before)
+            shown = {message["id"] for message in window}
+            recalled = [e["id"] for e in fitting if e["user_message_id"] not in shown][: settings.memory_top_k]
+            for episode in fitting:
+                if (in_window := episode["user_message_id"] in shown) or episode["id"] in recalled:
+                    episodes.append({**episode, "shown": in_window})
         return {"memories": memories, "summary": summary, "episodes": episodes, "note": note}
 
-    def episodes(
-        self, message: str, user_id: str, conversation_id: str, before: str | None = None
+    def find(
+        self, message: str, user_id: str, conversation_id: str = "", before: str | None = None
     ) -> tuple[list[Json], str]:
-        """Return the exchanges that fit best with their ``similarity``, and what failed; ``shown`` are in the window.
+        """Return the exchanges that fit best with their ``similarity``, and what failed.
 
-        ``similarity`` is the larger of the cosine of the nearer message and the share of the question's words.
+        Of all of a user's where no conversation is named. ``similarity`` is the larger of the cosine of the nearer
+        message and the share of the question's words.
         """
-        settings = self._settings
-        of_user = settings.memory_scope == "user"
-        window = {m["id"] for m in self.store.list_messages(conversation_id, settings.history_window, before=before)}
-        today = self._now()
-        since = (today - timedelta(days=settings.memory_days)).isoformat() if settings.memory_days else ""
+        today, days = datetime.fromisoformat(self.store.time()), self._settings.memory_days
+        since = (today - timedelta(days=days)).isoformat() if days else ""
         with self._lock:
-            talk, vector, note = self._lookup(message, "" if of_user else conversation_id, user_id)
-            ranked = talk.turns.rank(message, vector, today=today.date().isoformat())
-            results = list[Json]()
-            for episode in itertools.islice(talk.first(ranked, before, since), _LOOKED_AT):
-                episode_id = episode["id"]
-                similarity = talk.similarity(episode_id, message, vector)
-                shown = episode["user_message_id"] in window
-                if similarity >= settings.memory_least:
-                    results.append({**episode, "similarity": round(similarity, 4), "shown": shown})
-                if sum(not result["shown"] for result in results) == settings.memory_top_k:
+            talk, vector, note = self._lookup(message, conversation_id, user_id)
+            results = dict[str, Json]()
+            for turn in talk.turns.rank(message, vector, today=today.date().isoformat()):
+                episode = talk.episodes[turn.id]
+                earlier = episode["user_message_id"] != before and episode["created_at"] >= since
+                if earlier and turn.id not in results:
+                    results[turn.id] = _result(episode, message, vector)
+                if len(results) == _LOOKED_AT:
                     break
-        return results, note
+        return [row for row in results.values() if row["similarity"] >= self._settings.memory_least], note
 
     def _lookup(self, message: str, conversation_id: str, user_id: str) -> tuple[_Talk, np.ndarray | None, str]:
         """Return what is in memory, and the vector of the question; without it where the model fails."""
+        model, vector, note = "", None, "recalled by words alone"
         try:
+            model = self._model.name
             vector = self._model.array([message])[0]
-        except WorkbenchError as error:  # words do without
-            return self._follow(conversation_id, user_id, ""), None, f"recalled by words alone: {error}"
-        note = ""
-        try:
-            waiting = self.store.unembedded(self._model.name, _INLINE + 1, conversation_id, user_id)
-            if len(waiting) <= _INLINE:
+            note = "recalled by words where there is no vector yet"
+            if len(self.store.unembedded(model, _INLINE + 1, conversation_id, user_id)) <= _INLINE:
                 self.embed(conversation_id, user_id)
-        except WorkbenchError as error:
-            note = f"recalled by words where there is no vector yet: {error}"
-        return self._follow(conversation_id, user_id, self._model.name), vector, note
+            note = ""
+        except WorkbenchError as error:  # words do without
+            note = f"{note}: {error}"
+        return self._follow(conversation_id, user_id, model), vector, note
 
     def _follow(self, conversation_id: str, user_id: str, model: str) -> _Talk:
-        """Return what is kept in memory of a conversation, with what has come since."""
-        key = f"{conversation_id or f'user:{user_id}'} {model}"
+        """Return what is kept in memory of a conversation, with what has come since.
+
+        It is read again where an exchange of it was forgotten, or has a vector since.
+        """
+        from workbench.parts.memory.ranking import Conversation  # NumPy is loaded at the first question
+
+        key = conversation_id or f"user:{user_id}"
         talk = self._held.pop(key, None)
-        new = self.store.episodes(conversation_id, user_id, after=talk.last - 1 if talk else 0)
-        if talk and talk.matches_store(new, self.store.count_episodes(conversation_id, user_id, talk.last)):
-            new = new[1:]
-        else:  # of what was forgotten nothing stays in memory
-            talk = _Talk(self._words if model else None)
-            new = self.store.episodes(conversation_id, user_id)
+        counts = self.store.count_episodes(conversation_id, user_id, talk.last, model) if talk else None
+        if talk is None or counts != (len(talk.episodes), talk.embedded):
+            talk = _Talk(Conversation(self._words if model else None))
+        talk.add(self.store.episodes(conversation_id, user_id, talk.last, model))
         while len(self._held) >= _CACHED:
-            self._held.popitem(last=False)
-        talk.add(new)
-        if model and talk.blank:
-            talk.place(self.store.vectors(list(talk.blank), model))
+            del self._held[next(iter(self._held))]
         self._held[key] = talk
         return talk
 
@@ -180,76 +175,58 @@ class Recalling:
                 done += len(new)
         return done
 
-    async def keep_up(self, conversation_id: str, user_id: str, waits: Sequence[float] = (0.0,)) -> bool:
-        """Embed what is new of a conversation, and once per process all of a user's; False where no model answered.
-
-        Args:
-            conversation_id: the conversation.
-            user_id: whose it is.
-            waits: seconds before each attempt.
-        """
-        whose = (conversation_id, "") if user_id in self._begun else ("", user_id)
+    async def keep_up(self, user_id: str, waits: Sequence[float] = (0.0,)) -> bool:
+        """Embed what is new of a user, waiting so many seconds before each attempt; False where no model answered."""
         for seconds in waits:
             await asyncio.sleep(seconds)
             with suppress(WorkbenchError):
-                await asyncio.to_thread(self.embed, *whose)
-                self._begun.add(user_id)
+                await asyncio.to_thread(self.embed, "", user_id)
                 return True
         return False
 
 
+@dataclass
 class _Talk:
     """The exchanges of one conversation in memory, and their turns to be ranked."""
 
-    def __init__(self, words: Callable[[Sequence[str]], np.ndarray] | None):
-        self.turns, self.last = Conversation(words), 0
-        self.episodes: dict[str, Episode] = {}
-        self.blank: dict[str, int] = {}
-        """Episodes without a vector, with the number of their first turn."""
-        self._vectors: dict[str, np.ndarray] = {}
+    turns: Conversation
+    episodes: dict[str, Episode] = field(default_factory=dict)
+    last: int = 0
+    embedded: int = 0
 
     def add(self, new: Sequence[Episode]) -> None:
-        """Take in what is new, without vectors yet."""
+        """Take in what is new."""
+        from workbench.parts.memory.ranking import Turn
+
         for episode in new:
-            episode_id, day = episode["id"], episode["created_at"][:10]
-            self.blank[episode_id] = len(self.turns.turns)
-            for part in _PARTS:
-                session, speaker = f"{episode['conversation_id']} {day}", part.partition("_")[0]
-                self.turns.add(Turn(f"{episode_id} {speaker}", session, day, speaker, episode[part]))  # type: ignore[literal-required]
-            self.episodes[episode_id], self.last = episode, episode["position"]
+            day, vectors = episode["created_at"][:10], _vectors(episode)
+            session = f"{episode['conversation_id']} {day}"
+            for number, part in enumerate(_PARTS):
+                turn = Turn(episode["id"], session, day, part.partition("_")[0], episode[part])  # type: ignore[literal-required]
+                self.turns.add(turn, None if vectors is None else vectors[number])
+            self.episodes[episode["id"]], self.last = episode, episode["position"]
+            self.embedded += vectors is not None
 
-    def place(self, vectors: Mapping[str, bytes]) -> None:
-        """Give episodes their vectors."""
-        import numpy as np
 
-        for episode_id, vector in vectors.items():
-            rows = self._vectors[episode_id] = np.frombuffer(vector, np.float32).reshape(2, -1)
-            first = self.blank.pop(episode_id)
-            for offset, row in enumerate(rows):
-                self.turns.place(first + offset, row)
+def _vectors(episode: Episode) -> np.ndarray | None:
+    import numpy as np
 
-    def matches_store(self, from_last: Sequence[Episode], count: int) -> bool:
-        """Check that the store still has what is in memory: a forgotten one may have been replaced by another."""
-        newest = next(reversed(self.episodes), None)
-        return newest is not None and len(self.episodes) == count and [e["id"] for e in from_last[:1]] == [newest]
+    return None if episode["vector"] is None else np.frombuffer(episode["vector"], np.float32).reshape(2, -1)
 
-    def first(self, ranked: Iterable[Ranked], before: str | None, since: str) -> Iterator[Episode]:
-        """Yield the exchanges in the order of their best turns, without the current one and those before a day."""
-        seen: set[str] = set()
-        for turn in ranked:
-            episode = self.episodes[turn.id.partition(" ")[0]]
-            if episode["id"] in seen or episode["user_message_id"] == before or episode["created_at"] < since:
-                continue
-            seen.add(episode["id"])
-            yield episode
 
-    def similarity(self, episode_id: str, message: str, vector: np.ndarray | None) -> float:
-        """Return how near the nearer message of an exchange is to the question."""
-        wanted = content_stems(message)
-        words = stems(" ".join(self.episodes[episode_id][part] for part in _PARTS))  # type: ignore[literal-required]
-        share = len(wanted & words) / len(wanted) if wanted else 0.0
-        rows = self._vectors.get(episode_id)
-        return share if rows is None or vector is None else max(share, *map(float, rows @ vector))
+def _result(episode: Episode, message: str, vector: np.ndarray | None) -> Json:
+    """Return an exchange with how near its nearer message is to the question, without its vectors."""
+    result, vectors = dict(episode), _vectors(episode)
+    share = word_share(message, f"{episode['user_message']} {episode['assistant_message']}")
+    cosines = [] if vectors is None or vector is None else (vectors @ vector).tolist()
+    del result["vector"]
+    return {**result, "similarity": round(max([share, *cosines]), 4)}
+
+
+def word_share(query: str, text: str) -> float:
+    """Return the share of a query's words that a text has."""
+    wanted = content_stems(query)
+    return len(wanted & stems(text)) / len(wanted) if wanted else 0.0
 
 
 class MemoryService(Service):
@@ -267,7 +244,7 @@ class MemoryService(Service):
         """Return what recalls from the store of a driver."""
         store = driver.conversations
         if store not in self._recalling:
-            self._recalling[store] = Recalling(MemoryStore(store), self._wb.settings, self._wb._clock.now)
+            self._recalling[store] = Recalling(MemoryStore(store), self._wb.settings)
         return self._recalling[store]
 
     def memory(self, driver: Driver, memory: Any) -> Any:
@@ -293,9 +270,9 @@ class MemoryService(Service):
         driver = self._wb._work.driver(run_id)
         row, recalling = driver.runs.get(run_id), self.recalling(driver)
         conversation_id, user_id = row["conversation_id"], row["user_id"]
-        answered = await recalling.keep_up(conversation_id, user_id)
+        answered = await recalling.keep_up(user_id)
         if not answered and (self._retrying is None or self._retrying.done()):
-            self._retrying = self._wb._work.loop.submit(recalling.keep_up(conversation_id, user_id, RETRIES_S))
+            self._retrying = self._wb._work.loop.submit(recalling.keep_up(user_id, RETRIES_S))
         ports = self._wb._ports(driver)
         async with self._summing:
             begun = time.perf_counter()
@@ -313,7 +290,12 @@ class MemoryService(Service):
             self._retrying.cancel()
 
 
+def find_recalling(wb: Any, run_id: str = "") -> Recalling:
+    """Return what recalls in an open workspace; of a run that is incognito, from what is remembered there."""
+    service: MemoryService = wb._services["memory"]
+    return service.recalling(wb._work.driver(run_id))
+
+
 def find_store(wb: Any, run_id: str = "") -> MemoryStore:
     """Return what is remembered in an open workspace; of a run that is incognito, what is remembered there."""
-    service: MemoryService = wb._services["memory"]
-    return service.recalling(wb._work.driver(run_id)).store
+    return find_recalling(wb, run_id).store

@@ -15,9 +15,9 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from workbench.errors import WorkbenchError, shown
-from workbench.parts.memory.preferences import Statement
+from workbench.parts.memory.preferences import SINGLE, read_note, same_thing
 from workbench.records.conversations import Execute, SqlConversations, digest
-from workbench.state import Data, Json
+from workbench.state import Data, Json, Noted
 from workbench.text import clean
 
 VERSION = 1
@@ -43,8 +43,7 @@ TABLES = (
         model TEXT NOT NULL,
         vector {bytes}
     )""",
-    "CREATE INDEX episodes_in_order ON episodes (conversation_id, position)",
-    "CREATE INDEX episodes_by_model ON episodes (model, position)",
+    "CREATE INDEX episodes_in_order ON episodes (conversation_id, position, model)",
     """CREATE TABLE memories (
         position {serial},
         id TEXT NOT NULL UNIQUE,
@@ -63,10 +62,8 @@ TABLES = (
     )""",
     "CREATE INDEX memories_of_user ON memories (user_id, ended_at)",
 )
-SECTIONS = ("persona", "name", "preferences", "current_intent", "facts", "archival")
+SECTIONS = ("persona", "human", "name", "preferences", "current_intent", "facts", "archival")
 """Where a memory stands: in core memory, whose ``human`` has a name, preferences, an intent and facts; or archived."""
-SINGLE = ("persona", "name", "current_intent")
-"""Sections that hold one memory: a new one takes the place of the one before."""
 POLARITIES = ("", "like", "dislike")
 
 
@@ -97,7 +94,7 @@ class Memory(TypedDict):
 
 
 class Episode(TypedDict):
-    """An exchange that was answered."""
+    """An exchange that was answered; ``vector`` has both messages' by the model that was named, or is None."""
 
     position: int
     id: str
@@ -107,12 +104,13 @@ class Episode(TypedDict):
     user_message: str
     assistant_message: str
     created_at: str
+    vector: bytes | None
 
 
 _EPISODE = (
     "SELECT e.position, e.id, e.conversation_id, e.user_message_id, e.assistant_message_id, q.content AS user_message,"
-    " a.content AS assistant_message, e.created_at FROM episodes e JOIN messages q ON q.id = e.user_message_id"
-    " JOIN messages a ON a.id = e.assistant_message_id"
+    " a.content AS assistant_message, e.created_at, CASE WHEN e.model = ? THEN e.vector END AS vector FROM episodes e"
+    " JOIN messages q ON q.id = e.user_message_id JOIN messages a ON a.id = e.assistant_message_id"
 )
 _MEMORY = ", ".join(Memory.__annotations__)
 
@@ -183,46 +181,36 @@ class MemoryStore:
 
     # episodes
 
-    def episodes(self, conversation_id: str = "", user_id: str = "", after: int = 0) -> list[Episode]:
+    def episodes(self, conversation_id: str = "", user_id: str = "", after: int = 0, model: str = "") -> list[Episode]:
         """Return the exchanges of a conversation, or where none is named of all of a user's, oldest first.
 
-        Only those behind the position ``after`` are given.
+        Only those behind the position ``after`` are given, with their vectors by this model.
         """
         whose, arguments = _whose(conversation_id, user_id)
-        with self._transaction() as execute:
-            rows = execute(f"{_EPISODE} WHERE e.position > ?{whose} ORDER BY e.position", (after, *arguments))
-        return [Episode(**row) for row in rows]  # type: ignore[typeddict-item]
-
-    def vectors(self, ids: Sequence[str], model: str) -> dict[str, bytes]:
-        """Return the vectors of these episodes by this model, as far as they are there."""
-        results: dict[str, bytes] = {}
-        with self._transaction() as execute:
-            for start in range(0, len(ids), 500):
-                part = list(ids[start : start + 500])
-                marks = ", ".join("?" * len(part))
-                sql = f"SELECT id, vector FROM episodes WHERE model = ? AND id IN ({marks})"
-                results |= {row["id"]: bytes(row["vector"]) for row in execute(sql, [model, *part])}
-        return results
+        return self._episodes(f"e.position > ?{whose}", (model, after, *arguments))
 
     def unembedded(
         self, model: str, limit: int, conversation_id: str = "", user_id: str = "", without: Collection[str] = ()
     ) -> list[Episode]:
         """Return the oldest episodes that have no vector by this model, but for those ``without``; whose, as above."""
         whose, arguments = _whose(conversation_id, user_id)
-        exclusion = f" AND e.id NOT IN ({', '.join('?' * len(without))})" if without else ""
-        sql = f"{_EPISODE} WHERE e.model != ?{whose}{exclusion} ORDER BY e.position LIMIT {int(limit)}"
+        marks = ", ".join("?" * len(without))
+        condition = f"e.model != ?{whose}" + (f" AND e.id NOT IN ({marks})" if without else "")
+        return self._episodes(condition, (model, model, *arguments, *without, limit), " LIMIT ?")
+
+    def _episodes(self, condition: str, arguments: Sequence[Any], limit: str = "") -> list[Episode]:
         with self._transaction() as execute:
-            rows = execute(sql, (model, *arguments, *without))
+            rows = execute(f"{_EPISODE} WHERE {condition} ORDER BY e.position{limit}", arguments)
         return [Episode(**row) for row in rows]  # type: ignore[typeddict-item]
 
-    def count_episodes(self, conversation_id: str = "", user_id: str = "", until: int | None = None) -> int:
-        """Return how many exchanges a conversation has, or all of a user's have; up to a position, if one is named."""
+    def count_episodes(self, conversation_id: str, user_id: str, until: int, model: str) -> tuple[int, int]:
+        """Return how many exchanges there are up to a position, and how many of them have a vector by this model."""
         whose, arguments = _whose(conversation_id, user_id)
-        upto, place = ("1 = 1", []) if until is None else ("e.position <= ?", [until])
+        embedded = "COUNT(CASE WHEN e.model = ? AND e.model != '' THEN 1 END) AS embedded"  # no vector is read for that
+        sql = f"SELECT COUNT(*) AS n, {embedded} FROM episodes e WHERE e.position <= ?{whose}"
         with self._transaction() as execute:
-            return int(
-                execute(f"SELECT COUNT(*) AS n FROM episodes e WHERE {upto}{whose}", [*place, *arguments])[0]["n"]
-            )
+            [row] = execute(sql, (model, until, *arguments))
+        return row["n"], row["embedded"]
 
     def save_vectors(self, vectors: Iterable[tuple[str, bytes]], model: str) -> None:
         """Keep the vectors of episodes; of one that was forgotten meanwhile nothing is kept."""
@@ -247,20 +235,20 @@ class MemoryStore:
         replaces: Sequence[str] = (),
         why: str = "",
     ) -> str:
-        """Keep a memory, and end those that it replaces, at once.
+        """Keep a memory, and end those that it replaces, at once: those named, and what is about the same thing.
 
         Args:
             user_id: whose.
-            section: one of ``SECTIONS``; of those in ``SINGLE`` the present memory is replaced.
+            section: one of ``SECTIONS``; of ``human`` the text says which part it is.
             content: the text.
-            about: what it is about.
-            polarity: of a preference.
+            about: what it is about; read from the text when "".
+            polarity: of a preference, read likewise.
             author: who noted it.
             conversation_id: where it was said.
             message_id: the message that says it.
             key: what makes it this one: keeping it again changes nothing.
             replaces: ids of memories that do not hold any more.
-            why: why they do not.
+            why: why they do not; the text when "".
 
         Raises:
             WorkbenchError: no such section or polarity, or nothing to remember.
@@ -272,16 +260,20 @@ class MemoryStore:
         if not (text := clean(content).strip()):
             raise WorkbenchError("There is nothing to remember: the text is empty.")
         memory_id, now, who = key or uuid.uuid4().hex, self._time(), clean(user_id)
+        read = read_note(text) or Noted(section="facts", content=text, about=text, polarity="", replaces=[])
+        section = read["section"] if section == "human" else section
+        if not about:
+            fits = read["section"] == section
+            about, polarity = (read["about"], read["polarity"]) if fits else (text, polarity)
+        note = Noted(section=section, content=text, about=clean(about), polarity=polarity, replaces=[])
         where = (memory_id, who, conversation_id, message_id, section, text)
-        row = (*where, clean(about), polarity, author, now)
+        row = (*where, note["about"], polarity, author, now)
         with self._transaction() as execute:
             if execute("SELECT 1 FROM memories WHERE id = ?", (memory_id,)):
                 return memory_id
-            old = list(replaces)
-            if section in SINGLE:
-                sql = "SELECT id FROM memories WHERE user_id = ? AND section = ? AND ended_at IS NULL"
-                old += [current["id"] for current in execute(sql, (who, section))]
-            self._end(execute, who, old, now, why, memory_id)
+            holding = execute("SELECT * FROM memories WHERE user_id = ? AND ended_at IS NULL", (who,))
+            old = [*replaces, *(memory["id"] for memory in holding if same_thing(note, memory))]
+            self._end(execute, who, old, now, why or text, memory_id)
             execute(f"INSERT INTO memories ({_MEMORY}) VALUES ({', '.join('?' * 13)})", (*row, None, "", ""))
         return memory_id
 
@@ -331,12 +323,6 @@ class MemoryStore:
             rows = execute(sql, (clean(user_id),))
         return [Memory(**row) for row in rows if ended or row["ended_at"] is None]  # type: ignore[typeddict-item]
 
-    def talks(self, user_id: str) -> list[Json]:
-        """Return the conversations of a person, oldest first: ``id``, ``session_id``."""
-        with self._transaction() as execute:
-            sql = "SELECT id, session_id FROM conversations WHERE user_id = ? ORDER BY created_at, id"
-            return execute(sql, (clean(user_id),))
-
     def source(self, message_id: str) -> Json:
         """Return where a message is: ``session``, ``turn`` (from 1), and what it ``said``; empty if it is gone."""
         with self._transaction() as execute:
@@ -348,8 +334,8 @@ class MemoryStore:
             )
         return rows[0] if rows else {"session": "", "turn": None, "said": ""}
 
-    def forget(self, ids: Iterable[str] = (), conversations: Iterable[str] = (), feedback: Iterable[str] = ()) -> None:
-        """Delete memories, messages, summaries (``ids``) and feedback for good, in one transaction.
+    def forget(self, ids: Iterable[str]) -> None:
+        """Delete memories, messages, summaries, feedback and conversations of these ids for good, in one transaction.
 
         A conversation goes when no message is left in it: its name may be in use again. With a message go its episode,
         its feedback, and the summary of its conversation, which is made again of what is left; what was replaced by a
@@ -359,23 +345,18 @@ class MemoryStore:
         of_message = "IN (SELECT conversation_id FROM messages WHERE id = ?)"
         ids = list(ids)
         with self._transaction() as execute:
-            for sql, row_ids in (
-                (f"DELETE FROM conversation_summaries WHERE conversation_id {of_message}", ids),
-                ("DELETE FROM conversation_summaries WHERE id = ?", ids),
-                ("DELETE FROM messages WHERE id = ?", ids),
-                ("UPDATE memories SET message_id = '' WHERE message_id = ?", ids),
-                ("UPDATE memories SET ended_why = '', replaced_by = '' WHERE replaced_by = ?", ids),
-                ("DELETE FROM memories WHERE id = ?", ids),
-                ("DELETE FROM feedback WHERE id = ?", list(feedback)),
-                (f"DELETE FROM conversations WHERE id = ? AND {empty}", list(conversations)),
+            for sql in (
+                f"DELETE FROM conversation_summaries WHERE conversation_id {of_message}",
+                "DELETE FROM conversation_summaries WHERE id = ?",
+                "DELETE FROM messages WHERE id = ?",
+                "UPDATE memories SET message_id = '' WHERE message_id = ?",
+                "UPDATE memories SET ended_why = '', replaced_by = '' WHERE replaced_by = ?",
+                "DELETE FROM memories WHERE id = ?",
+                "DELETE FROM feedback WHERE id = ?",
+                f"DELETE FROM conversations WHERE id = ? AND {empty}",
             ):
-                for row_id in row_ids:
+                for row_id in ids:
                     execute(sql, (row_id,))
-
-
-def as_statement(memory: Data) -> Statement:
-    """Return a memory as the statement that it was."""
-    return Statement(memory["section"], memory["content"], memory["about"], memory["polarity"])
 
 
 def outdated(summary: Data, memories: Iterable[Memory]) -> bool:
@@ -390,17 +371,13 @@ def core_memory(memories: Iterable[Memory]) -> Json:
     >>> core_memory([row])["human"]
     {'name': '', 'preferences': ['likes tea'], 'current_intent': '', 'facts': []}
     """
-    by_section: dict[str, list[str]] = {section: [] for section in SECTIONS}
+    texts: dict[str, list[str]] = {section: [] for section in SECTIONS}
     for memory in memories:
         name = memory.get("about") if memory["section"] == "name" else ""  # not the whole sentence that says it
-        by_section[memory["section"]].append(name or memory["content"])
-    single = {name: (by_section[name] or [""])[-1] for name in SINGLE}
-    human = {
-        "name": single["name"],
-        "preferences": by_section["preferences"],
-        "current_intent": single["current_intent"],
-    }
-    return {"persona": single["persona"], "human": {**human, "facts": by_section["facts"]}}
+        texts[memory["section"]].append(name or memory["content"])
+    newest = {section: (texts[section] or [""])[-1] for section in SINGLE}
+    human = {"name": newest["name"], "preferences": texts["preferences"], "current_intent": newest["current_intent"]}
+    return {"persona": newest["persona"], "human": {**human, "facts": texts["facts"]}}
 
 
 def _add_episode(execute: Execute, conversation_id: str, question: str, answer: str, now: str) -> None:
