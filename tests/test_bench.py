@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import sys
@@ -227,6 +228,28 @@ def test_a_bench_follows_its_run_whoever_moves_it(workspace: Path) -> None:
         bench.put(gone)
         elsewhere.runs.remove(gone.run_id)
         assert comes(lambda: "This run is gone" in text(bench.head) and not shown(bench.working.dock))
+
+
+def test_a_run_that_works_is_cancelled_at_once(wb: Workbench) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    @wb.tools.tool(name="slow", description="slow", intents=["compare"])
+    async def slow(query: str) -> list[str]:
+        begun.set()
+        try:
+            await asyncio.sleep(SECONDS)
+        finally:
+            ended.set()
+        return []
+
+    bench = wb.bench(kb="film")
+    for box in bench.ask.points.values():
+        box.value = False
+    bench.ask.message.value = QUESTION
+    bench.ask.submit()
+    assert begun.wait(SECONDS) and comes(lambda: "Cancel this run for good?" in text(bench.head))
+    bench.head.press("cancel")
+    assert ended.wait(SECONDS / 2) and comes(lambda: bench.run.status == "cancelled")
 
 
 def test_a_bench_goes_on_with_a_run_that_was_answered_before_its_pause_was_shown(

@@ -233,6 +233,21 @@ def test_a_proposed_step_can_be_left_out(wb: Workbench) -> None:
     assert run.decisions[0]["edits"] == {"next_steps": []} and run.status == "done"
 
 
+@pytest.mark.parametrize(
+    ("question", "on", "says", "status"),
+    [(QUESTION, True, "Run as edited", "paused"), (UNKNOWN, False, "Answer as edited", "done")],
+)
+def test_a_person_goes_on_or_stops_against_the_proposal(
+    wb: Workbench, question: str, on: bool, says: str, status: str
+) -> None:
+    run = wb.ask(question, kb="film", review=["reflect"])
+    review = panel(run)
+    goes_on(review).value = on
+    assert review.primary.description == says
+    review.primary.click()
+    assert run.decisions[0]["edits"] == {"should_continue": on} and run.status == status
+
+
 @pytest.mark.parametrize("left_out", [0, 1])
 @pytest.mark.parametrize("question", [QUESTION, UNKNOWN])
 @pytest.mark.parametrize("point", ["plan", "reflect"])

@@ -102,6 +102,15 @@ async def test_a_pause_returns_the_proposal_which_the_agent_answers(wb, mode) ->
     ]
 
 
+async def test_show_tells_the_whole_run(wb) -> None:
+    run = await wb.start(QUESTION, kb="notes").aio.wait()
+    async with client(wb, "auto") as agent:
+        shown = await agent.call_tool("show", {"run_id": run.run_id})
+    told = shown.structured_content
+    assert len(told["records"]) == len(run.records) and told["plan"]["steps"] and told["reflections"]
+    assert told["answer"] == run.answer and told["citations"] and run.answer in text_of(shown)
+
+
 @pytest.mark.parametrize(
     ("tool", "given", "said"),
     [
