@@ -28,11 +28,11 @@ from workbench import Workbench
 from workbench.errors import CorpusError
 from workbench.parts.evaluate.answers import gold_answers, gold_documents
 from workbench.parts.evaluate.questions import read_rows
-from workbench.parts.experiments.cells import digest
 from workbench.parts.experiments.experiment import Experiment
 from workbench.parts.experiments.spec import Spec, load_spec
 from workbench.parts.experiments.statistics import differences
 from workbench.plans import canonical_json
+from workbench.records.tape import digest
 from workbench.records.writing import write_file
 from workbench.state import Data, Json
 
@@ -118,7 +118,7 @@ def export(experiment: Experiment, folder: Path) -> None:
 def write_inspect(experiment: Experiment, folder: Path) -> list[Path]:
     """Write a log of Inspect (``.eval``, version 2) for each configuration, by its number; failed cells are in it."""
     folder.mkdir(parents=True, exist_ok=True)
-    cells, paths = experiment._store.cells(experiment.name), list[Path]()
+    cells, paths = experiment._store.cells(), list[Path]()
     questions = {row["id"]: row for row in experiment.questions}
     for number, variant in enumerate(experiment.variants):
         own = [cell for cell in cells if cell["configuration"] == number and cell["ended_at"]]
@@ -155,7 +155,7 @@ def write_inspect(experiment: Experiment, folder: Path) -> list[Path]:
 
 
 def _sample(cell: Json, question: Json, experiment: Experiment) -> Json:
-    scores = json.loads(cell["scores"] or "{}")
+    scores = cell["scores"] or {}
     run = experiment._wb.run(cell["run_id"]) if cell["run_id"] in experiment._wb.runs else None
     answer, error = (run.answer or "") if run else "", cell["error"] or ""
     choice = {"message": {"role": "assistant", "content": answer}, "stop_reason": "stop"}

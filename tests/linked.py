@@ -23,8 +23,6 @@ class LinkedKnowledge(MemoryKnowledge):
         if kind == "links":
             own = [chunk_id.rpartition("#")[0] for chunk_id in ids]
             return [link for doc_id in self._texts for i in own if i != doc_id for link in self._said(doc_id, i)]
-        if kind == "naming":
-            return [link for doc_id in ids for i in self._texts if i != doc_id for link in self._said(doc_id, i)]
         return []
 
     def _said(self, doc_id: str, within: str) -> list[Link]:

@@ -93,7 +93,7 @@ def test_a_link_is_followed_back_and_a_shared_phrase_too(english):
 def test_a_title_inside_a_longer_name_is_not_named(tmp_path):
     library = small_base(tmp_path, [("a", "Hale", "Hale is a village."), ("b", "Book", "Jonas Hale wrote it.")])
     base = library.get("base")
-    assert base.link("Jonas Hale wrote it.", "title") == base.around("naming", ["a"], 60) == []
+    assert base.link("Jonas Hale wrote it.", "title") == []
     assert base.link("He left Hale.", "title")[0]["doc_ids"] == ["a"]
     library.close()
 

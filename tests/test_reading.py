@@ -378,7 +378,7 @@ JSON = [
     (
         "nested",
         {"name": "Mara", "home": {"city": "Oslo"}, "pets": [{"kind": "cat"}]},
-        ["name: Mara\nhome city: Oslo\npets kind: cat"],
+        ["name: Mara; home city: Oslo; pets kind: cat"],
         "",
     ),
 ]

@@ -172,7 +172,7 @@ class Words(TypedDict):
 
 SearchKind = Literal["words", "meaning"]
 LinkKind = Literal["name", "value", "title"]
-AroundKind = Literal["relations", "mentions", "communities", "links", "shared", "phrases", "naming"]
+AroundKind = Literal["relations", "mentions", "communities", "links", "shared", "phrases"]
 
 
 class KnowledgeBase(Protocol):
@@ -249,10 +249,9 @@ class KnowledgeBase(Protocol):
             kind: of entities their ``relations``, the ids of passages that are ``mentions`` of them, or their
                 ``communities`` (of no ids: all, the largest first); of passages their ``links`` to the documents that
                 they name, and the phrases ``shared`` with at most ``limit`` others; of texts the ``phrases`` that
-                at most ``limit`` passages have; of documents ``naming``, the links from others to them, none where
-                more than ``limit`` passages name one.
-            ids: of entities, passages or documents; or texts.
-            limit: of the passages that share a phrase or a name.
+                at most ``limit`` passages have.
+            ids: of entities or passages; or texts.
+            limit: of the passages that share a phrase.
         """
         return []
 

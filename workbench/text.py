@@ -133,11 +133,24 @@ _FUNCTION_WORDS = "a an the of in on at to and or for from with by as is it its"
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 """English words that carry no name and no meaning of their own."""
 _MORE_STOP_WORDS = """
-    are be been but did do does had has have he her his how i me my our she so that their them there these they this
-    those was we were what when where which who whom whose why will you your
+    about after again all also am another any anything are be been before being between both but came can come comes
+    compare comparison could did difference do does doing done during each either else enjoyed ever every everything
+    few find get give had has have having he her here him his how i if into just kind know let like liked list look
+    looking loved made make makes making many may me might more most much must my name neither next no nor not now
+    off only onto other others our out over own please recommend said same say see several shall she should show
+    similar so some something sort such suggest tell than that their them then there these they this those through
+    too type under until up us versus very vs was we were what when where which while who whom whose why will within
+    without would yet you your
 """
 STOP_WORDS = FUNCTION_WORDS | frozenset(_MORE_STOP_WORDS.split())
-"""English words that no search looks for: pronouns, auxiliary verbs and question words too."""
+"""English function words and words of asking: no search looks for them, and no answer owes them anything."""
+STOP_WORDS_ZH = re.compile(
+    r"推荐|喜欢|接下来|请问|请|帮我|给我|告诉我?|介绍|一下|列出来?|列举|找出|类似|相似|对比|比较|区别|之间|关于|有关|什么时候|为什么|什么|何时"
+    r"|为何|怎么样?|怎样|如何|是不是|是否|有没有|多[长久大高远]|所有|全部|总共|一共|还有|以及|可以|[我你他她它]们"
+    r"|(?:[哪几多这那每一][些个位部篇份项人条款本种名家次台件首场年月天]|多少[个位部篇份项人条款本种名家次台件首场年月天]?)|哪里|哪儿"
+    r"|[的了吗呢吧啊么过着地得是有在和与跟及或从到把被对为于这那哪我你您他她它谁也都还又再就才更最很既由几]"
+)
+"""The same in Chinese: words of asking with their measure words, then single characters."""
 _SEGMENT = re.compile(r"[a-z0-9]+(?:'[a-z]+)?|[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
 
 
@@ -306,13 +319,32 @@ def stems(text: str) -> frozenset[str]:
     return frozenset(map(stem, terms(text)))
 
 
+def is_stop_word(term: str) -> bool:
+    """Check whether a term is a function word or a word of asking.
+
+    >>> is_stop_word("what"), is_stop_word("什么"), is_stop_word("boat")
+    (True, True, False)
+    """
+    return term in STOP_WORDS or bool(STOP_WORDS_ZH.fullmatch(term))
+
+
+def content_terms(text: str) -> list[str]:
+    """Return the distinct terms of a text that carry content, in order.
+
+    >>> content_terms("Who wrote the novel about a dream thief?"), content_terms("推荐几部武侠小说")
+    (['wrote', 'novel', 'dream', 'thief'], ['武侠', '侠小', '小说'])
+    """
+    content = dict.fromkeys(terms(STOP_WORDS_ZH.sub(" ", text)))
+    return [term for term in content if term not in STOP_WORDS and (len(term) > 1 or not term.isascii())]
+
+
 def content_stems(text: str) -> frozenset[str]:
-    """Return the stems of the words of a text that are not stop words.
+    """Return the stems of the terms of a text that carry content.
 
     >>> sorted(content_stems("The boats of 茶馆"))
     ['boat', '茶馆']
     """
-    return stems(text) - STOP_WORDS
+    return frozenset(map(stem, content_terms(text)))
 
 
 @cache

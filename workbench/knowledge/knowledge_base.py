@@ -362,9 +362,7 @@ class CorpusKnowledge:
             return self._names.links(ids)
         if kind == "shared":
             return self._names.shared(ids, limit)
-        if kind == "phrases":
-            return self._names.phrases(ids, limit)
-        return [link for doc_id in ids for link in self._names.naming(doc_id, limit)]
+        return self._names.phrases(ids, limit)
 
     @_in_one_generation
     def graph(self) -> networkx.MultiDiGraph:

@@ -26,10 +26,10 @@ from workbench.language.wording import (
     in_words,
     word_spans,
 )
-from workbench.language.words import closed_words, is_small_talk, pattern, stop_words
+from workbench.language.words import closed_words, is_small_talk, pattern
 from workbench.ports import Bases, Field
 from workbench.state import AnswerType, Condition, NameRead, Op, QueryIntent, Question, Sort
-from workbench.text import CJK, detect_language, fold
+from workbench.text import CJK, STOP_WORDS, STOP_WORDS_ZH, detect_language, fold
 
 LONGEST = 3_000
 """Characters of a question that are read."""
@@ -261,8 +261,8 @@ class _Reader:
         word = re.match(r"\s*([a-z']+|[\u3400-\u9fff])", behind)
         next_place = value.end + len(behind) - len(behind.lstrip())
         read_next = next_place in (at(span)[0] for span in (*self.heads, *self.values, *self.names, *self.called))
-        closed = not word or word[1] in stop_words() or word[1].endswith("ed") or word[1] in "片类型"
-        alone = read_next or closed or pattern("words.stop_zh").match(behind.lstrip())
+        closed = not word or word[1] in STOP_WORDS or word[1].endswith("ed") or word[1] in "片类型"
+        alone = read_next or closed or STOP_WORDS_ZH.match(behind.lstrip())
         return bool(alone) and not pattern("values.topic").search(self.plain[: value.start])
 
     def nearest(self, span: Any, kind: str, limit: int = REACH) -> Span | None:
@@ -320,7 +320,7 @@ class _Reader:
     def _says(self, start: int, end: int) -> bool:
         """Return True where a part of the question has a word that is neither a field's nor a stop word."""
         left = blotted(self.plain, map(at, self.called))[start:end]
-        return any(word not in stop_words() for word in re.findall(r"[a-z0-9]+", left))
+        return any(word not in STOP_WORDS for word in re.findall(r"[a-z0-9]+", left))
 
     def _joined(self, spans: Sequence[At]) -> Iterator[At]:
         """Yield what is joined with the first of these spans by commas, "and" and "or"."""
@@ -517,7 +517,7 @@ class _Reader:
         if not (self.find("answers.subject") or has_document):
             return []
         free = [called for called in self.called if not meets(called, self.used)]
-        free = [called for called in free if self.plain[called.start : called.end] not in stop_words()]
+        free = [called for called in free if self.plain[called.start : called.end] not in STOP_WORDS]
         if has_document and self.find("answers.yes_no"):  # "is it from Italy" asks for the country
             free += [value for value in self.values if not meets(value, self.used)]
         self.used += map(at, free)
@@ -526,12 +526,12 @@ class _Reader:
     def _content(self, limit: int | None) -> list[str]:
         """Return the content words that nothing accounts for, in order, as they are written."""
         left = blotted(self.folded, [*self.used, *self.heads, *map(at, self.names)])
-        left = pattern("words.stop_zh").sub(lambda match: "_" * len(match[0]), left)
+        left = STOP_WORDS_ZH.sub(lambda match: "_" * len(match[0]), left)
         words = []
         for match in re.finditer(r"[a-z0-9][a-z0-9'’.-]*[a-z0-9]|[a-z0-9]|[\u3400-\u9fff]+", left):
             word = re.sub(r"['’]s?$", "", match[0])
             is_limit = limit is not None and (word == str(limit) or read_limit(f"top {word}") == limit)
-            if word not in stop_words() and not is_limit:
+            if word not in STOP_WORDS and not is_limit:
                 words.append(self.text[match.start() : match.start() + len(word)])
         return list(dict.fromkeys(words))
 

@@ -27,7 +27,7 @@ import numpy as np
 from workbench.knowledge.reading.blocks import ITEM, Block, blocks, cells
 from workbench.ports import Words
 from workbench.state import Evidence, Json
-from workbench.text import CJK, STOP_WORDS, fold, sentences, spelled, stem, terms
+from workbench.text import CJK, content_terms, fold, sentences, spelled, stem, terms
 
 Similar = Callable[[str, Sequence[str]], Words]
 Rerank = Callable[[str, Sequence[str]], list[float] | None]
@@ -159,27 +159,10 @@ def _title(title: str, text: str) -> str:
 # --- What is seen of a sentence ---
 
 
-_ASKING = re.compile(
-    r"什么|甚么|怎么样?|怎样|如何|为何|为什么|多少|哪[个些里儿位年种座条部家所国天月支名份]?|谁|几[个位名次岁种条年月]?|是否|有没有"
-    r"|何[时地人处种]"
-)
-_FUNCTION = frozenset("的了和是在与或一也都而及并把被从到对为以于他她它这那有中上里吗呢之其将就由")
-_MORE_STOP_WORDS = """
-    after also am any been before between both can could do does doing done during each every into many may might most
-    much must no not other same should some such than then through too until very which while within without would
-"""
-_QUESTION_WORDS = STOP_WORDS | frozenset(_MORE_STOP_WORDS.split())
-
-
 @lru_cache(maxsize=32_768)
 def word_stems(text: str) -> tuple[str, ...]:
     """Return the stems of the words that say something, in their order; of Chinese pairs of characters."""
-    stems = []
-    for term in terms(_ASKING.sub(" ", fold(text))):
-        if term in _QUESTION_WORDS or all(character in _FUNCTION for character in term):
-            continue
-        stems.append(stem(term))
-    return tuple(stems)
+    return tuple(map(stem, content_terms(text)))
 
 
 _SAME = 0.95

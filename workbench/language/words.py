@@ -27,12 +27,6 @@ def pattern(name: str) -> re.Pattern[str]:
 
 
 @cache
-def stop_words() -> frozenset[str]:
-    """Return the English function words and words of asking."""
-    return frozenset(closed_words()["words"]["stop"].split())
-
-
-@cache
 def _small_talk() -> re.Pattern[str]:
     lines = files("workbench.language").joinpath("smalltalk.txt").read_text(encoding="utf-8").splitlines()
     return re.compile("|".join(f"(?:{line})" for line in lines if line.strip() and not line.startswith("#")))

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import MissingExtra, ModelError, shown
 from workbench.models.embeddings import products
 from workbench.settings import Settings
-from workbench.text import CJK, FUNCTION_WORDS, spelled
+from workbench.text import CJK, is_stop_word, spelled
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,13 +34,6 @@ OWN = ("auto", "maxsim")
 CHOSEN = "chosen"
 """Means the reranker that the settings name."""
 _RUN = re.compile(rf"[a-z0-9']+|{CJK.pattern}+")
-_SKIPPED_WORDS = """
-    are was were be been who which that his her their he she they
-    not into than what how when where while after about this these did does do
-    的 了 和 是 在 与 或 一 一个 也 都 而 及 并 把 被 从 到 对 为 以 于 他 她 它 这 那 有 中 人 上 里 哪 谁 吗 呢
-    什么 怎样 怎么 之
-"""
-_SKIPPED = FUNCTION_WORDS | frozenset(_SKIPPED_WORDS.split())
 
 
 def available(settings: Settings, embedding_model: str) -> bool:
@@ -107,7 +100,7 @@ def words(text: str) -> tuple[str, ...]:
     segments: list[str] = []
     for run in _RUN.findall(spelled(text)):
         segments += _jieba().cut_for_search(run) if CJK.match(run) else [run]
-    return tuple(word for word in segments if word not in _SKIPPED)
+    return tuple(word for word in segments if not is_stop_word(word))
 
 
 @cache

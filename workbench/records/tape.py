@@ -258,7 +258,7 @@ class Tape(KnownEffects):
     def marked(self, tool: str, parts: Json, at: str) -> Json:
         """Return what a tool's call depends on; where its result is put in place by hand, with the digest of that."""
         value = self.results.get(f"{effect_key('tool', tool, parts)} {at}")
-        return parts if value is None else {**parts, EDITED: _digest(value)}
+        return parts if value is None else {**parts, EDITED: digest(value)}
 
     def keep(self, effect: Effect) -> None:
         """Record an effect; it is durable with the next ``flush``."""
@@ -378,11 +378,12 @@ def result_name(effect: Effect) -> str:
 
 def with_value(effect: Effect, value: Any) -> Effect:
     """Return the effect, as if this had come back."""
-    parts = {**effect.parts, EDITED: _digest(value)} if effect.kind == "tool" else effect.parts
+    parts = {**effect.parts, EDITED: digest(value)} if effect.kind == "tool" else effect.parts
     return replace(effect, parts=parts, value=value, edited=True)
 
 
-def _digest(value: Any) -> str:
+def digest(value: Any) -> str:
+    """Return 16 hex digits of a value's canonical JSON."""
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:16]
 
 

@@ -1,26 +1,26 @@
 """``chain_exploration``: from what the question names, along titles and shared phrases, to what it asks for.
 
-A chain covers the words of a question, each with its weight. A passage leads on to the documents that it names, to
-those that name it, and to passages that share a phrase with it. A path is evidence itself: the sentence in which one
+A chain covers the words of a question, each with its weight. A passage leads on to the documents that it names
+and to passages that share a phrase with it. A path is evidence itself: the sentence in which one
 passage names the next one. What the best passages leave of the question is then asked of the names in them.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from pydantic import Field
 
-from workbench.ports import KnowledgeBase, Link, Shared, ToolLog
+from workbench.ports import KnowledgeBase, Shared, ToolLog
 from workbench.state import Json, RetrievalResult
-from workbench.text import detect_language, stem, stems, terms
+from workbench.text import content_terms, detect_language, stem, stems, terms
 from workbench.tools import evidence
 from workbench.tools.evidence import document_id
 from workbench.tools.hops import answers, sub_questions
-from workbench.tools.scoring import UNSEEN, Question, content_terms, descending, log_odds, probability
+from workbench.tools.scoring import UNSEEN, Question, descending, log_odds, probability
 from workbench.tools.tool import FunctionTool, Search, ToolOutput
 
 ANSWERING = 5
@@ -84,11 +84,9 @@ def chain_paths(results: Sequence[RetrievalResult]) -> list[str]:
 _SAYS = {
     ("en", "asked"): "the question names {surface}, which leads to {child}",
     ("en", "title"): "{parent} names {child}",
-    ("en", "named by"): "{parent} is named by {child}",
     ("en", "phrase"): "{parent} shares “{surface}” with {child}",
     ("zh", "asked"): "问题提到{surface}，由此到{child}",
     ("zh", "title"): "{parent}提到{child}",
-    ("zh", "named by"): "{child}提到{parent}",
     ("zh", "phrase"): "{parent}与{child}都提到“{surface}”",
 }
 _QUOTED = {"en": "{said} (“{sentence}”)", "zh": "{said}（“{sentence}”）"}
@@ -115,8 +113,6 @@ TITLE = 0.6
 """The bonus of a passage whose title the question names."""
 PHRASE, RARE = 0.2, 20
 """The bonus of a phrase of the question that one passage has; more than ``RARE`` passages give none."""
-EXPLAINED = 0.9
-"""The part of a title's words that counts for nothing elsewhere."""
 DEEP = 500
 """Passages whose likeness to the question is known; any other has none."""
 TOGETHER = 4
@@ -125,30 +121,16 @@ WIDTH, STEPS = 6, 2
 """Passages from which a step is taken, one a title; and how many steps there are."""
 PARENT, SENTENCE, PASSAGE, OWN = 0.6, 0.4, 0.3, 0.3
 """What a reached passage is worth of: its parent's score, the cover of the linking sentence, its own, its likeness."""
-TRUST = {"title": 1.0, "named by": 0.8, "phrase": 0.7}
-"""How far a link is trusted: a named title, a passage that names this one, a phrase that both hold."""
-NAMED_BY, HUB = 15, 60
-"""Passages looked at that name this one; a title or a phrase that more than ``HUB`` hold leads nowhere."""
+TRUST = {"title": 1.0, "phrase": 0.7}
+"""How far a link is trusted: a named title, a phrase that both hold."""
+HUB = 60
+"""A title or a phrase that more than so many passages hold leads nowhere."""
 ALIKE = 10
 """Passages looked at that share a phrase."""
 SAME_TITLE, SIBLING = 0.15, 0.05
 """How much each further passage of one article, and of one parent, loses: a chain needs different documents."""
 POOL = 40
 """Passages among which those are counted."""
-
-
-def root(stemmed: str) -> str:
-    """Return a stem without the ending of who does it: an inspector has inspected.
-
-    >>> root("inspector"), root("inspect"), root("her")
-    ('inspect', 'inspect', 'her')
-    """
-    return stemmed[:-2] if len(stemmed) >= 6 and stemmed.endswith(("er", "or")) else stemmed
-
-
-def roots(text: str) -> frozenset[str]:
-    """Return the roots of the words of a text."""
-    return frozenset(map(root, stems(text)))
 
 
 class Seeds(NamedTuple):
@@ -172,7 +154,7 @@ def seeds(question: str, knowledge: KnowledgeBase) -> Seeds:
     titles = knowledge.link(question, "title")
     titles_by_document = {doc_id: question[t["start"] : t["end"]] for t in titles for doc_id in t["doc_ids"]}
     mine = {p["chunk_id"]: p["doc_id"] for p in knowledge.passages(doc_ids=list(titles_by_document))}
-    lexical = _lexical(question, list(titles_by_document.values()), mine, knowledge)
+    lexical = _scaled(dict(knowledge.search("words", question, DEEP)))
     dense = _scaled(dict(knowledge.search("meaning", question, DEEP)))
     rest = min(dense.values(), default=0.0)
     likeness = {i: (lexical.get(i, 0.0) + dense.get(i, rest)) / 2 for i in sorted({*lexical, *dense, *mine})}
@@ -185,19 +167,6 @@ def seeds(question: str, knowledge: KnowledgeBase) -> Seeds:
     for i, bonus in _rare_phrases(question, titles_by_document.values(), knowledge).items():
         score[i] = score.get(i, rest / 2) + bonus
     return Seeds(likeness, rest / 2, score, titles_by_document)
-
-
-def _lexical(question: str, titles: Sequence[str], mine: Iterable[str], knowledge: KnowledgeBase) -> dict[str, float]:
-    """BM25 from 0 to 1; words of named titles count in full for the passages of those titles alone."""
-    plain = dict(knowledge.search("words", question, DEEP))
-    explained = frozenset().union(*map(stems, titles))
-    rest = " ".join(term for term in terms(question) if not stems(term) <= explained)
-    unexplained = dict(knowledge.search("words", rest, DEEP)) if titles and rest else plain
-    highest = max(plain.values(), default=0.0) + 1e-9
-    part = EXPLAINED if titles else 0.0
-    every = {*plain, *unexplained}
-    scores = {i: ((1 - part) * plain.get(i, 0.0) + part * unexplained.get(i, 0.0)) / highest for i in every}
-    return scores | {i: plain.get(i, 0.0) / highest for i in mine}
 
 
 def _rare_phrases(question: str, titles: Iterable[str], knowledge: KnowledgeBase) -> dict[str, float]:
@@ -226,7 +195,7 @@ class Step(NamedTuple):
     """A step of the walk: the passage it came from, the link, and the sentence that states it."""
 
     parent: str
-    by: Literal["title", "named by", "phrase"]
+    by: Literal["title", "phrase"]
     surface: str
     sentence: str
 
@@ -243,7 +212,7 @@ class Walk:
     def __init__(self, question: str, knowledge: KnowledgeBase):
         self._knowledge, self._asked, self._seeds = knowledge, stems(question), seeds(question, knowledge)
         weighed = knowledge.words(content_terms(question))
-        self._weights = {root(stem(term)): w for term, w in zip(weighed["words"], weighed["weights"], strict=True)}
+        self._weights = {stem(term): w for term, w in zip(weighed["words"], weighed["weights"], strict=True)}
         self.score, self.titles = dict(self._seeds.score), dict[str, str]()
         self.steps, self.ways = dict[str, Step](), dict[str, Step]()
         self._held, self._covered = dict[str, frozenset[str]](), dict[str, frozenset[str]]()
@@ -343,7 +312,7 @@ class Walk:
         for target, step in list(self._edges()):
             covered, score = self._covered[step.parent], self.score[step.parent]
             in_sentence, in_passage = (
-                self._share(roots(step.sentence), covered),
+                self._share(stems(step.sentence), covered),
                 self._share(self._held[target], covered),
             )
             led = PARENT * score + SENTENCE * in_sentence + PASSAGE * in_passage
@@ -381,7 +350,7 @@ class Walk:
                 first.setdefault(self.titles[i].lower(), i)
         self._front = list(first.values())[:WIDTH]
         for i in self._front:
-            self._covered[i] = covered.get(i, frozenset()) | roots(self.titles[i])
+            self._covered[i] = covered.get(i, frozenset()) | stems(self.titles[i])
         self._seen |= {document_id(i) for i in self._front}
 
     def read(self, chunk_ids: Iterable[str]) -> None:
@@ -392,7 +361,7 @@ class Walk:
     def _load(self, chunk_ids: Iterable[str]) -> None:
         missing = [i for i in dict.fromkeys(chunk_ids) if i not in self._held]
         self._held |= dict.fromkeys(missing, frozenset())
-        self._held |= {p["chunk_id"]: roots(f"{p['title']} {p['text']}") for p in self._knowledge.passages(missing)}
+        self._held |= {p["chunk_id"]: stems(f"{p['title']} {p['text']}") for p in self._knowledge.passages(missing)}
 
     def _edges(self) -> Iterator[tuple[str, Step]]:
         """Yield the passages that can be reached from those in front, each with its step."""
@@ -405,29 +374,22 @@ class Walk:
         about = self._knowledge.passages(doc_ids=sorted({link["doc_id"] for link in links}))
         first = {p["doc_id"]: p["chunk_id"] for p in about if not p["position"]}
         for parent, group in groups.items():
-            edges = [(first[link["doc_id"]], link) for link in links if link["doc_id"] in first]
-            steps = [(i, _step(parent, "title", link)) for i, link in edges if link["chunk_id"] in group]
-            steps += self._naming(parent)
+            named = [link for link in links if link["chunk_id"] in group and link["doc_id"] in first]
+            steps = [
+                (first[link["doc_id"]], Step(parent, "title", link["surface"], link["sentence"])) for link in named
+            ]
             steps += self._sharing(parent, [s for s in shared if s["chunk_id"] in group])
             self.read(target for target, _ in steps)
             self._load(target for target, _ in steps)
             own = self.titles[parent].lower()
             yield from (edge for edge in steps if self.titles.get(edge[0], "").lower() not in ("", own))
 
-    def _naming(self, parent: str) -> Iterator[tuple[str, Step]]:
-        """Yield passages that name the document of this one."""
-        by_passage = defaultdict[str, list[Link]](list)
-        for link in self._knowledge.around("naming", [document_id(parent)], HUB):
-            by_passage[link["chunk_id"]].append(link)
-        for chunk_id in sorted(by_passage, key=lambda i: (-round(self._likeness(i), 9), i))[:NAMED_BY]:
-            yield from ((chunk_id, _step(parent, "named by", link)) for link in by_passage[chunk_id])
-
     def _sharing(self, parent: str, alike: Sequence[Shared]) -> Iterator[tuple[str, Step]]:
         """Passages that hold a phrase of this one which the question does not, by what they cover of the question."""
         covered, best = self._covered[parent], dict[str, tuple[float, Step]]()
         for shared in alike:
             if not stems(shared["phrase"]) <= self._asked:
-                share = self._share(roots(shared["sentence"]), covered)
+                share = self._share(stems(shared["sentence"]), covered)
                 step = Step(parent, "phrase", shared["phrase"], shared["sentence"])
                 for chunk_id in shared["chunk_ids"]:
                     if share >= best.get(chunk_id, (0.0,))[0]:
@@ -437,10 +399,6 @@ class Walk:
         for i in by_score(covers)[:ALIKE]:
             if covers[i] > 0:
                 yield i, best[i][1]
-
-
-def _step(parent: str, by: Literal["title", "named by"], link: Link) -> Step:
-    return Step(parent, by, link["surface"], link["sentence"])
 
 
 TOOL = FunctionTool(

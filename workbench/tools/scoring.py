@@ -12,7 +12,7 @@ from pathlib import Path
 
 from workbench.ports import Entity, KnowledgeBase, Passage, Relation
 from workbench.state import Data
-from workbench.text import CJK, STOP_WORDS, fold, stem, terms
+from workbench.text import CJK, content_terms, fold, stem, terms
 
 
 @dataclass(frozen=True)
@@ -70,19 +70,7 @@ def descending(scores: Sequence[float]) -> list[float]:
     return falling
 
 
-# Words that ask rather than name: a passage that answers need not hold them.
-_ASKING = (
-    "not being done can could would shall should may might must us him here many much any some all also about than "
-    "then if into out up over off come came comes please tell give show list find name recommend suggest compare like "
-    "similar between"
-)
-_ASKING_ZH = re.compile(
-    "哪一年|哪一部|哪一个|什么时候|为什么|是什么|什么样|怎么样|有没有|有哪些|哪几部|哪几个|几部|几个|多少|什么|哪些|哪个|哪位|哪里|哪部|哪年|"
-    "请问|请|推荐|介绍|一下|列出|列举|告诉我|对比|比较|类似于|类似|相似|关于|谁|哪|怎么|如何|还有|以及|和|与|跟|或|的|了|吗|呢|吧|是|在|有|"
-    "被|把|给我|我|你|他|她|它|这|那|都|也|又|最"
-)
 LEAD = 60  # the hits over which a lead is measured, whatever part of them is asked for
-_ASKING_WORDS = STOP_WORDS | frozenset(_ASKING.split())
 
 
 @dataclass(frozen=True)
@@ -268,16 +256,6 @@ def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
     for start, end in sorted(spans, reverse=True):
         text = f"{text[:start]} / {text[end:]}"
     return text
-
-
-def content_terms(text: str) -> list[str]:
-    """Return the distinct terms that carry content, in order; question words go.
-
-    >>> content_terms("Who wrote the novel about a dream thief?"), content_terms("推荐几部武侠小说")
-    (['wrote', 'novel', 'dream', 'thief'], ['武侠', '侠小', '小说'])
-    """
-    bare = _ASKING_ZH.sub(" ", text)
-    return [t for t in dict.fromkeys(terms(bare)) if t not in _ASKING_WORDS and (len(t) > 1 or not t.isascii())]
 
 
 def _has(word: str, terms_held: Mapping[str, Collection[str]]) -> bool:

@@ -147,7 +147,7 @@ def done(place: Path, tmp_path: Path) -> Iterator[Experiment]:  # noqa: F811
 
 def proof(experiment: Experiment, spec: dict[str, Any] | None = None) -> dict[str, str]:
     """What the cell depends on, by part."""
-    again = Experiment(experiment._wb, experiment._store, check_spec(spec or SWEEP))
+    again = Experiment(experiment._wb, experiment._store.tables, check_spec(spec or SWEEP))
     return dict(again.proof(again.variants[0], again.questions[0], 0))
 
 

@@ -20,7 +20,7 @@ import yaml
 from tests.parts.experiments.test_experiments import opened, place  # noqa: F401, a fixture
 from workbench.errors import WorkbenchError
 from workbench.experiments import parameters, results
-from workbench.parts.experiments import notebooks
+from workbench.parts.experiments import kernels, notebooks
 
 NAMES = ("ask", "fusion", "memory", "prompts", "reflect_policy", "report", "retrieval_quality", "your_graph")
 IMPORT = "from workbench.experiments import parameters, result"
@@ -157,6 +157,30 @@ def test_warm_kernels_share_nothing_and_one_that_dies_is_started_again(place: Pa
         assert frame["random"].nunique() == 6
 
 
+ENDS = """
+kernel = get_ipython().kernel
+shut_down = kernel._at_shutdown
+async def ended():
+    await shut_down()
+    kernel.iopub_socket.io_thread.schedule = lambda function: None  # it has ended just now: nobody answers a flush
+kernel._at_shutdown = ended
+"""
+
+
+def test_a_warm_kernel_does_not_wait_at_its_end_for_a_thread_that_has_ended(
+    place: Path,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    late = list[Any]()
+
+    async def terminate(provisioner: Any, restart: bool = False) -> None:  # 2.5 s after a kernel was asked to end
+        late.append(provisioner)
+
+    monkeypatch.setattr(kernels._Provisioner, "terminate", terminate)
+    assert notebooks.execute(notebook(place, ENDS), place / "ends.ipynb", {"top_k": 1}, place) == ({}, "")
+    assert late == []
+
+
 def test_a_runner_that_is_killed_takes_its_kernels_along_and_is_continued(place: Path) -> None:  # noqa: F811
     waits = f"top_k == 2 and os.path.exists({str(place / 'slow')!r}) and time.sleep(60)"
     tells = f"open({str(place / 'pid')!r}, 'w').write(str(os.getpid()))"
@@ -171,7 +195,7 @@ with Workbench.open({str(place / "w")!r}, embedding_model="hashing") as wb:
     deadline = time.monotonic() + 60
     with opened(place) as wb:
         while time.monotonic() < deadline:
-            known = "runner" in wb.experiments._store.names()
+            known = "runner" in [experiment.name for experiment in wb.experiments]
             if known and wb.experiments.get("runner").status()["done"] == 1 and (place / "pid").exists():
                 break
             time.sleep(0.2)

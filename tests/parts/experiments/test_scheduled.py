@@ -26,7 +26,7 @@ Api = Callable[..., Any]
 @pytest.fixture
 def api(tmp_path: Path, project: Path) -> Iterator[Api]:
     """A Jupyter server with the scheduler over a folder that has our notebook in it."""
-    pytest.importorskip("jupyter_scheduler", reason="jupyter-scheduler is not installed; nothing of it is in an extra")
+    pytest.importorskip("jupyter_scheduler", reason="make apart installs it")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from tests.parts.experiments.test_experiments import opened
-from workbench.parts.experiments.why import hiddenness
+from workbench.parts.evaluate.why import hiddenness
 from workbench.session import Workbench
 from workbench.settings import model_name
 

@@ -80,7 +80,7 @@ computed is there for the next one.
 """
 
 
-_VERSION = 14
+_VERSION = 15
 """Version of what is derived from a document; when it is raised, the next ``add`` derives everything again."""
 _CACHE_MB = 128
 """Pages that SQLite caches: names come in no order, and each goes to a page of its own."""

@@ -10,10 +10,9 @@ import math
 import sqlite3
 
 from workbench.knowledge.indexes.index import Index
-from workbench.text import STOP_WORDS, stem, terms
+from workbench.text import is_stop_word, stem, terms
 
 WEIGHTS = (3.0, 1.0, 1.0)
-_SKIPPED = STOP_WORDS | frozenset("的了是在和与吗呢哪谁有")
 
 
 def stored(text: str) -> str:
@@ -30,7 +29,7 @@ def insert(connection: sqlite3.Connection, number: int, title: str, names: str, 
 def search(index: Index, query: str, top_k: int) -> list[tuple[str, float]]:
     """Return ``(chunk_id, score > 0)``, best first, ties by id. Function words count only without any other."""
     every = list(dict.fromkeys(terms(query)))
-    stems = dict.fromkeys(stem(term) for term in [t for t in every if t not in _SKIPPED] or every)
+    stems = dict.fromkeys(stem(term) for term in [t for t in every if not is_stop_word(t)] or every)
     if not stems or top_k < 1:
         return []
     sql = (

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 
-from workbench.knowledge.indexes import keywords
 from workbench.knowledge.indexes.index import Index, entities
 from workbench.knowledge.names.linking import Matcher, mentions_in
 from workbench.knowledge.names.phrases import phrases
 from workbench.knowledge.names.surfaces import Bearer, candidates
 from workbench.ports import Entity, Link, Mention, Shared
-from workbench.text import CJK, FUNCTION_WORDS, closed_up, sentences, terms
+from workbench.text import CJK, closed_up, is_stop_word, sentences, terms
 
 NAMESAKES = 3
 """How many documents may share a derived short form; any number may share a title."""
@@ -22,9 +21,6 @@ LEAD = 0.35
 _SHARE = 0.7
 """An entity with this share of the best one's score is not ruled out."""
 _UNTYPED = "Document"
-_QUESTION_WORDS = "who whom whose what which when where why how is are was were be did does do has have"
-_IGNORED = FUNCTION_WORDS | frozenset(_QUESTION_WORDS.split())
-"""Words that decide nothing."""
 
 
 class Names:
@@ -62,7 +58,7 @@ class Names:
                 continue
             around = f"{text[: mention['start']]} / {text[mention['end'] :]}"
             names_around = {m["entity_id"] for m in mentions if m["start"] != mention["start"]}
-            words = [w for w in dict.fromkeys(terms(around)) if w not in _IGNORED and (len(w) > 1 or CJK.match(w))]
+            words = [w for w in dict.fromkeys(terms(around)) if not is_stop_word(w) and (len(w) > 1 or CJK.match(w))]
             scores, first, first_year = dict[str, float](), bearers[ids[0]], None
             for entity_id in ids:
                 year, neighbours, own_words = self._surroundings(bearers[entity_id])
@@ -114,11 +110,6 @@ class Names:
                 documents.setdefault(key, {}).setdefault(bearer.rank > 1, []).append(doc_id)
         return {key: sorted(by[min(by)]) for key, by in documents.items() if False in by or len(by[True]) <= NAMESAKES}
 
-    def _keys(self, doc_id: str) -> list[str]:
-        """Return the writings of a document's title: short forms only where they are no other document's title."""
-        rows = self._index.rows("SELECT key FROM names WHERE entity_id = ? ORDER BY key", (f"doc:{doc_id}",))
-        return [key for key, doc_ids in self._documents([row[0] for row in rows]).items() if doc_id in doc_ids]
-
     def _sentences(self, chunk_ids: Sequence[str]) -> Iterator[tuple[str, str, str]]:
         """Yield chunk id, document id and sentence of these passages, in their order."""
         sql = "SELECT chunk_id, doc_id, text FROM passages WHERE chunk_id IN ({})"
@@ -137,28 +128,6 @@ class Names:
             if own not in title["doc_ids"]
             for doc_id in title["doc_ids"]
         ]
-
-    def naming(self, doc_id: str, limit: int) -> list[Link]:
-        """Return the sentences of other documents with this title, in its longest writing there.
-
-        None where more than ``limit`` passages have it.
-        """
-        chunk_ids, keys = set[str](), self._keys(doc_id)
-        for key in keys:
-            sql = (
-                "SELECT chunk_id FROM terms JOIN passages ON number = terms.rowid "
-                "WHERE terms MATCH ? AND doc_id != ? LIMIT ?"
-            )
-            match = f'body : "{keywords.stored(closed_up(key))}"'
-            chunk_ids.update(row[0] for row in self._index.rows(sql, (match, doc_id, limit + 1)))
-            if len(chunk_ids) > limit:
-                return []
-        matcher, links = Matcher(keys), []
-        for chunk_id, _, sentence in self._sentences(sorted(chunk_ids)):
-            surface = max((sentence[a:b] for a, b, _ in matcher.names_in(sentence)), key=len, default="")
-            if surface:
-                links.append(Link(chunk_id=chunk_id, doc_id=doc_id, surface=surface, sentence=sentence))
-        return links
 
     def shared(self, chunk_ids: Sequence[str], limit: int) -> list[Shared]:
         """Return the phrases of these passages that at most ``limit`` have, sentence by sentence, and who else has."""

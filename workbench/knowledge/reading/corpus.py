@@ -562,14 +562,12 @@ def _document(record: Any, path: Path) -> Document:
 
 
 def card(fields: Data) -> str:
-    """Return the text of a record that has none: its fields, one per line, whatever is in one another.
+    """Return the text of a record that has none: its fields in one sentence, whatever is in one another.
 
-    >>> print(card({"name": "Mara", "topics": ["tea", "bees"], "home": {"city": "Oslo"}}))
-    name: Mara
-    topics: tea, bees
-    home city: Oslo
+    >>> card({"name": "Mara", "topics": ["tea", "bees"], "home": {"city": "Oslo"}})
+    'name: Mara; topics: tea, bees; home city: Oslo'
     """
-    return "\n".join(f"{name}: {value}" for name, value in _flat("", fields))
+    return "; ".join(f"{name}: {value}" for name, value in _flat("", fields))
 
 
 def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,8 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import cache, cached_property
 from pathlib import Path
@@ -19,9 +20,10 @@ from workbench.errors import WorkbenchError
 from workbench.graphs.reviewers import Reviewer, RuleReviewer
 from workbench.parts.experiments import notebooks
 from workbench.parts.experiments.people import ModelReviewer, ThresholdReviewer
-from workbench.parts.experiments.spec import MOST_CELLS, Place, Spec
+from workbench.parts.experiments.spec import MOST_CELLS, Spec
 from workbench.parts.experiments.store import ExperimentStore
-from workbench.plans import canonical_json
+from workbench.records.sqlite import Tables
+from workbench.records.tape import digest
 from workbench.runs.asking import RunOptions
 from workbench.settings import all_settings, model_objects
 from workbench.state import Json
@@ -30,7 +32,7 @@ from workbench.tools.registry import BUILT_IN
 if TYPE_CHECKING:
     from workbench.session import Workbench
 
-_SET_ON_A_FORK = ("settings", "thresholds", "reviewer", "decisions", "review")
+_SET_ON_A_FORK = {"settings", "thresholds", "reviewer", "decisions", "review"}
 """What a run may have otherwise than the one from whose tape it is made."""
 _OF_ORIGIN = ("models", "memory_", "summary_")
 """Settings that a fork would not heed: it keeps the models of its origin, and what that one remembered."""
@@ -50,8 +52,9 @@ class Cells:
         spec: what is asked and what varies.
     """
 
-    def __init__(self, wb: Workbench, store: ExperimentStore, spec: Spec):
-        self._wb, self._store, self.spec, self.name = wb, store, spec, spec.name
+    def __init__(self, wb: Workbench, tables: Tables, spec: Spec):
+        self._wb, self.spec, self.name = wb, spec, spec.name
+        self._store = ExperimentStore(tables, spec.name)
         self._graphs: dict[str, Any] = {}
         self._checked = set[str]()
 
@@ -62,17 +65,22 @@ class Cells:
             return [{"id": "notebook", "question": ""}]
         from workbench.parts.evaluate.questions import choose, read_rows
 
-        source = self.spec.questions
-        if isinstance(source, str):
-            return choose(read_rows(Path(source), "id", "question"), None, self.spec.limit)
-        rows = [{"question": row} if isinstance(row, str) else row.model_dump() for row in source]
-        return choose([{**row, "id": row.get("id") or str(n)} for n, row in enumerate(rows, 1)], None, self.spec.limit)
+        rows: Any = self.spec.questions
+        if isinstance(rows, str):
+            rows = read_rows(Path(rows), "id", "question")
+        texts = [{"question": row} if isinstance(row, str) else dict(row) for row in rows]
+        return choose([{**row, "id": row.get("id") or str(n)} for n, row in enumerate(texts, 1)], None, self.spec.limit)
+
+    @cached_property
+    def by_id(self) -> dict[str, Json]:
+        """Return the questions by their ids."""
+        return {question["id"]: question for question in self.questions}
 
     @property
     def variants(self) -> list[Json]:
         """Return the configurations: what varies, the baseline first, those that were added while it ran last."""
         planned = self.spec.variants()
-        return planned + [variant for variant in self._store.steered(self.name) if variant not in planned]
+        return planned + [variant for variant in self._store.steered() if variant not in planned]
 
     @property
     def labels(self) -> list[str]:
@@ -90,9 +98,9 @@ class Cells:
         variants = self.variants
         if len(variants) * len(self.questions) * self.spec.repeats > MOST_CELLS:
             raise WorkbenchError(f"{self.spec.locate(('grid',))}grid: this is more than {MOST_CELLS:,} runs.")
-        self._check(self.spec.base, ("base",))
+        self._check(self.spec.base, "base")
         for number, variant in enumerate(variants):
-            self._check(variant, ("configurations", number) if self.spec.configurations else ("grid",))
+            self._check(variant, *(("configurations", number) if self.spec.configurations else ("grid",)))
         return [
             {
                 "cell": digest([variant, question["id"], repeat]),
@@ -107,21 +115,26 @@ class Cells:
             for number, variant in enumerate(variants)
         ]
 
-    def _check(self, variant: Json, place: Place) -> None:
+    def _check(self, variant: Json, *place: str | int) -> None:
         """Check a configuration, each of its parameters alone first, so that the one at fault is named."""
         alone = [{name: value} for name, value in variant.items() if "graph" not in variant or self.spec.notebook]
         for part in [*alone, variant]:
-            if text_of(part) in self._checked:
+            if (text := text_of(part)) in self._checked:
                 continue
-            self._checked.add(text_of(part))
-            try:
+            self._checked.add(text)
+            with self._at(*place, *list(part)[:1]):
                 if self.spec.notebook:
                     notebooks.checked(self.spec.notebook, part)
                 elif not self._graph(part):
                     self.options(part)
-            except (WorkbenchError, ValueError, OSError, ImportError) as error:
-                where = (*place, *list(part)[:1])
-                raise WorkbenchError(f"{self.spec.locate(where)}{'.'.join(map(str, where))}: {error}") from None
+
+    @contextmanager
+    def _at(self, *place: str | int) -> Iterator[None]:
+        """Name key and line of what is wrong."""
+        try:
+            yield
+        except (WorkbenchError, ValueError, OSError, ImportError) as error:
+            raise WorkbenchError(f"{self.spec.locate(place)}{'.'.join(map(str, place))}: {error}") from None
 
     def proof(self, variant: Json, question: Json, repeat: int) -> Json:
         """Return digests of everything that a cell depends on, by part."""
@@ -133,40 +146,44 @@ class Cells:
         settings = wb.settings.model_dump(mode="json")
         named = text_of({**settings, **parameters})
         objects = {name: model for name, model in model_objects().items() if name in named}
-        return {
+        graph = self._graph(variant)
+        parts = {
             "code": code_version(),
             "corpus": "" if spec.notebook else wb.knowledge.get(spec.kb).fingerprint(),
-            "settings": digest(settings),
-            "prompts": digest(wb.prompts.own()),
-            "tools": digest([sorted(wb.tools), {name: _source(part) for name, part in own.items()}]),
-            "models": digest({name: str(getattr(model, "_identifying_params", "")) for name, model in objects.items()}),
-            "memory": digest(sorted([row["section"], row["content"]] for row in memories)),
-            "environment": digest(used),
-            "parameters": digest([parameters, spec.kb]),
-            "reviewer": digest(spec.reviewer),
-            "question": digest(question),
-            "graph": graph.version if (graph := self._graph(variant)) else "",
-            "notebook": digest(Path(spec.notebook).read_text("utf-8")) if spec.notebook else "",
-            "repeat": str(repeat),
+            "settings": settings,
+            "prompts": wb.prompts.own(),
+            "tools": [sorted(wb.tools), {name: _source(part) for name, part in own.items()}],
+            "models": {name: str(getattr(model, "_identifying_params", "")) for name, model in objects.items()},
+            "memory": sorted([row["section"], row["content"]] for row in memories),
+            "environment": used,
+            "parameters": [parameters, spec.kb],
+            "reviewer": spec.reviewer,
+            "question": question,
+            "graph": graph and graph.version,
+            "notebook": spec.notebook and Path(spec.notebook).read_text("utf-8"),
+            "repeat": repeat,
         }
+        return {part: digest(value) for part, value in parts.items()}
 
     def shared(self, variant: Json) -> str:
         """Return a digest of all in a configuration that runs which share a tape must have in common."""
-        parameters = {**self.spec.base, **variant}
         settings = {name for name in all_settings().model_fields if not name.startswith(_OF_ORIGIN)}
-        names = {name: name.removeprefix("settings.") for name in parameters}
-        forked = {*_SET_ON_A_FORK, *settings}
-        apart = {name: parameters[name] for name, plain in names.items() if plain.partition(".")[0] not in forked}
+        apart = {**self.spec.base, **variant}
+        for name in list(apart):
+            if name.removeprefix("settings.").partition(".")[0] in settings | _SET_ON_A_FORK:
+                del apart[name]
         return digest(apart)
 
     def stale(self, cells: Sequence[Json]) -> dict[str, int]:
         """Return how many cells that had ended must run again, by the part of their proof that has changed."""
-        before = {row["cell"]: json.loads(row["proof"]) for row in self._store.cells(self.name) if row["scores"]}
-        changed = Counter[str]()
-        for cell in cells:
-            if old := before.get(cell["cell"]):  # a part may be newer than the experiment
-                changed.update(part for part, value in json.loads(cell["proof"]).items() if old.get(part) != value)
-        return changed
+        before = {row["cell"]: json.loads(row["proof"]) for row in self._store.cells() if row["scores"]}
+        return Counter(
+            part
+            for cell in cells
+            if (old := before.get(cell["cell"]))
+            for part, value in json.loads(cell["proof"]).items()
+            if old.get(part) != value
+        )
 
     def options(self, variant: Json) -> Json:
         """Return the options of a question in a configuration, with settings and thresholds in their groups.
@@ -197,18 +214,19 @@ class Cells:
 
     def _reviewing(self, value: Any) -> Json:
         """Return the options for review points: never, the rules, recorded decisions, a threshold, or a model."""
-        reviewer: Reviewer = RuleReviewer()
         match value:
             case "never":
                 return {}
             case [*decisions]:
                 points = {decision["point"] for decision in decisions if "point" in decision}
                 return {"decisions": decisions, "review": sorted(points)}
-            case {"threshold": limit} if len(value) == 1:
+            case "rules":
+                reviewer: Reviewer = RuleReviewer()
+            case {"threshold": limit, **rest} if not rest:
                 reviewer = ThresholdReviewer(float(limit))
-            case {"model": name} if len(value) == 1:
+            case {"model": name, **rest} if not rest:
                 reviewer = ModelReviewer(self._wb.settings, str(name))
-            case _ if value != "rules":
+            case _:
                 raise WorkbenchError(f"reviewer is {value!r}. Known: {_REVIEWERS}.")
         return {"reviewer": reviewer, "review": ["reflect"]}
 
@@ -232,12 +250,17 @@ def _source(part: Any, depth: int = 0) -> list[str]:
     """Return the source of a registered part, or of its class, and of the functions that it wraps."""
     target = getattr(part, "function", part)
     target = target if inspect.isroutine(target) else type(target)
-    inner = inspect.getclosurevars(target).nonlocals.values() if inspect.isfunction(target) and depth < _DEEPEST else ()
-    wrapped = [text for value in inner if inspect.isfunction(value) for text in _source(value, depth + 1)]
+    wrapped = inspect.getclosurevars(target).nonlocals.values() if inspect.isfunction(target) else ()
+    inner = [
+        text
+        for value in wrapped
+        if inspect.isfunction(value) and depth < _DEEPEST
+        for text in _source(value, depth + 1)
+    ]
     try:
-        return [inspect.getsource(target), *wrapped]
+        return [inspect.getsource(target), *inner]
     except (OSError, TypeError):  # it was typed into a console
-        return [repr(getattr(getattr(target, "__code__", None), "co_code", target.__qualname__)), *wrapped]
+        return [repr(getattr(getattr(target, "__code__", None), "co_code", target.__qualname__)), *inner]
 
 
 def label(variant: Mapping[str, Any]) -> str:
@@ -252,11 +275,6 @@ def label(variant: Mapping[str, Any]) -> str:
 def text_of(variant: Mapping[str, Any]) -> str:
     """Return a configuration as the JSON by which its cells are found."""
     return json.dumps(variant, ensure_ascii=False)
-
-
-def digest(value: Any) -> str:
-    """Return 16 hex digits of a value's canonical JSON."""
-    return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:16]
 
 
 @cache

@@ -36,9 +36,9 @@ def run(page: Page, spec: Path, workers: int, dask: str, check: bool, forecast: 
     with page.open(make=True) as wb:
         expected = wb.experiments.prepare(spec).forecast()
         if forecast:
-            page.give(expected._asdict(), expected.text)
+            page.give(expected, expected["text"])
             return 0
-        page.say(expected.text, "dim")
+        page.say(expected["text"], "dim")
         done = wb.experiments.run(spec, workers=workers, dask=dask, progress=_progress(page), notify=notify)
         differing = done.check() if check and not done.spec.notebook else []
         if page.as_json:
@@ -95,7 +95,7 @@ def report(page: Page, name: str, measure: str, pauses: bool, out: Path | None) 
     """Compare the configurations of an experiment: figures, differences with intervals, and what is decided."""
     with page.open() as wb:
         experiment = wb.experiments.get(name)
-        played: Any = experiment.pauses(measure=measure) if pauses else []
+        played: Any = experiment.pauses() if pauses else []
         if out:
             experiment.report(out, played)
             page.say(f"Written: {out}", "green")

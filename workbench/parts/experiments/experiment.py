@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from workbench.errors import MissingExtra, UnknownRun, WorkbenchError, WorkspaceError
 from workbench.experiments import conversation
@@ -20,8 +21,9 @@ from workbench.parts.experiments.people import ModelReviewer, ThresholdReviewer
 from workbench.parts.experiments.results import Results, score
 from workbench.parts.experiments.search import search
 from workbench.parts.experiments.spec import Spec, check_spec, load_spec
-from workbench.parts.experiments.store import ACTS, ExperimentStore
+from workbench.parts.experiments.store import ACTS, ExperimentStore, names
 from workbench.records.spending import spent
+from workbench.records.sqlite import Tables
 from workbench.records.tape import canonical
 from workbench.state import Json
 from workbench.widgets.display import in_kernel
@@ -40,14 +42,14 @@ _POLL_S = 0.2
 @property  # type: ignore[misc]
 def experiments(wb: Workbench) -> Experiments:
     """Return the experiments of a workspace: ``wb.experiments``."""
-    return Experiments(wb, wb._services["experiments"].store)  # type: ignore[attr-defined]
+    return Experiments(wb, wb._services["experiments"].tables)  # type: ignore[attr-defined]
 
 
 class Experiments:
     """The experiments of a workspace, newest first."""
 
-    def __init__(self, wb: Workbench, store: ExperimentStore):
-        self._wb, self._store = wb, store
+    def __init__(self, wb: Workbench, tables: Tables):
+        self._wb, self._tables = wb, tables
 
     def run(
         self,
@@ -74,8 +76,8 @@ class Experiments:
         """
         experiment = self.prepare(spec)
         experiment.tell = notifier(notify)
-        self._store.retry_failed(experiment.name)
-        self._store.set_state(experiment.name, "running")
+        experiment._store.mark("failed", "waiting")  # their server may be back
+        experiment._store.set_state("running")
         with experiment.watch() if progress is None and in_kernel() else nullcontext(progress) as tell:
             experiment.work(workers, dask, tell)
             if experiment.spec.optuna:
@@ -90,7 +92,7 @@ class Experiments:
             WorkbenchError: the specification is wrong.
         """
         read = load_spec(spec) if isinstance(spec, (str, Path)) else check_spec(spec)
-        experiment = Experiment(self._wb, self._store, read)
+        experiment = Experiment(self._wb, self._tables, read)
         experiment.prepare()
         return experiment
 
@@ -100,44 +102,14 @@ class Experiments:
         Raises:
             WorkbenchError: there is none; it lists those there are.
         """
-        return Experiment(self._wb, self._store, Spec.model_validate(self._store.spec(name)))
+        row = ExperimentStore(self._tables, name).experiment()
+        return Experiment(self._wb, self._tables, Spec.model_validate(row["spec"]))
 
     def __iter__(self) -> Iterator[Experiment]:
-        return iter([self.get(name) for name in self._store.names()])
+        return iter([self.get(name) for name in names(self._tables)])
 
     def __repr__(self) -> str:
-        return f"<Experiments: {self._store.names()}>"
-
-
-class Forecast(NamedTuple):
-    """What an experiment will take, before it runs.
-
-    Attributes:
-        cells: all of them; ``done`` of these have ended and are still valid, ``to_run`` are left.
-        alone: cells to run from the start, which is about how many distinct ones there are; the others share a tape.
-        seconds: about, by what cells took here before; None where none has run.
-        detectable: the smallest difference, in points, that so many questions show.
-        stale: cells that had ended and run again, by what has changed.
-    """
-
-    cells: int
-    done: int
-    to_run: int
-    alone: int
-    seconds: float | None
-    detectable: float
-    stale: Mapping[str, int]
-
-    @property
-    def text(self) -> str:
-        """Return a line for a person."""
-        stale = "".join(f"{count} again: {part} has changed; " for part, count in self.stale.items())
-        took = "no cell has run here yet" if self.seconds is None else f"about {self.seconds:.0f} s"
-        return (
-            f"{self.cells} cells, {self.done} there, {self.to_run} to run: {self.alone} alone, "
-            f"{self.to_run - self.alone} from their tapes; {stale}{took}; "
-            f"shows differences from {self.detectable:.1f} points"
-        )
+        return f"<Experiments: {names(self._tables)}>"
 
 
 class Experiment(Results):
@@ -158,35 +130,40 @@ class Experiment(Results):
             WorkbenchError: a parameter is unknown or has a value that it may not have.
         """
         key, what = ("notebook", notebooks.parameters_of) if self.spec.notebook else ("kb", self._wb.knowledge.get)
-        try:
+        with self._at(key):
             what(getattr(self.spec, key))
-        except WorkbenchError as error:
-            raise WorkbenchError(f"{self.spec.locate((key,))}{key}: {error}") from None
         cells = self.cells()
         self.keep_plan()
         self.changed = self.stale(cells)
         for part, count in self.changed.items():
-            self._store.note(self.name, "stale", f"{count} cells run again: {part} has changed")
-        self._store.add_cells(self.name, cells)
-        self._store.remove_cells(self.name, [cell["cell"] for cell in cells])
+            self._store.note("stale", f"{count} cells run again: {part} has changed")
+        self._store.keep_cells(cells)
 
-    def forecast(self) -> Forecast:
-        """Return what is left to run and what that will take."""
+    def forecast(self) -> Json:
+        """Return what is left to run and what that will take, with a line for a person as ``text``.
+
+        Next to ``status``, ``alone`` are the cells that begin a tape of their own, about as many as are distinct.
+        ``seconds`` is what cells took here before, None where none has run; ``stale`` the cells that had ended and run
+        again, by what has changed.
+        """
         pace, done, left = self._store.pace(), self._cells("done"), self._cells("waiting", "running")
         alone = len(set(map(self._tape, left)) - set(map(self._tape, done)))
         kinds = {"notebook": len(left)} if self.spec.notebook else {"alone": alone, "forked": len(left) - alone}
-        is_known = all(kind in pace for kind, count in kinds.items() if count)
-        seconds = sum(count * pace.get(kind, 0.0) for kind, count in kinds.items()) if is_known else None
-        status = self.status()
-        return Forecast(
-            status["cells"], len(done), len(left), alone, seconds, status["detectable_points"], self.changed
+        seconds = sum(count * pace.get(kind, math.nan) for kind, count in kinds.items() if count)
+        status, unknown = self.status(), math.isnan(seconds)
+        stale = "".join(f"{count} again: {part} has changed; " for part, count in self.changed.items())
+        text = (
+            f"{status['cells']} cells, {len(done)} there, {len(left)} to run: {alone} alone, {len(left) - alone} from "
+            f"their tapes; {stale}{'no cell has run here yet' if unknown else f'about {seconds:.0f} s'}; "
+            f"shows differences from {status['detectable_points']:.1f} points"
         )
+        counts = {"to_run": len(left), "alone": alone, "seconds": None if unknown else seconds, "stale": self.changed}
+        return {**status, **counts, "text": text}
 
     def _tape(self, row: Json) -> tuple[str, int, str]:
         """Return what cells that share a tape have in common: question, repeat, and what a fork cannot change."""
-        variant = json.loads(row["parameters"])
-        own = self.spec.notebook or self._graph(variant)
-        return row["question"], row["repeat"], row["cell"] if own else self.shared(variant)
+        own = self.spec.notebook or self._graph(row["parameters"])
+        return row["question"], row["repeat"], row["cell"] if own else self.shared(row["parameters"])
 
     # running
 
@@ -203,42 +180,40 @@ class Experiment(Results):
             while sum(self._ask_all(question, progress, began) for question in self.questions):
                 pass  # again, for what was added meanwhile
         finally:  # an interrupt in the middle leaves no cell behind that only this process may run
-            self._store.release(self.name, self._wb._work.lease.owner)
+            self._store.release(self._wb._work.lease.owner)
 
     def _ask_all(self, question: Json, progress: Progress | None, began: float) -> int:
         """Run the cells of a question that are free, and return how many there were."""
         if self._must_stop(began):
             return 0
         lease, count = self._wb._work.lease, 0
-        rows = self._store.claim(self.name, question["id"], lease.owner, lease.alive)
+        rows = self._store.claim(question["id"], lease.owner, lease.alive)
         tapes: dict[Any, Run] = {}
         for row in rows:
-            is_ours = row["executed"] is not None and not self._graph(json.loads(row["parameters"]))
-            if is_ours and row["status"] == "done" and row["run_id"] in self._wb.runs:
+            if row["status"] == "done" and row["run_id"] in self._wb.runs:
                 tapes.setdefault(self._tape(row), self._wb.run(row["run_id"]))
         for row in rows:
-            if row["owner"] != lease.owner or self._must_stop(began):
-                continue
-            if not self._store.begin(self.name, row["cell"], lease.owner):
+            is_free = row["owner"] == lease.owner and not self._must_stop(began)
+            if not is_free or not self._store.begin(row["cell"], lease.owner):
                 continue
             self._run_cell(row, question, tapes)
             count += 1
             if progress:
-                totals = self._store.totals(self.name)
+                totals = self._store.totals()
                 progress(self.name, totals["cells"] - totals["waiting"] - totals["running"], totals["cells"])
         return count
 
     def _must_stop(self, began: float) -> bool:
         """Return whether no further cell may begin; a paused experiment waits here."""
-        while (state := self._store.state(self.name)) == "paused":
+        while (state := self._store.experiment()["state"]) == "paused":
             self.tell("paused", f"{self.name} is paused.")
             time.sleep(_POLL_S)
-        spent_now = {**self._store.totals(self.name), "seconds": time.monotonic() - began}
+        spent_now = {**self._store.totals(), "seconds": time.monotonic() - began}
         limits = self.spec.budget.model_dump(exclude_none=True)
         return state == "stopped" or any(spent_now[name] >= limit for name, limit in limits.items())
 
     def _run_cell(self, row: Json, question: Json, tapes: dict[Any, Run]) -> None:
-        variant, began = json.loads(row["parameters"]), time.perf_counter()
+        variant, began = row["parameters"], time.perf_counter()
         try:
             if self.spec.notebook:
                 columns = self._notebook(row["cell"], variant)
@@ -252,7 +227,7 @@ class Experiment(Results):
             message = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
             columns = {"status": "failed", "error": message}
             self.tell("failed", f"{self.name} has cells that fail.")
-        self._store.end(self.name, row, seconds=round(time.perf_counter() - began, 4), **columns)
+        self._store.end(row, seconds=round(time.perf_counter() - began, 4), **columns)
 
     def _notebook(self, cell: str, variant: Json) -> Json:
         output = self._wb.path / "experiments" / self.name / f"{cell}.ipynb"
@@ -261,8 +236,7 @@ class Experiment(Results):
         values = {name: value for name, value in defaults.items() if name in declared} | self.spec.base | variant
         results, error = notebooks.execute(self.spec.notebook, output, values, self._wb.path.parent)
         scores = {name: float(value) for name, value in results.items() if isinstance(value, (int, float))}
-        status = "failed" if error else "done"
-        return {"status": status, "error": error or None, "scores": json.dumps(scores), "run_id": str(output)}
+        return _columns("failed" if error else "done", error, str(output), scores)
 
     def _recorded(self, graph: Any, question: Json, variant: Json) -> Json:
         field, text = variant.get("field"), question["question"]
@@ -271,33 +245,23 @@ class Experiment(Results):
         for n, piece in enumerate(evidence, start=1):  # an agent cites ids, and what judges answers counts
             answer = answer.replace(f"[{piece['result_id']}]", f"[{n}]")
         judged = SimpleNamespace(status=run.status, answer=answer, evidence=evidence, state={})
-        return {
-            **_ended(run.status, None),
-            "run_id": run.run_id,
-            "scores": json.dumps(score(question, judged)),
-            "tokens": sum(effect.tokens for effect in run.effects if not effect.replayed),
-            "executed": len(run.executed),
-            "replayed": 0,
-        }
+        tokens = sum(effect.tokens for effect in run.effects if not effect.replayed)
+        spent_here = {"tokens": tokens, "executed": len(run.executed), "replayed": 0}
+        return _columns(run.status, None, run.run_id, score(question, judged)) | spent_here
 
     def _question(self, question: Json, variant: Json, row: Json, tapes: dict[Any, Run]) -> Json:
         options, tape = self.options(variant), self._tape(row)
         run = self._left(row) or self._fork(tapes.get(tape), options) or self._start(question, options)
-        self._store.note_run(self.name, row["cell"], run.run_id)
+        self._store.note_run(row["cell"], run.run_id)
         self._wb.runs.annotate(run.run_id, tags=[self.name, label(variant)])  # the table of runs shows and finds them
         if run.wait().status == "done":
             tapes.setdefault(tape, run)
         effects = [effect for effect in run.tape() if effect.kind in ("tool", "model", "plan", "handler")]
-        cost = spent(effect for effect in effects if effect.kind == "model" and not effect.replayed)
-        return {
-            **_ended(run.status, run.error),
-            "run_id": run.run_id,
-            "scores": json.dumps(score(question, run)),
-            "tokens": cost.tokens,
-            "money": cost.money,
-            "executed": sum(not effect.replayed for effect in effects),
-            "replayed": sum(effect.replayed for effect in effects),
-        }
+        own = [effect for effect in effects if not effect.replayed]
+        cost = spent(effect for effect in own if effect.kind == "model")
+        counts = {"executed": len(own), "replayed": len(effects) - len(own)}
+        columns = _columns(run.status, run.error, run.run_id, score(question, run))
+        return {**columns, "tokens": cost.tokens, "money": cost.money, **counts}
 
     def _left(self, row: Json) -> Run | None:
         """Return the run that a killed process had finished for this cell; one that it had not finished is removed."""
@@ -336,14 +300,12 @@ class Experiment(Results):
     def check(self, share: int = _CHECKED) -> list[str]:
         """Run one cell in ``share`` a second time, alone, and return the cells whose bytes differ."""
         differing = []
-        questions = {question["id"]: question for question in self.questions}
         sample = [row for row in self._cells("done") if row["replayed"]][:: max(1, share)]
         for row in sample:
-            variant = json.loads(row["parameters"])
-            alone = self._start(questions[row["question"]], self.options(variant)).wait()
+            alone = self._start(self.by_id[row["question"]], self.options(row["parameters"])).wait()
             if canonical(full_document(alone)) != canonical(full_document(self._wb.run(row["run_id"]))):
                 differing.append(row["cell"])
-        self._store.note(self.name, "check", f"{len(sample)} cells run alone, {len(differing)} differ")
+        self._store.note("check", f"{len(sample)} cells run alone, {len(differing)} differ")
         return differing
 
     def watch(self) -> Live:
@@ -356,7 +318,7 @@ class Experiment(Results):
 
     def stop(self) -> None:
         """Stop after the cell that runs; ``run`` continues."""
-        self._store.set_state(self.name, "stopped")
+        self._store.set_state("stopped")
 
     def steer(self, act: str, configuration: int | None = None, values: Mapping[str, Any] | None = None) -> None:
         """Change the experiment while it runs, in whatever process; the act is kept with its time.
@@ -382,20 +344,20 @@ class Experiment(Results):
                 raise WorkbenchError("Configuration 0 is the baseline, with which the others are compared. It stays.")
             chosen = variants[configuration or 0]
         if act in ("pause", "resume"):
-            self._store.set_state(self.name, "paused" if act == "pause" else "running")
+            self._store.set_state("paused" if act == "pause" else "running")
         if act in ("add", "clone", "change"):
             self._add({**chosen, **values}, variants)
         if act in ("drop", "change", "take"):
             states = ("dropped", "waiting") if act == "take" else ("waiting", "dropped")
-            self._store.mark(self.name, text_of(chosen), *states)
-        self._store.note(self.name, act, " ".join(label(part) for part in (chosen, values) if part))
+            self._store.mark(*states, text_of(chosen))
+        self._store.note(act, " ".join(label(part) for part in (chosen, values) if part))
 
     def _add(self, variant: Json, variants: Sequence[Json]) -> None:
         if variant in variants:
             raise WorkbenchError(f"{label(variant)} is there already.")
-        self._check(variant, ("grid",))
-        self._store.steer(self.name, [*self._store.steered(self.name), variant])
-        self._store.add_cells(self.name, self.cells())
+        self._check(variant, "grid")
+        self._store.steer(variant)
+        self._store.keep_cells(self.cells())
 
 
 def notifier(urls: Sequence[str]) -> Callable[[str, str], object]:
@@ -417,7 +379,9 @@ def notifier(urls: Sequence[str]) -> Callable[[str, str], object]:
     return cache(lambda status, text: addresses.notify(body=text, title="Workbench"))
 
 
-def _ended(status: str, error: str | None) -> Json:
-    """Return how a cell ended."""
-    paused = None if status == "done" else f"The run is {status}, without an answer."
-    return {"status": "done" if status == "done" else "failed", "error": error or paused}
+def _columns(status: str, error: str | None, run_id: str, scores: Json) -> Json:
+    """Return what is kept of a cell that has ended; a run that waits for a person has failed."""
+    is_done = status == "done"
+    reason = error or (None if is_done else f"The run is {status}, without an answer.")
+    columns = {"status": "done" if is_done else "failed", "error": reason, "run_id": run_id}
+    return {**columns, "scores": json.dumps(scores)}

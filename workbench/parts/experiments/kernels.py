@@ -17,9 +17,11 @@ import threading
 import uuid
 from contextlib import suppress
 from functools import cache
+from queue import Empty
 from typing import Any
 
 import psutil
+from jupyter_client.asynchronous.client import AsyncKernelClient
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
@@ -77,8 +79,24 @@ class _Provisioner(LocalProvisioner):
         return self.connection_info
 
 
+class _Client(AsyncKernelClient):
+    async def wait_for_ready(self, timeout: float | None = None) -> None:
+        """Wait until a kernel answers on both channels; a stock client also waits for silence after that."""
+        async with asyncio.timeout(timeout):
+            while True:
+                self.kernel_info()
+                with suppress(Empty):
+                    await self.shell_channel.get_msg(timeout=1)
+                    await self.iopub_channel.get_msg(timeout=1)
+                    return
+                if not await self._async_is_alive():
+                    raise RuntimeError("The kernel died before it answered.")
+
+
 class WarmKernels(AsyncKernelManager):
     """Starts a kernel of this Python by a fork, and any other one as ever."""
+
+    client_factory = _Client
 
     async def _async_pre_start_kernel(self, **kwargs: Any) -> Any:
         python = str(self.kernel_spec.argv[0]) if self.kernel_spec else ""
@@ -103,27 +121,30 @@ def serve() -> None:
     os.dup2(2, 1)  # a kernel that prints before its start must not answer for the server
     for line in sys.stdin:
         command, cwd, environment = json.loads(line)
+        ready, bound = os.pipe()
         if pid := os.fork():
+            os.close(bound)
+            os.read(ready, 1)  # nothing, where the kernel has died
+            os.close(ready)
             children.append(pid)
             os.write(answers, f"{pid}\n".encode())
             continue
         os.close(answers)
-        _become(command, cwd, environment)
+        _become(command, cwd, environment, bound)
     for pid in children:
         with suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
 
 
-def _become(command: list[str], cwd: str, environment: dict[str, str]) -> None:
-    """Become the kernel of a command ``python -m ipykernel_launcher -f FILE``."""
+def _become(command: list[str], cwd: str, environment: dict[str, str], bound: int) -> None:
+    """Become the kernel of a command ``python -m ipykernel_launcher -f FILE``; close ``bound`` when it can be asked."""
     import numpy
-    from ipykernel.iostream import OutStream
     from ipykernel.ipkernel import IPythonKernel
     from ipykernel.kernelapp import IPKernelApp
 
     class Kernel(IPythonKernel):
         def do_shutdown(self, restart: bool) -> Any:
-            OutStream.flush_timeout = 0  # its thread may have ended just now, and a last flush would wait for it
+            IPKernelApp.instance().reset_io()  # a flush after this would wait for a thread that may have just ended
             return super().do_shutdown(restart)
 
     os.setsid()
@@ -133,7 +154,10 @@ def _become(command: list[str], cwd: str, environment: dict[str, str]) -> None:
     os.environ.clear()
     os.environ.update(environment)
     numpy.random.seed()  # as after a start: the server's state would be that of every kernel
-    sys.argv = ["ipykernel_launcher", *command[command.index("-f") :]]
+    sys.argv = ["ipykernel_launcher", *command[command.index("-f") :], "--HistoryManager.enabled=False"]
     sys.path[0] = ""
-    IPKernelApp.launch_instance(parent_handle=os.getppid(), log_level=40, kernel_class=Kernel)  # errors only
+    kernel = IPKernelApp.instance(parent_handle=os.getppid(), log_level=40, kernel_class=Kernel)  # errors only
+    kernel.initialize()
+    os.close(bound)
+    kernel.start()
     sys.exit(0)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas
 from scipy.stats import binomtest
 
 from workbench.errors import RunError, WorkbenchError
@@ -18,8 +20,6 @@ from workbench.settings import Settings
 from workbench.state import Data, Json
 
 if TYPE_CHECKING:
-    import pandas
-
     from workbench.runs.run import Run
 
 MOST_ERRORS = 0.05
@@ -112,8 +112,6 @@ class Pauses(list[Json]):
 
     def to_frame(self) -> pandas.DataFrame:
         """Return one row per pause."""
-        import pandas
-
         return pandas.DataFrame(list(self), columns=list(_COLUMNS))
 
     def worth(self, reviewer: Reviewer) -> Json:
@@ -125,46 +123,46 @@ class Pauses(list[Json]):
         return self._worth([reviewer(row["request"]) is not None for row in self])
 
     def _worth(self, alone: list[bool]) -> Json:
-        acts = np.array(alone, dtype=bool)
-        table = {name: np.array([row[name] or 0.0 for row in self], dtype=float) for name in _COLUMNS[4:9]}
-        n, missed = max(1, len(self)), int(table["mattered"][acts].sum())
-        bound = float(binomtest(missed, n).proportion_ci(0.9).high) if self else 1.0
+        table = self.to_frame().fillna(0.0)
+        acts, n = pandas.Series(alone, dtype=bool), max(1, len(self))
+        missed = int(table["mattered"][acts].sum())
         values = {
             "asked": (~acts).sum() / n,
             "missed_support": missed / n,
-            "bound": bound,
-            "quality": np.where(acts, table["alone"], table["person"]).sum() / n,
+            "bound": binomtest(missed, n).proportion_ci(0.9).high if self else 1.0,
+            "quality": table["alone"].where(acts, table["person"]).sum() / n,
             "gain": table["gain"][~acts].sum() / n,
             "attention_s": table["seconds"][~acts].sum(),
         }
         return {"pauses": len(self), **{name: round(float(value), 4) for name, value in values.items()}}
 
+    def above(self, limit: float) -> Json:
+        """Return what acting alone from this margin on is worth."""
+        return {"margin": limit, **self._worth([row["margin"] >= limit for row in self])}
+
     def threshold(self, share: float = MOST_ERRORS) -> Json:
         """Return the margin from which on to act alone, so that the missed support stays under ``share``.
 
-        The bound holds for as many pauses as there are: with fewer than about 60 it is to ask always (``inf``). Next to
-        it what ``always`` and ``never`` asking are worth.
+        The bound holds for as many pauses as there are: with fewer than about 60 it is to ask always (``inf``).
         """
-        limit, _ = fewest_errors([(row["margin"], row["mattered"]) for row in self], share)
-        own = self._worth([row["margin"] >= limit for row in self])
-        ends = {"always": self._worth([False] * len(self)), "never": self._worth([True] * len(self))}
-        return {"margin": limit, **own, **ends}
+        return self.above(fewest_errors([(row["margin"], row["mattered"]) for row in self], share)[0])
 
     def compared(self) -> pandas.DataFrame:
         """Return what asking always, never, and below the threshold are worth, a row each."""
-        import pandas
-
         own = self.threshold()
-        rows = {"ask always": own.pop("always"), "ask never": own.pop("never"), f"ask below {own.pop('margin')}": own}
-        return pandas.DataFrame.from_dict(rows, orient="index")
+        rows = {
+            "ask always": self.above(math.inf),
+            "ask never": self.above(-math.inf),
+            f"ask below {own['margin']}": own,
+        }
+        return pandas.DataFrame.from_dict(rows, orient="index").drop(columns="margin")
 
     def reported(self, share: float = MOST_ERRORS, seed: int = 1) -> Json:
         """Return the threshold that one half of the runs gives, and what it is worth on the other half."""
         runs = sorted({row["run_id"] for row in self})
         chosen = set(np.random.default_rng(seed).permutation(runs)[: len(runs) // 2].tolist())
         fitted, held_out = (Pauses(row for row in self if (row["run_id"] in chosen) is half) for half in (True, False))
-        limit = fitted.threshold(share)["margin"]
-        return {"margin": limit, **held_out._worth([row["margin"] >= limit for row in held_out])}
+        return held_out.above(fitted.threshold(share)["margin"])
 
 
 def play_both_ways(run: Run, score: Callable[[Any], Json], measure: str) -> Iterator[Json]:

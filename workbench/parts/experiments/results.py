@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+
+import pandas
 
 from workbench.errors import WorkbenchError
 from workbench.parts.experiments import statistics
-from workbench.parts.experiments.cells import Cells, digest
+from workbench.parts.experiments.cells import Cells
 from workbench.parts.experiments.statistics import Difference
+from workbench.records.tape import digest
 from workbench.records.writing import write_file
 from workbench.state import Json
 
 if TYPE_CHECKING:
-    import pandas
-
     from workbench.parts.experiments.people import Pauses
     from workbench.runs.run import Run
     from workbench.views.figures.picture import Picture
@@ -36,78 +35,66 @@ class Results(Cells):
     def keep_plan(self) -> None:
         """Keep the specification; what is changed of the plan after the first look is noted."""
         now = self.spec.model_dump(mode="json")
-        before = self._store.spec(self.name) if self._details("look") else now
+        before = self._store.experiment()["spec"] if self._details("look") else now
         for name in _PLAN:
             if before[name] != now[name]:
-                self._store.note(self.name, "plan", f"{name} was {before[name]!r}, after a look {now[name]!r}")
-        self._store.save_spec(self.name, now)
+                self._store.note("plan", f"{name} was {before[name]!r}, after a look {now[name]!r}")
+        self._store.save_spec(now)
 
     def status(self) -> Json:
         """Return how many cells wait, run, are done, failed or dropped, and what was shared between them."""
-        points = round(statistics.detectable(len(self.questions), len(self.variants) - 1), 1)
-        totals = self._store.totals(self.name)
-        owners, state = totals.pop("owners"), self._store.state(self.name)
+        totals, state = self._store.totals(), self._store.experiment()["state"]
+        owners = (totals.pop("owners") or "").split(",")
         if not totals["waiting"] + totals["running"]:
             state = "done"
-        elif state == "running" and not any(map(self._wb._work.lease.alive, (owners or "").split(","))):
+        elif state == "running" and not any(map(self._wb._work.lease.alive, owners)):
             state = "idle"
+        points = round(statistics.detectable(len(self.questions), len(self.variants) - 1), 1)
         return {"experiment": self.name, "state": state, **totals, "detectable_points": points}
 
     def _cells(self, *statuses: str) -> list[Json]:
         """Return the cells that have one of these statuses."""
-        return [row for row in self._store.cells(self.name) if row["status"] in statuses]
+        return [row for row in self._store.cells() if row["status"] in statuses]
 
     def to_frame(self) -> pandas.DataFrame:
         """Return a row for each cell: parameters, question, scores, seconds, tokens, and its run."""
-        import pandas
-
         rows = [
             {
-                **json.loads(row["parameters"]),
+                **row["parameters"],
                 "question": row["question"],
                 "repeat": row["repeat"],
                 "status": row["status"],
-                **json.loads(row["scores"] or "{}"),
+                **(row["scores"] or {}),
                 **{name: row[name] for name in _COLUMNS},
             }
-            for row in self._store.cells(self.name)
+            for row in self._store.cells()
         ]
         return pandas.DataFrame(rows)
 
     def calls(self) -> pandas.DataFrame:
         """Return a row for each call of a planner, tool, model or handler in each cell, from the tapes."""
-        import pandas
-
         names = ("kind", "name", "seconds", "tokens", "replayed")
         return pandas.DataFrame(
             {
-                **json.loads(row["parameters"]),
+                **row["parameters"],
                 **{name: row[name] for name in ("question", "repeat", "run_id")},
                 **{name: getattr(effect, name) for name in names},
             }
-            for row in self._store.cells(self.name)
+            for row in self._store.cells()
             if row["executed"] is not None and row["run_id"] in self._wb.runs
             for effect in self._wb.run(row["run_id"]).tape()
         )
 
-    def scores(self, measure: str = "") -> dict[str, dict[str, float]]:
-        """Return the scores of finished cells by configuration and question; repeats are averaged."""
-        means: Any = self._values(measure)["mean"]
-        labels = self.labels
-        table: dict[str, dict[str, float]] = {name: {} for name in labels}
-        for (configuration, question), mean in means.items():
-            table[labels[configuration]][question] = float(mean)
-        return table
-
-    def _values(self, measure: str) -> pandas.DataFrame:
-        """Return mean and variance over repeats by configuration and question, in the order of the questions."""
-        import pandas
-
-        rows = self._store.values(self.name, measure or self.spec.measure)
+    def scores(self, measure: str = "", over_repeats: str = "mean") -> pandas.DataFrame:
+        """Return the scores of finished cells, a row for each question and a column for each configuration."""
+        rows = self._store.values(measure or self.spec.measure)
         frame = pandas.DataFrame(rows, columns=["configuration", "question", "value"])
-        order = pandas.CategoricalDtype([question["id"] for question in self.questions], ordered=True)
-        frame["question"] = frame["question"].astype(order)
-        return frame.groupby(["configuration", "question"], observed=True)["value"].agg(["mean", "var"])
+        values: Any = frame.groupby(["question", "configuration"])["value"].agg(over_repeats).unstack()
+        return (
+            values.reindex(list(self.by_id), columns=range(len(self.variants)))
+            .astype(float)
+            .set_axis(self.labels, axis=1)
+        )
 
     def differences(self, measure: str = "") -> dict[str, Difference]:
         """Compare every configuration with the first one; the look is noted, with what it may spend of the error.
@@ -118,33 +105,31 @@ class Results(Cells):
             WorkbenchError: no cell has this measure.
         """
         measure = measure or self.spec.measure
-        scores = self.scores(measure)
-        if not any(scores.values()):
-            measures = ", ".join(self._store.measures(self.name)) or "none yet"
+        table = self.scores(measure)
+        if not table.count().any():
+            measures = ", ".join(self._store.measures()) or "none yet"
             raise WorkbenchError(f"No cell of {self.name} has {measure!r}. Known: {measures}.")
         clusters = {row["id"]: str(row.get("session", _gold(row) or row["id"])) for row in self.questions}
         rest = self.labels[0], self.spec.smallest_difference, clusters
-        if unfinished := self._store.unfinished(self.name):  # of those before the first open one the order is no choice
+        if unfinished := self._store.unfinished():  # of those before the first open one the order is no choice
             still_open = {clusters[question] for question in unfinished}
             ended = list(itertools.takewhile(lambda question: clusters[question] not in still_open, clusters))
-            before = {name: {q: v for q, v in values.items() if q in ended} for name, values in scores.items()}
-            self._store.note(self.name, "live look", f"{measure}, {len(ended)} questions")
-            return statistics.live_differences(before, *rest)
-        seen = f"{measure}, results {digest(scores)}"
-        self._store.note(self.name, "look", seen)
+            self._store.note("live look", f"{measure}, {len(ended)} questions")
+            return statistics.live_differences({name: table[name].loc[ended] for name in self.labels}, *rest)
+        seen = f"{measure}, results {digest(table.to_csv())}"
+        self._store.note("look", seen)
         error = statistics.error_of_look(list(dict.fromkeys(self._details("look"))).index(seen))
-        apart = statistics.differences(scores, *rest, error)
+        apart = statistics.differences({name: table[name] for name in self.labels}, *rest, error)
         if self.spec.optuna:  # chosen for their figures on these questions, so that these claim nothing
             return {name: result._replace(decision=_CHOSEN) for name, result in apart.items()}
         return apart
 
     def error_budget(self) -> Json:
         """Return how many looks there were, and what of the error they have spent and what the next new one may."""
-        looks, live = self._details("look"), len(self._details("live look"))
-        number = len(set(looks))
-        *before, following = map(statistics.error_of_look, range(number + 1))
+        looks, live = self._details("look"), self._details("live look")
+        *before, following = map(statistics.error_of_look, range(len(set(looks)) + 1))
         spent = round(sum(before) + statistics.ERROR * statistics.LIVE * bool(live), 4)
-        counts = {"looks": len(looks), "distinct": number, "live": live}
+        counts = {"looks": len(looks), "distinct": len(before), "live": len(live)}
         return {"error": statistics.ERROR, "spent": spent, "next": round(following, 4), **counts}
 
     def _details(self, what: str) -> list[str]:
@@ -152,69 +137,64 @@ class Results(Cells):
 
     def compare(self, measure: str = "") -> pandas.DataFrame:
         """Return a row for each configuration: asked, scored, failed, the figure, and how it differs from the first."""
-        import pandas
-
-        measure, table = measure or self.spec.measure, pandas.DataFrame(self._store.summary(self.name))
+        measure, table = measure or self.spec.measure, pandas.DataFrame(self._store.summary())
         apart = {name: result._asdict() for name, result in self.differences(measure).items()}
-        groups = self._values(measure).groupby(level="configuration")
-        table = table.set_index("configuration").rename_axis(None)
-        table.insert(0, "configuration", self.labels)
-        table.insert(2, "scored", groups.size().reindex(table.index, fill_value=0))
-        table[measure] = (100 * groups["mean"].mean()).round(1)
-        both_ways = 100 * groups["mean"].sum() / (table["scored"] + table["failed"])
-        table["failures_as_0"] = both_ways.round(1)
-        table["over_questions"] = (100 * groups["mean"].std(ddof=0)).round(1)
-        table["over_repeats"] = (100 * groups["var"].mean() ** 0.5).round(1)
+        means, variances = self.scores(measure), self.scores(measure, "var")
+        table["configuration"] = self.labels
+        each = means.agg(["count", "mean", "sum"]).T.set_axis(table.index)
+        table.insert(2, "scored", each["count"].astype(int))
+        table[measure] = (100 * each["mean"]).round(1)
+        table["failures_as_0"] = (100 * each["sum"] / (table["scored"] + table["failed"])).round(1)
+        table["over_questions"] = (100 * means.std(ddof=0).to_numpy()).round(1)
+        table["over_repeats"] = (100 * variances.mean().to_numpy() ** 0.5).round(1)
         if not apart:
             return table
         columns = {"mean": "difference", "n": "n_both"}
         pairs = pandas.DataFrame.from_dict(apart, orient="index").rename(columns=columns).astype({"n_both": "Int64"})
         return table.join(pairs, on="configuration")
 
-    def flips(self, configuration: int = 1, measure: str = "") -> pandas.DataFrame:
+    def flips(self, configuration: int = 1) -> pandas.DataFrame:
         """Return the questions that turned between the first configuration and another: both runs, and where they part.
 
         Losses stand first.
         """
-        import pandas
-
-        table = self._pair(configuration, measure)
+        table = self._pair(configuration)
         runs = {(row["configuration"], row["question"]): row["run_id"] for row in self._cells("done")}
-        words = {question["id"]: question["question"] for question in self.questions}
         rows = []
         for question, change in table.diff(axis=1).iloc[:, 1].sort_values(kind="stable").items():
             if change:
                 pair = runs[0, question], runs[configuration, question]
                 ours = all(run_id in self._wb.runs for run_id in pair)
                 parts = self._wb.compare(*pair).parts if ours else None
-                rows.append([words[question], change, f"{parts['where']} {parts['name']}" if parts else "", *pair])
+                rows.append(
+                    [
+                        self.by_id[str(question)]["question"],
+                        change,
+                        f"{parts['where']} {parts['name']}" if parts else "",
+                        *pair,
+                    ]
+                )
         return pandas.DataFrame(rows, columns=["question", "change", "parted", "first_run", "other_run"])
 
-    def _pair(self, configuration: int, measure: str) -> pandas.DataFrame:
+    def _pair(self, configuration: int) -> pandas.DataFrame:
         """Return the scores of the first configuration and another, on the questions that both finished."""
-        import pandas
+        return self.scores().iloc[:, [0, configuration]].dropna()
 
-        scores, labels = self.scores(measure), self.labels
-        return pandas.DataFrame({label: scores[label] for label in (labels[0], labels[configuration])}).dropna()
-
-    def why(self, configuration: int = 0, measure: str = "", *, fix: bool = False) -> pandas.DataFrame:
-        """Return where each wrong answer of a configuration lost what would have answered it.
+    def why(self, configuration: int = 0, *, fix: bool = False) -> pandas.DataFrame:
+        """Return where each wrong answer of a configuration, below 1, lost what would have answered it.
 
         Args:
             configuration: by its number; 0 is the baseline.
-            measure: an answer is wrong where it is below 1.
             fix: fork each run until the smallest change is found that makes its answer right.
 
         Raises:
             WorkbenchError: a notebook or a graph answered.
         """
-        import pandas
+        from workbench.parts.evaluate.why import find_loss, find_mend
 
-        from workbench.parts.experiments.why import find_loss, find_mend
-
-        measure, base, rows = measure or self.spec.measure, self._wb.knowledge.get(self.spec.kb), []
+        measure, base, rows = self.spec.measure, self._wb.knowledge.get(self.spec.kb), []
         for cell, question, run in self.runs(configuration):
-            if json.loads(cell["scores"] or "{}").get(measure, 1.0) >= 1:
+            if (cell["scores"] or {}).get(measure, 1.0) >= 1:
                 continue
             gold = _gold(question)
             loss = find_loss(run, gold, base)
@@ -230,11 +210,10 @@ class Results(Cells):
         """Return the finished cells of a configuration, each with its question and its run."""
         if self.spec.notebook or self._graph(self.variants[configuration]):
             raise WorkbenchError(f"Configuration {configuration} of {self.name} has no plan and no tape of ours.")
-        questions = {row["id"]: row for row in self.questions}
         done = [cell for cell in self._cells("done") if cell["configuration"] == configuration]
-        return [(cell, questions[cell["question"]], self._wb.run(cell["run_id"])) for cell in done]
+        return [(cell, self.by_id[cell["question"]], self._wb.run(cell["run_id"])) for cell in done]
 
-    def pauses(self, configuration: int = 0, measure: str = "") -> Pauses:
+    def pauses(self, configuration: int = 0) -> Pauses:
         """Play every point at which a person decided, or could have, both ways from the tape, and score both.
 
         Raises:
@@ -242,33 +221,30 @@ class Results(Cells):
         """
         from workbench.parts.experiments.people import Pauses, play_both_ways
 
-        measure, rows = measure or self.spec.measure, Pauses()
+        rows = Pauses()
         for cell, question, run in self.runs(configuration):
             if cell["repeat"] == 0:
-                rows += play_both_ways(run, partial(score, question), measure)
+                rows += play_both_ways(run, partial(score, question), self.spec.measure)
         return rows
 
-    def figure(self, kind: str = "cost", measure: str = "", configuration: int = 1) -> Picture:
+    def figure(self, kind: str = "cost", configuration: int = 1) -> Picture:
         """Draw the configurations.
 
         Args:
             kind: ``cost``: quality against seconds, with the front that none beats; ``parallel``: parameters and
                 figure of each; ``slice``: figures by each value; ``questions``: each question in the first
                 configuration and another; ``hidden``: how it turned, by how hidden its gold documents are.
-            measure: the figure.
             configuration: the other one of ``questions`` and ``hidden``.
 
         Raises:
             WorkbenchError: there is no such kind.
         """
-        import pandas
-
+        from workbench.parts.evaluate.why import hiddenness
         from workbench.parts.experiments import figures
-        from workbench.parts.experiments.why import hiddenness
 
-        measure, name = measure or self.spec.measure, self.name
+        measure, name = self.spec.measure, self.name
         if kind in ("questions", "hidden"):
-            table = self._pair(configuration, measure)
+            table = self._pair(configuration)
             if kind == "questions":
                 return figures.by_question(table, name)
             base = self._wb.knowledge.get(self.spec.kb)
@@ -279,7 +255,7 @@ class Results(Cells):
         draws = {"cost": figures.quality_and_cost, "parallel": figures.parallel, "slice": figures.slices}
         if kind not in draws:
             raise WorkbenchError(f"No figure {kind!r}. Known: {', '.join(draws)}, questions, hidden.")
-        return draws[kind](self.compare(measure), self.variants, measure, name)
+        return draws[kind](self.compare(), self.variants, measure, name)
 
     def report(self, path: str | Path, pauses: Sequence[Json] = ()) -> Path:
         """Write one HTML page: figures, differences, the questions that turned, looks, and how to run it again.
@@ -287,7 +263,6 @@ class Results(Cells):
         In the page a reader moves the smallest difference, counts failures as wrong or not, and, with ``pauses``, moves
         the threshold from which on a reviewer acts alone or turns single decisions round; tables and intervals follow.
         """
-        import pandas
         from jinja2 import Environment
 
         tables = {"Configurations": self.compare()}
@@ -297,7 +272,7 @@ class Results(Cells):
         tables["What a cell depends on"] = pandas.DataFrame([self.proof(self.variants[0], self.questions[0], 0)])
         labels = self.labels
         data = {
-            "scores": self.scores(),
+            "scores": {name: values.dropna().to_dict() for name, values in self.scores().items()},
             "failed": [[labels[row["configuration"]], row["question"]] for row in self._cells("failed")],
             "pauses": list(pauses),
             "smallest": self.spec.smallest_difference,
@@ -311,19 +286,13 @@ class Results(Cells):
     @property
     def looks(self) -> list[Json]:
         """Return what was looked at, run again and changed, with times."""
-        return self._store.looks(self.name)
+        return self._store.looks()
 
     def __repr__(self) -> str:
         status = self.status()
         return (
             f"<Experiment {self.name!r}: {status['done']} of {status['cells']} cells done, {status['failed']} failed>"
         )
-
-    def _repr_html_(self) -> str:
-        from markupsafe import escape
-
-        frame = self.compare() if any(self.scores().values()) else self.to_frame()
-        return f"<p>{escape(repr(self).strip('<>'))}</p>{frame.to_html(escape=True, index=False)}"
 
 
 def _is_right(question: Json, measure: str, run: Run) -> bool:
@@ -336,7 +305,7 @@ def _gold(question: Json) -> list[str]:
     return gold_documents(question)
 
 
-def score(question: Json, run: Run | SimpleNamespace | Any) -> Json:
+def score(question: Json, run: Any) -> Json:
     """Return the figures of one answer, 0 to 1; none where the question has no gold."""
     from workbench.parts.evaluate.answers import score_runs
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from statistics import fmean
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any
 
 from workbench.errors import MissingExtra
 from workbench.parts.experiments.spec import Random
@@ -26,16 +26,15 @@ def search(experiment: Experiment, search: Random, work: Callable[[], None]) -> 
         raise MissingExtra("Optuna", "optuna") from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     grid = experiment.spec.grid
-    space = {name: optuna.distributions.CategoricalDistribution(range(len(grid[name]))) for name in grid}
+    space: Any = {name: optuna.distributions.CategoricalDistribution(range(len(grid[name]))) for name in grid}
     for seed in range(search.seed, search.seed + 20 * search.n):  # most proposals may be there already
-        variants, scores = experiment.variants, [*experiment.scores().values()]
-        if len(variants) >= min(search.n, experiment.spec.size) or not scores[-1]:  # stopped, or nothing was scored
+        variants, means = experiment.variants, experiment.scores().mean()
+        if len(variants) >= min(search.n, experiment.spec.size) or math.isnan(means.iloc[-1]):  # stopped, or unscored
             break
         study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
-        for variant, values in zip(variants, scores, strict=True):
+        for variant, mean in zip(variants, means, strict=True):
             places = {name: grid[name].index(variant[name]) for name in grid}
-            if values:
-                mean = fmean(values.values())
+            if not math.isnan(mean):
                 study.add_trial(optuna.trial.create_trial(params=places, distributions=space, value=mean))
         variant = {name: grid[name][place] for name, place in study.ask(space).params.items()}
         if variant not in variants:

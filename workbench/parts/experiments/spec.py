@@ -78,7 +78,7 @@ class Spec(Strict):
     """The knowledge base that is asked."""
     base: Json = {}
     """Parameters that all configurations share."""
-    grid: dict[str, list[Any]] = {}
+    grid: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
     """Values of each parameter; every combination is a configuration, the first value of each the baseline."""
     configurations: list[Json] = []
     """Configurations one by one instead of a grid; the first is the baseline."""
@@ -116,8 +116,6 @@ class Spec(Strict):
         lists: Json = {**self.grid, **({"configurations": self.configurations} if self.configurations else {})}
         for name, values in lists.items():
             place = ("grid", name) if name in self.grid else (name,)
-            if not values:
-                yield place, f"{'.'.join(place)} has no values."
             texts = [canonical_json(value) for value in values]
             if twice := [value for value, text in zip(values, texts, strict=True) if texts.count(text) > 1]:
                 yield place, f"{'.'.join(place)} has {shown(twice[0])} twice."
@@ -141,17 +139,16 @@ class Spec(Strict):
         if self.configurations:
             return [dict(configuration) for configuration in self.configurations]
         if self.random or self.optuna:
-            return list(self._drawn(self.random or Random(n=1)))
+            return self._drawn(self.random or Random(n=1))
         return [dict(zip(self.grid, values, strict=True)) for values in itertools.product(*self.grid.values())]
 
-    def _drawn(self, drawing: Random) -> Iterator[Json]:
-        generator, drawn = random.Random(drawing.seed), set[str]()
+    def _drawn(self, drawing: Random) -> list[Json]:
+        generator, drawn = random.Random(drawing.seed), dict[str, Json]()
         variant = {name: values[0] for name, values in self.grid.items()}
         while len(drawn) < min(drawing.n, self.size):  # more draws only add to those of fewer
-            if (text := canonical_json(variant)) not in drawn:
-                drawn.add(text)
-                yield variant
+            drawn.setdefault(canonical_json(variant), variant)
             variant = {name: generator.choice(values) for name, values in self.grid.items()}
+        return list(drawn.values())
 
 
 def load_spec(path: str | Path) -> Spec:
@@ -168,15 +165,18 @@ def load_spec(path: str | Path) -> Spec:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise WorkbenchError(f"{path} is no YAML: {error}") from None
 
+    marks = _marks(tree)
+
     def locate(place: Place) -> str:
-        mark = _mark(tree, place)
-        return f"{mark.name}:{mark.line + 1}: "
+        above = (tuple(map(str, place[:depth])) for depth in range(len(place), -1, -1))
+        return next(marks[key] for key in above if key in marks)
 
     for key in ("notebook", "questions"):
         if isinstance(name := data.get(key), str) and name:
-            file = (Path(_mark(tree, (key,)).name).parent / name).resolve()
+            where = locate((key,))
+            file = (Path(where.rpartition(":")[0].rpartition(":")[0]).parent / name).resolve()
             if not file.is_file():
-                raise WorkbenchError(f"{locate((key,))}{key}: {file} does not exist.")
+                raise WorkbenchError(f"{where}{key}: {file} does not exist.")
             data[key] = str(file)
     return check_spec(data, locate)
 
@@ -186,7 +186,7 @@ def _read(path: Path, including: tuple[Path, ...]) -> yaml.MappingNode:
     try:
         with path.open(encoding="utf-8") as file:
             tree = yaml.compose(file, yaml.SafeLoader)
-        _refuse_twice(tree, "")
+        _marks(tree)
     except OSError as error:
         raise WorkbenchError(f"{path} cannot be read: {error.strerror}.") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -205,15 +205,17 @@ def _read(path: Path, including: tuple[Path, ...]) -> yaml.MappingNode:
     return tree
 
 
-def _refuse_twice(node: Any, above: str) -> None:
-    """Raise for a key that stands twice in one place: YAML would take the last."""
-    keys = set[str]()
-    for key, child in node.value if isinstance(node, yaml.MappingNode) else ():
-        name, mark = f"{above}{key.value}", key.start_mark
-        if name in keys:
-            raise WorkbenchError(f"{mark.name}:{mark.line + 1}: {name} stands here twice.")
-        keys.add(name)
-        _refuse_twice(child, f"{name}.")
+def _marks(node: Any, place: Place = ()) -> dict[Place, str]:
+    """Return file and line of each key in a YAML tree; raise for one that stands twice: YAML would take the last."""
+    marks = {place: f"{node.start_mark.name}:{node.start_mark.line + 1}: "}
+    for number, child in enumerate(node.value if isinstance(node.value, list) else ()):
+        key, value = child if isinstance(child, tuple) else (None, child)
+        below = (*place, str(key.value if key else number))
+        line = f"{(key or value).start_mark.name}:{(key or value).start_mark.line + 1}: "
+        if below in marks:
+            raise WorkbenchError(f"{line}{'.'.join(below)} stands here twice.")
+        marks |= {**_marks(value, below), below: line}
+    return marks
 
 
 def check_spec(data: Mapping[str, Any], locate: Locate = lambda _: "") -> Spec:
@@ -250,18 +252,3 @@ def _place(fault: Any, value: Any) -> Place:
             value = value[name]
             place.append(name)
     return (*place, *fault["loc"][-1:]) if fault["type"] == "missing" else tuple(place)
-
-
-def _mark(node: Any, place: Place) -> Any:
-    """Return the mark of a key in a YAML tree, or of the nearest one above it."""
-    mark = node.start_mark
-    for name in place:
-        children: dict[str, Any] = {}
-        if isinstance(node, yaml.MappingNode):
-            children = {key.value: (key.start_mark, child) for key, child in node.value}
-        elif isinstance(node, yaml.SequenceNode):
-            children = {str(number): (child.start_mark, child) for number, child in enumerate(node.value)}
-        if str(name) not in children:
-            break
-        mark, node = children[str(name)]
-    return mark

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from pandas import DataFrame, Series
 from scipy import stats
 from scipy.optimize import brentq
 
@@ -41,7 +42,7 @@ class Difference(NamedTuple):
     decision: str
 
 
-Scores = Mapping[str, Mapping[str, float]]
+Scores = Mapping[str, Mapping[str, float] | Series]
 
 
 def differences(
@@ -63,7 +64,7 @@ def differences(
         clusters: of each question, what it was drawn with; None for questions that are independent.
         error: how often any difference may be claimed where there is none.
     """
-    apart = {name: _apart(scores[name], scores[baseline], clusters or {}) for name in scores if name != baseline}
+    apart = {name: _apart(scores, name, baseline, clusters) for name in scores if name != baseline}
     corrected, levels = holm({name: permutation_p(values) for name, values in apart.items()}, error)
     return {name: _difference(values, corrected[name], levels[name], smallest, error) for name, values in apart.items()}
 
@@ -77,9 +78,10 @@ def live_differences(
     evidence so far. Scores have the order in which questions are asked, without gaps. The share ``LIVE`` of the
     error is divided evenly over the comparisons; the rest is as in ``differences``.
     """
-    results, family = {}, max(1, len(scores) - 1)
-    for name in [name for name in scores if name != baseline]:
-        apart = _apart(scores[name], scores[baseline], clusters or {})
+    names = [name for name in scores if name != baseline]
+    results, family = {}, len(names)
+    for name in names:
+        apart = _apart(scores, name, baseline, clusters)
         means = apart[:, 0] / apart[:, 1]
         p = min(1.0, family / float(evidence(means).max(initial=1.0)))
         low, high = (100 * edge for edge in confidence_sequence(means, ERROR * LIVE / family))
@@ -125,16 +127,12 @@ def error_of_look(number: int) -> float:
     return ERROR * FIRST_LOOK if number == 0 else later / (number * (number + 1))
 
 
-def _shared(values: Mapping[str, float], against: Mapping[str, float]) -> list[str]:
-    return [question for question in values if question in against]
-
-
-def _apart(values: Mapping[str, float], against: Mapping[str, float], clusters: Mapping[str, str]) -> np.ndarray:
+def _apart(scores: Scores, name: str, baseline: str, clusters: Mapping[str, str] | None) -> np.ndarray:
     """Return a row for each cluster: the sum of its differences, and its questions."""
-    sums: dict[str, list[float]] = {}
-    for question in _shared(values, against):
-        sums.setdefault(clusters.get(question, question), []).append(values[question] - against[question])
-    return np.array([[sum(group), len(group)] for group in sums.values()], dtype=float).reshape(-1, 2)
+    table = DataFrame({side: scores[side] for side in (name, baseline)}, dtype=float).dropna()
+    apart = table[name] - table[baseline]
+    groups = apart.groupby([(clusters or {}).get(question, question) for question in apart.index], sort=False)
+    return np.asarray(groups.agg(["sum", "count"]), dtype=float)
 
 
 def permutation_p(apart: np.ndarray) -> float:
@@ -151,19 +149,16 @@ def permutation_p(apart: np.ndarray) -> float:
     return float(test.pvalue)
 
 
-def holm(tests: Mapping[str, float], error: float = ERROR) -> tuple[dict[str, float], dict[str, float]]:
+def holm(tests: Mapping[str, float], error: float = ERROR) -> tuple[Series, Series]:
     """Return p-values after Holm's step-down correction, and the confidence level that goes with each.
 
     >>> corrected, levels = holm({"a": 0.01, "b": 0.04})
-    >>> corrected, {name: round(level, 3) for name, level in levels.items()}
+    >>> corrected.to_dict(), levels.round(3).to_dict()
     ({'a': 0.02, 'b': 0.04}, {'a': 0.975, 'b': 0.95})
     """
-    corrected, levels, highest = dict[str, float](), dict[str, float](), 0.0
-    for place, name in enumerate(sorted(tests, key=lambda name: tests[name])):
-        left = len(tests) - place
-        highest = max(highest, min(1.0, tests[name] * left))
-        corrected[name], levels[name] = highest, 1 - error / left
-    return corrected, levels
+    ps = Series(tests, dtype=float).sort_values(kind="stable")
+    left = np.arange(len(ps), 0, -1)
+    return (ps * left).clip(upper=1).cummax(), 1 - error / Series(left, ps.index)
 
 
 def _difference(apart: np.ndarray, p: float, level: float, smallest: float, error: float) -> Difference:

@@ -27,7 +27,7 @@ from workbench.knowledge.dated import last_day
 from workbench.language.dates import read_dates
 from workbench.models.embeddings import products
 from workbench.models.rerank import words as words_of
-from workbench.text import MONTHS, STOP_WORDS, days, spelled, stem, terms
+from workbench.text import MONTHS, days, is_stop_word, spelled, stem, terms
 
 AROUND = 2
 """How many turns on each side are read together with one."""
@@ -284,10 +284,6 @@ class _Words:
 # --- Words ---
 
 _TINY = 1e-9
-_EMPTY_ZH = (
-    "的 了 是 在 和 与 吗 呢 哪 谁 有 我 你 他 她 它 什么 怎么 么样 哪里 哪儿 哪个 多少 时候 我们 你们 他们 她们"
-)
-_EMPTY = STOP_WORDS | frozenset(("about after into than while " + _EMPTY_ZH).split())
 
 
 def _terms(text: str) -> list[str]:
@@ -296,7 +292,7 @@ def _terms(text: str) -> list[str]:
     >>> _terms("Where did Ann’s sisters go?"), _terms("我的姐姐")
     (['ann', 'sister', 'go'], ['我的', '的姐', '姐姐'])
     """
-    return [stem(term) for term in terms(text.replace("’", "'")) if term not in _EMPTY]
+    return [stem(term) for term in terms(text.replace("’", "'")) if not is_stop_word(term)]
 
 
 def _spaced(name: str) -> str:
