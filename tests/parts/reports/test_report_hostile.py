@@ -174,7 +174,7 @@ def test_a_writer_of_one_s_own_that_fails_costs_no_section(session, monkeypatch)
 
     from workbench.parts.reports import graph as report
 
-    monkeypatch.setattr(report, "section_by_model", lambda context, **told: broken(context, "", []))
+    monkeypatch.setattr(report, "section_by_model", lambda context, *_: broken(context, "", []))
     made = session.report(TOPIC, kb="harbour", cached=False).report
     assert made.status == "partial" and made.notes[-1] == "Fish: ValueError: no ink␛[31m"
     assert {one["by"] for one in made.sections} == {"rules"} and "40 arches [1]" in made.text
@@ -188,7 +188,7 @@ def test_a_writer_of_one_s_own_that_fails_costs_no_section(session, monkeypatch)
         ({"assumptions": ["a"] * 51}, "at most 50"),
         ({"assumptions": ["a" * 1_001]}, "at most 1000"),
         ({"assumptions": [3]}, "assumptions.0 cannot be 3"),
-        ({"style": "mla"}, "no citation style"),
+        ({"style": "mla"}, "report.style cannot be 'mla'"),
         ({"report_type": ["short"]}, "report.report_type cannot be ['short']"),
         ({"plan": {"a": 1}}, "plan.a cannot be 1"),
         ({"plan": 3}, "plan cannot be 3"),

@@ -19,7 +19,7 @@ from tests.shelves import CORE, opened
 from workbench.session import Workbench
 
 KILLS = (
-    "outliner before", "outliner behind", "review_outline paused", "research before", "research behind",
+    "outliner before", "outliner behind", "review_outline paused", "review_outline behind",
     "section behind", "consistency behind", "assemble before", "assemble behind",
 )  # fmt: skip
 MORE = "herring"

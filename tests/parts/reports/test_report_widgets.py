@@ -14,7 +14,7 @@ import pytest
 
 from tests.harbour import harbour
 from tests.test_review_panel import field, panel
-from workbench.cli.follow import decide, edited
+from workbench.cli.follow import edited
 from workbench.cli.page import Page
 from workbench.parts.reports.forms import OutlineForm
 from workbench.records import proposals
@@ -103,15 +103,6 @@ def test_what_was_edited_is_there_after_a_restart(wb: Workbench, asked: Run) -> 
     assert "title" not in form(again).edits(None)
 
 
-def test_a_wish_at_the_outline_is_one_more_section(asked: Run) -> None:
-    review = panel(asked)
-    assert "one more section" in review.message.description
-    review.respond.click()
-    review.message.value = "herring"
-    review.send.click()
-    assert asked.review["point"] == "outline" and titles(panel(asked))[-1][1] == "Herring"
-
-
 def finish(run: Run) -> Run:
     while run.status == "paused":
         run.approve()
@@ -153,15 +144,3 @@ def test_the_editor_opens_what_can_be_changed_and_gives_what_was(
         assert edited(page, asked.review, labels_for(TOPIC)) == {"title": "Edited"}
         asked.approve()
     assert [set(one) for one in opened] == [{"title", "sections"}]
-
-
-def test_a_person_decides_at_a_terminal(
-    asked: Run, page: Page, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    said = iter(["r", "herring", "because", "q"])
-    monkeypatch.setattr(click, "prompt", lambda *_, **__: next(said))
-    asked.answer_review(decide(page, asked))
-    assert asked.decisions[-1]["message"] == "herring" and asked.decisions[-1]["note"] == "because"
-    assert decide(page, asked) is None
-    told = capsys.readouterr().err
-    assert "write this outline?" in told and '"section_id"' not in told

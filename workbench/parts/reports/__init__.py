@@ -5,9 +5,9 @@ from workbench.extensions import Part
 PART = Part(
     "reports",
     __name__,
-    settings="settings:ReportSettings",
+    settings="kinds:ReportSettings",
     nodes={"reporter": "graph:add_reporter", "topic": "kinds:split_topic", "options": "report:asked_for"},
-    tools={"reflection": "validating:TOOL"},
+    tools={"reflection": "checking:TOOL"},
     commands={"report": "commands:report"},
     workbench={"report": "report:write_report"},
     run={"report": "report:report"},

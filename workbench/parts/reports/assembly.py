@@ -12,35 +12,35 @@ from langgraph.runtime import Runtime
 
 from workbench.graphs.check import supported, with_marks
 from workbench.graphs.generate import merged_evidence, offline, without_evidence
-from workbench.graphs.roles import budget_spent
 from workbench.language import citing
 from workbench.language.fields import FieldsWriter
+from workbench.language.quoting import split_sentences
 from workbench.parts.reports.checking import written_sections
 from workbench.parts.reports.citing import references
-from workbench.parts.reports.extracting import definitions
 from workbench.parts.reports.kinds import report_type
-from workbench.parts.reports.markdown import escaped
+from workbench.parts.reports.markdown import Chapter, escaped, markdown
 from workbench.parts.reports.showing import consistency_texts
-from workbench.parts.reports.writer import abstract_by_model
+from workbench.parts.reports.writer import abstract_by_model, writes
 from workbench.ports import Context
 from workbench.records.tape import RULES
-from workbench.state import ConversationState, Data, Json, RetrievalResult, SectionContent, Supported
+from workbench.state import ConversationState, Data, Json, RetrievalResult, Supported
 from workbench.text import detect_language, fold
 from workbench.views.labels import Labels
 
-MARK = re.compile(r"\[(\d+)\]")
 _GONE: Any = {"result_id": "", "metadata": {}}
+_MOST_DEFINED = 10
+_PROBABILITIES = {"supported": 1.0, "partly": 0.5}
 
 
-def source_numbers(sections: Sequence[SectionContent], earlier: Mapping[str, int]) -> dict[str, int]:
+def source_numbers(texts: Sequence[tuple[str, Sequence[str]]], earlier: Mapping[str, int]) -> dict[str, int]:
     """Return the number of each cited piece: as in an earlier report of the same, else in order of appearance.
 
     Numbers that were given stay, so that a section that did not change reads the same.
     """
     numbers, free = dict[str, int](), max(earlier.values(), default=0)
-    for section in sections:
-        for n in map(int, MARK.findall(section["text"])):
-            piece = section["sources"][n - 1] if 1 <= n <= len(section["sources"]) else ""
+    for text, sources in texts:
+        for n in map(int, re.findall(r"\[(\d+)\]", text)):
+            piece = sources[n - 1] if 1 <= n <= len(sources) else ""
             if piece and piece not in numbers:
                 free += piece not in earlier
                 numbers[piece] = earlier.get(piece, free)
@@ -53,43 +53,31 @@ def renumbered(text: str, sources: Sequence[str], numbers: Mapping[str, int]) ->
     >>> renumbered("It is green [1][2].", ["p", "q"], {"p": 7, "q": 3})
     'It is green [7][3].'
     """
-
     places = {n: numbers[piece] for n, piece in enumerate(sources, 1) if piece in numbers}
     return citing.renumbered(text, places)[0]
 
 
-def without_heading(text: str, title: str) -> str:
-    """Return a section's text without its own heading over it once more."""
-    first, _, rest = text.lstrip().partition("\n")
-    bare = fold(re.sub(r"^[#\s]*[\d.]*\s*|[*_\s:：]+$|^\**", "", first))
-    return rest.strip() if bare == fold(title) else text.strip()
-
-
 async def assemble(state: ConversationState, runtime: Runtime[Context]) -> Json:
-    """Return one text with numbers, references and an appendix; it is the answer of the run."""
+    """Return the chapters, with numbers, references and an appendix; their text is the answer of the run."""
     report, assembly = state["report"], _Assembly(state, runtime.context)
-    body = await assembly.body()
-    appendix = assembly.appendix() if "appendix" in assembly.kind.parts else ""
-    pieces, bibtex = assembly.by_number(), report["style"] == "bibtex"
-    lines = references(list(pieces.values()), report["style"], assembly.labels.language) if pieces else []
-    listed = [f"[{n}] {line}" for n, line in zip(pieces, lines, strict=True)]
-    if bibtex and lines:
-        listed = ["```bibtex", *lines, "```"]
-    behind = assembly.headed("references", ("\n" if bibtex else "\n\n").join(listed)) + assembly.headed(
-        "appendix", appendix
-    )
-    text = "\n\n".join([*body, *behind]) + "\n"
-    final = {
+    await assembly.write_body()
+    body = markdown(assembly.chapters)
+    listed = assembly.list_references(report["style"])
+    if "appendix" in assembly.kind.parts:
+        assembly.add("appendix", assembly.appendix())
+    change = {
         **report,
         "evidence": [r["result_id"] for r in assembly.results],
-        "final_report": text,
+        "chapters": assembly.chapters,
         "references": listed,
+        "numbers": assembly.numbers,
+        "notes": [*report.get("notes", []), *assembly.notes],
     }
     return {
-        "report": {**final, "numbers": assembly.numbers, "notes": [*report.get("notes", []), *assembly.notes]},
-        "answer": text,
-        "citations": citing.cite("\n\n".join(body), assembly.places())[1],
-        "support": _support(assembly.sections, assembly.numbers),
+        "report": change,
+        "answer": markdown(assembly.chapters),
+        "citations": citing.cite(body, assembly.places())[1],
+        "support": assembly.support(),
     }
 
 
@@ -98,12 +86,14 @@ class _Assembly:
 
     def __init__(self, state: ConversationState, context: Context):
         self.state, self.context = state, context
-        self.kind = report_type(state["report"]["type"])
+        self.kind = report_type(state["report"]["report_type"])
         self.labels = Labels(detect_language(state["message"]))
-        self.zh = self.labels.language == "zh"
-        self.results, self.sections = merged_evidence(state), written_sections(state)
-        self.numbers = source_numbers(self.sections, state["report"].get("numbers", {}))
+        self.results, sections = merged_evidence(state), written_sections(state)
+        texts = [(section["text"], section["sources"]) for section in sections]
+        self.numbers = source_numbers(texts, state["report"]["numbers"])
+        self.sections: Any = [{**s, "text": renumbered(s["text"], s["sources"], self.numbers)} for s in sections]
         self.reading = state["route_decision"]["question"]
+        self.chapters: list[Chapter] = []
         self.notes: list[str] = []
 
     def by_number(self) -> dict[int, RetrievalResult]:
@@ -116,12 +106,14 @@ class _Assembly:
         pieces = self.by_number()
         return [pieces.get(n, _GONE) for n in range(1, max(pieces, default=0) + 1)]
 
-    def headed(self, name: str, text: str, level: int = 2) -> list[str]:
-        """Return a part under its heading; nothing where it is empty."""
-        return [f"{'#' * level} {self.labels(f'part_{name}')}", text] if text else []
+    def add(self, name: str, text: str, heading: str = "", lines: Sequence[tuple[int, str]] = ()) -> None:
+        """Add a chapter under its usual heading, or another; without either and without a text there is none."""
+        if text or heading:
+            heading = heading or f"## {self.labels(f'part_{name}')}"
+            self.chapters.append(Chapter(name=name, heading=heading, text=text, references=[*lines]))
 
-    async def body(self) -> list[str]:
-        """Return everything before the references; an answer where there is nothing to write sections of."""
+    async def write_body(self) -> None:
+        """Add everything before the references; an answer where there is nothing to write sections of."""
         state, context, wanted, introduction, abstract = self.state, self.context, self.kind.parts, "", ""
         if not any(section["sources"] for section in self.sections):
             introduction = self._cited(without_evidence(state, context) or offline(state, context).text)
@@ -129,25 +121,37 @@ class _Assembly:
         listed = bool(self.reading["conditions"] or self.reading["sort"]) or self.reading["intent"] == "compare"
         if "introduction" in wanted:
             introduction = self._cited(offline(state, context).text) if listed else self._rests()
-        if "abstract" in wanted and "writer" in context.models and not budget_spent(context):
+        if "abstract" in wanted and writes(context):
             abstract = await self._abstract()
         conclusion = [self._rests() if listed else "", self._open()] if "conclusion" in wanted else []
-        glossary = self._glossary() if "glossary" in wanted else ""
-        lines = [f"# {escaped(state['outline']['title'])}", *filter(None, [abstract])]
-        lines += self.headed("introduction", introduction)
+        self.add("title", abstract, f"# {escaped(state['outline']['title'])}")
+        self.add("introduction", introduction)
         for section in self.sections:
-            depth = section["section_id"].count(".")
-            number = f"{section['section_id']}{'' if depth else '.'}"
-            text = renumbered(section["text"], section["sources"], self.numbers)
-            lines.append(f"{'#' * (2 + depth)} {number} {escaped(section['title'])}")
-            lines += [without_heading(text, section["title"])] if text.strip() else []
-        lines += self.headed("conclusion", "\n\n".join(filter(None, conclusion)))
-        return lines + self.headed("glossary", glossary)
+            number = section["section_id"]
+            level = "##" + "#" * number.count(".")
+            dot = "" if "." in number else "."
+            self.add(number, section["text"], f"{level} {number}{dot} {escaped(section['title'])}")
+        self.add("conclusion", "\n\n".join(filter(None, conclusion)))
+        if "glossary" in wanted:
+            self.add("glossary", self._glossary())
+
+    def list_references(self, style: str) -> str:
+        """Add the references, and return them a line each."""
+        pieces = self.by_number()
+        lines = references(list(pieces.values()), style, self.labels.language)
+        if style == "bibtex" and lines:
+            listed = "\n".join(["```bibtex", *lines, "```"])
+            self.add("references", listed)
+            return listed
+        numbered = list(zip(pieces, lines, strict=True))
+        texts = [f"[{n}] {line}" for n, line in numbered]
+        self.add("references", "\n\n".join(texts), lines=numbered)
+        return "\n".join(texts)
 
     async def _abstract(self) -> str:
         """Return the model's, held against the sources as a section is."""
-        sections = "\n\n".join(renumbered(s["text"], s["sources"], self.numbers) for s in self.sections)
-        text = await abstract_by_model(self.context, self.state["message"], sections) or ""
+        sections = [section["text"] for section in self.sections]
+        text = await abstract_by_model(self.context, self.state["message"], sections)
         if not text:
             self.notes.append("abstract: the model gave none that can be used, so there is none")
         if not text or not self.context.settings.consistency_check:
@@ -156,21 +160,17 @@ class _Assembly:
 
     def _rests(self) -> str:
         """Return which documents each section rests on, a line a section: a summary without a model."""
-        fields = FieldsWriter(self.reading, {}, self.context.bases(self.state["kb_prefixes"]))
-        pieces = {r["result_id"]: r for r in self.results if r["result_id"] in self.numbers}
+        labels, fields = self.labels, FieldsWriter(self.reading, {}, self.context.bases(self.state["kb_prefixes"]))
+        titles = {r["result_id"]: str(r["metadata"].get("title") or r["source_id"]) for r in self.results}
         lines = []
         for section in self.sections:
             marks: dict[str, int] = {}
             for piece in section["sources"]:
-                if piece in pieces:
-                    marks.setdefault(_title(pieces[piece]), self.numbers[piece])
-            if list(map(fold, marks)) == [fold(section["title"])]:
-                continue  # it says so itself
-            called = ((escaped(fields.called(title)) if self.zh else escaped(title), n) for title, n in marks.items())
-            cited = [f"《{title}》 [{n}]" if self.zh else f"{title} [{n}]" for title, n in called]
-            if cited:
-                names = self.labels("comma").join(cited)
-                lines.append(f"- **{escaped(section['title'])}**{self.labels('colon')}{names}")
+                if piece in self.numbers and piece in titles:
+                    marks.setdefault(titles[piece], self.numbers[piece])
+            if marks and list(map(fold, marks)) != [fold(section["title"])]:  # else it says so itself
+                names = [labels("cited_title", title=escaped(fields.called(title)), n=n) for title, n in marks.items()]
+                lines.append(self._item(section["title"], labels("comma").join(names)))
         return "\n".join(lines)
 
     def _open(self) -> str:
@@ -178,38 +178,41 @@ class _Assembly:
         return self.labels("part_open", titles=self.labels("comma").join(missing)) if missing else ""
 
     def _glossary(self) -> str:
-        names = {name for section in self.sections for claim in section["claims"] for name in claim["entities"]}
-        return "\n".join(
-            f"- **{name}**{self.labels('colon')}{self._cited(f'{text} [{n}]')}"
-            for name, text, n in definitions(names, self.results, self.sections)
-        )
+        """Return names that sections speak of and none is about, with the first sentence of their documents."""
+        text, used = fold(" ".join(s["text"] for s in self.sections)), {i for s in self.sections for i in s["sources"]}
+        names = {fold(name) for s in self.sections for claim in s["claims"] for name in claim["entities"]}
+        defined = dict[str, tuple[str, str]]()
+        for n, result in enumerate(self.results, 1):
+            title = str(result["metadata"].get("title") or "")
+            first = next(iter(split_sentences([result])), None)
+            if first and fold(title) in names and result["result_id"] not in used and fold(first.text) not in text:
+                defined.setdefault(fold(title), (title, f"{first.text} [{n}]"))
+        terms = sorted(defined.values())[:_MOST_DEFINED]
+        return "\n".join(self._item(title, self._cited(sentence)) for title, sentence in terms)
+
+    def _item(self, title: str, text: str) -> str:
+        return f"- **{escaped(title)}**{self.labels('colon')}{text}"
 
     def _cited(self, text: str) -> str:
         """Return a text whose marks are places in the evidence, with the numbers of the report."""
         pieces = [r["result_id"] for r in self.results]
-        entry: Any = {"text": text, "sources": pieces}
-        self.numbers |= source_numbers([entry], self.numbers)
+        self.numbers |= source_numbers([(text, pieces)], self.numbers)
         return renumbered(text, pieces, self.numbers)
 
     def appendix(self) -> str:
         """Return by whom it was written, how it stands against its sources, which contradict, and what was assumed."""
         report, plan = self.state["report"], self.state.get("plan") or {}
         check: Data = report.get("consistency", {})
-        against = [
-            (escaped(pair["first"]), escaped(pair["second"]), *(self.numbers.get(i) for i in pair["sources"]))
-            for pair in check.get("contradictions", ())
-        ]
-        parts = {
-            "contradictions": "\n".join(
-                f"- {first} — {second} {' '.join(f'[{n}]' for n in cited if n)}" for first, second, *cited in against
-            ),
-            "assumed": "\n".join(
-                f"- {escaped(text)}"
-                for text in dict.fromkeys([*report.get("assumptions", []), *plan.get("assumptions", [])])
-            ),
-        }
-        headed = (line for name, text in parts.items() for line in self.headed(name, text, 3))
-        return "\n\n".join([f"*{self._writers()}*", *consistency_texts(check, self.labels), *headed])
+        pairs = []
+        for pair in check.get("contradictions", ()):
+            marks = " ".join(f"[{self.numbers[i]}]" for i in pair["sources"] if i in self.numbers)
+            pairs.append(f"- {escaped(pair['first'])} — {escaped(pair['second'])} {marks}")
+        assumed = dict.fromkeys([*report.get("assumptions", []), *plan.get("assumptions", [])])
+        lists = {"contradictions": pairs, "assumed": [f"- {escaped(text)}" for text in assumed]}
+        parts = [f"*{self._writers()}*", *consistency_texts(check, self.labels)]
+        for name, lines in lists.items():
+            parts += [f"### {self.labels(f'part_{name}')}", "\n".join(lines)] if lines else []
+        return "\n\n".join(parts)
 
     def _writers(self) -> str:
         labels, comma = self.labels, self.labels("comma")
@@ -220,25 +223,20 @@ class _Assembly:
         by = labels("written_by", who=comma.join(writers))
         return by + (labels("written_by_rules_too", titles=comma.join(ruled)) if ruled else "")
 
-
-def _title(result: RetrievalResult) -> str:
-    return str(result["metadata"].get("title") or result["source_id"])
-
-
-def _support(sections: Sequence[SectionContent], numbers: Mapping[str, int]) -> list[Supported]:
-    """Each statement as those of an answer are kept."""
-    support = []
-    for claim in (claim for section in sections for claim in section["claims"]):
-        cited = [numbers[i] for i in claim["evidence_ids"] if i in numbers]
-        support.append(
-            Supported(
+    def support(self) -> list[Supported]:
+        """Return each statement as those of an answer are kept."""
+        support = []
+        for claim in (claim for section in self.sections for claim in section["claims"]):
+            cited = [self.numbers[i] for i in claim["evidence_ids"] if i in self.numbers]
+            probability = _PROBABILITIES.get(claim["verdict"], 0.0)
+            statement = Supported(
                 sentence=claim["text"],
                 verdict=claim["verdict"],
-                probability={"supported": 1.0, "partly": 0.5}.get(claim["verdict"], 0.0),
+                probability=probability,
                 cited=cited,
-                by=cited if claim["verdict"] in ("supported", "partly") else [],
+                by=cited if probability else [],
                 why=claim["why"],
                 judge="",
             )
-        )
-    return support
+            support.append(statement)
+        return support

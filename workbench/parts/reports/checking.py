@@ -1,5 +1,10 @@
 """A report held against its evidence: each statement against what it cites, once, when its section is written; then the
 statements against one another, and all of them against the words of the topic.
+
+The tool ``reflection`` holds what an earlier step found against the question and searches nothing itself. A plan gives
+it that as ``{"found": {"$from": "step_0_search.results"}}``; its log and its output name what is missing. Where
+``WORKBENCH_REFLECTION_ALLOW_RETRY`` is set, the dispatcher does that step again, asking for what is missing too, and
+what it had found before does not count any more.
 """
 
 from __future__ import annotations
@@ -7,18 +12,29 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
-from itertools import combinations
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, combinations
 
 from langgraph.runtime import Runtime
+from pydantic import Field
 
 from workbench.graphs.check import supported, with_marks
 from workbench.graphs.generate import merged_evidence
+from workbench.language.question import read
 from workbench.language.support import by_words, denies, lost
-from workbench.parts.reports.validating import meant_by, validate
-from workbench.ports import Context
-from workbench.state import Claim, ConversationState, Data, Json, RetrievalResult, SectionContent, SectionOutline
-from workbench.text import terms
+from workbench.ports import Context, KnowledgeBase, ToolLog
+from workbench.state import (
+    Claim,
+    ConversationState,
+    Data,
+    Json,
+    Question,
+    RetrievalResult,
+    SectionContent,
+    SectionOutline,
+)
+from workbench.text import CJK, fold, stem, terms
+from workbench.tools.tool import FunctionTool, Search, ToolOutput
 
 _NUMBER = re.compile(r"(?<![A-Za-z\d.])\d[\d,]*(?:\.\d+)?(?![A-Za-z.]*\d)")
 _LED_BY = re.compile(r"^\*\*[^*\n]{1,200}\*\*(?:（[^）\n]{1,200}）)?(?:: |：)(?=.)")
@@ -95,9 +111,8 @@ def _alike(first: str, second: str) -> float:
     return by_words(_NUMBER.sub(" ", first), [_NUMBER.sub(" ", second)])[0]
 
 
-def section_print(section: SectionOutline, by_id: Mapping[str, RetrievalResult], who: str) -> str:
+def fingerprint(section: SectionOutline, pieces: Sequence[RetrievalResult], who: str) -> str:
     """Return what a section is written from, as a hash; its place in the report does not matter."""
-    pieces = [by_id[i] for i in section["evidence_ids"] if i in by_id]
     texts = [(r["result_id"], r["metadata"].get("title"), r["evidence"], r["metadata"].get("fields")) for r in pieces]
     request = (section["title"], section["summary"], section["query"], section["quotes"])
     return hashlib.sha256(repr((request, texts, who)).encode()).hexdigest()[:16]
@@ -138,7 +153,8 @@ async def consistency(state: ConversationState, runtime: Runtime[Context]) -> Js
     check = await asyncio.to_thread(_measures, sections, merged_evidence(state))
     bases = context.bases(state["kb_prefixes"])
     text, reading = "\n".join(section["text"] for section in sections), state["route_decision"]["question"]
-    check["validation"] = dict(validate(reading, text, meant_by(state["query"], bases[0]) if bases else None))
+    meant = meant_by(state["query"], bases[0]) if bases else None
+    check["validation"] = validate(reading, text, meant).model_dump(exclude={*ToolOutput.model_fields})
     return {"report": {**state["report"], "consistency": check}}
 
 
@@ -166,3 +182,126 @@ def _measures(sections: Sequence[SectionContent], results: Sequence[RetrievalRes
         "contradictions": contradictions(claims, documents),
         "unsupported_claims": [c["claim_id"] for c in claims if c["verdict"] in ("unsupported", "uncited")],
     }
+
+
+# whether a text answers a question: the words, names and conditions that it must speak of
+
+PASS_SHARE = 0.6
+"""The share of keywords that must be covered."""
+Meant = Callable[[str], Iterable[str]]
+"""What else a keyword may be called."""
+
+
+class Validation(ToolOutput):
+    """What a text says of what was asked; as a tool's output without ``results``: nothing new was found."""
+
+    keywords: list[str] = Field(default_factory=list, description="What an answer must speak of")
+    covered: list[str] = Field(default_factory=list, description="What it does")
+    missing: list[str] = Field(default_factory=list, description="What it does not")
+    coverage: float = Field(1.0, description="The share that is covered, 0 to 1")
+    passed: bool = Field(True, description="Whether every name is covered, and enough of all")
+
+
+def validate(reading: Question, text: str, meant: Meant | None = None) -> Validation:
+    """Hold a text against what its question asks.
+
+    Args:
+        reading: of the question.
+        text: an answer, or the evidence for one.
+        meant: what else a keyword may be called: aliases of names, words of another language.
+
+    >>> reading = {"names": [{"name": "Salt Mill", "surface": "Salt Mill"}], "words": ["builder", "died"],
+    ...            "conditions": [{"field": "place", "op": "eq", "value": "Saltaire"}]}
+    >>> found = validate(reading, "Salt Mill was built in Saltaire.", lambda word: {"builder": ["built"]}.get(word, ()))
+    >>> found.covered, found.missing, found.coverage, found.passed
+    (['Salt Mill', 'Saltaire', 'builder'], ['died'], 0.75, True)
+    >>> validate({"names": [], "words": ["建造者"], "conditions": []}, "盐仓由沈万和建造。").passed
+    True
+    """
+    words, folded = frozenset(map(stem, terms(text))), fold(text)
+    also = meant or (lambda _: ())
+    by_keyword: dict[str, bool] = {}
+    for name in reading["names"]:
+        by_keyword[name["name"]] = _is_named([name["name"], name["surface"], *also(name["name"])], folded)
+    named = all(by_keyword.values())
+    for value in (str(c["value"]) for c in reading["conditions"] if c["op"] in ("eq", "contains")):
+        by_keyword[value] = _is_named([value, *also(value)], folded)
+    for word in reading["words"]:
+        by_keyword.setdefault(word, any(_says(keyword, words) for keyword in [word, *also(word)]))
+    covered = [keyword for keyword, found in by_keyword.items() if found]
+    share = round(len(covered) / len(by_keyword), 6) if by_keyword else 1.0
+    return Validation(
+        keywords=list(by_keyword),
+        covered=covered,
+        missing=[keyword for keyword, found in by_keyword.items() if not found],
+        coverage=share,
+        passed=bool(text.strip()) and share >= PASS_SHARE and named,
+    )
+
+
+def meant_by(question: str, base: KnowledgeBase) -> Meant:
+    """Return what a knowledge base knows a question's keywords by: other writings of names and values, near words."""
+    related, about = base.words(question)["similar"], base.about()
+    values = [
+        [value, *(word for words in called.values() for word in words)]
+        for field in about["fields"]
+        for value, called in field["values_called"].items()
+    ]
+    groups = [*values, *([*group.get("en", ()), *group.get("zh", ())] for group in about["lexicon"])]
+
+    def meant(keyword: str) -> Iterable[str]:
+        key, entity = fold(keyword), base.entity(keyword)
+        names = [entity["name"], *entity["aliases"]] if entity else []
+        nearby = (word for nearby, words in related.items() if fold(nearby) in key for word, _ in words)
+        return [*names, *(word for group in groups if key in map(fold, group) for word in group), *nearby]
+
+    return meant
+
+
+def _is_named(writings: Sequence[str], folded: str) -> bool:
+    return any(key in folded for writing in writings if (key := fold(writing)))
+
+
+def _says(word: str, words: frozenset[str]) -> bool:
+    own = set(map(stem, terms(word)))
+    # The share of its pairs of signs that a text must have of a Chinese word: it may be cut another way there.
+    return bool(own) and len(own & words) >= (0.5 if CJK.search(word) else 1) * len(own)
+
+
+# the tool
+
+
+class ReflectionInput(Search):
+    """What was found, by ``$from``."""
+
+    found: list[Json] = Field(default_factory=list, description="Results of an earlier step, by $from")
+
+
+def reflection(tool_input: ReflectionInput, knowledge: KnowledgeBase, log: ToolLog) -> Validation:
+    """Hold the evidence against the question."""
+    with log("validate", pieces=len(tool_input.found)) as detail:
+        text = "\n".join(map(_result_text, tool_input.found))
+        validation = validate(read(tool_input.query, [knowledge]), text, meant_by(tool_input.query, knowledge))
+        detail |= validation.model_dump(include={"coverage", "passed", "missing"})
+        if not validation.passed:
+            detail["error"] = f"not covered: {', '.join(validation.missing) or 'nothing was found'}"
+    return validation
+
+
+def _result_text(result: Json) -> str:
+    """Return the title, the text and the typed fields of a result."""
+    metadata = result.get("metadata", {})
+    values = [value for value in (metadata.get("fields") or {}).values() if value not in (None, "")]
+    lists = (value if isinstance(value, list) else [value] for value in values)
+    return " ".join([f"{metadata.get('title') or ''}.", str(result.get("evidence") or ""), *map(str, chain(*lists))])
+
+
+TOOL = FunctionTool(
+    name="reflection",
+    planned=False,
+    description="Checks whether what an earlier step found speaks of all that is asked, and says what is missing.",
+    input_schema=ReflectionInput,
+    output_schema=Validation,
+    function=reflection,
+    calibration="Nothing is scored: coverage is the share of the question's names, conditions and words.",
+)

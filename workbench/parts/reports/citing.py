@@ -15,7 +15,7 @@ from typing import Any
 
 from bs4 import BeautifulSoup, Tag
 
-from workbench.errors import MissingExtra, ReportError, shown
+from workbench.errors import MissingExtra
 from workbench.parts.reports.markdown import address, escaped, inline, linked, words
 from workbench.state import Data, Json, RetrievalResult
 from workbench.text import CJK, detect_language, iso
@@ -23,8 +23,6 @@ from workbench.views.labels import Labels
 
 _CSL = {"apa": "apa", "ieee": "ieee", "gb7714": "gb-7714-2015-numeric"}
 """Style -> what typst calls it."""
-STYLES = ("default", *_CSL, "bibtex")
-
 _DATES = ("日期", "发表日期", "出版日期", "出版年份", "年份", "年")
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "author": ("author", "authors", "creator", "creators", "byline", "作者", "著者", "撰文"),
@@ -43,31 +41,26 @@ def references(results: Sequence[RetrievalResult], style: str = "default", langu
     """Return the reference of each result, without its number: a line of Markdown, or an entry of BibTeX.
 
     Raises:
-        ReportError: there is no such style.
         MissingExtra: typst is not installed, and the style needs it.
     """
-    if style not in STYLES:
-        raise ReportError(f"Unknown citation style {shown(style)}. Known: {', '.join(STYLES)}.")
-    sources = [_facts(result, language) for result in results]
+    labels = Labels(language)
+    sources = [_facts(result["metadata"], labels) for result in results]
     if style == "default":
-        return [_line(source, Labels(language)) for source in sources]
+        return [_line(source, labels) for source in sources]
     entries = [_bibtex(source, number) for number, source in enumerate(sources, 1)]
-    if style == "bibtex":
+    if style == "bibtex" or not entries:
         return entries
     return _by_csl([(source["language"], entry) for source, entry in zip(sources, entries, strict=True)], _CSL[style])
 
 
-def _facts(result: Data, language: str) -> Json:
+def _facts(metadata: Data, labels: Labels) -> Json:
     """Return what is known of a source, as plain words; ``url`` is an address of the web or ""."""
-    metadata = result.get("metadata") or {}
-    raw_fields = metadata.get("fields")
-    fields = {_folded(name): value for name, value in raw_fields.items()} if isinstance(raw_fields, Mapping) else {}
+    fields = {_folded(name): value for name, value in (metadata.get("fields") or {}).items()}
     values: Json = {
         kind: next((fields[name] for name in names if fields.get(name) not in (None, "", [])), None)
         for kind, names in _NAMES.items()
     }
-    title = _words(metadata.get("title")) or _words(metadata.get("doc_id")) or Labels(language)("untitled")
-    position = metadata.get("position")
+    title = _words(metadata.get("title")) or _words(metadata.get("doc_id")) or labels("untitled")
     return {
         **{kind: _words(value) for kind, value in values.items()},
         "title": title,
@@ -76,7 +69,7 @@ def _facts(result: Data, language: str) -> Json:
         "url": address(metadata.get("url")),
         "licence": _words(metadata.get("licence")),
         "base": _words(metadata.get("kb_prefix")),
-        "passage": position + 1 if type(position) is int else None,
+        "position": metadata.get("position"),
         "language": detect_language(title),
     }
 
@@ -116,13 +109,15 @@ def _authors(value: object) -> list[str]:
 
 def _line(source: Data, labels: Labels) -> str:
     """Title, where in the document, base, address, licence."""
-    title, licence = (escaped(source[key]) for key in ("title", "licence"))
-    texts = [f"*{title}*" if labels.language != "zh" else f"《{title.strip('《》')}》"]
-    texts += [labels("ref_passage", n=source["passage"])] if source["passage"] else []
-    texts += [labels("ref_base", name=escaped(source["base"]))] if source["base"] else []
-    texts += [linked(source["url"])] if source["url"] else []
-    texts += [licence] if licence else []
-    return labels("ref_comma").join(texts)
+    title = escaped(source["title"])
+    texts = [
+        f"《{title.strip('《》')}》" if labels.language == "zh" else f"*{title}*",
+        labels("ref_passage", n=source["position"] + 1) if source["position"] is not None else "",
+        labels("ref_base", name=escaped(source["base"])) if source["base"] else "",
+        linked(source["url"]) if source["url"] else "",
+        escaped(source["licence"]),
+    ]
+    return labels("ref_comma").join(filter(None, texts))
 
 
 # BibTeX
@@ -171,8 +166,13 @@ _SOURCE = b"""
 
 def _by_csl(entries: Sequence[tuple[str, str]], style: str) -> list[str]:
     """Set each entry of BibTeX in the language of its own title, as GB/T 7714 asks."""
+    try:
+        import typst
+    except ImportError:
+        raise MissingExtra("A reference style by CSL", "reports") from None
     with tempfile.TemporaryDirectory() as nothing:
-        page = typst().compile(
+        compiler: Any = typst
+        page = compiler.compile(
             _SOURCE,
             root=nothing,
             format="html",
@@ -184,19 +184,6 @@ def _by_csl(entries: Sequence[tuple[str, str]], style: str) -> list[str]:
     lines = BeautifulSoup(page, "html.parser").select("section[role=doc-bibliography] > ul > li")
     texts = [" ".join(_markdown(line).split()) for line in lines]
     return [re.sub(r"\((\d{4}),\)", r"(\1)", line) for line in texts]  # typst's comma before a month that is not known
-
-
-def typst() -> Any:
-    """Return the library that sets CSL and pages.
-
-    Raises:
-        MissingExtra: it is not installed.
-    """
-    try:
-        import typst as found
-    except ImportError:
-        raise MissingExtra("A reference style by CSL", "reports") from None
-    return found
 
 
 def _markdown(node: Tag) -> str:

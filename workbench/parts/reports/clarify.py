@@ -10,32 +10,34 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from langgraph.runtime import Runtime
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, Field
 
 from workbench.events import progress
 from workbench.graphs.review import ARGS, LONGEST, Strict, ask_person, refuse, reread
-from workbench.graphs.roles import NONE, ask_model, card, model_plans
-from workbench.ports import Context, KnowledgeBase
+from workbench.graphs.roles import NONE, ModelForm, ask_model, card, model_plans
+from workbench.ports import Bases, Context, KnowledgeBase
 from workbench.settings import Settings
-from workbench.state import Clarification, ConversationState, Data, Entity, Json, Question
+from workbench.state import Clarification, ConversationState, Entity, Json, Question
 from workbench.text import detect_language, fold
 from workbench.views.labels import Labels
 
-MODEL_LIMIT = 3
+LIMIT, MODEL_LIMIT, MOST_OPTIONS = 5, 3, 6
+"""Questions that a person is asked at once, those of a model, and options of one."""
+Line = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(lambda text: " ".join(text.split()))]
 
 
-class ModelQuestion(BaseModel, extra="forbid"):
+class ModelQuestion(ModelForm):
     """A question that a model would ask the person before it plans."""
 
-    question: str = Field(min_length=1, max_length=200)
-    options: list[str] = Field(default_factory=list, max_length=5)
-    assumed: str = Field(min_length=1, max_length=200)
+    question: Line
+    options: list[Line] = Field(default_factory=list, max_length=5)
+    assumed: Line
 
 
-class ModelQuestions(BaseModel, extra="forbid"):
+class ModelQuestions(ModelForm):
     """The questions, none where all is clear."""
 
     questions: list[ModelQuestion] = Field(max_length=MODEL_LIMIT)
@@ -55,14 +57,10 @@ async def clarify(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Find what the question of a report leaves open."""
     if not state.get("report") or not state.get("kb_prefixes"):
         return {}
-    context = runtime.context
+    context, reading = runtime.context, state["route_decision"]["question"]
     runtime.stream_writer(progress("clarify"))
-    questions = open_questions(
-        state["query"],
-        state["route_decision"]["question"],
-        context.bases(state["kb_prefixes"]),
-        context.settings.default_domain,
-    )
+    bases = context.bases(state["kb_prefixes"])
+    questions = open_questions(state["query"], reading, bases, context.settings.default_domain)
     if model_plans(context):
         questions += await _by_model(state, context, questions)
     return {"clarifications": questions[:LIMIT]}
@@ -70,9 +68,9 @@ async def clarify(state: ConversationState, runtime: Runtime[Context]) -> Json:
 
 async def review_clarify(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Ask a person if the run is to stop for that, and continue with the question in its new words."""
-    if not state.get("report") or not state.get("kb_prefixes"):
+    if "clarifications" not in state:
         return {}
-    questions = state.get("clarifications", [])
+    questions = state["clarifications"]
     if not must_ask(questions, state.get("review", []), runtime.context.settings):
         return _resume(state, runtime, questions, state["query"])
     ids = [question["question_id"] for question in questions]
@@ -84,12 +82,9 @@ async def review_clarify(state: ConversationState, runtime: Runtime[Context]) ->
             if name not in ids
         )
 
-    words = " ".join(question["question"] for question in questions)
-    in_force = {"query": state["query"], "answers": {}}
+    words, details = " ".join(q["question"] for q in questions), {"in_force": {"query": state["query"], "answers": {}}}
     proposal = {"questions": questions}
-    decision = ask_person(
-        "clarify", state, runtime, proposal, words, ClarifyEdits, check_ids, details={"in_force": in_force}
-    )
+    decision = ask_person("clarify", state, runtime, proposal, words, ClarifyEdits, check_ids, details=details)
     change: Json = {"decisions": [decision]}
     if decision["action"] == "reject":
         end = {"stop_reason": "stopped_by_reviewer", "use_retrieval": False, "answerer": "generate"}
@@ -97,16 +92,15 @@ async def review_clarify(state: ConversationState, runtime: Runtime[Context]) ->
     edits, message = decision["edits"], decision["message"].strip()
     if "query" in edits:  # a person's own words leave nothing to ask
         return {**change, **_resume(state, runtime, [], edits["query"])}
-    meant = {question["question_id"]: chosen(message, question["options"]) for question in questions}
-    questions = answered(questions, {**meant, **edits.get("answers", {})})
-    return {**change, **_resume(state, runtime, questions, f"{state['query']} {message}".strip())}
+    answers = {q["question_id"]: chosen(message, q["options"]) for q in questions} | edits.get("answers", {})
+    query = f"{state['query']} {message}".strip()
+    return {**change, **_resume(state, runtime, answered(questions, answers), query)}
 
 
 def must_ask(questions: Sequence[Clarification], review: Sequence[str], settings: Settings) -> bool:
     """Return whether a run stops for a person: they want to be asked, or it must not continue without an answer."""
-    left = unanswered(questions)
-    must = settings.stop_on_clarification and any(question["must"] for question in left)
-    return bool(left) and ("clarify" in review or must or not settings.allow_unclarified_plan)
+    must = settings.stop_on_clarification and any(question["must"] for question in questions)
+    return bool(questions) and ("clarify" in review or must or not settings.allow_unclarified_plan)
 
 
 def _resume(state: ConversationState, runtime: Runtime[Context], questions: list[Clarification], query: str) -> Json:
@@ -114,9 +108,9 @@ def _resume(state: ConversationState, runtime: Runtime[Context], questions: list
 
     Where no person says which thing a name means, the likeliest is searched for: a report is about one of them.
     """
-    likeliest = {q["question_id"]: q["assumed"] for q in unanswered(questions) if q["kind"] == "name"}
+    likeliest = {q["question_id"]: q["answer"] or q["assumed"] for q in questions if q["kind"] == "name"}
     query = refined(query, answered(questions, likeliest))
-    assumptions = [*state["report"].get("assumptions", []), *stated(questions, detect_language(query))]
+    assumptions = [*state["report"]["assumptions"], *stated(questions, detect_language(query))]
     change: Json = {"clarifications": questions, "assumptions": assumptions}
     if query != state["query"]:
         change |= reread(state, runtime, query)
@@ -124,44 +118,38 @@ def _resume(state: ConversationState, runtime: Runtime[Context], questions: list
     return change
 
 
+def _clarification(question_id: str, question: str, options: Iterable[str], **more: Any) -> Clarification:
+    """Return a question whose first option is assumed."""
+    kind: Any = question_id.partition(":")[0]
+    own = list(dict.fromkeys(options))
+    assumed = own[0] if own else ""
+    more = {"must": False, "assumed": assumed, "answer": "", **more}
+    return Clarification(question_id=question_id, kind=kind, question=question, options=own, **more)  # type: ignore
+
+
 async def _by_model(
     state: ConversationState, context: Context, questions: Sequence[Clarification]
 ) -> list[Clarification]:
     """Return what the model that plans would ask besides; nothing where its reply cannot be used."""
-    decision, query = state["route_decision"], state["query"]
-    covered = [*state["report"].get("assumptions", []), *(question["question"] for question in questions)]
+    query = state["query"]
+    covered = [*state["report"]["assumptions"], *(question["question"] for question in questions)]
     slots = {
         "question": json.dumps(query, ensure_ascii=False),
         "corpus": card(context.bases(state["kb_prefixes"])),
-        "reading": json.dumps(decision.get("question", {}), ensure_ascii=False),
+        "reading": json.dumps(state["route_decision"]["question"], ensure_ascii=False),
         "known": "\n".join(f"- {line}" for line in covered) or NONE,
         "most": str(MODEL_LIMIT),
     }
     reply = await ask_model(context, "planner", ModelQuestions, slots, question=query, prompt="clarify", quiet=True)
-    return [
-        Clarification(
-            question_id=f"model:{number}",
-            kind="model",
-            question=" ".join(form.question.split()),
-            options=[" ".join(option.split())[:200] for option in form.options if option.strip()],
-            assumed=" ".join(form.assumed.split()),
-            must=False,
-            answer="",
-        )
-        for number, form in enumerate(reply.form.questions if reply.form else (), 1)
-    ]
+    forms = enumerate(reply.form.questions if reply.form else (), 1)
+    return [_clarification(f"model:{n}", form.question, form.options, assumed=form.assumed) for n, form in forms]
 
 
 # what a question leaves open, by rules
 
-LIMIT, MOST_OPTIONS = 5, 6
-"""Questions that a person is asked at once, and options of one."""
 
-
-def open_questions(
-    query: str, reading: Question, bases: Sequence[KnowledgeBase], domain: str = ""
-) -> list[Clarification]:
-    """Return what the question leaves open, the weightiest first, at most ``LIMIT``.
+def open_questions(query: str, reading: Question, bases: Bases, domain: str = "") -> list[Clarification]:
+    """Return what the question leaves open, the weightiest first.
 
     Args:
         query: as it stands alone.
@@ -169,17 +157,12 @@ def open_questions(
         bases: that are asked.
         domain: what is assumed where the question says no subject; empty: all that the bases hold.
     """
-    return [*_names(query, reading, bases), *_scope(reading, bases, domain)][:LIMIT]
+    return [*_names(query, reading, bases), *_scope(reading, bases, domain)]
 
 
 def _subject(question: Clarification) -> str:
-    """Return the name that a question is about, or ""."""
-    return question["question_id"].partition(":")[2] if question["kind"] == "name" else ""
-
-
-def unanswered(clarifications: Iterable[Clarification]) -> list[Clarification]:
-    """Return those without an answer."""
-    return [clarification for clarification in clarifications if not clarification["answer"]]
+    """Return the name that a question is about."""
+    return question["question_id"].partition(":")[2]
 
 
 def answered(clarifications: Iterable[Clarification], answers: Mapping[str, str]) -> list[Clarification]:
@@ -190,11 +173,11 @@ def answered(clarifications: Iterable[Clarification], answers: Mapping[str, str]
     >>> [one["answer"] for text in ("2", "oolong") for one in answered([asked], {"scope": text})]
     ['tea', 'oolong']
     """
-    results = []
+    results: list[Clarification] = []
     for clarification in clarifications:
-        text = " ".join(str(answers.get(clarification["question_id"]) or "").split())
+        text = " ".join(answers.get(clarification["question_id"], "").split())
         answer = chosen(text, clarification["options"]) or text or clarification["answer"]
-        results.append(Clarification(**{**clarification, "answer": answer}))
+        results.append({**clarification, "answer": answer})
     return results
 
 
@@ -257,14 +240,14 @@ def stated(clarifications: Iterable[Clarification], language: str) -> list[str]:
     """
     labels, lines = Labels(language), []
     for clarification in clarifications:
-        if what := clarification["answer"] or clarification["assumed"]:
-            words = {"name": _subject(clarification), "question": clarification["question"], "what": what.rstrip(".。")}
-            assumed = "" if clarification["answer"] else labels("clarified_assumed")
-            lines.append(assumed + labels(f"clarified_{clarification['kind']}", **words))
+        what = (clarification["answer"] or clarification["assumed"]).rstrip(".。")
+        words = {"name": _subject(clarification), "question": clarification["question"], "what": what}
+        assumed = "" if clarification["answer"] else labels("clarified_assumed")
+        lines.append(assumed + labels(f"clarified_{clarification['kind']}", **words))
     return lines
 
 
-def _names(query: str, reading: Question, bases: Sequence[KnowledgeBase]) -> Iterator[Clarification]:
+def _names(query: str, reading: Question, bases: Bases) -> Iterator[Clarification]:
     """Yield a question for each name that several entities of a base have, unless the reading has settled it."""
     surfaces = set[str]()
     for base in bases:
@@ -276,38 +259,25 @@ def _names(query: str, reading: Question, bases: Sequence[KnowledgeBase]) -> Ite
             entities = [entity for entity in map(base.entity, ids[:MOST_OPTIONS]) if entity]
             written_of = [entity for entity in entities if entity["doc_id"]]
             # what no document is about is rarely meant beside what one is
-            options = list(dict.fromkeys(_described(written_of or entities, base, reading["language"])))
-            if len(options) < 2:
-                continue
-            surfaces.add(surface)
-            yield Clarification(
-                question_id=f"name:{surface}",
-                kind="name",
-                question=Labels(reading["language"])("clarify_which", name=surface),
-                options=options,
-                assumed=options[0],
-                must=bool(written_of),
-                answer="",
-            )
+            options = _described(written_of or entities, base, reading["language"])
+            if len(options) > 1:
+                surfaces.add(surface)
+                question = Labels(reading["language"])("clarify_which", name=surface)
+                yield _clarification(f"name:{surface}", question, options, must=bool(written_of))
 
 
-def _described(entities: Sequence[Entity], base: KnowledgeBase, language: str) -> Iterator[str]:
-    """Yield each entity by its name and the first two fields in which it differs from the others, else its id."""
-    rows = [_fields(entity, base) for entity in entities]
+def _described(entities: Sequence[Entity], base: KnowledgeBase, language: str) -> list[str]:
+    """Return each entity by its name and the first two fields in which it differs from the others, else its id."""
+    documents = [base.passages(doc_ids=[e["doc_id"]])[:1] if e["doc_id"] else [] for e in entities]
+    rows = [passages[0]["fields"] if passages else {} for passages in documents]
     fields = sorted(base.about()["fields"], key=lambda field: field["type"] != "date")  # when comes to mind first
-    names = [field["name"] for field in fields if field["type"] in ("date", "name", "category", "number")]
+    names = [field["name"] for field in fields if field["type"] != "text"]
     columns = [[_field_text(row.get(name)) for row in rows] for name in names]
     apart = [column for column in columns if len(set(column)) > 1][:2]
     comma, form = ("，", "{}（{}）") if language == "zh" else (", ", "{} ({})")
-    for place, entity in enumerate(entities):
-        details = comma.join(filter(None, (column[place] for column in apart)))
-        yield form.format(entity["name"], details or entity["entity_id"])
-
-
-def _fields(entity: Entity, base: KnowledgeBase) -> Data:
-    """Return the typed fields of the document that an entity is."""
-    passages = base.passages(doc_ids=[entity["doc_id"]]) if entity["doc_id"] else []
-    return passages[0]["fields"] if passages else {}
+    details = [comma.join(filter(None, (column[n] for column in apart))) for n in range(len(entities))]
+    own = [form.format(e["name"], detail or e["entity_id"]) for e, detail in zip(entities, details, strict=True)]
+    return list(dict.fromkeys(own))
 
 
 def _field_text(value: object) -> str:
@@ -315,20 +285,12 @@ def _field_text(value: object) -> str:
     return ", ".join(str(value)[:80] for value in values if value is not None)
 
 
-def _scope(reading: Question, bases: Sequence[KnowledgeBase], domain: str) -> Iterator[Clarification]:
+def _scope(reading: Question, bases: Bases, domain: str) -> Iterator[Clarification]:
     """Yield the subject, where the question has no word of the knowledge bases."""
-    has_words = any(base.search("words", word, 1) for base in bases for word in reading["words"])
-    if reading["names"] or reading["conditions"] or has_words:
+    if reading["names"] or reading["conditions"]:
         return
-    labels, number = Labels(reading["language"]), sum(base.about()["counts"]["documents"] for base in bases)
-    everything = labels("clarify_everything", names=", ".join(base.name for base in bases), n=f"{number:,}")
-    assumed = everything if domain in ("", "通用", "general") else domain
-    yield Clarification(
-        question_id="scope",
-        kind="scope",
-        question=labels("clarify_about"),
-        options=list(dict.fromkeys([assumed, everything])),
-        assumed=assumed,
-        must=False,
-        answer="",
-    )
+    if not any(base.search("words", word, 1) for base in bases for word in reading["words"]):
+        labels, number = Labels(reading["language"]), sum(base.about()["counts"]["documents"] for base in bases)
+        everything = labels("clarify_everything", names=", ".join(base.name for base in bases), n=f"{number:,}")
+        assumed = everything if domain in ("", "通用", "general") else domain
+        yield _clarification("scope", labels("clarify_about"), [assumed, everything])

@@ -26,7 +26,7 @@ class OutlineForm(Form):
 
     def _schema(self, schema: Data) -> Data:
         self._before = {**self._before, "sections": placed(self._before["sections"])}
-        return _required(title=_TITLE, sections={})
+        return {"properties": {"title": _TITLE, "sections": {}}, "required": ["title", "sections"]}
 
     def _own(self) -> dict[str, Control]:
         return {"sections": _section_lines(self._labels)}
@@ -61,7 +61,3 @@ def _section_lines(labels: Labels) -> Control:
         )
 
     return Control(ipywidgets.Textarea(rows=10), [], parse, show)
-
-
-def _required(**properties: Data) -> Data:
-    return {"properties": properties, "required": [*properties]}

@@ -6,14 +6,14 @@ same evidence is taken over. A person may decide at ``outline``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, cast
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
-from typing_extensions import TypedDict
+from pydantic import Field
 
 from workbench.errors import Divergence, KnowledgeError, SettingsError, WorkspaceError
 from workbench.events import logged, progress
@@ -21,18 +21,15 @@ from workbench.graphs.execute import executor
 from workbench.graphs.generate import merged_evidence
 from workbench.graphs.merge import gather
 from workbench.graphs.plan import SEARCH
-from workbench.graphs.roles import budget_spent
+from workbench.graphs.review import ARGS, LONGEST, Strict, ask_person, refuse
 from workbench.knowledge.dated import dated_bases, question_dates
-from workbench.language.answer import judge
 from workbench.language.citing import cite
 from workbench.parts.reports.assembly import assemble
-from workbench.parts.reports.checking import checked, consistency, section_print
+from workbench.parts.reports.checking import checked, consistency, fingerprint
 from workbench.parts.reports.clarify import clarify, review_clarify
-from workbench.parts.reports.extracting import section_text
-from workbench.parts.reports.kinds import Aspect, ReportType, Topic, report_type
-from workbench.parts.reports.outline import Meaning, Outliner, carried
-from workbench.parts.reports.review import review_outline
-from workbench.parts.reports.writer import Draft, outlined_by_model, section_by_model
+from workbench.parts.reports.kinds import Aspect, Topic, report_type
+from workbench.parts.reports.outline import Meaning, carried, new_outline, outlined_by_rules, placed, unique
+from workbench.parts.reports.writer import Draft, outlined_by_model, section_by_model, section_text, writes
 from workbench.plans import Plan, PlanStep, fresh_id
 from workbench.ports import Context, call_outliner, call_writer
 from workbench.records.tape import RULES
@@ -43,141 +40,216 @@ from workbench.state import (
     Json,
     ReportOutline,
     RetrievalResult,
-    RouteDecision,
     SectionContent,
     SectionOutline,
     StepTask,
 )
 from workbench.text import visible
 
-
-class SectionTask(TypedDict):
-    """What the writer of one section is given."""
-
-    run_id: str
-    message: str
-    kb_prefixes: list[str]
-    route_decision: RouteDecision
-    dates: list[str]
-    section: SectionOutline
-    pieces: list[RetrievalResult]
-    fingerprint: str
-    wish: str
-    total: int
+_SHARED = ("run_id", "message", "kb_prefixes", "route_decision", "report")
+"""What the writer of a section is given of the state."""
 
 
 async def outliner(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Return what the report will say: the model's outline, or the rules'; and the sections of an earlier report."""
     context, request, results = runtime.context, state["report"], merged_evidence(state)
-    kind, plan = report_type(request["type"]), state.get("plan") or {}
-    report_id = f"{plan.get('plan_id', '')}:{plan.get('version', 1)}:{kind.name}"
-    who = context.settings.role_model("writer") if "writer" in context.models else RULES
-    who = "writer" if "writer" in context.parts else who
-    lookup = {"report_id": report_id, "user": state.get("user_id", "")}
-    look: Any = context.runs.report if request.get("cached", True) else lambda **_: {}
+    plan, writer = state.get("plan") or {}, RULES
+    if "writer" in context.parts:
+        writer = "writer"
+    elif "writer" in context.models:
+        writer = context.settings.role_model("writer")
+    lookup = {
+        "report_id": f"{plan.get('plan_id', '')}:{plan.get('version', 1)}:{request['report_type']}",
+        "user": state.get("user_id", ""),
+    }
+    look: Any = context.runs.report if request["cached"] else lambda **_: {}
     earlier = context.tape.effect("memory", "report", lookup, lambda: look(**lookup))
-    report = {**request, "report_id": report_id, "by": who, "numbers": earlier.get("numbers") or {}}
-    report["outlined_by"] = earlier.get("outlined_by") or RULES
-    if earlier.get("sections") and report["outlined_by"] != RULES:
+    report = {**request, "report_id": lookup["report_id"], "by": writer, "numbers": earlier.get("numbers") or {}}
+    written = {section["fingerprint"]: section for section in earlier.get("sections", [])}
+    if written and earlier["outlined_by"] != RULES:
+        report["outlined_by"] = earlier["outlined_by"]
         outline = carried(earlier["outline"], results, earlier["evidence"], Meaning(dated_bases(context, state)))
     else:
-        outline, report["outlined_by"], report["notes"] = await _outlined(state, context, kind)
-    by_print, by_id = {section["fingerprint"]: section for section in earlier.get("sections", [])}, _by_id(results)
+        outline, report["outlined_by"], report["notes"] = await _outlined(state, context)
     reused: list[Any] = []
-    for section in outline["sections"]:
-        fingerprint = section_print(section, by_id, who)
-        if fingerprint in by_print:
-            reused.append({**by_print[fingerprint], "section_id": section["section_id"], "reused": True})
+    for section, _, key in _with_pieces({**state, "report": report, "outline": outline}):
+        if key in written:
+            reused.append({**written[key], "section_id": section["section_id"], "reused": True})
     reviewed = "outline" in state.get("review", [])
     report["cache_hit"] = bool(reused) and len(reused) == len(outline["sections"]) and not reviewed
     return {"report": report, "outline": outline, "sections": reused}
 
 
-def _by_id(results: Sequence[RetrievalResult]) -> dict[str, RetrievalResult]:
-    return {r["result_id"]: r for r in results}
+def _with_pieces(state: Data) -> Iterator[tuple[SectionOutline, list[RetrievalResult], str]]:
+    """Yield each section of the outline with its evidence, and a fingerprint of what it is written from."""
+    by_id = {r["result_id"]: r for r in merged_evidence(state)}
+    for section in state["outline"]["sections"]:
+        pieces = [by_id[i] for i in section["evidence_ids"] if i in by_id]
+        yield section, pieces, fingerprint(section, pieces, state["report"]["by"])
 
 
-async def _outlined(
-    state: ConversationState, context: Context, kind: ReportType
-) -> tuple[ReportOutline, str, list[str]]:
+async def _outlined(state: ConversationState, context: Context) -> tuple[ReportOutline, str, list[str]]:
     """Return the outline, who made it, and the notes on how it came about."""
-    results, aspects = merged_evidence(state), state["report"].get("aspects", [])
-    topic = Topic(state["query"], tuple(Aspect(title, tuple(parts)) for title, parts in aspects))
-    rules = _outlined_by_rules(state, context, results, topic)
-    rules["title"] = " ".join(state["message"].split())[:300]
+    results = merged_evidence(state)
+    aspects = tuple(Aspect(title, tuple(parts)) for title, parts in state["report"].get("aspects", []))
+    topic = Topic(state["query"], aspects)
     proposals: Any = None
+    notes: list[str] = []
     if results and "outliner" in context.parts:
         proposals = await call_outliner(context, state["query"], results)
-    elif results and "writer" in context.models and not budget_spent(context):
+    elif results and writes(context):
         proposals = await outlined_by_model(context, state["message"], results, topic.titles())
-    else:
-        return rules, RULES, []
+        notes = [] if proposals else ["outline: the model gave none that can be used, so it is the rules'"]
     if not proposals:
-        return rules, RULES, ["outline: the model gave none that can be used, so it is the rules'"]
+        return outlined_by_rules(state, context, results, topic), RULES, notes
     sections = [
         SectionOutline(
             section_id=str(n),
             title=proposal["title"],
             summary=proposal["summary"],
-            query=proposal["query"],
-            evidence_ids=[results[place - 1]["result_id"] for place in proposal["evidence"]],
+            query=proposal["query"] or proposal["title"],
+            evidence_ids=unique(results[place - 1]["result_id"] for place in proposal["evidence"]),
             estimated_words=max(60, 40 * len(proposal["evidence"])),
             quotes=[],
         )
-        for n, proposal in enumerate(proposals[: kind.sections], 1)
+        for n, proposal in enumerate(proposals[: report_type(state["report"]["report_type"]).sections], 1)
     ]
-    words = sum(section["estimated_words"] for section in sections)
-    return {**rules, "sections": sections, "total_estimated_words": words}, "outliner", []
+    return new_outline(state, sections), "outliner", []
 
 
-def _outlined_by_rules(
-    state: ConversationState, context: Context, results: Sequence[RetrievalResult], topic: Topic
-) -> ReportOutline:
-    bases, reading = dated_bases(context, state), state["route_decision"]["question"]
-    known_nouns = (base.about()["nouns"] for base in bases)
-    nouns: Data = next((words for words in known_nouns if words.get("en") or words.get("zh")), {})
-    judged, kind = judge(reading, results, bases), report_type(state["report"]["type"])
-    return Outliner(topic, reading, judged, results, nouns, Meaning(bases), kind).outline()
+# where a person decides: to respond to the outline asks for one more section
+
+_MOST_PIECES = 12
+"""Pieces that a search adds to a section."""
+
+
+class SectionEdit(Strict):
+    """A section of an edited outline; a new one needs no id."""
+
+    section_id: str = Field("", max_length=20)
+    title: str = Field(pattern=r"\S", max_length=300)
+    summary: str = Field("", max_length=LONGEST)
+    query: str = Field("", max_length=LONGEST)
+    evidence_ids: list[str] = Field(default_factory=list, max_length=1_000)
+    estimated_words: int = Field(0, ge=0)
+    quotes: list[str] = Field(default_factory=list, max_length=1_000)
+
+
+class OutlineEdits(Strict):
+    """What can be changed of an outline: its title, and which sections there are, in which order."""
+
+    title: str | None = Field(None, pattern=r"\S", max_length=300)
+    sections: list[SectionEdit] | None = Field(None, min_length=1, max_length=50)
+
+
+async def review_outline(state: ConversationState, runtime: Runtime[Context]) -> Json:
+    """Ask about the outline before anything is written, if the run's policy wants it."""
+    report, outline = state["report"], state["outline"]
+    if "outline" not in state.get("review", []) or not outline["sections"]:
+        return {}
+    pieces = [
+        {"result_id": r["result_id"], "title": str(r["metadata"].get("title") or r["source_id"]), "score": r["score"]}
+        for r in merged_evidence(state)
+    ]
+    known_ids = {piece["result_id"] for piece in pieces}
+
+    def check(edits: OutlineEdits) -> None:
+        refuse(
+            ((*ARGS, "sections", n, "evidence_ids", m), f"{entry!r} is not a piece of the evidence.")
+            for n, section in enumerate(edits.sections or [])
+            for m, entry in enumerate(section.evidence_ids)
+            if entry not in known_ids
+        )
+
+    words = f"{len(outline['sections'])} sections, about {outline['total_estimated_words']} words: write them?"
+    details = {"evidence": pieces}
+    decision = ask_person("outline", state, runtime, dict(outline), words, OutlineEdits, check, details=details)
+    change: Json = {"decisions": [decision]}
+    if decision["action"] == "reject":
+        return {**change, "report": {**report, "stopped": True}, "outline": {**outline, "sections": []}}
+    if decision["action"] == "approve":
+        return change
+    change["report"] = {**report, "outlined_by": decision["who"]}
+    if decision["action"] == "respond":
+        return {**change, **await _one_more(state, runtime, decision["message"].strip(), decision["who"])}
+    edits = decision["edits"]
+    sections = [{**entry, "query": entry["query"] or entry["title"]} for entry in edits.get("sections", [])]
+    new = {**outline, "title": edits.get("title", outline["title"])}
+    new["sections"] = placed(cast(list[SectionOutline], sections)) or outline["sections"]
+    new["total_estimated_words"] = sum(entry["estimated_words"] for entry in new["sections"])
+    return {**change, "outline": new}
+
+
+async def _one_more(state: ConversationState, runtime: Runtime[Context], wish: str, who: str) -> Json:
+    """Search for a section that a person wishes, and return the outline with it: it is asked about again."""
+    context, plan, records = runtime.context, Plan.load(state["plan"]), list[ExecutionRecord]()
+    query = f"{state['query']} {wish}"
+    for kb in state["kb_prefixes"]:
+        tool_input = {"query": query, "kb_prefix": kb}
+        step = PlanStep(step_id=fresh_id(plan, "research"), objective=wish, tool=SEARCH, tool_input=tool_input)
+        plan = plan.adding(step).model_copy(update={"version": plan.version + 1})
+        context.runs.save_plan(state["run_id"], plan.dump(), who, wish)
+        task = StepTask(
+            run_id=state["run_id"],
+            query=query,
+            kb_prefix=kb,
+            step=step.model_dump(mode="json"),
+            attempt=1,
+            iteration=state.get("iteration", 1),
+            remaining_s=context.settings.time_budget_s,
+            sources={},
+            upstream={},
+            dates=question_dates(state),
+        )
+        records += (await executor(task, cast(Any, runtime)))["records"]
+    found = [r for results in gather(records, context.runs, state["run_id"]).values() for r in results]
+    pieces = [r for r in found if r["source_type"] == "chunk"][:_MOST_PIECES]
+    [section, *_] = outlined_by_rules(state, context, pieces, Topic(state["query"], (Aspect(wish),)))["sections"]
+    section |= {"summary": "", "query": wish, "section_id": ""}
+    outline, before = state["outline"], merged_evidence(state)
+    known_ids = {r["result_id"] for r in before}
+    results = [*before, *(r for r in pieces if r["result_id"] not in known_ids)]
+    return {
+        "plan": plan.dump(),
+        "records": records,
+        "merged": {**state["merged"], "retrieval_results": results},
+        "outline": {**outline, "sections": placed([*outline["sections"], section])},
+    }
 
 
 def fan_out(state: ConversationState) -> list[Send] | str:
-    """Return one writer for each section that is not there yet."""
-    by_id = _by_id(merged_evidence(state))
+    """Return what follows the outline: the outline again with one more section, the writers, or the end."""
+    last = state["decisions"][-1] if state.get("decisions") else None
+    if last and (last["point"], last["action"]) == ("outline", "respond"):
+        return "review_outline"
+    if state["report"].get("stopped"):
+        return "assemble"
     prints = {section["section_id"]: section["fingerprint"] for section in state.get("sections", [])}
+    shared: Any = {name: state[name] for name in _SHARED}  # type: ignore[literal-required]
     tasks = [
-        SectionTask(
-            run_id=state["run_id"],
-            message=state["message"],
-            kb_prefixes=state["kb_prefixes"],
-            route_decision=state["route_decision"],
-            dates=question_dates(state),
-            section=section,
-            pieces=[by_id[i] for i in section["evidence_ids"] if i in by_id],
-            fingerprint=section_print(section, by_id, state["report"]["by"]),
-            wish=state["report"].get("preferences", ""),
-            total=0,
-        )
-        for section in state["outline"]["sections"]
+        {**shared, "dates": question_dates(state), "section": section, "pieces": pieces, "fingerprint": key}
+        for section, pieces, key in _with_pieces(state)
+        if prints.get(section["section_id"]) != key
     ]
-    tasks = [task for task in tasks if prints.get(task["section"]["section_id"]) != task["fingerprint"]]
     return [Send("section", {**task, "total": len(tasks)}) for task in tasks] or "consistency"
 
 
-async def section(task: SectionTask, runtime: Runtime[Context]) -> Json:
+async def section(task: Data, runtime: Runtime[Context]) -> Json:
     """Write one section, and hold each of its sentences against what it cites."""
     context, outline, pieces = runtime.context, task["section"], task["pieces"]
-    draft, by = await _drafted(task, context)
+    draft = await _drafted(task, context)
     text, _, unknown = cite(visible(draft.text), pieces)
-    notes = [*draft.notes, *([f"citations of no evidence were removed: {unknown}"] if unknown else [])]
     content = SectionContent(
-        **{name: outline[name] for name in ("section_id", "title", "summary")},  # type: ignore[typeddict-item]
+        section_id=outline["section_id"],
+        title=outline["title"],
+        summary=outline["summary"],
         text=text.strip(),
         sources=[piece["result_id"] for piece in pieces],
         claims=[],
         fingerprint=task["fingerprint"],
-        by=by,
+        by=draft.by,
         reused=False,
-        notes=notes,
+        notes=[*draft.notes, *([f"citations of no evidence were removed: {unknown}"] if unknown else [])],
     )
     done = await checked(content, pieces, task["message"], task["kb_prefixes"], context)
     before = sum(e["execution_log"]["node"] == "section" for e in context.runs.events(task["run_id"]))
@@ -186,30 +258,24 @@ async def section(task: SectionTask, runtime: Runtime[Context]) -> Json:
     return {"sections": [done]}
 
 
-async def _drafted(task: SectionTask, context: Context) -> tuple[Draft, str]:
-    """Return the section's text by a custom writer, the model, or the rules; and who wrote it."""
+async def _drafted(task: Data, context: Context) -> Draft:
+    """Return the section's text by a custom writer, the model, or the rules."""
     outline, pieces, notes = task["section"], task["pieces"], list[str]()
     try:
         if pieces and "writer" in context.parts:
-            return Draft(await call_writer(context, outline["query"], pieces), []), "writer"
-        if pieces and "writer" in context.models:
-            draft = await section_by_model(
-                context,
-                question=task["message"],
-                title=outline["title"],
-                summary=outline["summary"],
-                pieces=pieces,
-                wish=task["wish"],
-            )
-            if draft and draft.text:
-                return draft, context.settings.role_model("writer")
-            notes = draft.notes if draft else []
+            return Draft(await call_writer(context, outline["query"], pieces), [], "writer")
+        if pieces and writes(context):
+            wish = task["report"].get("preferences", "")
+            draft = await section_by_model(context, task["message"], outline, pieces, wish)
+            if draft.text:
+                return draft
+            notes = draft.notes
     except (WorkspaceError, KnowledgeError, SettingsError, Divergence):  # nothing that this section could help
         raise
     except Exception as unknown:  # one's own writer or strategy may raise anything; the note shows it
         notes = [visible(f"{type(unknown).__name__}: {unknown}")]
     reading = task["route_decision"]["question"]
-    return Draft(section_text(outline, pieces, reading, dated_bases(context, task)), notes), RULES
+    return Draft(section_text(outline, pieces, reading, dated_bases(context, task)), notes, RULES)
 
 
 def add_reporter(graph: StateGraph[Any, Context, Any, Any], after_clarify: Callable[[Any], str]) -> None:
@@ -227,62 +293,11 @@ def build_reporter() -> StateGraph[Any, Context, Any, Any]:
     writer: Any = logged("write", section)
     graph.add_node(logged("outline", outliner))
     graph.add_node(logged("decide", review_outline))
-    graph.add_node("section", writer, input_schema=SectionTask)
-    graph.add_node(logged("research", research))
+    graph.add_node("section", writer)
     graph.add_node(logged("check", consistency))
     graph.add_node(logged("assemble", assemble))
-    way = [START, "outliner", "review_outline"], ["research", "review_outline"]
-    for nodes in (*way, ["section", "consistency", "assemble", END]):
+    for nodes in ([START, "outliner", "review_outline"], ["section", "consistency", "assemble", END]):
         for start, end in pairwise(nodes):
             graph.add_edge(start, end)
-    graph.add_conditional_edges("review_outline", after_outline, ["research", "section", "consistency", "assemble"])
+    graph.add_conditional_edges("review_outline", fan_out, ["review_outline", "section", "consistency", "assemble"])
     return graph
-
-
-def after_outline(state: ConversationState) -> list[Send] | str:
-    """Return what follows the outline: research for a section that a person asked for, the writers, or the end."""
-    report = state["report"]
-    if report.get("stopped"):
-        return "assemble"
-    return "research" if report.get("redo") else fan_out(state)
-
-
-async def research(state: ConversationState, runtime: Runtime[Context]) -> Json:
-    """Search for what a person wishes for a section, and give the section what was found."""
-    context, redo = runtime.context, state["report"]["redo"]
-    plan, wish = Plan.load(state["plan"]), redo["wish"]
-    query, records = f"{state['query']} {wish}", list[ExecutionRecord]()
-    for kb in state["kb_prefixes"]:
-        tool_input = {"query": query, "kb_prefix": kb}
-        step = PlanStep(step_id=fresh_id(plan, "research"), objective=wish, tool=SEARCH, tool_input=tool_input)
-        plan = plan.adding(step).model_copy(update={"version": plan.version + 1})
-        context.runs.save_plan(state["run_id"], plan.dump(), redo["who"], wish)
-        task = StepTask(
-            run_id=state["run_id"],
-            query=query,
-            kb_prefix=kb,
-            step=step.model_dump(mode="json"),
-            attempt=1,
-            iteration=state.get("iteration", 1),
-            remaining_s=context.settings.time_budget_s,
-            sources={},
-            upstream={},
-            dates=question_dates(state),
-        )
-        records += (await executor(task, cast(Any, runtime)))["records"]
-    gathered = [r for results in gather(records, context.runs, state["run_id"]).values() for r in results]
-    # Pieces that a search adds to a section.
-    pieces = [r for r in gathered if r["source_type"] == "chunk"][:12]
-    new = _outlined_by_rules(state, context, pieces, Topic(state["query"], (Aspect(wish),)))["sections"][0]
-    content = {name: new[name] for name in ("evidence_ids", "quotes", "estimated_words")}
-    sections = [
-        {**section, **content} if section["section_id"] == redo["section_id"] else section
-        for section in state["outline"]["sections"]
-    ]
-    results = list({**_by_id(merged_evidence(state)), **_by_id(pieces)}.values())
-    return {
-        "plan": plan.dump(),
-        "records": records,
-        "merged": {**state["merged"], "retrieval_results": results},
-        "outline": {**state["outline"], "sections": sections},
-    }

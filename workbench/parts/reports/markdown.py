@@ -1,33 +1,58 @@
-"""The Markdown of reports: words that stay words in it, how it is read again, and a page of HTML of it."""
+"""The Markdown of reports: words that stay words in it, its chapters, and HTML of them."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Sequence
 from functools import cache
-from html import escape
 from importlib.resources import files
-from itertools import pairwise
+from itertools import chain
+from typing import Any
 from urllib.parse import unquote
 
 from markdown_it import MarkdownIt
-from markdown_it.token import Token
+from markupsafe import Markup
 from pydantic import AnyHttpUrl, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from workbench.text import clean, visible
-from workbench.views.labels import LANGUAGES, Labels
+from workbench.views.labels import Labels
+from workbench.views.markup import draw
 
-MARK = re.compile(r"\[(\d{1,4})\]")
-"""A mark of a reference, as ``[3]``."""
-_OWN = ("mark", "back")
-"""The classes of the links between marks and references."""
-_MARK_LINK = re.compile(r'<a class="(mark|back)"[^>]*>\[(\d+)\]</a>([。，、；：？！.,;:?!]*)')
-"""Such a rendered link, with the punctuation behind it; words of a report are escaped and cannot look so."""
-_HEADINGS = {Labels(language)("part_references") for language in LANGUAGES}
+_MARK = re.compile(r"\[(\d{1,4})\]([。，、；：？！.,;:?!]*)")
+"""A mark of a reference, as ``[3]``, with the punctuation behind it."""
 _SPECIAL = re.compile(r"[\\`*_\[\]<>&~|$@]|(?<=[A-Za-z]):(?=//)|(?<=www)\.")
 _AT_THE_START = re.compile(r"^(\d{0,9})(?=[.)]|[-+=#])")
+_OPENING = re.compile(r"^(?:(?:#{1,6}|[-+*])(?:\s+|$)|>\s*|\d{1,9}[.)]\s+(?=[#>*+-]))+")
+"""What would open a heading, a list or a quotation, where a line begins."""
+_HTTP: TypeAdapter[AnyHttpUrl] = TypeAdapter(AnyHttpUrl)
+
+Mark = Callable[[int, str], str]
+"""Makes HTML of a mark: its number, and the punctuation behind it."""
+
+
+class Chapter(TypedDict):
+    """A part of a report.
+
+    Attributes:
+        name: the id of its section, or its own.
+        heading: in Markdown.
+        text: in Markdown.
+        references: number and text of each reference that it lists.
+    """
+
+    name: str
+    heading: str
+    text: str
+    references: list[tuple[int, str]]
+
+
+def markdown(chapters: Sequence[Chapter]) -> str:
+    """Return a report as one text."""
+    parts = [part for chapter in chapters for part in (chapter["heading"], chapter["text"]) if part]
+    return "\n\n".join(parts) + "\n" * bool(parts)
 
 
 def escaped(text: object) -> str:
@@ -75,178 +100,87 @@ def linked(url: str) -> str:
     return f"<{url}>" if label == url else f"[{escaped(label)}]({url})"
 
 
-_HTTP: TypeAdapter[AnyHttpUrl] = TypeAdapter(AnyHttpUrl)
-
-
-def parsed(text: str) -> list[Token]:
-    """Return the tokens of a report: no HTML, no pictures from elsewhere, links to the web or within the page alone."""
-    return _parser().parse(words(text))
-
-
 @cache
 def _parser() -> MarkdownIt:
-    r"""Build the parser.
+    """Build a parser without HTML and pictures, with links to the web alone.
 
-    ``reference`` is off, for a line ``[1]: https://...`` of a document would give every mark another target; so is
-    ``text_join``, for then ``\\[1]`` is no mark.
+    ``reference`` is off, for a line ``[1]: https://...`` of a document would give every mark another target.
     """
-    parser = MarkdownIt("commonmark", {"html": False, "typographer": False}).enable(["table", "strikethrough"])
-    parser.validateLink = lambda url: url.startswith("#") or bool(address(url))  # type: ignore[method-assign]
-    return parser.disable(["html_block", "html_inline", "reference", "image", "text_join"])
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser.validateLink = lambda url: bool(address(url))  # type: ignore[method-assign]
+    parser.disable(["html_block", "html_inline", "reference", "image"])
+    parser.inline.ruler.before("link", "mark", _read_mark)
+    parser.core.ruler.push("attributes", _set_attributes)
+    parser.add_render_rule("mark", lambda _, tokens, at, options, env: env["mark"](*tokens[at].meta["mark"]))
+    return parser
 
 
-def html(text: str, back: str, prefix: str = "") -> str:
-    """Return the report as HTML; ``back`` is what a reference's way back is called.
+def _read_mark(state: Any, silent: bool) -> bool:
+    match = _MARK.match(state.src, state.pos)
+    if not match or state.linkLevel:
+        return False
+    if not silent:
+        state.push("mark", "", 0).meta = {"mark": (int(match[1]), match[2])}
+    state.pos = match.end()
+    return True
+
+
+def _set_attributes(state: Any) -> None:
+    for token in chain(state.tokens, *(token.children or () for token in state.tokens)):
+        if token.type == "link_open":
+            token.attrs["rel"] = "noreferrer"
+        elif "style" in token.attrs:  # a page without style attributes can forbid them
+            token.attrs = {"class": str(token.attrs["style"]).replace("text-align:", "to-")}
+
+
+def rendered(text: str, mark: Mark, *, line: bool = False) -> Markup:
+    """Return Markdown, or a single line of it, as HTML with what ``mark`` makes of each mark of a reference."""
+    render = _parser().renderInline if line else _parser().render
+    return Markup(render(words(text), {"mark": mark}))
+
+
+def plain_mark(number: int, behind: str) -> str:
+    """Return a mark as the text that it is."""
+    return f"[{number}]{behind}"
+
+
+def bare(line: str) -> str:
+    r"""Return what a line of Markdown shows, with its marks, as Markdown in which nothing but these is one.
+
+    >>> print(bare("> - It is *red* [the kiln](http://x.example) [1]"), bare("[x]: <b [2]: z"))
+    It is red the kiln [1] [x]: \<b [2] : z
+    """
+    [token] = _parser().parseInline(_OPENING.sub("", line))
+    texts = (plain_mark(*child.meta["mark"]) if child.meta else child.content for child in token.children or ())
+    text = _OPENING.sub("", " ".join("".join(texts).split())).replace("](", "] (")
+    return re.sub(r"<(?=[A-Za-z/!?])", r"\\<", re.sub(r"(\[\d+\]):", r"\1 :", text))
+
+
+def html(chapters: Sequence[Chapter], labels: Labels, prefix: str = "") -> Markup:
+    """Return a report as HTML whose marks lead to their references and back.
 
     ``prefix`` stands before the names of its anchors, where several reports stand on one page.
     """
-    tokens = cited(parsed(text))
-    for child in (child for token in tokens for child in token.children or () if child.attrs.get("class") in _OWN):
-        for name, before in (("id", ""), ("href", "#")):
-            if name in child.attrs:
-                child.attrs[name] = f"{before}{prefix}{str(child.attrs[name]).removeprefix(before)}"
-    return _rendered(tokens, back)
+    cited: set[int] = set()
+    listed = {number for chapter in chapters for number, _ in chapter["references"]}
+
+    def mark(number: int, behind: str) -> str:
+        if number not in listed:
+            return plain_mark(number, behind)
+        first = number not in cited
+        cited.add(number)
+        return draw("report.mark", n=number, behind=behind, first=first, prefix=prefix)
+
+    parts = []
+    for chapter in chapters:
+        lines = [(n, rendered(line, plain_mark, line=True)) for n, line in chapter["references"]]
+        parts.append(rendered(chapter["heading"] if lines else markdown([chapter]), mark))
+        parts.append(draw("report.references", labels, lines=lines, prefix=prefix))
+    return Markup().join(parts)
 
 
-def chapters(text: str, mark: Callable[[int, str], str]) -> list[tuple[str, str]]:
-    """Return the report in HTML by chapters: each heading as plain text, "" before the first one, and what is below.
-
-    ``mark`` gives the markup for a mark of a reference and the punctuation behind it, in the order in which they stand.
-    """
-    parts: list[tuple[str, list[Token]]] = [("", [])]
-    heading = False
-    for token in cited(parsed(text)):
-        if token.type in ("heading_open", "heading_close") and token.tag == "h2":
-            heading = token.nesting > 0
-        elif heading:
-            parts.append(("".join(child.content for child in token.children or ()), []))
-        else:
-            parts[-1][1].append(token)
-
-    def own(match: re.Match[str]) -> str:
-        return mark(int(match[2]), match[3]) if match[1] == "mark" else f"[{match[2]}]{match[3]}"
-
-    return [(title, _MARK_LINK.sub(own, _rendered(tokens, ""))) for title, tokens in parts]
-
-
-def _rendered(tokens: list[Token], back: str) -> str:
-    parser = _parser()
-    for token in tokens:
-        if token.attrs.get("style"):  # a page without style attributes can forbid them
-            token.attrs = {"class": str(token.attrs["style"]).replace("text-align:", "to-")}
-        for child in token.children or ():
-            if child.attrs.get("class") == "back":
-                child.attrs["title"] = back
-            elif child.type == "link_open" and not child.attrs.get("class"):
-                child.attrs["rel"] = "noreferrer"
-    results: str = parser.renderer.render(tokens, parser.options, {})
-    return results
-
-
-def cited(tokens: list[Token]) -> list[Token]:
-    """Link each mark to its reference, and each reference to the first place that cites it.
-
-    A reference is a paragraph below the heading for references; a mark without one stays words.
-    """
-    references = _references(tokens)
-    own, used = {id(token) for token in references.values()}, set[int]()
-    inlines = [token for token in tokens if token.type == "inline"]
-    for token in inlines:
-        if id(token) not in own:
-            token.children = list(_with_links(token.children or [], references, used))
-    for number, token in references.items():
-        token.children = list(_with_anchor(token.children or [], number, number in used))
-    for child in (child for token in inlines for child in token.children or []):
-        child.type = "text" if child.type == "text_special" else child.type
-    return tokens
-
-
-def _references(tokens: list[Token]) -> dict[int, Token]:
-    below, results = False, dict[int, Token]()
-    for before, token in pairwise(tokens):
-        if before.type == "heading_open" and before.tag in ("h1", "h2"):
-            below = token.content.strip() in _HEADINGS
-        elif below and before.type == "paragraph_open" and (match := MARK.match(token.content)):
-            before.attrs = {"class": "reference"}
-            results.setdefault(int(match[1]), token)
-    return results
-
-
-def _with_links(children: list[Token], references: Container[int | None], used: set[int]) -> Iterator[Token]:
-    depth = 0
-    for child in children:
-        depth += child.nesting if child.type.startswith("link") else 0
-        if child.type != "text" or depth:
-            yield child
-            continue
-        for text, number in pieces(child.content):
-            if number not in references or number is None:
-                yield Token("text", "", 0, content=text)
-                continue
-            name = {} if number in used else {"id": f"cite-{number}"}
-            used.add(number)
-            yield from _link(text, {"class": "mark", "href": f"#ref-{number}", **name})
-
-
-def _with_anchor(children: list[Token], number: int, is_cited: bool) -> Iterator[Token]:
-    mark = f"[{number}]"
-    way = {"href": f"#cite-{number}"} if is_cited else {}
-    yield from _link(mark, {"class": "back", "id": f"ref-{number}", **way})
-    yield Token("text", "", 0, content=MARK.sub("", children[0].content, count=1))
-    yield from children[1:]
-
-
-def _link(text: str, attributes: dict[str, str]) -> Iterator[Token]:
-    yield Token("link_open", "a", 1, attrs=dict(attributes))
-    yield Token("text", "", 0, content=text)
-    yield Token("link_close", "a", -1)
-
-
-def pieces(text: str) -> Iterator[tuple[str, int | None]]:
-    """Yield text cut at its marks of references: ``(words, None)`` and ``(mark, number)``.
-
-    >>> list(pieces("so it is [2]."))
-    [('so it is ', None), ('[2]', 2), ('.', None)]
-    """
-    at = 0
-    for match in MARK.finditer(text):
-        if match.start() > at:
-            yield text[at : match.start()], None
-        yield match[0], int(match[1])
-        at = match.end()
-    if at < len(text):
-        yield text[at:], None
-
-
-_PAGE = """<!doctype html>
-<html lang="{language}">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="referrer" content="no-referrer">
-<title>{title}</title>
-<style>{style}</style>
-</head>
-<body>
-<main>
-{body}<footer>{made}</footer>
-</main>
-</body>
-</html>
-"""
-
-
-def to_html(title: str, text: str, labels: Labels) -> str:
-    """Return one page that needs nothing else and runs nothing: marks lead to their references and back."""
+def page(title: str, body: Markup, labels: Labels) -> str:
+    """Return one page that needs nothing else and runs nothing."""
     style = files("workbench.parts.reports").joinpath("report.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return _PAGE.format(
-        language=labels.html_lang,
-        policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
-        title=escape(words(title)),
-        style=style,
-        body=html(words(text), labels("ref_back")),
-        made=escape(labels("report_made")),
-    )
+    return draw("report.page", labels, title=words(title), style=Markup(style), digest=digest, body=body)

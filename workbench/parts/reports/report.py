@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from markupsafe import Markup
 from pydantic import BaseModel, BeforeValidator, Field
 
-from workbench.errors import RunError, shown
+from workbench.errors import RunError
 from workbench.graphs.reviewers import ReplayReviewer
-from workbench.parts.reports.assembly import renumbered
+from workbench.parts.reports import showing
 from workbench.parts.reports.checking import written_sections
-from workbench.parts.reports.citing import STYLES
 from workbench.parts.reports.kinds import report_type
-from workbench.parts.reports.markdown import to_html
+from workbench.parts.reports.markdown import Chapter, html, markdown, page
 from workbench.plans import ENDED_WELL, IDLE, Plan, last_records
 from workbench.records.tape import RULES
 from workbench.records.writing import write_file
@@ -28,13 +28,12 @@ from workbench.views.labels import labels_for
 if TYPE_CHECKING:
     from workbench.runs.run import Run
 
-_WRITING = ("outliner", "research", "section", "consistency", "assemble")
+_PLANNING = ("intent_detect", "prepare_retrieval", "clarify", "planner")
+_WRITING = ("outliner", "review_outline", "section", "consistency", "assemble")
 _GRANULARITY = {"chunk": "Chunk", "relationship": "AtomicKnowledge", "community": "KGSubgraph"}
 _FORMS = ("md", "html")
 _ENDED = ("completed", "partial", "failed")
-
-
-_UPDATE_OPTIONS = ("kb", "user", "worker", "thresholds", "settings", "prompts")
+_UPDATE_OPTIONS = ("kb", "user", "worker", "thresholds", "settings", "prompts", "report")
 """Options of a run that hold for its update too."""
 Assumption = Annotated[str, Field(pattern=r"\S", max_length=1_000)]
 
@@ -49,7 +48,7 @@ class ReportOptions(BaseModel, extra="forbid"):
     """The options of a report."""
 
     report_type: str | None = None
-    style: str | None = None
+    style: Literal["default", "apa", "ieee", "gb7714", "bibtex"] | None = None
     assumptions: Annotated[list[Assumption], Field(max_length=50), BeforeValidator(_sentences)] = []
     cached: bool = True
 
@@ -62,11 +61,9 @@ def asked_for(settings: Settings, options: Data) -> Json:
     """
     with refusing("report", ReportOptions.model_fields):
         request = ReportOptions.model_validate(options)
-    style = request.style or settings.citation_style
-    if style not in STYLES:
-        raise RunError(f"There is no citation style {shown(style)}. Known: {', '.join(STYLES)}.")
     name = report_type(request.report_type or settings.report_type).name
-    return {"type": name, "style": style, "assumptions": request.assumptions, "cached": request.cached}
+    style = request.style or settings.citation_style
+    return {**request.model_dump(), "report_type": name, "style": style}
 
 
 class Report:
@@ -74,12 +71,31 @@ class Report:
 
     Attributes:
         run: the run that wrote it: its plan, records, timeline, tape and forks.
+        report_id: ``plan_id:version:report_type``.
+        cache_hit: whether all of it was there already.
+        outline: ``report_type``, ``title``, ``abstract``, ``sections``, ``total_estimated_words``.
+        title: its title.
+        chapters: its title, sections and what is around them, each with its heading and its text in Markdown.
+        text: the report in Markdown.
+        consistency: statements and their verdicts, precision and recall of citations, contradictions, ``score``.
+        clarifications: what the topic left open, with what was answered or assumed.
     """
 
     def __init__(self, run: Run):
-        self.run = run
-        self._values: Data = run.state
-        self._kept: Data = self._values.get("report") or {}
+        values: Data = run.state
+        self.run, self._values, self._kept = run, values, values.get("report") or {}
+        self.report_id: str = self._kept.get("report_id", "")
+        self.cache_hit: bool = self._kept.get("cache_hit", False)
+        self.outline: Json = values.get("outline") or {}
+        self.title: str = self.outline.get("title", "")
+        self.chapters: list[Chapter] = self._kept.get("chapters", [])
+        self.text = markdown(self.chapters)
+        self.consistency: Json = self._kept.get("consistency", {})
+        self.clarifications: list[Json] = values.get("clarifications", [])
+
+    def html(self, prefix: str = "") -> Markup:
+        """Return it as HTML; ``prefix`` stands before the names of its anchors."""
+        return html(self.chapters, labels_for(self.run.message), prefix)
 
     @property
     def status(self) -> str:
@@ -106,43 +122,16 @@ class Report:
         return self._kept.get("by", RULES) != RULES and writers == {RULES}
 
     @property
-    def report_id(self) -> str:
-        """``plan_id:version:report_type``."""
-        return str(self._kept.get("report_id", ""))
-
-    @property
-    def cache_hit(self) -> bool:
-        """Return whether all of it was there already."""
-        return bool(self._kept.get("cache_hit"))
-
-    @property
-    def title(self) -> str:
-        """Return its title."""
-        return str(self.outline.get("title", ""))
-
-    @property
-    def text(self) -> str:
-        """Return the report in Markdown."""
-        return str(self._kept.get("final_report", ""))
-
-    @property
-    def outline(self) -> Json:
-        """``report_type``, ``title``, ``abstract``, ``sections``, ``total_estimated_words``."""
-        return dict(self._values.get("outline") or {})
-
-    @property
     def sections(self) -> list[Json]:
         """Return the sections, in order: ``text`` with the report's numbers, ``claims``, ``evidence_ids``, ``by``."""
-        if not self.outline:
-            return []
-        numbers = self._kept.get("numbers", {})
+        texts, numbers = {c["name"]: c["text"] for c in self.chapters}, self._kept.get("numbers", {})
         return [
             {
                 **{name: value for name, value in section.items() if name != "sources"},
-                "text": renumbered(section["text"], section["sources"], numbers) if numbers else section["text"],
+                "text": texts.get(section["section_id"], section["text"]),
                 "evidence_ids": [i for i in section["sources"] if i in numbers],
             }
-            for section in written_sections(self._values)
+            for section in (written_sections(self._values) if self.outline else ())
         ]
 
     @property
@@ -154,30 +143,20 @@ class Report:
         ]
 
     @property
-    def consistency(self) -> Json:
-        """Statements and their verdicts, precision and recall of citations, contradictions, ``score``."""
-        return dict(self._kept.get("consistency") or {})
-
-    @property
     def metrics(self) -> Json:
         """``planning_seconds``, ``execution_seconds``, ``reporting_seconds``; sections written and taken over."""
-        spent: dict[str, float] = {}
+        spent = Counter[str]()
         for line in self.run.log:
-            spent[line["node"]] = spent.get(line["node"], 0.0) + line["duration_ms"] / 1000
-        planning = sum(spent.get(n, 0.0) for n in ("intent_detect", "prepare_retrieval", "clarify", "planner"))
-        fresh = [section for section in self._values.get("sections", []) if not section["reused"]]
+            spent[line["node"]] += line["duration_ms"]
+        sections = self._values.get("sections", [])
+        reused = sum(section["reused"] for section in sections)
         return {
-            "planning_seconds": round(planning, 3),
-            "execution_seconds": round(float(self._values.get("retrieval_ms", 0.0)) / 1000, 3),
-            "reporting_seconds": round(sum(spent.get(name, 0.0) for name in _WRITING), 3),
-            "sections_written": len(fresh),
-            "sections_reused": len(self._values.get("sections", [])) - len(fresh),
+            "planning_seconds": round(sum(spent[node] for node in _PLANNING) / 1000, 3),
+            "execution_seconds": round(self._values.get("retrieval_ms", 0.0) / 1000, 3),
+            "reporting_seconds": round(sum(spent[node] for node in _WRITING) / 1000, 3),
+            "sections_written": len(sections) - reused,
+            "sections_reused": reused,
         }
-
-    @property
-    def clarifications(self) -> list[Json]:
-        """Return what the topic left open, with what was answered or assumed."""
-        return list(self._values.get("clarifications") or [])
 
     def update(self) -> Run:
         """Ask again with the same plan: sections whose evidence did not change stay, to the byte.
@@ -187,29 +166,24 @@ class Report:
         Raises:
             RunError: there is no report yet, or the corpus of today gives none.
         """
-        if self.run.status != "done" or not self.text:
-            raise RunError(f"Run {self.run.run_id} has no report yet: it is {self.run.status}.")
+        self._require_text()
         options = self.run.options
         arguments = {name: options[name] for name in _UPDATE_OPTIONS if options.get(name)}
         arguments["as_of"], arguments["known"] = options.get("dates", ("", ""))
-        clarified = [d for d in self.run.decisions if d["point"] == "clarify"]
         # what was answered holds, though the documents, and so the options, may read differently now
-        answers = [{name: value for name, value in d.items() if name != "proposal"} for d in clarified]
-        arguments["review"] = ["clarify"] if clarified else []
-        arguments["reviewer"] = ReplayReviewer(answers, rest="rules")
-        run = self.run._workspace.report(
-            self.run.message,
-            assumptions=options["report"]["assumptions"],
-            report_type=self._kept["type"],
-            style=self._kept["style"],
-            plan=self.run.plan,
-            **arguments,
-        )
+        names = ("point", "action", "edits", "message", "note")
+        answers = [{name: d[name] for name in names} for d in self.run.decisions if d["point"] == "clarify"]  # type: ignore
+        arguments |= {"review": ["clarify"] if answers else [], "reviewer": ReplayReviewer(answers, rest="rules")}
+        arguments["report"] = {**arguments["report"], "cached": True}
+        run: Run = self.run._workspace.ask(self.run.message, plan=self.run.plan, **arguments)
         if run.status != "done":
-            raise RunError(
-                f"Run {run.run_id}, which asks again, is {run.status}: {run.error or 'continue with resume'}."
-            )
+            hint = run.error or "continue with resume"
+            raise RunError(f"Run {run.run_id}, which asks again, is {run.status}: {hint}.")
         return run
+
+    def _require_text(self) -> None:
+        if not self.text:
+            raise RunError(f"Run {self.run.run_id} has no report yet: it is {self.run.status}.")
 
     def to_dict(self) -> Json:
         """Return everything as JSON, by the names of the requirement: ``input``, ``messages``, ``status``,
@@ -239,7 +213,7 @@ class Report:
             "outline": self.outline,
             "sections": sections,
             "final_report": self.text,
-            "references": "\n".join(self._kept.get("references", [])),
+            "references": self._kept.get("references", ""),
             "consistency_check": consistency,
         }
         context = {
@@ -247,7 +221,7 @@ class Report:
             "section_drafts": {section["section_id"]: section["text"] for section in sections},
             "citations": list(run.citations),
             "consistency_check_results": consistency,
-            "report_type": self._kept.get("type", ""),
+            "report_type": self._kept.get("report_type", ""),
             "report_id": self.report_id,
             "cache_hit": self.cache_hit,
             "notes": self.notes,
@@ -344,15 +318,11 @@ class Report:
         form = file.suffix.lower().lstrip(".")
         if form not in _FORMS:
             raise RunError(f"{file} has an ending that is not a form of a report. Known: {', '.join(_FORMS)}.")
-        if not self.text:
-            raise RunError(f"Run {self.run.run_id} has no report yet: it is {self.run.status}.")
+        self._require_text()
+        labels = labels_for(self.run.message)
+        text = page(self.title, self.html(), labels) if form == "html" else self.text
         file.parent.mkdir(parents=True, exist_ok=True)
-        return write_file(file, self.rendered(form), replace=replace, kind=RunError)
-
-    def rendered(self, form: str) -> bytes:
-        """Return the report in one of its forms: ``md`` or ``html``."""
-        page = to_html(self.title, self.text, labels_for(self.run.message)) if form == "html" else self.text
-        return page.encode()
+        return write_file(file, text.encode(), replace=replace, kind=RunError)
 
     def __str__(self) -> str:
         return self.text
@@ -360,16 +330,11 @@ class Report:
     def __repr__(self) -> str:
         return f"<Report {self.run.run_id} {self.status}: {self.title!r}, {len(self.sections)} sections>"
 
-    def _repr_html_(self) -> str:
-        """Return the report for a notebook: its progress, then its text; the run until there is a text."""
-        from workbench.parts.reports import showing
-
-        if not self.text:
-            return str(self.run._repr_mimebundle_()["text/html"])
-        return showing.fragment(self, self.run.run_id, labels_for(self.run.message))
-
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"text/plain": self.text or repr(self), "text/html": self._repr_html_()}
+        """Return the report for a notebook: its progress, then its text; the run until there is a text."""
+        if not self.text:
+            return {**self.run._repr_mimebundle_(), "text/plain": repr(self)}
+        return {"text/plain": self.text, "text/html": showing.fragment(self, labels_for(self.run.message))}
 
 
 def _call(record: ExecutionRecord) -> Json:

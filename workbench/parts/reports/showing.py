@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
 from markupsafe import Markup
 
-from workbench.parts.reports.markdown import chapters, html
+from workbench.parts.reports.markdown import Chapter, markdown, plain_mark, rendered
 from workbench.state import Data, Json
 from workbench.views.labels import Labels
 from workbench.views.markup import draw
@@ -18,7 +17,6 @@ from workbench.views.run import Marks
 
 Report = Any
 """``workbench.parts.reports.report.Report``, which this room may not import."""
-_SECTION = re.compile(r"(\d+)\. ")
 
 
 def finished(report: Report, citations: Sequence[Data], labels: Labels) -> Markup:
@@ -29,15 +27,27 @@ def finished(report: Report, citations: Sequence[Data], labels: Labels) -> Marku
         citations: of its run; a mark is a button whose key is the citation's place.
         labels: the words.
     """
-    (_, first), *rest = chapters(report.text, Marks(citations, labels))
-    folds = [_chapter(heading, Markup(below), report.sections, labels) for heading, below in rest]
-    status = _status_line(report, labels)
-    return draw("report.finished", labels, standing=status, first=Markup(first), chapters=folds)
+    mark = Marks(citations, labels)
+    first, *rest = report.chapters
+    folds: list[Json] = []
+    for chapter in rest:
+        own = plain_mark if chapter["name"] == "references" else mark
+        if "." in chapter["name"]:  # a section below another
+            folds[-1]["below"] += rendered(markdown([chapter]), own)
+        else:
+            folds.append(_fold(chapter, rendered(chapter["text"], own), report.sections, labels))
+    return draw(
+        "report.finished",
+        labels,
+        standing=_status_line(report, labels),
+        first=rendered(markdown([first]), mark),
+        chapters=folds,
+    )
 
 
-def fragment(report: Report, run_id: str, labels: Labels) -> str:
-    """Return the same as static HTML for a cell; ``run_id`` stands before the names of its anchors."""
-    body = Markup(html(report.text, labels("ref_back"), f"{run_id}-"))
+def fragment(report: Report, labels: Labels) -> str:
+    """Return the same as static HTML for a cell; the id of the run stands before the names of its anchors."""
+    body = report.html(f"{report.run.run_id}-")
     return draw("report.fragment", labels, standing=_status_line(report, labels), body=body, classes=CLASSES)
 
 
@@ -58,41 +68,23 @@ def _status_line(report: Report, labels: Labels) -> str:
     return " · ".join(words)
 
 
-def _chapter(heading: str, below: Markup, sections: Sequence[Data], labels: Labels) -> Json:
+def _fold(chapter: Chapter, below: Markup, sections: Sequence[Data], labels: Labels) -> Json:
     """Return a chapter, folded; below a section how its statements stand, which is open where one has no support."""
-    number = match[1] if (match := _SECTION.match(heading)) else ""
-    own = [section for section in sections if number and section["section_id"].partition(".")[0] == number]
-    claims = [claim for section in own for claim in section["claims"]]
-    unsure = any(claim["verdict"] in ("unsupported", "uncited") for claim in claims)
-    count = support_text(claims, labels) if claims else ""
-    shown = {"heading": heading, "below": below, "number": number, "unsure": unsure, "count": count}
-    return {**shown, "claims": statements(claims, labels)}
+    name = chapter["name"]
+    own = [section for section in sections if section["section_id"].partition(".")[0] == name]
+    claims = [{**claim, "shown": _line(claim["text"])} for section in own for claim in section["claims"]]
+    return {
+        "heading": _line(chapter["heading"].removeprefix("## ")),
+        "below": below,
+        "number": name,
+        "unsure": any(claim["verdict"] in ("unsupported", "uncited") for claim in claims),
+        "count": support_text(claims, labels) if claims else "",
+        "claims": sorted(claims, key=lambda claim: claim["verdict"] == "supported"),
+    }
 
 
-def statements(claims: Sequence[Data], labels: Labels) -> Markup:
-    """Return one row per statement of a report, those without support first."""
-    unsure_first = sorted(claims, key=lambda claim: claim["verdict"] == "supported")
-    rows = [(claim["verdict"], claim_text(claim, labels), plain_sentence(claim["text"])) for claim in unsure_first]
-    return draw("report.statements", labels, claims=rows) if claims else Markup()
-
-
-def claim_text(claim: Data, labels: Labels) -> str:
-    """Return the verdict on a statement, and its reason.
-
-    >>> claim_text({"verdict": "unsupported", "why": "1877"}, Labels("en"))
-    'not in its sources (1877)'
-    """
-    verdict = labels(f"claim_{claim['verdict']}")
-    return labels("aside", said=verdict, more=claim["why"]) if claim.get("why") else verdict
-
-
-def plain_sentence(text: str) -> str:
-    r"""Return a sentence of Markdown without its emphasis and its backslashes.
-
-    >>> print(plain_sentence(r"**Kiln \& Sons**: it is *red*"))
-    Kiln & Sons: it is red
-    """
-    return re.sub(r"\\([!-/:-@\[-`{-~])|\*+", r"\1", text)
+def _line(text: str) -> Markup:
+    return rendered(text, plain_mark, line=True)
 
 
 def consistency_texts(check: Data, labels: Labels) -> list[str]:

@@ -1,4 +1,5 @@
-"""A report's outline, sections and abstract by the writer's model; None wherever it gives nothing that can be used.
+"""A report's outline, sections and abstract by the writer's model, where it gives what can be used; and a section by
+rules.
 
 What a model writes is cleaned here: headings, links and marks of evidence that it was not shown are taken out, and what
 was is said in the notes. Whether its sentences hold is seen once, by ``checked``.
@@ -8,43 +9,53 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from workbench import ports
-from workbench.graphs.roles import NONE, ask_model, evidence_text, numbered
+from workbench.graphs.roles import NONE, ModelForm, ask_model, evidence_text, numbered
 from workbench.knowledge.reading.blocks import ITEM, Block, blocks, cells
-from workbench.language.citing import renumbered
-from workbench.ports import Context
+from workbench.language.answer import CLOSED
+from workbench.language.citing import marked, renumbered, spaced
+from workbench.language.fields import FieldsWriter
+from workbench.language.quoting import Sentence, split_sentences
+from workbench.parts.reports.markdown import bare, escaped
+from workbench.ports import Bases, Context
 from workbench.records.tape import estimated_tokens
-from workbench.state import Json, RetrievalResult
-from workbench.text import CJK, detect_language, fold, terms, visible
+from workbench.state import Evidence, Json, Question, SectionOutline
+from workbench.text import CJK, detect_language, fold, sentences, terms, visible
 
 _SECTIONS, _CLAIMS = 12, 40
 """Most sections of an outline, and claims of a batch."""
-_PIECE, _CLAIM, _SHORT = 500, 600, 300
-"""Characters of a piece in the prompt of an outline, of a claim, and of another line."""
-_MOST_SHOWN = 30
-"""Pieces of evidence in the prompt of an outline."""
-
-
-_STARTS = re.compile(r"^(?:(?:#{1,6}|[-+*])(?:\s+|$)|>\s*|`{3,}|~{3,}|\d{1,9}[.)]\s+(?=[#>*+`~-]))+")
-"""What would open a heading, a list, a quotation or a fence, where a line begins."""
+_MOST_SHOWN, _PIECE = 30, 500
+"""Pieces of evidence in the prompt of an outline, and characters of one."""
+_DROPPED = re.compile(
+    r"!\[[^\[\]]*\]\([^()]*\)|</?[a-zA-Z!][^<>]{0,200}>|(?<=\d\])\([^()\s]*\)"
+    r"|^\s*(?:`{3,}|~{3,}).*$|^(?: {4}|\t)\s*",
+    re.M,
+)
+"""Pictures, tags, the addresses of marks, fences, and what would make code of a line."""
 _LINK = re.compile(r"(?:https?://|www\.)[^\s)\]>）」】，。；]+")
 
 
-class ModelForm(BaseModel, extra="forbid"):
-    """What the writer fills in."""
+def _line(text: str) -> str:
+    """In one line, and nothing in it that steers a terminal."""
+    return " ".join(visible(text).split())
+
+
+def _name(text: str) -> str:
+    return re.sub(r"[()\[\]【】]", "", _line(text))
 
 
 class OutlinedSection(ModelForm):
     """A section as an outline proposes it."""
 
-    title: str = Field(min_length=1, max_length=120)
-    summary: str = Field(max_length=600)
-    query: str = Field(max_length=400)
+    title: Annotated[str, Field(min_length=1, max_length=120), AfterValidator(lambda text: _line(text).strip(" #*"))]
+    summary: Annotated[str, Field(max_length=600), AfterValidator(_line)]
+    query: Annotated[str, Field(max_length=400), AfterValidator(_line)]
     evidence: list[int] = Field(min_length=1, max_length=100)
 
 
@@ -63,9 +74,9 @@ class TextForm(ModelForm):
 class MappedClaim(ModelForm):
     """A claim that pieces of evidence make."""
 
-    text: str = Field(min_length=1, max_length=_CLAIM)
+    text: Annotated[str, Field(min_length=1, max_length=600), AfterValidator(lambda text: _line(_unmarked(text)))]
     ids: list[int] = Field(min_length=1, max_length=20)
-    entities: list[str] = Field(max_length=20)
+    entities: list[Annotated[str, AfterValidator(_name)]] = Field(max_length=20)
 
 
 class MappedClaims(ModelForm):
@@ -75,14 +86,20 @@ class MappedClaims(ModelForm):
 
 
 class Draft(NamedTuple):
-    """What a model wrote: Markdown without headings, ``[n]`` the n-th piece; and what was fixed or removed."""
+    """A section's Markdown without headings, ``[n]`` the n-th piece; what was fixed or removed; who wrote it."""
 
     text: str
     notes: list[str]
+    by: str
+
+
+def writes(context: Context) -> bool:
+    """Return whether a model writes: one is named for it, and no custom writer replaces it."""
+    return "writer" in context.models and "writer" not in context.parts
 
 
 async def outlined_by_model(
-    context: Context, question: str, results: Sequence[RetrievalResult], aspects: Sequence[str]
+    context: Context, question: str, results: Evidence, aspects: Sequence[str]
 ) -> list[Json] | None:
     """Return the sections that a model proposes: ``title``, ``summary``, ``query``, ``evidence`` (numbers of results).
 
@@ -92,11 +109,7 @@ async def outlined_by_model(
         results: the evidence, of which the first ``_MOST_SHOWN`` pieces are shown, each cut short.
         aspects: what the plan asked for.
     """
-    if not ready(context) or not results:
-        return None
-    short = [r.copy() for r in results[:_MOST_SHOWN]]
-    for piece in short:
-        piece["evidence"] = piece["evidence"][:_PIECE]
+    short: Any = [{**piece, "evidence": piece["evidence"][:_PIECE]} for piece in results[:_MOST_SHOWN]]
 
     def problems(form: Outlined) -> list[str]:
         titles = [fold(part.title) for part in form.sections]
@@ -110,69 +123,52 @@ async def outlined_by_model(
         "most": str(_SECTIONS),
     }
     form = await _Writing(context, question, "", short).filled(Outlined, "outline", slots, problems)
-    if form is None:
-        return None
-    return [
-        {
-            "title": _line(part.title).strip(" #*"),
-            "summary": _line(part.summary),
-            "query": _line(part.query) or _line(part.title).strip(" #*"),
-            "evidence": list(dict.fromkeys(part.evidence)),
-        }
-        for part in form.sections
-    ]
+    return [part.model_dump() for part in form.sections] if form else None
 
 
 async def section_by_model(
-    context: Context, *, question: str, title: str, summary: str, pieces: Sequence[RetrievalResult], wish: str = ""
-) -> Draft | None:
-    """Return a section that a model wrote from its own evidence: without text, and with the reasons in its notes, where
-    nothing of it can be used; None where there is no model, or no evidence.
+    context: Context, question: str, section: SectionOutline, pieces: Evidence, wish: str = ""
+) -> Draft:
+    """Return a section that a model wrote from its own evidence; without text where nothing of it can be used.
 
     Args:
         context: the ports.
         question: what the report is on.
-        title: of the section.
-        summary: what it is about.
+        section: its outline.
         pieces: its evidence, best first; ``[n]`` in the text is the n-th.
-        wish: what a reviewer wants of it.
+        wish: what a reader wants of it.
 
     Raises:
         WorkbenchError: the registered reducer gave no text.
     """
-    if not ready(context) or not pieces:
-        return None
-    writing = _Writing(context, question, title, pieces, summary=summary or NONE, wish=wish or NONE)
+    slots = {"summary": section["summary"] or NONE, "wish": wish or NONE}
+    writing = _Writing(context, question, section["title"], pieces, **slots)
     mapped = context.settings.mapreduce and len(pieces) >= context.settings.mapreduce_threshold
     text = await (writing.reduced() if mapped else writing.directly())
-    return Draft(text, list(dict.fromkeys(writing.notes)))
+    return Draft(text, list(dict.fromkeys(writing.notes)), context.settings.role_model("writer"))
 
 
-async def abstract_by_model(context: Context, question: str, sections_text: str) -> str | None:
-    """Return a few sentences that say what a report found, with its marks; None where none can be used.
+async def abstract_by_model(context: Context, question: str, sections: Sequence[str]) -> str:
+    """Return a few sentences that say what a report found, with its marks; "" where none can be used.
 
     Args:
         context: the ports.
         question: what the report is on.
-        sections_text: its sections, with marks.
+        sections: their texts, with marks.
     """
-    if not ready(context) or not sections_text.strip():
-        return None
-    share = min(1.0, context.settings.merge_max_characters / len(sections_text))
-    slots = {"sections": "\n\n".join(part[: int(len(part) * share)] for part in sections_text.split("\n\n"))}
-    writing = _Writing(context, question, "", [])
-    return await writing.text("abstract", slots, map(int, re.findall(r"\[(\d+)\]", sections_text))) or None
+    share = min(1.0, context.settings.merge_max_characters / max(1, sum(map(len, sections))))
+    slots = {"sections": "\n\n".join(text[: int(len(text) * share)] for text in sections)}
+    return await _Writing(context, question, "", []).text("abstract", slots, _marks(sections))
 
 
 class _Writing:
     """One text while it is written: every call of the model, and what was taken out of its replies."""
 
-    def __init__(self, context: Context, question: str, title: str, pieces: Sequence[RetrievalResult], **slots: str):
+    def __init__(self, context: Context, question: str, title: str, pieces: Evidence, **slots: str):
         self._context, self._title, self._pieces = context, title, pieces
         self._slots = {"question": question, "title": title, **slots}
         self._language = detect_language(question)
         self.notes: list[str] = []
-        self._replied = True
 
     async def directly(self) -> str:
         """From so many pieces a call, each seeing the end of what was written before it."""
@@ -181,8 +177,6 @@ class _Writing:
             earlier = _unmarked("\n\n".join(parts))[-limit:] if limit else ""
             slots = {"earlier": earlier or NONE, "evidence": self._evidence(batch)}
             parts += filter(None, [await self.text("section", slots, batch)])
-            if not self._replied:
-                break
         return "\n\n".join(parts)
 
     async def reduced(self) -> str:
@@ -215,8 +209,7 @@ class _Writing:
 
     def _evidence(self, batch: Sequence[int]) -> str:
         """Return all of a batch, which was made to fit."""
-        pieces = [self._pieces[n - 1] for n in batch]
-        return evidence_text(pieces, sum(len(piece["evidence"]) for piece in pieces) + 10**6, batch)
+        return evidence_text([self._pieces[n - 1] for n in batch], sys.maxsize, batch)
 
     async def _claims(self, batch: Sequence[int]) -> str:
         """Return what a batch says, a claim a line."""
@@ -228,15 +221,13 @@ class _Writing:
         lines = []
         for claim in form.claims if form else ():
             marks = "".join(f"[{n}]" for n in dict.fromkeys(claim.ids))
-            entities = filter(None, (re.sub(r"[()\[\]【】]", "", _line(name)) for name in claim.entities))
-            names = f" ({words})" if (words := ", ".join(entities)) else ""
-            lines.append(f"- {_line(_unmarked(claim.text), _CLAIM)} {marks}{names}")
+            names = ", ".join(filter(None, claim.entities))
+            lines.append(f"- {claim.text} {marks}" + f" ({names})" * bool(names))
         return "\n".join(lines)
 
     async def _joined(self, texts: Sequence[str]) -> str:
         """Return one call: of some texts one. Where the model gives nothing, they stand one below the other."""
-        marks = (int(n) for text in texts for n in re.findall(r"\[(\d+)\]", text))
-        joined = await self.text("reduce", {"claims": "\n\n".join(texts)}, marks)
+        joined = await self.text("reduce", {"claims": "\n\n".join(texts)}, _marks(texts))
         return joined or "\n".join(re.sub(r"(?<=\]) \([^()\n]*\)$", "", text, flags=re.M) for text in texts)
 
     async def text(self, prompt: str, slots: Mapping[str, str], numbers: Iterable[int]) -> str:
@@ -268,7 +259,6 @@ class _Writing:
             language=self._language,
         )
         self.notes += reply.refused
-        self._replied = reply.replied
         return reply.form
 
     def _cleaned(self, text: str, numbers: Iterable[int]) -> str:
@@ -281,24 +271,18 @@ class _Writing:
         for place in sorted(foreign, key=len, reverse=True):
             text = text.replace(place, "")
         if foreign:
-            self.notes.append(f"addresses of no source were removed: {', '.join(foreign[:5])[:_SHORT]}")
+            self.notes.append(f"addresses of no source were removed: {', '.join(foreign[:5])[:300]}")
         return re.sub(r"[ \t]+(?=\n|$)|(?<=\S) +(?= )", "", text).strip()
 
 
-def ready(context: Context) -> bool:
-    """Return whether a model writes: one is named for it, and no custom writer replaces it."""
-    return "writer" in context.models and "writer" not in context.parts
+def _marks(texts: Iterable[str]) -> list[int]:
+    return [int(n) for text in texts for n in re.findall(r"\[(\d+)\]", text)]
 
 
 def _unknown(numbers: Set[int], valid: Sequence[int]) -> list[str]:
     """Return the faults of numbers of evidence that was not shown."""
     shown = f"{valid[0]} to {valid[-1]}" if valid else "none"
     return [f"evidence: there is no [{n}]. Known: {shown}." for n in sorted(numbers - {*valid})[:5]]
-
-
-def _line(text: str, limit: int = _SHORT) -> str:
-    """In one line, not too long, and nothing in it that steers a terminal."""
-    return " ".join(visible(text).split())[:limit].strip()
 
 
 def _foreign(text: str, language: str) -> bool:
@@ -322,41 +306,33 @@ def _unmarked(text: str) -> str:
 
 
 def _plain(text: str, title: str) -> str:
-    """Return the paragraphs and lists of a model's Markdown: no heading, picture, link, fence or tag."""
-    lines: list[str] = []
-    for block in blocks(_linkless(visible(text))):
-        line = _plain(block.text, title) if block.kind == "code" else " ".join(_as_line(block).split())
-        bare = fold(re.sub(r"^[\d.、\s]+|[\s*_:：#]", "", line))
-        if block.kind == "heading" or not terms(line) or bare == fold(re.sub(r"\s", "", title)):
+    r"""Return the paragraphs and lists of a model's Markdown: no heading, picture, link, fence or tag.
+
+    >>> print(_plain("# Fuel\n\n**Fuel:**\n\n1. See [K](http://k.example) [1].\n\n|K|Wood|\n|-|-|\n|K1|9 [2]|", "Fuel"))
+    - See K [1].
+    - K1: 9 [2]
+    >>> print(_plain("```\n<b>Kiln 2</b> burns ![x](http://p.example/p.png) wood [2](http://x.example).\n```", ""))
+    Kiln 2 burns wood [2].
+    """
+    lines = ""
+    for block in blocks(_DROPPED.sub("", visible(text))):
+        line = _as_line(block)
+        heading = fold(re.sub(r"^[\d.、\s]+|[\s*_:：#]", "", line))
+        if block.kind == "heading" or not terms(line) or heading == fold(re.sub(r"\s", "", title)):
             continue
-        is_item = line.startswith("- ")
-        follows_item = bool(lines) and lines[-1].lstrip().startswith("- ")
-        gap = "\n" if is_item and follows_item else "\n\n"
-        lines.append(gap + _harmless(line, "- " if is_item else ""))
-    return "".join(lines).strip()
-
-
-def _harmless(line: str, lead: str) -> str:
-    """Return a line in which nothing opens a block, a tag, a link, or a definition that would redirect marks."""
-    line = lead + _STARTS.sub("", line.removeprefix(lead))
-    line = re.sub(r"^((?:- )?\[[^\]]*\]):", r"\1 :", line.replace("](", "] ("))
-    return re.sub(r"<(?=[A-Za-z/!?])", r"\\<", line)
+        is_item = block.kind in ("row", "item")
+        follows_item = lines.rpartition("\n")[2].startswith("- ")
+        lines += ("\n" if is_item and follows_item else "\n\n") + "- " * is_item + line
+    return lines.strip()
 
 
 def _as_line(block: Block) -> str:
-    """Return a block as text; an item, or the row of a table, as an item of a list."""
+    """Return what a block shows; the cells of a row behind its first one."""
+    text = re.sub(ITEM, "", block.text)
     if block.kind == "row":
         first, *rest = filter(str.strip, cells(block.text))
-        return "- " + ": ".join(filter(None, [first, ", ".join(rest)]))
-    return re.sub(ITEM, "- ", block.text) if block.kind == "item" else block.text
-
-
-def _linkless(text: str) -> str:
-    """Without pictures and tags, and of a link what it says."""
-    bare = re.sub(r"!\[[^\[\]]*\]\([^()]*\)|</?[a-zA-Z!][^<>]{0,200}>", "", text)
-    if bare != text:
-        return _linkless(bare)  # what stood around a tag may be one now
-    return re.sub(r"\[([^\[\]]*)\]\(([^()\s]*)[^()]*\)", lambda m: f"[{m[1]}]" if m[1].isdigit() else m[1], text)
+        text = ": ".join(filter(None, [first, ", ".join(rest)]))
+    return bare(text)
 
 
 # one text of many, by calls of a model that make one of a few: a strategy says which few go into a call
@@ -405,3 +381,48 @@ STRATEGIES: Mapping[str, Callable[[Sequence[str], int], list[list[str]]]] = {
     "refine": lambda texts, _: [[*texts[:2]], *([text] for text in texts[2:])],
     "tree": lambda texts, _: [[*texts[n : n + 2]] for n in range(0, len(texts), 2)],
 }
+
+
+# a section by rules: sentences of its evidence, grouped by what they are about, each with its mark
+
+
+def section_text(section: SectionOutline, pieces: Evidence, question: Question, bases: Bases) -> str:
+    """Write the section in Markdown; ``[n]`` is the n-th piece. A paragraph for each document.
+
+    Args:
+        section: its outline; of pieces from which it quotes nothing, the first sentences stand.
+        pieces: its evidence.
+        question: the topic as it was read: its language and names.
+        bases: how they write titles and names.
+    """
+    fields = FieldsWriter(question, {}, bases)
+    if not pieces:
+        title = section["title"]
+        return fields.say(f"The corpus says nothing on “{title}”.", f"资料库没有关于“{title}”的内容。")
+    chosen: dict[str, list[Sentence]] = {}
+    wanted, used = {fold(quote) for quote in section["quotes"]}, set[str]()
+    for n, piece in enumerate(pieces, 1):
+        sentences = [s._replace(n=n) for s in split_sentences([piece])]
+        # Sentences of a piece from which nothing was chosen.
+        own = [s for s in sentences if fold(s.text) in wanted] or sentences[:2]
+        fresh = [s for s in own if fold(s.text) not in used]
+        used |= {fold(s.text) for s in fresh}
+        chosen.setdefault(str(piece["metadata"].get("doc_id") or piece["source_id"]), []).extend(fresh)
+    text = "\n\n".join(_paragraph(sentences, fields) for sentences in chosen.values() if sentences)
+    return spaced(text) if question["language"] == "zh" else text
+
+
+def _paragraph(quoted: Sequence[Sentence], fields: FieldsWriter) -> str:
+    """Write what one document says; foreign sentences in quotation marks, behind whose words they are."""
+    title = quoted[0].title
+    called = escaped(fields.called(title))
+    if detect_language(quoted[0].text) != fields.question["language"]:
+        original = escaped(title)
+        both = f"**《{called}》**（{original}）" if called != original else f"**《{original}》**"
+        words = " ".join(f"“{s.text}” [{s.n}]" for s in quoted)
+        return fields.say(f"**{original}**: {words}", f"{both}：{words}。")
+    closed = [s.text if s.text[-1:] in CLOSED else s.text + fields.say(".", "。") for s in quoted]
+    text = fields.say(" ", "").join(marked(t, s.n) for t, s in zip(closed, quoted, strict=True))
+    if fold(title) in fold(text) or len(sentences(title)) > 1:  # a title that ends in its middle
+        return text
+    return fields.say(f"**{called}**: {text}", f"**《{called}》**：{text}")

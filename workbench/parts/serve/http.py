@@ -59,6 +59,7 @@ _STATUS: Mapping[type[WorkbenchError], int] = {
 }
 """Any other error of the workbench is 400."""
 _COLLECTED = ("rag_runs", "combined_context", "retrieval_merged")
+_ANSWER = ("run_id", "session_id", "status", "answer", "citations", "support", "error", "stop_reason", "review")
 _DEBUG = ("route_decision", "execution_log", "plan", "records", "reflections")
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 _log = logging.getLogger("workbench.http")
@@ -251,31 +252,25 @@ def _run(wb: Workbench, run_id: str, user: str) -> Run:
     raise HTTPException(404, f"Unknown run {shown(run_id)}{f' of user {shown(user)}' if user else ''}.")
 
 
-def _summary(run: Run, debug: bool) -> Json:
-    """Return a run as one answer; with ``debug`` also its route and the log of its nodes."""
-    names = ("run_id", "session_id", "status", "answer", "citations", "support", "error", "stop_reason", "review")
-    document = run.to_dict()
-    details = {name: document[name] for name in (*names, *(_DEBUG if debug else ()))}
-    return {
-        "conversation_id": run.row["conversation_id"],
-        **details,
-    }
+async def _outcome(run: Run, debug: bool) -> tuple[Json, int]:
+    """Wait for the end of a run or its next pause, and return it as one answer, with its status of HTTP.
 
-
-async def _outcome(wb: Workbench, run: Run, debug: bool) -> tuple[Json, int]:
-    """Wait for the end of a run or its next pause, and return it with its status."""
+    With ``debug`` it has its route and the log of its nodes too.
+    """
     await run.aio.wait()
-    outcome = await to_thread.run_sync(lambda: _summary(run, debug))
-    if outcome["status"] in ("done", "paused"):
-        return outcome, 200
-    detail = {"detail": outcome["error"] or _resume_hint(run), "run_id": run.run_id, "status": outcome["status"]}
-    if outcome["status"] != "failed":
+    return await to_thread.run_sync(partial(_summary, run, debug))
+
+
+def _summary(run: Run, debug: bool) -> tuple[Json, int]:
+    document = run.to_dict()
+    if document["status"] in ("done", "paused"):
+        answer_fields = {name: document[name] for name in (*_ANSWER, *(_DEBUG if debug else ()))}
+        return {"conversation_id": run.row["conversation_id"], **answer_fields}, 200
+    hint = f"Run {run.run_id} is {run.status}. Continue it with the decision `resume`."
+    detail = {"detail": document["error"] or hint, "run_id": run.run_id, "status": document["status"]}
+    if document["status"] != "failed":
         return detail, 409
-    return detail, 502 if isinstance(wb.runs.failure(run.run_id), ModelError) else 500
-
-
-def _resume_hint(run: Run) -> str:
-    return f"Run {run.run_id} is {run.status}. Continue it with the decision `resume`."
+    return detail, 502 if isinstance(run._workspace.runs.failure(run.run_id), ModelError) else 500
 
 
 class Events(StreamingResponse):
@@ -325,13 +320,14 @@ class Events(StreamingResponse):
     async def _last_event(self) -> Json:
         """Return how a run ended that emitted no final event: its answer was refused, or it was stopped."""
         try:
-            await self._run.aio.wait()
-            outcome = await to_thread.run_sync(lambda: _summary(self._run, False))
+            outcome, status = await _outcome(self._run, False)
         except WorkbenchError as error:
             return failed(str(error))
-        if outcome["status"] == "done":
-            return done(**{name: outcome[name] for name in ("run_id", "conversation_id", "answer")})
-        return review(outcome["review"]) if outcome["review"] else failed(outcome["error"] or _resume_hint(self._run))
+        if status != 200:
+            return failed(outcome["detail"])
+        if outcome["review"]:
+            return review(outcome["review"])
+        return done(**{name: outcome[name] for name in ("run_id", "conversation_id", "answer")})
 
 
 async def _paced(events: AsyncGenerator[T], seconds: float) -> AsyncGenerator[T | None]:
@@ -405,33 +401,28 @@ def make_app(wb: Workbench, heartbeat_s: float = 15.0) -> Starlette:
         """Make a response without any secret of the settings."""
         return JSONResponse(redacted(document, hidden), status)
 
-    async def carried(request: Request, form: type[Form], work: Callable[[Workbench, Any], Run | Json]) -> Response:
-        fields: Any = await _read(request, form)
-        with CancelScope(shield=True):  # a client that leaves meanwhile must not leave a run that has no owner
-            result = await to_thread.run_sync(lambda: work(wb, fields))
-        if not isinstance(result, Run):
-            return respond(result)
-        if request.url.path.endswith("/stream") or getattr(fields, "stream", False):
-            return Events(result, fields.debug, heartbeat_s, hidden)
-        return respond(*await _outcome(wb, result, fields.debug))
-
     def route(verb: str, path: str, form: type[Form], work: Callable[[Workbench, Any], Run | Json]) -> Route:
         async def endpoint(request: Request) -> Response:
+            if work is not health:
+                _authorize(request, token)
+            fields: Any = await _read(request, form)
             try:
-                if work is not health:
-                    _authorize(request, token)
-                return await carried(request, form, work)
+                with CancelScope(shield=True):  # a client that leaves meanwhile must not leave a run without an owner
+                    result = await to_thread.run_sync(work, wb, fields)
+                if not isinstance(result, Run):
+                    return respond(result)
+                if path == "chat/stream" or getattr(fields, "stream", False):
+                    return Events(result, fields.debug, heartbeat_s, hidden)
+                return respond(*await _outcome(result, fields.debug))
+            except HTTPException:
+                raise
             except WorkbenchError as error:
                 status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 400)
                 return respond({"detail": str(error)}, status)
-            except HTTPException:
-                raise
             except Exception as error:  # a fault of ours, whose text may hold anything: only its place is shown
-                place = traceback.extract_tb(error.__traceback__)[-1]
-                _log.error("%s at %s:%s", type(error).__name__, Path(place.filename).name, place.lineno)
-                return respond(
-                    {"detail": f"{type(error).__name__}: this is a fault of workbench; its log says where."}, 500
-                )
+                place, kind = traceback.extract_tb(error.__traceback__)[-1], type(error).__name__
+                _log.error("%s at %s:%s", kind, Path(place.filename).name, place.lineno)
+                return respond({"detail": f"{kind}: this is a fault of workbench; its log says where."}, 500)
 
         return Route(f"/api/v1/{path}", endpoint, methods=[verb])
 

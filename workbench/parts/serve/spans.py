@@ -8,6 +8,7 @@ them there too.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -35,7 +36,6 @@ def run_spans(run: Recording) -> list[Span]:
     """Return the spans of a run, each after the span that holds it."""
     document, calls = run.to_dict(), [call for call in run.calls() if not call["replayed"]]
     log, start = document["log"], _ns(run.row["created_at"])
-    end = max([start, *(_end(entry) for entry in log)])
     attributes: Json = {
         "workbench.run_id": run.run_id,
         "workbench.status": run.status,
@@ -43,30 +43,30 @@ def run_spans(run: Recording) -> list[Span]:
         "gen_ai.conversation.id": run.session_id,
         "gen_ai.agent.name": document["kb_prefix"] or "general",
     }
-    spans = [Span("invoke_agent workbench", start, end, attributes, None, document["error"] or ""), *_route(run, log)]
-    passes = 0
-    for entry in log:
-        node = entry["node"]
-        start = _ns(entry["timestamp"])
-        spans.append(Span(node, start, _end(entry), {"workbench.node": node}))
-        calls_of_node = [call for call in calls if call["node"] == node]
-        if node == "reflector":  # one entry of the log per pass
-            passes += 1
-            calls_of_node = [call for call in calls_of_node if call["at"].startswith(f"pass {passes}")]
-        spans += _chats(calls_of_node, start, len(spans) - 1)
+    nodes = [_span(entry["node"], entry, {"workbench.node": entry["node"]}) for entry in log]
+    end = max([start, *(node.end for node in nodes)])
+    spans = [Span("invoke_agent workbench", start, end, attributes, None, document["error"] or "")]
+    route, decision = [node for node in nodes if node.name in _ROUTE], run.state.get("route_decision")
+    if route and decision:
+        attributes = {
+            "message_preview": run.message[:_PREVIEW],
+            "routing_ms": sum(node.end - node.start for node in route) / 1e6,
+            **{f"workbench.route.{n}": decision[n] for n in ("kb_prefix", "method", "confidence", "query_intent")},
+        }
+        spans.append(Span("route_decision", route[0].start, route[-1].end, attributes))
+    passes = Counter[str]()
+    for node in nodes:
+        passes[node.name] += 1
+        own = [call for call in calls if call["node"] == node.name]
+        if node.name == "reflector":  # one entry of the log per pass
+            own = [call for call in own if call["at"].startswith(f"pass {passes[node.name]}")]
+        spans += [node, *_chats(own, node.start, len(spans))]
     return [*spans, *_steps(document["records"])]
 
 
-def _route(run: Recording, log: Sequence[Data]) -> Iterator[Span]:
-    """Yield ``route_decision``: the beginning of the message, and what was decided."""
-    entries, decision = [entry for entry in log if entry["node"] in _ROUTE], run.state.get("route_decision")
-    if entries and decision:
-        attributes: Json = {
-            "message_preview": run.message[:_PREVIEW],
-            "routing_ms": sum(entry["duration_ms"] for entry in entries),
-            **{f"workbench.route.{n}": decision[n] for n in ("kb_prefix", "method", "confidence", "query_intent")},
-        }
-        yield Span("route_decision", _ns(entries[0]["timestamp"]), _end(entries[-1]), attributes)
+def _span(name: str, entry: Data, attributes: Json) -> Span:
+    start = _ns(entry.get("timestamp") or entry["started_at"])
+    return Span(name, start, start + int(entry["duration_ms"] * 1e6), attributes, 0, entry.get("error") or "")
 
 
 def _chats(calls: Sequence[Call], start: int, inside: int) -> Iterator[Span]:
@@ -93,7 +93,6 @@ def _chats(calls: Sequence[Call], start: int, inside: int) -> Iterator[Span]:
 def _steps(records: Sequence[Data]) -> Iterator[Span]:
     for record in records:
         if record["started_at"] and not record.get("replayed") and record["status"] != "skipped":
-            start = _ns(record["started_at"])
             attributes = {
                 "gen_ai.operation.name": "execute_tool",
                 "gen_ai.tool.name": record["tool"],
@@ -101,8 +100,7 @@ def _steps(records: Sequence[Data]) -> Iterator[Span]:
                 "workbench.status": record["status"],
                 "workbench.found": record["output_summary"].get("evidence_count", 0),
             }
-            end = start + _ms(record["duration_ms"])
-            yield Span(f"execute_tool {record['tool']}", start, end, attributes, 0, record["error"] or "")
+            yield _span(f"execute_tool {record['tool']}", record, attributes)
 
 
 def send(spans: Sequence[Span]) -> None:
@@ -134,11 +132,3 @@ def send_run(run: Recording) -> None:
 
 def _ns(timestamp: str) -> int:
     return int(datetime.fromisoformat(timestamp).timestamp() * 1e9)
-
-
-def _ms(duration: float) -> int:
-    return int(duration * 1e6)
-
-
-def _end(entry: Data) -> int:
-    return _ns(entry["timestamp"]) + _ms(entry["duration_ms"])
