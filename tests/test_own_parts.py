@@ -162,9 +162,6 @@ class Shelf:
         self.kept.append((user_id, section, content))
         return str(len(self.kept))
 
-    def end(self, user_id, memory_ids, why):
-        self.kept.append((user_id, "ended", why))
-
 
 def test_a_store_and_a_memory_are_replaced_and_restored(wb):
     own = Shelf()
@@ -178,7 +175,7 @@ def test_a_store_and_a_memory_are_replaced_and_restored(wb):
     wb.register({"store": None, "memory": None})
     wb.ask(QUESTION, kb="studio", session="s", user="noor")
     assert len(own.messages) == 4 and not wb.memory.view("noor").to_dict()["memories"]
-    with pytest.raises(WorkbenchError, match="no method recall, remember, end"):
+    with pytest.raises(WorkbenchError, match="no method recall, remember"):
         wb.register("memory", object())
 
 

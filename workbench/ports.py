@@ -379,10 +379,6 @@ class Remembering(Protocol):
         """Store a memory, once for its ``key``, end those that it replaces, and return its id."""
         return ""
 
-    def end(self, user_id: str, memory_ids: Sequence[str], why: str) -> None:
-        """Say that memories do not hold any more; those that had ended stay unchanged."""
-        return
-
 
 class NoMemory(Remembering):
     """Remember nothing: agents, and graphs of the user."""
@@ -480,7 +476,7 @@ PARAMETERS = {
 IN_GRAPH = ("router", "reflector", "formatter", "merger", "outliner", "writer", "reducer", "summarizer")
 """Kinds that a node of the graphs calls."""
 METHODS = {
-    "memory": ("recall", "remember", "end"),
+    "memory": ("recall", "remember"),
     "store": ("get_or_create_conversation_id", "append_message", "list_messages"),
 }
 _PROPOSAL_KEYS = ("should_continue", "stop_reason", "next_steps", "activate", "rewrite_query", "reasoning")

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
 
@@ -24,10 +24,7 @@ from workbench.settings import merge_settings, models_by_role
 from workbench.state import REPORT_POINTS, REVIEW_POINTS, Data, Json
 from workbench.text import clean
 from workbench.tools.registry import require
-
-if TYPE_CHECKING:
-    import pandas
-
+from workbench.views.render import FrameList
 
 LONGEST_MESSAGE = 4_000
 """How long a question may be, in characters."""
@@ -298,18 +295,35 @@ def shows(*doors: Callable[..., Any]) -> None:
         door.__doc__ = f"{door.__doc__}\n        Options:\n{text}\n"
 
 
-class Runs(list[Any]):
+class Runs(FrameList[Any]):
     """The output of ``map``: a run for each question, or the error with which it could not begin."""
+
+    columns = (
+        *("message", "run_id", "status", "kb", "answer", "error", "evidence", "seconds", "calls", "tokens"),
+        "money",
+    )
 
     def __init__(self, runs: Any = (), questions: Any = ()):
         super().__init__(runs)
         self._questions = list(questions)
 
-    def to_frame(self) -> pandas.DataFrame:
-        """Return one row per question: what was asked, how it ended, the answer, why one failed, what models took."""
-        import pandas
+    columns = (
+        "message",
+        "run_id",
+        "status",
+        "kb",
+        "answer",
+        "error",
+        "evidence",
+        "seconds",
+        "calls",
+        "tokens",
+        "money",
+    )
 
-        return pandas.DataFrame([self._row(place, entry) for place, entry in enumerate(self)], columns=list(_COLUMNS))
+    def rows(self) -> list[Json]:
+        """Return a row per question: what was asked, how it ended, the answer, why one failed, what models took."""
+        return [self._row(place, entry) for place, entry in enumerate(self)]
 
     def _row(self, place: int, entry: Any) -> Json:
         if isinstance(entry, Run):
@@ -360,4 +374,3 @@ async def map_questions(
 
 
 AT_ONCE = 10
-_COLUMNS = ("message", "run_id", "status", "kb", "answer", "error", "evidence", "seconds", "calls", "tokens", "money")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 from workbench.errors import RunError, shown
 from workbench.records.prompts import Prompt, make_prompt
 from workbench.records.tape import Effect, places, reply_text
 from workbench.state import Data, Json
-
-if TYPE_CHECKING:
-    import pandas
+from workbench.views.markup import cut
+from workbench.views.render import FrameList
 
 NODES = {
     "router": "route",
@@ -23,10 +22,6 @@ NODES = {
     "checker": "generate",
 }
 """Role -> the node in which it is asked."""
-_COLUMNS = (
-    *("place", "role", "node", "at", "model", "prompt", "input", "cached", "output", "seconds", "money", "replayed"),
-    *("edited", "said"),
-)
 
 
 class Call(TypedDict):
@@ -73,14 +68,17 @@ class Call(TypedDict):
     edited: bool
 
 
-class Calls(list[Call]):
+class Calls(FrameList[Call]):
     """The calls of a run, in their order; a table in a notebook."""
 
-    def to_frame(self) -> pandas.DataFrame:
-        """Return one row per call, without the messages."""
-        import pandas
+    columns = (
+        *("place", "role", "node", "at", "model", "prompt", "input", "cached", "output", "seconds", "money"),
+        *("replayed", "edited", "said"),
+    )
 
-        return pandas.DataFrame([_row(call) for call in self], columns=list(_COLUMNS))
+    def rows(self) -> list[Json]:
+        """Return a row per call, with the beginning of the reply in the place of its messages."""
+        return [{**call, "said": cut(" ".join(call["reply"].split()), 200)} for call in self]
 
     def total(self) -> Json:
         """Return how many calls there are, and the sums of their tokens and money; None where nothing is counted."""
@@ -92,9 +90,6 @@ class Calls(list[Call]):
     def by_role(self, role: str) -> Calls:
         """Those of one role."""
         return Calls(call for call in self if call["role"] == role)
-
-    def _repr_html_(self) -> str:
-        return str(self.to_frame().to_html(index=False))
 
 
 def model_calls(effects: Iterable[Effect]) -> Calls:
@@ -141,10 +136,3 @@ def _call(place: str, effect: Effect) -> Call:
         replayed=effect.replayed,
         edited=effect.edited,
     )
-
-
-def _row(call: Call) -> Json:
-    cut = 200
-    reply = " ".join(call["reply"].split())
-    row = {**call, "said": reply if len(reply) <= cut else f"{reply[:cut]}…"}
-    return {name: row[name] for name in _COLUMNS}

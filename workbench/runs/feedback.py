@@ -6,18 +6,16 @@ Each person has one verdict on a run; the newest holds. It goes with the message
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import isfinite
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 from workbench.errors import RunError, WorkbenchError, shown
 from workbench.records.conversations import SqlConversations
 from workbench.runs.recording import Recording
 from workbench.state import Data, Json
 from workbench.text import clean
-
-if TYPE_CHECKING:
-    import pandas
+from workbench.views.render import FrameList
 
 MOST_LABELS, LONGEST = 50, 4_000
 """How many labels one verdict may have, and how many characters a note or a label."""
@@ -53,16 +51,18 @@ class Feedback(TypedDict):
     labels: Json
 
 
-class Feedbacks(list[Feedback]):
+class Feedbacks(FrameList[Feedback]):
     """Verdicts, oldest first; a table in a notebook."""
 
-    def to_frame(self) -> pandas.DataFrame:
-        """Return one row per verdict, and a column for each label."""
-        import pandas
+    @property
+    def columns(self) -> Sequence[str]:  # type: ignore[override]
+        """Return a column for each label too."""
+        own = (name for name in Feedback.__annotations__ if name != "labels")
+        return [*own, *dict.fromkeys(name for verdict in self for name in verdict["labels"])]
 
-        names = dict.fromkeys(name for verdict in self for name in verdict["labels"])
-        rows: list[Json] = [{**verdict, **verdict["labels"]} for verdict in self]
-        return pandas.DataFrame(rows, columns=[*_COLUMNS, *names])
+    def rows(self) -> list[Json]:
+        """Return a row per verdict."""
+        return [{**verdict, **verdict["labels"]} for verdict in self]
 
     def on_answers(self) -> Feedbacks:
         """Return the verdicts on whole answers, without those on a piece of evidence."""
@@ -82,12 +82,6 @@ class Feedbacks(list[Feedback]):
             }
             for kind, agent in sorted({key[:2] for key in counted})
         ]
-
-    def _repr_html_(self) -> str:
-        return str(self.to_frame().to_html(index=False))
-
-
-_COLUMNS = tuple(name for name in Feedback.__annotations__ if name != "labels")
 
 
 def give(run: Recording, good: bool | None, note: str, who: str, labels: Data) -> None:
@@ -128,21 +122,9 @@ def read(rows: Iterable[Data]) -> Feedbacks:
 
 
 def _read(row: Data) -> Feedback:
-    metadata = row["metadata"]
-    return {
-        "run_id": row["thread_id"],
-        "good": row["is_positive"],
-        "note": str(metadata.get("note", "")),
-        "who": str(metadata.get("who") or row["user_id"]),
-        "when": row["created_at"],
-        "question": row["query"],
-        "agent_type": row["agent_type"],
-        "answer_kind": str(metadata.get("answer_kind", "")),
-        "user_id": row["user_id"],
-        "session_id": row["session_id"],
-        "message_id": row["message_id"],
-        "labels": dict(metadata.get("labels") or {}),
-    }
+    kept = {name: row[name] for name in ("agent_type", "user_id", "session_id", "message_id")}
+    renamed = {"run_id": "thread_id", "good": "is_positive", "when": "created_at", "question": "query"}
+    return Feedback(**kept, **{name: row[column] for name, column in renamed.items()}, **row["metadata"])  # type: ignore[typeddict-item]
 
 
 def _conversations(run: Recording) -> SqlConversations:

@@ -222,11 +222,6 @@ class TapedMemory:
         """Kept by a run of its own alone."""
         return self._real.remember(user_id, section, content, **about) if self._tape.mode == "live" else ""
 
-    def end(self, user_id: str, memory_ids: Sequence[str], why: str) -> None:
-        """Do nothing: a memory is ended only by a run that records."""
-        if self._tape.mode == "live":
-            self._real.end(user_id, memory_ids, why)
-
 
 def _short(arguments: Sequence[Any]) -> str:
     text = json.dumps(list(arguments), ensure_ascii=False)

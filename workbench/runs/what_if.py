@@ -14,10 +14,9 @@ from workbench.records.tape import begun
 from workbench.runs.recording import Recording, live_steps, recorded
 from workbench.state import Data, Json
 from workbench.tools.registry import BUILT_IN
+from workbench.views.render import FrameList
 
 if TYPE_CHECKING:
-    import pandas
-
     from workbench.runs.run import Run
 
 
@@ -50,17 +49,10 @@ class Point(TypedDict):
     live: list[str]
 
 
-class WhatIf(list[Point]):
+class WhatIf(FrameList[Point]):
     """The worth of each reflect point; a table in a notebook."""
 
-    def to_frame(self) -> pandas.DataFrame:
-        """Return one row per point."""
-        import pandas
-
-        return pandas.DataFrame(self, columns=list(Point.__annotations__))
-
-    def _repr_html_(self) -> str:
-        return str(self.to_frame().to_html(index=False))
+    columns = tuple(Point.__annotations__)
 
 
 def what_if(run: Run, gold: Collection[str] = ()) -> WhatIf:

@@ -6,12 +6,18 @@ A document is untrusted: hidden characters are spelled out, and ``markup.py`` es
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from workbench.state import Json
 from workbench.views.blocks import Block, Lines
 from workbench.views.labels import Labels, labels_for
 from workbench.views.markup import draw
 from workbench.views.terminal import plain
+
+if TYPE_CHECKING:
+    import pandas
+
+Row = TypeVar("Row")
 
 CLASSES = "wb-static mathjax_ignore tex2jax_ignore"
 """The last two keep MathJax from reading dollar signs as formulas: in JupyterLab, and in pages made by nbconvert."""
@@ -46,3 +52,22 @@ class Shown:
 
     def _repr_html_(self) -> str:
         return page_html(self.blocks(), labels_for(self.message))
+
+
+class FrameList(list[Row]):
+    """Rows that a notebook shows as a table; a subclass names ``columns``, or says what a row of it is."""
+
+    columns: Sequence[str] = ()
+
+    def rows(self) -> list[Json]:
+        """Return a row per entry."""
+        return [dict(entry) for entry in cast(Any, self)]
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return one row per entry."""
+        import pandas
+
+        return pandas.DataFrame(self.rows(), columns=list(self.columns) or None)
+
+    def _repr_html_(self) -> str:
+        return str(self.to_frame().to_html(index=False))

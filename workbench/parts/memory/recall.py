@@ -19,17 +19,19 @@ from workbench.graphs.roles import ask_model, history_text, numbered, window
 from workbench.parts.memory.answer import question_to_memory
 from workbench.parts.memory.preferences import read_preferences
 from workbench.parts.memory.store import Memory
+from workbench.parts.memory.summarizing import best_sentence
 from workbench.ports import Context
 from workbench.records.prompts import fenced
 from workbench.records.tape import estimated_tokens
 from workbench.state import ConversationState, Data, Json, MemoryQuestion, Message, Remembered
-from workbench.text import STOP_WORDS, clean, content_stems, detect_language, sentences, terms
+from workbench.text import clean, content_stems, detect_language, sentences
 from workbench.views.labels import Labels
+from workbench.views.markup import cut
 
 _PERSONAL = re.compile(r"\b(?:i|me|my|mine|we|us|our|you|your)\b|[我咱你您]|刚才|刚刚", re.IGNORECASE)
 """Who speaks: a message that names neither of the two says nothing of a person, and asks nothing of a conversation."""
-_EXCERPT, _EPISODES = 24, 2
-"""Tokens of a message of an earlier exchange, and how many of these a prompt includes."""
+_EXCERPT, _EPISODES = 120, 2
+"""Characters of a message of an earlier exchange, and how many of these a prompt includes."""
 MOST_NOTED = 8
 """Notes of one message."""
 
@@ -143,20 +145,9 @@ def prompt_text(state: Data, zh: bool) -> str:
 
 
 def told_episode(episode: Data, message: str) -> str:
-    """Return an exchange in a line, as the requirement has it: of what is long, the sentences that fit the message."""
-    question, answer = (" ".join(clean(str(episode.get(k, ""))).split()) for k in ("user_message", "assistant_message"))
-    return f"- {_fitting(question, message)} → {_fitting(answer, message)}"
-
-
-def _fitting(text: str, message: str) -> str:
-    """Return the sentences with most of the message's words, as they come, up to ``_EXCERPT`` tokens."""
-    wanted, texts = set(terms(message)) - STOP_WORDS, sentences(text) or [text]
-    left, chosen = _EXCERPT, set[int]()
-    for number in sorted(range(len(texts)), key=lambda n: (-len(wanted & set(terms(texts[n]))), n)):
-        if (size := estimated_tokens(texts[number])) <= left:
-            chosen.add(number)
-            left -= size
-    return " ".join(texts[n] for n in sorted(chosen)) or text[:_EXCERPT] + "…"
+    """Return an exchange in a line, as the requirement has it: of each message the sentence that fits best."""
+    messages = (" ".join(clean(str(episode[part])).split()) for part in ("user_message", "assistant_message"))
+    return "- " + " → ".join(cut(best_sentence(sentences(text), message), _EXCERPT) for text in messages)
 
 
 # --- What a message says of the person, and what it asks of the conversation ---

@@ -53,7 +53,7 @@ class Recalling:
 
     def __init__(self, store: MemoryStore, settings: Settings, model: TextModel | None = None):
         self.store, self._settings, self._given = store, settings, model
-        self.remember, self.end = store.remember, store.end
+        self.remember = store.remember
         self._held: dict[str, _Talk] = {}
         self._lock, self._embedding = threading.Lock(), threading.Lock()
         self._refused = set[str]()

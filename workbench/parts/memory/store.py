@@ -259,23 +259,33 @@ class MemoryStore:
             raise WorkbenchError(f"A preference cannot be {shown(polarity)}. Known: like, dislike.")
         if not (text := clean(content).strip()):
             raise WorkbenchError("There is nothing to remember: the text is empty.")
-        memory_id, now, who = key or uuid.uuid4().hex, self._time(), clean(user_id)
         read = read_note(text) or Noted(section="facts", content=text, about=text, polarity="", replaces=[])
         section = read["section"] if section == "human" else section
         if not about:
-            fits = read["section"] == section
-            about, polarity = (read["about"], read["polarity"]) if fits else (text, polarity)
-        note = Noted(section=section, content=text, about=clean(about), polarity=polarity, replaces=[])
-        where = (memory_id, who, conversation_id, message_id, section, text)
-        row = (*where, note["about"], polarity, author, now)
+            about, polarity = (read["about"], read["polarity"]) if read["section"] == section else (text, polarity)
+        memory = Memory(
+            id=key or uuid.uuid4().hex,
+            user_id=clean(user_id),
+            conversation_id=conversation_id,
+            message_id=message_id,
+            section=section,
+            content=text,
+            about=clean(about),
+            polarity=polarity,
+            author=author,
+            created_at=self._time(),
+            ended_at=None,
+            ended_why="",
+            replaced_by="",
+        )
         with self._transaction() as execute:
-            if execute("SELECT 1 FROM memories WHERE id = ?", (memory_id,)):
-                return memory_id
-            holding = execute("SELECT * FROM memories WHERE user_id = ? AND ended_at IS NULL", (who,))
-            old = [*replaces, *(memory["id"] for memory in holding if same_thing(note, memory))]
-            self._end(execute, who, old, now, why or text, memory_id)
-            execute(f"INSERT INTO memories ({_MEMORY}) VALUES ({', '.join('?' * 13)})", (*row, None, "", ""))
-        return memory_id
+            if not execute("SELECT 1 FROM memories WHERE id = ?", (memory["id"],)):
+                holding = execute("SELECT * FROM memories WHERE user_id = ? AND ended_at IS NULL", (memory["user_id"],))
+                old = [*replaces, *(row["id"] for row in holding if same_thing(memory, row))]
+                self._end(execute, memory["user_id"], old, memory["created_at"], why or text, memory["id"])
+                marks = ", ".join("?" * len(memory))
+                execute(f"INSERT INTO memories ({_MEMORY}) VALUES ({marks})", list(memory.values()))
+        return memory["id"]
 
     def end(self, user_id: str, memory_ids: Sequence[str], why: str) -> int:
         """End those of these memories that hold, at once; they stay in the history. Return how many they are."""

@@ -48,10 +48,10 @@ def summarize(messages: Sequence[Data]) -> str:
 
 def _questions(messages: Sequence[Data]) -> Iterator[tuple[str, str]]:
     """Yield the sentences of the person that are to be answered, each with the answer that follows."""
-    for number, message in enumerate(messages):
+    nothing = {"role": "", "content": ""}
+    for message, following in zip(messages, [*messages[1:], nothing], strict=False):  # there may be no message
         if message["role"] != "user" or is_small_talk(message["content"]):
             continue
-        following = messages[number + 1] if number + 1 < len(messages) else {"role": "", "content": ""}
         answer = str(following["content"]) if following["role"] == "assistant" else ""
         for sentence in sentences(read_preferences(str(message["content"]))[1]):
             if len(sentence) <= LONGEST and content_stems(sentence) and not _FORGETS.search(sentence):
@@ -62,7 +62,13 @@ def _best(answer: str, question: str) -> str:
     """Return the sentence of an answer that has most of the question's words; "" where it only refuses."""
     plain = [re.sub(r"\s?\[\d+\]", "", sentence).strip() for sentence in sentences(answer)]
     plain = [sentence for sentence in plain if 8 <= len(sentence) <= LONGEST and not _REFUSED.search(sentence)]
-    return max(plain, key=lambda sentence: len(content_stems(sentence) & content_stems(question)), default="")
+    return best_sentence(plain, question)
+
+
+def best_sentence(texts: Sequence[str], question: str) -> str:
+    """Return the sentence that has most of a question's words, the first of equal ones."""
+    wanted = content_stems(question)
+    return max(texts, key=lambda text: len(content_stems(text) & wanted), default="")
 
 
 def _weight(sentence: str, counts: Counter[str]) -> float:

@@ -11,10 +11,10 @@ from workbench.state import Data, Json
 from workbench.views.blocks import Block, Column, Lines, clipped, columns
 from workbench.views.labels import Labels, labels_for
 from workbench.views.markup import Picture, cut, draw
-from workbench.views.render import Shown, page_html
+from workbench.views.render import FrameList, Shown, page_html
 
 if TYPE_CHECKING:
-    import pandas
+    pass
 
 Row = Data
 ORDER = ("system", "core", "summary", "episode", "evidence", "history", "question")
@@ -22,7 +22,7 @@ ORDER = ("system", "core", "summary", "episode", "evidence", "history", "questio
 _OF_MEMORY = ("core", "summary", "episode", "history")
 
 
-class Rows(list[Any], Shown):
+class Rows(Shown, FrameList[Any]):
     """Rows that show themselves, in the language of ``message``; ``to_frame()`` makes a table of them."""
 
     def __init__(self, rows: Iterable[Any], message: str, blocks: Callable[[Sequence[Any], Labels], list[Block]]):
@@ -32,12 +32,6 @@ class Rows(list[Any], Shown):
     def blocks(self) -> list[Block]:
         """Return a table of them."""
         return self._blocks(self, labels_for(self.message))
-
-    def to_frame(self) -> pandas.DataFrame:
-        """Return one row each."""
-        import pandas
-
-        return pandas.DataFrame([dict(row) for row in self])
 
     def __repr__(self) -> str:
         return str(self)
