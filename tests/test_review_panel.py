@@ -10,6 +10,7 @@ from typing import Any
 import ipywidgets
 import pytest
 
+from tests.test_hostile import ALL, STEERING, read
 from workbench.errors import InvalidAnswer
 from workbench.runs.run import Run
 from workbench.session import Workbench
@@ -351,6 +352,27 @@ def test_an_unknown_point_gets_a_whole_form() -> None:
     review.submit()
     edited = review.response["decisions"][0]["edited_action"]
     assert edited == {"name": "send_mail", "args": {"to": "a@b", "copies": 2, "more": {"x": [1, 2]}}}
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_whatever_stands_in_a_request_or_a_refusal_is_text(lang: str) -> None:
+    signals = {
+        "evidence_count": 1,
+        "needs": [{"need": ALL, "kind": "words", "met": 0.2, "by": [], "title": ALL, "said": ""}],
+        "missing": [ALL],
+        "unknown": [ALL],
+        "thresholds": {"min_evidence": 8},
+    }
+    judged = {"next_steps": [], "activate": [], "rewrite_query": ALL, "should_continue": True, "reasoning": ALL}
+    judged |= {"current_iteration": 1, "max_iterations": 3, "signals": signals}
+    for asked in (request("reflect", judged), request(ALL, {ALL: ALL})):
+        review = Review(Labels(lang))
+        review.show(document(asked, plan={"steps": []}))
+        review.refuse(ALL)
+        page = read(text(review))
+        assert "alert" in review.refusal.html and not page.tags & {"a", "iframe", "img", "link", "script", "style"}
+        assert not [name for name in page.attributes if name.startswith(("on", "href", "src"))]
+        assert not STEERING.search(text(review).replace("\n", " "))
 
 
 @pytest.mark.parametrize(
