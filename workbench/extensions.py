@@ -86,10 +86,6 @@ class Service:
     def find(self, run_id: str) -> Any:
         """Return a run of this part; None when it has none of that id."""
 
-    def lines(self, **equals: str) -> list[Any]:
-        """Return what a list of runs shows of those of this part, newest first; ``equals`` narrows by a column."""
-        return []
-
     def ended(self, run: Any) -> None:
         """Hear of a run that has ended."""
 

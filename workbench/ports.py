@@ -385,39 +385,52 @@ class NoMemory(Remembering):
 
 
 class RunLog(Protocol):
-    """The records of a run as nodes write them. Every write is insert-or-ignore under a key that the run determines."""
+    """The records of a run as nodes write them; by default nothing is kept.
+
+    Every write is insert-or-ignore under a key that the run determines.
+    """
 
     def save_plan(self, run_id: str, plan: Data, author: str, reason: str) -> None:
         """Keep a version of the plan, with who made it and why."""
+        return
 
     def record(self, run_id: str, step_id: str, attempt: int) -> ExecutionRecord | None:
         """Return the record of that attempt, when it has finished."""
+        return None
 
     def save_record(self, run_id: str, record: ExecutionRecord, body: Data | None) -> None:
         """Store a record and its results; from then on the step is finished."""
+        return
 
     def body(self, run_id: str, ref: str) -> Json:
         """Return what ``raw_output_ref`` names: ``{"results": [...], "output": {...}}``."""
+        return {}
 
     def save_decision(self, run_id: str, decision: Decision) -> Decision:
         """Store a decision and return the stored one: the first of its ``review_id``."""
+        return decision
 
     def save_event(self, run_id: str, key: str, event: Data) -> None:
         """Keep a line of the run's log."""
+        return
 
     def events(self, run_id: str) -> list[Json]:
         """Return the lines of the run's log."""
+        return []
 
     def save_result(self, run_id: str, result: Data) -> None:
         """Store the result of the run."""
+        return
 
     def report(self, report_id: str, user: str) -> Json:
         """Return the newest report of that id and user: ``by``, ``outline``, ``proposed``,
         ``sections``, ``numbers``, ``evidence``; empty without one.
         """
+        return {}
 
     def is_cancelled(self, run_id: str) -> bool:
         """Check whether the run was cancelled, in any process."""
+        return False
 
 
 Handler = Callable[[Data, "Context"], Awaitable[Json]]

@@ -45,7 +45,7 @@ from workbench.state import Data, Json
 from workbench.text import clean, keep_secret
 from workbench.tools.registry import ToolRegistry
 from workbench.views.labels import speak
-from workbench.widgets.display import register
+from workbench.widgets.display import register, widget_of
 from workbench.widgets.indexing import watched
 
 if TYPE_CHECKING:
@@ -514,7 +514,7 @@ class Workbench(Extended):
     def _tree(self, run: Run | str | None) -> Tree:
         from workbench.futures.tree import tree
 
-        run_id = run.run_id if isinstance(run, Run) else clean(str(run)) if run is not None else None
+        run_id = None if run is None else clean(str(getattr(run, "run_id", run)))
         return tree(self._work.driver(run_id or "").runs.lineage(), self._work.status, run_id)
 
     def graft(
@@ -573,7 +573,7 @@ class Workbench(Extended):
         same cell, run again after a restart, continues where it stood; else on an empty question.
 
         Args:
-            run: the run to open, or its id.
+            run: the run to open, or its id; or a recorded graph.
             kb: the knowledge base that questions go to; None lets the router choose.
             review: where it pauses for you at first: ``plan``, ``step``, ``reflect``, several, True for all, None for
                 none. It can be changed for each question.
@@ -589,6 +589,9 @@ class Workbench(Extended):
         """
         from workbench.widgets.bench import Bench
 
+        run = self.run(run) if isinstance(run, str) else run
+        if widget := widget_of(run):
+            return widget
         asking: Data = {"kb": kb, "review": review, "session": session, "user": user, **options}
         return Bench(self, run, asking, lang)
 

@@ -36,7 +36,7 @@ def carry(page: Page, begin: Callable[[Workbench], Run], *, stream: bool, make: 
     with page.open(make=make) as wb:
         run = begin(wb)
         document, streamed = follow(page, run, stream)
-        total = run.calls().total() if hasattr(run, "calls") else Json()  # else of a recorded graph
+        total = run.calls().total()
     code = finish(page, document, ANSWER, streamed)
     if total.get("calls") and not page.as_json:
         page.say(labels_for(document["message"])("models_took", **total), "dim")

@@ -34,7 +34,7 @@ def show(page: Page, run_id: str, part: str | None) -> None:
     with page.open() as wb:
         run = wb.run(run_id)
         if part and not hasattr(run, part):
-            raise click.UsageError(f"Run {run_id} is of a recorded graph and has no --{part}: its effects are shown.")
+            raise click.UsageError(f"Run {run_id} is of a recorded graph and has no --{part}.")
         if part == "calls":
             _calls(page, run.calls())
         elif part == "checkpoints":
@@ -77,7 +77,8 @@ def runs(
 ) -> None:
     """List the runs, newest first."""
     empty = f"No runs here yet. Ask something: {page.command('ask', 'QUESTION')}"
-    wanted = {name: value for name, value in (("session_id", session), ("user_id", user)) if value}
+    options = {"session_id": session, "user_id": user, "status": status}
+    wanted = {name: value for name, value in options.items() if value}
     with page.open() as wb:
         if tree or run_id:
             forks = wb.runs.tree(run_id)
@@ -86,11 +87,7 @@ def runs(
             else:
                 page.say(empty)
             return
-        lines = [*wb.runs.lines(limit if status is None else 10_000, **wanted)]
-        if not wanted:
-            lines += [line for service in wb._services.values() for line in service.lines()]
-            lines.sort(key=lambda line: line["created_at"], reverse=True)
-    listed = [row for row in lines if status in (None, row["status"])][:limit]
+        listed = wb.runs.lines(limit, **wanted)
     columns = ("run:code", "status:status", "begun:dim", "question")
     page.table({"runs": listed}, columns, map(_row, listed), empty)
 

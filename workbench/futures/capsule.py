@@ -67,6 +67,7 @@ class _Row(TypedDict):
     result: ConversationState | None
     created_at: str
     ended_at: str | None
+    graph: str
 
 
 class _Plan(TypedDict):
@@ -179,6 +180,10 @@ def capsule_contents(run: Recording) -> Json:
 def imported(path: Path, store: RunStore, run: Callable[[str], Recording], settings: Settings, as_new: bool) -> str:
     """Store the run of a capsule (``Workbench.import_capsule``), and return its id."""
     contents = read(path)
+    if graph := contents["run"]["graph"]:
+        raise CapsuleError(
+            f"{path} holds a run of the graph {graph!r}: read it by wb.record(graph).read_capsule(path)."
+        )
     run_id = new_run_id() if as_new else contents["run"]["run_id"]
     if store.bring(run_id, contents):
         return run_id

@@ -118,6 +118,7 @@ class Side:
         """Yield, pass by pass, the decisions before it, its steps, its reflection, the decisions on that."""
         iteration = 1
         for number, decision in enumerate(self.run.decisions):
+            iteration = Json(decision).get("iteration", iteration)  # a recorded graph has its places
             value = [comparable(decision["proposal"]), decision["action"], decision["edits"], decision["message"]]
             after_reflection, edited = decision["point"] == "reflect", set(decision["edits"])
             place = (iteration, 3 if after_reflection else 0, f"{number:06d}")

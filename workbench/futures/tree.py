@@ -136,8 +136,9 @@ def edits(row: Data, origin: Data) -> list[Json]:
     settings, before = (flatten_settings(options.get("settings", {})) for options in (new, old))
     if settings != before:
         changes.append({"what": "settings", "settings": {k: v for k, v in settings.items() if before.get(k) != v}})
-    if list(new["review"]) != list(old["review"]):
-        changes.append({"what": "review", "review": list(new["review"])})
+    review = list(new.get("review", []))
+    if review != list(old.get("review", [])):
+        changes.append({"what": "review", "review": review})
     for name in (*JUDGED_BY, "without"):
         if new.get(name) and new[name] != old.get(name):
             changes.append({"what": name, name: new[name]})

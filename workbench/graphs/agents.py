@@ -35,7 +35,7 @@ class RetrieveAgent:
         self.worker = parse_worker_name(worker_name)
         if not self.worker.kb_prefix:
             raise ValueError(f"Worker {worker_name!r} names no knowledge base, so there is nothing to retrieve from.")
-        self.worker_name, self._context, self._call = worker_name, context, call
+        self.worker_name, self.context, self._call = worker_name, context, call
 
     def retrieve_with_trace(self, query: str, thread_id: str) -> Json:
         """Search, and say how: ``{"context", "retrieval_results", "reference", "execution_log"}``.
@@ -62,7 +62,7 @@ class RetrieveAgent:
         runs, run_id = RunStore(":memory:"), new_run_id()
         try:
             state = await self._graph.ainvoke(
-                self._input(query, thread_id, run_id), context=replace(self._context, runs=runs)
+                self.input(query, thread_id, run_id), context=replace(self.context, runs=runs)
             )
             log = [event["execution_log"] for event in runs.events(run_id) if "execution_log" in event]
         finally:
@@ -73,8 +73,9 @@ class RetrieveAgent:
     def _graph(self) -> Any:
         return build_retrieval().compile()
 
-    def _input(self, query: str, thread_id: str, run_id: str) -> RetrievalState:
-        kb, context = self.worker.kb_prefix, self._context
+    def input(self, query: str, thread_id: str, run_id: str) -> RetrievalState:
+        """Return what the retrieval graph begins with."""
+        kb, context = self.worker.kb_prefix, self.context
         decision = decide(query, [], self.worker_name, context.knowledge, today=context.today).decision
         return RetrievalState(
             run_id=run_id,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
@@ -176,17 +176,17 @@ def _missing(record: ExecutionRecord) -> list[str] | None:
     return [str(word) for detail in seen for word in detail["missing"]]
 
 
-def build_retrieval() -> StateGraph[Any, Context, Any, Any]:
-    """Return the graph, not compiled: a parent compiles it with ``checkpointer=True``, an agent without one."""
+def build_retrieval(bound: Callable[[Any], Any] = lambda node: node) -> StateGraph[Any, Context, Any, Any]:
+    """Return the graph, not compiled: a parent compiles it with ``checkpointer=True``, an agent without one.
+
+    Args:
+        bound: gives a node its ports, where the graph around has another context.
+    """
     graph = StateGraph(RetrievalState, context_schema=Context)
-    task: Any = logged("execute", executor)  # its input is a task, not the state
-    graph.add_node(logged("plan", planner))
-    graph.add_node(logged("review", review_plan))
-    graph.add_node(logged("dispatch", dispatcher))
-    graph.add_node("executor", task, input_schema=StepTask)
-    graph.add_node(logged("reflect", reflector))
-    graph.add_node(logged("review", review_reflect))
-    graph.add_node(logged("merge", merger))
+    nodes: Any = [("plan", planner), ("review", review_plan), ("dispatch", dispatcher), ("execute", executor)]
+    nodes += [("reflect", reflector), ("review", review_reflect), ("merge", merger)]
+    for kind, node in nodes:  # the executor's input is a task, not the state
+        graph.add_node(bound(logged(kind, node)), input_schema=StepTask if node is executor else None)
     graph.add_edge(START, "planner")
     graph.add_edge("planner", "review_plan")
     graph.add_conditional_edges("review_plan", after_review, ["planner", "dispatcher", "merger"])

@@ -17,7 +17,7 @@ from workbench.records.sqlite import REPAIR, faults, translate_errors
 from workbench.records.store import runs_are_gone
 from workbench.settings import Settings
 
-_OF_PARTS = ("graph-checkpoints.db", "graphs.db", "experiments.db")
+_OF_PARTS = ("graphs.db", "experiments.db")
 _FIXES = {"workbench.db": REPAIR, "checkpoints.db": FIX_CHECKPOINTS, **dict.fromkeys(_OF_PARTS, REPAIR)}
 _PASSING = (".lock", ".holder.json", "-wal", "-shm", "-journal")
 """Files that mean something only while a process has them open."""

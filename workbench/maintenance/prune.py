@@ -72,18 +72,20 @@ def prune(
     Raises:
         WorkspaceError: a file of the workspace is damaged, full or read-only.
     """
-    runs, checkpoints = path / "workbench.db", path / "checkpoints.db"
+    runs, checkpoints, graphs = (path / f"{name}.db" for name in ("workbench", "checkpoints", "graphs"))
     with _transaction(runs, write=yes) as connection:
         outdated = _outdated(connection, older_than, keep)
         sizes = [_drop(connection, table, "run_id = ?", yes, run)[1] for run in outdated for table in TABLES]
     freed = [Freed(kind="runs", count=len(outdated), bytes=sum(sizes), detail="")]
     if tapes:
         freed.append(_tapes(runs, yes))
-    if checkpoints.exists():
-        freed += _checkpoints(runs, checkpoints, set(outdated), yes)
+    # the next run of a thread continues where a finished run of a recorded graph stands
+    for file, unneeded in ((checkpoints, "1"), (graphs, _NOT_LAST)):
+        if file.exists():
+            freed += _checkpoints(runs, file, set(outdated), unneeded, yes)
     freed += left_behind(path, library, delete=yes)
     freed += to_inspect(library)
-    files = [runs, checkpoints, *(library.root / name / "index.db" for name in library.names())]
+    files = [runs, checkpoints, graphs, *(library.root / name / "index.db" for name in library.names())]
     freed += [_compacted(file, yes) for file in files if file.exists()]
     return [entry for entry in freed if entry["count"] or entry["bytes"] or entry["detail"]]
 
@@ -119,8 +121,8 @@ def _drop(connection: sqlite3.Connection, table: str, where: str, yes: bool, *va
     return count, size
 
 
-def _checkpoints(runs: Path, path: Path, outdated: set[str], yes: bool) -> list[Freed]:
-    """Delete the checkpoints of finished runs, of cancelled ones all but the last, and of unknown runs.
+def _checkpoints(runs: Path, path: Path, outdated: set[str], unneeded: str, yes: bool) -> list[Freed]:
+    """Delete the unneeded checkpoints of finished runs, of cancelled ones all but the last, and of unknown runs.
 
     The threads are read before the runs: a run has its row before its first checkpoint, so no new run is unknown.
     """
@@ -130,15 +132,16 @@ def _checkpoints(runs: Path, path: Path, outdated: set[str], yes: bool) -> list[
         if not {"checkpoints", "writes"} <= tables:
             return []
         select = "SELECT thread_id FROM checkpoints UNION SELECT thread_id FROM writes"
-        threads = {row[0] for row in connection.execute(select)}
+        threads = {row[0]: row[0].partition(" ")[0] for row in connection.execute(select)}
         with _transaction(runs, write=False) as store:
             rows = store.execute("SELECT run_id, status, owner, result IS NOT NULL FROM runs").fetchall()
+        known = {row[0] for row in rows}
         done = {i for i, status, owner, result in rows if status == "done" and owner is None and result}
         cancelled = {i for i, status, owner, _ in rows if status == "cancelled" and owner is None}
-        unknown = threads - {row[0] for row in rows} | threads & outdated
+        unknown = {thread for thread, run_id in threads.items() if run_id not in known or run_id in outdated}
         for kind, chosen, where in (
-            ("checkpoints of finished runs", threads & done - unknown, "thread_id = ?"),
-            ("checkpoints of cancelled runs", threads & cancelled - unknown, f"thread_id = ? AND {_NOT_LAST}"),
+            ("checkpoints of finished runs", threads.keys() & done - unknown, f"thread_id = ? AND {unneeded}"),
+            ("checkpoints of cancelled runs", threads.keys() & cancelled - unknown, f"thread_id = ? AND {_NOT_LAST}"),
             ("checkpoints of removed runs", unknown, "thread_id = ?"),
         ):
             count = size = 0

@@ -21,13 +21,13 @@ from workbench.records.sqlite import Tables, translate_errors
 from workbench.state import Data, Decision, ExecutionRecord, Json
 from workbench.text import without_secrets
 
-VERSION = 11
+VERSION = 12
 """Of the tables."""
 _SCHEMA = """
     CREATE TABLE runs (
         run_id TEXT PRIMARY KEY, conversation_id TEXT, user_id TEXT, session_id TEXT, message TEXT NOT NULL,
         options TEXT NOT NULL, status TEXT NOT NULL, owner TEXT, error TEXT, result BLOB,
-        created_at TEXT NOT NULL, ended_at TEXT, query TEXT, report TEXT
+        created_at TEXT NOT NULL, ended_at TEXT, query TEXT, report TEXT, graph TEXT NOT NULL DEFAULT ''
     );
     CREATE INDEX runs_by_time ON runs (created_at);
     CREATE TABLE plans (
@@ -67,7 +67,7 @@ TABLES = ("plans", "records", "bodies", "decisions", "events", "tapes", "drafts"
 
 _ROW = (
     *("run_id", "conversation_id", "user_id", "session_id", "message", "options", "status", "error", "result"),
-    *("created_at", "ended_at"),
+    *("created_at", "ended_at", "graph"),
 )
 
 
@@ -75,7 +75,7 @@ _COLUMNS = (*_ROW, "owner")
 _WITH_RESULT = "iif(result IS NULL, NULL, '{}') AS result"
 _LINE = (
     *("run_id", "message", "status", "owner", "user_id", "session_id", "conversation_id", "created_at", "ended_at"),
-    *("query", "json_extract(options, '$.kb') AS kb", "json_extract(options, '$.tape.sources[0]') AS origin"),
+    *("query", "graph", "json_extract(options, '$.kb') AS kb", "json_extract(options, '$.tape.sources[0]') AS origin"),
     "(SELECT text FROM drafts WHERE drafts.run_id = runs.run_id AND name = 'about') AS about",
 )
 """Columns of a list of runs; ``about`` is what a person has added: title, tags, note."""
@@ -87,7 +87,10 @@ def new_run_id() -> str:
 
 
 class RunRow(TypedDict):
-    """One run as the store knows it. ``status`` is what was last written; the session asks whether it still holds."""
+    """One run as the store knows it; ``graph`` is the name of a recorded graph, empty of the workspace's own.
+
+    ``status`` is what was last written; the session asks whether it still holds.
+    """
 
     run_id: str
     conversation_id: str
@@ -101,6 +104,7 @@ class RunRow(TypedDict):
     result: Json | None
     created_at: str
     ended_at: str | None
+    graph: str
 
 
 def runs_are_gone(folder: Path) -> bool:
@@ -162,12 +166,13 @@ class RunStore(Tables):
         conversation_id: str = "",
         user_id: str = "",
         session_id: str = "",
+        graph: str = "",
     ) -> None:
         """Note a run that begins now, held by ``owner``."""
         self.write(
             "INSERT OR IGNORE INTO runs (run_id, conversation_id, user_id, session_id, message, options, status, owner,"
-            " created_at) VALUES (?, ?, ?, ?, ?, ?, 'running', ?, ?)",
-            (run_id, conversation_id, user_id, session_id, message, _json(options), owner, _now()),
+            " created_at, graph) VALUES (?, ?, ?, ?, ?, ?, 'running', ?, ?, ?)",
+            (run_id, conversation_id, user_id, session_id, message, _json(options), owner, _now(), graph),
         )
 
     def claim(self, row: RunRow, owner: str, decisions: Iterable[Data] = ()) -> bool:
@@ -232,7 +237,7 @@ class RunStore(Tables):
         return bool(self.rows("SELECT 1 FROM runs WHERE run_id = ?", (run_id,)))
 
     def ids(self, limit: int = 100, **equals: str) -> list[str]:
-        """Return ids, newest first, narrowed by ``user_id``, ``session_id``, ``status``, ``conversation_id``."""
+        """Return ids, newest first, narrowed by ``user_id``, ``session_id``, ``status`` or ``graph``."""
         where = " AND ".join(f"{_column(name)} = ?" for name in equals) or "1"
         sql = f"SELECT run_id FROM runs WHERE {where} ORDER BY created_at DESC, run_id LIMIT ?"
         return [row["run_id"] for row in self.rows(sql, (*equals.values(), limit))]
@@ -491,8 +496,8 @@ def _insert(table: str, *values: Any) -> tuple[str, tuple[Any, ...]]:
 
 
 def _column(name: str) -> str:
-    if name not in ("user_id", "session_id", "status", "conversation_id"):
-        raise RunError(f"Runs cannot be listed by {name!r}. Known: user_id, session_id, status, conversation_id.")
+    if name not in ("user_id", "session_id", "status", "graph"):
+        raise RunError(f"Runs cannot be listed by {name!r}. Known: user_id, session_id, status, graph.")
     return name
 
 

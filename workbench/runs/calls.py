@@ -95,7 +95,7 @@ class Calls(FrameList[Call]):
 def model_calls(effects: Iterable[Effect]) -> Calls:
     """Return the calls among the effects of a tape; of one that a node made twice, the last."""
     by_place = places(effect for effect in effects if effect.kind == "model")
-    return Calls(_call(place, effect) for place, effect in by_place.items())
+    return Calls(make_call(place, effect) for place, effect in by_place.items())
 
 
 def own_prompts(prompts: Any, among: Mapping[str, Prompt]) -> dict[str, Json]:
@@ -111,7 +111,8 @@ def own_prompts(prompts: Any, among: Mapping[str, Prompt]) -> dict[str, Json]:
     return {prompt.name: prompt.dump() for prompt in new}
 
 
-def _call(place: str, effect: Effect) -> Call:
+def make_call(place: str, effect: Effect) -> Call:
+    """Return the call of a model that an effect is."""
     reply: Data = effect.value if isinstance(effect.value, Mapping) else {}
     request: Data = effect.parts.get("input") or {}
     usage, role = reply.get("usage") or {}, effect.name

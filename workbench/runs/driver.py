@@ -107,6 +107,10 @@ class Driver:
         self._graph: Any = None
         self._connection: Any = None
 
+    def has(self, run_id: str) -> bool:
+        """Return whether the run is kept here."""
+        return self.runs.has(run_id)
+
     async def graph(self) -> Any:
         """Return the conversation graph on this place's checkpoints, compiled when first asked for."""
         async with self._lock:

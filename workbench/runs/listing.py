@@ -28,8 +28,8 @@ class WorkspaceRuns:
         self._work, self._workspace = work, workspace
 
     def list(self, limit: int = 100, **equals: str) -> Sequence[Run]:
-        """Return the newest runs; ``equals`` narrows by ``session_id``, ``user_id`` or ``status``."""
-        return [Run(self._work, run_id) for run_id in self._ids(limit, equals)]
+        """Return the newest runs; ``equals`` narrows by ``session_id``, ``user_id``, ``status`` or ``graph``."""
+        return [self._workspace.run(run_id) for run_id in self._ids(limit, equals)]
 
     def lines(self, limit: int = 100, text: str = "", tag: str = "", **equals: str) -> Sequence[Json]:
         """Return what a list shows of each run, in a few queries for all.
@@ -38,9 +38,10 @@ class WorkspaceRuns:
             limit: how many at most, the newest.
             text: words that are in its id, title, question, answer's first line, tags or note.
             tag: one of its tags.
-            equals: the value of a column, as ``status="done"``, ``kb="papers"`` or ``session_id="talk"``.
+            equals: the value of a column, as ``status="done"``, ``kb="papers"``, ``graph="my_agent"`` or
+                ``session_id="talk"``.
         """
-        stored = {name: equals[name] for name in equals if name in ("session_id", "user_id")}
+        stored = {name: equals[name] for name in equals if name in ("session_id", "user_id", "graph")}
         narrowed = bool(text or tag or equals.keys() - stored.keys())
         rows = self._work.lines(self._ids(2**31 if narrowed else limit, stored))
         words = clean(text).casefold().split()
@@ -49,14 +50,14 @@ class WorkspaceRuns:
 
     def find(self, text: str = "", limit: int = 100, **narrowed: str) -> Sequence[Run]:
         """Return the newest runs that these words and values are in; narrowed as in ``lines``."""
-        return [Run(self._work, row["run_id"]) for row in self.lines(limit, text, **narrowed)]
+        return [self._workspace.run(row["run_id"]) for row in self.lines(limit, text, **narrowed)]
 
     def costs(self, run_id: str) -> Json:
         """Return the models that a run asked, its tokens, money and score; None where nothing is counted.
 
         The score is the share of the answer's statements that their sources support.
         """
-        run = self._workspace.run(run_id)
+        run = self._workspace.run(run_id)._read_once()
         calls, support = run.calls(), run.state.get("support") or ()
         total, models = calls.total(), ", ".join(dict.fromkeys(call["model"] for call in calls))
         score = sum(claim["verdict"] == "supported" for claim in support) / len(support) if support else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from workbench.errors import RunError, shown
 from workbench.extensions import Extended
@@ -32,14 +32,11 @@ if TYPE_CHECKING:
     from workbench.runs.workers import Work
 
 
-class Recording(Extended):
-    """A stored run, read-only.
+class StoredRun:
+    """A run of the workspace or of a recorded graph, as its row has it.
 
     Everything is read from the workspace when it is asked for, so two handles of one run, in two processes too, agree.
-    What ``recorded`` returns reads everything once, when it is first asked for.
     """
-
-    _kind = "run"
 
     def __init__(self, work: Work, run_id: str):
         self._work, self.run_id, self._store = work, run_id, work.driver(run_id).runs
@@ -55,21 +52,9 @@ class Recording(Extended):
         return self._store.get(self.run_id, whole=True)
 
     @property
-    def state(self) -> Json:
-        """Return the current state of its graph: where it was routed, what was recalled and merged, and so on."""
-        return self.row["result"] or self._work.values(self.run_id)
-
-    # how it stands
-
-    @property
     def status(self) -> str:
         """``running``, ``paused``, ``interrupted``, ``done``, ``failed`` or ``cancelled``."""
         return self._work.status(self.run_id)
-
-    @property
-    def review(self) -> Json | None:
-        """Return what the run asks a person, in the shape of LangChain's human-in-the-loop middleware, or None."""
-        return self._work.pending(self.run_id) if self.status == "paused" else None
 
     @property
     def error(self) -> str | None:
@@ -85,6 +70,47 @@ class Recording(Extended):
     def session_id(self) -> str:
         """Return the conversation to which it belongs: ``ask(..., session=run.session_id)`` continues with it."""
         return self.row["session_id"]
+
+    @property
+    def options(self) -> Json:
+        """Return what it was started with, as JSON."""
+        return self.row["options"]
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """Return what was answered at review points."""
+        return self._store.decisions(self.run_id)
+
+    def cancel(self, *, resumable: bool = False) -> Self:
+        """Stop the work now, with its tools, in whatever process it is done. What is finished is kept.
+
+        Args:
+            resumable: stop only what this process does, and leave the run to be resumed, as Ctrl-C does.
+
+        Raises:
+            WorkspaceBusy: the other process has not stopped in time; it will when it wakes.
+        """
+        (self._work.interrupt if resumable else self._work.cancel)(self.run_id)
+        return self
+
+
+class Recording(StoredRun, Extended):
+    """A stored run of the workspace, read-only.
+
+    What ``recorded`` returns reads everything once, when it is first asked for.
+    """
+
+    _kind = "run"
+
+    @property
+    def state(self) -> Json:
+        """Return the current state of its graph: where it was routed, what was recalled and merged, and so on."""
+        return self.row["result"] or self._work.values(self.run_id)
+
+    @property
+    def review(self) -> Json | None:
+        """Return what the run asks a person, in the shape of LangChain's human-in-the-loop middleware, or None."""
+        return self._work.pending(self.run_id) if self.status == "paused" else None
 
     # what it did
 
@@ -113,11 +139,6 @@ class Recording(Extended):
     def reflections(self) -> list[Reflection]:
         """Return the judgements, one a pass."""
         return self.state.get("reflections", [])
-
-    @property
-    def decisions(self) -> list[Decision]:
-        """Return what was answered at review points."""
-        return self._store.decisions(self.run_id)
 
     @property
     def evidence(self) -> list[RetrievalResult]:
@@ -186,11 +207,6 @@ class Recording(Extended):
         """Return the calls of models: what each saw, what it said, what it took."""
         return model_calls(self.tape())
 
-    @property
-    def options(self) -> Json:
-        """Return what it was started with, as JSON."""
-        return self.row["options"]
-
 
 def recorded(run: Recording, run_id: str = "") -> Recording:
     """Return this run, or another run of its workspace; each is read once.
@@ -208,11 +224,6 @@ def asked_dates(run: Recording) -> list[str]:
     """Return the dates of what was to hold and to be known, ``["2003", ""]``; empty where none was asked."""
     dates = question_dates({"dates": run.options.get("dates"), "route_decision": run.state.get("route_decision")})
     return dates if any(dates) else []
-
-
-def results_by_step(run: Recording) -> dict[str, list[RetrievalResult]]:
-    """Return what each step that has ended well found, by step."""
-    return run._results_by_step()
 
 
 def found_pieces(run: Recording) -> list[Piece]:

@@ -109,18 +109,6 @@ class Run(Recording):
         self._work.resume(self.run_id)
         return self.wait() if wait else self
 
-    def cancel(self, *, resumable: bool = False) -> Run:
-        """Stop the work now, with its tools, in whatever process it is done. What is finished is kept.
-
-        Args:
-            resumable: stop only what this process does, and leave the run to be resumed, as Ctrl-C does.
-
-        Raises:
-            WorkspaceBusy: the other process has not stopped in time; it will when it wakes.
-        """
-        (self._work.interrupt if resumable else self._work.cancel)(self.run_id)
-        return self
-
     @property
     def aio(self) -> RunAio:
         """Return the asynchronous door: ``async for event in run.aio.events()``, ``await run.aio.wait()``."""

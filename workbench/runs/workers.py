@@ -146,7 +146,7 @@ class Work:
     Attributes:
         durable: the driver whose runs outlive the process.
         loop: where the work is done.
-        drivers: of parts, for runs that are kept elsewhere.
+        drivers: of parts, for runs of other graphs.
         lease: says that this process lives.
     """
 
@@ -186,7 +186,7 @@ class Work:
 
     def driver(self, run_id: str) -> Driver:
         """Return the stores that keep this run."""
-        others = (driver for driver in (self._private, *self.drivers) if driver and driver.runs.has(run_id))
+        others = (driver for driver in (self._private, *self.drivers) if driver and driver.has(run_id))
         return next(others, self.durable)
 
     def status(self, run_id: str) -> str:
@@ -230,7 +230,7 @@ class Work:
         for row, answer_id in zip(rows, ids, strict=True):
             owner, about = row.pop("owner"), json.loads(row.pop("about") or "{}")
             row |= {
-                "kb": ",".join(json.loads(row["kb"] or "[]")),
+                "kb": row["graph"] or ",".join(json.loads(row["kb"] or "[]")),
                 "answer": answers.get(answer_id, "").partition("\n")[0],
             }
             row |= {"title": about.get("title") or row["message"], "tags": about.get("tags", [])}

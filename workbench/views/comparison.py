@@ -153,7 +153,7 @@ def _result_text(side: Data, labels: Labels) -> str:
 
 def _point(row: Data, _: Data, labels: Labels) -> str:
     point = next(side["point"] for side in row["sides"] if side)
-    return f"{row['number']} {labels(f'point_{point}')}"
+    return f"{row['number']} {labels.get(f'point_{point}', point)}"
 
 
 def _decided(side: Data, labels: Labels) -> str:

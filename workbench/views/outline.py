@@ -153,7 +153,7 @@ def _decisions(document: Data, labels: Labels) -> Iterator[Block]:
     for decision in document["decisions"]:
         edits = labels("semicolon").join(edit_texts(decision["edits"], decision["proposal"], labels))
         words = (
-            labels(f"point_{decision['point']}"),
+            labels.get(f"point_{decision['point']}", decision["point"]),
             labels(decision["action"]),
             reviewer_name(decision["who"], labels),
         )

@@ -50,12 +50,12 @@ class Bench(CellRoot):
     _watch: Watch | None = None
     _document: Json | None = None
 
-    def __init__(self, wb: Any, run: Run | str | None, asking: Data, lang: str | None):
+    def __init__(self, wb: Any, run: Run | None, asking: Data, lang: str | None):
         self.wb, self._asking, self._lock = wb, dict(asking), threading.RLock()
         self._message = ""
         kb = asking.get("kb") or []
         self._session = asking["session"] or " ".join(["bench", *([kb] if isinstance(kb, str) else kb)])
-        opened = run if isinstance(run, Run) else wb.run(run) if run else self._waiting()
+        opened = run or self._waiting()
         saved, message = (wb.runs.draft(opened.run_id, "lang"), opened.message) if opened else ("", "")
         self._asking["session"] = asking["session"] or (opened.session_id if opened else self._conversation())
         self.labels = labels_in(lang, wb.settings.lang, saved, message=message)

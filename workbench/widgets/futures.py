@@ -19,6 +19,7 @@ from workbench.views.labels import Labels
 from workbench.views.markup import draw, el
 from workbench.views.past import Row, checkpoint_list, past_rows
 from workbench.views.render import page_html
+from workbench.widgets.display import widget_of
 from workbench.widgets.panel import Event, Panel, Pick, display_if
 from workbench.widgets.runs import RunTable
 
@@ -63,8 +64,9 @@ class Futures:
         self.runs, self.knowledge = RunTable(labels, bench.wb), Pick()
         self.compared = Pick(el("div.wb-dim.wb-part", labels("forks_choose")), listener=self._pressed)
         self._compared: list[str] = []
+        self.below = ipywidgets.VBox()
         self._regions = {
-            "runs": self.runs.region,
+            "runs": ipywidgets.VBox([self.runs.region, self.below]),
             "compare": self.compared,
             "knowledge": self.knowledge,
         }
@@ -92,7 +94,16 @@ class Futures:
 
     def _pressed(self, event: Event) -> None:
         if event.kind == "open":
-            self._bench.act(lambda: self._bench.put(self._wb.run(event.key)))
+            self._bench.act(lambda: self._open(event.key))
+
+    def _open(self, run_id: str) -> None:
+        """Open a run on the bench; one of a recorded graph on its own, below."""
+        run = self._wb.run(run_id)
+        self.below.children = [widget] if (widget := widget_of(run)) else []
+        if widget:
+            self._bench.view = "runs"
+        else:
+            self._bench.put(run)
 
     def _show_knowledge(self, run: Run) -> None:
         """Show the graph around the answer of a run, or why its knowledge base is missing."""
@@ -103,7 +114,7 @@ class Futures:
 
     def _handle_request(self, request: Data) -> None:
         if request["do"] == "open":
-            self._bench.put(self._wb.run(*request["runs"]))
+            self._open(request["runs"][0])
         else:
             self._compared = request["runs"]
             self._bench.view = "compare"

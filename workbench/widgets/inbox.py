@@ -11,7 +11,6 @@ import ipywidgets
 import traitlets
 
 from workbench.errors import WorkbenchError, WorkspaceError
-from workbench.extensions import load, paths
 from workbench.graphs.reviewers import answer
 from workbench.runs.run import Run
 from workbench.views.blocks import clipped, columns, one_line
@@ -88,8 +87,6 @@ class Inbox(CellRoot):
         """Read every waiting run that is not known yet."""
         waiting = {}
         runs = [*self._wb.runs.list(MAX_ROWS + 1, status="paused"), *self._wb.runs.list(MAX_ROWS, status="running")]
-        lines = [line for service in self._wb._services.values() for line in service.lines(status="paused")]
-        runs += [self._wb.run(line["run_id"]) for line in lines]
         paused = [run for run in runs if run.status == "paused"]  # also when its process died while it waited
         for run in paused[:MAX_ROWS]:
             decisions = run.decisions
@@ -129,9 +126,7 @@ class Inbox(CellRoot):
             for bench in self.below.children:
                 bench.close()
             run = self._wb.run(self.chosen)
-            self.below.children = [
-                self._wb.bench(run, lang=self.labels.language) if isinstance(run, Run) else _graph_bench(run)
-            ]
+            self.below.children = [self._wb.bench(run, lang=self.labels.language)]
 
     def _answer(self, kind: str) -> None:
         """Answer the picked run, unless it was answered in the meantime."""
@@ -160,15 +155,6 @@ class Inbox(CellRoot):
 
     def __str__(self) -> str:
         return self._repr_mimebundle_()["text/plain"]
-
-
-def _graph_bench(run: Any) -> Any:
-    """Return the bench of a recorded graph, open at one of its runs."""
-    cells = paths("cells")
-    names = [f"{kind.__module__}:{kind.__qualname__}" for kind in type(run.agent).__mro__]
-    bench = load(next(cells[name] for name in names if name in cells))(run.agent)
-    bench.show(run)
-    return bench
 
 
 def _waiting_run(run: Run, decisions: Any) -> WaitingRun | None:

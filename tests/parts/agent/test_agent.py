@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from langgraph.graph import START, StateGraph
 
 from tests.servers.scripted import Reply, ScriptedServer, scripted_server
-from workbench.errors import ModelError, UnknownTool
+from workbench.errors import ModelError, RunError, UnknownTool
 from workbench.session import Workbench
 
 SEARCHES = [("hybrid_search", {"query": "Memento director"}), ("discover", {"query": "", "conditions": []})]
@@ -158,8 +158,29 @@ def test_the_retrieval_graph_is_a_node_of_somebody_elses_graph(wb):
     graph.add_edge(START, "search").add_edge("search", "say")
     run = wb.record(graph.compile(), name="mine").ask({"query": "Who directed Memento?"})
     assert run.state["answer"] == "Memento" and run.evidence[0]["metadata"]["doc_id"] == "mv28598"
-    assert "search.retrieve/1" in [effect.at for effect in run.effects]
+    assert "search.retrieve.executor/1" in [effect.at for effect in run.effects]
     assert run.replay().state == run.state
+
+
+def test_the_retrieval_graph_goes_through_the_door_of_every_graph(wb):
+    agent = wb.record(wb.retrieval_graph("film", review=["plan", "reflect"]))
+    run = agent.ask("Who directed Memento?")
+    for point in ("plan", "reflect"):
+        [question] = run.questions
+        assert question.at == f"retrieve.review_{point}/1" and "edit" in question.decisions
+        run.answer(question.answer("approve"))
+    assert run.state["documents"][0].metadata["title"] == "Memento"
+    again, fork = run.replay(), run.fork()
+    assert again.executed == fork.executed == [] and again.state == fork.state == run.state
+    fork = run.fork(answers={"retrieve.review_reflect": question.answer("reject", message="enough")})
+    assert fork.executed[0] == "retrieve.review_reflect/1" and "retrieve.executor/1" not in fork.executed
+    [_, reflected] = wb.compare(run, fork).decisions
+    assert [side["action"] for side in reflected["sides"]] == ["approve", "reject"]
+    assert reflected["sides"][1]["message"] == "enough"
+    bare = wb.retrieval_graph("film")
+    assert wb.call(bare.ainvoke({"query": "Who directed Memento?"}))["documents"] == run.state["documents"]
+    with pytest.raises(RunError, match="Nothing is asked"):
+        wb.call(bare.ainvoke({}))
 
 
 def test_what_a_tool_returns_cannot_end_the_data_of_a_prompt(wb, tmp_path):

@@ -349,7 +349,16 @@ def test_runs_of_a_recorded_graph_are_compared_sealed_and_removed_by_the_workspa
         "approved: true",
         "approved: false",
     }
-    assert "review/1" in compared._repr_html_() and "approved" in str(compared.to_dict()["parts"])
+    [decision] = compared.decisions
+    assert [side["message"] for side in decision["sides"]] == ["true", "false"] and "review/1" in str(compared)
+    assert [row["run_id"] for row in wb.runs.lines(graph="compared")] == [fork.run_id, run.run_id]
+    wb.runs.annotate(run.run_id, tags=["kept"])
+    assert wb.runs.find("moss", tag="kept", kb="compared")[0].run_id == run.run_id
+    assert "decision 1, review: responded" in str(wb.runs.tree(run))
+    bench = wb.bench()
+    bench.view = "runs"
+    bench.futures.runs.ask(do="open", runs=[fork.run_id])
+    assert fork.run_id in bench.futures.runs.table.html and bench.futures.below.children[0].run.run_id == fork.run_id
     assert wb.export(run.run_id, tmp_path / "run.zip").read_bytes()[:2] == b"PK"
     wb.runs.remove(run.run_id)
     assert fork.replay().state == fork.state, "a fork has what it took"
@@ -362,7 +371,8 @@ def test_a_replay_that_leaves_its_tape_says_where_and_why(wb: Workbench) -> None
     run = finished(wb.record(KINDS["plain"].build(), "diverges"), KINDS["plain"])
     other = StateGraph(Log)
     other.add_sequence([("first", step("second")), ("review", review), ("finish", finish)])
-    changed = wb.record(other.add_edge(START, "first").compile(), "diverges").run(run.run_id)
+    wb.record(other.add_edge(START, "first").compile(), "diverges")
+    changed = wb.run(run.run_id)
     with pytest.raises(RunError, match="The replay diverges at node 'first/1': version"):
         changed.replay()
     executed.clear()
@@ -429,7 +439,7 @@ def test_the_bench_runs_answers_and_forks_and_escapes_what_it_shows(wb: Workbenc
     assert (
         bench.run and bench.run.status == "paused" and "&lt;b&gt;Mill" in bench.questions.children[0].children[0].value
     )
-    [_answer, yes, *_others] = bench.questions.children[0].children[2].children
+    [yes, *_others] = bench.questions.children[0].children[2].children
     yes.click()
     assert bench.run.status == "done" and "approved: True" in bench.state.value and not bench.questions.children
     bench.place.value, bench.result.value = "finish/1", '{"answer": "by hand"}'

@@ -20,7 +20,7 @@ from langgraph.prebuilt import ToolNode
 from langgraph.types import interrupt
 from pydantic import BaseModel
 
-from tests.parts.record.graphs import KINDS, LOG, SAID, Log, Reader, Scripted, executed, finish, search
+from tests.parts.record.graphs import KINDS, LOG, SAID, Log, Reader, Scripted, executed, search
 from tests.parts.record.test_record import finished
 from tests.shelves import corpus, workbench
 from workbench.errors import CapsuleError, InvalidAnswer, RunError
@@ -106,7 +106,7 @@ def test_of_two_runs_that_differ_in_one_thing_no_effect_crosses(wb: Workbench, w
     own, foreign = first.effects[-1], other.effects[-1]
     assert own.key != foreign.key or own.reads != foreign.reads, "their keys differ"
     with pytest.raises(RunError, match="The replay diverges"):  # and so the one does not answer the other
-        other._row["options"]["sources"] = [first.run_id]
+        other._row["options"]["tape"]["sources"] = [first.run_id]
         other._derive("replay", {}, None, None, True, [first.run_id])
     assert not executed
 
@@ -176,20 +176,9 @@ def test_nodes_of_several_runs_are_put_together(wb: Workbench) -> None:
     executed.clear()
     grafted = first.graft({"right": second})
     assert "right of Fen Mill" in grafted.state["log"] and "left of Moss Mill" in grafted.state["log"]
-    assert executed == {"finish": 1} and set(grafted.sources) == {first.run_id, second.run_id}
+    assert executed == {"finish": 1} and set(grafted.options["tape"]["sources"]) == {first.run_id, second.run_id}
     with pytest.raises(RunError, match="has no node 'middle'"):
         first.graft({"middle": second})
-
-
-def test_fields_of_the_state_can_be_given_at_a_breakpoint(wb: Workbench) -> None:
-    def ask(state: Log) -> None: ...
-
-    graph = StateGraph(Log)
-    graph.add_sequence([("ask", ask), ("finish", finish)])
-    agent = wb.record(graph.add_edge(START, "ask").compile(interrupt_before=["ask"]), "breakpoint")
-    run = agent.ask(LOG).answer({"approved": "by Ann"})
-    assert run.state["answer"] == "0 steps, approved: by Ann"
-    assert run.replay().state == run.state
 
 
 # streams
@@ -215,7 +204,7 @@ def streaming() -> Any:
 @pytest.mark.parametrize("mode", ["updates", "values", "messages", "custom", ["messages", "custom"]])
 def test_a_run_streams_what_its_graph_streams_and_its_replay_the_same(wb: Workbench, mode: Any) -> None:
     agent = wb.record(streaming(), f"streaming {mode}")
-    events = list(agent.stream(SAID, stream_mode=mode))
+    events = list(agent.start(SAID, stream_mode=mode).stream())
     theirs = list(streaming().stream(SAID, stream_mode=mode))
     assert len(events) == len(theirs)
     if mode == "messages":
@@ -335,7 +324,7 @@ def test_a_pause_of_another_session_is_listed_and_says_which_cell_to_run(tmp_pat
         inbox.opens.click()
         assert "recorded in another session" in inbox.below.children[0].graph.value
         lost = second.run(done.run_id)
-        assert lost.state == state and lost.effects and len(second._services["record"].lines()) == 2
+        assert lost.state == state and lost.effects and len(second.runs.lines()) == 2
         for again in (lost.replay, lost.fork, second.run(run_id).resume):
             with pytest.raises(RunError, match="recorded in another session"):
                 again()
@@ -371,7 +360,7 @@ def test_a_waiting_run_is_answered_from_the_terminal_by_its_id_alone(tmp_path: P
     fork = shell("fork", row["run_id"], "--at", "act/1", "--result", '{"log": ["by hand"]}')
     assert fork.returncode == 0 and "by hand" in fork.stdout
     assert "not by --query" in shell("fork", row["run_id"], "--query", "x").stderr
-    assert "no --calls" in shell("show", row["run_id"], "--calls").stderr
+    assert "no --checkpoints" in shell("show", row["run_id"], "--checkpoints").stderr
     assert "same bytes" in shell("replay", row["run_id"]).stderr
     edit = tmp_path / "edit.json"
     edit.write_text('{"text": "Fen Mill"}')
@@ -453,12 +442,12 @@ def test_a_hundred_recorded_answers_hold_in_forks(wb: Workbench) -> None:
         assert run.state["log"][7] == f"7: {seed}.7" and run.fork().executed == []
 
 
-def test_what_a_run_cost_is_counted_by_node(wb: Workbench) -> None:
+def test_the_calls_of_models_are_counted_as_those_of_every_run(wb: Workbench) -> None:
     run = finished(wb.record(KINDS["react"].build(), "cost"), KINDS["react"])
-    assert run.cost.loc["agent"].to_dict() | {"seconds": 0} == {
-        "executions": 2, "model_calls": 2, "seconds": 0, "tokens": 12,
-    }  # fmt: skip
-    assert run.fork(at="tools/1:search/1", result="Nobody.").cost.loc["agent", "tokens"] == 7
+    first, last = run.calls()
+    assert (first["place"], first["role"]) == ("agent/1:model/1", "agent") and "Moss Mill" in str(first["messages"])
+    assert last["reply"] == "ai: It says: Moss Mill was built by Ann Lee."
+    assert wb.runs.costs(run.run_id)["tokens"] == run.calls().total()["tokens"] == 12
 
 
 def test_the_documents_of_a_recorded_graph_are_measured_like_a_tool(wb: Workbench, tmp_path: Path) -> None:
@@ -498,7 +487,7 @@ def test_a_question_that_is_asked_again_after_a_kill_takes_its_answer(tmp_path: 
         run = agent.ask(kind.given)
         with agent._saver.cursor() as cursor:  # killed before LangGraph wrote that it waits
             cursor.execute("DELETE FROM writes WHERE channel = '__interrupt__'")
-        agent._runs.store.let_go(run.run_id, "interrupted")
+        agent._store.let_go(run.run_id, "interrupted")
     with Workbench.open(tmp_path) as wb:
         [run] = wb.record(kind.build(), name).runs()
         assert run.resume().status == "paused" and len(run.questions) == 1

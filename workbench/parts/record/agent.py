@@ -10,9 +10,9 @@ import importlib
 import importlib.util
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from workbench.errors import RunError, WorkspaceError
 from workbench.parts.record import capsule, effects, langgraph_copy
@@ -103,19 +103,21 @@ class RecordedGraph:
     def __init__(self, wb: Any, graph: Any, name: str, wrap: Sequence[Any], why: str = ""):
         self.name, self.graph, self._wb, self._why = name, graph, wb, why
         self._runs: GraphRuns = wb._services["record"]
+        self._store = self._runs.driver.runs
         if graph is None:
             self._serde = serializer()
             return
-        replacements = {id(target): effects.wrapped(target, _qualified_name(target)) for target in wrap}
+        replacements = {id(target): effects.wrapped(target) for target in wrap}
         self._saver = copy.copy(self._runs.driver.saver)  # one connection; what may be read back differs by graph
-        copier = langgraph_copy.Copier(effects.current, self._recorded_store, replacements)
+        recorded = lambda store: RecordedStore(store or self._runs.driver.memory, effects.recorder_in_node)  # noqa: E731
+        copier = langgraph_copy.Copier(effects.current, recorded, replacements)
         self._recorded = copier.copy(graph, saver=self._saver)
         self._serde = self._saver.serde = langgraph_copy.serializer(graph, self._recorded)
         effects.install()
         self._runs.agents[name] = self
 
     def __repr__(self) -> str:
-        return f"<RecordedGraph {self.name!r}: {len(self.runs())} runs>"
+        return f"<RecordedGraph {self.name!r}>"
 
     @property
     def version(self) -> str:
@@ -138,19 +140,9 @@ class RecordedGraph:
             **options: those of ``start``.
 
         Raises:
-            RunError: the run failed; ``agent.run(id)`` has what it did, and ``resume`` continues it.
+            RunError: the run failed; ``wb.run(id)`` has what it did, and ``resume`` continues it.
         """
         return self.start(inputs, **options).wait()
-
-    def stream(self, inputs: Any, *, stream_mode: str | Sequence[str] = "updates", **options: Any) -> Iterator[Any]:
-        """Run the graph, and yield what it streams as it comes, until it pauses or ends.
-
-        Args:
-            inputs: as the original takes it.
-            stream_mode: LangGraph's: ``updates``, ``values``, ``messages`` (tokens), ``custom``, or several.
-            **options: those of ``start``.
-        """
-        return self.start(inputs, stream_mode=stream_mode, **options).stream()
 
     def start(
         self,
@@ -174,15 +166,13 @@ class RecordedGraph:
         Raises:
             RunError: the thread's last run has not ended.
         """
-        options: Json = {"mode": "live", "sources": [], "config": dict(config or {}), "edits": {}}
+        options: Json = {"tape": {"mode": "live", "sources": []}, "config": dict(config or {}), "results": {}}
         options["source"] = self.source
         before = ""
-        if thread and (ids := self._runs.store.ids(1, session_id=self.name, conversation_id=thread)):
-            last, before = GraphRun(self, ids[0]), ids[0]
-            if last.status != "done":
-                raise RunError(
-                    f"Thread {thread!r} waits for run {last.run_id}, which is {last.status}. Answer it first."
-                )
+        if thread and (ids := self._store.ids(1, graph=self.name, session_id=thread)):
+            [before] = ids
+            if (status := self._wb._work.status(before)) != "done":
+                raise RunError(f"Thread {thread!r} waits for run {before}, which is {status}. Answer it first.")
         if stream_mode:
             options["stream_mode"] = stream_mode if isinstance(stream_mode, str) else list(stream_mode)
         inputs = self._with_ids(inputs)
@@ -197,13 +187,13 @@ class RecordedGraph:
         run_id = new_run_id()
         if before:
             self._copy_checkpoints(before, beginning(run_id))
-        self._runs.store.create(
+        self._store.create(
             run_id,
             _question_text(inputs),
             {**options, "input": self.dump_text(inputs, "input")},
             owner=str(self._wb._work.lease.owner),
-            conversation_id=thread or run_id,
-            session_id=self.name,
+            session_id=thread,
+            graph=self.name,
         )
         return GraphRun(self, run_id)
 
@@ -220,16 +210,12 @@ class RecordedGraph:
         return inputs
 
     def run(self, run_id: str) -> GraphRun:
-        """Return a run of this graph.
-
-        Raises:
-            UnknownRun: there is none of that id.
-        """
+        """Return a run of this graph."""
         return GraphRun(self, run_id)
 
     def runs(self) -> list[GraphRun]:
         """Return the runs of this graph, newest first."""
-        return [self.run(run_id) for run_id in self._runs.store.ids(-1, session_id=self.name)]
+        return [GraphRun(self, run_id) for run_id in self._store.ids(-1, graph=self.name)]
 
     read_capsule = capsule.read_capsule
 
@@ -244,7 +230,7 @@ class RecordedGraph:
         try:
             kind, content = self._serde.dumps_typed(value)
         except TypeError as error:
-            field = next((name for name, inner in _fields(value) if not self._fits(inner)), "")
+            field = self._unfit_field(value)
             where = f"{what}, field {field!r}," if field else what
             raise RunError(
                 f"{where} cannot be kept: {error}. Keep plain values, messages, dataclasses or pydantic models in the "
@@ -252,11 +238,13 @@ class RecordedGraph:
             ) from None
         return base64.b64encode(kind.encode() + b"\n" + content).decode()
 
-    def _fits(self, value: Any) -> bool:
-        try:
-            return bool(self._serde.dumps_typed(value))
-        except TypeError:
-            return False
+    def _unfit_field(self, value: Any) -> str:
+        for name, inner in (value if isinstance(value, Mapping) else getattr(value, "__dict__", {})).items():
+            try:
+                self._serde.dumps_typed(inner)
+            except TypeError:
+                return str(name)
+        return ""
 
     def load_text(self, text: str) -> Any:
         """Return the value that ``dump_text`` wrote."""
@@ -265,38 +253,30 @@ class RecordedGraph:
 
     def load_effects(self, run_id: str) -> list[Effect]:
         """Return what a run asked of the world, in order."""
-        effects = [effect for page in self._runs.store.pages(run_id) for effect in unpacked(page)]
+        effects = [effect for page in self._store.pages(run_id) for effect in unpacked(page)]
         return [dataclasses.replace(effect, value=self.load_text(effect.value)) for effect in effects]
-
-    def load_answers(self, run_id: str) -> dict[str, Any]:
-        """Return what was answered in a run, by the digest of the question."""
-        decisions: Any = self._runs.store.decisions(run_id)
-        return {decision["review_id"]: self.load_text(decision["answer"]) for decision in decisions}
 
     def _save(self, run_id: str, effect: Effect) -> None:
         value = self.dump_text(effect.value, f"The result of {effect.at}")
         masked_effect = dataclasses.replace(effect, value=value, input=masked(plain(effect.input)))
-        save_page(self._runs.store, run_id, effect.at, packed([masked_effect]))
-
-    def _recorded_store(self, store: Any) -> Any:
-        return RecordedStore(self._runs.driver.memory if store is None else store, effects.recorder_in_node)
+        save_page(self._store, run_id, effect.at, packed([masked_effect]))
 
     async def drive(self, live: Live, run: GraphRun) -> None:
         """Work on a run until it pauses or ends; its row says how it stands."""
         from langgraph.types import Command
 
-        store, run_id = self._runs.store, run.run_id
+        store, run_id = self._store, run.run_id
         try:
             row = store.get(run_id)
-            options, thread = row["options"], row["conversation_id"]
+            options, tape = row["options"], row["options"]["tape"]
             own = self.load_effects(run_id)
             recorder = Recorder(
-                options["mode"],
+                tape["mode"],
                 own,
-                [self.load_effects(source) for source in options["sources"]],
-                self.load_answers(run_id),
-                {at: self.load_text(edit) for at, edit in options["edits"].items()},
-                {"thread": options.get("label", thread if thread != run_id else "")},
+                [self.load_effects(source) for source in tape["sources"]],
+                {d["review_id"]: self.load_text(d["answer"]) for d in cast(Any, store.decisions(run_id))},
+                {at: self.load_text(edit) for at, edit in options["results"].items()},
+                {"thread": options.get("thread", row["session_id"])},
                 lambda effect: self._save(run_id, effect),
             )
             effects.recording(recorder)
@@ -383,11 +363,3 @@ def _question_text(inputs: Any) -> str:
         return str(getattr(messages[-1], "text", messages[-1]))
     question = fields.get("question") or fields.get("query")
     return question if isinstance(question, str) else json.dumps(plain(inputs), ensure_ascii=False)
-
-
-def _qualified_name(target: Any) -> str:
-    return str(getattr(target, "__qualname__", type(target).__qualname__))
-
-
-def _fields(value: Any) -> Iterable[tuple[str, Any]]:
-    return value.items() if isinstance(value, Mapping) else getattr(value, "__dict__", {}).items()

@@ -10,10 +10,10 @@ from markupsafe import escape
 
 from workbench.errors import InvalidAnswer, RunError, WorkbenchError
 from workbench.parts.record.questions import Question, read_json
-from workbench.views.labels import Labels
 from workbench.views.outline import outline
 from workbench.views.render import page_html
 from workbench.widgets.form import Fields
+from workbench.widgets.panel import labels_in
 
 if TYPE_CHECKING:
     from workbench.parts.record.agent import RecordedGraph
@@ -30,7 +30,7 @@ class GraphBench(ipywidgets.VBox):
     run: GraphRun | None = None
 
     def __init__(self, agent: RecordedGraph):
-        self._labels = Labels("zh" if str(agent._wb.settings.lang).startswith("zh") else "en")
+        self._labels = labels_in(None, agent._wb.settings.lang, message="")
         self.agent = agent
         self.input, self.result = self._text("input_hint"), self._text("result_hint")
         self.runs = ipywidgets.Dropdown(options=[], description=self._labels("record_runs"))
@@ -105,17 +105,20 @@ class GraphBench(ipywidgets.VBox):
             form = Fields(config["args_schema"], self._labels)
             form.show(action["args"], again=True)
 
-        def give(answer: Callable[[], Any]) -> Callable[[], GraphRun]:
-            return lambda: run.answer({question.id: answer()})
-
         def decide(decision: str) -> Callable[[], GraphRun]:
-            return give(lambda: question.answer(decision, filled(), text.value))
+            return lambda: run.answer({question.id: question.answer(decision, filled(), text.value)})
 
         def filled() -> Any:
             if form and form.faults:
                 raise InvalidAnswer("; ".join(f"{path}: {fault}" for path, fault in form.faults.items()))
             return form.value if form else None
 
-        buttons = [self._button("answer", give(lambda: read_json(text.value)), "primary")]
-        buttons += [self._button(decision, decide(decision)) for decision in question.decisions]
+        buttons = [self._button(decision, decide(decision)) for decision in question.decisions]
         return ipywidgets.VBox([ipywidgets.HTML(head), *([form.box] if form else []), text, ipywidgets.HBox(buttons)])
+
+
+def bench_of_run(run: GraphRun) -> GraphBench:
+    """Return the bench of a run's graph, open at it."""
+    bench = GraphBench(run.agent)
+    bench.show(run)
+    return bench

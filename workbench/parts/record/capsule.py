@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from typing_extensions import TypedDict
-
 from workbench.errors import CapsuleError
 from workbench.futures.capsule import CONTENTS, Contents, read, zipped
 from workbench.models.wire import secrets
@@ -26,16 +24,8 @@ if TYPE_CHECKING:
     from workbench.parts.record.run import GraphRun
 
 
-class _Answer(TypedDict):
-    review_id: str
-    asked: str
-    answer: str
-    who: str
-    decided_at: str
-
-
 class _GraphContents(Contents):
-    decisions: list[_Answer]
+    decisions: list[dict[str, str]]
     checkpoints: list[tuple[str, str, str | None, str, str]]
 
 
@@ -51,7 +41,7 @@ def write_capsule(run: GraphRun, path: str | Path) -> Path:
     if run.status != "done":
         raise CapsuleError(f"Run {run.run_id} is {run.status}: only a run that is done can be sealed.")
     contents = run._store.contents(run.run_id) | {"checkpoints": _checkpoints(run)}
-    contents["run"]["options"].setdefault("label", run._label)
+    contents["run"]["options"] |= {"thread": run._thread}
     text = json.dumps(contents, ensure_ascii=False, indent=1)
     values = b"".join([text.encode(), *map(base64.b64decode, _values(contents))])
     if any(secret.encode() in values for secret in secrets(run.agent._wb.settings)):
@@ -68,14 +58,14 @@ def read_capsule(agent: RecordedGraph, path: str | Path) -> GraphRun:
     file, run_id = Path(path).expanduser(), new_run_id()
     contents = read(file, _GraphContents, lambda contents: [agent.load_text(text) for text in _values(contents)])
     row = contents["run"]
-    options = {"config": {}, "edits": {}, **row["options"], "mode": "fork", "sources": []}
+    options = {"config": {}, "results": {}, **row["options"], "tape": {"mode": "fork", "sources": []}}
     with agent._saver.cursor() as cursor:
         for *cells, text in contents["checkpoints"]:
             kind, _, content = base64.b64decode(text).partition(b"\n")
             cells = [beginning(run_id), *cells, kind.decode(), content]
             cursor.execute(f"INSERT INTO checkpoints (thread_id, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", cells)
-    contents["run"] = {**row, "options": options, "conversation_id": run_id, "session_id": agent.name}
-    agent._runs.store.bring(run_id, contents)
+    contents["run"] = {**row, "options": options, "session_id": "", "graph": agent.name}
+    agent._store.bring(run_id, contents)
     return agent.run(run_id)
 
 

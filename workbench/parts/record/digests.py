@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from langchain_core.documents import Document
+from langgraph.store.base import Item
 from langgraph.types import Command, Send
 from pydantic import BaseModel
 
@@ -30,6 +31,8 @@ def plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
         return {"type": type(value).__name__, **fields}
+    if isinstance(value, Item):
+        return plain(value.dict())
     if isinstance(value, bytes):
         return hashlib.sha256(value).hexdigest()
     if isinstance(value, BaseException):

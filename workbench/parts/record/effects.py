@@ -33,9 +33,8 @@ from workbench.errors import Divergence, RunError
 from workbench.parts.record import langgraph_copy as langgraph
 from workbench.parts.record.digests import digest, leaves, plain, plain_digest
 from workbench.parts.record.memory import past_store
-from workbench.records.tape import Effect, KnownEffects, Mode, differing, divergence
-
-Json = dict[str, Any]
+from workbench.records.tape import Effect, KnownEffects, Mode, divergence
+from workbench.state import Json
 
 
 def copied(value: Any) -> Any:
@@ -313,20 +312,28 @@ class Recorder(KnownEffects):
         return None
 
     def _read_what_changed(self, effect: Effect) -> bool:
-        """Return whether it used the store, and this run has written something else there by now."""
-        uses = (call for call in self._calls[effect.at] if call.kind == "memory")
-        first = next(uses, None) if self.mode == "fork" else None
-        return first is not None and first.parts["written"] != digest(self._written)
+        """Return whether it read what this run has changed in the store by now; a search may find anything."""
+        own, store = set[str](), self.past if self.mode == "fork" else None
+        for call in self._calls[effect.at]:
+            if call.kind != "memory" or store is None:
+                continue
+            if call.name == "put":
+                own.add(digest([call.value["namespace"], call.value["key"]]))
+            elif call.name != "get" and not own:
+                if call.parts["written"] != digest(self._written):
+                    return True
+            elif call.name == "get" and digest(call.input[:2]) not in own:
+                item = store.get(tuple(call.input[0]), call.input[1])
+                if digest(item and item.value) != digest(call.value and call.value.value):
+                    return True
+        return False
 
     def _divergence(self, at: str, node: langgraph.Node, parts: Json, digests: Mapping[str, str]) -> Divergence:
         """Return how a node differs from what was recorded at its place."""
-        recorded = next((e for e in self._recorded if (e.kind, e.name, e.at) == (node.kind, node.path, at)), None)
-        if recorded is None:
-            return divergence(node.kind, at, parts, ())
-        reads = recorded.reads or {}
-        expected: Json = {**recorded.parts, "state": reads}
-        now: Json = {**parts, "state": {name: digests.get(name, _MISSING) for name in reads}}
-        return Divergence(node.kind, at, expected, now, differing(expected, now))
+        there = [e for e in self._recorded if (e.kind, e.name, e.at) == (node.kind, node.path, at)]
+        known = [dataclasses.replace(e, name=at, parts={**e.parts, "state": e.reads or {}}) for e in there[:1]]
+        names = known[0].parts["state"] if known else ()
+        return divergence(node.kind, at, {**parts, "state": {n: digests.get(n, _MISSING) for n in names}}, known)
 
     def _interrupts_in_called_graph(self, path: str) -> bool:
         """Return whether a graph inside the node asked: its answer reaches it through LangGraph alone."""
@@ -347,13 +354,9 @@ class Recorder(KnownEffects):
     def task(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that an entrypoint calls as a ``@task``, with its calls recorded."""
         name = str(getattr(function, "__name__", "task"))
-        version, where = self._version(function), self.next_call(name)
-
-        def call(args: Any, kwargs: Any, execute: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
-            parts = self.parts_of_call([args, kwargs], version)
-            return self._call("task", name, parts, [args, kwargs], execute, where)
-
-        return recorded_function(function, call)
+        return recorded_function(
+            function, functools.partial(self.call, "task", name, self._version(function), self.next_call(name))
+        )
 
     def _version(self, target: Any) -> str:
         """Return the version of a tool's or a task's code, computed once per run."""
@@ -361,10 +364,19 @@ class Recorder(KnownEffects):
             self._versions[id(target)] = (target, langgraph.code_version(target))  # held, so that its id stays its own
         return self._versions[id(target)][1]
 
-    def call(self, name: str, args: Any, kwargs: Any, execute: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
-        """Call a function that was named in ``wrap``, or take its result from the tape."""
+    def call(
+        self,
+        kind: str,
+        name: str,
+        version: str,
+        where: tuple[str, str],
+        args: Any,
+        kwargs: Any,
+        execute: Callable[[], Awaitable[Any]],
+    ) -> Awaitable[Any]:
+        """Call a function, or take its result from the tape."""
         inputs = [args, kwargs]
-        return self._call("call", name, self.parts_of_call(inputs), inputs, execute, self.next_call(name))
+        return self._call(kind, name, self.parts_of_call(inputs, version), inputs, execute, where)
 
     def parts_of_call(self, inputs: Any, version: str = "") -> Json:
         """Return what a call depends on."""
@@ -630,11 +642,12 @@ def install() -> None:
         set_llm_cache(RecordedCalls(get_llm_cache()))
 
 
-def wrapped(target: Any, name: str) -> Any:
+def wrapped(target: Any) -> Any:
     """Return a function or client whose calls go on the tape of the current run.
 
     Of an object, its methods do; in a thread of a node as on the event loop.
     """
+    name = getattr(target, "__qualname__", type(target).__qualname__)
     if callable(target) and hasattr(target, "__code__"):
         return _wrapped_function(target, name)
 
@@ -649,7 +662,9 @@ def wrapped(target: Any, name: str) -> Any:
 def _wrapped_function(function: Callable[..., Any], name: str) -> Any:
     def call(args: Any, kwargs: Any, execute: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
         recorder = _recorder.get()
-        return execute() if recorder is None else recorder.call(name, args, kwargs, execute)
+        if recorder is None:
+            return execute()
+        return recorder.call("call", name, "", recorder.next_call(name), args, kwargs, execute)
 
     return recorded_function(function, call)
 

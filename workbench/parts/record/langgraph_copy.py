@@ -39,6 +39,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.pregel import Pregel
 from langgraph.pregel._algo import _interrupt_id  # type: ignore[attr-defined]
+from langgraph.store.base import Item, SearchItem
 from langgraph.types import Interrupt, interrupt
 from pydantic import BaseModel, PydanticUserError
 
@@ -246,103 +247,72 @@ def code_version(runnable: Any) -> str:
     It holds the functions, those of the same distribution that they call, and what they find in their globals, closures
     and bound arguments: constants, prompts, models with their sampling, tools, and schemas of answers.
     """
-    return digest(sorted(set(_code(runnable))))
-
-
-def functions(runnable: Any) -> Iterator[types.FunctionType]:
-    """Yield the functions of a node, and those of the same top-level module that they name."""
-    seen = set[int]()
-    waiting = [target for target in _entries(runnable) if isinstance(target, types.FunctionType)]
-    while waiting:
-        function = inspect.unwrap(waiting.pop())
-        if id(function) in seen or not isinstance(function, types.FunctionType):
-            continue
-        seen.add(id(function))
-        yield function
-        package = function.__module__.partition(".")[0] if function.__module__ else ""
-        for target in _referenced(function):
-            is_near = (getattr(target, "__module__", None) or "").partition(".")[0] == package
-            if isinstance(target, BaseTool):
-                waiting += [entry for entry in _entries(target) if isinstance(entry, types.FunctionType)]
-            elif isinstance(target, types.FunctionType) and is_near:
-                waiting.append(target)
-
-
-def _referenced(function: types.FunctionType) -> list[Any]:
-    """Return what a function finds behind its names: in its closure and its globals."""
-    codes = [function.__code__]
-    for code in codes:
-        codes += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
-    names = dict.fromkeys(name for code in codes for name in code.co_names)
-    closure = [cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell)]
-    return [*closure, *(function.__globals__[name] for name in names if name in function.__globals__)]
-
-
-def _is_filled(cell: Any) -> bool:
-    try:
-        return cell.cell_contents is not None
-    except ValueError:
-        return False
-
-
-def _entries(runnable: Any) -> Iterator[Any]:
-    """Yield the functions that a node executes, and what is bound to them."""
-    if isinstance(runnable, ToolNode):
-        yield from runnable.tools_by_name.values()
-        for tool in runnable.tools_by_name.values():
-            yield from _entries(tool)
-    elif isinstance(runnable, partial):
-        bound = [*runnable.args, *runnable.keywords.values()]
-        if runnable.func is run_in_executor:
-            yield from _entries(bound[-1])
-        else:
-            yield from (*_entries(runnable.func), *bound)
-    elif isinstance(runnable, types.MethodType):
-        yield from (runnable.__func__, runnable.__self__)
-    elif isinstance(runnable, types.FunctionType):
-        yield runnable
-    elif isinstance(runnable, (RunnableCallable, BaseTool)) or hasattr(runnable, "func"):
-        for name in ("func", "coroutine", "afunc"):
-            if (function := getattr(runnable, name, None)) is not None:
-                yield from _entries(function)
-                return
-    elif callable(runnable) and not isinstance(runnable, type):
-        yield from (type(runnable).__call__, runnable)
-    else:
-        yield runnable
-
-
-def _code(runnable: Any) -> Iterator[str]:
-    yield type(runnable).__qualname__
-    for function in functions(runnable):
-        yield from _constants(function.__code__)
-        yield repr(function.__defaults__)
-    yield from map(_leaf_digest, _names_used(runnable))
-
-
-def _names_used(runnable: Any) -> Iterator[Any]:
-    """Yield what a node finds behind its names, and its result depends on."""
-    referenced = (target for function in functions(runnable) for target in _referenced(function))
-    for target in (runnable, *_entries(runnable), *referenced):
-        yield from _leaves(target)
+    values = (
+        digest(list(_constants(value.__code__))) if isinstance(value, types.FunctionType) else _leaf_digest(value)
+        for value in reachable(runnable)
+    )
+    return digest([type(runnable).__qualname__, *sorted(set(values))])
 
 
 _DEEPEST, _LONGEST = 5, 1000
 """How far the values are followed that a function finds behind its names; longer containers are data, not settings."""
 
 
-def _leaves(value: Any, depth: int = 0) -> Iterator[Any]:
-    if isinstance(value, (str, int, float, bool, BaseMessage, BaseChatModel, BaseTool, type)):
-        yield value
-    elif depth > _DEEPEST or isinstance(value, (types.FunctionType, types.ModuleType, Pregel)):
-        return
-    elif type(value) in (list, tuple, dict):
-        if len(value) <= _LONGEST:
-            for inner in value.values() if isinstance(value, dict) else value:
-                yield from _leaves(inner, depth + 1)
-    elif isinstance(value, Runnable) or dataclasses.is_dataclass(value):
-        yield type(value).__qualname__
-        yield from _leaves(dict(vars(value)), depth + 1)
+def reachable(runnable: Any) -> Iterator[Any]:
+    """Yield what a node's result depends on: functions of its own top-level module, and what they find by their names.
+
+    That is constants, prompts, models, tools and classes. A graph that is called is none of it.
+    """
+    seen, waiting = set[int](), [(runnable, 0, "")]
+    while waiting:
+        value, depth, package = waiting.pop()
+        value = inspect.unwrap(value) if isinstance(value, types.FunctionType) else value
+        if id(value) in seen or depth > _DEEPEST or isinstance(value, (types.ModuleType, Pregel)):
+            continue
+        seen.add(id(value))
+        if isinstance(value, types.FunctionType):
+            own = (value.__module__ or "").partition(".")[0]
+            if package in ("", own):
+                yield value
+                waiting += [(target, 0, own) for target in _referenced(value)]
+            continue
+        if isinstance(value, (str, int, float, bool, BaseMessage, BaseChatModel, BaseTool, type)):
+            yield value
+        waiting += [(inner, depth + 1, package) for inner in _inside(value)]
+
+
+def _referenced(function: types.FunctionType) -> list[Any]:
+    """Return what a function finds behind its names: in its defaults, its closure and its globals."""
+    codes = [function.__code__]
+    for code in codes:
+        codes += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    names = dict.fromkeys(name for code in codes for name in code.co_names)
+    closure = list[Any](function.__defaults__ or ())
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):  # it is empty yet
+            closure.append(cell.cell_contents)
+    return [*closure, *(function.__globals__[name] for name in names if name in function.__globals__)]
+
+
+def _inside(value: Any) -> Sequence[Any]:
+    """Return what a value executes and holds."""
+    if isinstance(value, ToolNode):
+        return list(value.tools_by_name.values())
+    if isinstance(value, partial):
+        bound = [*value.args, *value.keywords.values()]
+        return bound[-1:] if value.func is run_in_executor else [value.func, *bound]
+    if isinstance(value, types.MethodType):
+        return [value.__func__, value.__self__]
+    if isinstance(value, (str, BaseChatModel, type)):
+        return []
+    if type(value) in (list, tuple, dict):
+        return list(value.values() if isinstance(value, dict) else value)[: _LONGEST if len(value) <= _LONGEST else 0]
+    functions = (getattr(value, name, None) for name in ("func", "coroutine", "afunc"))
+    if function := next(filter(None, functions), None):
+        return [function]
+    held = isinstance(value, Runnable) or dataclasses.is_dataclass(value)
+    fields = list(vars(value).values()) if held else []
+    return [*fields, type(value).__qualname__, type(value).__call__] if callable(value) else fields
 
 
 def _leaf_digest(value: Any) -> str:
@@ -436,10 +406,10 @@ def ask_again(pause: Interrupt, config: Any) -> None:
 
 def default_context(graph: Any) -> Any:
     """Return the context of a run that is given none, as LangGraph's server makes it: the schema's defaults."""
-    schema = getattr(graph, "context_schema", None)
-    if dataclasses.is_dataclass(schema) or (isinstance(schema, type) and issubclass(schema, BaseModel)):
+    schema: Any = getattr(graph, "context_schema", None)
+    if dataclasses.is_dataclass(schema) or hasattr(schema, "model_fields"):
         with contextlib.suppress(TypeError, ValueError, LookupError):  # it has fields without a default
-            return cast(Any, schema)()
+            return schema()
     return None
 
 
@@ -448,9 +418,9 @@ def serializer(graph: Any, twin: Pregel[Any]) -> JsonPlusSerializer:
 
     They are those of its states, and those that its nodes find behind their names, as the form of an answer.
     """
-    classes = (value for _, node in nodes(twin) for value in _names_used(node.runnable) if isinstance(value, type))
+    classes = (value for _, node in nodes(twin) for value in reachable(node.runnable) if isinstance(value, type))
     kinds = [kind for kind in classes if issubclass(kind, (BaseModel, Enum)) or dataclasses.is_dataclass(kind)]
-    allowed: set[Any] = {(kind.__module__, kind.__name__) for kind in (Document, Final, *kinds)}
+    allowed: set[Any] = {(kind.__module__, kind.__name__) for kind in (Document, Final, Item, SearchItem, *kinds)}
     for level in [graph, *(child for _, child in graph.get_subgraphs(recurse=True))]:
         builder = getattr(level, "builder", None)
         if builder is not None:

@@ -16,9 +16,12 @@ from langchain_core.documents import Document
 
 from workbench.parts.record import langgraph_copy
 from workbench.parts.record.digests import digest, leaves, plain
+from workbench.parts.record.effects import questions
 from workbench.records.tape import EDITED, Effect
+from workbench.runs.calls import Calls, make_call
 from workbench.state import Json, RetrievalResult
 from workbench.views.blocks import one_line
+from workbench.views.markup import cut
 
 if TYPE_CHECKING:
     import pandas
@@ -53,16 +56,20 @@ def timeline(run: GraphRun) -> Drawing:
 
     effects = run.effects
     records: Any = [_record(effect, 1) for effect in effects if effect.kind not in ("node", "edge")]
-    return when(_log(effects), records)
+    return when(_log(effects), records, run.decisions)
 
 
 def _log(effects: Iterable[Effect]) -> list[Json]:
-    return [_entry(effect) for effect in effects if effect.kind == "node"]
-
-
-def _entry(effect: Effect) -> Json:
-    times = {"timestamp": _moment(effect), "duration_ms": 1000 * effect.seconds}
-    return {"node": effect.name.rpartition(".")[2], "node_type": "node", **times}
+    return [
+        {
+            "node": e.name.rpartition(".")[2],
+            "node_type": "node",
+            "timestamp": _moment(e),
+            "duration_ms": 1000 * e.seconds,
+        }
+        for e in effects
+        if e.kind == "node"
+    ]
 
 
 def recording(run: GraphRun, runs: Sequence[Any] = ()) -> Any:
@@ -92,15 +99,59 @@ def recording(run: GraphRun, runs: Sequence[Any] = ()) -> Any:
         query=row["message"],
         answer="\n".join(state_lines(run.state)),
         state={"merged": {"retrieval_results": evidence}} if evidence else {},
-        options={"tape": {"sources": run.sources}},
+        options=row["options"],
         plan=None,
-        **{name: [] for name in ("plans", "reflections", "decisions", "citations")},
+        **{name: [] for name in ("plans", "reflections", "citations")},
+        decisions=[
+            _decision(at, order[at], pause, {**decision, "answer": run.agent.load_text(decision["answer"])})
+            for at, pause, decision in answered(run)
+        ],
+        calls=lambda: calls(run),
         records=records,
         evidence=evidence,
         log=_log(effect for effect in last.values() if not effect.replayed),
         tape=lambda: tape,
         _results_by_step=lambda: evidence_by_place,
     )
+
+
+def answered(run: GraphRun) -> list[tuple[str, Any, Any]]:
+    """Return each question that was answered: the place that asked, LangGraph's pause, and the decision."""
+    asked = {name: (at, pause) for at, name, pause in questions(run.effects)}
+    return [(*asked[d["review_id"]], d) for d in run.decisions if d["review_id"] in asked]
+
+
+def _decision(at: str, place: int, pause: Any, decision: Json) -> Json:
+    answer, proposal = decision["answer"], {"reasoning": cut(as_text(pause.value), 400), "name": decision["review_id"]}
+    reply: Json = {"type": "respond", "message": as_text(answer)}
+    match answer:  # as LangChain's middleware has it
+        case {"decisions": [{"type": str()} as first, *_]}:
+            reply = dict(first)
+    return {
+        **{"review_id": at, "point": at, "iteration": place, "action": reply["type"], "proposal": proposal},
+        **{"edits": reply.get("edited_action", {}).get("args", {}), "message": reply.get("message", ""), "note": ""},
+        **{"who": decision["who"], "decided_at": decision["decided_at"]},
+    }
+
+
+def calls(run: GraphRun) -> Calls:
+    """Return the calls of chat models: what each saw, what it said, and its tokens."""
+    return Calls(_call(effect) for effect in run.effects if effect.kind == "model")
+
+
+def _call(effect: Effect) -> Any:
+    reply, node = effect.value[0] if isinstance(effect.value, list) else effect.value, effect.at.rpartition(":")[0]
+    usage = getattr(reply, "usage_metadata", None) or {"output_tokens": effect.tokens or None}
+    counts = {name: usage.get(f"{name}_tokens") for name in ("input", "output")}
+    value = {"text": _message_line(plain(reply)), "usage": counts}
+    try:
+        prompt = [message["kwargs"] for message in json.loads(effect.input)]
+    except (TypeError, ValueError, LookupError):  # of another tool
+        prompt = [{"type": "prompt", "content": effect.input}]
+    messages = [(message.get("type"), as_text(message.get("content"))) for message in prompt]
+    model = getattr(reply, "response_metadata", {}).get("model_name")
+    parts = {"input": {"messages": messages, "model": model}}
+    return make_call(effect.at, replace(effect, name=node.rpartition("/")[0], parts=parts, value=value))
 
 
 def state_lines(state: Any) -> list[str]:
@@ -143,23 +194,6 @@ def _record(effect: Effect, place: int, evidence: int = 0) -> Json:
 
 def _moment(effect: Effect) -> str:
     return datetime.fromtimestamp(effect.started_at, UTC).isoformat()
-
-
-def cost(run: GraphRun) -> pandas.DataFrame:
-    """Return a row for each node: its executions, calls of models, seconds and tokens.
-
-    What a tape answered took nothing here, and is not counted.
-    """
-    frame = run.to_frame()
-    own = frame[frame["source"] == "executed"]
-    is_node = own["kind"].isin(["node", "edge"])
-    columns = {
-        "executions": is_node,
-        "model_calls": own["kind"] == "model",
-        "seconds": own["seconds"].where(is_node, 0),
-    }
-    node = own["at"].str.partition(":")[0].str.rpartition("/")[0].rename("node")
-    return own.assign(**columns).groupby(node)[[*columns, "tokens"]].sum().round({"seconds": 3})
 
 
 # documents
@@ -216,7 +250,7 @@ def unrecorded(run: GraphRun) -> pandas.DataFrame:
     shares = (sums[["time", "bytes"]] / sums[["time", "bytes"]].sum()).fillna(0).round(3)
     rows = []
     for path, node in langgraph_copy.nodes(run.agent._copy):
-        reads = sorted(set(_reads(langgraph_copy.functions(node.runnable))))
+        reads = sorted(set(_reads(langgraph_copy.reachable(node.runnable))))
         row = {"node": path, "reads": reads, "opaque": bool(reads) and not sums["has_calls"].get(path, 0)}
         rows.append(row | {name: shares[name].get(path, 0.0) for name in ("time", "bytes")})
     return pandas.DataFrame(rows, columns=["node", "reads", "opaque", "time", "bytes"])
@@ -230,8 +264,10 @@ def on_tape(run: GraphRun) -> Json | None:
     return {name: round(1 - float(opaque[name].sum()), 3) for name in ("time", "bytes")}
 
 
-def _reads(functions: Iterable[types.FunctionType]) -> Iterator[str]:
-    for function in functions:
+def _reads(values: Iterable[Any]) -> Iterator[str]:
+    for function in values:
+        if not isinstance(function, types.FunctionType):
+            continue
         for name in function.__code__.co_names:
             if name in _FILES and name not in function.__globals__:
                 yield "files"

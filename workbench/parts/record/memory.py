@@ -9,9 +9,9 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from langgraph.store.base import BaseStore, Item, Op, PutOp, Result, SearchItem
+from langgraph.store.base import BaseStore, Op, PutOp, Result
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
@@ -25,19 +25,11 @@ if TYPE_CHECKING:
 _NAMES: Mapping[str, str] = {"GetOp": "get", "SearchOp": "search", "PutOp": "put", "ListNamespacesOp": "list"}
 
 
-class WorkspaceStore(SqliteStore):
-    """The store of a workspace, which graphs find that were compiled without one."""
-
-    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Execute operations, which take less time than waking a thread."""
-        return self.batch(ops)
-
-
-def workspace_store(path: Path) -> WorkspaceStore:
-    """Open the store of a workspace."""
+def workspace_store(path: Path) -> SqliteStore:
+    """Open the store of a workspace, which graphs find that were compiled without one."""
     connection = sqlite3.connect(path, timeout=PATIENCE_S, check_same_thread=False, isolation_level=None)
     begin_with_log(connection)
-    store = WorkspaceStore(connection)
+    store = SqliteStore(connection)
     store.setup()
     return store
 
@@ -65,7 +57,8 @@ class RecordedStore(BaseStore):
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations, or answer them as the source of a fork was answered."""
         ops, recorder = list(ops), self._recorder()
-        if recorder is not None and recorder.past is not None:
+        # SQLite takes less time than waking a thread
+        if isinstance(self.store, SqliteStore) or (recorder is not None and recorder.past is not None):
             return self.batch(ops)
         results = await self.store.abatch(ops)
         if recorder is None:
@@ -79,31 +72,19 @@ class RecordedStore(BaseStore):
             item = {"namespace": list(op.namespace), "key": op.key, "value": op.value}
             recorder.memory_call(name, plain(op), lambda: (execute(), item)[1])
             return None
-        value = recorder.memory_call(name, plain(op), lambda: _as_data(execute()))
-        if name == "list":
-            return [tuple(namespace) for namespace in value]
-        items = [
-            {**item, "namespace": tuple(item["namespace"])} for item in ([value] if name == "get" else value) if item
-        ]
-        if name == "get":
-            return Item(**items[0]) if items else None
-        return [SearchItem(**item) for item in items]
+        value = recorder.memory_call(name, plain(op), execute)
+        return [tuple(namespace) for namespace in value] if name == "list" else value
 
 
 def past_store(effects: Iterable[Effect]) -> InMemoryStore:
     """Return a store with what runs read from theirs before they wrote it: as they found it."""
     store, places = InMemoryStore(), set[tuple[tuple[str, ...], str]]()
     for effect in effects:
-        items = effect.value if effect.name == "search" else [effect.value] if effect.name in ("get", "put") else []
+        if effect.name == "put":
+            places.add((tuple(effect.value["namespace"]), effect.value["key"]))
+        items = effect.value if effect.name == "search" else [effect.value] if effect.name == "get" else []
         for item in filter(None, items):
-            place = (tuple(item["namespace"]), item["key"])
-            if effect.name != "put" and place not in places:
-                store.put(*place, item["value"])
+            if (place := (tuple(item.namespace), item.key)) not in places:
+                store.put(*place, item.value)
             places.add(place)
     return store
-
-
-def _as_data(result: Result) -> Any:
-    if isinstance(result, list):
-        return [_as_data(inner) for inner in result]  # type: ignore[arg-type]
-    return result.dict() if isinstance(result, Item) else result

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -18,6 +17,7 @@ from workbench.parts.record.questions import Question
 from workbench.parts.record.store import beginning
 from workbench.records.document import run_document
 from workbench.runs.driver import Live
+from workbench.runs.recording import StoredRun
 from workbench.state import Json
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ UNCHANGED: Any = object()
 """In place of a result that is not replaced; None may be one."""
 
 
-class GraphRun:
+class GraphRun(StoredRun):
     """A run of a recorded graph.
 
     Attributes:
@@ -41,33 +41,17 @@ class GraphRun:
         agent: the recorded graph.
     """
 
+    log: Sequence[Any] = ()  # its effects say it
+
     def __init__(self, agent: RecordedGraph, run_id: str):
-        self.agent, self.run_id = agent, run_id
-        self._store, self._work = agent._runs.store, agent._wb._work
-        self._row = self._store.get(run_id)
+        super().__init__(agent._wb._work, run_id)
+        self.agent, self._row = agent, self._store.get(run_id)
 
     def __repr__(self) -> str:
-        row = self._store.get(self.run_id)
-        why = f": {row['error']}" if row["error"] else ""
-        return f"<GraphRun {self.run_id} of {row['session_id']!r}: {self.status}{why}>"
+        why = f": {self.error}" if self.error else ""
+        return f"<GraphRun {self.run_id} of {self._row['graph']!r}: {self.status}{why}>"
 
     # how it stands
-
-    @property
-    def status(self) -> str:
-        """``running``, ``paused``, ``done``, ``failed``, ``cancelled``, or ``interrupted`` when its process died."""
-        return self._work.status(self.run_id)
-
-    @property
-    def error(self) -> str | None:
-        """Why it failed."""
-        error: str | None = self._store.get(self.run_id)["error"]
-        return error
-
-    @property
-    def sources(self) -> list[str]:
-        """Return the runs from whose tapes it takes effects."""
-        return list(self._row["options"]["sources"])
 
     def _snapshot(self) -> Any:
         if self.agent.graph is None:  # what it asks is on its tape
@@ -80,7 +64,7 @@ class GraphRun:
     @property
     def state(self) -> dict[str, Any]:
         """Return the state at its end, or where it stands."""
-        result = self._store.get(self.run_id, whole=True)["result"]
+        result = self.row["result"]
         state: dict[str, Any] = self.agent.load_text(result["state"]) if result else self._snapshot().values
         return state
 
@@ -125,29 +109,7 @@ class GraphRun:
             for pause in self._snapshot().interrupts
         ]
 
-    # going on
-
-    # as the inbox shows it, next to the workspace's own runs
-
-    @property
-    def row(self) -> Mapping[str, Any]:
-        """Return how it is stored."""
-        return self._store.get(self.run_id)
-
-    @property
-    def message(self) -> str:
-        """Return what the graph was asked, as text."""
-        return self._row["message"]
-
-    @property
-    def log(self) -> list[Any]:
-        """Return nothing: it has no log of nodes but its effects."""
-        return []
-
-    @property
-    def decisions(self) -> list[Any]:
-        """Return what people answered, oldest first."""
-        return list(self._store.decisions(self.run_id))
+    # as every run is shown
 
     @property
     def review(self) -> Any:
@@ -158,7 +120,7 @@ class GraphRun:
     def to_dict(self) -> dict[str, Any]:
         """Return the whole run as one JSON document: as every run, and its graph, its effects and its state."""
         row = self.row
-        own = {"graph": row["session_id"], "thread": row["conversation_id"], "state": plain(self.state)}
+        own = {"graph": row["graph"], "thread": row["session_id"], "state": plain(self.state)}
         document = run_document(looking.recording(self), self._work.holder(self.run_id))
         own |= {"answer": self.reply, "on_tape": looking.on_tape(self)}
         return document | own | {"effects": self.to_frame().to_dict("records")}
@@ -171,10 +133,9 @@ class GraphRun:
         """Answer all its questions by one decision, in the shape of LangChain's middleware; at a breakpoint go on."""
         [decision] = answer["decisions"]
         args, message = decision.get("edited_action", {}).get("args"), str(decision.get("message") or "")
-        questions = self.questions
-        if not questions:
-            return self.answer(args, wait=wait)
-        return self.answer({q.id: q.answer(decision["type"], args, message) for q in questions}, wait=wait)
+        return self.answer({q.id: q.answer(decision["type"], args, message) for q in self.questions}, wait=wait)
+
+    # going on
 
     def begin(self) -> None:
         """Start working on it."""
@@ -197,7 +158,8 @@ class GraphRun:
 
         It needs a run that was started with ``stream_mode``. A replay yields what was recorded.
         """
-        run = GraphRun(self.agent, self.sources[0]) if self._row["options"]["mode"] == "replay" else self
+        tape = self._row["options"]["tape"]
+        run = GraphRun(self.agent, tape["sources"][0]) if tape["mode"] == "replay" else self
         position, is_last = 0, False
         while not is_last:
             is_last = run.status != "running"  # looked at before reading, so that nothing of its end is missed
@@ -211,8 +173,7 @@ class GraphRun:
         """Answer what the run asks, and wait for the next pause or the end.
 
         Args:
-            answer: of the one question; of several, a dict by their ids. At a breakpoint None continues, and a dict
-                replaces fields of the state.
+            answer: of the one question; of several, a dict by their ids. At a breakpoint None continues.
             who: answers.
             wait: False returns at once.
 
@@ -224,8 +185,6 @@ class GraphRun:
         if self.status != "paused":
             raise NotPaused(f"Run {self.run_id} is {self.status} and asks nothing.")
         questions = self.questions
-        if not questions and answer:
-            self._edit_next(answer)
         if len(questions) == 1 and not (isinstance(answer, Mapping) and questions[0].id in answer):
             answer = {questions[0].id: answer}
         ids = [question.id for question in questions]
@@ -244,14 +203,6 @@ class GraphRun:
         ]
         return self._continue(seen, answers, wait)
 
-    def _edit_next(self, fields: Mapping[str, Any]) -> None:
-        """Replace fields of the state before the nodes at which the run stands."""
-        options, places = self._row["options"], [effect.at for effect in self.effects]
-        for name in self._snapshot().next:
-            at = f"{name}/{1 + len({place for place in places if place.rpartition('/')[0] == name})}"
-            options["edits"][at] = self.agent.dump_text({"state": dict(fields)}, f"The edit of {at}")
-        self._store.write("UPDATE runs SET options = ? WHERE run_id = ?", (json.dumps(options), self.run_id))
-
     def resume(self, *, wait: bool = True) -> GraphRun:
         """Continue a run that was paused, interrupted or failed; what it has done is not done again."""
         seen = self._store.get(self.run_id)
@@ -264,15 +215,6 @@ class GraphRun:
         self._work.take(self.agent._runs.driver, seen, answers)
         self.begin()
         return self.wait() if wait else self
-
-    def cancel(self, *, resumable: bool = False) -> GraphRun:
-        """Stop the work now.
-
-        Args:
-            resumable: leave the run to be resumed, as Ctrl-C does.
-        """
-        (self._work.interrupt if resumable else self._work.cancel)(self.run_id)
-        return self
 
     # other runs made from it
 
@@ -300,7 +242,7 @@ class GraphRun:
         Raises:
             RunError: the run has no effect at ``at``, or it is not said what changes there.
         """
-        edits = dict(self._row["options"]["edits"])
+        edits = self._row["options"]["results"]
         if bool(at) != (state is not None or result is not UNCHANGED):
             raise RunError("Name a place with `at`, and what changes there: `state={...}` before it, or its `result`.")
         if at:
@@ -309,7 +251,7 @@ class GraphRun:
                 listed = ", ".join(dict.fromkeys(places))
                 raise RunError(f"Run {self.run_id} has no effect at {at!r}. It has: {listed}.")
             edit = {"state": dict(state)} if state is not None else {"result": result}
-            edits[at] = self.agent.dump_text(edit, f"The edit of {at}")
+            edits = {**edits, at: self.agent.dump_text(edit, f"The edit of {at}")}
         return self._derive("fork", edits, answers, input, wait)
 
     def graft(self, nodes: Mapping[str, GraphRun]) -> GraphRun:
@@ -321,14 +263,14 @@ class GraphRun:
         Raises:
             RunError: that run has no such node.
         """
-        edits = dict(self._row["options"]["edits"])
+        edits = dict(self._row["options"]["results"])
         for name, run in nodes.items():
-            results = [e for e in run.effects if e.outcome == "value" and name in (e.at, e.name) and e.kind == "node"]
-            if not results:
+            ended = [e for e in run.effects if e.kind == "node" and e.outcome == "value" and name in (e.at, e.name)]
+            if not ended:
                 raise RunError(f"Run {run.run_id} has no node {name!r} that ended.")
-            edits |= {e.at: self.agent.dump_text({"result": e.value}, f"The result of {e.at}") for e in results}
-        sources = dict.fromkeys([self.run_id, *(run.run_id for run in nodes.values())])
-        return self._derive("fork", edits, None, None, True, list(sources))
+            edits |= {e.at: self.agent.dump_text({"result": e.value}, e.at) for e in ended}
+        sources = [self.run_id, *(run.run_id for run in nodes.values())]
+        return self._derive("fork", edits, None, None, True, sources)
 
     def replay(self) -> GraphRun:
         """Run again from the tape alone: no node, model or tool is executed.
@@ -338,18 +280,18 @@ class GraphRun:
         """
         if self.status != "done":
             raise RunError(f"Run {self.run_id} is {self.status}: only a run that is done can be replayed.")
-        return self._derive("replay", self._row["options"]["edits"], None, None, True)
+        return self._derive("replay", self._row["options"]["results"], None, None, True)
 
     def _derive(
         self, mode: str, edits: Mapping[str, Any], answers: Any, inputs: Any, wait: bool, sources: Sequence[str] = ()
     ) -> GraphRun:
-        if self._row["options"]["mode"] == "trace":
+        if self._row["options"]["tape"]["mode"] == "trace":
             raise RunError(
                 f"Run {self.run_id} is a trace of another tool: its effects are not complete, so that nothing of it "
                 "can be run again. Ask its question of a graph of yours: agent.ask(run.input)."
             )
         self.agent._copy  # noqa: B018, says what is to be done where the graph is not loaded
-        answered = self._answered()
+        answered = [(at.rpartition("/")[0], decision) for at, _, decision in looking.answered(self)]
         nodes = list(dict.fromkeys(node for node, _ in answered))
         by_node = dict(answers) if isinstance(answers, Mapping) else {}
         if answers is not None and not by_node:
@@ -360,10 +302,11 @@ class GraphRun:
         replaced = {node: {"answer": self.agent.dump_text(answer, "The answer")} for node, answer in by_node.items()}
         options = {
             **self._row["options"],
-            "mode": mode,
-            "sources": list(sources) or [self.run_id],
-            "edits": dict(edits),
-            "label": self._row["options"].get("label", self._label),
+            "tape": {"mode": mode, "sources": list(sources) or [self.run_id]},
+            "results": dict(edits),
+            "thread": self._thread,
+            "decisions": [{"review_id": d["review_id"]} for node, d in answered if node not in replaced]
+            + [{"point": node, "action": "respond"} for node in replaced],
         }
         inputs = self.input if inputs is None else self.agent._with_ids(inputs)
         run = self.agent.new_run(options, inputs, before=beginning(self.run_id))
@@ -374,14 +317,9 @@ class GraphRun:
         return run.wait() if wait else run
 
     @property
-    def _label(self) -> str:
-        thread = self._row["conversation_id"]
-        return thread if thread != self.run_id else ""
-
-    def _answered(self) -> list[tuple[str, Any]]:
-        """Return the node and the decision of each question that was answered."""
-        nodes = {name: at.rpartition("/")[0] for at, name, _ in questions(self.effects)}
-        return [(nodes[d["review_id"]], d) for d in self.decisions if d["review_id"] in nodes]
+    def _thread(self) -> str:
+        """Return the conversation that keys name: a fork's is that of its source."""
+        return str(self._row["options"].get("thread", self._row["session_id"]))
 
     # looking
 
@@ -389,21 +327,9 @@ class GraphRun:
         """Return a row for each effect: where, what, from where it came, how long it took, and its tokens."""
         import pandas
 
-        return pandas.DataFrame(
-            {
-                "at": effect.at,
-                "kind": effect.kind,
-                "name": effect.name,
-                "outcome": effect.outcome,
-                "source": effect.source,
-                "started_at": effect.started_at,
-                "seconds": effect.seconds,
-                "tokens": effect.tokens,
-                "input": effect.input,
-                "value": plain(effect.value),
-            }
-            for effect in self.effects
-        )
+        names = ("at", "kind", "name", "outcome", "source", "started_at", "seconds", "tokens", "input")
+        rows = [{name: getattr(e, name) for name in names} | {"value": plain(e.value)} for e in self.effects]
+        return pandas.DataFrame(rows, columns=[*names, "value"])
 
     @property
     def executed(self) -> list[str]:
@@ -412,8 +338,8 @@ class GraphRun:
 
     export = capsule.write_capsule
     dag = property(looking.dag)
-    cost = property(looking.cost)
     timeline = property(looking.timeline)
+    calls = looking.calls
     evidence = property(looking.evidence)
     unrecorded = property(looking.unrecorded)
     _read_once = looking.recording

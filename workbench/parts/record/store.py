@@ -1,20 +1,15 @@
-"""Where recorded graphs are kept: runs with tapes and decisions, like those of the workspace, in ``graphs.db``.
-
-The session of a run is its graph, and its conversation the thread.
-"""
+"""Where recorded graphs are kept: their runs next to those of the workspace, where they stand in ``graphs.db``."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 from workbench.errors import RunError
 from workbench.extensions import Service
 from workbench.parts.record.memory import workspace_store
 from workbench.records.checkpoints import Checkpoints
-from workbench.records.store import RunStore
 
 
 def beginning(run_id: str) -> str:
@@ -23,18 +18,30 @@ def beginning(run_id: str) -> str:
 
 
 class GraphDriver:
-    """The stores of recorded graphs, and the door through which the workspace works on their runs.
+    """The door through which the workspace works on runs of recorded graphs.
 
     Attributes:
-        runs: what they did.
+        runs: what they did; the store of the workspace.
         saver: where they stand.
         memory: the store that graphs find which were compiled without one.
     """
 
-    def __init__(self, path: Path):
-        self.runs = RunStore(path / "graphs.db")
-        self.saver = Checkpoints.open(path / "graph-checkpoints.db")
-        self.memory = workspace_store(path / "graphs.db")
+    def __init__(self, wb: Any):
+        self.runs, self._path = wb._work.durable.runs, wb.path / "graphs.db"
+
+    @cached_property
+    def saver(self) -> Checkpoints:
+        """Open the checkpoints when they are first used."""
+        return Checkpoints.open(self._path)
+
+    @cached_property
+    def memory(self) -> Any:
+        """Open the store when it is first used."""
+        return workspace_store(self._path)
+
+    def has(self, run_id: str) -> bool:
+        """Return whether it is a run of a recorded graph."""
+        return bool(self.runs.rows("SELECT 1 FROM runs WHERE run_id = ? AND graph != ''", (run_id,)))
 
     async def drive(self, live: Any, run: Any, *_: Any) -> None:
         """Work on a run until it pauses or ends."""
@@ -46,10 +53,9 @@ class GraphDriver:
         self.runs.remove(run_ids)
 
     async def close(self) -> None:
-        """Close the stores."""
-        self.runs.close()
-        self.saver.conn.close()
-        self.memory.conn.close()
+        """Close what was opened."""
+        for opened in vars(self).keys() & {"saver", "memory"}:
+            getattr(self, opened).conn.close()
 
 
 class GraphRuns(Service):
@@ -57,30 +63,16 @@ class GraphRuns(Service):
 
     def __init__(self, wb: Any):
         super().__init__(wb)
-        self._driver: GraphDriver | None = None
-        self._lock = threading.Lock()
+        self.driver = GraphDriver(wb)
         self.agents: dict[str, Any] = {}
-
-    @property
-    def driver(self) -> GraphDriver:
-        """Return the stores, opened when first used."""
-        with self._lock:
-            if self._driver is None:
-                self._driver = GraphDriver(self._wb.path)
-                self._wb._work.drivers.append(self._driver)
-            return self._driver
-
-    @property
-    def store(self) -> RunStore:
-        """Return the store of the runs."""
-        return self.driver.runs
+        wb._work.drivers.append(self.driver)
 
     def find(self, run_id: str) -> Any:
         """Return a recorded run; one whose graph was not recorded here and cannot be loaded can be looked at."""
-        if not self._are_there or not self.store.has(run_id):
+        if not self.driver.has(run_id):
             return None
-        row = self.store.get(run_id)
-        name, source = row["session_id"], row["options"].get("source")
+        row = self.driver.runs.get(run_id)
+        name, source = row["graph"], row["options"].get("source")
         why = (
             f"The graph {name!r} was recorded in another session. Run the cell with wb.record(..., name={name!r}) "
             "here, and its runs continue. A graph that is named ('module:graph') needs none."
@@ -91,16 +83,3 @@ class GraphRuns(Service):
             except RunError as error:
                 self.agents[name] = self._wb.record(None, name, why=str(error))
         return self.agents[name].run(run_id)
-
-    def lines(self, **equals: str) -> list[Any]:
-        """Return what a list shows of each run, newest first; no graph is loaded for it."""
-        lines = self.store.lines(self.store.ids(200, **equals)) if self._are_there else []
-        return [
-            {"graph": line["session_id"], "status": self._wb._work.status(line["run_id"]), "query": "", "holder": ""}
-            | {name: line[name] for name in ("run_id", "message", "created_at")}
-            for line in lines
-        ]
-
-    @property
-    def _are_there(self) -> bool:
-        return (self._wb.path / "graphs.db").exists()

@@ -75,13 +75,13 @@ def read_traces(wb: Any, path: str | Path, name: str = "") -> list[GraphRun]:
 
 def _keep(agent: RecordedGraph, spans: list[Span]) -> GraphRun:
     root = next((span for span in spans if not span.parent), spans[0])
-    options = {"mode": "trace", "sources": [], "config": {}, "edits": {}}
+    options = {"tape": {"mode": "trace", "sources": []}, "config": {}, "results": {}}
     run_id = agent.new_run(options, root.input).run_id
     for effect in _effects(spans):
         agent._save(run_id, effect)
     result = root.output if isinstance(root.output, dict) else {"output": root.output}
-    agent._runs.store.save_result(run_id, {"state": agent.dump_text(result, "output")})
-    agent._runs.store.let_go(run_id, "failed" if root.error else "done", root.error or None)
+    agent._store.save_result(run_id, {"state": agent.dump_text(result, "output")})
+    agent._store.let_go(run_id, "failed" if root.error else "done", root.error or None)
     return agent.run(run_id)
 
 

@@ -97,7 +97,7 @@ def fork_edit_text(edit: Data, labels: Labels) -> str:
     else:
         text = " ".join(str(edit["query"]).split())
     number, _, point = edit["at"].partition("-") if what == "decision" else ("0", "", "")
-    name = labels(f"edit_{what}", n=int(number) + 1, point=labels(f"point_{point}"))
+    name = labels(f"edit_{what}", n=int(number) + 1, point=labels.get(f"point_{point}", point))
     return f"{name}{labels('colon')}{text[:300]}"
 
 
