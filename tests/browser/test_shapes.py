@@ -42,6 +42,7 @@ def test_every_shape(notebook: Callable[..., Any], store: Workbench) -> None:  #
             assert page.evaluate(UNNAMED) == [], (width, view)
         for tab in page.locator(".wb-bench .wb-tabs").all():
             tab.locator("button").first.click()
+        expect(page.locator(".wb-region-plan").first).to_be_visible()
         side, plan = page.evaluate(TOP, ".wb-region-side"), page.evaluate(TOP, ".wb-region-plan")
         assert side < plan if width == 675 else side == plan, width
 
