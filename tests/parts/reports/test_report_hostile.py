@@ -9,12 +9,15 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from tests.harbour import TITLES, TOPIC, harbour, prompt_of, title_of, writes
 from tests.servers import Reply, ScriptedServer, scripted_server
 from tests.shelves import CORE
 from workbench.errors import RunError, WorkbenchError
+from workbench.parts.reports.writer import _plain
 from workbench.session import Workbench
 
 TRUE = "The Long Bridge of the harbour has 40 arches [1]."
@@ -93,6 +96,19 @@ def test_what_no_source_says_is_marked_and_breaks_nothing(session, server, case)
     for word in words:
         assert re.search(rf"{word}[^\n]*?\((?:not in its sources|without a source)\)", told), told
     assert report.consistency["precision"] < 1 or report.consistency["uncited"]
+
+
+BITS = [
+    *("# ", "## x", "- ", "> ", "1. ", "```", "~~~", "    ", "\t", "\n", "\n\n", "===", "---", "|a|b|", "\n|-|-|\n"),
+    *("[1]", "[2](", "[1]: http://e.x", "[x](http://a.b)", "![p](http://e.x/p.png)", "<http://e.x>", "(javascript:a)"),
+    *("<b>", "</b>", "<script>", "<!--", "&lt;b&gt;", "`c`", "word ", "鲸鱼。", "*", "_", "~~", "\\", "]"),
+]
+
+
+@settings(max_examples=300)
+@given(st.lists(st.sampled_from(BITS), max_size=14))
+def test_whatever_a_model_writes_is_paragraphs_and_items(bits):
+    assert read(_plain("".join(bits), "Title")) == ([], [])
 
 
 NOTHING: dict[str, Any] = {

@@ -25,8 +25,8 @@ _MARK = re.compile(r"\[(\d{1,4})\]([。，、；：？！.,;:?!]*)")
 """A mark of a reference, as ``[3]``, with the punctuation behind it."""
 _SPECIAL = re.compile(r"[\\`*_\[\]<>&~|$@]|(?<=[A-Za-z]):(?=//)|(?<=www)\.")
 _AT_THE_START = re.compile(r"^(\d{0,9})(?=[.)]|[-+=#])")
-_OPENING = re.compile(r"^(?:(?:#{1,6}|[-+*])(?:\s+|$)|>\s*|\d{1,9}[.)]\s+(?=[#>*+-]))+")
-"""What would open a heading, a list or a quotation, where a line begins."""
+_OPENING = re.compile(r"^(?:(?:#{1,6}|[-+*])(?:\s+|$)|(?:>|`{3,}|~{3,})\s*|\d{1,9}[.)]\s+(?=[#>*+`~-]))+")
+"""What would open a heading, a list, a quotation or a fence, where a line begins."""
 _HTTP: TypeAdapter[AnyHttpUrl] = TypeAdapter(AnyHttpUrl)
 
 Mark = Callable[[int, str], str]
@@ -152,7 +152,7 @@ def bare(line: str) -> str:
     """
     [token] = _parser().parseInline(_OPENING.sub("", line))
     texts = (plain_mark(*child.meta["mark"]) if child.meta else child.content for child in token.children or ())
-    text = _OPENING.sub("", " ".join("".join(texts).split())).replace("](", "] (")
+    text = _OPENING.sub("", " ".join("".join(texts).split())).replace("\\", r"\\").replace("](", "] (")
     return re.sub(r"<(?=[A-Za-z/!?])", r"\\<", re.sub(r"(\[\d+\]):", r"\1 :", text))
 
 

@@ -113,13 +113,9 @@ class Report:
         if last and not any(r["status"] in ENDED_WELL for r in last):
             return "failed"
         undone = any(r["status"] not in ENDED_WELL for r in last)
-        bad = undone or self._kept.get("stopped") or self._not_by_model()
-        return "partial" if bad else "completed"
-
-    def _not_by_model(self) -> bool:
-        """Return whether a model was to write it, and none of its sections is by anybody but the rules."""
         writers = {section["by"] for section in self._values.get("sections", []) if section["sources"]}
-        return self._kept.get("by", RULES) != RULES and writers == {RULES}
+        model_failed = self._kept.get("by", RULES) != RULES and writers == {RULES}
+        return "partial" if undone or model_failed or self._kept.get("stopped") else "completed"
 
     @property
     def sections(self) -> list[Json]:

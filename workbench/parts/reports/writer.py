@@ -34,7 +34,7 @@ _MOST_SHOWN, _PIECE = 30, 500
 """Pieces of evidence in the prompt of an outline, and characters of one."""
 _DROPPED = re.compile(
     r"!\[[^\[\]]*\]\([^()]*\)|</?[a-zA-Z!][^<>]{0,200}>|(?<=\d\])\([^()\s]*\)"
-    r"|^\s*(?:`{3,}|~{3,}).*$|^(?: {4}|\t)\s*",
+    r"|^[ \t]*(?:`{3,}|~{3,}).*$|^(?: {4}|\t)[ \t]*",
     re.M,
 )
 """Pictures, tags, the addresses of marks, fences, and what would make code of a line."""
