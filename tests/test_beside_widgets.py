@@ -149,14 +149,6 @@ def test_in_a_plain_shell_they_show_their_static_form(asked: Run, stopped: Run) 
 # comparisons
 
 
-def test_a_comparison_by_pressing(wb: Workbench, asked: Run, stopped: Run) -> None:
-    bench = wb.bench(stopped)
-    bench.futures.show_comparison(wb.compare(stopped, asked))
-    assert "stopped here" in text(bench.futures.compared) and "+ gained" in text(bench.futures.compared)
-    bench.futures.compared.press("open", asked.run_id)
-    assert bench.run_id == asked.run_id
-
-
 def test_in_a_kernel_a_run_is_shown_by_the_widget_that_is_registered_for_its_class(asked, monkeypatch) -> None:
     formatter = IPythonDisplayFormatter()
     kernel = SimpleNamespace(kernel=object(), display_formatter=SimpleNamespace(ipython_display_formatter=formatter))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from tests.servers import Reply, ScriptedServer, scripted_server
 from tests.servers.roles import responder, role_of
 from tests.test_hostile import ALL
 from tests.test_roles import CORE, GOOD, KEY, QUESTION
-from workbench.runs.recording import origin_of
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.labels import Labels
@@ -49,28 +47,6 @@ def on_bench(run: Run, role: str, lang: str = "en") -> tuple[Bench, Calls]:
 
 def typed(calls: Calls, name: str, value: str) -> None:
     calls.fields[name].control.widget.value = value
-
-
-def test_a_reply_goes_into_a_fork_that_asks_nothing_before_it(done: Run, server: ScriptedServer) -> None:
-    bench, calls = on_bench(done, "writer")
-    assert calls.opened and calls.button.disabled and calls.edits == {}
-    assert calls.diff.html == ""
-    before = calls.fields["reply"].value
-    typed(calls, "reply", "It was Mei Lan [1].")
-    assert f"<del>{escape(before)}</del>" in calls.diff.html and "<ins>It was Mei Lan [1].</ins>" in calls.diff.html
-    typed(calls, "reply", before)
-    assert calls.diff.html == ""
-    typed(calls, "reply", "It was Mei Lan [1].")
-    assert calls.button.description == "Run again from here with 1 edit"
-    before = len(server.requests)
-    bench.sheet.press("primary")
-    bench.wait()
-    assert bench.run is not None and bench.run.run_id != done.run_id and origin_of(bench.run) == done.run_id
-    assert bench.run.answer.startswith("It was Mei Lan [1]") and not calls.opened
-    assert [role_of(request) for request in server.requests[before:]] == ["checker"]
-    (mine,) = [node for node in done._workspace.runs.tree().nodes if node["run_id"] == bench.run_id]
-    assert [edit["what"] for edit in mine["edits"]] == ["results"]
-    bench.close()
 
 
 def test_a_prompt_and_a_model_hold_for_the_role(done: Run, server: ScriptedServer) -> None:

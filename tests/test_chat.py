@@ -160,6 +160,7 @@ SAYS = {
     "a spent quota": (Reply(status=429, message="You exceeded your current quota"), "quota of WORKBENCH", "Wait a"),
     "no balance": (Reply(status=402, message="Insufficient Balance"), "quota of WORKBENCH", "log of the server"),
     "no credit": (Reply(status=403, message="billing is not active"), "quota of WORKBENCH", "May this key"),
+    "forbidden": (Reply(status=403, message="not this model"), "May this key use this model?", "quota"),
     "too long": (
         Reply(status=400, message="This model's maximum context length is 4096 tokens."),
         "WORKBENCH_MERGE_MAX_CHARACTERS", "",

@@ -217,11 +217,6 @@ def test_a_missing_workspace_is_not_made_by_looking(cli, tmp_path):
     assert not (tmp_path / "none").exists()
 
 
-def test_what_others_wrote_cannot_steer_the_terminal(cli):
-    done = cli("ask", "Who is \x1b[2J\u202eevil?", "--kb", "film", "--review", "plan")
-    assert "\x1b" not in done.stdout and "\u202e" not in done.stdout
-
-
 # doctor and demo
 
 

@@ -271,14 +271,6 @@ def test_bad_triples_are_listed_with_their_place_and_the_good_ones_kept(tmp_path
     assert loaded.sources == [path.resolve().as_posix()]
 
 
-def test_a_broken_archive_of_triples_gives_what_can_be_read_of_it_or_says_so(tmp_path):
-    whole = gzip.compress("".join(f"h{n}\tr\tt{n * 7919}\n" for n in range(20_000)).encode())
-    path = tmp_path / "kb.tsv.gz"
-    path.write_bytes(whole[: len(whole) // 2])
-    (problem,) = load([path]).problems
-    assert problem["line"] == 0 and "cannot be read to its end" in problem["reason"]
-
-
 def test_a_folder_is_read_without_links_that_lead_out_of_it(tmp_path):
     inside, outside = tmp_path / "notes", tmp_path / "private.txt"
     inside.mkdir()

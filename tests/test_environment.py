@@ -19,7 +19,6 @@ from packaging.utils import canonicalize_name
 from rattler import MatchSpec
 
 ALLOWED_KEYS = {"name", "channels", "dependencies"}
-NOT_IN_PYPROJECT = {"python", "pip"}
 # Declared for what they bring besides an import: the lab itself, widgets' front end, the kernel, engines and plug-ins.
 USED_WITHOUT_IMPORT = {
     "jupyterlab": "`make lab`", "ipykernel": "the kernel that notebooks run in",

@@ -8,27 +8,21 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests import forked
-from tests.test_hostile import HOSTILE
-from tests.test_review_panel import assert_text, request
 from workbench.errors import WorkbenchError
 from workbench.graphs.reviewers import answer
 from workbench.runs.run import Run
 from workbench.session import Workbench
-from workbench.views.inbox import WaitingRun, inbox
-from workbench.views.labels import Labels
 from workbench.widgets.inbox import Inbox
 
 QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"
 UNKNOWN = "Who directed Zorblax the Unseen?"
 CHINESE = "喜宴哪一年上映？"
-AT = "2026-01-01T00:00:00+00:00"
 
 
 def until(true: Callable[[], Any], seconds: float = 20) -> None:
@@ -202,19 +196,3 @@ def test_more_than_are_listed(wb: Workbench, monkeypatch: pytest.MonkeyPatch) ->
 def test_importing_the_session_loads_no_widgets() -> None:
     script = "import sys, workbench.session; sys.exit('ipywidgets' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], timeout=60).returncode == 0
-
-
-@pytest.mark.parametrize("hostile", [*HOSTILE, "long " * 200_000], ids=lambda text: ascii(text[:12]))
-def test_whatever_stands_in_it_is_text(hostile: str) -> None:
-    judged = {"next_steps": [], "activate": [], "rewrite_query": hostile, "should_continue": True}
-    waiting = [
-        WaitingRun(hostile, hostile, request("reflect", {**judged, "reasoning": hostile}), AT),
-        WaitingRun(hostile, hostile, request("step", {"plan": {"steps": []}, "wave": [hostile]}), AT),
-        WaitingRun(hostile, hostile, request(hostile, {}), AT),
-    ]
-    now = datetime.now(UTC)
-    for language in ("en", "zh"):
-        labels = Labels(language)
-        html = inbox(waiting, labels, now=now, refused=hostile).html
-        assert_text(html)
-        assert len(html) < 20_000

@@ -23,7 +23,6 @@ from workbench.parts.memory.store import MemoryStore
 from workbench.parts.serve.commands import TOOLS
 from workbench.parts.serve.mcp import make_server
 from workbench.records.conversations import SqlConversations
-from workbench.runs.recording import origin_of
 from workbench.session import Workbench
 from workbench.views.labels import Labels
 from workbench.widgets.review import Review
@@ -268,26 +267,3 @@ async def test_an_agent_edits_and_searches_memory_by_the_protocol(bench: Make, m
         refused = await agent.call_tool("core_memory_update", {"section": "mood", "content": "x"})
     assert core["human"]["preferences"] == ["不喜欢恐怖片"] and refused.is_error
     assert [row["id"] for row in found] == [kept.structured_content["id"]] and not wb.memory.view().memories
-
-
-def test_what_is_pressed_on_the_bench_changes_what_is_remembered(bench: Make) -> None:  # noqa: F811
-    wb = bench(memory_core=True)
-    *_, run = told(wb, "I don't like horror films.", "Recommend some films.")
-    [obeyed] = run.state.get("obeyed", [])
-    page = wb.bench(run, session="s", lang="zh")
-    knew = page.working.memory
-    assert knew is not None and "第 1 轮" in knew.list.picture.html
-    memory_id = obeyed["memory_id"]
-    knew.list.press("invalidate", memory_id)
-    assert not wb.memory.view().memories and "已不再成立" in knew.list.picture.html
-    knew.list.press("undo")
-    knew.list.press("correct", memory_id)
-    knew.text.value = "I don't like comedy films."
-    [now] = wb.memory.view().memories
-    assert now["content"] == knew.text.value
-    knew.list.press("without", memory_id)
-    page.wait(20)
-    assert page.run_id != run.run_id and origin_of(page.run) == run.run_id and not page.run.state.get("obeyed", [])
-    alone = wb.ask("How is the weather?", kb="general", session="fresh", user="bob")
-    page.put(alone)
-    assert page.working.memory is None or page.working.memory.region.layout.display == "none"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.handmade import record
 from tests.shelf import where
-from workbench.graphs.merge import distinct, matching_documents, merge
+from workbench.graphs.merge import distinct, gather, matching_documents, merge
 from workbench.plans import NOT_NEEDED
 
 STATISTICS = {
@@ -98,6 +98,22 @@ def test_filters_count_for_lists_and_recommendations_only() -> None:
     assert matching_documents({**decision, "query_intent": "qa"}, [Base()]) is None
     assert matching_documents({**decision, "filters": []}, [Base()]) is None
     assert matching_documents(None, []) is None
+
+
+def test_gather_reads_what_ended_well_in_a_settled_order() -> None:
+    bodies = {"b/1": {"results": [piece("x#0", 0.5)]}, "a/2": {"results": [piece("y#0", 0.5)]}}
+
+    class Runs:
+        def body(self, run_id, ref):
+            return bodies[ref]
+
+    records = [
+        record("b", "naive_search", 0, 1, 1),
+        record("c", "naive_search", 0, 1, 0, status="failed", raw_output_ref=None),
+        record("a", "naive_search", 0, 1, 1, attempt=1, status="timeout", raw_output_ref=None),
+        record("a", "naive_search", 0, 1, 1, attempt=2, raw_output_ref="a/2"),
+    ]
+    assert list(gather(records, Runs(), "run")) == ["a", "b"]
 
 
 pieces = st.lists(

@@ -206,12 +206,3 @@ def test_enough_and_the_needs_and_the_kind_of_the_answer_agree(mixed, question) 
 
 
 LIMITS = (("evidence_count", "min_evidence"), ("top_score", "min_top_score"), ("probability", "min_probability"))
-
-
-def test_what_no_note_has_is_not_enough_and_not_given_as_an_answer(mixed) -> None:
-    for question in ("What is the budget of kiln-4?", "Who is the owner of kiln-9?", "盐仓的屋顶是什么颜色？"):
-        run = mixed.ask(question, kb="mixed")
-        assert (run.state["answer_kind"], run.state["stop_reason"] == "quality_satisfied") == ("closest", False), (
-            run.answer
-        )
-        assert run.reflections[-1]["signals"]["probability"] < 0.5 or entries(run)["owner of kiln-9"]["met"] == 0

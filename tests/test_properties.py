@@ -69,15 +69,6 @@ def test_a_plan_comes_back_from_its_json_and_differs_in_nothing(plan: Plan) -> N
     assert plan.problems() == []
 
 
-@given(dags())
-def test_the_critical_path_is_a_chain_of_the_plan(plan: Plan) -> None:
-    path, steps = plan.critical_path(), plan.by_id()
-    assert bool(path) == bool(steps)
-    assert all(one in steps[two].dependencies() for one, two in pairwise(path))
-    order = plan.topological_order()
-    assert [order.index(i) for i in path] == sorted(order.index(i) for i in path)
-
-
 @given(dags(), dags())
 def test_a_difference_names_every_step_that_is_not_the_same(old: Plan, new: Plan) -> None:
     changes, before, after = old.diff(new), old.by_id(), new.by_id()
@@ -168,9 +159,6 @@ def test_every_step_ends_once_and_nothing_waits_for_ever(plan: Plan, data: st.Da
     unasked = {s.step_id for s in plan.steps if s.condition == "if_insufficient" and s.step_id not in activated}
     for waiting in left:
         assert waiting in unasked or any(d in left for d in plan.step(waiting).dependencies())
-
-
-# merging
 
 
 # names and texts

@@ -91,7 +91,6 @@ def test_each_side_of_a_comparison_is_counted_and_a_name_inside_another_word_is_
 
 
 FILM = {**piece("x#0", 0.9), "metadata": {**piece("x#0", 0.9)["metadata"], "fields": {"year": 1990}}}
-RECOMMEND = Supply("recommend", (BANQUET,), passages=100)
 BOTH = {"f1": "The Wedding Banquet", "f2": "Eat Drink Man Woman"}
 
 

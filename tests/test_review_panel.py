@@ -10,13 +10,11 @@ from typing import Any
 import ipywidgets
 import pytest
 
-from tests.test_hostile import HOSTILE
+from tests.test_hostile import ALL, STEERING, read
 from workbench.errors import InvalidAnswer
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.labels import Labels
-from workbench.views.review import band, why
-from workbench.widgets.proposal import ReflectForm
 from workbench.widgets.review import Review
 
 QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"
@@ -175,21 +173,6 @@ def test_a_query_is_planned_anew(wb: Workbench) -> None:
     query.value = QUESTION
 
 
-def test_an_edited_plan_is_sent_as_edited(wb: Workbench) -> None:
-    run = wb.ask(QUESTION, kb="film", review=["plan"])
-    review, plan = panel(run), run.plan
-    assert plan is not None
-    review.show(run.to_dict(), plan=plan.dump())
-    assert review.primary.description == "Approve: run 3 steps"
-    edited = plan.replace("step_2_naive", top_k=7).without("step_0_wedding_banquet")
-    review.show(run.to_dict(), plan=edited.dump())
-    assert review.primary.description == "Run as edited"  # one step left out, and with it what the other waits for
-    review.submit()
-    assert run.decisions[0]["action"] == "edit" and list(run.decisions[0]["edits"]) == ["plan"]
-    assert [step.step_id for step in run.plan.steps] == [step.step_id for step in edited.steps]  # type: ignore[union-attr]
-    assert run.plan.step("step_2_naive").budget.top_k == 7  # type: ignore[union-attr]
-
-
 def test_problems_of_the_plan_keep_it_from_running(waiting: Run) -> None:
     review, run = panel(waiting), waiting
     problems = [{"step_id": "a", "field": "top_k", "message": "top_k is 0.", "fix": "Give 1 or more."}] * 2
@@ -252,28 +235,18 @@ def test_a_proposed_step_can_be_left_out(wb: Workbench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "change", "says", "edits", "status"),
-    [
-        (UNKNOWN, lambda r: setattr(field(r, "Rewritten query"), "value", "Ang Lee"), "Run as edited",
-         {"rewrite_query": "Ang Lee"}, "paused"),
-        (QUESTION, lambda r: setattr(goes_on(r), "value", True), "Run as edited", {"should_continue": True}, "paused"),
-        (UNKNOWN, lambda r: setattr(goes_on(r), "value", False), "Answer as edited",
-         {"should_continue": False}, "done"),
-    ],
-    ids=["another query", "going on although it is enough", "stopping although more is proposed"],
-)  # fmt: skip
-def test_what_is_changed_at_a_reflection_is_sent_and_done(
-    wb: Workbench, question: str, change: Callable[[Review], None], says: str, edits: dict[str, Any], status: str
+    ("question", "on", "says", "status"),
+    [(QUESTION, True, "Run as edited", "paused"), (UNKNOWN, False, "Answer as edited", "done")],
+)
+def test_a_person_goes_on_or_stops_against_the_proposal(
+    wb: Workbench, question: str, on: bool, says: str, status: str
 ) -> None:
     run = wb.ask(question, kb="film", review=["reflect"])
     review = panel(run)
-    change(review)
+    goes_on(review).value = on
     assert review.primary.description == says
     review.primary.click()
-    assert run.decisions[0]["edits"] == edits and run.status == status
-    assert len(run.reflections) == (2 if status == "paused" else 1)
-    if "rewrite_query" in edits:
-        assert run.plan.steps[-1].tool_input["query"] == "Ang Lee"  # type: ignore[union-attr]
+    assert run.decisions[0]["edits"] == {"should_continue": on} and run.status == status
 
 
 @pytest.mark.parametrize("left_out", [0, 1])
@@ -381,6 +354,27 @@ def test_an_unknown_point_gets_a_whole_form() -> None:
     assert edited == {"name": "send_mail", "args": {"to": "a@b", "copies": 2, "more": {"x": [1, 2]}}}
 
 
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_whatever_stands_in_a_request_or_a_refusal_is_text(lang: str) -> None:
+    signals = {
+        "evidence_count": 1,
+        "needs": [{"need": ALL, "kind": "words", "met": 0.2, "by": [], "title": ALL, "said": ""}],
+        "missing": [ALL],
+        "unknown": [ALL],
+        "thresholds": {"min_evidence": 8},
+    }
+    judged = {"next_steps": [], "activate": [], "rewrite_query": ALL, "should_continue": True, "reasoning": ALL}
+    judged |= {"current_iteration": 1, "max_iterations": 3, "signals": signals}
+    for asked in (request("reflect", judged), request(ALL, {ALL: ALL})):
+        review = Review(Labels(lang))
+        review.show(document(asked, plan={"steps": []}))
+        review.refuse(ALL)
+        page = read(text(review))
+        assert "alert" in review.refusal.html and not page.tags & {"a", "iframe", "img", "link", "script", "style"}
+        assert not [name for name in page.attributes if name.startswith(("on", "href", "src"))]
+        assert not STEERING.search(text(review).replace("\n", " "))
+
+
 @pytest.mark.parametrize(
     ("allowed", "shown"),
     [(["approve"], []), (["approve", "reject"], ["stop"]), (["edit", "respond"], ["respond", "form"])],
@@ -394,54 +388,3 @@ def test_only_the_answers_that_are_allowed_have_buttons(allowed: list[str], show
 
 
 # why
-
-
-@pytest.mark.parametrize("make", [lambda t: t, lambda t: {"x": t}, lambda t: [t] * 20], ids=["text", "object", "list"])
-@pytest.mark.parametrize("hostile", [*HOSTILE, "long " * 200_000], ids=lambda text: ascii(text[:12]))
-@pytest.mark.few(12)
-def test_whatever_stands_in_a_request_is_text(hostile: str, make: Callable[[str], Any]) -> None:
-    step = {"step_id": hostile, "objective": hostile, "tool": hostile, "tool_input": {hostile: make(hostile)}}
-    plan = {"steps": [{**step, "depends_on": [hostile], "condition": "always"}], "metadata": {"planner": hostile}}
-    seen = {
-        "evidence_count": 1,
-        "coverage": [{"name": hostile, "found": 1, "needed": 2}],
-        "needs": [{"need": hostile, "kind": "words", "met": 0.2, "by": [], "title": hostile, "said": ""}] * 12,
-        "missing": [hostile] * 9,
-        "unknown": [hostile],
-        hostile: hostile,
-        "thresholds": {"min_evidence": 8},
-    }
-    judged = {"next_steps": [], "activate": [], "rewrite_query": hostile, "should_continue": True}
-    judged |= {"current_iteration": 1, "max_iterations": 3}
-    asked = [
-        request("plan", {"plan": plan}),
-        request("step", {"plan": plan, "wave": [hostile] * 9}),
-        request("reflect", {**judged, "reasoning": hostile, "signals": seen}),
-        request(hostile, {hostile: make(hostile)}),
-    ]
-    route = {"query_intent": hostile, "extracted_entities": {"low_level": [hostile]}, "filters": {hostile: hostile}}
-    for one in asked:
-        for labels in (Labels("en"), Labels("zh")):
-            html = band(one, labels, hostile).html + why(document(one, route_decision=route), labels).html
-            assert_text(html)
-            assert len(html) < 100_000
-    needs = ReflectForm(asked[2], {"steps": []}, Labels("en"), lambda: None).needs.box.children
-    assert_text("".join(row.children[0].value for row in needs))
-    review = Review(Labels("en"))
-    review.refuse(hostile)
-    assert_text(review.refusal.html)
-
-
-def assert_text(html: str) -> None:
-    """Only our own elements, no handlers, no steering characters."""
-    from html.parser import HTMLParser
-
-    class Reader(HTMLParser):
-        def handle_starttag(self, tag: str, attrs: Any) -> None:
-            assert tag in {"div", "p", "span", "h3", "b", "i", "ul", "li", "dl", "dt", "dd", "code", "svg", "path",
-                           "circle", "rect", "button", "input", "label", "details", "summary", "table", "thead",
-                           "tbody", "tr", "th", "td", "br", "strong"}, tag  # fmt: skip
-            assert not [name for name, _ in attrs if name.startswith("on") or name in ("href", "src", "srcdoc")]
-
-    Reader().feed(html)
-    assert not set(html) & set("\x1b\u202e\u2066\x07\x00\x9b")

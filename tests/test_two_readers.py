@@ -18,7 +18,6 @@ from workbench.session import Workbench
 ROOT = Path(__file__).resolve().parent.parent
 COMMAND = [sys.executable, "-c", "from workbench.cli import main; main()"]
 HASHING = {"embedding_model": "hashing"}
-APPROXIMATE = {**HASHING, "exact_search_limit": 2}
 COMEDIES = [{"field": "genres", "op": "eq", "value": "Comedy"}]
 
 

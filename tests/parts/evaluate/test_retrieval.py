@@ -1,7 +1,8 @@
-"""Rankings measured: what reaches a tool, what a rank is, which numbers come out, how the command line says them."""
+"""Rankings measured: what reaches a tool, what a rank is, what the parts of an agent bring, and how it is said."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ from click.testing import CliRunner
 
 from workbench import Workbench
 from workbench.cli import main
-from workbench.errors import CorpusError, UnknownTool
+from workbench.errors import CorpusError, ToolError, UnknownTool
 from workbench.parts.evaluate.questions import choose, read_rows
-from workbench.parts.evaluate.retrieval import eval_retrieval
+from workbench.parts.evaluate.rankers import WITHOUT, RankResult, ranker, without
+from workbench.parts.evaluate.retrieval import eval_retrieval, reliability
 
 TURNS = [
     ("a1", "a", "Ann: I adopted a grey cat from the shelter."),
@@ -29,6 +31,22 @@ ROWS = [
     {"id": "q3", "question": "钢琴和猫", "gold": ["b2"], "hops": 1, "type": "y"},
 ]  # fmt: skip
 QUESTIONS = [row["question"] for row in ROWS]
+TEXTS = {
+    "ride": ("Ride with the Devil", "Ride with the Devil is a 1999 western directed by Ang Lee."),
+    "lee": ("Ang Lee", "Ang Lee was born in Pingtung in Taiwan."),
+    "pingtung": ("Pingtung", "Pingtung is a county in the south of Taiwan."),
+    "heat": ("Heat", "Heat is a 1995 film directed by Michael Mann."),
+    "mann": ("Michael Mann", "Michael Mann was born in Chicago in the United States."),
+    "chicago": ("Chicago", "Chicago is a city on Lake Michigan."),
+    "喜宴": ("喜宴", "《喜宴》是李安执导的1993年电影。"),
+    "李安": ("李安", "李安出生于台湾屏东。"),
+}
+ASKED = [
+    ("Where was the director of Ride with the Devil born?", ["ride", "lee"]),
+    ("Where was the director of Heat born?", ["heat", "mann"]),
+    ("Which city lies on Lake Michigan?", ["chicago"]),
+    ("《喜宴》的导演出生在哪里？", ["喜宴", "李安"]),
+]
 
 
 def lines(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -40,9 +58,12 @@ def lines(path: Path, rows: list[dict[str, Any]]) -> Path:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("measured")
     turns = [{"id": i, "conv": conv, "title": i, "text": text} for i, conv, text in TURNS]
+    small = [{"id": i, "title": title, "text": text} for i, (title, text) in TEXTS.items()]
     with Workbench.open(folder / "ws", embedding_model="hashing") as wb:
         wb.add_knowledge("talk", [lines(folder / "turns.jsonl", turns)])
+        wb.add_knowledge("small", [lines(folder / "texts.jsonl", small)])
     lines(folder / "questions.jsonl", ROWS)
+    lines(folder / "small.jsonl", [{"id": q, "question": q, "gold": gold} for q, gold in ASKED])
     return folder
 
 
@@ -131,6 +152,48 @@ def test_what_cannot_be_measured_is_said(wb, folder, tmp_path) -> None:
         read_rows(lines(tmp_path / "q.jsonl", [ROWS[0], {"id": "x", "question": 7}]), "id", "question")
     some = eval_retrieval(wb, "talk", lines(tmp_path / "q.jsonl", [{**ROWS[0], "gold": ["a1", "gone"]}]))
     assert some["gold_not_in_base"] == 1 and some["tools"]["bm25"]["R@10"] == 50.0
+
+
+def test_the_parts_are_left_out_in_the_table(wb, folder) -> None:
+    table = eval_retrieval(wb, "small", folder / "small.jsonl", tools=["fusion_agent"], parts=list(WITHOUT))
+    agents = [f"fusion_agent without {part}" for part in WITHOUT]
+    assert list(table["tools"]) == ["fusion_agent", *agents, "bm25", "dense", "rrf"]
+    assert [row["tool"] for row in table["paired"]] == [*agents, "bm25", "dense", "rrf"]
+    assert table["tools"]["fusion_agent without reflect"]["passes"] == 1
+    assert table["tools"]["fusion_agent"]["passes"] >= 1 and "steps" not in table["tools"]["bm25"]
+    with pytest.raises(ToolError, match="no part 'answer'"):
+        eval_retrieval(wb, "small", folder / "small.jsonl", tools=["fusion_agent"], parts=["answer"])
+
+
+def test_without_a_plan_there_is_one_search_whatever_is_asked(wb) -> None:
+    context = wb.ports()
+
+    def found(name: str, ports: Any) -> RankResult:
+        return asyncio.run(ranker(name, ports)(ASKED[0][0], wb.knowledge.get("small")))
+
+    one = found("fusion_agent", without("plan", without("reflect", context)))
+    assert (one.steps, one.passes) == (1, 1)
+    assert one.documents == found("hybrid_search", context).documents
+    assert [score for _, score in one.scores] == sorted((score for _, score in one.scores), reverse=True)
+
+
+def test_an_honest_score_has_no_error_and_a_boast_has_all_of_it() -> None:
+    honest = reliability([(0.25, n % 4 == 0) for n in range(100)])
+    boast = reliability([(0.95, n % 4 == 0) for n in range(100)])
+    assert honest["ECE"] == 0 and boast["ECE"] == pytest.approx(0.7)
+    assert [(one["low"], one["findings"]) for one in boast["bins"]] == [(0.9, 100)]
+    assert reliability([(1.0, True)])["bins"][0]["low"] == 0.9
+    assert reliability([])["bins"] == []
+
+
+def test_what_scores_say_is_held_against_the_gold_documents(wb, folder) -> None:
+    @wb.tools.tool(description="Sure of itself")
+    def sure(query: str, top_k: int = 10) -> list[Any]:
+        return [{"text": i, "id": f"{i}#0", "doc_id": i, "score": s} for i, s in (("ride", 0.9), ("heat", 0.3))]
+
+    found = eval_retrieval(wb, "small", folder / "small.jsonl", tools=["sure"])["tools"]["sure"]["calibration"]
+    assert (found["findings"], found["said"], found["right"]) == (8, 0.6, 0.25)
+    assert (found["first"]["said"], found["first"]["right"], found["first"]["ECE"]) == (0.9, 0.25, 0.65)
 
 
 def test_the_command(folder) -> None:

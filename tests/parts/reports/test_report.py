@@ -165,14 +165,6 @@ def test_a_report_that_is_rejected_before_its_plan_is_not_written_and_says_so(sh
     assert run.answer.startswith("The reviewer stopped the search")
 
 
-def test_a_section_more_is_asked_for_at_the_outline(wb):
-    run = wb.report("Ang Lee's films: war", kb="film", review={"outline"})
-    run.respond("martial arts")
-    assert [s["title"] for s in run.review["action_requests"][0]["args"]["sections"]][-1] == "Martial arts"
-    run.approve()
-    assert run.report.sections[-1]["title"] == "Martial arts" and run.report.sections[-1]["claims"]
-
-
 def test_a_fork_at_the_outline_writes_only_what_it_changes(wb):
     run = wb.report("Ang Lee's films: war, food", kb="film", review={"outline"})
     run.approve()

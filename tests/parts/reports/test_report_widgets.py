@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from tests.test_review_panel import field, panel
 from workbench.cli.follow import edited
 from workbench.cli.page import Page
 from workbench.parts.reports.forms import OutlineForm
-from workbench.parts.reports.showing import finished
 from workbench.records import proposals
 from workbench.records.document import SCHEMA_FILE
 from workbench.runs.run import Run
@@ -120,37 +118,6 @@ def test_a_report_shows_itself_on_a_page_and_nothing_in_it_is_markup(asked: Run)
     assert "<img" not in page and "<script" not in page and 'href="javascript' not in page
     assert f'id="{asked.run_id}-ref-1"' in page and f'href="#{asked.run_id}-ref-1"' in page
     assert "score" in page and "<h2>" in page
-
-
-def test_the_bench_shows_the_report_in_place_of_the_answer(wb: Workbench, asked: Run) -> None:
-    report = finish(asked).report
-    shown = finished(report, asked.citations, Labels("en"))
-    assert shown.count("wb-chapter") == len(re.findall(r"^## ", report.text, re.MULTILINE))
-    assert 'data-do="evidence"' in shown and "<a class=" not in shown and "Statements" in shown
-    bench = wb.bench(asked)
-    assert "wb-report" in bench.working.answer.html
-    first = re.search(r'data-of="(\d+)"', bench.working.answer.html)[1]  # type: ignore[index]
-    bench.working.answer.press("evidence", first)
-    assert bench.working.evidence.picture.html.count('aria-selected="true"') == 1
-    bench.close()
-
-
-def test_a_report_is_asked_for_on_the_bench(wb: Workbench) -> None:
-    bench = wb.bench(kb="harbour", review=())
-    ask = bench.ask
-    assert ask.points["outline"].layout.display == "none"
-    ask.report.value = True
-    assert ask.points["outline"].layout.display is None
-    ask.points["outline"].value = True
-    ask.message.value = "The Long Bridge: arches, stone"
-    ask.submit()
-    bench.wait(60)
-    assert bench.run is not None and "report" in bench.run.options and bench.run.review["point"] == "outline"
-    assert bench.working.review.primary.description.startswith("Approve: write")
-    bench.working.review.primary.click()
-    bench.wait(60)
-    assert bench.run.status == "done" and "wb-report" in bench.working.answer.html
-    bench.close()
 
 
 # the terminal
