@@ -131,7 +131,7 @@ def test_an_answer_given_elsewhere_is_shown(wb: Workbench, bench: Bench) -> None
     bench.wait(SECONDS)
     assert run.status == "done" and len(run.decisions) == 1
     assert "It was continued elsewhere" in text(bench.head)
-    assert run.answer[:30] in text(bench.working.answer)
+    assert run.answer[2:30] in text(bench.working.answer)
 
 
 def test_a_run_whose_process_died_is_gone_on_with(workspace: Path) -> None:
@@ -223,7 +223,7 @@ def test_a_bench_follows_its_run_whoever_moves_it(workspace: Path) -> None:
         elsewhere.run(run.run_id).approve()  # as another process does
         assert comes(lambda: "waiting for you · reflect" in text(bench.head) and shown(review.dock))
         wb.run(run.run_id).approve()  # as another cell does
-        assert comes(lambda: not shown(review.dock) and run.answer[:30] in text(bench.working.answer))
+        assert comes(lambda: not shown(review.dock) and run.answer[2:30] in text(bench.working.answer))
         gone = wb.ask(QUESTION, kb="film", review=["plan"])
         bench.put(gone)
         elsewhere.runs.remove(gone.run_id)
@@ -264,7 +264,7 @@ def test_a_bench_goes_on_with_a_run_that_was_answered_before_its_pause_was_shown
 
     monkeypatch.setattr(Bench, "_ended", late)
     bench = ask(wb.bench(kb="film"), review=("reflect",))
-    assert comes(lambda: answered and answered[0].answer and answered[0].answer[:30] in text(bench.working.answer))
+    assert comes(lambda: answered and answered[0].answer and answered[0].answer[2:30] in text(bench.working.answer))
     assert not shown(bench.working.review.dock)
 
 

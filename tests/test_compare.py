@@ -46,7 +46,8 @@ def test_a_run_beside_itself_and_its_replay_shows_nothing(wb: Workbench) -> None
         assert {change for piece in found.evidence for change in piece["changes"]} == {"same"}
         assert {change for claim in found.claims for change in claim["changes"]} == {"shared"}
         assert all(row["same"] for row in [*found.steps, *found.decisions])
-        assert "No difference" in str(found) and "Evidence ·" not in str(found)
+        assert "No difference" in str(found) and f"Evidence · {len(found.evidence)} the same" in str(found)
+        assert "= shared" in str(found), "an answer is shown whole"
 
 
 def test_approve_beside_reject_at_reflect(wb: Workbench) -> None:
@@ -114,7 +115,7 @@ def test_what_else_differs_is_said(wb: Workbench, workspace: Path) -> None:
     found = wb.compare(run, fork)
     assert {(c["what"], c["name"]) for c in found.caveats} == {("settings", "max_iterations"), ("question", "")}
     assert found.parts["where"] == "question"
-    assert "max_iterations differs A 3 B 1" in str(found)
+    assert "max_iterations differs · A 3 · B 1" in str(found)
     paused = wb.ask(ENGLISH, kb="film", review=["reflect"])
     assert [(c["what"], c["name"]) for c in wb.compare(run, paused).caveats] == [("unfinished", "B")]
 

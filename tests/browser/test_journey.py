@@ -88,7 +88,7 @@ def test_ask_edit_decide_fork_compare(
     bench.press("Approve")
     done = newest(store, "done", decided=3)
     assert done.answer and done.citations
-    expect(page.locator(".wb-answer")).to_contain_text(done.answer[:40])
+    expect(page.locator(".wb-answer")).to_contain_text(done.answer[2:40])
 
     bench.fork("reflect", "edited by you")
     fork = newest(store, "paused", decided=1, runs=2)

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from workbench.runs.what_if import WhatIf
     from workbench.runs.workers import Work
 
+_SHOWN = "title answer status created_at kb model tokens money score tags note run_id"
+"""Columns that a notebook shows."""
+
 
 class WorkspaceRuns:
     """The runs of a workspace, newest first."""
@@ -137,6 +140,10 @@ class WorkspaceRuns:
     def _ids(self, limit: int, equals: Mapping[str, str]) -> Sequence[str]:
         wanted = {name: clean(str(value)) for name, value in equals.items()}
         return self._work.durable.runs.ids(checked_limit(limit), **wanted)
+
+    def _repr_html_(self) -> str:
+        shown = self.to_frame(20).reindex(columns=_SHOWN.split()).fillna("")
+        return str(shown.to_html(index=False))
 
     def __repr__(self) -> str:
         def question(row: Data) -> str:

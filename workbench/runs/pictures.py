@@ -52,7 +52,7 @@ def knowledge(run: Recording) -> Drawing:
     documents = [str(piece["source"].get("doc_id", "")) for piece in run.citations]
     documents = documents or [str(piece["metadata"].get("doc_id", "")) for piece in run.evidence[:8]]
     neighbourhood = around(base, documents, f"{run.query}\n{run.answer}")
-    return draw_knowledge(neighbourhood, run.query, _language(run))
+    return draw_knowledge(neighbourhood, _language(run))
 
 
 def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Around:

@@ -32,9 +32,9 @@ def change(kind: str, labels: Labels) -> str:
 
 
 def beside(document: Data, labels: Labels) -> list[Block]:
-    """Return the blocks of a comparison, without equal rows."""
-    tables = (block for name in _PARTS for block in _table(name, document, labels))
-    return [_head(document, labels), *_caveats(document, labels), *tables, _cost(document, labels)]
+    """Return the blocks of a comparison, what differs first; of equal rows only those of the answer."""
+    parts = sorted((_part(name, document, labels) for name in _PARTS if document[name]), key=itemgetter(0))
+    return [_head(document, labels), *_caveats(document, labels), *(part for _, part in parts), _cost(document, labels)]
 
 
 def lettered(document: Data) -> list[tuple[str, Data]]:
@@ -62,7 +62,7 @@ def _head(document: Data, labels: Labels) -> Block:
 
 def _each(values: Any, labels: Labels) -> str:
     """Return the value of each run at a point."""
-    return "".join(f" {letter} {_side_text(value, labels)}" for letter, value in zip(LETTERS, values, strict=False))
+    return "".join(f" · {letter} {_side_text(value, labels)}" for letter, value in zip(LETTERS, values, strict=False))
 
 
 def _side_text(value: Any, labels: Labels) -> str:
@@ -90,19 +90,20 @@ def _caveats(document: Data, labels: Labels) -> Iterator[Block]:
         yield Lines(unknown, mark="interrupted")
 
 
-def _table(name: str, document: Data, labels: Labels) -> Iterator[Block]:
-    """Yield the table of one part: the change of each row, its subject, and its state in each run."""
+def _part(name: str, document: Data, labels: Labels) -> tuple[bool, Block]:
+    """Return whether a part is equal, and its table: the change of each row, its subject, its state in each run."""
     title, what, subject, cell = _PARTS[name]
     counts, rows, faint = Counter[str](), [], 0
     for row in document[name]:
         kind = _kind(row)
         counts[kind] += 1
+        if kind in _SAME and not row.get("text_differs") and name != "claims":
+            continue
         if name == "evidence" and all(side["score"] < 0.005 for side in row["sides"] if side):
             faint += 1  # shown as 0.00 wherever it is
-        elif kind not in _SAME or row.get("text_differs"):
+        else:
             rows.append((counts[kind], kind, row))
-    if not rows and not faint:
-        return
+    equal = not faint and all(kind in _SAME and not row.get("text_differs") for _, kind, row in rows)
     summary = labels("comma").join(labels(f"count_{kind}", n=counts[kind]) for kind in _ORDER if counts[kind])
     first = sorted(rows, key=itemgetter(0))[:_MOST_ROWS]  # some of each kind
     cells = []
@@ -112,7 +113,8 @@ def _table(name: str, document: Data, labels: Labels) -> Iterator[Block]:
     heads = (*columns(labels, "change:change", what), *(Column(letter) for letter, _ in lettered(document)))
     notes = [labels("and_more", n=len(rows) - _MOST_ROWS)] if len(rows) > _MOST_ROWS else []
     notes += [labels("beside_faint", n=faint)] if faint else []
-    yield clipped(f"{labels(title)} · {summary}", heads, cells, notes=notes)
+    title = f"{labels(title)} · {summary}"
+    return equal, clipped(title, heads, cells, notes=notes) if rows or faint else Lines([(title, "dim")])
 
 
 def _kind(row: Data) -> str:
@@ -179,9 +181,9 @@ def _piece(row: Data, _: Data, labels: Labels) -> str:
 
 
 _PARTS: Mapping[str, tuple[str, str, Callable[[Data, Data, Labels], str], Callable[[Data, Labels], str]]] = {
+    "claims": ("beside_answer", "claim", lambda row, *_: str(row["text"]), _cited),
     "steps": ("beside_plan", "step", _step, _ended),
     "decisions": ("beside_decisions", "point", _point, _decided),
-    "claims": ("beside_answer", "claim", lambda row, *_: str(row["text"]), _cited),
     "evidence": ("beside_evidence", "piece", _piece, lambda side, _: f"#{side['rank']} {side['score']:.2f}"),
 }
 """Each table: its title, the heading of its rows, the text of a row, and its state in one run."""
@@ -189,16 +191,16 @@ _PARTS: Mapping[str, tuple[str, str, Callable[[Data, Data, Labels], str], Callab
 
 def _cost(document: Data, labels: Labels) -> Block:
     """Return the numbers, one row per run."""
-    rows, notes = [], []
+    rows = []
     for n, (letter, cost) in enumerate(zip(LETTERS, document["cost"], strict=False)):
         claims = [row["sides"][n] for row in document["claims"] if row["sides"][n]]
         cited = sum(bool(side["citations"]) for side in claims)
-        saved = [savings_text(cost, labels)] if cost["saved_calls"] else []
-        saved += [labels("beside_saved_tokens", n=f"{cost['saved_tokens']:,}")] if cost["saved_tokens"] else []
+        times = [duration_text(cost, labels)]
+        times += [savings_text(cost, labels)] if cost["saved_calls"] else []
+        times += [labels("beside_saved_tokens", n=f"{cost['saved_tokens']:,}")] if cost["saved_tokens"] else []
         cells = (letter, f"{cost['calls']} + {cost['saved_calls']}", str(cost["evidence"]))
         tokens = tokens_text(cost["tokens"], cost["about"], labels)
-        rows.append((*cells, labels("beside_of", n=cited, most=len(claims)), tokens, labels("comma").join(saved)))
-        notes.append(f"{letter} {duration_text(cost, labels)}")
-    names = ("calls:number", "pieces:number", "claims", "tokens:number", "saved")
+        rows.append((*cells, labels("beside_of", n=cited, most=len(claims)), tokens, labels("comma").join(times)))
+    names = ("calls:number", "pieces:number", "claims", "tokens:number", "time")
     heads = columns(labels, "", *(f"beside_{name}" for name in names))
-    return clipped(labels("cost"), heads, rows, notes=[*notes, labels("not_waiting")])
+    return clipped(labels("cost"), heads, rows, notes=[labels("not_waiting")])

@@ -43,19 +43,6 @@ _NAMES |= {
 }
 
 
-def _live(name: str, plain: str) -> str:
-    """Return a colour that follows JupyterLab's theme: mixed with its text or its ground, which are light or dark."""
-    own = {"ground": "layout-color1", "text": "ui-font-color1", "line": "border-color2", "dim": "ui-font-color2"}
-    if name in own:
-        return f"var(--jp-{own[name]},{plain})"
-    if name.endswith("-tint"):
-        return f"color-mix(in srgb,{_NAMES[name[:-5] + '-fill']} 14%,var(--jp-layout-color1,{GROUND}))"
-    return plain if name.endswith("-fill") else f"color-mix(in srgb,{plain} 70%,var(--jp-ui-font-color1,{INK}))"
-
-
-_THEME = ";".join(f"--wb-{name}:{_live(name, plain)}" for name, plain in _NAMES.items())
-
-
 def short(words: str, columns: int) -> str:
     """Cut a text to so many columns, a Chinese character counted as two.
 
@@ -68,6 +55,36 @@ def short(words: str, columns: int) -> str:
         if width > columns - (index + 1 < len(words)):
             return words[:index] + "…"
     return words
+
+
+class Patch(NamedTuple):
+    """A part of a picture that is taken: its middle and its size."""
+
+    x: float
+    y: float
+    wide: float
+    high: float
+
+    def meets(self, other: Patch) -> bool:
+        """Return whether they overlap."""
+        return 2 * abs(self.x - other.x) < self.wide + other.wide and 2 * abs(self.y - other.y) < self.high + other.high
+
+
+SHARES = (0.5, 0.45, 0.55, 0.4, 0.6, 0.35, 0.65, 0.3, 0.7)
+"""Where words may stand on a line, as shares of its way, the best first."""
+
+
+def width(words: str, size: float = 12) -> float:
+    """Return about how wide a text is."""
+    return sum(1.1 if character > "\u2e7f" else 0.6 for character in words) * size
+
+
+def free_patch(
+    words: str, places: Iterable[tuple[float, float]], taken: Iterable[Patch], size: float = 12
+) -> Patch | None:
+    """Return the first of these places where a text meets nothing that is taken."""
+    patches = (Patch(x, y, width(words, size), 1.2 * size) for x, y in places)
+    return next((patch for patch in patches if not any(map(patch.meets, taken))), None)
 
 
 class Body(NamedTuple):
@@ -115,12 +132,12 @@ class Drawing:
         return f"<Drawing {self.title!r}: {len(self.data)} rows>"
 
     def _repr_html_(self) -> str:
-        return zoomable(self.markup, _THEME)
+        return zoomable(self.markup, _NAMES)
 
 
-def zoomable(svg: Markup, style: str = "") -> Markup:
-    """Return a picture that is fitted to its page, enlarged, and moved by scrolling, without a script."""
-    return draw("svg.zoomable", svg=svg, style=style)
+def zoomable(svg: Markup, colours: Mapping[str, str] = {}) -> Markup:
+    """Return a picture that is fitted, enlarged and scrolled without a script, its colours mixed with the page's."""
+    return draw("svg.zoomable", svg=svg, colours=colours)
 
 
 _STILL = ('role="option" aria-selected="false"', 'role="img"')
@@ -148,8 +165,6 @@ def sheet(data: Iterable[Data], body: Body, title: str, under: str = "", legend:
 # networks
 
 _WIDE, _HIGH, _MARGIN = 188, 46, 12
-_LINES = {"heavy": ("text", 2.5), "cycle": ("fail-fill", 2)}
-_ANGLES = {(False, 0): 90, (False, -1): 180, (False, 1): 0, (True, 0): 180, (True, -1): 90, (True, 1): 270}
 
 
 class Box(NamedTuple):
@@ -203,7 +218,7 @@ def network(boxes: Mapping[str, Box], lines: Iterable[Line], down: bool = False)
         else:
             middle = (a + c) / 2
             way = ((a + along / 2, b), (middle, b), (middle, d), (c - along / 2, d))
-        drawn.append(_line(line, [point(*place) for place in way], _ANGLES[down, sign]))
+        drawn.append(_line(line, [point(*place) for place in way], f"{down:d} {sign}"))
     rows = {key: _box(key, box, point(*centres[key])) for key, box in boxes.items()}
     return Body(drawn, rows, *point(long, broad))
 
@@ -214,12 +229,9 @@ def _bow(source: tuple[int, float], target: tuple[int, float]) -> int:
     return 0 if span == 1 else (24 + 16 * abs(span)) * (-1 if span < 0 or source[1] < 0 else 1)
 
 
-def _line(line: Line, way: list[tuple[int, int]], angle: int) -> Markup:
-    ink, width = _LINES.get(line.look, ("idle-fill", 1.5))
-    ways = [f"{x} {y}" for x, y in way]
-    x, y = (round((p + 3 * q + 3 * r + s) / 8) for p, q, r, s in zip(*way, strict=True))
-    look = {"look": line.look, "ink": ink, "width": width, "dashes": line.look in ("dashed", "cycle")}
-    return draw("svg.curve", **look, way=ways, angle=angle, badge=line.badge, middle=(x, y))
+def _line(line: Line, way: list[tuple[int, int]], towards: str) -> Markup:
+    middle = [round((p + 3 * q + 3 * r + s) / 8) for p, q, r, s in zip(*way, strict=True)]
+    return draw("svg.curve", line=line, way=[f"{x} {y}" for x, y in way], towards=towards, middle=middle)
 
 
 def _box(key: str, box: Box, centre: tuple[int, int]) -> Markup:

@@ -67,17 +67,18 @@ def short(request: Data, labels: Labels) -> str:
     return str(proposal["title"]) if kind else proposals.description(request)
 
 
-def duration(start: str, now: datetime) -> str:
+def duration(start: str, now: datetime, labels: Labels) -> str:
     """Return how long a run has waited.
 
-    >>> now = datetime.fromisoformat("2026-01-04T00:00:00+00:00")
-    >>> [duration(f"2026-01-0{d}T{t}:00+00:00", now) for d, t in ((3, "23:59"), (3, "20:00"), (1, "00:00"))]
-    ['1 min', '4 h', '3 d']
+    >>> now, labels = datetime.fromisoformat("2026-01-04T00:00:00+00:00"), Labels("en")
+    >>> [duration(f"2026-01-0{t}+00:00", now, labels) for t in ("3T23:59:30", "3T23:58", "3T20:00", "1T00:00")]
+    ['just now', '2 min', '4 h', '3 days']
     """
-    minutes = max(0, int((now - datetime.fromisoformat(start)).total_seconds())) // 60
-    if minutes < 60:
-        return f"{minutes} min"
-    return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // 1440} d"
+    minutes = int((now - datetime.fromisoformat(start)).total_seconds()) // 60
+    if minutes < 1:
+        return labels("waits_now")
+    unit, length = ("min", 1) if minutes < 60 else ("h", 60) if minutes < 48 * 60 else ("days", 1440)
+    return labels(f"waits_{unit}", n=minutes // length)
 
 
 def inbox(
@@ -99,5 +100,5 @@ def inbox(
 
 
 def _row(run: WaitingRun, labels: Labels, now: datetime, picked: bool) -> Markup:
-    words = {"text": short(run.request, labels), "waits": duration(run.since, now)}
+    words = {"text": short(run.request, labels), "waits": duration(run.since, now, labels)}
     return draw("inbox.row", labels, run=run, picked=picked, **words)

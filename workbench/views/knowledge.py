@@ -12,7 +12,7 @@ from workbench.ports import Entity, Relation
 from workbench.state import Data, Json
 from workbench.text import CJK
 from workbench.views.blocks import Block, Lines, Span, clipped, columns
-from workbench.views.drawing import Body, Drawing, sheet, short
+from workbench.views.drawing import SHARES, Body, Drawing, Patch, free_patch, sheet, short, width
 from workbench.views.labels import Labels, labels_for
 from workbench.views.markup import draw
 from workbench.views.render import Shown
@@ -45,23 +45,26 @@ class Around:
         ]
 
     def places(self) -> dict[str, tuple[float, float]]:
-        """Return the place of each entity, 0 to 1 on both axes; the same for the same graph."""
+        """Return the place of each entity in the picture; the same for the same graph."""
         import networkx
+        import numpy
 
         graph: networkx.Graph = networkx.Graph()
         graph.add_nodes_from(self.entities)
         graph.add_edges_from((relation["source"], relation["target"]) for relation in self.relations)
         if len(graph) < 2:
-            return dict.fromkeys(graph, (0.5, 0.5))
-        places = networkx.spring_layout(graph, k=2.6 / len(graph) ** 0.5, iterations=120, seed=7)
-        left, top = (min(place[axis] for place in places.values()) for axis in (0, 1))
-        wide, high = (max(place[axis] for place in places.values()) - low or 1 for axis, low in ((0, left), (1, top)))
-        return {name: (round((x - left) / wide, 4), round((y - top) / high, 4)) for name, (x, y) in places.items()}
+            return dict.fromkeys(graph, (_WIDTH / 2, _HEIGHT / 2))
+        spread = networkx.spring_layout(graph, k=2.6 / len(graph) ** 0.5, iterations=120, seed=7)
+        points = numpy.array([*spread.values()])
+        low, high = points.min(axis=0), points.max(axis=0)
+        room = numpy.array([_WIDTH, _HEIGHT]) - 2 * numpy.array(_EDGES)
+        points = _EDGES + (points - low) / numpy.maximum(high - low, 1e-9) * room
+        return dict(zip(spread, points.round().tolist(), strict=True))
 
 
 # the drawing
 
-_WIDTH, _HEIGHT, _EDGE = 780, 520, 70
+_WIDTH, _HEIGHT, _EDGES = 780, 440, (70, 24)
 _INKS = {"Person": "person", "Name": "person", "Genre": "done", "Year": "done", "Country": "done"}
 """Type of an entity -> family of colour; a document has its own."""
 _LONGEST_NAME = 26
@@ -69,21 +72,21 @@ _APART = 36
 """Pixels from a disc to one below it, with a name between them."""
 
 
-def knowledge(graph: Around, title: str = "", language: str = "en") -> Drawing:
+def knowledge(graph: Around, language: str = "en") -> Drawing:
     """Draw the entities, those of the answer filled and large, and their relations; its rows are relations."""
     labels = Labels(language)
-    places = {
-        entity_id: (_EDGE + x * (_WIDTH - 2 * _EDGE), 40 + y * (_HEIGHT - 80))
-        for entity_id, (x, y) in graph.places().items()
-    }
-    places = _apart(places, {name: len(display_name(graph.entities[name], language)) for name in places})
+    names = {i: short(display_name(entity, language), _LONGEST_NAME) for i, entity in graph.entities.items()}
+    places = _apart(graph.places(), names)
     pairs: dict[frozenset[str], list[Relation]] = {}
     for relation in graph.relations:
         pairs.setdefault(frozenset((relation["source"], relation["target"])), []).append(relation)
-    lines = [_line(graph, relations, places, labels) for relations in pairs.values()]
-    rows = {entity_id: _disc(graph, entity_id, places[entity_id], labels) for entity_id in graph.entities}
+    taken = [*places.values()]
+    lines = [_line(graph, relations, places, taken, labels) for relations in pairs.values()]
+    rows = dict[str, Markup]()
+    for i, entity in graph.entities.items():
+        shown = {"seed": i in graph.seeds, "kind": _ink(entity), "place": places[i], "name": names[i]}
+        rows[i] = draw("svg.entity", labels, entity=entity, word=_word("type", entity["type"], labels), **shown)
     count = labels("knowledge_told", n=len(graph.entities), m=len(graph.relations))
-    heading = title or labels("knowledge_around")
     by_ink = dict[str, dict[str, None]]()
     for entity in graph.entities.values():
         by_ink.setdefault(_ink(entity), {})[_word("type", entity["type"], labels)] = None
@@ -93,21 +96,21 @@ def knowledge(graph: Around, title: str = "", language: str = "en") -> Drawing:
     legend = " · ".join([f"● {labels('of_the_answer')}", *kinds])
     return sheet(
         graph.rows(),
-        Body(lines, rows, _WIDTH, max([_HEIGHT, *(y + 40 for _, y in places.values())])),
-        heading,
+        Body(lines, rows, _WIDTH, max([_HEIGHT, *(place.y + 40 for place in taken)])),
+        labels("knowledge_around"),
         count,
         legend,
     )
 
 
-def _apart(places: Mapping[str, tuple[float, float]], lengths: Mapping[str, int]) -> dict[str, tuple[float, float]]:
-    """Move entities down until no name lies on another."""
-    apart: dict[str, tuple[float, float]] = {}
+def _apart(places: Mapping[str, tuple[float, float]], names: Mapping[str, str]) -> dict[str, Patch]:
+    """Return the patch of each entity with its name, moved down until it lies on no other."""
+    apart: dict[str, Patch] = {}
     for entity_id, (x, y) in sorted(places.items(), key=lambda place: place[1][1]):
-        for placed, (left, top) in sorted(apart.items(), key=lambda place: place[1][1]):
-            room = 4 * (min(lengths[entity_id], _LONGEST_NAME) + min(lengths[placed], _LONGEST_NAME))
-            y = top + _APART if abs(x - left) < room and abs(y - top) < _APART else y
-        apart[entity_id] = (x, y)
+        patch = Patch(x, y, width(names[entity_id]), _APART)
+        while other := next(filter(patch.meets, apart.values()), None):
+            patch = patch._replace(y=other.y + _APART)
+        apart[entity_id] = patch
     return apart
 
 
@@ -123,22 +126,22 @@ def display_name(entity: Entity, language: str) -> str:
 
 
 def _line(
-    graph: Around, relations: Sequence[Relation], places: Mapping[str, tuple[float, float]], labels: Labels
+    graph: Around,
+    relations: Sequence[Relation],
+    places: Mapping[str, Patch],
+    taken: list[Patch],
+    labels: Labels,
 ) -> Markup:
-    """Return a line between two entities, with its words where it leads to one of the answer."""
+    """Return a line between two entities, with its words between two of the answer, where there is room for them."""
     source, target = relations[0]["source"], relations[0]["target"]
     words = labels("comma").join(dict.fromkeys(_word("rel", relation["type"], labels) for relation in relations))
-    shown = words if {source, target} <= {*graph.seeds} else ""
+    ends = a, b = places[source], places[target]
+    way = [(a.x + (b.x - a.x) * share, a.y + (b.y - a.y) * share) for share in SHARES]
+    way = way if {source, target} <= {*graph.seeds} else []
+    at = free_patch(words, way, taken, 11)
+    taken += [at] if at else []
     title = f"{words}\n{relations[0]['sentence'][:300]}"
-    return draw("svg.relation", ends=(*places[source], *places[target]), title=title, words=shown)
-
-
-def _disc(graph: Around, entity_id: str, place: tuple[float, float], labels: Labels) -> Markup:
-    entity, seed = graph.entities[entity_id], entity_id in graph.seeds
-    title = f"{entity['name']}, {_word('type', entity['type'], labels)}"
-    title += f", {labels('of_the_answer')}" if seed else ""
-    name = short(display_name(entity, labels.language), _LONGEST_NAME)
-    return draw("svg.entity", title=title, x=place[0], y=place[1], name=name, seed=seed, kind=_ink(entity))
+    return draw("svg.relation", ends=ends, title=title, words=words, at=at, seeds=bool(way))
 
 
 def _ink(entity: Entity) -> str:

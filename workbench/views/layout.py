@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from workbench.views.markup import el
+from workbench.views.markup import draw
 
 Pair = tuple[str, str]
 """An edge: its source and its target."""
@@ -97,9 +97,7 @@ def gutters(count: int, edges: Iterable[Edge]) -> tuple[list[list[Path]], int]:
 def gutter_svg(lines: Sequence[Path], width: int, hollow: bool = False) -> Markup:
     """Return the gutter of one row as SVG, whose lines reach as far down as the row is high."""
     looks = {look: "".join(path for line_look, path in lines if line_look == look) for look in _STRENGTH}
-    paths = [el(f"path.wb-dag.wb-dag-{look}", d=path) for look, path in looks.items() if path]
-    dot = el("circle.wb-dot.wb-hollow" if hollow else "circle.wb-dot", cx=_x(0), cy=_MIDDLE, r=4)
-    return el("svg.wb-gutter", paths, dot, width=width, aria_hidden="true")
+    return draw("svg.gutter", looks=looks, width=width, hollow=hollow, x=_x(0), y=_MIDDLE)
 
 
 def _lines(group: Sequence[Edge], row: int, lane: int, first: int, last: int) -> Iterator[Path]:

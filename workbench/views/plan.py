@@ -119,9 +119,9 @@ class PlanView:
         if status == "invalid":
             return labels("step_problems", n=self.faults[step.step_id]), limit
         if status == "running":
-            seconds = seconds_text(self.live[step.step_id])
-            words = labels("step_running", gone=seconds, span=seconds_text(expected)) if expected else seconds
-            return words, labels("running")
+            gone = self.live[step.step_id]
+            words = labels("step_running", gone=seconds_text(gone), span=seconds_text(expected))
+            return words if expected else milliseconds(1000 * gone), labels("running")
         if record and record["status"] in ENDED_WELL:
             summary, duration = record["output_summary"], milliseconds(record["duration_ms"])
             pieces = labels("step_found", n=summary.get("evidence_count", 0))

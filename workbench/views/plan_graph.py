@@ -97,7 +97,7 @@ def _box(view: PlanView, step: PlanStep, badge: str) -> Box:
     ink, dashed = family(status), status in _DASHED
     return Box(
         step.step_id,
-        f"{sign} · {fact}" if fact else sign,
+        sign if fact in sign else f"{sign} · {fact}",
         "\n".join(title),
         ink,
         "done-tint" if ink == "done" and not dashed else "ground",

@@ -188,20 +188,21 @@ def text_lines(text: str) -> list[str]:
 
 
 def reflection_tables(reflection: Reflection, labels: Labels) -> Iterator[Table]:
-    """Yield the conclusion of a reflection over its signals against their thresholds, then the needs of the answer."""
+    """Yield the conclusion of a reflection with its signals against their thresholds, then the needs of the answer."""
     signals, colon, comma = reflection["signals"], labels("colon"), labels("comma")
     notes = [reflection["reasoning"]] if reflection["reasoning"] else []
     for name in ("missing", "unknown", "timeouts", "failures"):
         if signals.get(name):
             notes.append(labels(name) + colon + comma.join(map(str, signals[name])))
     if reflection["should_continue"]:
-        steps = [*reflection["activate"], *(str(s.get("step_id", "?")) for s in reflection["next_steps"])]
-        notes.append(labels("goes_on") + (colon + comma.join(steps) if steps else ""))
+        steps = comma.join([*reflection["activate"], *(str(s.get("step_id", "?")) for s in reflection["next_steps"])])
+        conclusion = labels("goes_on") + (colon + steps if steps else "")
         if reflection["rewrite_query"]:
             notes.append(f"{labels('rewritten')}{colon}{reflection['rewrite_query']}")
     else:
-        notes.append(f"{labels('stops')}{colon}{labels(reflection['stop_reason'] or 'no_further_action')}")
+        conclusion = f"{labels('stops')}{colon}{labels(reflection['stop_reason'] or 'no_further_action')}"
     title = labels("reflection", n=reflection["current_iteration"], m=reflection["max_iterations"])
+    title = cut(f"{title} · {conclusion}", 400)
     heads = columns(labels, "signal", "value:number", "needed:number", ":status")
     yield clipped(title, heads, signal_rows(signals, labels), notes=notes)
     ledger = sorted(signals.get("needs") or (), key=lambda need: need["met"] >= proposals.MET)
@@ -254,5 +255,5 @@ def _number(value: Any) -> str:
     if isinstance(value, bool):
         return SIGNS["success" if value else "failed"]
     if isinstance(value, float):
-        return f"{value:.2f}" if value % 1 else f"{value:g}"
+        return f"{value:.2f}"
     return str(value)

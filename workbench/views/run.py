@@ -85,7 +85,9 @@ def answer(document: Data, labels: Labels, draft: str = "") -> Picture:
     facts = labels("answer_sources", n=document["figures"]["cited"]) if document["answer"] else ""
     if facts and document["support"]:
         facts += f" · {support_text(document['support'], labels)}"
-    lines = [(line[:2] in ("- ", "* "), marks.line(line)) for line in text.splitlines() if line.strip()]
+    lines = [
+        (line[:2] in ("- ", "* "), marks.line(re.sub("^[-*] ", "", line))) for line in text.splitlines() if line.strip()
+    ]
     return Picture(draw("run.answer", labels, document=document, facts=facts, paragraphs=lines))
 
 

@@ -42,7 +42,7 @@ def when(
     """Draw the timeline for a page; its rows are bars, with ``replayed`` for those from the tape of another run."""
     records, labels = list(records), Labels(language)
     segments, taped = bars(log, records, decisions), _taped(records)
-    body = _body(segments, records, labels, 36, 12)._replace(width=920)
+    body = _body(segments, records, labels, 36, 12)._replace(width=780)
     rows = [{**asdict(bar), "replayed": (bar.step_id, bar.attempt) in taped} for bar in segments]
     legend = f"┄ {labels('step_recorded')}" if taped else ""
     return sheet(rows, body, labels("timeline"), labels("timeline_axis"), legend)
@@ -112,8 +112,11 @@ class _Scale:
 def _graph_lane(segments: Sequence[Bar], scale: _Scale, labels: Labels) -> Markup:
     """Return the nodes, and the folded gaps, which have a fixed width and show their length."""
     nodes = side_by_side([bar for bar in segments if bar.kind == "node"])
-    names = [labels.get(f"node_{bar.name}", bar.name) for bar in nodes]
-    drawn = [_labelled(bar, name, "idle", scale, _title(bar)) for bar, name in zip(nodes, names, strict=True)]
+    drawn = []
+    for n, bar in enumerate(nodes):
+        covered = any(later.start_ms < bar.end_ms for later in nodes[n + 1 :])
+        name = "" if covered else labels.get(f"node_{bar.name}", bar.name)
+        drawn.append(_labelled(bar, name, "idle", scale, _title(bar)))
     for bar in (bar for bar in segments if bar.kind in GAPS):
         length = milliseconds(bar.duration_ms)
         ink = "person" if bar.kind == "waiting" else "idle"

@@ -32,7 +32,8 @@ class ByHand(Panel):
         """Show the effects of a run that has ended; what was typed for it stays."""
         if run.run_id != self._run_id:
             self._run_id, self._effects = run.run_id, places(run.tape())
-            self.place.options = [*self._effects]
+            self.place.options = [(self.labels("by_hand_none"), ""), *zip(self._effects, self._effects, strict=True)]
+            self.place.value = ""
             self._choose()
 
     def submit(self) -> None:

@@ -15,7 +15,7 @@ from workbench.plans import format_condition, parse_condition
 from workbench.records.proposals import resolved
 from workbench.state import Data, Json
 from workbench.views.labels import Labels
-from workbench.views.markup import BLANK, button, el, glyph
+from workbench.views.markup import BLANK, draw, el
 from workbench.widgets.panel import Event, Pick, on_change
 
 _DEEPEST = 2
@@ -264,13 +264,8 @@ class Field:
         if self._note is None:
             self._note = Pick(listener=self._pressed)
             self.box.children = (*self.box.children, self._note)
-        sign = glyph("invalid", self._labels, spoken=False)
-        lines = [
-            el("p", sign, el("span", text), button(fix, "fix", key=str(index)) if fix else None)
-            for index, (text, fix, _) in enumerate(messages)
-        ]
-        self._note.show(el("div.wb-alert.wb-columns", lines, role="alert") if lines else BLANK)
-        (self.box.add_class if lines else self.box.remove_class)("wb-wrong")
+        self._note.show(draw("plan.messages", self._labels, messages=messages) if messages else BLANK)
+        (self.box.add_class if messages else self.box.remove_class)("wb-wrong")
 
     def _pressed(self, event: Event) -> None:
         fixes = {str(index): message.apply for index, message in enumerate(self.messages)}

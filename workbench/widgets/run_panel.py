@@ -64,8 +64,8 @@ class Working:
         below = [part.region for part in (self.verdict, self.calls, self.memory, self.ask) if part]
         self.side = ipywidgets.VBox([self.turns, self.editor.form, self.review.inside, self.answer, *below])
         self.forks = ipywidgets.VBox([self.past.region, self.by_hand.region])
-        self.plan = ipywidgets.VBox([self.editor.region, self.forks])
-        regions = {"plan": self.plan, "side": self.side, "timeline": self.timeline, "evidence": self.evidence}
+        regions = {"plan": self.editor.region, "side": self.side, "evidence": self.evidence}
+        regions |= {"timeline": self.timeline, "past": self.forks}
         self.grid = ipywidgets.Box([region.add_class(f"wb-region-{name}") for name, region in regions.items()])
         self.dock = ipywidgets.VBox([self.review.dock, self.fork_bar]).add_class("wb-dock")
         return ipywidgets.VBox([self.grid.add_class("wb-work"), self.dock])
@@ -95,15 +95,17 @@ class Working:
         self._run, self._document = run, document or {}
         status = self._document.get("status", "")
         self._moved_on()
-        for part in (self.plan, self.evidence, self.timeline, self.dock):
+        for part in (self.editor.region, self.timeline, self.dock):
             display_if(part, document)
+        ended = status in ("done", "failed", "cancelled")
+        display_if(self.forks, ended)
         (self.grid.remove_class if document else self.grid.add_class)("wb-nothing")
         asks = status not in ("running", "paused", "interrupted")
         display_if(self.ask.region, asks)
         if asks:
             self._show_ask()
         if run is None or document is None:
-            for part in self.side.children:
+            for part in (self.evidence, *self.side.children):
                 if part is not self.ask.region:
                     display_if(part, False)
             return
@@ -111,9 +113,8 @@ class Working:
         self.editor.show(document, now.seconds(), editable=status in ("paused", "done") and not writes)
         self._show_side(run, document, now)
         self._show_evidence()
+        display_if(self.evidence, self._pieces[1])
         self._show_timeline()
-        ended = status in ("done", "failed", "cancelled")
-        display_if(self.forks, ended)
         if ended:
             self.past.show(document, _checkpoints(run))
             self.by_hand.show(run)

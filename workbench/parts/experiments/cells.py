@@ -84,10 +84,8 @@ class Cells:
 
     @property
     def labels(self) -> list[str]:
-        """Return the configurations as texts, each another one."""
-        texts = [label(variant) for variant in self.variants]
-        counts = Counter(texts)
-        return [text if counts[text] == 1 else f"{text} ({number})" for number, text in enumerate(texts)]
+        """Return the configurations as texts."""
+        return list(map(label, self.variants))
 
     def cells(self) -> list[Json]:
         """Return the cells, each with its proof.
@@ -269,7 +267,7 @@ def label(variant: Mapping[str, Any]) -> str:
     >>> label({"max_iterations": 2, "thresholds.min_evidence": 3})
     'max_iterations=2, thresholds.min_evidence=3'
     """
-    return ", ".join(f"{name}={value}" for name, value in variant.items()) or "baseline"
+    return ", ".join(f"{name}={value!r}" for name, value in variant.items()) or "baseline"
 
 
 def text_of(variant: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import MissingExtra
+from workbench.parts.experiments.cells import label
 from workbench.parts.experiments.spec import Random
 
 if TYPE_CHECKING:
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def search(experiment: Experiment, search: Random, work: Callable[[], None]) -> None:
-    """Add configurations one by one until there are so many; what has run counts after an interruption too.
+    """Add configurations one by one until there are so many.
+
+    A search that goes on proposes the same ones again, of which nothing runs twice.
 
     Raises:
         MissingExtra: Optuna is not installed.
@@ -25,18 +28,18 @@ def search(experiment: Experiment, search: Random, work: Callable[[], None]) -> 
     except ImportError:
         raise MissingExtra("Optuna", "optuna") from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    grid = experiment.spec.grid
-    space: Any = {name: optuna.distributions.CategoricalDistribution(range(len(grid[name]))) for name in grid}
-    for seed in range(search.seed, search.seed + 20 * search.n):  # most proposals may be there already
-        variants, means = experiment.variants, experiment.scores().mean()
-        if len(variants) >= min(search.n, experiment.spec.size) or math.isnan(means.iloc[-1]):  # stopped, or unscored
-            break
-        study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
-        for variant, mean in zip(variants, means, strict=True):
-            places = {name: grid[name].index(variant[name]) for name in grid}
-            if not math.isnan(mean):
-                study.add_trial(optuna.trial.create_trial(params=places, distributions=space, value=mean))
-        variant = {name: grid[name][place] for name, place in study.ask(space).params.items()}
-        if variant not in variants:
+    grid, enough = experiment.spec.grid, min(search.n, experiment.spec.size)
+
+    def mean(trial: Any) -> float:
+        variant = {name: grid[name][trial.suggest_categorical(name, range(len(grid[name])))] for name in grid}
+        if variant not in experiment.variants:
             experiment.steer("add", values=variant)
             work()
+        score = float(experiment.scores().mean()[label(variant)])
+        if math.isnan(score) or len(experiment.variants) >= enough:  # stopped, nothing was scored, or all are there
+            trial.study.stop()
+        return score
+
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=search.seed))
+    study.enqueue_trial(dict.fromkeys(grid, 0))
+    study.optimize(mean, n_trials=20 * search.n)  # most proposals may be there already

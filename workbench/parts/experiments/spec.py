@@ -113,19 +113,13 @@ class Spec(Strict):
             yield ("grid",), "give a grid or configurations, not both."
         if {"grid", "configurations"} & self.model_fields_set and not (self.grid or self.configurations):
             yield ("grid",), "grid has no parameters."
-        lists: Json = {**self.grid, **({"configurations": self.configurations} if self.configurations else {})}
-        for name, values in lists.items():
-            place = ("grid", name) if name in self.grid else (name,)
-            texts = [canonical_json(value) for value in values]
-            if twice := [value for value, text in zip(values, texts, strict=True) if texts.count(text) > 1]:
-                yield place, f"{'.'.join(place)} has {shown(twice[0])} twice."
-        if self.random and self.optuna:
-            yield ("optuna",), "draw configurations by random or by optuna, not both."
-        for name in ("random", "optuna"):
-            if getattr(self, name) and not self.grid:
-                yield (name,), f"{name} draws from a grid, and there is none."
+        if (self.random and self.optuna) or not (self.grid or self.random is self.optuna):
+            yield ("random",), "either random or optuna draws from a grid."
         if self.size > MOST_CELLS and not self.random and not self.optuna:
             yield ("grid",), f"the grid has more than {MOST_CELLS:,} configurations; draw some with random: {{n: 100}}."
+        for name, values in [*self.grid.items(), ("configurations", self.configurations)]:
+            if len(set(map(canonical_json, values))) < len(values):
+                yield ("grid", name) if name in self.grid else (name,), f"{name} has a value twice."
         if self.questions and self.measure not in MEASURES:
             yield ("measure",), f"measure {self.measure!r} is not one. Known: {', '.join(MEASURES)}."
 

@@ -208,7 +208,7 @@ def _ratio(sums: np.ndarray, sizes: np.ndarray, axis: int) -> np.ndarray:
 def more_questions(sums: np.ndarray, sizes: np.ndarray, level: float, smallest: float) -> int:
     """Return about how many more would leave 0, or all from the smallest difference on, out of the interval."""
     if not sums.any():
-        needed = math.log((1 - level) / 2) / math.log(1 - min(smallest, 99.0) / 100)
+        needed = -100 * math.log((1 - level) / 2) / smallest
     else:
         spread = 100 * float(np.std(sums / sizes, ddof=1)) if len(sums) > 1 else 50.0
         mean = abs(100 * float(sums.sum() / sizes.sum()))

@@ -12,9 +12,9 @@ from markupsafe import Markup
 from workbench.knowledge.reading.canvas import COLORS, SIDES, Canvas, node_color, node_text, node_title
 from workbench.state import Data
 from workbench.views.blocks import Block, Lines, clipped, columns
-from workbench.views.drawing import zoomable
+from workbench.views.drawing import SHARES, Patch, free_patch, zoomable
 from workbench.views.labels import Labels
-from workbench.views.markup import cut, el
+from workbench.views.markup import cut, draw, el
 from workbench.views.render import page_html
 
 MOST_DRAWN = 1_000
@@ -32,7 +32,6 @@ Point = tuple[float, float]
 _INK = dict(
     zip(COLORS.values(), ("#e93147", "#ec7500", "#d9a800", "#08b94e", "#00a8a5", "#7852ee"), strict=True)
 )  # readable on white and on black
-_TEXT = "box-sizing:border-box;height:100%;padding:8px;overflow:hidden;white-space:pre-wrap;font:16px/1.4 sans-serif"
 
 
 def drawn(canvas: Canvas, labels: Labels) -> Markup:
@@ -42,9 +41,6 @@ def drawn(canvas: Canvas, labels: Labels) -> Markup:
         return el("p", labels("canvas_empty"))
     shown = {node["id"] for node in nodes}
     edges = [e for e in canvas.edges.values() if {e["fromNode"], e["toNode"]} <= shown][:MOST_DRAWN]
-    corner = {"markerWidth": 9, "markerHeight": 9, "refX": 9, "refY": 5, "viewBox": "0 0 10 10"}
-    tip = el("path", d="M0 0L10 5L0 10z", fill="currentColor")
-    marker = el("defs", el("marker", tip, id="wb-canvas-end", orient="auto-start-reverse", **corner))
     hidden = len(canvas.nodes) + len(canvas.edges) - len(nodes) - len(edges)
     note = el("p", labels("canvas_hidden", n=hidden)) if hidden else None
     boxes = [node for node in nodes if node["type"] != "group"]
@@ -54,7 +50,7 @@ def drawn(canvas: Canvas, labels: Labels) -> Markup:
     points = [*corners, *(_at(route, n / 12) for _, route in routes for n in range(1, 12))]
     (left, right), (top, low) = ((min(places) - 40, max(places) + 40) for places in zip(*points, strict=True))
     box = f"{left:g} {top:g} {right - left:g} {low - top:g}"
-    drawing = [marker, *map(_box, nodes), *starmap(_line, routes), *starmap(_words, routes)]
+    drawing = [draw("svg.canvas_tip"), *map(_box, nodes), *starmap(_line, routes), *_words(routes, boxes)]
     scale = min(_SCALE, _WIDEST / (right - left), _WIDEST / (low - top))
     size = {"width": round((right - left) * scale), "height": round((low - top) * scale), "viewBox": box}
     return el("div", zoomable(el("svg", drawing, role="img", aria_label=_counted(canvas, labels), **size)), note)
@@ -62,8 +58,8 @@ def drawn(canvas: Canvas, labels: Labels) -> Markup:
 
 def beside(canvas: Canvas, blocks: Iterable[Block], labels: Labels) -> Markup:
     """Return the picture with tables next to it, or below it where the page is too narrow."""
-    tables = el("div", Markup(page_html(blocks, labels)), style="flex:1 1 260px;max-height:680px;overflow:auto")
-    picture = el("div", drawn(canvas, labels), style="flex:2 1 440px;min-width:0")
+    tables = el("div", Markup(page_html(blocks, labels)), style="flex:1 1 340px;max-height:680px;overflow:auto")
+    picture = el("div", drawn(canvas, labels), style="flex:2 1 420px;min-width:0")
     return el("div", picture, tables, style="display:flex;flex-wrap:wrap;gap:16px")
 
 
@@ -73,12 +69,8 @@ def _counted(canvas: Canvas, labels: Labels) -> str:
 
 def _box(node: Data) -> Markup:
     group, ink = node["type"] == "group", _ink(node)
-    place = {"x": node["x"], "y": node["y"], "width": node["width"], "height": node["height"]}
     text = node_title(node) if group or node["type"] == "file" else node_text(node, "text") or node_text(node, "url")
-    ground = None if group else el("rect", rx=8, style="fill:var(--jp-layout-color1,Canvas)", **place)
-    tint = el("rect", rx=8, fill=ink, fill_opacity=0.07, stroke=ink, stroke_width=2, **place)
-    label = el("foreignObject", el("div", cut(text, 1_000), style=_TEXT + ";font-weight:600" * group), **place)
-    return el("g", ground, tint, label)
+    return draw("svg.canvas_node", node=node, ink=ink, text=cut(text, 1_000), group=group)
 
 
 def _ink(element: Data) -> str:
@@ -96,12 +88,16 @@ def _line(edge: Data, route: Sequence[Point]) -> Markup:
     return el("path", d=f"M{start}C{' '.join(rest)}", fill="none", stroke=_ink(edge), stroke_width=2, **ends)
 
 
-def _words(edge: Data, route: Sequence[Point]) -> Markup:
-    """Return the label of an edge, in front of everything."""
-    x, y = _at(route, 0.5)
-    place = {"x": x, "y": y + 5, "text_anchor": "middle", "fill": "currentColor"}
-    ground = {"paint_order": "stroke", "stroke": "var(--jp-layout-color1,Canvas)", "stroke_width": 4}
-    return el("text", cut(node_text(edge, "label"), 60), font_size=15, **place, **ground)
+def _words(routes: Iterable[tuple[Data, Sequence[Point]]], boxes: Iterable[Data]) -> Iterator[Markup]:
+    """Yield the labels of edges, in front of everything: beside other labels, and beside nodes where there is room."""
+    labels = list[Patch]()
+    nodes = [Patch(n["x"] + n["width"] / 2, n["y"] + n["height"] / 2, n["width"], n["height"]) for n in boxes]
+    for edge, route in routes:
+        label, places = cut(node_text(edge, "label"), 60), [_at(route, share) for share in SHARES]
+        at = free_patch(label, places, [*nodes, *labels], 15) or free_patch(label, places, labels, 15)
+        labels += [at] if at else []
+        x, y = at[:2] if at else places[0]
+        yield draw("svg.canvas_words", x=x, y=y, text=label)
 
 
 def _route(edge: Data, nodes: Mapping[str, Data], around: Sequence[Data]) -> Sequence[Point]:

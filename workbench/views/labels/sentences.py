@@ -16,23 +16,6 @@ if TYPE_CHECKING:
 
 _PARTS = (("retrieval_s", "retrieval_took"), ("generation_s", "generation_took"))
 _SIGNS = (("added", "+"), ("changed", "~"), ("removed", "−"))
-_FIELDS = {
-    "answers",
-    "plan",
-    "query",
-    "struck",
-    "thresholds",
-    "needs",
-    "pieces",
-    "next_steps",
-    "activate",
-    "rewrite_query",
-    "should_continue",
-    "title",
-    "sections",
-    "text",
-    "style",
-}
 _REASONS = (
     (r"not needed", "skip_not_needed"),
     (r"stopped by the reviewer", "stopped_by_reviewer"),
@@ -74,7 +57,7 @@ def edit_texts(edits: Data, proposal: Data, labels: Labels) -> list[str]:
 
 def field_label(name: str, labels: Labels) -> str:
     """Return the label of a field of an answer."""
-    return labels(f"edit_{name}") if name in _FIELDS else name
+    return labels.get(f"edited_{name}", name)
 
 
 def fork_edit_text(edit: Data, labels: Labels) -> str:
