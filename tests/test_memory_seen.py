@@ -267,3 +267,16 @@ async def test_an_agent_edits_and_searches_memory_by_the_protocol(bench: Make, m
         refused = await agent.call_tool("core_memory_update", {"section": "mood", "content": "x"})
     assert core["human"]["preferences"] == ["不喜欢恐怖片"] and refused.is_error
     assert [row["id"] for row in found] == [kept.structured_content["id"]] and not wb.memory.view().memories
+
+
+def test_what_is_pressed_on_the_bench_changes_what_is_remembered(bench: Make) -> None:  # noqa: F811
+    wb = bench(memory_core=True)
+    *_, run = told(wb, "I don't like horror films.", "Recommend some films.")
+    [obeyed] = run.state.get("obeyed", [])
+    page = wb.bench(run, session="s")
+    page.working.memory.list.press("invalidate", obeyed["memory_id"])
+    assert not wb.memory.view().memories
+    page.working.memory.list.press("undo")
+    page.working.memory.list.press("correct", obeyed["memory_id"])
+    page.working.memory.text.value = "I don't like comedy films."
+    assert [memory["content"] for memory in wb.memory.view().memories] == ["I don't like comedy films."]

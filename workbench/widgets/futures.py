@@ -66,11 +66,11 @@ class Futures:
         self._compared: list[str] = []
         self.below = ipywidgets.VBox()
         self._regions = {
-            "runs": ipywidgets.VBox([self.runs.region, self.below]),
+            "runs": self.runs.region,
             "compare": self.compared,
             "knowledge": self.knowledge,
         }
-        self.region = ipywidgets.VBox(list(self._regions.values())).add_class("wb-futures")
+        self.region = ipywidgets.VBox([*self._regions.values(), self.below]).add_class("wb-futures")
         self.runs.on_request(lambda request: bench.act(lambda: self._handle_request(request)))
 
     def show(self, view: str, run: Run | None, document: Data | None) -> None:
@@ -99,10 +99,9 @@ class Futures:
     def _open(self, run_id: str) -> None:
         """Open a run on the bench; one of a recorded graph on its own, below."""
         run = self._wb.run(run_id)
-        self.below.children = [widget] if (widget := widget_of(run)) else []
-        if widget:
-            self._bench.view = "runs"
-        else:
+        widget = widget_of(run)
+        self.below.children = [widget] if widget else []
+        if widget is None:
             self._bench.put(run)
 
     def _show_knowledge(self, run: Run) -> None:

@@ -20,6 +20,7 @@ from langgraph.prebuilt import ToolNode
 from langgraph.types import interrupt
 from pydantic import BaseModel
 
+from tests.parts.record import graphs
 from tests.parts.record.graphs import KINDS, LOG, SAID, Log, Reader, Scripted, executed, search
 from tests.parts.record.test_record import finished
 from tests.shelves import corpus, workbench
@@ -477,6 +478,17 @@ def test_tools_are_found_by_their_code() -> None:
         return langgraph_copy.code_version(ToolNode([look, search]))
 
     assert version("a") == version("a") != version("b")
+
+
+def test_what_a_node_finds_in_a_module_is_a_part_of_its_code_and_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    def judge(state: Log) -> Any:
+        return {"log": [graphs.Verdict(good=bool(graphs.LOG))], **graphs.finish(state)}
+
+    before = langgraph_copy.code_version(judge)
+    found = list(langgraph_copy.reachable(judge))
+    assert graphs.Verdict in found and graphs.finish in found, "the serializer makes the one, the key holds the other"
+    monkeypatch.setattr(graphs, "LOG", {"question": "Fen Mill"})
+    assert langgraph_copy.code_version(judge) != before
 
 
 @pytest.mark.parametrize("name", ["plain", "subgraph", "subgraph_called"])

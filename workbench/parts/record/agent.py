@@ -167,14 +167,12 @@ class RecordedGraph:
             RunError: the thread's last run has not ended.
         """
         options: Json = {"tape": {"mode": "live", "sources": []}, "config": dict(config or {}), "results": {}}
-        options["source"] = self.source
+        options |= {"source": self.source, "stream_mode": stream_mode}
         before = ""
         if thread and (ids := self._store.ids(1, graph=self.name, session_id=thread)):
             [before] = ids
             if (status := self._wb._work.status(before)) != "done":
                 raise RunError(f"Thread {thread!r} waits for run {before}, which is {status}. Answer it first.")
-        if stream_mode:
-            options["stream_mode"] = stream_mode if isinstance(stream_mode, str) else list(stream_mode)
         inputs = self._with_ids(inputs)
         if context is not None:
             options["context"] = self.dump_text(context, "The context")
@@ -293,8 +291,7 @@ class RecordedGraph:
             for _ in range(MOST_PAUSES):
                 if fresh or snapshot.tasks:  # else it was killed after its last checkpoint
                     common: Any = {"config": config, "context": context, "durability": "sync"}
-                    modes = options.get("stream_mode", [])
-                    async for event in self._copy.astream(inputs, stream_mode=modes, **common):
+                    async for event in self._copy.astream(inputs, stream_mode=options["stream_mode"], **common):
                         store.save_event(run_id, new_run_id(), {"streamed": self.dump_text(event, "What was streamed")})
                     snapshot, fresh = await self._copy.aget_state(config), False
                 if not snapshot.tasks:

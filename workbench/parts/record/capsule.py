@@ -58,7 +58,13 @@ def read_capsule(agent: RecordedGraph, path: str | Path) -> GraphRun:
     file, run_id = Path(path).expanduser(), new_run_id()
     contents = read(file, _GraphContents, lambda contents: [agent.load_text(text) for text in _values(contents)])
     row = contents["run"]
-    options = {"config": {}, "results": {}, **row["options"], "tape": {"mode": "fork", "sources": []}}
+    options = {
+        "config": {},
+        "results": {},
+        "stream_mode": [],
+        **row["options"],
+        "tape": {"mode": "fork", "sources": []},
+    }
     with agent._saver.cursor() as cursor:
         for *cells, text in contents["checkpoints"]:
             kind, _, content = base64.b64decode(text).partition(b"\n")

@@ -35,8 +35,6 @@ def plain(value: Any) -> Any:
         return plain(value.dict())
     if isinstance(value, bytes):
         return hashlib.sha256(value).hexdigest()
-    if isinstance(value, BaseException):
-        return f"{type(value).__name__}: {value}"
     return repr(value) if " object at 0x" not in repr(value) else type(value).__qualname__
 
 

@@ -648,7 +648,7 @@ def wrapped(target: Any) -> Any:
     Of an object, its methods do; in a thread of a node as on the event loop.
     """
     name = getattr(target, "__qualname__", type(target).__qualname__)
-    if callable(target) and hasattr(target, "__code__"):
+    if hasattr(target, "__code__"):
         return _wrapped_function(target, name)
 
     class Client:

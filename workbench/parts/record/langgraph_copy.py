@@ -10,6 +10,7 @@ import contextlib
 import copy
 import dataclasses
 import inspect
+import sys
 import types
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -282,7 +283,7 @@ def reachable(runnable: Any) -> Iterator[Any]:
 
 
 def _referenced(function: types.FunctionType) -> list[Any]:
-    """Return what a function finds behind its names: in its defaults, its closure and its globals."""
+    """Return what a function finds behind its names: in its defaults, its closure, its globals and their modules."""
     codes = [function.__code__]
     for code in codes:
         codes += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
@@ -291,7 +292,10 @@ def _referenced(function: types.FunctionType) -> list[Any]:
     for cell in function.__closure__ or ():
         with contextlib.suppress(ValueError):  # it is empty yet
             closure.append(cell.cell_contents)
-    return [*closure, *(function.__globals__[name] for name in names if name in function.__globals__)]
+    found = [function.__globals__[name] for name in names if name in function.__globals__]
+    modules = [vars(module) for module in found if isinstance(module, types.ModuleType)]
+    own = [module for module in modules if module["__name__"].partition(".")[0] not in sys.stdlib_module_names]
+    return [*closure, *found, *(module[name] for module in own for name in names if name in module)]
 
 
 def _inside(value: Any) -> Sequence[Any]:
@@ -321,8 +325,8 @@ def _leaf_digest(value: Any) -> str:
     if isinstance(value, BaseTool):
         return digest([value.name, value.description, value.args, value.metadata])
     if isinstance(value, type):
-        if issubclass(value, BaseModel) and value is not BaseModel:
-            with contextlib.suppress(PydanticUserError):  # a field that JSON has no type for
+        if issubclass(value, BaseModel):
+            with contextlib.suppress(AttributeError, PydanticUserError):  # a field that JSON has no type for
                 return digest(value.model_json_schema())
         return ""
     return digest(value)

@@ -6,7 +6,7 @@ A fork and a replay find the store as their source found it, and what they write
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,8 +21,6 @@ from workbench.records.sqlite import PATIENCE_S, begin_with_log
 if TYPE_CHECKING:
     from workbench.parts.record.effects import Recorder
     from workbench.records.tape import Effect
-
-_NAMES: Mapping[str, str] = {"GetOp": "get", "SearchOp": "search", "PutOp": "put", "ListNamespacesOp": "list"}
 
 
 def workspace_store(path: Path) -> SqliteStore:
@@ -67,13 +65,13 @@ class RecordedStore(BaseStore):
 
     @staticmethod
     def _call(recorder: Recorder, op: Op, execute: Callable[[], Result]) -> Result:
-        name = _NAMES[type(op).__name__]
+        name = type(op).__name__.removesuffix("Op").lower()
         if isinstance(op, PutOp):
             item = {"namespace": list(op.namespace), "key": op.key, "value": op.value}
             recorder.memory_call(name, plain(op), lambda: (execute(), item)[1])
             return None
         value = recorder.memory_call(name, plain(op), execute)
-        return [tuple(namespace) for namespace in value] if name == "list" else value
+        return [tuple(namespace) for namespace in value] if name == "listnamespaces" else value
 
 
 def past_store(effects: Iterable[Effect]) -> InMemoryStore:
