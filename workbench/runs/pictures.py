@@ -72,7 +72,11 @@ def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Aro
     read = map(knowledge.entity, list(ids)[:_MOST_NODES])
     entities = {entity["entity_id"]: entity for entity in read if entity is not None}
     relations = (relation for entity_id in entities for relation in knowledge.around("relations", [entity_id]))
-    return Around(entities, _within(relations, entities), tuple(seeds))
+    about = knowledge.about()
+    words = {f["relation"]: f["called"] for f in about["fields"]} | {
+        kind: about["nouns"] for kind, *_ in about["types"]
+    }
+    return Around(entities, _within(relations, entities), tuple(seeds), words)
 
 
 def _within(relations: Iterable[Relation], entities: Collection[str]) -> tuple[Relation, ...]:

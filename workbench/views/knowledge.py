@@ -26,11 +26,13 @@ class Around:
         entities: by id, those of the answer first.
         relations: between them, sorted by id.
         seeds: ids of the entities of the answer.
+        words: type of a relation or of a document -> language -> words for it, the one to show first.
     """
 
     entities: dict[str, Entity] = field(default_factory=dict)
     relations: tuple[Relation, ...] = ()
     seeds: tuple[str, ...] = ()
+    words: Mapping[str, Mapping[str, list[str]]] = field(default_factory=dict)
 
     def rows(self) -> list[Json]:
         """Return one row per relation, with the names of both ends and its sentence."""
@@ -85,11 +87,11 @@ def knowledge(graph: Around, language: str = "en") -> Drawing:
     rows = dict[str, Markup]()
     for i, entity in graph.entities.items():
         shown = {"seed": i in graph.seeds, "kind": _ink(entity), "place": places[i], "name": names[i]}
-        rows[i] = draw("svg.entity", labels, entity=entity, word=_word("type", entity["type"], labels), **shown)
+        rows[i] = draw("svg.entity", labels, entity=entity, word=_word("type", entity["type"], graph, labels), **shown)
     count = labels("knowledge_told", n=len(graph.entities), m=len(graph.relations))
     by_ink = dict[str, dict[str, None]]()
     for entity in graph.entities.values():
-        by_ink.setdefault(_ink(entity), {})[_word("type", entity["type"], labels)] = None
+        by_ink.setdefault(_ink(entity), {})[_word("type", entity["type"], graph, labels)] = None
     kinds = [
         f"{labels(f'colour_{ink}')}{labels('colon')}{labels('comma').join(words)}" for ink, words in by_ink.items()
     ]
@@ -134,7 +136,7 @@ def _line(
 ) -> Markup:
     """Return a line between two entities, with its words between two of the answer, where there is room for them."""
     source, target = relations[0]["source"], relations[0]["target"]
-    words = labels("comma").join(dict.fromkeys(_word("rel", relation["type"], labels) for relation in relations))
+    words = labels("comma").join(dict.fromkeys(_word("rel", relation["type"], graph, labels) for relation in relations))
     ends = a, b = places[source], places[target]
     way = [(a.x + (b.x - a.x) * share, a.y + (b.y - a.y) * share) for share in SHARES]
     way = way if {source, target} <= {*graph.seeds} else []
@@ -148,9 +150,11 @@ def _ink(entity: Entity) -> str:
     return "run" if entity["doc_id"] else _INKS.get(entity["type"], "idle")
 
 
-def _word(kind: str, name: str, labels: Labels) -> str:
-    """Return the word for a type of relation or entity; the type itself where a corpus brings its own."""
-    return labels.get(f"{kind}_{name}", name.replace("_", " "))
+def _word(kind: str, name: str, graph: Around, labels: Labels) -> str:
+    """Return the word for a type of relation or entity; where a corpus brings its own type, the word it has for it."""
+    foreign = bool(CJK.search(name)) != (labels.language == "zh")
+    own = graph.words.get(name, {}).get(labels.language) if foreign else None
+    return labels.get(f"{kind}_{name}", own[0] if own else name.replace("_", " "))
 
 
 # the inspection of a knowledge base

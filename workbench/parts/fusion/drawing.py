@@ -59,7 +59,7 @@ def drawn(canvas: Canvas, labels: Labels) -> Markup:
 def beside(canvas: Canvas, blocks: Iterable[Block], labels: Labels) -> Markup:
     """Return the picture with tables next to it, or below it where the page is too narrow."""
     tables = el("div", Markup(page_html(blocks, labels)), style="flex:1 1 340px;max-height:680px;overflow:auto")
-    picture = el("div", drawn(canvas, labels), style="flex:2 1 420px;min-width:0")
+    picture = el("div", drawn(canvas, labels), style="flex:2 1 640px;min-width:0")
     return el("div", picture, tables, style="display:flex;flex-wrap:wrap;gap:16px")
 
 
