@@ -136,11 +136,11 @@ _MORE_STOP_WORDS = """
     about after again all also am another any anything are be been before being between both but came can come comes
     compare comparison could did difference do does doing done during each either else enjoyed ever every everything
     few find get give had has have having he her here him his how i if into just kind know let like liked list look
-    looking loved made make makes making many may me might more most much must my name neither next no nor not now
-    off only onto other others our out over own please recommend said same say see several shall she should show
-    similar so some something sort such suggest tell than that their them then there these they this those through
-    too type under until up us versus very vs was we were what when where which while who whom whose why will within
-    without would yet you your
+    looking loved many may me might more most much must my name neither next no nor not now off only onto other
+    others our out over own please recommend said same say see several shall she should show similar so some
+    something sort such suggest tell than that their them then there these they this those through too type under
+    until up us versus very vs was we were what when where which while who whom whose why will within without would
+    yet you your
 """
 STOP_WORDS = FUNCTION_WORDS | frozenset(_MORE_STOP_WORDS.split())
 """English function words and words of asking: no search looks for them, and no answer owes them anything."""

@@ -527,11 +527,11 @@ class _Reader:
         """Return the content words that nothing accounts for, in order, as they are written."""
         left = blotted(self.folded, [*self.used, *self.heads, *map(at, self.names)])
         left = STOP_WORDS_ZH.sub(lambda match: "_" * len(match[0]), left)
-        words = []
+        words, verbs = [], closed_words()["words"]["verbs"].split()
         for match in re.finditer(r"[a-z0-9][a-z0-9'’.-]*[a-z0-9]|[a-z0-9]|[\u3400-\u9fff]+", left):
             word = re.sub(r"['’]s?$", "", match[0])
             is_limit = limit is not None and (word == str(limit) or read_limit(f"top {word}") == limit)
-            if word not in STOP_WORDS and not is_limit:
+            if word not in STOP_WORDS and word not in verbs and not is_limit:
                 words.append(self.text[match.start() : match.start() + len(word)])
         return list(dict.fromkeys(words))
 

@@ -113,6 +113,8 @@ TITLE = 0.6
 """The bonus of a passage whose title the question names."""
 PHRASE, RARE = 0.2, 20
 """The bonus of a phrase of the question that one passage has; more than ``RARE`` passages give none."""
+EXPLAINED = 0.9
+"""The part of a title's words that counts for nothing elsewhere."""
 DEEP = 500
 """Passages whose likeness to the question is known; any other has none."""
 TOGETHER = 4
@@ -131,6 +133,20 @@ SAME_TITLE, SIBLING = 0.15, 0.05
 """How much each further passage of one article, and of one parent, loses: a chain needs different documents."""
 POOL = 40
 """Passages among which those are counted."""
+
+
+def root(stemmed: str) -> str:
+    """Return a stem without the ending of who does it: an inspector has inspected.
+
+    >>> root("inspector"), root("inspect"), root("her")
+    ('inspect', 'inspect', 'her')
+    """
+    return stemmed[:-2] if len(stemmed) >= 6 and stemmed.endswith(("er", "or")) else stemmed
+
+
+def roots(text: str) -> frozenset[str]:
+    """Return the roots of the words of a text."""
+    return frozenset(map(root, stems(text)))
 
 
 class Seeds(NamedTuple):
@@ -154,7 +170,7 @@ def seeds(question: str, knowledge: KnowledgeBase) -> Seeds:
     titles = knowledge.link(question, "title")
     titles_by_document = {doc_id: question[t["start"] : t["end"]] for t in titles for doc_id in t["doc_ids"]}
     mine = {p["chunk_id"]: p["doc_id"] for p in knowledge.passages(doc_ids=list(titles_by_document))}
-    lexical = _scaled(dict(knowledge.search("words", question, DEEP)))
+    lexical = _lexical(question, list(titles_by_document.values()), mine, knowledge)
     dense = _scaled(dict(knowledge.search("meaning", question, DEEP)))
     rest = min(dense.values(), default=0.0)
     likeness = {i: (lexical.get(i, 0.0) + dense.get(i, rest)) / 2 for i in sorted({*lexical, *dense, *mine})}
@@ -167,6 +183,19 @@ def seeds(question: str, knowledge: KnowledgeBase) -> Seeds:
     for i, bonus in _rare_phrases(question, titles_by_document.values(), knowledge).items():
         score[i] = score.get(i, rest / 2) + bonus
     return Seeds(likeness, rest / 2, score, titles_by_document)
+
+
+def _lexical(question: str, titles: Sequence[str], mine: Iterable[str], knowledge: KnowledgeBase) -> dict[str, float]:
+    """BM25 from 0 to 1; words of named titles count in full for the passages of those titles alone."""
+    plain = dict(knowledge.search("words", question, DEEP))
+    explained = frozenset().union(*map(stems, titles))
+    rest = " ".join(term for term in terms(question) if not stems(term) <= explained)
+    unexplained = dict(knowledge.search("words", rest, DEEP)) if titles and rest else plain
+    highest = max(plain.values(), default=0.0) + 1e-9
+    part = EXPLAINED if titles else 0.0
+    every = {*plain, *unexplained}
+    scores = {i: ((1 - part) * plain.get(i, 0.0) + part * unexplained.get(i, 0.0)) / highest for i in every}
+    return scores | {i: plain.get(i, 0.0) / highest for i in mine}
 
 
 def _rare_phrases(question: str, titles: Iterable[str], knowledge: KnowledgeBase) -> dict[str, float]:
@@ -212,7 +241,7 @@ class Walk:
     def __init__(self, question: str, knowledge: KnowledgeBase):
         self._knowledge, self._asked, self._seeds = knowledge, stems(question), seeds(question, knowledge)
         weighed = knowledge.words(content_terms(question))
-        self._weights = {stem(term): w for term, w in zip(weighed["words"], weighed["weights"], strict=True)}
+        self._weights = {root(stem(term)): w for term, w in zip(weighed["words"], weighed["weights"], strict=True)}
         self.score, self.titles = dict(self._seeds.score), dict[str, str]()
         self.steps, self.ways = dict[str, Step](), dict[str, Step]()
         self._held, self._covered = dict[str, frozenset[str]](), dict[str, frozenset[str]]()
@@ -312,7 +341,7 @@ class Walk:
         for target, step in list(self._edges()):
             covered, score = self._covered[step.parent], self.score[step.parent]
             in_sentence, in_passage = (
-                self._share(stems(step.sentence), covered),
+                self._share(roots(step.sentence), covered),
                 self._share(self._held[target], covered),
             )
             led = PARENT * score + SENTENCE * in_sentence + PASSAGE * in_passage
@@ -350,7 +379,7 @@ class Walk:
                 first.setdefault(self.titles[i].lower(), i)
         self._front = list(first.values())[:WIDTH]
         for i in self._front:
-            self._covered[i] = covered.get(i, frozenset()) | stems(self.titles[i])
+            self._covered[i] = covered.get(i, frozenset()) | roots(self.titles[i])
         self._seen |= {document_id(i) for i in self._front}
 
     def read(self, chunk_ids: Iterable[str]) -> None:
@@ -361,7 +390,7 @@ class Walk:
     def _load(self, chunk_ids: Iterable[str]) -> None:
         missing = [i for i in dict.fromkeys(chunk_ids) if i not in self._held]
         self._held |= dict.fromkeys(missing, frozenset())
-        self._held |= {p["chunk_id"]: stems(f"{p['title']} {p['text']}") for p in self._knowledge.passages(missing)}
+        self._held |= {p["chunk_id"]: roots(f"{p['title']} {p['text']}") for p in self._knowledge.passages(missing)}
 
     def _edges(self) -> Iterator[tuple[str, Step]]:
         """Yield the passages that can be reached from those in front, each with its step."""
@@ -389,7 +418,7 @@ class Walk:
         covered, best = self._covered[parent], dict[str, tuple[float, Step]]()
         for shared in alike:
             if not stems(shared["phrase"]) <= self._asked:
-                share = self._share(stems(shared["sentence"]), covered)
+                share = self._share(roots(shared["sentence"]), covered)
                 step = Step(parent, "phrase", shared["phrase"], shared["sentence"])
                 for chunk_id in shared["chunk_ids"]:
                     if share >= best.get(chunk_id, (0.0,))[0]:
