@@ -45,7 +45,7 @@ from workbench.state import Data, Json
 from workbench.text import clean, keep_secret
 from workbench.tools.registry import ToolRegistry
 from workbench.views.labels import speak
-from workbench.widgets.display import register, widget_of
+from workbench.widgets.display import find_widget, register
 from workbench.widgets.indexing import watched
 
 if TYPE_CHECKING:
@@ -590,7 +590,7 @@ class Workbench(Extended):
         from workbench.widgets.bench import Bench
 
         run = self.run(run) if isinstance(run, str) else run
-        if widget := widget_of(run):
+        if widget := find_widget(run):
             return widget
         asking: Data = {"kb": kb, "review": review, "session": session, "user": user, **options}
         return Bench(self, run, asking, lang)

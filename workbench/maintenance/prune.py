@@ -135,10 +135,10 @@ def _checkpoints(runs: Path, path: Path, outdated: set[str], unneeded: str, yes:
         threads = {row[0]: row[0].partition(" ")[0] for row in connection.execute(select)}
         with _transaction(runs, write=False) as store:
             rows = store.execute("SELECT run_id, status, owner, result IS NOT NULL FROM runs").fetchall()
-        known = {row[0] for row in rows}
+        run_ids = {row[0] for row in rows}
         done = {i for i, status, owner, result in rows if status == "done" and owner is None and result}
         cancelled = {i for i, status, owner, _ in rows if status == "cancelled" and owner is None}
-        unknown = {thread for thread, run_id in threads.items() if run_id not in known or run_id in outdated}
+        unknown = {thread for thread, run_id in threads.items() if run_id not in run_ids or run_id in outdated}
         for kind, chosen, where in (
             ("checkpoints of finished runs", threads.keys() & done - unknown, f"thread_id = ? AND {unneeded}"),
             ("checkpoints of cancelled runs", threads.keys() & cancelled - unknown, f"thread_id = ? AND {_NOT_LAST}"),

@@ -122,9 +122,9 @@ def read(rows: Iterable[Data]) -> Feedbacks:
 
 
 def _read(row: Data) -> Feedback:
-    kept = {name: row[name] for name in ("agent_type", "user_id", "session_id", "message_id")}
+    columns = {name: row[name] for name in ("agent_type", "user_id", "session_id", "message_id")}
     renamed = {"run_id": "thread_id", "good": "is_positive", "when": "created_at", "question": "query"}
-    return Feedback(**kept, **{name: row[column] for name, column in renamed.items()}, **row["metadata"])  # type: ignore[typeddict-item]
+    return Feedback(**columns, **{name: row[column] for name, column in renamed.items()}, **row["metadata"])  # type: ignore[typeddict-item]
 
 
 def _conversations(run: Recording) -> SqlConversations:

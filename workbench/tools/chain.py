@@ -403,9 +403,9 @@ class Walk:
         about = self._knowledge.passages(doc_ids=sorted({link["doc_id"] for link in links}))
         first = {p["doc_id"]: p["chunk_id"] for p in about if not p["position"]}
         for parent, group in groups.items():
-            named = [link for link in links if link["chunk_id"] in group and link["doc_id"] in first]
+            titles = [link for link in links if link["chunk_id"] in group and link["doc_id"] in first]
             steps = [
-                (first[link["doc_id"]], Step(parent, "title", link["surface"], link["sentence"])) for link in named
+                (first[link["doc_id"]], Step(parent, "title", link["surface"], link["sentence"])) for link in titles
             ]
             steps += self._sharing(parent, [s for s in shared if s["chunk_id"] in group])
             self.read(target for target, _ in steps)

@@ -65,9 +65,9 @@ class Patch(NamedTuple):
     wide: float
     high: float
 
-    def meets(self, other: Patch) -> bool:
+    def meets(self, patch: Patch) -> bool:
         """Return whether they overlap."""
-        return 2 * abs(self.x - other.x) < self.wide + other.wide and 2 * abs(self.y - other.y) < self.high + other.high
+        return 2 * abs(self.x - patch.x) < self.wide + patch.wide and 2 * abs(self.y - patch.y) < self.high + patch.high
 
 
 SHARES = (0.5, 0.45, 0.55, 0.4, 0.6, 0.35, 0.65, 0.3, 0.7)

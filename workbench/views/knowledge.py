@@ -110,8 +110,8 @@ def _apart(places: Mapping[str, tuple[float, float]], names: Mapping[str, str]) 
     apart: dict[str, Patch] = {}
     for entity_id, (x, y) in sorted(places.items(), key=lambda place: place[1][1]):
         patch = Patch(x, y, width(names[entity_id]), _APART)
-        while other := next(filter(patch.meets, apart.values()), None):
-            patch = patch._replace(y=other.y + _APART)
+        while obstacle := next(filter(patch.meets, apart.values()), None):
+            patch = patch._replace(y=obstacle.y + _APART)
         apart[entity_id] = patch
     return apart
 

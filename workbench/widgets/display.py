@@ -24,7 +24,7 @@ def register() -> None:
         formatter.for_type_by_name(module, name, partial(_show, widget))
 
 
-def widget_of(shown: Any) -> Any:
+def find_widget(shown: Any) -> Any:
     """Return the widget of a part for an object; None where no part has one."""
     made_by = paths("cells").get(f"{type(shown).__module__}:{type(shown).__qualname__}")
     return load(made_by)(shown) if made_by else None

@@ -19,7 +19,7 @@ from workbench.views.labels import Labels
 from workbench.views.markup import draw, el
 from workbench.views.past import Row, checkpoint_list, past_rows
 from workbench.views.render import page_html
-from workbench.widgets.display import widget_of
+from workbench.widgets.display import find_widget
 from workbench.widgets.panel import Event, Panel, Pick, display_if
 from workbench.widgets.runs import RunTable
 
@@ -99,7 +99,7 @@ class Futures:
     def _open(self, run_id: str) -> None:
         """Open a run on the bench; one of a recorded graph on its own, below."""
         run = self._wb.run(run_id)
-        widget = widget_of(run)
+        widget = find_widget(run)
         self.below.children = [widget] if widget else []
         if widget is None:
             self._bench.put(run)

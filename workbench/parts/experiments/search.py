@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def search(experiment: Experiment, search: Random, work: Callable[[], None]) -> None:
     """Add configurations one by one until there are so many.
 
-    A search that goes on proposes the same ones again, of which nothing runs twice.
+    A search that is resumed proposes the same ones again, of which nothing runs twice.
 
     Raises:
         MissingExtra: Optuna is not installed.

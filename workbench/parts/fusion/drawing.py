@@ -89,7 +89,7 @@ def _line(edge: Data, route: Sequence[Point]) -> Markup:
 
 
 def _words(routes: Iterable[tuple[Data, Sequence[Point]]], boxes: Iterable[Data]) -> Iterator[Markup]:
-    """Yield the labels of edges, in front of everything: beside other labels, and beside nodes where there is room."""
+    """Yield the labels of edges, in front of everything: clear of other labels, and of nodes where there is room."""
     labels = list[Patch]()
     nodes = [Patch(n["x"] + n["width"] / 2, n["y"] + n["height"] / 2, n["width"], n["height"]) for n in boxes]
     for edge, route in routes:

@@ -173,11 +173,11 @@ class _Forgetting:
 
     def _take(self, candidate: _Candidate) -> bool:
         """Add a candidate to what goes, where it belongs to it."""
-        named = self._kind == "user" or not self._gone.isdisjoint(candidate.refs)
+        refers = self._kind == "user" or not self._gone.isdisjoint(candidate.refs)
         says = any(words in candidate.text for words in self._contents)
         quoted = self._sentences if candidate.question is not None else ()
         quotes = any(words in candidate.text and words not in str(candidate.question) for words in quoted)
-        if not (named or says or quotes):
+        if not (refers or says or quotes):
             return False
         self._gone.update(candidate.ids)
         self._contents.update(candidate.contents)

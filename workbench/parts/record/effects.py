@@ -330,10 +330,10 @@ class Recorder(KnownEffects):
 
     def _divergence(self, at: str, node: langgraph.Node, parts: Json, digests: Mapping[str, str]) -> Divergence:
         """Return how a node differs from what was recorded at its place."""
-        there = [e for e in self._recorded if (e.kind, e.name, e.at) == (node.kind, node.path, at)]
-        known = [dataclasses.replace(e, name=at, parts={**e.parts, "state": e.reads or {}}) for e in there[:1]]
-        names = known[0].parts["state"] if known else ()
-        return divergence(node.kind, at, {**parts, "state": {n: digests.get(n, _MISSING) for n in names}}, known)
+        recorded = [e for e in self._recorded if (e.kind, e.name, e.at) == (node.kind, node.path, at)]
+        before = [dataclasses.replace(e, name=at, parts={**e.parts, "state": e.reads or {}}) for e in recorded[:1]]
+        names = before[0].parts["state"] if before else ()
+        return divergence(node.kind, at, {**parts, "state": {n: digests.get(n, _MISSING) for n in names}}, before)
 
     def _interrupts_in_called_graph(self, path: str) -> bool:
         """Return whether a graph inside the node asked: its answer reaches it through LangGraph alone."""

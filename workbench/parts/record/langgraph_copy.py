@@ -292,10 +292,10 @@ def _referenced(function: types.FunctionType) -> list[Any]:
     for cell in function.__closure__ or ():
         with contextlib.suppress(ValueError):  # it is empty yet
             closure.append(cell.cell_contents)
-    found = [function.__globals__[name] for name in names if name in function.__globals__]
-    modules = [vars(module) for module in found if isinstance(module, types.ModuleType)]
+    values = [function.__globals__[name] for name in names if name in function.__globals__]
+    modules = [vars(module) for module in values if isinstance(module, types.ModuleType)]
     own = [module for module in modules if module["__name__"].partition(".")[0] not in sys.stdlib_module_names]
-    return [*closure, *found, *(module[name] for module in own for name in names if name in module)]
+    return [*closure, *values, *(module[name] for module in own for name in names if name in module)]
 
 
 def _inside(value: Any) -> Sequence[Any]:
@@ -314,8 +314,8 @@ def _inside(value: Any) -> Sequence[Any]:
     functions = (getattr(value, name, None) for name in ("func", "coroutine", "afunc"))
     if function := next(filter(None, functions), None):
         return [function]
-    held = isinstance(value, Runnable) or dataclasses.is_dataclass(value)
-    fields = list(vars(value).values()) if held else []
+    has_fields = isinstance(value, Runnable) or dataclasses.is_dataclass(value)
+    fields = list(vars(value).values()) if has_fields else []
     return [*fields, type(value).__qualname__, type(value).__call__] if callable(value) else fields
 
 

@@ -117,8 +117,8 @@ def recording(run: GraphRun, runs: Sequence[Any] = ()) -> Any:
 
 def answered(run: GraphRun) -> list[tuple[str, Any, Any]]:
     """Return each question that was answered: the place that asked, LangGraph's pause, and the decision."""
-    asked = {name: (at, pause) for at, name, pause in questions(run.effects)}
-    return [(*asked[d["review_id"]], d) for d in run.decisions if d["review_id"] in asked]
+    pauses = {name: (at, pause) for at, name, pause in questions(run.effects)}
+    return [(*pauses[d["review_id"]], d) for d in run.decisions if d["review_id"] in pauses]
 
 
 def _decision(at: str, place: int, pause: Any, decision: Json) -> Json:

@@ -1,4 +1,4 @@
-"""Where recorded graphs are kept: their runs next to those of the workspace, where they stand in ``graphs.db``."""
+"""Where recorded graphs are kept: their runs next to those of the workspace, their checkpoints in ``graphs.db``."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ class _Assembly:
                     marks.setdefault(titles[piece], self.numbers[piece])
             if marks and list(map(fold, marks)) != [fold(section["title"])]:  # else it says so itself
                 names = [labels("cited_title", title=escaped(fields.called(title)), n=n) for title, n in marks.items()]
-                lines.append(self._item(section["title"], labels("comma").join(names)))
+                lines.append(self._term(section["title"], labels("comma").join(names)))
         return "\n".join(lines)
 
     def _open(self) -> str:
@@ -188,9 +188,9 @@ class _Assembly:
             if first and fold(title) in names and result["result_id"] not in used and fold(first.text) not in text:
                 defined.setdefault(fold(title), (title, f"{first.text} [{n}]"))
         terms = sorted(defined.values())[:_MOST_DEFINED]
-        return "\n".join(self._item(title, self._cited(sentence)) for title, sentence in terms)
+        return "\n".join(self._term(title, self._cited(sentence)) for title, sentence in terms)
 
-    def _item(self, title: str, text: str) -> str:
+    def _term(self, title: str, text: str) -> str:
         return f"- **{escaped(title)}**{self.labels('colon')}{text}"
 
     def _cited(self, text: str) -> str:

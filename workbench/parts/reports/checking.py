@@ -223,19 +223,19 @@ def validate(reading: Question, text: str, meant: Meant | None = None) -> Valida
     by_keyword: dict[str, bool] = {}
     for name in reading["names"]:
         by_keyword[name["name"]] = _is_named([name["name"], name["surface"], *also(name["name"])], folded)
-    named = all(by_keyword.values())
+    has_names = all(by_keyword.values())
     for value in (str(c["value"]) for c in reading["conditions"] if c["op"] in ("eq", "contains")):
         by_keyword[value] = _is_named([value, *also(value)], folded)
     for word in reading["words"]:
         by_keyword.setdefault(word, any(_says(keyword, words) for keyword in [word, *also(word)]))
-    covered = [keyword for keyword, found in by_keyword.items() if found]
+    covered = [keyword for keyword, present in by_keyword.items() if present]
     share = round(len(covered) / len(by_keyword), 6) if by_keyword else 1.0
     return Validation(
         keywords=list(by_keyword),
         covered=covered,
-        missing=[keyword for keyword, found in by_keyword.items() if not found],
+        missing=[keyword for keyword, present in by_keyword.items() if not present],
         coverage=share,
-        passed=bool(text.strip()) and share >= PASS_SHARE and named,
+        passed=bool(text.strip()) and share >= PASS_SHARE and has_names,
     )
 
 

@@ -65,16 +65,16 @@ async def outliner(state: ConversationState, runtime: Runtime[Context]) -> Json:
     look: Any = context.runs.report if request["cached"] else lambda **_: {}
     earlier = context.tape.effect("memory", "report", lookup, lambda: look(**lookup))
     report = {**request, "report_id": lookup["report_id"], "by": writer, "numbers": earlier.get("numbers") or {}}
-    written = {section["fingerprint"]: section for section in earlier.get("sections", [])}
-    if written and earlier["outlined_by"] != RULES:
+    sections_before = {section["fingerprint"]: section for section in earlier.get("sections", [])}
+    if sections_before and earlier["outlined_by"] != RULES:
         report["outlined_by"] = earlier["outlined_by"]
         outline = carried(earlier["outline"], results, earlier["evidence"], Meaning(dated_bases(context, state)))
     else:
         outline, report["outlined_by"], report["notes"] = await _outlined(state, context)
     reused: list[Any] = []
     for section, _, key in _with_pieces({**state, "report": report, "outline": outline}):
-        if key in written:
-            reused.append({**written[key], "section_id": section["section_id"], "reused": True})
+        if key in sections_before:
+            reused.append({**sections_before[key], "section_id": section["section_id"], "reused": True})
     reviewed = "outline" in state.get("review", [])
     report["cache_hit"] = bool(reused) and len(reused) == len(outline["sections"]) and not reviewed
     return {"report": report, "outline": outline, "sections": reused}
@@ -202,8 +202,8 @@ async def _one_more(state: ConversationState, runtime: Runtime[Context], wish: s
             dates=question_dates(state),
         )
         records += (await executor(task, cast(Any, runtime)))["records"]
-    found = [r for results in gather(records, context.runs, state["run_id"]).values() for r in results]
-    pieces = [r for r in found if r["source_type"] == "chunk"][:_MOST_PIECES]
+    searched = [r for results in gather(records, context.runs, state["run_id"]).values() for r in results]
+    pieces = [r for r in searched if r["source_type"] == "chunk"][:_MOST_PIECES]
     [section, *_] = outlined_by_rules(state, context, pieces, Topic(state["query"], (Aspect(wish),)))["sections"]
     section |= {"summary": "", "query": wish, "section_id": ""}
     outline, before = state["outline"], merged_evidence(state)

@@ -42,8 +42,8 @@ class Meaning:
     def enough(self, phrase: str, texts: Sequence[str]) -> list[float]:
         """Return the same, 0 for a text that says too little to tell of it."""
         chinese = bool(CJK.search(phrase))
-        least = [SAME_LANGUAGE if bool(CJK.search(text)) == chinese else ACROSS for text in texts]
-        return [share * (share >= limit) for share, limit in zip(self(phrase, texts), least, strict=True)]
+        limits = [SAME_LANGUAGE if bool(CJK.search(text)) == chinese else ACROSS for text in texts]
+        return [share * (share >= limit) for share, limit in zip(self(phrase, texts), limits, strict=True)]
 
     def foremost(self, phrase: str) -> list[str]:
         """Return the words of a phrase that say most: the rarest, and those that are nearly as rare."""
