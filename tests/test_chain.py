@@ -83,9 +83,7 @@ def test_a_chain_in_chinese(chinese):
     assert "林若川提到苏晚晴" in wife["metadata"]["chain"]["says"]
 
 
-def test_a_link_is_followed_back_and_a_shared_phrase_too(english):
-    back, _ = explored(english, "Which 1961 drama was directed by Mara K. Velden, born in Osterby?")
-    assert set(documents(back)[:3]) >= {"woman", "film"}
+def test_a_shared_phrase_is_followed(english):
     alike, _ = explored(english, "Jonas Hale studied at an academy. Which guild taught carving as its rival?")
     assert set(documents(alike)[:2]) == {"man", "school"}
 

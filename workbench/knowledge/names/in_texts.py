@@ -33,7 +33,7 @@ def names_in(text: str) -> Iterator[Name]:
 def _without_capitals_of_no_name(surface: str, begins: bool) -> str:
     """Return capitalised words without dates, articles, and an ordinary word at the beginning of a sentence."""
     words = re.sub(r"[’']s\b", "", surface).split()
-    while words and (words[0].islower() or _is_no_name(words[0], begins)):
+    while words and _is_no_name(words[0], begins):
         words, begins = words[1:], False
     while words and (words[-1].lower() in _NO_NAMES or words[-1].isdigit()):
         words = words[:-1]
@@ -42,4 +42,5 @@ def _without_capitals_of_no_name(surface: str, begins: bool) -> str:
 
 
 def _is_no_name(word: str, begins: bool) -> bool:
-    return word.lower() in _NO_NAMES or (begins and word.lower() in ordinary_words())
+    joins = word.isalpha() and word.islower()  # "of" of what stood before it
+    return joins or word.lower() in _NO_NAMES or (begins and word.lower() in ordinary_words())
