@@ -211,7 +211,7 @@ def math(wb, workspace, canvases):
             "verification",
             ["du"],
             "顶点的度是与它相连的边的条数。所有顶点的度之和等于边数的两倍，这叫做握手定理。",
-            {"度"},
+            {"图"},
         ),
     ],
 )
@@ -220,6 +220,8 @@ def test_operation_and_nodes_ask_and_rank(math, operation, nodes, asked, first):
     run = math.fusion(canvas=CANVASES / "离散数学.canvas", operation=operation, nodes=nodes)
     assert run.message == asked and run.state["kb_prefix"] == "math" and run.status == "done"
     assert first <= {piece["metadata"]["title"] for piece in run.evidence[:2]}
+    judged = operation == "verification"  # no text is evidence for itself
+    assert not judged or "度" not in {piece["metadata"]["title"] for piece in run.evidence}
     found = run.fusion["operation_results"]
     assert [entry["node"] for entry in found] == ([] if operation == "explanation" else nodes)
 

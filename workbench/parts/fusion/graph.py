@@ -39,7 +39,7 @@ from workbench.errors import ToolError, WorkbenchError, shown
 from workbench.events import progress
 from workbench.graphs.merge import PLACES, first_documents
 from workbench.knowledge.dated import last_day
-from workbench.parts.fusion.canvas_question import choose_base, read_question
+from workbench.parts.fusion.canvas_question import choose_base, question_nodes, read_question
 from workbench.ports import Context, KnowledgeBase
 from workbench.settings import Settings, default_settings
 from workbench.state import Data, Json, RetrievalResult
@@ -122,12 +122,16 @@ class FusionState(FusionInput, total=False):
 
 
 class Request(NamedTuple):
-    """The question of a call and its base; ``names`` count as in the question."""
+    """The question of a call and its base; ``names`` count as in the question.
+
+    ``own`` are the documents of nodes whose text is judged: no text is evidence for itself.
+    """
 
     base: KnowledgeBase
     options: FusionConfig
     query: str
     names: list[str]
+    own: frozenset[str]
 
     def question(self, ask: Data | None = None) -> Question:
         """Return the question, or the query of a later pass, as the base reads it."""
@@ -229,7 +233,8 @@ def rerank_results(state: FusionState, config: RunnableConfig, runtime: Runtime[
     results: list[RetrievalResult] = facts if _number(state) == 1 else list(state["best"]["reranked_results"])
     with request.base.reading():
         for number, _ in _now(state, request):
-            ids = [hit["chunk_id"] for hit in state["fused_results"] if hit["ask"] == number]
+            hits_of_ask = [hit["chunk_id"] for hit in state["fused_results"] if hit["ask"] == number]
+            ids = [chunk_id for chunk_id in hits_of_ask if evidence.document_id(chunk_id) not in request.own]
             passages, hits = request.base.passages(ids), _hits(state, number)
             results += hybrid.rerank(request.question(), passages, hits, StepLog(), request.options.rerank_model)
     return {"reranked_results": evidence.ranked(results, request.options.top_k)}
@@ -238,7 +243,7 @@ def rerank_results(state: FusionState, config: RunnableConfig, runtime: Runtime[
 def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Json:
     """Return the quality, 0 to 1; the best pass; and the queries of the next pass, if any."""
     request = _read_request(state, config, runtime)
-    base, options, query, _ = request
+    base, options, query, *_ = request
     results = cast(list[RetrievalResult], state["reranked_results"])
     retries, asked = _number(state) - 1, _so_far(state, request)
     with base.reading():
@@ -446,7 +451,10 @@ def _read_request(state: FusionState, config: RunnableConfig, runtime: Runtime[C
     base = bases.get(name or names[0])
     targets = state.get("target_nodes") or []
     question, names = read_question(base, canvas, state["operation"], targets) if canvas else ("", [])
-    return Request(base, options, read_query(state, question), names)
+    judged = canvas and state["operation"] in ("scoring", "verification")
+    documents = question_nodes(base, canvas) if canvas and judged else {}
+    own = frozenset(doc_id for node, doc_id in documents.items() if node in targets)
+    return Request(base, options, read_query(state, question), names, own)
 
 
 def _options(config: RunnableConfig, runtime: Runtime[Context]) -> FusionConfig:
