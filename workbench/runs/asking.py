@@ -307,20 +307,6 @@ class Runs(FrameList[Any]):
         super().__init__(runs)
         self._questions = list(questions)
 
-    columns = (
-        "message",
-        "run_id",
-        "status",
-        "kb",
-        "answer",
-        "error",
-        "evidence",
-        "seconds",
-        "calls",
-        "tokens",
-        "money",
-    )
-
     def rows(self) -> list[Json]:
         """Return a row per question: what was asked, how it ended, the answer, why one failed, what models took."""
         return [self._row(place, entry) for place, entry in enumerate(self)]

@@ -33,7 +33,7 @@ class RetrievalMessages(TypedDict, total=False):
 
 
 class _State(RetrievalState, RetrievalMessages):
-    pass
+    """The state within: that of every retrieval, and what comes and goes in messages."""
 
 
 class StoreLog(RunLog):

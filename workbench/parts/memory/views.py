@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markupsafe import Markup
 
@@ -12,9 +12,6 @@ from workbench.views.blocks import Block, Column, Lines, clipped, columns
 from workbench.views.labels import Labels, labels_for
 from workbench.views.markup import Picture, cut, draw
 from workbench.views.render import FrameList, Shown, page_html
-
-if TYPE_CHECKING:
-    pass
 
 Row = Data
 ORDER = ("system", "core", "summary", "episode", "evidence", "history", "question")

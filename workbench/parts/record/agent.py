@@ -109,8 +109,7 @@ class RecordedGraph:
             return
         replacements = {id(target): effects.wrapped(target) for target in wrap}
         self._saver = copy.copy(self._runs.driver.saver)  # one connection; what may be read back differs by graph
-        recorded = lambda store: RecordedStore(store or self._runs.driver.memory, effects.recorder_in_node)  # noqa: E731
-        copier = langgraph_copy.Copier(effects.current, recorded, replacements)
+        copier = langgraph_copy.Copier(effects.current, self._recorded_store, replacements)
         self._recorded = copier.copy(graph, saver=self._saver)
         self._serde = self._saver.serde = langgraph_copy.serializer(graph, self._recorded)
         effects.install()
@@ -248,6 +247,10 @@ class RecordedGraph:
         """Return the value that ``dump_text`` wrote."""
         kind, _, content = base64.b64decode(text).partition(b"\n")
         return self._serde.loads_typed((kind.decode(), content))
+
+    def _recorded_store(self, store: Any) -> RecordedStore:
+        """Return a store whose uses in a node are effects; that of the workspace where a graph has none."""
+        return RecordedStore(self._runs.driver.memory if store is None else store, effects.recorder_in_node)
 
     def load_effects(self, run_id: str) -> list[Effect]:
         """Return what a run asked of the world, in order."""

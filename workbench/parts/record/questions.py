@@ -145,10 +145,11 @@ class Question(NamedTuple):
 def _schema_of(args: Mapping[str, Any]) -> Json:
     """Return a JSON Schema of arguments whose tool gives none: by the types of their values."""
     kinds = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
-    properties: Json = {
-        name: _schema_of(value) if isinstance(value, Mapping) else {"type": kinds.get(type(value), "object")}
-        for name, value in args.items()
-    }
+    properties: Json = {}
+    for name, value in args.items():
+        properties[name] = {"type": kinds[type(value)]} if type(value) in kinds else {}
+        if isinstance(value, Mapping):
+            properties[name] = _schema_of(value)
     return {"type": "object", "properties": properties, "required": list(args)}
 
 
