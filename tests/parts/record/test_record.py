@@ -469,3 +469,22 @@ def test_a_graph_is_run_answered_and_replayed_from_the_terminal(tmp_path: Path) 
     assert "approved: true" in shell("record", "tests.parts.record.graphs:plain", path)
     assert shell("remove", run_id).startswith("0 ") and "Unknown run" in shell("show", run_id)
     assert "cannot be loaded" in shell("record", "tests.parts.record.graphs:nothing", "x")
+
+
+class Weighing:
+    def __init__(self, first: int, second: int):
+        self.first, self.second = first, second
+
+    def work(self, state: dict) -> dict:
+        return {"answer": f"{self.first} {self.second}"}
+
+
+@pytest.mark.parametrize("second", [(1, 3), (2, 1)])
+def test_what_an_object_holds_is_in_the_key_of_its_method(tmp_path, second):
+    def graph(weighing: Weighing):
+        return StateGraph(dict).add_node("n", weighing.work).add_edge(START, "n").compile()
+
+    with Workbench.open(tmp_path, embedding_model="hashing") as wb:
+        run = wb.record(graph(Weighing(1, 2)), name="weighing").ask({"answer": ""})
+        wb.record(graph(Weighing(*second)), name="weighing")
+        assert wb.run(run.run_id).fork().state["answer"] == "{} {}".format(*second)

@@ -257,6 +257,7 @@ def code_version(runnable: Any) -> str:
 
 _DEEPEST, _LONGEST = 5, 1000
 """How far the values are followed that a function finds behind its names; longer containers are data, not settings."""
+_SETTINGS = (str, int, float, bool, BaseMessage, BaseChatModel, BaseTool, type)
 
 
 def reachable(runnable: Any) -> Iterator[Any]:
@@ -277,7 +278,7 @@ def reachable(runnable: Any) -> Iterator[Any]:
                 yield value
                 waiting += [(target, 0, own) for target in _referenced(value)]
             continue
-        if isinstance(value, (str, int, float, bool, BaseMessage, BaseChatModel, BaseTool, type)):
+        if isinstance(value, _SETTINGS):
             yield value
         waiting += [(inner, depth + 1, package) for inner in _inside(value)]
 
@@ -295,6 +296,7 @@ def _referenced(function: types.FunctionType) -> list[Any]:
     values = [function.__globals__[name] for name in names if name in function.__globals__]
     modules = [vars(module) for module in values if isinstance(module, types.ModuleType)]
     own = [module for module in modules if module["__name__"].partition(".")[0] not in sys.stdlib_module_names]
+    values = [_named(name, function.__globals__[name]) for name in names if name in function.__globals__]
     return [*closure, *values, *(module[name] for module in own for name in names if name in module)]
 
 
@@ -306,7 +308,7 @@ def _inside(value: Any) -> Sequence[Any]:
         bound = [*value.args, *value.keywords.values()]
         return bound[-1:] if value.func is run_in_executor else [value.func, *bound]
     if isinstance(value, types.MethodType):
-        return [value.__func__, value.__self__]
+        return [value.__func__, value.__self__, *_own_settings(value.__self__)]
     if isinstance(value, (str, BaseChatModel, type)):
         return []
     if type(value) in (list, tuple, dict):
@@ -316,7 +318,19 @@ def _inside(value: Any) -> Sequence[Any]:
         return [function]
     has_fields = isinstance(value, Runnable) or dataclasses.is_dataclass(value)
     fields = list(vars(value).values()) if has_fields else []
-    return [*fields, type(value).__qualname__, type(value).__call__] if callable(value) else fields
+    return [*fields, *_own_settings(value), type(value).__call__] if callable(value) else fields
+
+
+def _own_settings(value: Any) -> list[Any]:
+    """Return the attributes of an object whose code is a node's, by name: a client or a lock among them is none."""
+    kinds = (*_SETTINGS, list, tuple, dict, types.FunctionType)
+    pairs = sorted(getattr(value, "__dict__", {}).items())
+    return [type(value).__qualname__, *(_named(name, inner) for name, inner in pairs if isinstance(inner, kinds))]
+
+
+def _named(name: str, value: Any) -> Any:
+    """Return a value with its name where it is plain: two that change places are another code."""
+    return f"{name}={value!r}" if isinstance(value, (str, int, float, bool)) else value
 
 
 def _leaf_digest(value: Any) -> str:
