@@ -296,7 +296,6 @@ def _referenced(function: types.FunctionType) -> list[Any]:
     values = [function.__globals__[name] for name in names if name in function.__globals__]
     modules = [vars(module) for module in values if isinstance(module, types.ModuleType)]
     own = [module for module in modules if module["__name__"].partition(".")[0] not in sys.stdlib_module_names]
-    values = [_named(name, function.__globals__[name]) for name in names if name in function.__globals__]
     return [*closure, *values, *(module[name] for module in own for name in names if name in module)]
 
 
