@@ -488,3 +488,26 @@ def test_what_an_object_holds_is_in_the_key_of_its_method(tmp_path, second):
         run = wb.record(graph(Weighing(1, 2)), name="weighing").ask({"answer": ""})
         wb.record(graph(Weighing(*second)), name="weighing")
         assert wb.run(run.run_id).fork().state["answer"] == "{} {}".format(*second)
+
+
+FIRST, SECOND = 1, 2
+
+
+def compared(state: dict) -> dict:
+    return {"answer": f"{FIRST} {SECOND}"}
+
+
+def test_constants_that_change_places_are_another_code(monkeypatch):
+    before = langgraph_copy.code_version(compared)
+    monkeypatch.setitem(globals(), "FIRST", 2)
+    monkeypatch.setitem(globals(), "SECOND", 1)
+    assert langgraph_copy.code_version(compared) != before
+
+
+def test_an_object_that_is_made_while_the_key_is_taken_does_not_hide_another():
+    def weigh(state: dict) -> list:
+        return [work(state) for work in works]
+
+    works = [Weighing(number, 1000 + number).work for number in range(30)]
+    found = {value.encode() for value in langgraph_copy.reachable(weigh) if isinstance(value, str)}  # none is kept
+    assert {b"second=%d" % (1000 + number) for number in range(30)} <= found

@@ -265,13 +265,13 @@ def reachable(runnable: Any) -> Iterator[Any]:
 
     That is constants, prompts, models, tools and classes. A graph that is called is none of it.
     """
-    seen, waiting = set[int](), [(runnable, 0, "")]
+    seen, waiting = dict[int, Any](), [(runnable, 0, "")]  # they are kept, or another one would get the same id
     while waiting:
         value, depth, package = waiting.pop()
         value = inspect.unwrap(value) if isinstance(value, types.FunctionType) else value
         if id(value) in seen or depth > _DEEPEST or isinstance(value, (types.ModuleType, Pregel)):
             continue
-        seen.add(id(value))
+        seen[id(value)] = value
         if isinstance(value, types.FunctionType):
             own = (value.__module__ or "").partition(".")[0]
             if package in ("", own):
@@ -293,7 +293,7 @@ def _referenced(function: types.FunctionType) -> list[Any]:
     for cell in function.__closure__ or ():
         with contextlib.suppress(ValueError):  # it is empty yet
             closure.append(cell.cell_contents)
-    values = [function.__globals__[name] for name in names if name in function.__globals__]
+    values = [_named(name, function.__globals__[name]) for name in names if name in function.__globals__]
     modules = [vars(module) for module in values if isinstance(module, types.ModuleType)]
     own = [module for module in modules if module["__name__"].partition(".")[0] not in sys.stdlib_module_names]
     return [*closure, *values, *(module[name] for module in own for name in names if name in module)]
