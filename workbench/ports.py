@@ -172,7 +172,7 @@ class Words(TypedDict):
 
 SearchKind = Literal["words", "meaning"]
 LinkKind = Literal["name", "value", "title"]
-AroundKind = Literal["relations", "mentions", "communities", "links", "shared", "phrases"]
+AroundKind = Literal["relations", "mentions", "communities", "links", "shared"]
 
 
 class KnowledgeBase(Protocol):
@@ -248,9 +248,8 @@ class KnowledgeBase(Protocol):
         Args:
             kind: of entities their ``relations``, the ids of passages that are ``mentions`` of them, or their
                 ``communities`` (of no ids: all, the largest first); of passages their ``links`` to the documents that
-                they name, and the phrases ``shared`` with at most ``limit`` others; of texts the ``phrases`` that
-                at most ``limit`` passages have.
-            ids: of entities or passages; or texts.
+                they name, and the phrases ``shared`` with at most ``limit`` others.
+            ids: of entities or passages.
             limit: of the passages that share a phrase.
         """
         return []

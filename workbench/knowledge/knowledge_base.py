@@ -360,9 +360,7 @@ class CorpusKnowledge:
             return graph.read(self._index, ids)
         if kind == "links":
             return self._names.links(ids)
-        if kind == "shared":
-            return self._names.shared(ids, limit)
-        return self._names.phrases(ids, limit)
+        return self._names.shared(ids, limit)
 
     @_in_one_generation
     def graph(self) -> networkx.MultiDiGraph:

@@ -133,7 +133,7 @@ def check_sentence(
         return Support(sentence, "uncited", [], [], "")
     pairs = [(sources.get(n, ""), tables.get(n, "")) for n in cited]
     each = [verdict(text, agreement(text, *pair, shares)) for pair in pairs]
-    together = agreement(text, *("\n".join(texts) for texts in zip(*pairs, strict=True)), shares)
+    together = agreement(text, "\n".join(source for source, _ in pairs), "\n".join(table for _, table in pairs), shares)
     best = max([*each, verdict(text, together)], key=_VERDICTS.index)
     by = [n for n, label in zip(cited, each, strict=True) if label != "unsupported"]
     return Support(sentence, best, cited, by, ", ".join(together.missing))
