@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from workbench.knowledge.names.phrases import capitalised
+from workbench.knowledge.names.schema import SURNAMES
 from workbench.knowledge.names.surfaces import ordinary_words
 from workbench.ports import Bases, KnowledgeBase, Mention
 from workbench.state import NameRead
@@ -19,6 +20,8 @@ QUOTED = re.compile(
     r"《([^》]+)》|〈([^〉]+)〉|「([^」]+)」|『([^』]+)』|\"([^\"]{2,80})\"|“([^”]{2,80})”|`([^`]{2,80})`"
 )
 _LANGUAGES = ("english", "chinese")
+_PERSON = rf"([{SURNAMES}][\u4e00-\u9fff]{{1,2}})"
+_ASKED_ABOUT = re.compile(rf"(?:^|请问){_PERSON}是谁|^谁是{_PERSON}")
 
 
 def names_in(text: str, bases: Bases) -> list[NameRead]:
@@ -83,9 +86,10 @@ def _linked(text: str, mention: Mention, base: KnowledgeBase, quotes: Sequence[t
 
 
 def _unknown(text: str, quotes: Sequence[tuple[int, int]], linked: Sequence[NameRead]) -> list[NameRead]:
-    """Return names that no knowledge base has: quoted titles and capitalised names, but for languages and units."""
+    """Return names that no knowledge base has: quoted titles, capitalised names, X of X是谁; no languages and units."""
     shouted = text.upper() == text and not CJK.search(text)
-    spans = [] if shouted else [span for span in capitalised(text) if not re.search(r"\d\s?$", text[: span[0]])]
+    spans = [] if shouted else [span for span in capitalised(text) if not re.search(r"\d\s?$", text[: span[0] + 1])]
+    spans += [match.span(match.lastindex or 0) for match in _ASKED_ABOUT.finditer(text)]
     return [
         NameRead(surface=text[s:e], start=s, end=e, name=bare(text[s:e]), type="", entity_id="", doc_id="", bases=[])
         for s, e in [*quotes, *(span for span in spans if text[slice(*span)].lower() not in _LANGUAGES)]

@@ -27,6 +27,14 @@ _REPEATED = 0.67
 _SPREAD = 2.0
 """A category has at most so many distinct values per value, and so many times the root of their number."""
 
+_FEW = 0.2
+"""Values that are written like names make a category where this share or less is distinct."""
+_PROPER = re.compile(r"(?:[A-Z][\w.'’-]*\s+)+[A-Z][\w.'’-]*|[\u4e00-\u9fff]{2,4}(?:[·・][\u4e00-\u9fff]+)?")
+SURNAMES = (
+    "王李张刘陈杨黄赵周吴徐孙朱马胡郭林何高梁郑罗宋谢唐韩曹许邓萧冯曾程蔡彭潘袁于董余苏叶吕"
+    "魏蒋田杜丁沈姜范江傅钟卢汪戴崔任陆廖姚方金邱夏谭韦贾邹石熊孟秦阎薛侯雷白龙段郝孔邵史毛常万顾赖武康贺严尹钱施牛洪龚"
+)
+
 
 class Fact(NamedTuple):
     """One value of one field: for comparison, as written, and as a number and an ISO date where it is one."""
@@ -82,6 +90,8 @@ def _field(index: Index, vocabulary: Vocabulary, name: str, counts: Sequence[Any
     codes = any(re.match(r"0\d", value) for value in sample)
     if (codes or len(units) > 1) and not words.type:  # they cannot be compared
         kind = "text"
+    if kind == "category" and not words.type and distinct > _FEW * total and _are_names(_values(index, name, 50)):
+        kind = "name"
     values = [row[0] for row in index.rows(_FREQUENT, (name, MOST_VALUES))] if kind == "category" else []
     bounds = {"number": (low, high), "date": (first, last)}.get(kind, (None, None))
     unit = words.unit or (unit_in(name)[1] or "".join(units) if kind == "number" else "")
@@ -115,6 +125,13 @@ def _type(total: int, distinct: int, numbers: int, dates: int, long: int, low: f
         return "text"
     few = distinct <= min(MOST_VALUES, max(3, _REPEATED * total), _SPREAD * total**0.5)
     return "category" if few else "name"
+
+
+def _are_names(values: Sequence[str]) -> bool:
+    """Check whether most values are written like the names of people or works."""
+    surnames = SURNAMES if any(CJK.match(value) for value in values) else ""
+    names = [v for v in values if _PROPER.fullmatch(v) and (not CJK.match(v) or v[0] in surnames or "·" in v)]
+    return 2 * len(names) > len(values)
 
 
 class Spoken(NamedTuple):
