@@ -50,7 +50,6 @@ from workbench.widgets.indexing import watched
 
 if TYPE_CHECKING:
     from workbench.futures.compare import Comparison
-    from workbench.futures.tree import Tree
     from workbench.graphs.agents import AgentPool
     from workbench.knowledge.adding.extraction import Extractor
     from workbench.views.knowledge import Inspected
@@ -510,12 +509,6 @@ class Workbench(Extended):
 
         loaded = [self.run(run) if isinstance(run, str) else run for run in runs]
         return compared([run._read_once(loaded) for run in loaded])
-
-    def _tree(self, run: Run | str | None) -> Tree:
-        from workbench.futures.tree import tree
-
-        run_id = None if run is None else clean(str(getattr(run, "run_id", run)))
-        return tree(self._work.driver(run_id or "").runs.lineage(), self._work.status, run_id)
 
     def graft(
         self,

@@ -33,7 +33,6 @@ _SIZES = {
     "events": "length(event)",
     "tapes": "length(effects)",
     "drafts": "length(text)",
-    "past": "length(checkpoints)",
     "runs": "length(message) + length(options) + ifnull(length(result), 0)",
     "checkpoints": "length(checkpoint) + length(metadata)",
     "writes": "length(value)",

@@ -152,12 +152,6 @@ class Driver:
         for run_id in run_ids:
             await saver.adelete_thread(run_id)
 
-    async def past(self, run_id: str) -> list[Any]:
-        """Return LangGraph's checkpoints of a run, in all its graphs, oldest first."""
-        saver = (await self.graph()).checkpointer
-        checkpoints = [checkpoint async for checkpoint in saver.alist({"configurable": {"thread_id": run_id}})]
-        return sorted(checkpoints, key=lambda checkpoint: checkpoint.config["configurable"]["checkpoint_id"])
-
     async def drive(self, live: Live, graph_input: Any, ports: Callable[[], Context], config: Data) -> None:
         """Work on the run until it pauses, ends or is stopped; the store's row says how it stands.
 

@@ -98,6 +98,16 @@ def forked(
             options[name] = {**row["options"].get(name, {}), **edit}
     if any(dates := [iso_date("as_of", as_of), iso_date("known", known)]):
         options["dates"] = dates
+    edited: Json = {
+        "plan": plan,
+        "decision": decision,
+        "query": query,
+        "settings": settings,
+        "at": at,
+        "answers": answers,
+    }
+    edited |= {"review": review, "without": without, "dates": as_of or known, "graft": graft, **kinds}
+    options["edited"] = [name for name, edit in edited.items() if edit]
     options.pop("graft", None)  # what is made of a graft is no graft
     if graft is not None:
         options["graft"] = dict(graft)
@@ -156,7 +166,7 @@ def _place(decisions: list[Json], at: str | None) -> tuple[int, str]:
     number = int(digits) if digits.isdecimal() and len(digits) < 10 else len(ids) + 1
     if number > len(ids) or (number < len(ids) and str(place) not in (digits, ids[number])):
         listed = ", ".join(ids) or "none"
-        raise RunError(f"No review point {place!r} in this run. It has: {listed}; or give the id of a checkpoint.")
+        raise RunError(f"No review point {place!r} in this run. It has: {listed}.")
     return number, ids[number].partition("-")[2] if number < len(ids) else point
 
 

@@ -15,7 +15,6 @@ from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -39,15 +38,6 @@ from workbench.records.store import RunRow, RunStore, new_run_id
 from workbench.records.tape import Effect, read
 from workbench.runs.driver import Answer, Driver, Listener, Live, pending
 from workbench.runs.fork import forked
-from workbench.runs.past import (
-    Checkpoint,
-    checkpoints,
-    find_checkpoint,
-    from_rows,
-    is_checkpoint_id,
-    pruned,
-    review_after,
-)
 from workbench.state import Data, Decision, Json, RetrievalResult
 
 T = TypeVar("T")
@@ -167,7 +157,7 @@ class Work:
         self._private: Driver | None = None
         self._context, self._max_concurrency = context, max_concurrency
         self._live: dict[str, Live] = {}
-        self._folding: list[asyncio.Future[None]] = []
+        self._releasing: list[asyncio.Future[None]] = []
         self.ended: Callable[[str], None] | None = None
 
     def close(self, *also: Coroutine[Any, Any, None]) -> None:
@@ -224,17 +214,11 @@ class Work:
     def lines(self, run_ids: Sequence[str]) -> list[Json]:
         """Return what a list shows of runs; only one that is said to run is looked at more closely."""
         rows = self.durable.runs.lines(run_ids)
-        conversations = self.durable.conversations
-        ids = [conversations.message_id(row.pop("conversation_id"), f"{row['run_id']}:assistant") for row in rows]
-        answers = conversations.openings(ids)
-        for row, answer_id in zip(rows, ids, strict=True):
+        for row in rows:
             owner, about = row.pop("owner"), json.loads(row.pop("about") or "{}")
-            row |= {
-                "kb": row["graph"] or ",".join(json.loads(row["kb"] or "[]")),
-                "answer": answers.get(answer_id, "").partition("\n")[0],
-            }
+            row |= {"kb": row["graph"] or ",".join(json.loads(row["kb"] or "[]")), "answer": row["answer"] or ""}
             row |= {"title": about.get("title") or row["message"], "tags": about.get("tags", [])}
-            row["note"] = about.get("note", "")
+            row |= {"note": about.get("note", ""), "edited": ", ".join(json.loads(row["edited"] or "[]"))}
             row["holder"], row["query"] = None, row["query"] or row["message"]
             if row["status"] == "running":
                 with suppress(UnknownRun):  # removed just now
@@ -255,22 +239,12 @@ class Work:
                 values |= task.state.values
         return values
 
-    def checkpoints(self, run_id: str) -> list[Checkpoint]:
-        """Return every checkpoint of the run, oldest first.
-
-        Raises:
-            RunError: there were some, and `gc` has let them go.
-        """
-
-        driver = self.driver(run_id)
-        for _ in range(2):  # they may be folded between the two looks
-            if rows := driver.runs.past(run_id):
-                return from_rows(rows)
-            if tuples := self.loop.call(driver.past(run_id)):
-                return checkpoints(tuples)
-        if self.status(run_id) == "done":
-            raise pruned(run_id)
-        return []
+    def next_nodes(self, run_id: str) -> list[str]:
+        """Return the nodes that come next, of the innermost graph that is at work; empty at the end."""
+        snapshot, outer = self._snapshot(run_id, subgraphs=True), ""
+        while inner := next((task for task in snapshot.tasks if hasattr(task.state, "next")), None):
+            snapshot, outer = inner.state, f"{inner.name}:"
+        return [f"{outer}{node}" for node in snapshot.next]
 
     def found_by_step(self, run_id: str) -> dict[str, list[RetrievalResult]]:
         """Return what each finished step found."""
@@ -372,16 +346,9 @@ class Work:
         if driver is not self.durable:
             raise RunError(f"Run {run_id} is incognito: nothing of it is kept that another run could be made from.")
         new_id, decisions = new_run_id(), driver.runs.decisions(run_id)
-        if is_checkpoint_id(edits.get("at")):
-            edits = {**edits, "at": self._review_after(run_id, edits["at"], decisions)}
         message, options = forked(driver.runs.get(run_id), decisions, new_id, **edits)
         self.begin(new_id, message, options, Live(new_id))
         return new_id
-
-    def _review_after(self, run_id: str, checkpoint_id: str, decisions: list[Decision]) -> str:
-        """Return the review point that comes after a checkpoint."""
-        checkpoint = find_checkpoint(run_id, self.checkpoints(run_id), checkpoint_id)
-        return review_after(checkpoint, decisions, self.pending(run_id) if self.status(run_id) == "paused" else None)
 
     def answer(self, run_id: str, reply: Any, seen: Data | None = None) -> None:
         """Take the run and give it the answer, if it waits for one.
@@ -501,8 +468,8 @@ class Work:
                 live.publish({"status": "start"})
                 ports = partial(self._context, driver, live.run_id)
                 await driver.drive(live, graph_input, ports, self._config(live.run_id))
-                self._folding = [task for task in self._folding if not task.done()]
-                self._folding.append(asyncio.ensure_future(self._fold(driver, live.run_id)))
+                self._releasing = [task for task in self._releasing if not task.done()]
+                self._releasing.append(asyncio.ensure_future(self._release(driver, live.run_id)))
             finally:
                 heeding.cancel()
                 self._observe(driver, live.run_id)
@@ -516,15 +483,11 @@ class Work:
             if self._private and self._private.runs.has(run_id) and self._private.runs.get(run_id)["status"] in _ENDED:
                 self.loop.submit(self._private.forget([run_id]))  # it is kept nowhere but in memory
 
-    async def _fold(self, driver: Driver, run_id: str) -> None:
-        """Keep the checkpoints of a run that has ended as what they say, and release LangGraph's own."""
+    async def _release(self, driver: Driver, run_id: str) -> None:
+        """Delete the checkpoints of a run that is done: its result, records and decisions say the same."""
         with suppress(WorkbenchError):  # they stay until `gc`; or the run was removed just now
-            if driver is not self.durable or driver.runs.get(run_id)["status"] != "done":
-                return
-            tuples = await driver.past(run_id)
-            save = driver.runs.save_past  # made and written in one trip to a thread: each trip wakes the loop
-            await asyncio.to_thread(lambda: save(run_id, [asdict(checkpoint) for checkpoint in checkpoints(tuples)]))
-            await driver.forget_checkpoints([run_id])
+            if driver is self.durable and driver.runs.get(run_id)["status"] == "done":
+                await driver.forget_checkpoints([run_id])
 
     def _observe(self, driver: Driver, run_id: str) -> None:
         """Tell the observer of runs that this one has ended."""

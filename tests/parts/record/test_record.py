@@ -354,7 +354,9 @@ def test_runs_of_a_recorded_graph_are_compared_sealed_and_removed_by_the_workspa
     assert [row["run_id"] for row in wb.runs.lines(graph="compared")] == [fork.run_id, run.run_id]
     wb.runs.annotate(run.run_id, tags=["kept"])
     assert wb.runs.find("moss", tag="kept", kb="compared")[0].run_id == run.run_id
-    assert "decision 1, review: responded" in str(wb.runs.tree(run))
+    line, origin = wb.runs.lines(graph="compared")
+    assert (line["origin"], line["edited"]) == (run.run_id, "review")
+    assert line["answer"] == fork.reply != "" != origin["answer"] == run.reply
     bench = wb.bench()
     bench.view = "runs"
     bench.futures.runs.ask(do="open", runs=[fork.run_id])

@@ -361,7 +361,6 @@ def test_a_waiting_run_is_answered_from_the_terminal_by_its_id_alone(tmp_path: P
     fork = shell("fork", row["run_id"], "--at", "act/1", "--result", '{"log": ["by hand"]}')
     assert fork.returncode == 0 and "by hand" in fork.stdout
     assert "not by --query" in shell("fork", row["run_id"], "--query", "x").stderr
-    assert "no --checkpoints" in shell("show", row["run_id"], "--checkpoints").stderr
     assert "same bytes" in shell("replay", row["run_id"]).stderr
     edit = tmp_path / "edit.json"
     edit.write_text('{"text": "Fen Mill"}')

@@ -18,6 +18,7 @@ from workbench.errors import RunError, WorkspaceError
 from workbench.parts.record import capsule, effects, langgraph_copy
 from workbench.parts.record.digests import digest, plain
 from workbench.parts.record.effects import Recorder
+from workbench.parts.record.looking import reply_text
 from workbench.parts.record.memory import RecordedStore
 from workbench.parts.record.run import GraphRun
 from workbench.parts.record.store import GraphRuns, beginning
@@ -298,7 +299,8 @@ class RecordedGraph:
                         store.save_event(run_id, new_run_id(), {"streamed": self.dump_text(event, "What was streamed")})
                     snapshot, fresh = await self._copy.aget_state(config), False
                 if not snapshot.tasks:
-                    store.save_result(run_id, {"state": self.dump_text(snapshot.values, "The state")})
+                    state = self.dump_text(snapshot.values, "The state")
+                    store.save_result(run_id, {"state": state, "answer": reply_text(snapshot.values)})
                     store.let_go(run_id, "done")
                     return
                 inputs = self._resumed(snapshot, recorder)

@@ -80,11 +80,8 @@ class GraphRun(StoredRun):
 
     @property
     def reply(self) -> str:
-        """Return the text of the last message, or the state's ``answer``."""
-        if messages := self.messages:
-            return str(messages[-1].text)
-        state = self.state
-        return str(state.get("answer") or state.get("output") or "") if isinstance(state, Mapping) else str(state)
+        """Return the text of its last message, or of its answer: see ``looking.reply_text``."""
+        return looking.reply_text(self.state)
 
     @property
     def effects(self) -> list[Effect]:
@@ -304,6 +301,7 @@ class GraphRun(StoredRun):
             **self._row["options"],
             "tape": {"mode": mode, "sources": list(sources) or [self.run_id]},
             "results": dict(edits),
+            "edited": [*(at for at in edits if at not in self._row["options"]["results"]), *replaced],
             "thread": self._thread,
             "decisions": [{"review_id": d["review_id"]} for node, d in answered if node not in replaced]
             + [{"point": node, "action": "respond"} for node in replaced],
