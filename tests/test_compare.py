@@ -51,7 +51,7 @@ def test_a_run_beside_itself_and_its_replay_shows_nothing(wb: Workbench) -> None
 
 def test_approve_beside_reject_at_reflect(wb: Workbench) -> None:
     run = wb.ask(ENGLISH, kb="film", review=["reflect"], thresholds={"min_evidence": 60})
-    fork = run.fork(at="0")
+    fork = run.fork(at="0-reflect")
     assert run.review["action_requests"][0]["args"]["should_continue"]
     run.approve()
     while run.status == "paused":
@@ -189,7 +189,7 @@ def test_a_fork_never_changes_its_original(wb: Workbench, workspace: Path) -> No
         run.fork(plan=run.plans[0]["plan"].replace(step.step_id, objective="别的"), mismatch="rules", rest="rules"),
         run.fork(decision={"action": "reject"}, at="1-reflect"),
         run.fork(settings={"max_iterations": 1}, mismatch="rules", rest="rules"),
-        run.fork(at="1").approve(),
+        run.fork(at="1-reflect").approve(),
     ]
     assert [fork.status for fork in forks] == ["done"] * 4
     wb.compare(run, *forks[:3])

@@ -13,7 +13,6 @@ from click.testing import CliRunner
 from tests.servers import Reply, only, scripted_server
 from workbench.cli import main
 from workbench.records.timeline import bars, busy_ms, span_ms
-from workbench.runs.fork import saved
 from workbench.runs.recording import found_pieces
 from workbench.runs.run import Run
 from workbench.session import Workbench
@@ -102,5 +101,4 @@ def test_tokens_are_the_servers_own_count_or_about(workspace: Path, counted: boo
         assert shown.startswith("about ") != counted
         assert shown in str(cost)
         fork = run.fork()
-        spared = saved(fork.tape())
-        assert spared["tokens"] == effect.tokens and spared["about"] != counted
+        assert wb.compare(run, fork).cost[1]["saved_tokens"] == effect.tokens

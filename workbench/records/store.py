@@ -10,9 +10,10 @@ import json
 import sqlite3
 import uuid
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -364,53 +365,26 @@ class RunStore(Tables):
     # carried from one workspace to another
 
     def contents(self, run_id: str) -> Json:
-        """Everything that is kept of a run, as JSON: its row, and a list for each other table."""
-        row = self.get(run_id, whole=True)
-        return {
-            "run": {name: value for name, value in row.items() if name != "owner"},
-            "plans": self.plans(run_id),
-            "records": self.records(run_id),
-            "bodies": [
-                {**row, "body": self._loaded(row["body"])} for row in self._rows_of_run(run_id, "bodies", "ref, body")
-            ],
-            "decisions": self.decisions(run_id),
-            "events": [
-                {**row, "event": self._loaded(row["event"])}
-                for row in self._rows_of_run(run_id, "events", "key, event")
-            ],
-            "tape": [
-                {"page": row["page"], **effect}
-                for row in self._rows_of_run(run_id, "tapes", "page, effects")
-                for effect in self._loaded(row["effects"])
-            ],
-        }
+        """Everything that is kept of a run, as JSON: its row, and the rows of each other table."""
+        run = self.get(run_id, whole=True)
+        contents: Json = {"run": {name: value for name, value in run.items() if name != "owner"}}
+        for table, columns in _CARRIED.items():
+            contents[table] = rows = self._rows_of_run(run_id, table, ", ".join(columns))
+            for row, name in product(rows, columns):
+                row[name] = self._loaded(row[name]) if name in _WRITTEN else row[name]
+        return contents
 
     def bring(self, run_id: str, contents: Data) -> bool:
         """Keep what ``contents`` gave under this id, whole or not at all; False when there is a run of that id."""
-        run, pages = {**contents["run"], "run_id": run_id}, dict[str, list[Json]]()
-        for line in contents["tape"]:
-            effect = {name: value for name, value in line.items() if name != "page"}
-            pages.setdefault(line["page"], []).append(effect)
-        row = [
-            {"result": _compressed, "options": _json}.get(name, _same)(run[name]) if run[name] is not None else None
-            for name in _ROW
-        ]
-        rows: dict[str, list[tuple[Any, ...]]] = {
-            "plans (version, plan, author, reason)": [
-                (p["version"], _json(p["plan"]), p["author"], p["reason"]) for p in contents["plans"]
-            ],
-            "records (step_id, attempt, record)": [(r["step_id"], r["attempt"], _json(r)) for r in contents["records"]],
-            "bodies (ref, body)": [(b["ref"], _compressed(b["body"])) for b in contents["bodies"]],
-            "decisions (review_id, decision)": [(d["review_id"], _json(d)) for d in contents["decisions"]],
-            "events (key, event)": [(e["key"], _json(e["event"])) for e in contents["events"]],
-            "tapes (page, effects)": [(page, _compressed(effects)) for page, effects in pages.items()],
-        }
+        run = {**contents["run"], "run_id": run_id}
+        values = [_written(name, run[name]) if run[name] is not None else None for name in _ROW]
+        row = _insert(f"runs ({', '.join(_ROW)}, query, answer, report)", *values, *_noted(run["result"] or {}))
         with self.transaction() as connection:
-            row += _noted(run["result"] or {})
-            new = connection.execute(*_insert(f"runs ({', '.join(_ROW)}, query, answer, report)", *row)).rowcount
-            for table, values in rows.items() if new else ():
-                sql, _ = _insert(f"{table[:-1]}, run_id)", *range(table.count(",") + 2))
-                connection.executemany(sql, [(*values_of_row, run_id) for values_of_row in values])
+            new = connection.execute(*row).rowcount
+            for table, columns in _CARRIED.items() if new else ():
+                sql, _ = _insert(f"{table} (run_id, {', '.join(columns)})", run_id, *columns)
+                rows = [[run_id, *(_written(name, row[name]) for name in columns)] for row in contents[table]]
+                connection.executemany(sql, rows)
         return bool(new)
 
     # SQLite
@@ -442,8 +416,8 @@ def loaded(text: str | bytes) -> Any:
     return json.loads(zlib.decompress(text) if isinstance(text, bytes) else text)
 
 
-def _same(value: Any) -> Any:
-    return value
+def _written(column: str, value: Any) -> Any:
+    return _WRITTEN[column](value) if column in _WRITTEN else value
 
 
 def _compressed(value: Any) -> bytes:
@@ -473,3 +447,19 @@ def _json(value: Any) -> str:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat()
+
+
+_CARRIED = {
+    "plans": ("version", "author", "reason", "plan"),
+    "records": ("step_id", "attempt", "record"),
+    "bodies": ("ref", "body"),
+    "decisions": ("review_id", "decision"),
+    "events": ("key", "event"),
+    "tapes": ("page", "effects"),
+}
+"""What a capsule has of a run besides its row: the columns of each table."""
+_WRITTEN: Mapping[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("options", "plan", "record", "decision", "event"), _json),
+    **dict.fromkeys(("result", "body", "effects"), _compressed),
+}
+"""Columns of JSON, and how it is written there."""

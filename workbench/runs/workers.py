@@ -11,9 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -38,7 +36,7 @@ from workbench.records.store import RunRow, RunStore, new_run_id
 from workbench.records.tape import Effect, read
 from workbench.runs.driver import Answer, Driver, Listener, Live, pending
 from workbench.runs.fork import forked
-from workbench.state import Data, Decision, Json, RetrievalResult
+from workbench.state import Data, Json, RetrievalResult
 
 T = TypeVar("T")
 
@@ -180,31 +178,14 @@ class Work:
         return next(others, self.durable)
 
     def status(self, run_id: str) -> str:
-        """Return how the run stands; when its owner died without a word, the checkpoints and the decisions know."""
+        """Return how the run stands; one whose process died without a word is interrupted."""
         return self._status_and_row(run_id)[0]
 
     def _status_and_row(self, run_id: str) -> tuple[str, RunRow]:
         """Return how the run stands, and the row from which that was read."""
-        driver, live = self.driver(run_id), self._live.get(run_id)
-        row = driver.runs.get(run_id)
+        row, live = self.driver(run_id).runs.get(run_id), self._live.get(run_id)
         at_work = self.lease.alive(row["owner"]) and not (live and live.unwritten)
-        if row["status"] != "running" or at_work:
-            return row["status"], row
-        if driver in self.drivers:
-            return "interrupted", row
-        try:
-            snapshot = self._snapshot(run_id)
-        except WorkspaceError:  # the list of runs does not need the checkpoints; `resume` names what is wrong with them
-            return "interrupted", row
-        if pending(snapshot) is not None:
-            return "paused" if self._recorded(run_id, snapshot) is None else "interrupted", row
-        return "done" if row["result"] is not None and not snapshot.next else "interrupted", row
-
-    def _recorded(self, run_id: str, snapshot: Any) -> Decision | None:
-        """Return the answer to what the run asks, when its process died after keeping it and before going on."""
-        request = pending(snapshot)
-        decisions = self.driver(run_id).runs.decisions(run_id) if request else []
-        return next((d for d in decisions if request and d["review_id"] == request["review_id"]), None)
+        return "interrupted" if row["status"] == "running" and not at_work else row["status"], row
 
     def holder(self, run_id: str) -> str | None:
         """Return who works on the run, in words: process, host, since when its workspace is open; None without one."""
@@ -279,32 +260,38 @@ class Work:
             InvalidAnswer: the answer that was given does not fit; the run waits as before.
             NotPaused: another process had answered.
         """
-        live, until = self._live.get(run_id), None if timeout is None else time.monotonic() + timeout
-        if live is not None and live.work is not None:
-            try:
-                with _failures_in_the_row(live):
-                    live.work.result(timeout)
-            except FutureTimeout:
-                raise TimeoutError(f"Run {run_id} still runs after {timeout:g} s.") from None
-        while self.status(run_id) == "running":
-            if until is not None and time.monotonic() >= until:
-                raise TimeoutError(f"Run {run_id} still runs after {timeout:g} s, in another process.")
-            time.sleep(_POLL_S)
+        self.loop.call(self.await_end(run_id, timeout))
 
-    async def await_end(self, run_id: str) -> None:
+    async def await_end(self, run_id: str, timeout: float | None = None) -> None:
         """``wait`` for a loop that must not block."""
         live = self._live.get(run_id)
-        if live is None or live.work is None:
-            await asyncio.to_thread(self.wait, run_id)
-            return
         try:
-            with _failures_in_the_row(live):
-                await asyncio.shield(asyncio.wrap_future(live.work))
+            async with asyncio.timeout(timeout):
+                if live is not None and live.work is not None:
+                    await self._await_work(live, live.work)
+                while self.status(run_id) == "running":  # in another process
+                    await asyncio.sleep(_POLL_S)
+        except TimeoutError:
+            raise TimeoutError(f"Run {run_id} still runs after {timeout:g} s.") from None
+
+    @staticmethod
+    async def _await_work(live: Live, work: Future[None]) -> None:
+        """Wait for the work of this process.
+
+        A failure of the run is in its status and error, and not the caller's exception; a refused answer is, and a
+        failure that the full disk kept out of the row.
+        """
+        try:
+            await asyncio.shield(asyncio.wrap_future(work))
         except asyncio.CancelledError:  # of the run, or of the caller
-            if not live.work.cancelled():
+            if not work.cancelled():
                 raise
-        if self.driver(run_id).runs.get(run_id)["status"] == "running":  # another process continued it
-            await asyncio.to_thread(self.wait, run_id)
+        except (DecisionDiffers, InvalidAnswer, NotPaused):
+            raise
+        except Exception as failed:  # the driver has put it into the run's row, where `Run.error` reads it
+            failed.add_note("recorded as the run's error")
+            if live.unwritten:
+                raise
 
     def failure(self, run_id: str) -> BaseException | None:
         """Return with what the run failed in this process; None where it has not."""
@@ -401,8 +388,6 @@ class Work:
         if status == "running" and row["owner"] == self.lease.owner and run_id in self._live:
             return
         if status == "done":
-            if row["status"] != "done":
-                driver.runs.let_go(run_id, "done")
             return
         if status == "paused" and self.pending(run_id) is not None:
             raise NotPaused(f"Run {run_id} waits for an answer: approve, edit, reject or respond.")
@@ -535,8 +520,9 @@ class Work:
         snapshot = self._snapshot(run_id)
         if not snapshot.values:
             return self._first_input(driver, run_id)
-        recorded = self._recorded(run_id, snapshot)
-        return None if recorded is None else Answer(repeat_answer(recorded), recorded["review_id"])
+        asked = (pending(snapshot) or {}).get("review_id")
+        recorded = next((d for d in driver.runs.decisions(run_id) if d["review_id"] == asked), None)
+        return recorded and Answer(repeat_answer(recorded), recorded["review_id"])
 
     def _first_input(self, driver: Driver, run_id: str) -> Any:
         """Return what the graph begins with; the user's message is stored before the run."""
@@ -552,7 +538,7 @@ class Work:
     def _incognito(self) -> Driver:
         if self._private is None:
             runs = _InMemory(self.durable.runs)
-            self._private = Driver(runs, SqliteConversations(":memory:"), None)
+            self._private = Driver(runs, SqliteConversations(":memory:"), ":memory:")
         return self._private
 
     def _snapshot(self, run_id: str, subgraphs: bool = False) -> Any:
@@ -584,23 +570,6 @@ def _stop(live: Live) -> None:
         live.begun.wait(timeout=30)  # what is cancelled before it begins can write nothing down
         live.work.cancel()
         live.finished.wait(timeout=30)
-
-
-@contextmanager
-def _failures_in_the_row(live: Live) -> Iterator[None]:
-    """Leave the failure of a run in its status and error: it is not the caller's exception.
-
-    A refused answer is, and a failure that the full disk kept out of the row.
-    """
-    try:
-        with suppress(FutureCancelled):
-            yield
-    except (DecisionDiffers, InvalidAnswer, NotPaused, FutureTimeout):
-        raise
-    except Exception as failed:  # the driver has put it into the run's row, where `Run.error` reads it
-        failed.add_note("recorded as the run's error")
-        if live.unwritten:
-            raise
 
 
 def _same(decision: Data, reply: Data) -> bool:

@@ -437,18 +437,16 @@ def test_the_bench_runs_answers_and_forks_and_escapes_what_it_shows(wb: Workbenc
     agent = wb.record(KINDS["plain"].build(), "bench")
     bench = GraphBench(agent)
     bench.input.value = json.dumps({**LOG, "question": "<b>Mill</b>"})
-    bench._act(bench._start)
-    assert (
-        bench.run and bench.run.status == "paused" and "&lt;b&gt;Mill" in bench.questions.children[0].children[0].value
-    )
-    [yes, *_others] = bench.questions.children[0].children[2].children
-    yes.click()
-    assert bench.run.status == "done" and "approved: True" in bench.state.value and not bench.questions.children
-    bench.place.value, bench.result.value = "finish/1", '{"answer": "by hand"}'
-    bench._act(bench._fork)
+    bench.start.click()
+    assert bench.run and bench.run.status == "paused" and "&lt;b&gt;Mill" in bench.asks.value
+    bench.review.primary.click()
+    assert bench.run.status == "done" and "approved: True" in bench.state.value
+    assert bench.question.layout.display == "none"
+    bench.by_hand.place.value, bench.by_hand.result.value = "finish/1", '{"answer": "by hand"}'
+    bench.by_hand.button.click()
     assert "by hand" in bench.state.value and bench.run.executed == []
     bench.input.value = "7"
-    bench._act(bench._start)
+    bench.start.click()
     assert "alert" in bench.status.value
     assert len(bench.runs.options) == 3
 
