@@ -56,7 +56,10 @@ class Around:
         graph.add_edges_from((relation["source"], relation["target"]) for relation in self.relations)
         if len(graph) < 2:
             return dict.fromkeys(graph, (_WIDTH / 2, _HEIGHT / 2))
-        spread = networkx.spring_layout(graph, k=2.6 / len(graph) ** 0.5, iterations=120, seed=7)
+        first = networkx.kamada_kawai_layout(graph) if len(graph) <= 30 else None  # above that it takes seconds
+        spread = networkx.spring_layout(
+            graph, pos=first, k=2 / len(graph) ** 0.5, iterations=20 if first else 120, seed=7
+        )
         points = numpy.array([*spread.values()])
         low, high = points.min(axis=0), points.max(axis=0)
         room = numpy.array([_WIDTH, _HEIGHT]) - 2 * numpy.array(_EDGES)
@@ -108,7 +111,8 @@ def _apart(places: Mapping[str, tuple[float, float]], names: Mapping[str, str]) 
     """Return the patch of each entity with its name, moved down until it lies on no other."""
     apart: dict[str, Patch] = {}
     for entity_id, (x, y) in sorted(places.items(), key=lambda place: place[1][1]):
-        patch = Patch(x, y, width(names[entity_id]), _APART)
+        wide = width(names[entity_id], 13)
+        patch = Patch(min(max(x, wide / 2), _WIDTH - wide / 2), y, wide, _APART)
         while obstacle := next(filter(patch.meets, apart.values()), None):
             patch = patch._replace(y=obstacle.y + _APART)
         apart[entity_id] = patch
