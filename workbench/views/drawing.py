@@ -126,7 +126,7 @@ def zoomable(picture: Markup) -> Markup:
     return draw("svg.zoomable", picture=picture, style=Markup(STYLE))
 
 
-Legend = Iterable[tuple[str, str, str]]
+Legend = Sequence[tuple[str, str, str]]
 """The meaning of signs: each sign, the name of its colour, and its words."""
 
 
@@ -136,8 +136,7 @@ _STILL = ('role="option" aria-selected="false"', 'role="img"')
 
 def sheet(data: Iterable[Data], body: Body, title: str, under: str = "", legend: Legend = ()) -> Drawing:
     """Put a body on a sheet below its title, a line about it, and the meaning of its signs."""
-    signs = list(legend)
-    top = _HEAD + 22 * bool(signs)
+    top = _HEAD + 22 * bool(legend)
     root = draw(
         "svg.sheet",
         title=title,
@@ -145,7 +144,7 @@ def sheet(data: Iterable[Data], body: Body, title: str, under: str = "", legend:
         under=under,
         inside=Markup(str(joined([body.lines, *body.rows.values()])).replace(*_STILL)),
         body=body,
-        legend=signs,
+        legend=legend,
         width=max(float(body.width) + 2 * _EDGE, 620),
         height=top + body.height + _EDGE,
         top=top,

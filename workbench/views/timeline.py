@@ -68,14 +68,13 @@ def _body(segments: Sequence[Bar], records: Sequence[ExecutionRecord], labels: L
         top += 24 if page else 42
     for bar, inside in groups:
         key, name = f"{bar.step_id}/{bar.attempt}", short(bar.step_id, (left or 280) // 7)
-        unfolded = page and len(groups) <= _MOST_LANES
         about = {
             "bar": bar,
             "name": name,
             "sign": SIGNS.get(bar.status, "·"),
             "taped": (bar.step_id, bar.attempt) in taped,
         }
-        subs = inside if unfolded or not page else []
+        subs = inside if len(groups) <= _MOST_LANES or not page else []
         rows[key] = draw("timeline.step", labels, key=key, total=total, subs=subs, top=top, **about, **look)
         top += 24 + 18 * len(subs) if page else 42
     return Body(lines, rows, _WIDE if page else "100%", top + 4)
