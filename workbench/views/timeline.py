@@ -67,7 +67,7 @@ def _body(segments: Sequence[Bar], records: Sequence[ExecutionRecord], labels: L
         )
         top += 24 if page else 42
     for bar, inside in groups:
-        key, name = f"{bar.step_id}/{bar.attempt}", short(bar.step_id, (left or 280) // 7)
+        key, name = f"{bar.step_id}/{bar.attempt}", short(bar.step_id, (left or 240) // 7)
         about = {
             "bar": bar,
             "name": name,
