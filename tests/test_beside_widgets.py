@@ -95,7 +95,7 @@ def test_runs_are_searched_sorted_marked_and_acted_on(wb: Workbench, asked: Run,
     runs.show(asked.run_id)
     assert {asked.run_id, stopped.run_id} <= set(runs.table.picture.rows) and runs._marked == [asked.run_id]
     assert f"forked from {asked.run_id}" in words(runs.table.picture.rows[stopped.run_id])
-    assert asked.answer.splitlines()[0][:40] in words(runs.table.picture.rows[asked.run_id])
+    assert asked.answer.splitlines()[0][2:42] in words(runs.table.picture.rows[asked.run_id])
     runs.table.press("mark", stopped.run_id)
     runs.table.press("compare")
     assert runs.request == {"do": "compare", "runs": [asked.run_id, stopped.run_id], "n": 1}
@@ -139,7 +139,7 @@ def test_the_table_of_runs_is_a_frame_too(wb: Workbench, asked: Run) -> None:
 def test_in_a_plain_shell_they_show_their_static_form(asked: Run, stopped: Run) -> None:
     for one, said in (
         (asked._workspace.compare(asked, stopped), "They first differ in"),
-        (asked._workspace.runs.tree(asked), "reflect:"),
+        (asked._workspace.runs.tree(asked), "(reflect):"),
         (asked.checkpoints(), "persist"),
     ):
         bundle = one._repr_mimebundle_()

@@ -245,7 +245,7 @@ def test_every_run_with_what_was_edited_in_it(wb: Workbench) -> None:
     only = wb.runs.tree(below)
     assert (only.here, {n["run_id"] for n in only.nodes}) == (below.run_id, set(nodes) - {other.run_id})
     assert wb.runs.tree(run.run_id).nodes == only.nodes
-    assert "重新询问" in str(only) and "决定 2，反思：叫停" in str(only)
+    assert "重新询问" in str(only) and "决定 2（反思）：叫停" in str(only)
     assert json.loads(json.dumps(found.to_dict())) == found.to_dict()
     wb.runs.remove(decision.run_id)
     left = {n["run_id"]: n for n in wb.runs.tree().nodes}

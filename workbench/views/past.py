@@ -10,7 +10,7 @@ from markupsafe import Markup
 from workbench.state import Data
 from workbench.views.blocks import INSET, Block, Lines, clipped, columns, one_line
 from workbench.views.labels import SIGNS, Labels
-from workbench.views.labels.sentences import edit_texts, run_edit_texts, savings_text
+from workbench.views.labels.sentences import decision_name, edit_texts, run_edit_texts, savings_text
 from workbench.views.markup import Picture, cut, draw
 
 _NOTABLE = {"planner", "executor", "reflector", "merger", "generate"}
@@ -84,9 +84,7 @@ def checkpoint_list(rows: Sequence[Row], labels: Labels, reviews: Mapping[str, s
 
 
 def _listed(row: Row, labels: Labels, review: str) -> Markup:
-    number, _, point = review.partition("-")
-    fork = f"{labels('point_' + point)} {number}" if point else ""
-    return draw("past.checkpoint", labels, row=row, fork=fork)
+    return draw("past.checkpoint", labels, row=row, fork=decision_name(review, labels) if review else "")
 
 
 def _entry_lines(change: Data) -> Iterator[str]:

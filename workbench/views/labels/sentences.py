@@ -19,10 +19,6 @@ _SIGNS = (("added", "+"), ("changed", "~"), ("removed", "−"))
 _REASONS = (
     (r"not needed", "skip_not_needed"),
     (r"stopped by the reviewer", "stopped_by_reviewer"),
-    (r"quality_satisfied", "quality_satisfied"),
-    (r"max_iterations_reached", "max_iterations_reached"),
-    (r"budget_exhausted", "budget_exhausted"),
-    (r"no_further_action", "no_further_action"),
     (r"the time budget of (?P<n>\S+) s is spent", "skip_budget"),
     (r"(?P<step>\S+) failed", "skip_after_failed"),
     (r"(?P<step>\S+) timed out", "skip_after_timeout"),
@@ -79,8 +75,7 @@ def fork_edit_text(edit: Data, labels: Labels) -> str:
         text = comma.join(labels(f"point_{point}") for point in edit["review"]) or "–"
     else:
         text = " ".join(str(edit["query"]).split())
-    number, _, point = edit["at"].partition("-") if what == "decision" else ("0", "", "")
-    name = labels(f"edit_{what}", n=int(number) + 1, point=labels.get(f"point_{point}", point))
+    name = labels(f"edit_{what}", name=decision_name(edit["at"], labels) if what == "decision" else "")
     return f"{name}{labels('colon')}{text[:300]}"
 
 
@@ -102,6 +97,17 @@ def reading_text(run: Data, labels: Labels) -> str:
     return labels("read_alone", query=run["query"]) if run["query"] not in (run["message"], "") else ""
 
 
+def decision_name(review_id: str, labels: Labels) -> str:
+    """Return the number of a decision, from 1, and its point.
+
+    >>> from workbench.views.labels import Labels
+    >>> decision_name("1-reflect", Labels("en"))
+    '2 (reflect)'
+    """
+    number, _, point = review_id.partition("-")
+    return labels("aside", said=int(number) + 1, more=labels.get(f"point_{point}", point))
+
+
 def reviewer_name(who: str, labels: Labels) -> str:
     """Return the author of a decision."""
     return labels({"person": "by_person", "fork": "fork"}[who]) if who in ("person", "fork") else who
@@ -117,7 +123,7 @@ def reason_text(reason: str, labels: Labels) -> str:
     for pattern, key in _REASONS:
         if match := re.fullmatch(pattern, reason):
             return labels(key, **match.groupdict())
-    return reason
+    return labels.get(reason, reason)  # why the retrieval stopped is a word of its own
 
 
 def _edit_value(name: str, value: Any, proposal: Data) -> str:
