@@ -10,7 +10,6 @@ import ipywidgets
 from workbench.errors import WorkbenchError
 from workbench.state import Json
 from workbench.views.labels import Labels
-from workbench.views.labels.sentences import run_edit_texts
 from workbench.views.markup import el
 from workbench.views.runs import PAGE, SORTS, runs_table
 from workbench.widgets.panel import Event, Panel, Pick, display_if, on_change, press_button
@@ -33,7 +32,7 @@ class RunTable(Panel):
         super().__init__(labels)
         self._wb, self._here, self._page = wb, "", 0
         self._sort, self._marked = ("created_at", True), list[str]()
-        self._costs, self._edits = dict[str, Json](), dict[str, str]()
+        self._costs = dict[str, Json]()
         self._rows: Sequence[Json] = ()
         self.search = ipywidgets.Text(placeholder=labels("runs_search"), description=labels("runs_search_label"))
         statuses = [(labels("runs_every"), ""), *((labels(status), status) for status in _STATUSES)]
@@ -64,10 +63,7 @@ class RunTable(Panel):
         rows = sorted(self._rows, key=lambda row: str(row[column] or "").casefold(), reverse=down)
         self._page = min(self._page, max(0, (len(rows) - 1) // PAGE))
         shown = rows[self._page * PAGE :][:PAGE]
-        if any(row["origin"] and row["run_id"] not in self._edits for row in shown):
-            nodes = self._wb.runs.tree().nodes
-            self._edits = {node["run_id"]: " · ".join(run_edit_texts(node, self.labels)) for node in nodes}
-        costs = {row["run_id"]: self._cost(row) | {"edits": self._edits.get(row["run_id"])} for row in shown}
+        costs = {row["run_id"]: self._cost(row) for row in shown}
         state: Json = {"total": len(rows), "page": self._page, "sort": self._sort, "here": self._here, "costs": costs}
         self.table.show(runs_table(shown, self.labels, **state, marked=self._marked))
         display_if(self.about, self._marked)
