@@ -59,7 +59,8 @@ def field_label(name: str, labels: Labels) -> str:
 def origin_text(run: Data, labels: Labels) -> str:
     """Return from which run a run was made, and what was edited; empty for a run of its own."""
     text = labels("forked_from", run=run["origin"]) if run["origin"] else ""
-    return f"{text}{labels('colon')}{run['edited']}" if run["edited"] else text
+    names = [field_label(name, labels) for name in run["edited"].split(", ") if name]
+    return f"{text}{labels('colon')}{labels('comma').join(names)}" if names else text
 
 
 def as_of_text(document: Data, labels: Labels) -> str:
