@@ -39,7 +39,7 @@ def search(tool_input: Search, knowledge: KnowledgeBase, log: ToolLog) -> Json:
         detail["entities"] = question.entities
     with log("seeds") as detail:
         walk = Walk(query, knowledge)
-        detail["named"], detail["front"] = walk.named, walk.front
+        detail["named"] = walk.named
     with log("step") as detail:
         detail["reached"] = walk.step()
     with log("choose") as detail:
@@ -186,11 +186,6 @@ class Walk:
     def _like(self, chunk_id: str) -> float:
         return self._likeness.get(chunk_id, self._rest)
 
-    @property
-    def front(self) -> list[str]:
-        """Return titles of the passages from which the step is taken."""
-        return [self.titles[i] for i in self._front]
-
     def best(self, limit: int) -> list[str]:
         """Return the best passages."""
         return by_score(self.score)[:limit]
@@ -242,7 +237,9 @@ class Walk:
     def path(self, chunk_id: str) -> list[tuple[str, Step]]:
         """Return the steps that lead to a passage, the first one first."""
         way, seen = list[tuple[str, Step]](), {chunk_id}
-        while (step := self.steps.get(chunk_id) or self._way(chunk_id)) and step.parent not in seen:
+        while (step := self.steps.get(chunk_id) or self.ways.get(chunk_id)) and step.parent not in seen:
+            if chunk_id not in self.steps and self.score.get(step.parent, 0.0) <= self.score.get(chunk_id, 0.0):
+                break  # it is good on its own, and so is no better one's
             way.append((chunk_id, step))
             chunk_id = step.parent
             seen.add(chunk_id)
@@ -256,11 +253,6 @@ class Walk:
             step = {"from": source, "to": target, "by": by, "surface": surface, "sentence": sentence}
             steps.append({**step, "says": words})
         return steps
-
-    def _way(self, chunk_id: str) -> Step | None:
-        """Return a step to a passage that is good on its own, from what is better."""
-        step = self.ways.get(chunk_id)
-        return step if step and self.score.get(step.parent, 0.0) > self.score.get(chunk_id, 0.0) else None
 
     def step(self) -> int:
         """Take a step from the passages in front; how many passages were reached."""
