@@ -403,7 +403,6 @@ class SectionOutline(TypedDict):
         query: what is asked for it.
         evidence_ids: ids of the pieces of the merged evidence that it may use, best first.
         estimated_words: how long it will probably be.
-        quotes: the sentences of these pieces that it quotes where no model writes it.
     """
 
     section_id: str
@@ -412,7 +411,6 @@ class SectionOutline(TypedDict):
     query: str
     evidence_ids: list[str]
     estimated_words: int
-    quotes: list[str]
 
 
 class ReportOutline(TypedDict):

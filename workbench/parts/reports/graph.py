@@ -28,7 +28,7 @@ from workbench.parts.reports.assembly import assemble
 from workbench.parts.reports.checking import checked, consistency, fingerprint
 from workbench.parts.reports.clarify import clarify, review_clarify
 from workbench.parts.reports.kinds import Aspect, Topic, report_type
-from workbench.parts.reports.outline import Meaning, carried, new_outline, outlined_by_rules, placed, unique
+from workbench.parts.reports.outline import assigned, carried, new_outline, outlined, placed, plain_outline
 from workbench.parts.reports.writer import Draft, outlined_by_model, section_by_model, section_text, writes
 from workbench.plans import Plan, PlanStep, fresh_id
 from workbench.ports import Context, call_outliner, call_writer
@@ -68,7 +68,7 @@ async def outliner(state: ConversationState, runtime: Runtime[Context]) -> Json:
     sections_before = {section["fingerprint"]: section for section in earlier.get("sections", [])}
     if sections_before and earlier["outlined_by"] != RULES:
         report["outlined_by"] = earlier["outlined_by"]
-        outline = carried(earlier["outline"], results, earlier["evidence"], Meaning(dated_bases(context, state)))
+        outline = carried(earlier["outline"], results, earlier["evidence"], dated_bases(context, state))
     else:
         outline, report["outlined_by"], report["notes"] = await _outlined(state, context)
     reused: list[Any] = []
@@ -99,22 +99,19 @@ async def _outlined(state: ConversationState, context: Context) -> tuple[ReportO
         proposals = await call_outliner(context, state["query"], results)
     elif results and writes(context):
         proposals = await outlined_by_model(context, state["message"], results, topic.titles())
-        notes = [] if proposals else ["outline: the model gave none that can be used, so it is the rules'"]
+        notes = [] if proposals else ["outline: the model gave none that can be used, so it is the plain one"]
     if not proposals:
-        return outlined_by_rules(state, context, results, topic), RULES, notes
+        return plain_outline(state, results, topic, dated_bases(context, state)), RULES, notes
     sections = [
-        SectionOutline(
-            section_id=str(n),
-            title=proposal["title"],
+        outlined(
+            proposal["title"],
+            proposal["query"] or proposal["title"],
+            [results[place - 1] for place in proposal["evidence"]],
             summary=proposal["summary"],
-            query=proposal["query"] or proposal["title"],
-            evidence_ids=unique(results[place - 1]["result_id"] for place in proposal["evidence"]),
-            estimated_words=max(60, 40 * len(proposal["evidence"])),
-            quotes=[],
         )
-        for n, proposal in enumerate(proposals[: report_type(state["report"]["report_type"]).sections], 1)
+        for proposal in proposals[: report_type(state["report"]["report_type"]).sections]
     ]
-    return new_outline(state, sections), "outliner", []
+    return new_outline(state, placed(sections)), "outliner", []
 
 
 # where a person decides: to respond to the outline asks for one more section
@@ -132,7 +129,6 @@ class SectionEdit(Strict):
     query: str = Field("", max_length=LONGEST)
     evidence_ids: list[str] = Field(default_factory=list, max_length=1_000)
     estimated_words: int = Field(0, ge=0)
-    quotes: list[str] = Field(default_factory=list, max_length=1_000)
 
 
 class OutlineEdits(Strict):
@@ -204,8 +200,8 @@ async def _one_more(state: ConversationState, runtime: Runtime[Context], wish: s
         records += (await executor(task, cast(Any, runtime)))["records"]
     searched = [r for results in gather(records, context.runs, state["run_id"]).values() for r in results]
     pieces = [r for r in searched if r["source_type"] == "chunk"][:_MOST_PIECES]
-    [section, *_] = outlined_by_rules(state, context, pieces, Topic(state["query"], (Aspect(wish),)))["sections"]
-    section |= {"summary": "", "query": wish, "section_id": ""}
+    [own] = assigned([wish], pieces, dated_bases(context, state))
+    section = outlined(wish, wish, own)
     outline, before = state["outline"], merged_evidence(state)
     known_ids = {r["result_id"] for r in before}
     results = [*before, *(r for r in pieces if r["result_id"] not in known_ids)]
@@ -274,8 +270,8 @@ async def _drafted(task: Data, context: Context) -> Draft:
         raise
     except Exception as unknown:  # one's own writer or strategy may raise anything; the note shows it
         notes = [visible(f"{type(unknown).__name__}: {unknown}")]
-    reading = task["route_decision"]["question"]
-    return Draft(section_text(outline, pieces, reading, dated_bases(context, task)), notes, RULES)
+    reading, kind = task["route_decision"]["question"], report_type(task["report"]["report_type"])
+    return Draft(section_text(outline, pieces, reading, dated_bases(context, task), kind), notes, RULES)
 
 
 def add_reporter(graph: StateGraph[Any, Context, Any, Any], after_clarify: Callable[[Any], str]) -> None:
