@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
 
 from langgraph.runtime import Runtime
 from pydantic import Field
 
 from workbench.extensions import missing, provided
 from workbench.graphs.roles import ModelForm, ask_model, history_text, read_history
-from workbench.graphs.route import Route, wished_in
+from workbench.graphs.route import wished_in
 from workbench.language.words import is_small_talk
-from workbench.ports import Context, KnowledgeBase
-from workbench.state import AppliedPreference, ConversationState, Data, Json
+from workbench.ports import Context
+from workbench.state import ConversationState, Data, Json
 
 MISSING = missing("memory", "memory")
 
@@ -53,11 +52,3 @@ async def _recalled(state: ConversationState, runtime: Runtime[Context]) -> Json
     counts = {"history_count": len(history), "has_memory_context": False, "has_summary": False, "episodic_count": 0}
     runtime.stream_writer({"history": counts if part else {**counts, "note": MISSING}})
     return {"history": history, "remembered": [], "noted": [], "recalls": None, "to_search": state["message"]}
-
-
-def with_preferences(
-    state: Data, route: Route, bases: Sequence[KnowledgeBase], struck: Iterable[str] = ()
-) -> tuple[Route, list[AppliedPreference]]:
-    """Return the route with preferences of the person as conditions, and these."""
-    part = provided("nodes", "with_preferences") if bases else None
-    return part(state, route, bases, struck) if part else (route, [])

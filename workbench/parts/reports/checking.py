@@ -114,7 +114,7 @@ def _alike(first: str, second: str) -> float:
 def fingerprint(section: SectionOutline, pieces: Sequence[RetrievalResult], who: str) -> str:
     """Return what a section is written from, as a hash; its place in the report does not matter."""
     texts = [(r["result_id"], r["metadata"].get("title"), r["evidence"], r["metadata"].get("fields")) for r in pieces]
-    request = (section["title"], section["summary"], section["query"])
+    request = (section["title"], section["summary"], section["query"], section["quotes"])
     return hashlib.sha256(repr((request, texts, who)).encode()).hexdigest()[:16]
 
 

@@ -28,7 +28,7 @@ from workbench.parts.reports.assembly import assemble
 from workbench.parts.reports.checking import checked, consistency, fingerprint
 from workbench.parts.reports.clarify import clarify, review_clarify
 from workbench.parts.reports.kinds import Aspect, Topic, report_type
-from workbench.parts.reports.outline import assigned, carried, new_outline, outlined, placed, plain_outline
+from workbench.parts.reports.outline import by_aspect, carried, new_outline, outlined, placed, plain_outline
 from workbench.parts.reports.writer import Draft, outlined_by_model, section_by_model, section_text, writes
 from workbench.plans import Plan, PlanStep, fresh_id
 from workbench.ports import Context, call_outliner, call_writer
@@ -129,6 +129,7 @@ class SectionEdit(Strict):
     query: str = Field("", max_length=LONGEST)
     evidence_ids: list[str] = Field(default_factory=list, max_length=1_000)
     estimated_words: int = Field(0, ge=0)
+    quotes: list[str] = Field(default_factory=list, max_length=1_000)
 
 
 class OutlineEdits(Strict):
@@ -200,8 +201,7 @@ async def _one_more(state: ConversationState, runtime: Runtime[Context], wish: s
         records += (await executor(task, cast(Any, runtime)))["records"]
     searched = [r for results in gather(records, context.runs, state["run_id"]).values() for r in results]
     pieces = [r for r in searched if r["source_type"] == "chunk"][:_MOST_PIECES]
-    [own] = assigned([wish], pieces, dated_bases(context, state))
-    section = outlined(wish, wish, own)
+    [section] = by_aspect([wish], "", pieces, dated_bases(context, state))
     outline, before = state["outline"], merged_evidence(state)
     known_ids = {r["result_id"] for r in before}
     results = [*before, *(r for r in pieces if r["result_id"] not in known_ids)]

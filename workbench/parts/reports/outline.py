@@ -9,6 +9,7 @@ from itertools import chain, compress
 
 from workbench.language.answer import group_by_document
 from workbench.language.fields import FieldsWriter
+from workbench.language.quoting import Sentence, split_sentences
 from workbench.parts.reports.kinds import Topic, report_type
 from workbench.ports import Bases
 from workbench.state import Data, Evidence, ReportOutline, RetrievalResult, SectionOutline
@@ -32,13 +33,17 @@ def enough(phrase: str, texts: Sequence[str], bases: Bases) -> list[float]:
     return [share * (share >= limit) for share, limit in zip(shares(phrase, texts, bases), limits, strict=True)]
 
 
-def assigned(titles: Sequence[str], pieces: Evidence, bases: Bases) -> list[list[RetrievalResult]]:
-    """Return for each title the pieces that say enough of it, and no more of another."""
-    texts, chosen = [titled(piece) for piece in pieces], [list[RetrievalResult]() for _ in titles]
-    for piece, *said in zip(pieces, *(enough(title, texts, bases) for title in titles), strict=True):
+def by_aspect(titles: Sequence[str], subject: str, pieces: Evidence, bases: Bases) -> list[SectionOutline]:
+    """Return a section for each title, of the sentences that say enough of it, and no more of another."""
+    pool, quotes = split_sentences(pieces), [list[Sentence]() for _ in titles]
+    texts = [f"{sentence.title}. {sentence.text}" for sentence in pool]
+    for sentence, *said in zip(pool, *(enough(title, texts, bases) for title in titles), strict=True):
         if any(said):
-            chosen[said.index(max(said))].append(piece)
-    return chosen
+            quotes[said.index(max(said))].append(sentence)
+    return [
+        outlined(title, f"{subject} {title}", [pieces[s.n - 1] for s in own], quotes=[s.text for s in own])
+        for title, own in zip(titles, quotes, strict=True)
+    ]
 
 
 def titled(piece: RetrievalResult) -> str:
@@ -65,13 +70,11 @@ def plain_outline(state: Data, results: Evidence, topic: Topic, bases: Bases) ->
         about = list(compress(pieces, enough(topic.subject, [titled(piece) for piece in pieces], bases)))
     depths = {t: depth for a in topic.aspects for depth, t in (("", a.title), *((".", part) for part in a.parts))}
     depths = depths or dict.fromkeys(kind.wanted, "")
-    chosen = assigned([*depths], pieces if about else [], bases)
-    sections = [
-        outlined(title, f"{topic.subject} {title}", own, depth)
-        for (title, depth), own in zip(depths.items(), chosen, strict=True)
-    ]
+    sections = by_aspect([*depths], topic.subject, pieces if about else [], bases)
+    sections = [{**section, "section_id": depth} for section, depth in zip(sections, depths.values(), strict=True)]
+    ids = set(chain(*(section["evidence_ids"] for section in sections)))
     documents: dict[str, list[RetrievalResult]] = {}
-    used = {title_of(piece) for own in chosen for piece in own}
+    used = {title_of(piece) for piece in pieces if piece["result_id"] in ids}
     for piece in about:
         if title_of(piece) not in used:
             documents.setdefault(title_of(piece), []).append(piece)
@@ -83,16 +86,19 @@ def plain_outline(state: Data, results: Evidence, topic: Topic, bases: Bases) ->
     return new_outline(state, placed(sections)[: kind.sections])
 
 
-def outlined(title: str, query: str, pieces: Evidence, depth: str = "", summary: str = "") -> SectionOutline:
+def outlined(
+    title: str, query: str, pieces: Evidence, *, summary: str = "", quotes: Sequence[str] = ()
+) -> SectionOutline:
     """Return a section from these pieces; its summary is their titles where none is given."""
     titles = unique(map(title_of, pieces))
     return SectionOutline(
-        section_id=depth,
+        section_id="",
         title=title if CJK.match(title) else title[:1].upper() + title[1:],
         summary=summary or ", ".join(titles[:4]) + (" …" if len(titles) > 4 else ""),
         query=query,
         evidence_ids=unique(piece["result_id"] for piece in pieces),
         estimated_words=max(60, 40 * len(pieces)),
+        quotes=[*quotes],
     )
 
 
@@ -119,11 +125,12 @@ def carried(earlier: ReportOutline, results: Evidence, known_ids: Iterable[str],
     """
     present, known = {r["result_id"] for r in results}, {*known_ids}
     fresh = [r for r in results if r["result_id"] not in known]
-    added = assigned([section["title"] for section in earlier["sections"]], fresh, bases)
+    added = by_aspect([section["title"] for section in earlier["sections"]], "", fresh, bases)
     sections = list[SectionOutline]()
-    for section, pieces in zip(earlier["sections"], added, strict=True):
+    for section, new in zip(earlier["sections"], added, strict=True):
         ids = [i for i in section["evidence_ids"] if i in present]
-        sections.append({**section, "evidence_ids": unique([*ids, *(piece["result_id"] for piece in pieces)])})
+        quotes = [*section["quotes"], *new["quotes"]] if section["quotes"] else []
+        sections.append({**section, "evidence_ids": [*ids, *new["evidence_ids"]], "quotes": quotes})
     return {**earlier, "sections": sections}
 
 

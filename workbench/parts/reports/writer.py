@@ -402,8 +402,9 @@ def section_text(section: SectionOutline, pieces: Evidence, question: Question, 
     if not pieces:
         title = section["title"]
         return fields.say(f"The corpus says nothing on “{title}”.", f"资料库没有关于“{title}”的内容。")
+    wanted = {fold(quote) for quote in section["quotes"]}
     said = {fold(s.text): s for s in reversed(split_sentences(pieces)) if len(terms(s.text)) > 1}
-    quoted = sorted(said.values(), key=lambda s: (s.n, s.place))
+    quoted = [said[key] for key in reversed(said) if key in wanted or not wanted]
     says = shares(section["query"], [f"{s.title}. {s.text}" for s in quoted], bases)
     ranked = sorted(zip(says, quoted, strict=True), key=lambda pair: (-pair[0], pair[1].n, pair[1].place))
     documents: dict[str, list[Sentence]] = {}
