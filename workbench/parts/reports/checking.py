@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, combinations
 
 from langgraph.runtime import Runtime
@@ -22,7 +22,7 @@ from workbench.graphs.check import supported, with_marks
 from workbench.graphs.generate import merged_evidence
 from workbench.language.question import read
 from workbench.language.support import by_words, denies, lost
-from workbench.ports import Context, KnowledgeBase, ToolLog
+from workbench.ports import Bases, Context, KnowledgeBase, ToolLog
 from workbench.state import (
     Claim,
     ConversationState,
@@ -33,7 +33,8 @@ from workbench.state import (
     SectionContent,
     SectionOutline,
 )
-from workbench.text import CJK, fold, stem, terms
+from workbench.text import fold, terms
+from workbench.tools.scoring import shares_said
 from workbench.tools.tool import FunctionTool, Search, ToolOutput
 
 _NUMBER = re.compile(r"(?<![A-Za-z\d.])\d[\d,]*(?:\.\d+)?(?![A-Za-z.]*\d)")
@@ -151,10 +152,9 @@ async def consistency(state: ConversationState, runtime: Runtime[Context]) -> Js
     if not context.settings.consistency_check:
         return {"report": {**state["report"], "consistency": {}}}
     check = await asyncio.to_thread(_measures, sections, merged_evidence(state))
-    bases = context.bases(state["kb_prefixes"])
     text, reading = "\n".join(section["text"] for section in sections), state["route_decision"]["question"]
-    meant = meant_by(state["query"], bases[0]) if bases else None
-    check["validation"] = validate(reading, text, meant).model_dump(exclude={*ToolOutput.model_fields})
+    validation = validate(reading, text, context.bases(state["kb_prefixes"]))
+    check["validation"] = validation.model_dump(exclude={*ToolOutput.model_fields})
     return {"report": {**state["report"], "consistency": check}}
 
 
@@ -186,10 +186,8 @@ def _measures(sections: Sequence[SectionContent], results: Sequence[RetrievalRes
 
 # whether a text answers a question: the words, names and conditions that it must speak of
 
-PASS_SHARE = 0.6
-"""The share of keywords that must be covered."""
-Meant = Callable[[str], Iterable[str]]
-"""What else a keyword may be called."""
+PASS_SHARE, SAID = 0.6, 0.5
+"""The share of keywords that must be covered, and how much of one a text must say, by its words or their meaning."""
 
 
 class Validation(ToolOutput):
@@ -202,32 +200,38 @@ class Validation(ToolOutput):
     passed: bool = Field(True, description="Whether every name is covered, and enough of all")
 
 
-def validate(reading: Question, text: str, meant: Meant | None = None) -> Validation:
+def validate(reading: Question, text: str, bases: Bases = ()) -> Validation:
     """Hold a text against what its question asks.
 
     Args:
         reading: of the question.
         text: an answer, or the evidence for one.
-        meant: what else a keyword may be called: aliases of names, words of another language.
+        bases: what knows other writings of names, and which words mean nearly the same.
 
-    >>> reading = {"names": [{"name": "Salt Mill", "surface": "Salt Mill"}], "words": ["builder", "died"],
+    >>> reading = {"names": [{"name": "Salt Mill", "surface": "Salt Mill"}], "words": ["built", "died"],
     ...            "conditions": [{"field": "place", "op": "eq", "value": "Saltaire"}]}
-    >>> found = validate(reading, "Salt Mill was built in Saltaire.", lambda word: {"builder": ["built"]}.get(word, ()))
+    >>> found = validate(reading, "Salt Mill was built in Saltaire.")
     >>> found.covered, found.missing, found.coverage, found.passed
-    (['Salt Mill', 'Saltaire', 'builder'], ['died'], 0.75, True)
+    (['Salt Mill', 'Saltaire', 'built'], ['died'], 0.75, True)
     >>> validate({"names": [], "words": ["建造者"], "conditions": []}, "盐仓由沈万和建造。").passed
     True
     """
-    words, folded = frozenset(map(stem, terms(text))), fold(text)
-    also = meant or (lambda _: ())
-    by_keyword: dict[str, bool] = {}
-    for name in reading["names"]:
-        by_keyword[name["name"]] = _is_named([name["name"], name["surface"], *also(name["name"])], folded)
+    folded = fold(text)
+
+    def names(*writings: str) -> bool:
+        entities = [entity for base in bases for writing in writings if (entity := base.entity(writing))]
+        known = [*writings, *(name for entity in entities for name in (entity["name"], *entity["aliases"]))]
+        return any(fold(name) in folded for name in known)
+
+    def says(word: str) -> bool:
+        return max(*by_words(word, [text]), *(shares_said(word, [text], base)[0] for base in bases), 0.0) >= SAID
+
+    by_keyword = {name["name"]: names(name["name"], name["surface"]) for name in reading["names"]}
     has_names = all(by_keyword.values())
     for value in (str(c["value"]) for c in reading["conditions"] if c["op"] in ("eq", "contains")):
-        by_keyword[value] = _is_named([value, *also(value)], folded)
+        by_keyword[value] = names(value)
     for word in reading["words"]:
-        by_keyword.setdefault(word, any(_says(keyword, words) for keyword in [word, *also(word)]))
+        by_keyword.setdefault(word, names(word) or says(word))
     covered = [keyword for keyword, present in by_keyword.items() if present]
     share = round(len(covered) / len(by_keyword), 6) if by_keyword else 1.0
     return Validation(
@@ -237,35 +241,6 @@ def validate(reading: Question, text: str, meant: Meant | None = None) -> Valida
         coverage=share,
         passed=bool(text.strip()) and share >= PASS_SHARE and has_names,
     )
-
-
-def meant_by(question: str, base: KnowledgeBase) -> Meant:
-    """Return what a knowledge base knows a question's keywords by: other writings of names and values, near words."""
-    related, about = base.words(question)["similar"], base.about()
-    values = [
-        [value, *(word for words in called.values() for word in words)]
-        for field in about["fields"]
-        for value, called in field["values_called"].items()
-    ]
-    groups = [*values, *([*group.get("en", ()), *group.get("zh", ())] for group in about["lexicon"])]
-
-    def meant(keyword: str) -> Iterable[str]:
-        key, entity = fold(keyword), base.entity(keyword)
-        names = [entity["name"], *entity["aliases"]] if entity else []
-        nearby = (word for nearby, words in related.items() if fold(nearby) in key for word, _ in words)
-        return [*names, *(word for group in groups if key in map(fold, group) for word in group), *nearby]
-
-    return meant
-
-
-def _is_named(writings: Sequence[str], folded: str) -> bool:
-    return any(key in folded for writing in writings if (key := fold(writing)))
-
-
-def _says(word: str, words: frozenset[str]) -> bool:
-    own = set(map(stem, terms(word)))
-    # The share of its pairs of signs that a text must have of a Chinese word: it may be cut another way there.
-    return bool(own) and len(own & words) >= (0.5 if CJK.search(word) else 1) * len(own)
 
 
 # the tool
@@ -281,7 +256,7 @@ def reflection(tool_input: ReflectionInput, knowledge: KnowledgeBase, log: ToolL
     """Hold the evidence against the question."""
     with log("validate", pieces=len(tool_input.found)) as detail:
         text = "\n".join(map(_result_text, tool_input.found))
-        validation = validate(read(tool_input.query, [knowledge]), text, meant_by(tool_input.query, knowledge))
+        validation = validate(read(tool_input.query, [knowledge]), text, [knowledge])
         detail |= validation.model_dump(include={"coverage", "passed", "missing"})
         if not validation.passed:
             detail["error"] = f"not covered: {', '.join(validation.missing) or 'nothing was found'}"
