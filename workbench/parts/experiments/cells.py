@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import os
 import re
@@ -39,6 +40,8 @@ _OPTIONS = sorted(set(RunOptions.model_fields) - {"incognito", "session", "setti
 _ENVIRONMENT = re.compile(r"(WORKBENCH|MA|KB|OPENAI)_(?!.*(KEY|TOKEN|WORKSPACE)$).*")
 """Variables on which every cell depends: no keys, which may be renewed."""
 _REVIEWERS = "never, rules, a list of decisions, {threshold: 0.8}, {model: NAME}"
+_DEEPEST = 4
+"""How far the functions are followed that a part wraps."""
 
 
 class Cells:
@@ -133,8 +136,6 @@ class Cells:
 
     def proof(self, variant: Json, question: Json, repeat: int) -> Json:
         """Return digests of everything that a cell depends on, by part."""
-        from workbench.parts.record.langgraph_copy import code_version as version_of  # another part, as the agent is
-
         wb, spec, parameters = self._wb, self.spec, {**self.spec.base, **variant}
         whose = str(parameters.get("user", ""))
         used = {name: value for name, value in os.environ.items() if _ENVIRONMENT.fullmatch(name)}
@@ -149,7 +150,7 @@ class Cells:
             "corpus": "" if spec.notebook else wb.knowledge.get(spec.kb).fingerprint(),
             "settings": settings,
             "prompts": wb.prompts.own(),
-            "tools": [sorted(wb.tools), {name: version_of(part) for name, part in own.items()}],
+            "tools": [sorted(wb.tools), {name: _source(part) for name, part in own.items()}],
             "models": {name: str(getattr(model, "_identifying_params", "")) for name, model in objects.items()},
             "memory": sorted([row["section"], row["content"]] for row in memories),
             "environment": used,
@@ -241,6 +242,23 @@ class Cells:
         if name not in self._graphs:
             self._graphs[name] = self._wb.agent(self.spec.kb) if name == "agent" else self._wb.record(name)
         return self._graphs[name]
+
+
+def _source(part: Any, depth: int = 0) -> list[str]:
+    """Return the source of a registered part, or of its class, and of the functions that it wraps."""
+    target = getattr(part, "function", part)
+    target = target if inspect.isroutine(target) else type(target)
+    wrapped = inspect.getclosurevars(target).nonlocals.values() if inspect.isfunction(target) else ()
+    inner = [
+        text
+        for value in wrapped
+        if inspect.isfunction(value) and depth < _DEEPEST
+        for text in _source(value, depth + 1)
+    ]
+    try:
+        return [inspect.getsource(target), *inner]
+    except (OSError, TypeError):  # it was typed into a console
+        return [repr(getattr(getattr(target, "__code__", None), "co_code", target.__qualname__)), *inner]
 
 
 def label(variant: Mapping[str, Any]) -> str:
