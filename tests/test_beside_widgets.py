@@ -1,4 +1,4 @@
-"""Checkpoints, forks and comparisons as widgets: pressed as the browser presses them, read in the store."""
+"""Decisions, forks and comparisons as widgets: pressed as the browser presses them, read in the store."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.labels import Labels
 from workbench.widgets.display import register
-from workbench.widgets.futures import Checkpoints
+from workbench.widgets.futures import Decisions
 from workbench.widgets.runs import RunTable
 
 CHINESE, ENGLISH = "对比《喜宴》和《饮食男女》的风格", "Compare The Wedding Banquet and Eat Drink Man Woman"
@@ -54,37 +54,20 @@ def text(*picks: Any) -> str:
     return words(" ".join(pick.picture.html for pick in picks))
 
 
-# checkpoints
+# decisions
 
 
-def test_checkpoints_are_listed_and_forked_from_where_a_decision_comes(asked: Run) -> None:
-    past = Checkpoints(Labels("en"))
-    past.show(asked.to_dict(), asked.checkpoints())
-    listed = past.region.picture
-    said = words(listed.html)
-    assert "executor" in said and "responded by you “the father” “he is the point”" in said
-    assert "planner" in said and "merger" in said and "proposed: stop" in said
-    wave = next(key for key, html in listed.rows.items() if "executor" in html)
-    past.region.press("fork", wave)
-    assert past.request == {"edits": {"at": wave}, "n": 1}
+def test_decisions_are_listed_and_each_is_made_again_in_a_fork(asked: Run) -> None:
+    past = Decisions(Labels("en"))
+    past.show(asked.to_dict())
+    said = words(past.region.picture.html)
+    assert "1 · reflect" in said and "responded by you “the father” “he is the point”" in said
+    past.region.press("fork", "no such row")
+    past.region.press("fork", "0-reflect")
+    assert past.request == {"edits": {"at": "0-reflect"}, "n": 1}
     fork = asked.fork(**past.request["edits"], wait=False).wait()
     assert (fork.status, fork.review["review_id"]) == ("paused", "0-reflect")
     assert all(record.get("replayed") for record in fork.records)
-    assert all('data-do="fork"' not in html for html in listed.rows.values() if "merger" in html)
-    past.region.press("fork", "no such row")
-    assert past.request["n"] == 1
-    for key in [key for key, html in listed.rows.items() if 'data-do="fork"' in html][-2:]:
-        past.region.press("fork", key)
-        fork = asked.fork(**past.request["edits"], wait=False).wait()
-        assert fork.status == "paused"
-        fork.cancel()
-
-
-def test_a_paused_run_says_where_it_waits(wb: Workbench) -> None:
-    run = wb.ask(CHINESE, kb="film", review=["reflect"])
-    past = Checkpoints(Labels("zh"))
-    past.show(run.to_dict(), run.checkpoints())
-    assert "在此等待你决定" in text(past.region)
 
 
 # runs
@@ -137,13 +120,8 @@ def test_the_table_of_runs_is_a_frame_too(wb: Workbench, asked: Run) -> None:
 
 
 def test_in_a_plain_shell_they_show_their_static_form(asked: Run, stopped: Run) -> None:
-    for one, said in (
-        (asked._workspace.compare(asked, stopped), "They first differ in"),
-        (asked._workspace.runs.tree(asked), "reflect:"),
-        (asked.checkpoints(), "persist"),
-    ):
-        bundle = one._repr_mimebundle_()
-        assert said in bundle["text/plain"] and said in bundle["text/html"]
+    bundle = asked._workspace.compare(asked, stopped)._repr_mimebundle_()
+    assert "They first differ in" in bundle["text/plain"] and "They first differ in" in bundle["text/html"]
 
 
 # comparisons

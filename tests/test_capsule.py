@@ -350,14 +350,17 @@ CONTENT = {
     "half a character": (lambda c: b'"\\ud800"', "surrogates not allowed"),
     "deep JSON": (lambda c: b"[" * 100_000, "recursion"),
     "a list": (lambda c: b"[]", "object"),
-    "no tape": (lambda c: c.pop("tape") and None, "tape: Field required"),
+    "no tape": (lambda c: c.pop("tapes") and None, "tapes: Field required"),
     "a wrong type": (lambda c: c["run"].update(message=1), "run.message"),
     "a run that waits": (lambda c: c["run"].update(status="paused"), "run.status"),
     "a result of another shape": (lambda c: c["run"]["result"].update(merged=[]), "run.result.merged"),
     "an option of another type": (lambda c: c["run"]["options"].update(review="all"), "run.options.review"),
     "an id like an option": (lambda c: c["run"].update(run_id="-rf"), "run.run_id"),
     "an id that leads outside": (lambda c: c["run"].update(run_id="../../x"), "run.run_id"),
-    "an effect of another type": (lambda c: c["tape"][0].update(seconds="x"), "tape.0.seconds"),
+    "an effect of another type": (
+        lambda c: c["tapes"][0]["effects"][0].update(seconds="x"),
+        "tapes.0.effects.0.seconds",
+    ),
     "no plan": (lambda c: c["plans"][0].update(plan={"steps": 1}), "is refused"),
 }
 
@@ -452,9 +455,6 @@ def test_the_command_line(folder, sealed, tmp_path):
     films = corpus(tmp_path / "films.jsonl", count=29)
     with opened(there) as wb:
         wb.add_knowledge("film", [films])
-    said = workbench(there, "replay", run_id)
-    lines = said.stderr.strip().splitlines()
-    assert said.returncode == 1 and len(lines) == 2, said.stderr
-    assert "'film'" in lines[0] and "document f29 (gone)" in lines[0] and lines[1].startswith("Expected")
+    assert workbench(there, "replay", run_id).returncode == 0, "the tape answers, whatever the corpus is by now"
     bad = workbench(there, "import", __file__)
     assert bad.returncode == 1 and len(bad.stderr.strip().splitlines()) == 1

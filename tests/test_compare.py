@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import time
 from pathlib import Path
 
 import pytest
@@ -52,7 +51,7 @@ def test_a_run_beside_itself_and_its_replay_shows_nothing(wb: Workbench) -> None
 
 def test_approve_beside_reject_at_reflect(wb: Workbench) -> None:
     run = wb.ask(ENGLISH, kb="film", review=["reflect"], thresholds={"min_evidence": 60})
-    fork = run.fork(at="0")
+    fork = run.fork(at="0-reflect")
     assert run.review["action_requests"][0]["args"]["should_continue"]
     run.approve()
     while run.status == "paused":
@@ -183,22 +182,17 @@ def test_hostile_text_stays_text() -> None:
 
 def test_a_fork_never_changes_its_original(wb: Workbench, workspace: Path) -> None:
     run = done(wb, CHINESE, review=["plan", "reflect"])
-    until = time.monotonic() + 60
-    while not rows_of(workspace, run.run_id)["past"] and time.monotonic() < until:  # folded once it has ended
-        time.sleep(0.05)
+    wb._work.loop.settle(10)  # its checkpoints go once it has ended
     before = rows_of(workspace, run.run_id)
-    assert before["past"]
     step = run.plan.steps[0]
     forks = [
         run.fork(plan=run.plans[0]["plan"].replace(step.step_id, objective="别的"), mismatch="rules", rest="rules"),
         run.fork(decision={"action": "reject"}, at="1-reflect"),
         run.fork(settings={"max_iterations": 1}, mismatch="rules", rest="rules"),
-        run.fork(at="1").approve(),
+        run.fork(at="1-reflect").approve(),
     ]
     assert [fork.status for fork in forks] == ["done"] * 4
     wb.compare(run, *forks[:3])
-    wb.runs.tree()
-    run.checkpoints()
     assert rows_of(workspace, run.run_id) == before
 
 
@@ -219,12 +213,9 @@ def test_the_commands(workspace: Path, monkeypatch: pytest.MonkeyPatch, tmp_path
     compared = json.loads(cli("compare", first, second, "--json"))
     assert compared["parts"]["where"] == "settings" and [r["run_id"] for r in compared["runs"]] == [first, second]
     assert "max_iterations" in cli("compare", first, second)
-    assert {run["run_id"] for run in json.loads(cli("runs", first, "--json"))["runs"]} == {first, second}
-    assert second in cli("runs", "--tree")
-    seen = json.loads(cli("show", first, "--checkpoints", "--json"))["checkpoints"]
-    assert cli("show", first, "--checkpoints").count("\n") >= len(seen)
-    one = next(one for one in seen if one["asks"])
-    assert json.loads(cli("fork", first, "--at", one["id"], "--json", code=3))["review"]["review_id"] == "0-reflect"
+    assert [run["run_id"] for run in json.loads(cli("runs", first, "--json"))["runs"]] == [second]
+    assert "decision, settings" in cli("runs", first)
+    assert json.loads(cli("fork", first, "--at", "0-reflect", "--json", code=3))["review"]["review_id"] == "0-reflect"
     place = f"{plan['steps'][0]['step_id']}/1"
     by_hand = json.loads(cli("fork", first, "--at", place, "--result", "Memento, by hand.", "--json", code=3))
     assert by_hand["records"][0]["output_summary"]["evidence_count"] == 1

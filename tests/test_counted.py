@@ -1,4 +1,4 @@
-"""Each figure of a run is one number, wherever it stands: bench, page, terminal, JSON, timeline, comparison, tree."""
+"""Each figure of a run is one number, wherever it stands: bench, page, terminal, JSON, timeline, comparison."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from click.testing import CliRunner
 from tests.servers import Reply, only, scripted_server
 from workbench.cli import main
 from workbench.records.timeline import bars, busy_ms, span_ms
-from workbench.runs.fork import saved
 from workbench.runs.recording import found_pieces
 from workbench.runs.run import Run
 from workbench.session import Workbench
@@ -52,14 +51,11 @@ def agrees(wb: Workbench, run: Run) -> dict[str, Any]:
     assert [name for name, text in places.items() if took not in text] == []
     beside = wb.compare(run, run).to_dict()
     assert {name: beside["cost"][0][name] for name in told} == told
-    [node] = [node for node in wb.runs.tree().nodes if node["run_id"] == run.run_id]
-    assert node["saved"] == {name: told[name] for name in ("saved_calls", "saved_s")}
     assert (
         run.to_dict()["figures"]["saved_calls"] == told["saved_calls"]
         and run.to_dict()["figures"]["saved_s"] == told["saved_s"]
     )
     if told["saved_calls"]:
-        places["tree"] = " ".join(str(wb.runs.tree(run)).split())
         assert [name for name, text in places.items() if saved not in text] == []
     assert told["found"] == len(evidence_of) == run.state["merged"]["statistics"]["total_retrieved"]
     assert told["evidence"] == len(run.evidence) == run.state["merged"]["statistics"]["total_evidence_count"]
@@ -105,5 +101,4 @@ def test_tokens_are_the_servers_own_count_or_about(workspace: Path, counted: boo
         assert shown.startswith("about ") != counted
         assert shown in str(cost)
         fork = run.fork()
-        spared = saved(fork.tape())
-        assert spared["tokens"] == effect.tokens and spared["about"] != counted
+        assert wb.compare(run, fork).cost[1]["saved_tokens"] == effect.tokens

@@ -60,7 +60,7 @@ def test_checkpoints_of_what_is_done_go_and_every_run_still_shows_the_same(folde
         said, done = by_kind(wb.gc()), by_kind(wb.gc(yes=True))
         kind = "checkpoints of cancelled runs"
         assert said[kind]["count"] == done[kind]["count"] > 0 and said[kind]["bytes"] == done[kind]["bytes"]
-        assert "checkpoints of finished runs" not in said, "they were folded when the runs ended"
+        assert "checkpoints of finished runs" not in said, "they went when the runs ended"
         assert done["free pages of checkpoints.db"]["bytes"] > 0
         assert {run.run_id: canonical(run.to_dict()) for run in wb.runs.list()} == before
         assert wb.gc() == []

@@ -21,7 +21,7 @@ from workbench.cli import main
 from workbench.session import Workbench
 from workbench.text import visible
 from workbench.views.labels import Labels
-from workbench.widgets.futures import Checkpoints
+from workbench.widgets.futures import Decisions
 from workbench.widgets.runs import RunTable
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -158,12 +158,11 @@ def test_figures_show_text(wb):
 def test_what_stands_beside_a_run_shows_text(wb):
     """Its past, its forks, what it is compared with, and the table of all runs, on a page and on the bench."""
     run, other, *_ = [run for run in wb.runs.list() if run.status == "done"]
-    runs, past = RunTable(Labels("en"), wb), Checkpoints(Labels("en"))
+    runs, past = RunTable(Labels("en"), wb), Decisions(Labels("en"))
     wb.runs.annotate(run.run_id, title=ALL, note=ALL, tags=[ALL])
     runs.show(run.run_id)
-    past.show(run.to_dict(), run.checkpoints())
-    pages = [one._repr_html_() for one in (run.checkpoints(), wb.compare(run, other), wb.runs.tree(run))]
-    for html in (*pages, runs.table.picture.html, past.region.picture.html):
+    past.show(run.to_dict())
+    for html in (wb.compare(run, other)._repr_html_(), runs.table.picture.html, past.region.picture.html):
         page = read(html)
         assert not page.tags & {"script", "img", "iframe", "style"} and not STEERING.search(html)
         assert not [name for name in page.attributes if name.startswith("on")]

@@ -182,21 +182,21 @@ DOOR = [  # base, question, what the answer holds, what it does not
     ("group", "How many papers were published in 2021?", "2 documents (table is papers; published is 2021)", "Salt"),
     ("group", "Which paper is the newest?", "Tide Tables: published", "Maya"),
     ("group", "Which papers are from between March and May 2021?", "2 documents|Drifting Sensors|Noise", "Salt|Tide"),
-    ("group", "Papers published in the last three years", "1 document|Tide Tables", "Salt|Noise|Not applied"),
+    ("group", "Papers published in the last three years", "1 document|Tide Tables", "Salt|Noise|not applied"),
     ("group", "Who joined last month?", "Maya Roth", "Tom|Wen Li ("),
-    ("group", "What happened in 2012?", "Not applied: “in 2012”", ""),
+    ("group", "What happened in 2012?", "not applied: “in 2012”", ""),
     (
         "group",
         "Papers by Olaf Brandt about noise",
         "No document|author is Olaf Brandt|Noise of Harbours",
-        "Not applied",
+        "not applied",
     ),
-    ("workshop", "Which tool is the most expensive?", "Bench saw", "Lathe|Not applied"),
+    ("workshop", "Which tool is the most expensive?", "Bench saw", "Lathe|not applied"),
     ("workshop", "List machines without Halden", "2 documents|Drill press|Dust collector", "Lathe|Fret"),
     ("workshop", "List some saws", "2 documents|Bench saw|Fret saw", "plane"),
     ("workshop", "Tools bought in the second half of 2020", "1 document|Block plane", "Fret"),
-    ("workshop", "Which tools were bought a few years ago?", "Not applied: “a few years ago”", ""),
-    ("workshop", "Things that are not machines", "Not applied: “not machines”", ""),
+    ("workshop", "Which tools were bought a few years ago?", "not applied: “a few years ago”", ""),
+    ("workshop", "Things that are not machines", "not applied: “not machines”", ""),
     ("zu", "有多少名成员？", "共 3 份", "盐沼|未应用"),
     ("zu", "2021年发表了几篇论文？", "共 2 份", "盐沼|未应用"),
     ("zu", "近三年的论文有哪些？", "潮汐表再考", "盐沼|漂流|未应用"),
@@ -205,17 +205,17 @@ DOOR = [  # base, question, what the answer holds, what it does not
     ("zu", "不要海洋方法的论文，列出来", "盐沼固碳|潮汐表再考", "漂流|港口|未应用"),
     ("zu", "几年前发表的论文", "未应用的条件：“几年前”", ""),
     ("zu", "“王大山”写的论文有哪些？", "没有符合条件的文档：表是论文，作者是王大山", ""),
-    ("plays", "List some dramas", "2 plays|Paper Lanterns|Glass Orchard", "Ferry|Not applied"),
+    ("plays", "List some dramas", "2 plays|Paper Lanterns|Glass Orchard", "Ferry|not applied"),
     ("plays", "列出几部剧情剧", "共 2 部|纸灯笼|玻璃果园", "夜渡|未应用"),
     ("plays", "林乔写了几部戏？", "共 2 部|纸灯笼|盐路", "未应用"),
     ("plays", "推荐一部不要恐怖的剧", "可以看看|纸灯笼", "夜渡|盐路|未应用"),
     ("plays", "Recommend 3 plays.", "Worth a look", ""),
     ("plays", "I liked The Salt Road, what next?", "Night Ferry|Paper Lanterns", "Umbrellas|Orchard"),
-    ("plays", "I liked Stone Bridge, what next?", "Worth a look|Not applied: “Stone Bridge”", ""),
+    ("plays", "I liked Stone Bridge, what next?", "Worth a look|not applied: “Stone Bridge”", ""),
     ("plays", "我喜欢《盐路》，接下来看什么？", "夜渡|纸灯笼", "两把伞|未应用"),
     ("notes", "When was Ann Lee born?", "Ann Lee (farmer) [1] or Ann Lee (miller) [2]?", ""),
-    ("notes", "Who was born before 1800?", "Not applied: “before 1800”", ""),
-    ("group", "Who was not present on 14 March 2021?", "Not applied: “on 14 March 2021”", "is not"),
+    ("notes", "Who was born before 1800?", "not applied: “before 1800”", ""),
+    ("group", "Who was not present on 14 March 2021?", "not applied: “on 14 March 2021”", "is not"),
     ("notes", "她修了什么？", "“她”指的是谁或什么？", ""),
 ]
 
@@ -236,6 +236,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
 @pytest.mark.parametrize(("base", "question", "holds", "lacks"), DOOR)
 def test_what_is_asked_is_applied_or_said(opened: Workbench, base: str, question: str, holds: str, lacks: str) -> None:
     answer = opened.ask(question, kb=base, user=question).answer
+    answer = answer.replace("Not applied", "not applied")
     assert [part for part in holds.split("|") if part not in answer] == [], answer
     assert [part for part in lacks.split("|") if part and part in answer] == [], answer
 

@@ -84,11 +84,10 @@ def surfaces(language: str, wb: Workbench) -> Iterator[tuple[str, Any]]:
     yield from (
         ("page", run_html(run.to_dict())),
         ("text", run_text(run.to_dict(), parts=ON_PAPER)),
-        ("checkpoints", str(run.checkpoints())),
     )
     fork = run.fork(plan=run.plan.without(run.plan.steps[-1].step_id), settings={"max_iterations": 1})
     again = run.fork(decision={"action": "reject"}, at="1-reflect")
-    for made in (wb.compare(run, fork), wb.compare(run, fork, again), wb.runs.tree(fork), wb.runs.tree()):
+    for made in (wb.compare(run, fork), wb.compare(run, fork, again)):
         yield "text", str(made)
         yield "page", made._repr_html_()
     yield from (("figure", drawing.svg) for drawing in (run.dag(), run.timeline(), run.graph(), run.knowledge()))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from workbench import ports
 from workbench.errors import WorkbenchError, WorkspaceError
@@ -50,7 +50,6 @@ from workbench.widgets.indexing import watched
 
 if TYPE_CHECKING:
     from workbench.futures.compare import Comparison
-    from workbench.futures.tree import Tree
     from workbench.graphs.agents import AgentPool
     from workbench.knowledge.adding.extraction import Extractor
     from workbench.views.knowledge import Inspected
@@ -443,15 +442,13 @@ class Workbench(Extended):
 
     # what is made of runs
 
-    def replay(self, run_id: str, mode: Mode = "replay", corpus: Literal["check", "tape"] = "check") -> Run:
+    def replay(self, run_id: str, mode: Mode = "replay") -> Run:
         """Run it once more from its tape: its plan, evidence, decisions and answer, to the same bytes.
 
         Args:
             run_id: a run that is done.
             mode: ``replay`` takes everything from the tape: no network, no model, no clock; ``regression`` asks models
                 again, and takes tools and knowledge from the tape.
-            corpus: ``check`` compares the knowledge bases of this workspace with those of the recording, where they are
-                here; ``tape`` does not look at them.
 
         Returns:
             The new run, which is done.
@@ -468,7 +465,7 @@ class Workbench(Extended):
             again: Run = replay()
             return again
         fork = lambda **edits: recorded(run.fork(**edits))  # noqa: E731, read once
-        return self.run(replayed(recorded(run), fork, self.knowledge, self.settings, mode, corpus).run_id)
+        return self.run(replayed(recorded(run), fork, self.settings, mode).run_id)
 
     def export(self, run_id: str, path: str | Path) -> Path:
         """Seal a run that has ended in a zip file, without any secret: the same run gives the same bytes.
@@ -510,12 +507,6 @@ class Workbench(Extended):
 
         loaded = [self.run(run) if isinstance(run, str) else run for run in runs]
         return compared([run._read_once(loaded) for run in loaded])
-
-    def _tree(self, run: Run | str | None) -> Tree:
-        from workbench.futures.tree import tree
-
-        run_id = None if run is None else clean(str(getattr(run, "run_id", run)))
-        return tree(self._work.driver(run_id or "").runs.lineage(), self._work.status, run_id)
 
     def graft(
         self,

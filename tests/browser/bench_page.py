@@ -62,7 +62,7 @@ class BenchPage:
         self.page.locator(".wb-step-form [data-do=fix]:visible").first.click()
 
     def fork(self, *words: str) -> None:
-        """Fork at a decision, from the list of checkpoints."""
+        """Fork at a decision, from the list of decisions."""
         rows = self.page.locator(".wb-past [role=listitem]")
         for word in words:
             rows = rows.filter(has_text=word)

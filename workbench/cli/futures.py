@@ -50,7 +50,7 @@ class Decision(JsonFile):
     "--decision", type=Decision('{"action": "edit", "edits": {...}}'), metavar="FILE|ACTION",
     help='approve, reject, or a JSON file: {"action": "edit", "edits": {...}}.',
 )  # fmt: skip
-@click.option("--at", metavar="ID", help="Review point, as 1-reflect, or checkpoint; alone it asks you there.")
+@click.option("--at", metavar="ID", help="Review point, as 1-reflect; alone it asks you there.")
 @click.option(
     "--result", metavar="VALUE", help="With --at PLACE, as step_1/1: what came back there instead, text or JSON."
 )

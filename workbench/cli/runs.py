@@ -24,22 +24,16 @@ _run_ids = click.argument("run_ids", nargs=-1, required=True, metavar="RUN_ID...
 
 @click.command()
 @click.argument("run_id")
-@click.option("--calls", "part", flag_value="calls", help="What models saw and said instead: every call whole.")
-@click.option("--checkpoints", "part", flag_value="checkpoints", help="Its checkpoints instead; `fork --at` takes one.")
+@click.option("--calls", is_flag=True, help="What models saw and said instead: every call whole.")
 @paged
-def show(page: Page, run_id: str, part: str | None) -> None:
+def show(page: Page, run_id: str, calls: bool) -> None:
     """Show a run: plan, records, reflections, decisions, timeline, answer and sources."""
     from workbench.views.outline import IN_TERMINAL, outline
 
     with page.open() as wb:
         run = wb.run(run_id)
-        if part and not hasattr(run, part):
-            raise click.UsageError(f"Run {run_id} is of a recorded graph and has no --{part}.")
-        if part == "calls":
+        if calls:
             _calls(page, run.calls())
-        elif part == "checkpoints":
-            past = run.checkpoints()
-            page.present(past, {"run_id": run_id, "checkpoints": [point.to_dict() for point in past]})
         elif page.as_json:
             page.result(run.to_dict())
         else:
@@ -66,27 +60,19 @@ def _calls(page: Page, calls: Calls) -> None:
 
 @click.command()
 @click.argument("run_id", required=False)
-@click.option("--tree", is_flag=True, help="Which were made from which; with RUN_ID, of that one.")
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many.")
 @click.option("--session", help="Only of this conversation.")
 @click.option("--user", help="Only of this user.")
 @click.option("--status", type=click.Choice(["running", "paused", "interrupted", "done", "failed", "cancelled"]))
 @paged
 def runs(
-    page: Page, run_id: str | None, tree: bool, limit: int, *, session: str | None, user: str | None, status: str | None
+    page: Page, run_id: str | None, limit: int, *, session: str | None, user: str | None, status: str | None
 ) -> None:
-    """List the runs, newest first."""
+    """List the runs, newest first; with RUN_ID those that were made from it."""
     empty = f"No runs here yet. Ask something: {page.command('ask', 'QUESTION')}"
-    options = {"session_id": session, "user_id": user, "status": status}
+    options = {"session_id": session, "user_id": user, "status": status, "origin": run_id}
     wanted = {name: value for name, value in options.items() if value}
     with page.open() as wb:
-        if tree or run_id:
-            forks = wb.runs.tree(run_id)
-            if page.as_json or forks.nodes:
-                page.present(forks)
-            else:
-                page.say(empty)
-            return
         listed = wb.runs.lines(limit, **wanted)
     columns = ("run:code", "status:status", "begun:dim", "question")
     page.table({"runs": listed}, columns, map(_row, listed), empty)
@@ -94,10 +80,11 @@ def runs(
 
 def _row(run: Json) -> tuple[str, ...]:
     """Return what was asked, under it how it was read, where that differs, and who works on it."""
-    from workbench.views.labels.sentences import reading_text
+    from workbench.views.labels.sentences import origin_text, reading_text
 
     begun = datetime.fromisoformat(run["created_at"]).astimezone()
-    words = (run["message"], reading_text(run, labels_for(run["message"])), run["holder"] or "")
+    labels = labels_for(run["message"])
+    words = (run["message"], reading_text(run, labels), origin_text(run, labels), run["holder"] or "")
     return run["run_id"], Labels("en").status(run["status"]), f"{begun:%Y-%m-%d %H:%M}", _lines(*words)
 
 

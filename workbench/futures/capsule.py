@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Mapping
 from html import escape
 from io import BytesIO
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field, TypeAdapter, ValidationError, with_config
@@ -23,12 +22,11 @@ from typing_extensions import TypedDict
 from workbench.errors import CapsuleError, PlanError
 from workbench.models.wire import secrets
 from workbench.plans import Plan
-from workbench.records.document import run_document
 from workbench.records.store import RunStore, new_run_id
 from workbench.records.writing import write_file
 from workbench.runs.recording import Recording
 from workbench.settings import Settings
-from workbench.state import ConversationState, Data, Decision, ExecutionRecord, Json, RetrievalResult
+from workbench.state import ConversationState, Decision, ExecutionRecord, Json, RetrievalResult
 from workbench.text import visible
 from workbench.views.labels import labels_for
 from workbench.views.outline import run_html
@@ -91,9 +89,14 @@ class _Event(TypedDict):
     event: Json
 
 
+class _Record(TypedDict):
+    step_id: str
+    attempt: int
+    record: ExecutionRecord
+
+
 @with_config(extra="forbid")
 class _Effect(TypedDict):
-    page: str
     kind: str
     name: str
     parts: Json
@@ -111,19 +114,29 @@ class _Effect(TypedDict):
     edited: NotRequired[bool]
 
 
+class _Page(TypedDict):
+    page: str
+    effects: list[_Effect]
+
+
+class _Decision(TypedDict):
+    review_id: str
+    decision: Decision
+
+
 class Contents(TypedDict):
     """The contents of any capsule, but for what people answered."""
 
     run: _Row
     plans: list[_Plan]
-    records: list[ExecutionRecord]
+    records: list[_Record]
     bodies: list[_Body]
     events: list[_Event]
-    tape: list[_Effect]
+    tapes: list[_Page]
 
 
 class _Contents(Contents):
-    decisions: list[Decision]
+    decisions: list[_Decision]
 
 
 def exported(run: Recording, path: Path, settings: Settings) -> Path:
@@ -139,9 +152,8 @@ def capsule(run: Recording, settings: Settings) -> bytes:
         CapsuleError: the run has not ended, or leaves nothing behind.
     """
     contents = redacted(capsule_contents(run), secrets(settings))
-    message = contents["run"]["message"]
+    message, body = contents["run"]["message"], run_html(redacted(run.to_dict(), secrets(settings)))
     title, language = escape(visible(message)), labels_for(message).html_lang
-    body = _page(contents)
     page = f'<!doctype html>\n<html lang="{language}"><meta charset="utf-8"><title>{title}</title>\n{body}\n</html>\n'
     return zipped({CONTENTS: json.dumps(contents, ensure_ascii=False, indent=1), PAGE: page})
 
@@ -195,11 +207,11 @@ def imported(path: Path, store: RunStore, run: Callable[[str], Recording], setti
     return run_id
 
 
-def _page(contents: Json) -> str:
-    return run_html(capsule_document(contents))
+def _plans(contents: Json) -> list[Plan]:
+    return [Plan.load(row["plan"]) for row in contents["plans"]]
 
 
-def read(path: Path, kind: Any = _Contents, check: Callable[[Json], object] = _page) -> Json:
+def read(path: Path, kind: Any = _Contents, check: Callable[[Json], object] = _plans) -> Json:
     """Return what a capsule holds, its types checked.
 
     Args:
@@ -231,22 +243,6 @@ def _reason(error: Exception) -> str:
         fault = error.errors()[0]
         return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
     return " ".join(str(error).split())[:200] or type(error).__name__
-
-
-def capsule_document(contents: Data) -> Json:
-    """Return the document of a sealed run, as ``Run.to_dict`` gives it once it is here."""
-    row, result = contents["run"], contents["run"]["result"] or {}
-    plans = [Plan.load(row["plan"]) for row in contents["plans"]]
-    names = ("answer", "citations", "support", "stop_reason", "route_decision", "reflections", "merged")
-    fields = {
-        **{name: row[name] for name in ("run_id", "status", "message", "session_id", "user_id", "error")},
-        **{name: result.get(name) for name in names},
-        **{name: contents[name] for name in ("records", "decisions")},
-        **{"review": None, "plan": plans[-1] if plans else None, "row": row, "state": result},
-        "log": [line["event"]["execution_log"] for line in contents["events"] if "execution_log" in line["event"]],
-        "query": result.get("query") or row["message"],
-    }
-    return run_document(SimpleNamespace(**fields))
 
 
 def redacted(value: Any, hidden: Iterable[str]) -> Any:

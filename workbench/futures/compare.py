@@ -20,7 +20,6 @@ from workbench.records.figures import Identity, figures, identity
 from workbench.records.prompts import Prompt
 from workbench.records.proposals import JUDGED_BY
 from workbench.records.tape import EDITED, begun, comparable, fingerprints, key_of_record
-from workbench.runs.fork import saved, spent
 from workbench.runs.recording import Recording, origin_of
 from workbench.settings import flatten_settings
 from workbench.state import Citation, Decision, ExecutionRecord, Json
@@ -404,8 +403,9 @@ def _cost(side: Side) -> Json:
     state = side.run.state
     document = {name: getattr(side.run, name) for name in names} | {"support": state.get("support")}
     counts = figures(document | {"statistics": (state.get("merged") or {}).get("statistics")})
-    tokens, from_tape = spent(side.effects), saved(side.effects)
-    return {**counts, "tokens": tokens["tokens"], "about": tokens["about"], "saved_tokens": from_tape["tokens"]}
+    own = [effect for effect in side.effects if not effect.replayed]
+    tokens, about = sum(effect.tokens for effect in own), any(effect.tokens and not effect.counted for effect in own)
+    return {**counts, "tokens": tokens, "about": about, "saved_tokens": sum(e.tokens for e in side.effects) - tokens}
 
 
 def _in_order(mappings: Sequence[Mapping[Key, Any]]) -> list[Key]:

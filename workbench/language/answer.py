@@ -147,7 +147,12 @@ def write(judgement: Judgement, question: Question, results: Evidence) -> tuple[
     text = judgement.text
     if ignored := list(dict.fromkeys([*question["not_applied"], *judgement.not_applied])):
         phrases = ("、" if zh else ", ").join(f"“{phrase}”" for phrase in ignored)
-        text += f"\n未应用的条件：{phrases}。" if zh else f"\nNot applied: {phrases}."
+        heading, _, listed = text.partition("\n")
+        if listed and heading[-1] in ":：":  # a list is longer than what was asked for: it is read before
+            note = f"（未应用的条件：{phrases}）" if zh else f" (not applied: {phrases})"
+            text = f"{heading[:-1]}{note}{heading[-1]}\n{listed}"
+        else:
+            text += f"\n未应用的条件：{phrases}。" if zh else f"\nNot applied: {phrases}."
     text, citations, _ = cite(text, results)
     return text, citations
 

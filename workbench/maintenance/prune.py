@@ -33,7 +33,6 @@ _SIZES = {
     "events": "length(event)",
     "tapes": "length(effects)",
     "drafts": "length(text)",
-    "past": "length(checkpoints)",
     "runs": "length(message) + length(options) + ifnull(length(result), 0)",
     "checkpoints": "length(checkpoint) + length(metadata)",
     "writes": "length(value)",
@@ -132,16 +131,16 @@ def _checkpoints(runs: Path, path: Path, outdated: set[str], unneeded: str, yes:
         if not {"checkpoints", "writes"} <= tables:
             return []
         select = "SELECT thread_id FROM checkpoints UNION SELECT thread_id FROM writes"
-        threads = {row[0]: row[0].partition(" ")[0] for row in connection.execute(select)}
+        threads = {row[0] for row in connection.execute(select)}
         with _transaction(runs, write=False) as store:
             rows = store.execute("SELECT run_id, status, owner, result IS NOT NULL FROM runs").fetchall()
         run_ids = {row[0] for row in rows}
         done = {i for i, status, owner, result in rows if status == "done" and owner is None and result}
         cancelled = {i for i, status, owner, _ in rows if status == "cancelled" and owner is None}
-        unknown = {thread for thread, run_id in threads.items() if run_id not in run_ids or run_id in outdated}
+        unknown = {run_id for run_id in threads if run_id not in run_ids or run_id in outdated}
         for kind, chosen, where in (
-            ("checkpoints of finished runs", threads.keys() & done - unknown, f"thread_id = ? AND {unneeded}"),
-            ("checkpoints of cancelled runs", threads.keys() & cancelled - unknown, f"thread_id = ? AND {_NOT_LAST}"),
+            ("checkpoints of finished runs", threads & done - unknown, f"thread_id = ? AND {unneeded}"),
+            ("checkpoints of cancelled runs", threads & cancelled - unknown, f"thread_id = ? AND {_NOT_LAST}"),
             ("checkpoints of removed runs", unknown, "thread_id = ?"),
         ):
             count = size = 0

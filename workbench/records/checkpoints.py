@@ -35,12 +35,12 @@ class Checkpoints(SqliteSaver):
     another process holds the file, the loop continues with its other work.
     """
 
-    def __init__(self, connection: sqlite3.Connection, path: Path):
+    def __init__(self, connection: sqlite3.Connection, path: Path | str):
         super().__init__(connection, serde=serializer())
         self._path = path
 
     @classmethod
-    def open(cls, path: Path) -> Checkpoints:
+    def open(cls, path: Path | str) -> Checkpoints:
         """Open the file, or make it.
 
         Raises:
@@ -121,7 +121,7 @@ def _checked_parts(checkpoint: Any) -> Any:
 
 
 @contextmanager
-def _translate_errors(path: Path) -> Iterator[None]:
+def _translate_errors(path: Path | str) -> Iterator[None]:
     try:
         with translate_errors(path, WorkspaceError, FIX):
             yield

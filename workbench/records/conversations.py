@@ -318,17 +318,6 @@ class SqlConversations(ABC):
             raise WorkbenchError(f"Unknown message {message_id!r}. list_messages gives the ids of a conversation's.")
         return feedback_id
 
-    def openings(self, message_ids: Sequence[str], length: int = 200) -> dict[str, str]:
-        """Return how messages begin, by id; in one query per 500 messages."""
-        texts = dict[str, str]()
-        with self.transaction() as execute:
-            for start in range(0, len(message_ids), 500):
-                part = list(message_ids[start : start + 500])
-                places = ", ".join("?" * len(part))
-                sql = f"SELECT id, substr(content, 1, {int(length)}) AS text FROM messages WHERE id IN ({places})"
-                texts |= {row["id"]: row["text"] for row in execute(sql, part)}
-        return texts
-
     def list_feedback(self, message_id: str | None = None, **equals: str) -> list[Json]:
         """Return the feedback on a message or on all of them, oldest first.
 

@@ -10,9 +10,10 @@ import json
 import sqlite3
 import uuid
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -21,13 +22,13 @@ from workbench.records.sqlite import Tables, translate_errors
 from workbench.state import Data, Decision, ExecutionRecord, Json
 from workbench.text import without_secrets
 
-VERSION = 12
+VERSION = 13
 """Of the tables."""
 _SCHEMA = """
     CREATE TABLE runs (
         run_id TEXT PRIMARY KEY, conversation_id TEXT, user_id TEXT, session_id TEXT, message TEXT NOT NULL,
         options TEXT NOT NULL, status TEXT NOT NULL, owner TEXT, error TEXT, result BLOB,
-        created_at TEXT NOT NULL, ended_at TEXT, query TEXT, report TEXT, graph TEXT NOT NULL DEFAULT ''
+        created_at TEXT NOT NULL, ended_at TEXT, query TEXT, answer TEXT, report TEXT, graph TEXT NOT NULL DEFAULT ''
     );
     CREATE INDEX runs_by_time ON runs (created_at);
     CREATE TABLE plans (
@@ -44,25 +45,8 @@ _SCHEMA = """
     CREATE TABLE tapes (run_id TEXT, page TEXT, effects BLOB NOT NULL, PRIMARY KEY (run_id, page));
     CREATE TABLE drafts (run_id TEXT, name TEXT, text TEXT NOT NULL, PRIMARY KEY (run_id, name));
     CREATE INDEX runs_by_report ON runs (report);
-    CREATE TABLE past (run_id TEXT PRIMARY KEY, checkpoints BLOB NOT NULL);
 """
-_LINEAGE = """
-WITH made AS (
-    SELECT run_id, json_extract(options, '$.tape.sources[0]') AS source FROM runs
-    WHERE json_extract(options, '$.tape') IS NOT NULL
-), spared AS (
-    SELECT run_id, count(*) AS steps, json_group_array(json_object('started_at', json_extract(record, '$.started_at'),
-        'duration_ms', json_extract(record, '$.duration_ms'))) AS calls FROM records
-    WHERE run_id IN (SELECT run_id FROM made) AND json_extract(record, '$.replayed') GROUP BY run_id
-)
-SELECT runs.run_id, message, options, status, created_at, spared.steps, spared.calls,
-    (SELECT count(*) FROM decisions WHERE decisions.run_id = runs.run_id) AS decided,
-    CASE WHEN runs.run_id IN (SELECT source FROM made) THEN
-        (SELECT plan FROM plans WHERE plans.run_id = runs.run_id AND version = 1) END AS plan
-FROM runs LEFT JOIN spared ON spared.run_id = runs.run_id
-ORDER BY created_at DESC, runs.run_id
-"""
-TABLES = ("plans", "records", "bodies", "decisions", "events", "tapes", "drafts", "past", "runs")
+TABLES = ("plans", "records", "bodies", "decisions", "events", "tapes", "drafts", "runs")
 
 
 _ROW = (
@@ -74,8 +58,9 @@ _ROW = (
 _COLUMNS = (*_ROW, "owner")
 _WITH_RESULT = "iif(result IS NULL, NULL, '{}') AS result"
 _LINE = (
-    *("run_id", "message", "status", "owner", "user_id", "session_id", "conversation_id", "created_at", "ended_at"),
-    *("query", "graph", "json_extract(options, '$.kb') AS kb", "json_extract(options, '$.tape.sources[0]') AS origin"),
+    *("run_id", "message", "status", "owner", "user_id", "session_id", "created_at", "ended_at"),
+    *("query", "answer", "graph", "json_extract(options, '$.kb') AS kb"),
+    *("json_extract(options, '$.tape.sources[0]') AS origin", "json_extract(options, '$.edited') AS edited"),
     "(SELECT text FROM drafts WHERE drafts.run_id = runs.run_id AND name = 'about') AS about",
 )
 """Columns of a list of runs; ``about`` is what a person has added: title, tags, note."""
@@ -215,7 +200,7 @@ class RunStore(Tables):
     def save_result(self, run_id: str, result: Data) -> None:
         """Keep what the run gave, once."""
         self.write(
-            "UPDATE runs SET result = ?, query = ?, report = ? WHERE run_id = ? AND result IS NULL",
+            "UPDATE runs SET result = ?, query = ?, answer = ?, report = ? WHERE run_id = ? AND result IS NULL",
             (_compressed(result), *_noted(result), run_id),
         )
 
@@ -267,15 +252,6 @@ class RunStore(Tables):
         fields = {name: report.get(name) for name in ("by", "outlined_by", "numbers", "evidence")}
         outline, sections = result.get("outline") or {"sections": []}, result.get("sections") or []
         return {"run_id": rows[0]["run_id"], **fields, "outline": outline, "sections": sections}
-
-    def lineage(self) -> list[Json]:
-        """Return every run with what the tree of forks shows, newest first, in one query.
-
-        Besides columns of the row: ``plan`` (its first version, where another run was made from it), ``decided`` (how
-        many decisions it has), ``steps`` and ``ms`` (of tool calls that another run's tape had).
-        """
-        names = ("options", "plan")
-        return [row | {name: self._loaded(row[name] or "null") for name in names} for row in self.rows(_LINEAGE)]
 
     def remove(self, run_ids: Sequence[str]) -> None:
         """Forget runs with all that they did, in one transaction."""
@@ -382,16 +358,6 @@ class RunStore(Tables):
         """Keep a page of the run's tape, once."""
         self._keep("tapes", run_id, page, effects)
 
-    def save_past(self, run_id: str, checkpoints: Sequence[Data]) -> None:
-        """Keep the checkpoints of a run that has ended."""
-        sql = "INSERT OR IGNORE INTO past SELECT run_id, ? FROM runs WHERE run_id = ?"  # it may be forgotten just now
-        self.write(sql, (_compressed(checkpoints), run_id))
-
-    def past(self, run_id: str) -> list[Json]:
-        """Return the checkpoints of a run that has ended, oldest first; nothing where they were let go."""
-        rows = self._rows_of_run(run_id, "past", "checkpoints")
-        return self._loaded(rows[0]["checkpoints"]) if rows else []
-
     def pages(self, run_id: str) -> list[bytes]:
         """Return every page of the run's tape, in the order in which they were kept."""
         return [row["effects"] for row in self._rows_of_run(run_id, "tapes", "effects")]
@@ -399,53 +365,26 @@ class RunStore(Tables):
     # carried from one workspace to another
 
     def contents(self, run_id: str) -> Json:
-        """Everything that is kept of a run, as JSON: its row, and a list for each other table."""
-        row = self.get(run_id, whole=True)
-        return {
-            "run": {name: value for name, value in row.items() if name != "owner"},
-            "plans": self.plans(run_id),
-            "records": self.records(run_id),
-            "bodies": [
-                {**row, "body": self._loaded(row["body"])} for row in self._rows_of_run(run_id, "bodies", "ref, body")
-            ],
-            "decisions": self.decisions(run_id),
-            "events": [
-                {**row, "event": self._loaded(row["event"])}
-                for row in self._rows_of_run(run_id, "events", "key, event")
-            ],
-            "tape": [
-                {"page": row["page"], **effect}
-                for row in self._rows_of_run(run_id, "tapes", "page, effects")
-                for effect in self._loaded(row["effects"])
-            ],
-        }
+        """Everything that is kept of a run, as JSON: its row, and the rows of each other table."""
+        run = self.get(run_id, whole=True)
+        contents: Json = {"run": {name: value for name, value in run.items() if name != "owner"}}
+        for table, columns in _CARRIED.items():
+            contents[table] = rows = self._rows_of_run(run_id, table, ", ".join(columns))
+            for row, name in product(rows, columns):
+                row[name] = self._loaded(row[name]) if name in _WRITTEN else row[name]
+        return contents
 
     def bring(self, run_id: str, contents: Data) -> bool:
         """Keep what ``contents`` gave under this id, whole or not at all; False when there is a run of that id."""
-        run, pages = {**contents["run"], "run_id": run_id}, dict[str, list[Json]]()
-        for line in contents["tape"]:
-            effect = {name: value for name, value in line.items() if name != "page"}
-            pages.setdefault(line["page"], []).append(effect)
-        row = [
-            {"result": _compressed, "options": _json}.get(name, _same)(run[name]) if run[name] is not None else None
-            for name in _ROW
-        ]
-        rows: dict[str, list[tuple[Any, ...]]] = {
-            "plans (version, plan, author, reason)": [
-                (p["version"], _json(p["plan"]), p["author"], p["reason"]) for p in contents["plans"]
-            ],
-            "records (step_id, attempt, record)": [(r["step_id"], r["attempt"], _json(r)) for r in contents["records"]],
-            "bodies (ref, body)": [(b["ref"], _compressed(b["body"])) for b in contents["bodies"]],
-            "decisions (review_id, decision)": [(d["review_id"], _json(d)) for d in contents["decisions"]],
-            "events (key, event)": [(e["key"], _json(e["event"])) for e in contents["events"]],
-            "tapes (page, effects)": [(page, _compressed(effects)) for page, effects in pages.items()],
-        }
+        run = {**contents["run"], "run_id": run_id}
+        values = [_written(name, run[name]) if run[name] is not None else None for name in _ROW]
+        row = _insert(f"runs ({', '.join(_ROW)}, query, answer, report)", *values, *_noted(run["result"] or {}))
         with self.transaction() as connection:
-            row += _noted(run["result"] or {})
-            new = connection.execute(*_insert(f"runs ({', '.join(_ROW)}, query, report)", *row)).rowcount
-            for table, values in rows.items() if new else ():
-                sql, _ = _insert(f"{table[:-1]}, run_id)", *range(table.count(",") + 2))
-                connection.executemany(sql, [(*values_of_row, run_id) for values_of_row in values])
+            new = connection.execute(*row).rowcount
+            for table, columns in _CARRIED.items() if new else ():
+                sql, _ = _insert(f"{table} (run_id, {', '.join(columns)})", run_id, *columns)
+                rows = [[run_id, *(_written(name, row[name]) for name in columns)] for row in contents[table]]
+                connection.executemany(sql, rows)
         return bool(new)
 
     # SQLite
@@ -467,7 +406,7 @@ class RunStore(Tables):
             return loaded(text)
 
     def _row(self, row: Json) -> RunRow:
-        row = {name: value for name, value in row.items() if name not in ("query", "report")}
+        row = {name: value for name, value in row.items() if name not in ("query", "answer", "report")}
         result = None if row["result"] is None else self._loaded(row["result"])
         return RunRow(**{**row, "options": self._loaded(row["options"]), "result": result})  # type: ignore[typeddict-item]
 
@@ -477,17 +416,18 @@ def loaded(text: str | bytes) -> Any:
     return json.loads(zlib.decompress(text) if isinstance(text, bytes) else text)
 
 
-def _same(value: Any) -> Any:
-    return value
+def _written(column: str, value: Any) -> Any:
+    return _WRITTEN[column](value) if column in _WRITTEN else value
 
 
 def _compressed(value: Any) -> bytes:
     return zlib.compress(_json(value).encode())
 
 
-def _noted(result: Data) -> tuple[str | None, str | None]:
-    """Return what is looked for in results: the question as it was read, and the id of a report."""
-    return result.get("query"), (result.get("report") or {}).get("report_id")
+def _noted(result: Data) -> tuple[Any, ...]:
+    """Return what is looked for in results: the question as read, the answer's beginning, and the id of a report."""
+    first_line = str(result.get("answer") or "").strip().partition("\n")[0]
+    return result.get("query"), first_line[:200], (result.get("report") or {}).get("report_id")
 
 
 def _insert(table: str, *values: Any) -> tuple[str, tuple[Any, ...]]:
@@ -507,3 +447,19 @@ def _json(value: Any) -> str:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat()
+
+
+_CARRIED = {
+    "plans": ("version", "author", "reason", "plan"),
+    "records": ("step_id", "attempt", "record"),
+    "bodies": ("ref", "body"),
+    "decisions": ("review_id", "decision"),
+    "events": ("key", "event"),
+    "tapes": ("page", "effects"),
+}
+"""What a capsule has of a run besides its row: the columns of each table."""
+_WRITTEN: Mapping[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("options", "plan", "record", "decision", "event"), _json),
+    **dict.fromkeys(("result", "body", "effects"), _compressed),
+}
+"""Columns of JSON, and how it is written there."""

@@ -15,7 +15,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, Va
 from workbench.errors import RunError, UnknownKnowledge, shown
 from workbench.extensions import required
 from workbench.plans import Plan, unkeepable
-from workbench.records.spending import spent
 from workbench.runs.calls import own_prompts
 from workbench.runs.fork import checked, iso_date
 from workbench.runs.recording import recorded
@@ -315,8 +314,8 @@ class Runs(FrameList[Any]):
         if isinstance(entry, Run):
             run = recorded(entry)
             row = {name: getattr(run, name) for name in ("message", "run_id", "status", "answer", "error")}
-            seconds, took = run.to_dict()["figures"]["total_s"], spent(e for e in run.tape() if e.kind == "model")
-            cost = {"calls": took.calls, "tokens": took.tokens, "money": took.money}
+            seconds, took = run.to_dict()["figures"]["total_s"], run.calls().total()
+            cost = {name: took[name] for name in ("calls", "tokens", "money")}
             return {
                 **row,
                 "kb": run.state.get("kb_prefix", ""),

@@ -96,16 +96,15 @@ class Driver:
     Args:
         runs: what runs did.
         conversations: what was said.
-        checkpoints: the file of the checkpoints; None keeps them in memory.
+        checkpoints: the file of the checkpoints.
     """
 
-    def __init__(self, runs: RunStore, conversations: SqlConversations, checkpoints: Path | None):
+    def __init__(self, runs: RunStore, conversations: SqlConversations, checkpoints: Path | str):
         self.runs, self.conversations = runs, conversations
         self.store: Conversations = conversations
         self._path, self._lock = checkpoints, asyncio.Lock()
         self._places = asyncio.Semaphore(2)
         self._graph: Any = None
-        self._connection: Any = None
 
     def has(self, run_id: str) -> bool:
         """Return whether the run is kept here."""
@@ -116,25 +115,15 @@ class Driver:
         async with self._lock:
             if self._graph is None:
                 from workbench.graphs.conversation import build_conversation
+                from workbench.records.checkpoints import Checkpoints
 
-                self._graph = build_conversation(self._saver())
+                self._graph = build_conversation(Checkpoints.open(self._path))
             return self._graph
-
-    def _saver(self) -> Any:
-        from workbench.records.checkpoints import Checkpoints, serializer
-
-        if self._path is None:
-            from langgraph.checkpoint.memory import InMemorySaver
-
-            return InMemorySaver(serde=serializer())
-        saver = Checkpoints.open(self._path)
-        self._connection = saver.conn
-        return saver
 
     async def close(self) -> None:
         """Close the checkpoints and the stores."""
-        if self._connection is not None:
-            self._connection.close()
+        if self._graph is not None:
+            self._graph.checkpointer.conn.close()
         self.conversations.close()
         self.runs.close()
 
@@ -145,18 +134,7 @@ class Driver:
 
     async def forget_checkpoints(self, run_ids: Sequence[str]) -> None:
         """Delete where runs stood."""
-        saver = (await self.graph()).checkpointer
-        if self._path is not None:
-            await saver.delete_threads(run_ids)
-            return
-        for run_id in run_ids:
-            await saver.adelete_thread(run_id)
-
-    async def past(self, run_id: str) -> list[Any]:
-        """Return LangGraph's checkpoints of a run, in all its graphs, oldest first."""
-        saver = (await self.graph()).checkpointer
-        checkpoints = [checkpoint async for checkpoint in saver.alist({"configurable": {"thread_id": run_id}})]
-        return sorted(checkpoints, key=lambda checkpoint: checkpoint.config["configurable"]["checkpoint_id"])
+        await (await self.graph()).checkpointer.delete_threads(run_ids)
 
     async def drive(self, live: Live, graph_input: Any, ports: Callable[[], Context], config: Data) -> None:
         """Work on the run until it pauses, ends or is stopped; the store's row says how it stands.

@@ -6,10 +6,8 @@ so only what depends on the edit is done again; the run that it came from never 
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from types import MappingProxyType
 from typing import Any, NotRequired, TypedDict
 
 from pydantic import SecretStr
@@ -17,12 +15,12 @@ from pydantic import SecretStr
 from workbench.errors import RunError, UnknownKnowledge, shown
 from workbench.graphs.reviewers import repeat_answer
 from workbench.models.wire import hidden
-from workbench.plans import Plan, work_seconds
+from workbench.plans import Plan
 from workbench.records.store import RunRow
 from workbench.records.tape import Effect, answered, read
 from workbench.runs.recording import Recording, asked_dates
 from workbench.settings import Settings, all_settings, merge_settings, models_by_role
-from workbench.state import Data, Decision, ExecutionRecord, Json
+from workbench.state import Data, Decision, Json
 from workbench.text import iso
 
 
@@ -62,7 +60,7 @@ def forked(
         decision: ``{"action", "edits"?, "message"?, "note"?}``, in place of the recorded one at ``at``.
         query: takes the place of the message.
         settings: single settings that differ.
-        at: a ``review_id``, as ``1-reflect``, or its number; the last one when only ``decision`` is given. What was
+        at: a ``review_id``, as ``1-reflect``; the last one when only ``decision`` is given. What was
             decided before it is decided again, what came after it is asked again; so is it itself, when nothing is
             given in its place.
         mode: of the tape.
@@ -98,6 +96,16 @@ def forked(
             options[name] = {**row["options"].get(name, {}), **edit}
     if any(dates := [iso_date("as_of", as_of), iso_date("known", known)]):
         options["dates"] = dates
+    edited: Json = {
+        "plan": plan,
+        "decision": decision,
+        "query": query,
+        "settings": settings,
+        "at": at,
+        "answers": answers,
+    }
+    edited |= {"review": review, "without": without, "dates": as_of or known, "graft": graft, **kinds}
+    options["edited"] = [name for name, edit in edited.items() if edit]
     options.pop("graft", None)  # what is made of a graft is no graft
     if graft is not None:
         options["graft"] = dict(graft)
@@ -136,28 +144,24 @@ def iso_date(name: str, value: Any) -> str:
 def _decided(decisions: list[Json], decision: Data, at: str | None) -> list[Json]:
     """Return the decisions before ``at``, and the new one there."""
     number, point = _place(decisions, at)
-    if not point:
-        raise RunError(f"Nothing was decided at {at!r}. Name the review point too, as '{number}-reflect'.")
     repeat_answer({"point": point, **decision})  # refuses an invalid decision
     return [*decisions[:number], {"point": point, "who": "fork", **decision}]
 
 
 def _place(decisions: list[Json], at: str | None) -> tuple[int, str]:
-    """Return the number and the point of a review; the point is empty for a number after the last decision.
+    """Return the number and the point of a review: of a decision, or of the next one.
 
     Raises:
         RunError: there is no such review point.
     """
     ids = [d["review_id"] for d in decisions]
-    place = at if at is not None else (ids[-1] if ids else None)
-    if place is None:
+    if at is None and not ids:
         raise RunError("This run decided nothing that could be decided otherwise. Name the review point with `at`.")
-    digits, _, point = str(place).partition("-")
-    number = int(digits) if digits.isdecimal() and len(digits) < 10 else len(ids) + 1
-    if number > len(ids) or (number < len(ids) and str(place) not in (digits, ids[number])):
-        listed = ", ".join(ids) or "none"
-        raise RunError(f"No review point {place!r} in this run. It has: {listed}; or give the id of a checkpoint.")
-    return number, ids[number].partition("-")[2] if number < len(ids) else point
+    place = ids[-1] if at is None else at
+    number, _, point = str(place).partition("-")
+    if place not in ids and (number != str(len(ids)) or not point):
+        raise RunError(f"No review point {place!r} in this run. It has: {', '.join(ids) or 'none'}.")
+    return int(number), point
 
 
 def checked(settings: Data) -> Json:
@@ -178,34 +182,6 @@ def checked(settings: Data) -> Json:
     loaded = Settings.load(**settings).model_dump(mode="json") if settings else {}
     loaded["models"] = models_by_role(settings.get("models", {}))  # without those of the environment
     return {name: loaded[name] for name in settings}
-
-
-class Cost(TypedDict):
-    """The cost of a run: calls of tools, how long they took (side by side counts once), and tokens that models read and
-    wrote, ``about`` so many where a server does not count them."""
-
-    steps: int
-    tokens: int
-    seconds: float
-    about: bool
-
-
-def saved(effects: Iterable[Effect]) -> Cost:
-    """Return what a run did not do, since the tape had it."""
-    return _cost(e for e in effects if e.replayed)
-
-
-def spent(effects: Iterable[Effect]) -> Cost:
-    """Return what a run did itself."""
-    return _cost(e for e in effects if not e.replayed)
-
-
-def _cost(effects: Iterable[Effect]) -> Cost:
-    work = list(effects)
-    calls = [e.value["record"] for e in work if e.kind == "tool"]
-    about = any(e.tokens and not e.counted for e in work)
-    tokens, seconds = sum(e.tokens for e in work), round(work_seconds(calls), 6)
-    return Cost(steps=len(calls), tokens=tokens, seconds=seconds, about=about)
 
 
 class Forecast(TypedDict):
@@ -236,41 +212,14 @@ def forecast(run: Recording, plan: Plan, activated: Iterable[str] = ()) -> Forec
         with suppress(UnknownKnowledge):  # then what the tape says of it holds
             seen = f"@{'/'.join(dates)}" if dates else ""
             versions[name] = run._workspace.knowledge.get(name).fingerprint() + seen
-    now: Json = {"versions": versions, "activated": [*state.get("activated", []), *activated]}
-    now["ended"] = records if run.status in ("running", "paused", "interrupted") else ()
-    return _estimate(plan, effects, records, run._store.tool_seconds(), kb, **now)
-
-
-def _estimate(
-    plan: Plan,
-    known: Iterable[Effect],
-    records: Sequence[ExecutionRecord],
-    history: Mapping[str, Sequence[float]],
-    kb: str,
-    *,
-    versions: Mapping[str, str] = MappingProxyType({}),
-    ended: Iterable[ExecutionRecord] = (),
-    activated: Iterable[str] = (),
-) -> Forecast:
-    """Estimate what running this plan takes: which steps the tape answers, how long the others took in the past.
-
-    Args:
-        plan: the edited plan.
-        known: the effects of the run from which is forked.
-        records: its records.
-        history: seconds of past calls, by tool.
-        kb: the knowledge base of steps that name none.
-        versions: the fingerprints of knowledge bases as they are now.
-        ended: what has ended already, of a run that continues with the plan; nothing, of one that begins with it.
-        activated: ids of steps that are woken.
-    """
-    known, rows = list(known), list[Json]()
-    taped = answered(plan, known, records, kb, versions)
-    starts = {step.step_id for step in plan.ahead(ended, activated, taped)}
+    ended = records if run.status in ("running", "paused", "interrupted") else ()
+    taped = answered(plan, effects, records, kb, versions)
+    starts = {step.step_id for step in plan.ahead(ended, [*state.get("activated", []), *activated], taped)}
+    history, rows = run._store.tool_seconds(), list[Json]()
     for step_id, end in taped.items():
-        tool, replayed, runs = plan.step(step_id).tool, bool(end), step_id in starts
+        tool, runs = plan.step(step_id).tool, step_id in starts
         p50, p90 = _quantiles(history.get(tool, ())) if runs else (0.0, 0.0)
-        row = {"step_id": step_id, "tool": tool, "replayed": replayed, "runs": runs, "p50_s": p50, "p90_s": p90}
+        row = {"step_id": step_id, "tool": tool, "replayed": bool(end), "runs": runs, "p50_s": p50, "p90_s": p90}
         rows.append(row)
     seconds = {}
     for name in ("p50", "p90"):
@@ -278,7 +227,7 @@ def _estimate(
         seconds[name] = round(sum(taken[step_id] for step_id in plan.critical_path(taken)), 3)
     basis = sum(len(history.get(row["tool"], ())) for row in rows if row["runs"])
     estimate = Forecast(steps=rows, seconds=seconds, basis=basis)
-    if (tokens := _tokens_after(known)) and basis:
+    if (tokens := _tokens_after(effects)) and basis:
         estimate["tokens"] = tokens
     return estimate
 
@@ -292,11 +241,8 @@ def _tokens_after(effects: Sequence[Effect]) -> int:
 def _quantiles(seconds: Sequence[float]) -> tuple[float, float]:
     """Return the median and the ninth decile.
 
-    >>> _quantiles([1.0]), _quantiles([]), _quantiles([1.0, 2.0, 3.0])
+    >>> _quantiles([1.0]), _quantiles([]), _quantiles([1.0, 3.0, 2.0])
     ((1.0, 1.0), (0.0, 0.0), (2.0, 3.0))
     """
-    if len(seconds) < 2:
-        return (seconds[0], seconds[0]) if seconds else (0.0, 0.0)
-    cuts = statistics.quantiles(seconds, n=10, method="inclusive")
-    rising = sorted(seconds)
-    return round(statistics.median(rising), 3), round(max(cuts[8], rising[int(0.9 * len(rising))]), 3)
+    rising = sorted(seconds) or [0.0]
+    return round(rising[len(rising) // 2], 3), round(rising[int(0.9 * len(rising))], 3)

@@ -14,13 +14,12 @@ from workbench.text import clean
 if TYPE_CHECKING:
     import pandas
 
-    from workbench.futures.tree import Tree
     from workbench.plans import Plan
     from workbench.runs.fork import Forecast
     from workbench.runs.what_if import WhatIf
     from workbench.runs.workers import Work
 
-_SHOWN = "title answer status created_at kb model tokens money score tags note run_id"
+_SHOWN = "title answer status created_at kb model tokens money score tags note run_id origin edited"
 """Columns that a notebook shows."""
 
 
@@ -41,8 +40,8 @@ class WorkspaceRuns:
             limit: how many at most, the newest.
             text: words that are in its id, title, question, answer's first line, tags or note.
             tag: one of its tags.
-            equals: the value of a column, as ``status="done"``, ``kb="papers"``, ``graph="my_agent"`` or
-                ``session_id="talk"``.
+            equals: the value of a column, as ``status="done"``, ``kb="papers"``, ``graph="my_agent"``,
+                ``session_id="talk"``, or ``origin=run_id`` for what was made of a run.
         """
         stored = {name: equals[name] for name in equals if name in ("session_id", "user_id", "graph")}
         narrowed = bool(text or tag or equals.keys() - stored.keys())
@@ -80,14 +79,6 @@ class WorkspaceRuns:
         import pandas
 
         return pandas.DataFrame([row | self.costs(row["run_id"]) for row in self.lines(limit, text, **narrowed)])
-
-    def tree(self, run: Run | str | None = None) -> Tree:
-        """Return every run with its forks, replays and grafts; or only the tree in which one run stands.
-
-        Raises:
-            UnknownRun: there is none of that id.
-        """
-        return self._workspace._tree(run)
 
     def forecast(self, run: Run, plan: Plan, activated: Iterable[str] = ()) -> Forecast:
         """Return what a plan would take as the plan of this run: the steps that run, and their seconds (P50, P90)."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from functools import cache
 from typing import Any
 
 from workbench.errors import KnowledgeError, RunError
 from workbench.knowledge.vocabulary import GROUPING
 from workbench.ports import KnowledgeBase, KnowledgeBases, Relation
-from workbench.runs.past import Checkpoint
 from workbench.runs.recording import Recording
 from workbench.views import plan_graph
 from workbench.views.drawing import Drawing
@@ -40,9 +39,9 @@ def timeline(run: Recording) -> Drawing:
     return when(run.log, run.records, run.decisions, language=_language(run))
 
 
-def graph(run: Recording, checkpoints: Callable[[], Sequence[Checkpoint]]) -> Drawing:
+def graph(run: Recording) -> Drawing:
     """See ``Run.graph``."""
-    next_nodes = [] if run.status == "done" else _next_nodes(checkpoints())
+    next_nodes = [] if run.status == "done" else run._work.next_nodes(run.run_id)
     return draw_graph(walked(_drawable(), run.log, run.status, next_nodes), run.query, _language(run))
 
 
@@ -113,20 +112,6 @@ def _base(run: Recording, bases: KnowledgeBases) -> KnowledgeBase:
             f"without its corpus). Add it with `workbench kb add {name} PATH...`."
         )
     return bases.get(name)
-
-
-def _next_nodes(checkpoints: Sequence[Checkpoint]) -> list[str]:
-    """Return where a run stands, as LangGraph says: the next nodes of the innermost graph that has some."""
-    last = {checkpoint.graph: checkpoint for checkpoint in checkpoints}
-    newest = max(
-        (checkpoint for checkpoint in reversed(last.values()) if checkpoint.next),
-        key=lambda checkpoint: checkpoint.at,
-        default=None,
-    )
-    if newest is None:
-        return []
-    outer = "" if newest.graph == "conversation" else f"{newest.graph}:"
-    return [f"{outer}{node}" for node in newest.next]
 
 
 def _language(run: Recording) -> Any:

@@ -206,17 +206,16 @@ class TapedMemory:
 
     def recall(self, message: str, *, user_id: str, conversation_id: str, before: str | None = None) -> Json:
         """Return the memories of the store, or those on the tape."""
-        recorded = [e for e in self._tape.known if (e.kind, e.name) == ("memory", "recall")]
-        if self._tape.mode == "fork" and recorded:
-            self._tape.keep(
-                replace(recorded[0], parts={**recorded[0].parts, "input": {"message": message}}, replayed=True)
-            )  # it may ask something else
-            return dict(recorded[0].value)
-        if self._tape.mode != "live" and not recorded:
-            return NoMemory().recall(message, user_id=user_id, conversation_id=conversation_id)
         whose: Json = {"user_id": user_id, "conversation_id": conversation_id, "before": before}
-        question = {"message": message}
-        return dict(self._tape.effect("memory", "recall", question, lambda: self._real.recall(message, **whose)))
+        if self._tape.mode == "live":
+            question = {"message": message}
+            return dict(self._tape.effect("memory", "recall", question, lambda: self._real.recall(message, **whose)))
+        recorded = next((e for e in self._tape.known if (e.kind, e.name) == ("memory", "recall")), None)
+        if recorded is None:
+            return NoMemory().recall(message, **whose)
+        parts = {**recorded.parts, "input": {"message": message}}  # it may ask something else
+        self._tape.keep(replace(recorded, parts=parts, replayed=True))
+        return dict(recorded.value)
 
     def remember(self, user_id: str, section: str, content: str, **about: Any) -> str:
         """Kept by a run of its own alone."""

@@ -15,7 +15,7 @@ from workbench.records.figures import Piece, pieces
 from workbench.records.prompts import Prompts
 from workbench.records.proposals import MARKS
 from workbench.records.store import RunRow
-from workbench.records.tape import Effect, begun
+from workbench.records.tape import Effect, begun, places
 from workbench.runs.calls import Calls, model_calls
 from workbench.state import (
     Citation,
@@ -194,6 +194,16 @@ class Recording(StoredRun, Extended):
     def tape(self) -> list[Effect]:
         """Everything that the run asked of the world, and what came of it."""
         return self._work.tape(self.run_id)
+
+    def results_by_place(self) -> Json:
+        """Return what can be put in place by hand, by its place: the output of a tool, the reply of a model."""
+        results: Json = {}
+        for place, effect in places(self.tape()).items():
+            results[place] = effect.value
+            if effect.kind == "tool":
+                body = effect.value["body"] or {"output": {}, "results": []}
+                results[place] = {**body["output"], "results": body["results"]}
+        return results
 
     def _results_by_step(self) -> dict[str, list[RetrievalResult]]:
         """Return what each step that has ended well found, by step."""

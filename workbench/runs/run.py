@@ -12,7 +12,6 @@ from workbench.plans import Plan
 from workbench.runs import feedback as thought
 from workbench.runs.by_hand import replaced_result
 from workbench.runs.calls import own_prompts
-from workbench.runs.past import Past
 from workbench.runs.recording import Recording, checked_marks, found_pieces, prompts_of
 from workbench.settings import merge_settings, models_by_role
 from workbench.state import Json
@@ -137,7 +136,7 @@ class Run(Recording):
     def fork(self, *, wait: bool = True, **edits: Any) -> Run:
         """Start a new run from START with edits; the tape of this one answers all that the edit does not touch.
 
-        Takes ``plan``, ``decision`` (with ``at``, a review point or the id of a checkpoint), ``query``, ``settings``,
+        Takes ``plan``, ``decision`` (with ``at``, a review point), ``query``, ``settings``,
         ``models`` and ``prompts`` (by role, as ``Workbench.start``), ``review``, ``pieces`` (evidence to pin or to
         strike, by its number: ``{3: "struck"}``), ``result`` (with ``at``, an effect: what the tool of ``step_1/1`` is
         to have found, or the model of ``writer/1`` to have said); what to do with recorded decisions whose proposal has
@@ -158,14 +157,6 @@ class Run(Recording):
             edits["results"] = replaced_result(self, str(edits.pop("at", "")), edits.pop("result"))
         fork = Run(self._work, self._work.fork(self.run_id, edits))
         return fork.wait() if wait else fork
-
-    def checkpoints(self) -> Past:
-        """Every checkpoint, inside the retrieval graph too, oldest first: what ran, what comes next, what changed.
-
-        Raises:
-            RunError: `gc` has let them go.
-        """
-        return Past(self._work.checkpoints(self.run_id), self)
 
     # its pictures; the ``to_frame()`` of each is the table behind it
 
@@ -189,7 +180,7 @@ class Run(Recording):
         """Draw the conversation graph with the graphs inside it unfolded: where the run is, where it was, how often."""
         from workbench.runs.pictures import graph
 
-        return graph(self, self.checkpoints)
+        return graph(self)
 
     def knowledge(self) -> Drawing:
         """Return the knowledge graph around the answer: what it names and cites, and what relates to that.

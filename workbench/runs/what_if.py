@@ -28,10 +28,9 @@ class Point(TypedDict):
         recorded: what was done: ``go_on`` or ``stop``.
         stop: the run that stops there; ``go_on`` the one that continues, None where the rules have nothing more to try.
         pieces: ids of the pieces that going on found in addition.
-        displaced: documents that going on drove out of the first five.
         recall: what going on adds to the recall of the gold documents among the first five; None without gold.
         answer_changes: whether the answer becomes another.
-        seconds: what going on takes, as recorded when the work was done; ``tokens`` and ``calls`` of tools too.
+        seconds: what going on takes, as recorded when the work was done, and ``tokens``.
         live: the steps that no tape had, and that were run for this.
     """
 
@@ -40,12 +39,10 @@ class Point(TypedDict):
     stop: str | None
     go_on: str | None
     pieces: list[str]
-    displaced: list[str]
     recall: float | None
     answer_changes: bool
     seconds: float
     tokens: int
-    calls: int
     live: list[str]
 
 
@@ -145,31 +142,22 @@ def _more(run: Recording, reflection: Data) -> Json | None:
 
 def _point(visit: Data, run: Recording, fork: Recording | None, gold: frozenset[str]) -> Point:
     stop, go_on = (fork, run) if visit["went_on"] else (run, fork)
-    point = Point(
+    before, after = stop or run, go_on or run
+    keys, at_stop = {effect.key for effect in before.tape()}, _pieces(before)
+    work = [e for e in after.tape() if e.key not in keys and e.kind in ("tool", "model", "plan", "handler")]
+    recalls = [len(gold & {*_first(each)}) / len(gold) for each in (before, after) if gold]
+    return Point(
         iteration=visit["reflection"]["current_iteration"],
         recorded="go_on" if visit["went_on"] else "stop",
         stop=stop.run_id if stop else None,
         go_on=go_on.run_id if go_on else None,
-        pieces=[],
-        displaced=[],
-        recall=None,
-        answer_changes=False,
-        seconds=0.0,
-        tokens=0,
-        calls=0,
+        pieces=[result_id for place, result_id in _pieces(after).items() if place not in at_stop],
+        recall=round(recalls[1] - recalls[0], 6) if fork and gold else None,
+        answer_changes=before.answer != after.answer,
+        seconds=round(sum(e.seconds for e in work), 3),
+        tokens=sum(e.tokens for e in work),
         live=live_steps(fork) if fork else [],
     )
-    if stop and go_on:
-        at_stop, first, then = _pieces(stop), _first(stop), _first(go_on)
-        keys = {effect.key for effect in stop.tape()}
-        work = [e for e in go_on.tape() if e.key not in keys and e.kind in ("tool", "model", "plan", "handler")]
-        point["pieces"] = [result_id for place, result_id in _pieces(go_on).items() if place not in at_stop]
-        point["displaced"] = [document for document in first if document not in then]
-        point["recall"] = round(len(gold & {*then}) / len(gold) - len(gold & {*first}) / len(gold), 6) if gold else None
-        point["answer_changes"] = stop.answer != go_on.answer
-        point["seconds"], point["tokens"] = round(sum(e.seconds for e in work), 3), sum(e.tokens for e in work)
-        point["calls"] = sum(e.kind == "tool" for e in work)
-    return point
 
 
 def _first(run: Recording) -> list[str]:

@@ -11,11 +11,8 @@ import os
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -39,16 +36,7 @@ from workbench.records.store import RunRow, RunStore, new_run_id
 from workbench.records.tape import Effect, read
 from workbench.runs.driver import Answer, Driver, Listener, Live, pending
 from workbench.runs.fork import forked
-from workbench.runs.past import (
-    Checkpoint,
-    checkpoints,
-    find_checkpoint,
-    from_rows,
-    is_checkpoint_id,
-    pruned,
-    review_after,
-)
-from workbench.state import Data, Decision, Json, RetrievalResult
+from workbench.state import Data, Json, RetrievalResult
 
 T = TypeVar("T")
 
@@ -167,7 +155,7 @@ class Work:
         self._private: Driver | None = None
         self._context, self._max_concurrency = context, max_concurrency
         self._live: dict[str, Live] = {}
-        self._folding: list[asyncio.Future[None]] = []
+        self._releasing: list[asyncio.Future[None]] = []
         self.ended: Callable[[str], None] | None = None
 
     def close(self, *also: Coroutine[Any, Any, None]) -> None:
@@ -190,31 +178,14 @@ class Work:
         return next(others, self.durable)
 
     def status(self, run_id: str) -> str:
-        """Return how the run stands; when its owner died without a word, the checkpoints and the decisions know."""
+        """Return how the run stands; one whose process died without a word is interrupted."""
         return self._status_and_row(run_id)[0]
 
     def _status_and_row(self, run_id: str) -> tuple[str, RunRow]:
         """Return how the run stands, and the row from which that was read."""
-        driver, live = self.driver(run_id), self._live.get(run_id)
-        row = driver.runs.get(run_id)
+        row, live = self.driver(run_id).runs.get(run_id), self._live.get(run_id)
         at_work = self.lease.alive(row["owner"]) and not (live and live.unwritten)
-        if row["status"] != "running" or at_work:
-            return row["status"], row
-        if driver in self.drivers:
-            return "interrupted", row
-        try:
-            snapshot = self._snapshot(run_id)
-        except WorkspaceError:  # the list of runs does not need the checkpoints; `resume` names what is wrong with them
-            return "interrupted", row
-        if pending(snapshot) is not None:
-            return "paused" if self._recorded(run_id, snapshot) is None else "interrupted", row
-        return "done" if row["result"] is not None and not snapshot.next else "interrupted", row
-
-    def _recorded(self, run_id: str, snapshot: Any) -> Decision | None:
-        """Return the answer to what the run asks, when its process died after keeping it and before going on."""
-        request = pending(snapshot)
-        decisions = self.driver(run_id).runs.decisions(run_id) if request else []
-        return next((d for d in decisions if request and d["review_id"] == request["review_id"]), None)
+        return "interrupted" if row["status"] == "running" and not at_work else row["status"], row
 
     def holder(self, run_id: str) -> str | None:
         """Return who works on the run, in words: process, host, since when its workspace is open; None without one."""
@@ -224,17 +195,11 @@ class Work:
     def lines(self, run_ids: Sequence[str]) -> list[Json]:
         """Return what a list shows of runs; only one that is said to run is looked at more closely."""
         rows = self.durable.runs.lines(run_ids)
-        conversations = self.durable.conversations
-        ids = [conversations.message_id(row.pop("conversation_id"), f"{row['run_id']}:assistant") for row in rows]
-        answers = conversations.openings(ids)
-        for row, answer_id in zip(rows, ids, strict=True):
+        for row in rows:
             owner, about = row.pop("owner"), json.loads(row.pop("about") or "{}")
-            row |= {
-                "kb": row["graph"] or ",".join(json.loads(row["kb"] or "[]")),
-                "answer": answers.get(answer_id, "").partition("\n")[0],
-            }
+            row |= {"kb": row["graph"] or ",".join(json.loads(row["kb"] or "[]")), "answer": row["answer"] or ""}
             row |= {"title": about.get("title") or row["message"], "tags": about.get("tags", [])}
-            row["note"] = about.get("note", "")
+            row |= {"note": about.get("note", ""), "edited": ", ".join(json.loads(row["edited"] or "[]"))}
             row["holder"], row["query"] = None, row["query"] or row["message"]
             if row["status"] == "running":
                 with suppress(UnknownRun):  # removed just now
@@ -255,22 +220,12 @@ class Work:
                 values |= task.state.values
         return values
 
-    def checkpoints(self, run_id: str) -> list[Checkpoint]:
-        """Return every checkpoint of the run, oldest first.
-
-        Raises:
-            RunError: there were some, and `gc` has let them go.
-        """
-
-        driver = self.driver(run_id)
-        for _ in range(2):  # they may be folded between the two looks
-            if rows := driver.runs.past(run_id):
-                return from_rows(rows)
-            if tuples := self.loop.call(driver.past(run_id)):
-                return checkpoints(tuples)
-        if self.status(run_id) == "done":
-            raise pruned(run_id)
-        return []
+    def next_nodes(self, run_id: str) -> list[str]:
+        """Return the nodes that come next, of the innermost graph that is at work; empty at the end."""
+        snapshot, outer = self._snapshot(run_id, subgraphs=True), ""
+        while inner := next((task for task in snapshot.tasks if hasattr(task.state, "next")), None):
+            snapshot, outer = inner.state, f"{inner.name}:"
+        return [f"{outer}{node}" for node in snapshot.next]
 
     def found_by_step(self, run_id: str) -> dict[str, list[RetrievalResult]]:
         """Return what each finished step found."""
@@ -305,32 +260,38 @@ class Work:
             InvalidAnswer: the answer that was given does not fit; the run waits as before.
             NotPaused: another process had answered.
         """
-        live, until = self._live.get(run_id), None if timeout is None else time.monotonic() + timeout
-        if live is not None and live.work is not None:
-            try:
-                with _failures_in_the_row(live):
-                    live.work.result(timeout)
-            except FutureTimeout:
-                raise TimeoutError(f"Run {run_id} still runs after {timeout:g} s.") from None
-        while self.status(run_id) == "running":
-            if until is not None and time.monotonic() >= until:
-                raise TimeoutError(f"Run {run_id} still runs after {timeout:g} s, in another process.")
-            time.sleep(_POLL_S)
+        self.loop.call(self.await_end(run_id, timeout))
 
-    async def await_end(self, run_id: str) -> None:
+    async def await_end(self, run_id: str, timeout: float | None = None) -> None:
         """``wait`` for a loop that must not block."""
         live = self._live.get(run_id)
-        if live is None or live.work is None:
-            await asyncio.to_thread(self.wait, run_id)
-            return
         try:
-            with _failures_in_the_row(live):
-                await asyncio.shield(asyncio.wrap_future(live.work))
+            async with asyncio.timeout(timeout):
+                if live is not None and live.work is not None:
+                    await self._await_work(live, live.work)
+                while self.status(run_id) == "running":  # in another process
+                    await asyncio.sleep(_POLL_S)
+        except TimeoutError:
+            raise TimeoutError(f"Run {run_id} still runs after {timeout:g} s.") from None
+
+    @staticmethod
+    async def _await_work(live: Live, work: Future[None]) -> None:
+        """Wait for the work of this process.
+
+        A failure of the run is in its status and error, and not the caller's exception; a refused answer is, and a
+        failure that the full disk kept out of the row.
+        """
+        try:
+            await asyncio.shield(asyncio.wrap_future(work))
         except asyncio.CancelledError:  # of the run, or of the caller
-            if not live.work.cancelled():
+            if not work.cancelled():
                 raise
-        if self.driver(run_id).runs.get(run_id)["status"] == "running":  # another process continued it
-            await asyncio.to_thread(self.wait, run_id)
+        except (DecisionDiffers, InvalidAnswer, NotPaused):
+            raise
+        except Exception as failed:  # the driver has put it into the run's row, where `Run.error` reads it
+            failed.add_note("recorded as the run's error")
+            if live.unwritten:
+                raise
 
     def failure(self, run_id: str) -> BaseException | None:
         """Return with what the run failed in this process; None where it has not."""
@@ -372,16 +333,9 @@ class Work:
         if driver is not self.durable:
             raise RunError(f"Run {run_id} is incognito: nothing of it is kept that another run could be made from.")
         new_id, decisions = new_run_id(), driver.runs.decisions(run_id)
-        if is_checkpoint_id(edits.get("at")):
-            edits = {**edits, "at": self._review_after(run_id, edits["at"], decisions)}
         message, options = forked(driver.runs.get(run_id), decisions, new_id, **edits)
         self.begin(new_id, message, options, Live(new_id))
         return new_id
-
-    def _review_after(self, run_id: str, checkpoint_id: str, decisions: list[Decision]) -> str:
-        """Return the review point that comes after a checkpoint."""
-        checkpoint = find_checkpoint(run_id, self.checkpoints(run_id), checkpoint_id)
-        return review_after(checkpoint, decisions, self.pending(run_id) if self.status(run_id) == "paused" else None)
 
     def answer(self, run_id: str, reply: Any, seen: Data | None = None) -> None:
         """Take the run and give it the answer, if it waits for one.
@@ -434,8 +388,6 @@ class Work:
         if status == "running" and row["owner"] == self.lease.owner and run_id in self._live:
             return
         if status == "done":
-            if row["status"] != "done":
-                driver.runs.let_go(run_id, "done")
             return
         if status == "paused" and self.pending(run_id) is not None:
             raise NotPaused(f"Run {run_id} waits for an answer: approve, edit, reject or respond.")
@@ -501,8 +453,8 @@ class Work:
                 live.publish({"status": "start"})
                 ports = partial(self._context, driver, live.run_id)
                 await driver.drive(live, graph_input, ports, self._config(live.run_id))
-                self._folding = [task for task in self._folding if not task.done()]
-                self._folding.append(asyncio.ensure_future(self._fold(driver, live.run_id)))
+                self._releasing = [task for task in self._releasing if not task.done()]
+                self._releasing.append(asyncio.ensure_future(self._release(driver, live.run_id)))
             finally:
                 heeding.cancel()
                 self._observe(driver, live.run_id)
@@ -516,15 +468,11 @@ class Work:
             if self._private and self._private.runs.has(run_id) and self._private.runs.get(run_id)["status"] in _ENDED:
                 self.loop.submit(self._private.forget([run_id]))  # it is kept nowhere but in memory
 
-    async def _fold(self, driver: Driver, run_id: str) -> None:
-        """Keep the checkpoints of a run that has ended as what they say, and release LangGraph's own."""
+    async def _release(self, driver: Driver, run_id: str) -> None:
+        """Delete the checkpoints of a run that is done: its result, records and decisions say the same."""
         with suppress(WorkbenchError):  # they stay until `gc`; or the run was removed just now
-            if driver is not self.durable or driver.runs.get(run_id)["status"] != "done":
-                return
-            tuples = await driver.past(run_id)
-            save = driver.runs.save_past  # made and written in one trip to a thread: each trip wakes the loop
-            await asyncio.to_thread(lambda: save(run_id, [asdict(checkpoint) for checkpoint in checkpoints(tuples)]))
-            await driver.forget_checkpoints([run_id])
+            if driver is self.durable and driver.runs.get(run_id)["status"] == "done":
+                await driver.forget_checkpoints([run_id])
 
     def _observe(self, driver: Driver, run_id: str) -> None:
         """Tell the observer of runs that this one has ended."""
@@ -572,8 +520,9 @@ class Work:
         snapshot = self._snapshot(run_id)
         if not snapshot.values:
             return self._first_input(driver, run_id)
-        recorded = self._recorded(run_id, snapshot)
-        return None if recorded is None else Answer(repeat_answer(recorded), recorded["review_id"])
+        asked = (pending(snapshot) or {}).get("review_id")
+        recorded = next((d for d in driver.runs.decisions(run_id) if d["review_id"] == asked), None)
+        return recorded and Answer(repeat_answer(recorded), recorded["review_id"])
 
     def _first_input(self, driver: Driver, run_id: str) -> Any:
         """Return what the graph begins with; the user's message is stored before the run."""
@@ -589,7 +538,7 @@ class Work:
     def _incognito(self) -> Driver:
         if self._private is None:
             runs = _InMemory(self.durable.runs)
-            self._private = Driver(runs, SqliteConversations(":memory:"), None)
+            self._private = Driver(runs, SqliteConversations(":memory:"), ":memory:")
         return self._private
 
     def _snapshot(self, run_id: str, subgraphs: bool = False) -> Any:
@@ -621,23 +570,6 @@ def _stop(live: Live) -> None:
         live.begun.wait(timeout=30)  # what is cancelled before it begins can write nothing down
         live.work.cancel()
         live.finished.wait(timeout=30)
-
-
-@contextmanager
-def _failures_in_the_row(live: Live) -> Iterator[None]:
-    """Leave the failure of a run in its status and error: it is not the caller's exception.
-
-    A refused answer is, and a failure that the full disk kept out of the row.
-    """
-    try:
-        with suppress(FutureCancelled):
-            yield
-    except (DecisionDiffers, InvalidAnswer, NotPaused, FutureTimeout):
-        raise
-    except Exception as failed:  # the driver has put it into the run's row, where `Run.error` reads it
-        failed.add_note("recorded as the run's error")
-        if live.unwritten:
-            raise
 
 
 def _same(decision: Data, reply: Data) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from workbench.state import Data
 from workbench.views.comparison import LETTERS
 from workbench.views.labels import Labels
+from workbench.views.labels.sentences import origin_text
 from workbench.views.markup import Picture, draw
 
 PAGE = 20
@@ -43,7 +44,7 @@ def runs_table(
     for row in rows:
         run_id = row["run_id"]
         place = {"mark": letters.get(run_id, "✓") if run_id in marked else "", "here": run_id == here}
-        drawn[run_id] = draw("runs.row", labels, row=row, cost=costs[run_id], **place)
+        drawn[run_id] = draw("runs.row", labels, row=row, cost=costs[run_id], origin=origin_text(row, labels), **place)
     first = page * PAGE
     span = {"first": first + 1 if rows else 0, "last": first + len(rows), "total": total, "page": page}
     state = {"marked": len(marked), "letters": [*letters.values()], "sort": sort, "sorts": SORTS}

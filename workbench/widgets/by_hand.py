@@ -7,8 +7,7 @@ from typing import Any
 
 import ipywidgets
 
-from workbench.records.tape import Effect, places
-from workbench.runs.run import Run
+from workbench.state import Json
 from workbench.views.labels import Labels
 from workbench.widgets.panel import Panel, display_if, on_change, press_button
 
@@ -21,18 +20,19 @@ class ByHand(Panel):
 
     def __init__(self, labels: Labels):
         super().__init__(labels)
-        self._run_id, self._effects = "", dict[str, Effect]()
+        self._shown, self._results = ("", ""), Json()
         self.place = ipywidgets.Dropdown(options=[], description=labels("by_hand"))
         self.result = ipywidgets.Textarea(rows=6).add_class("wb-json")
         self.button = press_button(labels("past_fork"), self.submit)
         self.region = ipywidgets.VBox([self.place, self.result, self.button]).add_class("wb-part")
         on_change(self.place, self._choose)
 
-    def show(self, run: Run) -> None:
-        """Show the effects of a run that has ended; what was typed for it stays."""
-        if run.run_id != self._run_id:
-            self._run_id, self._effects = run.run_id, places(run.tape())
-            self.place.options = [(self.labels("by_hand_none"), ""), *zip(self._effects, self._effects, strict=True)]
+    def show(self, run: Any) -> None:
+        """Show the effects of a run; what was typed for it stays."""
+        shown = (run.run_id, run.status)
+        if shown != self._shown:
+            self._shown, self._results = shown, run.results_by_place()
+            self.place.options = [(self.labels("by_hand_none"), ""), *((place, place) for place in self._results)]
             self.place.value = ""
             self._choose()
 
@@ -43,19 +43,11 @@ class ByHand(Panel):
             self.ask(edits={"at": self.place.value, "result": _read(typed)})
 
     def _choose(self) -> None:
-        effect = self._effects.get(self.place.value or "")
-        self._before = "" if effect is None else _written(effect)
+        place = self.place.value
+        self._before = json.dumps(self._results[place], ensure_ascii=False, indent=1) if place else ""
         self.result.value = self._before
         for part in (self.result, self.button):
-            display_if(part, effect)
-
-
-def _written(effect: Effect) -> str:
-    value: Any = effect.value
-    if effect.kind == "tool":
-        body = value["body"] or {"output": {}, "results": []}
-        value = {**body["output"], "results": body["results"]}
-    return json.dumps(value, ensure_ascii=False, indent=1)
+            display_if(part, place)
 
 
 def _read(typed: str) -> Any:

@@ -1,8 +1,7 @@
-"""The other views of the bench: runs and their forks, comparisons, checkpoints, the graph around the answer."""
+"""The other views of the bench: runs and their forks, comparisons, decisions, the graph around the answer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import ipywidgets
@@ -10,46 +9,36 @@ from markupsafe import Markup
 
 from workbench.errors import WorkbenchError
 from workbench.futures.compare import Comparison
-from workbench.runs.past import Checkpoint, review_after
 from workbench.runs.recording import origin_of
 from workbench.runs.run import Run
 from workbench.state import Data
 from workbench.views.comparison import beside, lettered
 from workbench.views.labels import Labels
 from workbench.views.markup import draw, el
-from workbench.views.past import Row, checkpoint_list, past_rows
+from workbench.views.past import decision_list
 from workbench.views.render import page_html
 from workbench.widgets.display import find_widget
 from workbench.widgets.panel import Event, Panel, Pick, display_if
 from workbench.widgets.runs import RunTable
 
 
-class Checkpoints(Panel):
-    """The checkpoints of a run.
+class Decisions(Panel):
+    """The decisions of a run.
 
-    It asks for a fork as ``Run.fork`` takes it: ``{"edits": {"at": checkpoint or review id}}``.
+    It asks for a fork as ``Run.fork`` takes it: ``{"edits": {"at": review id}}``.
     """
 
     def __init__(self, labels: Labels):
         super().__init__(labels)
-        self._rows: dict[str, Row] = {}
         self.region = Pick(listener=self._pressed)
 
-    def show(self, document: Data, checkpoints: Sequence[Checkpoint]) -> None:
-        """Show the checkpoints of a run (``Run.to_dict()``, ``Run.checkpoints()``)."""
-        rows = past_rows(document, [checkpoint.to_dict() for checkpoint in checkpoints], self.labels)
-        self._rows = {row.key: row for row in rows}
-        decisions, pending = document["decisions"], document["review"]
-        reviews = {
-            checkpoint.id: self._rows[checkpoint.id].decision or review_after(checkpoint, decisions, pending)
-            for checkpoint in checkpoints
-            if checkpoint.decided < len(decisions) or pending or self._rows[checkpoint.id].decision
-        }
-        self.region.show(checkpoint_list(rows, self.labels, reviews))
+    def show(self, document: Data) -> None:
+        """Show the decisions of a run (``Run.to_dict()``)."""
+        self.region.show(decision_list(document["decisions"], self.labels))
 
     def _pressed(self, event: Event) -> None:
-        if event.kind == "fork" and event.key in self._rows:
-            self.ask(edits={"at": self._rows[event.key].decision or event.key})
+        if event.kind == "fork" and event.key in self.region.picture.rows:
+            self.ask(edits={"at": event.key})
 
 
 class Futures:
@@ -125,5 +114,5 @@ def _relatives(run: Run | None) -> list[str]:
         return []
     if origin := origin_of(run):
         return [origin, run.run_id]
-    children = [node["run_id"] for node in run._workspace.runs.tree(run).nodes if node["parent"] == run.run_id]
-    return [run.run_id, children[-1]] if children else []
+    children = run._workspace.runs.lines(1, origin=run.run_id)
+    return [run.run_id, children[0]["run_id"]] if children else []

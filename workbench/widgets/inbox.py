@@ -86,8 +86,7 @@ class Inbox(CellRoot):
     def _read(self) -> None:
         """Read every waiting run that is not known yet."""
         waiting = {}
-        runs = [*self._wb.runs.list(MAX_ROWS + 1, status="paused"), *self._wb.runs.list(MAX_ROWS, status="running")]
-        paused = [run for run in runs if run.status == "paused"]  # also when its process died while it waited
+        paused = self._wb.runs.list(MAX_ROWS + 1, status="paused")
         for run in paused[:MAX_ROWS]:
             decisions = run.decisions
             key = (run.run_id, len(decisions))

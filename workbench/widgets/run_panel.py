@@ -9,7 +9,7 @@ from typing import Any
 import ipywidgets
 from markupsafe import Markup
 
-from workbench.errors import InvalidAnswer, WorkbenchError
+from workbench.errors import InvalidAnswer
 from workbench.extensions import paths, provided, required
 from workbench.plans import Plan
 from workbench.records import proposals
@@ -25,7 +25,7 @@ from workbench.widgets.by_hand import ByHand
 from workbench.widgets.calls import Calls
 from workbench.widgets.feedback import Verdict
 from workbench.widgets.follow import Now
-from workbench.widgets.futures import Checkpoints
+from workbench.widgets.futures import Decisions
 from workbench.widgets.panel import Event, Pick, display_if, on_change
 from workbench.widgets.plan import PlanEditor
 from workbench.widgets.review import Review
@@ -55,7 +55,7 @@ class Working:
         self.evidence, self.timeline = Pick(listener=self._on_evidence), Pick()
         self.fork_bar = Pick(listener=self._on_fork_bar)
         self.editor = PlanEditor(labels, partial(check, tools=wb.tools), wb.tools, self._forecast)
-        self.past, self.by_hand = Checkpoints(labels), ByHand(labels)
+        self.past, self.by_hand = Decisions(labels), ByHand(labels)
         self.region = self._laid_out()
         self._connect()
 
@@ -116,7 +116,7 @@ class Working:
         display_if(self.evidence, self._pieces[1])
         self._show_timeline()
         if ended:
-            self.past.show(document, _checkpoints(run))
+            self.past.show(document)
             self.by_hand.show(run)
 
     def _show_ask(self) -> None:
@@ -326,11 +326,3 @@ class Working:
             self.review.decide("edit", {"pieces": marks})
         else:
             self._fork(run, pieces=marks)
-
-
-def _checkpoints(run: Run) -> Any:
-    """Return the checkpoints of a run; none when they were removed."""
-    try:
-        return run.checkpoints()
-    except WorkbenchError:
-        return []

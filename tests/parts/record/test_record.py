@@ -354,7 +354,9 @@ def test_runs_of_a_recorded_graph_are_compared_sealed_and_removed_by_the_workspa
     assert [row["run_id"] for row in wb.runs.lines(graph="compared")] == [fork.run_id, run.run_id]
     wb.runs.annotate(run.run_id, tags=["kept"])
     assert wb.runs.find("moss", tag="kept", kb="compared")[0].run_id == run.run_id
-    assert "decision 1, review: responded" in str(wb.runs.tree(run))
+    line, origin = wb.runs.lines(graph="compared")
+    assert (line["origin"], line["edited"]) == (run.run_id, "review")
+    assert line["answer"] == fork.reply != "" != origin["answer"] == run.reply
     bench = wb.bench()
     bench.view = "runs"
     bench.futures.runs.ask(do="open", runs=[fork.run_id])
@@ -435,18 +437,16 @@ def test_the_bench_runs_answers_and_forks_and_escapes_what_it_shows(wb: Workbenc
     agent = wb.record(KINDS["plain"].build(), "bench")
     bench = GraphBench(agent)
     bench.input.value = json.dumps({**LOG, "question": "<b>Mill</b>"})
-    bench._act(bench._start)
-    assert (
-        bench.run and bench.run.status == "paused" and "&lt;b&gt;Mill" in bench.questions.children[0].children[0].value
-    )
-    [yes, *_others] = bench.questions.children[0].children[2].children
-    yes.click()
-    assert bench.run.status == "done" and "approved: True" in bench.state.value and not bench.questions.children
-    bench.place.value, bench.result.value = "finish/1", '{"answer": "by hand"}'
-    bench._act(bench._fork)
+    bench.start.click()
+    assert bench.run and bench.run.status == "paused" and "&lt;b&gt;Mill" in bench.asks.value
+    bench.review.primary.click()
+    assert bench.run.status == "done" and "approved: True" in bench.state.value
+    assert bench.question.layout.display == "none"
+    bench.by_hand.place.value, bench.by_hand.result.value = "finish/1", '{"answer": "by hand"}'
+    bench.by_hand.button.click()
     assert "by hand" in bench.state.value and bench.run.executed == []
     bench.input.value = "7"
-    bench._act(bench._start)
+    bench.start.click()
     assert "alert" in bench.status.value
     assert len(bench.runs.options) == 3
 

@@ -302,11 +302,10 @@ def test_a_form_is_filled_in_on_the_bench_and_what_is_missing_is_said(wb: Workbe
     agent = wb.record(StateGraph(Log).add_node("ask", ask).add_edge(START, "ask").compile(), "form")
     bench = GraphBench(agent)
     bench._act(lambda: agent.ask(LOG))
-    _, form, _, buttons = bench.questions.children[0].children
-    edit = next(button for button in buttons.children if button.description == "Edit")
-    good, note = form.children
+    assert bench.review.primary.disabled, "what is required is missing"
+    good, note = bench.review.form.children[0].children[1].children
     good.children[1].value, note.children[1].value = True, "fine"
-    edit.click()
+    bench.review.primary.click()
     assert bench.run and bench.run.state["log"] == ["True fine"], bench.status.value
 
 
@@ -361,7 +360,6 @@ def test_a_waiting_run_is_answered_from_the_terminal_by_its_id_alone(tmp_path: P
     fork = shell("fork", row["run_id"], "--at", "act/1", "--result", '{"log": ["by hand"]}')
     assert fork.returncode == 0 and "by hand" in fork.stdout
     assert "not by --query" in shell("fork", row["run_id"], "--query", "x").stderr
-    assert "no --checkpoints" in shell("show", row["run_id"], "--checkpoints").stderr
     assert "same bytes" in shell("replay", row["run_id"]).stderr
     edit = tmp_path / "edit.json"
     edit.write_text('{"text": "Fen Mill"}')
@@ -384,8 +382,8 @@ def test_a_sealed_run_is_replayed_and_forked_in_another_workspace(wb: Workbench,
         executed.clear()
         assert plain(brought.replay().state) == plain(run.state) and not executed
         assert brought.fork(answers={"review": False}).state["answer"] == "2 steps, approved: False"
-        hostile = {"page": "", "kind": "node", "name": "first", "parts": {}, "value": "AA=="}
-        for damage in ({"run": 7}, {"tape": [hostile]}, {}):
+        hostile = {"page": "", "effects": [{"kind": "node", "name": "first", "parts": {}, "value": "AA=="}]}
+        for damage in ({"run": 7}, {"tapes": [hostile]}, {}):
             with zipfile.ZipFile(path) as archive:
                 contents = {**json.loads(archive.read("run.json")), **damage}
             with zipfile.ZipFile(tmp_path / "bad.zip", "w") as archive:

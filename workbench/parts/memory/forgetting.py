@@ -213,7 +213,7 @@ class _Forgetting:
         for run_id in runs.ids(-1, user_id=who):
             with suppress(UnknownRun):  # another process removes it meanwhile
                 contents = runs.contents(run_id)
-                recalled = any((line["kind"], line["name"]) == ("memory", "recall") for line in contents["tape"])
+                recalled = ("memory", "recall") in _taped(contents)
                 state = {} if recalled else self._work.values(run_id)  # its tape was pruned, or has just begun
                 yield from self._run_candidates({**contents, "state": state, "drafts": runs.drafts(run_id)}, covered)
 
@@ -221,7 +221,7 @@ class _Forgetting:
         """Yield what becomes of a run: it may have said something, or only had it."""
         row, text = contents["run"], json.dumps(contents, ensure_ascii=False, default=str)
         run_id, conversation_id = row["run_id"], row["conversation_id"]
-        values = {(line["kind"], line["name"]): line["value"] for line in contents["tape"]}
+        values = _taped(contents)
         begun, recalled = (values.get(name) or {} for name in (("begin", "ids"), ("memory", "recall")))
         made_from = {*(row["options"].get("tape") or {}).get("sources", ()), begun.get("run_id", run_id)} - {run_id}
         sources = {_exchange_id(source) for source in made_from}
@@ -267,6 +267,12 @@ def _message_candidate(message: Data, exchange: Data | None) -> _Candidate:
         # How much of a sentence a quotation keeps.
         return candidate._replace(sentences=_searchable([sentence[:250] for sentence in sentences(message["content"])]))
     return candidate._replace(question=fold(exchange["user_message"])) if exchange else candidate
+
+
+def _taped(contents: Data) -> dict[tuple[str, str], Data]:
+    """Return what is on the tape of a run, by kind and name."""
+    effects = (effect for page in contents["tapes"] for effect in page["effects"])
+    return {(effect["kind"], effect["name"]): effect["value"] for effect in effects}
 
 
 def _exchange_id(run_id: str) -> str:

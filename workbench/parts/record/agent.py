@@ -10,7 +10,8 @@ import importlib
 import importlib.util
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,15 +19,18 @@ from workbench.errors import RunError, WorkspaceError
 from workbench.parts.record import capsule, effects, langgraph_copy
 from workbench.parts.record.digests import digest, plain
 from workbench.parts.record.effects import Recorder
+from workbench.parts.record.looking import reply_text
 from workbench.parts.record.memory import RecordedStore
 from workbench.parts.record.run import GraphRun
-from workbench.parts.record.store import GraphRuns, beginning
+from workbench.parts.record.store import GraphRuns
 from workbench.records.checkpoints import serializer
 from workbench.records.store import new_run_id
-from workbench.records.tape import Effect, masked, packed, save_page, unpacked
+from workbench.records.tape import Effect, begun, masked, packed, save_page, unpacked
 from workbench.runs.driver import Live
 from workbench.state import Json
 
+CHECKPOINTS = "checkpoints"
+"""The effect with which a run begins that continues a conversation."""
 MOST_PAUSES = 1000
 """How often one stretch of work may stop at questions that are answered already."""
 
@@ -167,23 +171,24 @@ class RecordedGraph:
         """
         options: Json = {"tape": {"mode": "live", "sources": []}, "config": dict(config or {}), "results": {}}
         options |= {"source": self.source, "stream_mode": stream_mode}
-        before = ""
+        begin: list[Any] = []
         if thread and (ids := self._store.ids(1, graph=self.name, session_id=thread)):
-            [before] = ids
-            if (status := self._wb._work.status(before)) != "done":
-                raise RunError(f"Thread {thread!r} waits for run {before}, which is {status}. Answer it first.")
+            [last] = ids
+            if (status := self._wb._work.status(last)) != "done":
+                raise RunError(f"Thread {thread!r} waits for run {last}, which is {status}. Answer it first.")
+            begin = self._checkpoints(last)
         inputs = self._with_ids(inputs)
         if context is not None:
             options["context"] = self.dump_text(context, "The context")
-        run = self.new_run(options, inputs, thread, before)
+        run = self.new_run(options, inputs, thread, begin)
         run.begin()
         return run
 
-    def new_run(self, options: Json, inputs: Any, thread: str = "", before: str = "") -> GraphRun:
-        """Note a run that begins now, where the thread ``before`` of checkpoints stands."""
+    def new_run(self, options: Json, inputs: Any, thread: str = "", begin: Sequence[Any] = ()) -> GraphRun:
+        """Note a run that begins now, with the checkpoints ``begin`` of a conversation."""
         run_id = new_run_id()
-        if before:
-            self._copy_checkpoints(before, beginning(run_id))
+        if begin:  # before the row, with which the run can be resumed
+            self._save(run_id, Effect("begin", CHECKPOINTS, {}, begin, at="begin"))
         self._store.create(
             run_id,
             _question_text(inputs),
@@ -254,8 +259,15 @@ class RecordedGraph:
 
     def load_effects(self, run_id: str) -> list[Effect]:
         """Return what a run asked of the world, in order."""
-        effects = [effect for page in self._store.pages(run_id) for effect in unpacked(page)]
-        return [dataclasses.replace(effect, value=self.load_text(effect.value)) for effect in effects]
+        return [effect for effect in self._load_tape(run_id) if effect.kind != "begin"]
+
+    def load_beginning(self, run_id: str) -> list[Any]:
+        """Return the checkpoints with which a run began that continues a conversation."""
+        return begun(self._load_tape(run_id)).get(CHECKPOINTS, [])
+
+    def _load_tape(self, run_id: str) -> Iterator[Effect]:
+        for effect in chain.from_iterable(map(unpacked, self._store.pages(run_id))):
+            yield dataclasses.replace(effect, value=self.load_text(effect.value))
 
     def _save(self, run_id: str, effect: Effect) -> None:
         value = self.dump_text(effect.value, f"The result of {effect.at}")
@@ -287,7 +299,7 @@ class RecordedGraph:
             snapshot = await self._copy.aget_state(config)
             fresh = not own and not snapshot.tasks
             if fresh:
-                self._copy_checkpoints(beginning(run_id), run_id)
+                self._restore(run_id)
             else:
                 self._forget_errors(run_id)
             inputs = run.input if fresh else self._resumed(snapshot, recorder)
@@ -298,7 +310,8 @@ class RecordedGraph:
                         store.save_event(run_id, new_run_id(), {"streamed": self.dump_text(event, "What was streamed")})
                     snapshot, fresh = await self._copy.aget_state(config), False
                 if not snapshot.tasks:
-                    store.save_result(run_id, {"state": self.dump_text(snapshot.values, "The state")})
+                    state = self.dump_text(snapshot.values, "The state")
+                    store.save_result(run_id, {"state": state, "answer": reply_text(snapshot.values)})
                     store.let_go(run_id, "done")
                     return
                 inputs = self._resumed(snapshot, recorder)
@@ -345,14 +358,18 @@ class RecordedGraph:
                 {"thread": thread},
             )
 
-    def _copy_checkpoints(self, thread: str, target: str) -> None:
-        """Let a thread begin where another stands."""
+    def _checkpoints(self, run_id: str) -> list[Any]:
+        """Return where a run stands, as the rows of its last checkpoints."""
+        columns = "checkpoint_ns, max(checkpoint_id), parent_checkpoint_id, type, checkpoint, metadata"
+        with self._saver.cursor(transaction=False) as cursor:
+            sql = f"SELECT {columns} FROM checkpoints WHERE thread_id = ? GROUP BY checkpoint_ns"
+            return [list(row) for row in cursor.execute(sql, [run_id])]
+
+    def _restore(self, run_id: str) -> None:
+        """Let a run begin where its conversation stood."""
+        rows = [(run_id, *row) for row in self.load_beginning(run_id)]
         with self._saver.cursor() as cursor:
-            cursor.execute(
-                "INSERT OR IGNORE INTO checkpoints SELECT ?, checkpoint_ns, max(checkpoint_id), parent_checkpoint_id, "
-                "type, checkpoint, metadata FROM checkpoints WHERE thread_id = ? GROUP BY checkpoint_ns",
-                (target, thread),
-            )
+            cursor.executemany("INSERT OR IGNORE INTO checkpoints VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
 
 def _question_text(inputs: Any) -> str:

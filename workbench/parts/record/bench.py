@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING, Any
 import ipywidgets
 from markupsafe import escape
 
-from workbench.errors import InvalidAnswer, RunError, WorkbenchError
-from workbench.parts.record.questions import Question, read_json
+from workbench.errors import RunError, WorkbenchError
+from workbench.parts.record.questions import read_json
 from workbench.views.outline import outline
 from workbench.views.render import page_html
-from workbench.widgets.form import Fields
-from workbench.widgets.panel import labels_in
+from workbench.widgets.by_hand import ByHand
+from workbench.widgets.panel import Root, display_if, labels_in, press_button
+from workbench.widgets.review import Review
 
 if TYPE_CHECKING:
     from workbench.parts.record.agent import RecordedGraph
     from workbench.parts.record.run import GraphRun
 
 
-class GraphBench(ipywidgets.VBox):
+class GraphBench(Root):
     """A bench for one recorded graph.
 
     Attributes:
@@ -30,30 +31,31 @@ class GraphBench(ipywidgets.VBox):
     run: GraphRun | None = None
 
     def __init__(self, agent: RecordedGraph):
-        self._labels = labels_in(None, agent._wb.settings.lang, message="")
+        labels = self._labels = labels_in(None, agent._wb.settings.lang, message="")
         self.agent = agent
-        self.input, self.result = self._text("input_hint"), self._text("result_hint")
-        self.runs = ipywidgets.Dropdown(options=[], description=self._labels("record_runs"))
-        self.place = ipywidgets.Dropdown(options=[], description=self._labels("record_at"))
-        self.status, self.state, self.graph, self.timeline = (ipywidgets.HTML() for _ in range(4))
-        self.questions = ipywidgets.VBox()
-        fork = ipywidgets.VBox([ipywidgets.HBox([self.place, self._button("fork", self._fork)]), self.result])
-        tabs = ipywidgets.Tab([ipywidgets.VBox([self.state, fork]), self.graph, self.timeline])
-        tabs.titles = tuple(self._labels(f"record_{name}") for name in ("state", "graph", "timeline"))
-        first = ipywidgets.HBox([self._button("start", self._start, "primary"), self.runs])
-        super().__init__([self.input, first, self.status, self.questions, tabs])
+        self.input = ipywidgets.Textarea(placeholder=labels("record_input_hint")).add_class("wb-json")
+        self.start = press_button(labels("record_start"), lambda: self._act(self._ask), "wb-primary")
+        self.runs = ipywidgets.Dropdown(options=[], description=labels("record_runs"))
+        self.status, self.asks, self.state, self.graph, self.timeline = (ipywidgets.HTML() for _ in range(5))
+        self.review, self.by_hand = Review(labels, agent._wb.runs), ByHand(labels)
+        self.go_on = press_button(labels("record_continue"), lambda: self._act(lambda: self._shown.answer(None)))
+        self.question = ipywidgets.VBox([self.asks, self.review.form, self.review.dock])
+        self.review.observe(lambda change: self._answer(change.new), "response")
+        self.by_hand.on_request(lambda request: self._act(lambda: self._shown.fork(**request["edits"])))
         self.runs.observe(self._choose, "value")
+        tabs = ipywidgets.Tab([ipywidgets.VBox([self.state, self.by_hand.region]), self.graph, self.timeline])
+        tabs.titles = tuple(labels(f"record_{name}") for name in ("state", "graph", "timeline"))
+        first = ipywidgets.HBox([self.start, self.runs])
+        super().__init__([self.input, first, self.status, self.question, self.go_on, tabs], lang=labels.html_lang)
+        for part in (self.question, self.go_on):
+            display_if(part, False)
         for run in agent.runs()[:1]:
             self.show(run)
 
-    def _text(self, hint: str) -> ipywidgets.Textarea:
-        layout = ipywidgets.Layout(width="100%", height="3.5em")
-        return ipywidgets.Textarea(placeholder=self._labels(f"record_{hint}"), layout=layout)
-
-    def _button(self, word: str, press: Callable[[], GraphRun], style: str = "") -> ipywidgets.Button:
-        button = ipywidgets.Button(description=self._labels(f"record_{word}"), button_style=style)
-        button.on_click(lambda _: self._act(press))
-        return button
+    @property
+    def _shown(self) -> GraphRun:
+        assert self.run is not None
+        return self.run
 
     def _act(self, work: Callable[[], GraphRun]) -> None:
         """Do what a button does, and show the run or why it was refused."""
@@ -68,13 +70,12 @@ class GraphBench(ipywidgets.VBox):
         if why:
             self.status.value = f'<span role="alert">{escape(why)}</span>'
 
-    def _start(self) -> GraphRun:
+    def _ask(self) -> GraphRun:
         return self.agent.ask(read_json(self.input.value))
 
-    def _fork(self) -> GraphRun:
-        assert self.run is not None
-        changed = {"at": self.place.value, "result": read_json(self.result.value)} if self.result.value.strip() else {}
-        return self.run.fork(**changed)
+    def _answer(self, answer: Any) -> None:
+        if answer:  # an equal answer comes after an empty one
+            self._act(lambda: self._shown.answer_review(answer))
 
     def _choose(self, change: Mapping[str, Any]) -> None:
         if change["new"] and (self.run is None or change["new"] != self.run.run_id):
@@ -82,39 +83,22 @@ class GraphBench(ipywidgets.VBox):
 
     def show(self, run: GraphRun) -> None:
         """Show a run."""
-        self.run, questions, document = run, run.questions, run.to_dict()
+        self.run, document = run, run.to_dict()
         self.runs.options = [(f"{run.run_id} · {run.status}", run.run_id) for run in self.agent.runs()]
         self.runs.value = run.run_id
         self.status.value = str(escape(repr(run).strip("<>")))
-        self.questions.children = [self._question(run, question) for question in questions]
-        if run.status == "paused" and not questions:
-            self.questions.children = [self._button("continue", lambda: run.answer(None), "primary")]
+        display_if(self.question, document["review"])
+        display_if(self.go_on, document["status"] == "paused" and not document["review"])
+        if document["review"]:
+            self.asks.value = page_html(outline(document, ["review"]), self._labels)
+            self.review.show(document)
         self.state.value = page_html(outline(document, ("answer", "plan")), self._labels)
         self.timeline.value = run.timeline._repr_html_()
         try:
             self.graph.value = run.dag._repr_html_()
         except RunError as error:  # the graph is not loaded
             self.graph.value = str(escape(str(error)))
-        self.place.options = list(dict.fromkeys(effect["at"] for effect in document["effects"]))
-
-    def _question(self, run: GraphRun, question: Question) -> ipywidgets.Widget:
-        request = {"review": question.request, "graph": "", "message": run.message}
-        head, text, form = page_html(outline(request, ["review"]), self._labels), self._text("answer_hint"), None
-        [action], [config] = question.request["action_requests"], question.request["review_configs"]
-        if "edit" in question.decisions:
-            form = Fields(config["args_schema"], self._labels)
-            form.show(action["args"], again=True)
-
-        def decide(decision: str) -> Callable[[], GraphRun]:
-            return lambda: run.answer({question.id: question.answer(decision, filled(), text.value)})
-
-        def filled() -> Any:
-            if form and form.faults:
-                raise InvalidAnswer("; ".join(f"{path}: {fault}" for path, fault in form.faults.items()))
-            return form.value if form else None
-
-        buttons = [self._button(decision, decide(decision)) for decision in question.decisions]
-        return ipywidgets.VBox([ipywidgets.HTML(head), *([form.box] if form else []), text, ipywidgets.HBox(buttons)])
+        self.by_hand.show(run)
 
 
 def bench_of_run(run: GraphRun) -> GraphBench:

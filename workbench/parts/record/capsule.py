@@ -9,12 +9,13 @@ import base64
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from typing_extensions import TypedDict
 
 from workbench.errors import CapsuleError
 from workbench.futures.capsule import CONTENTS, Contents, read, zipped
 from workbench.models.wire import secrets
-from workbench.parts.record.store import beginning
 from workbench.records.store import new_run_id
 from workbench.records.writing import write_file
 from workbench.state import Json
@@ -24,12 +25,13 @@ if TYPE_CHECKING:
     from workbench.parts.record.run import GraphRun
 
 
+class _Answer(TypedDict):
+    review_id: str
+    decision: dict[str, str]
+
+
 class _GraphContents(Contents):
-    decisions: list[dict[str, str]]
-    checkpoints: list[tuple[str, str, str | None, str, str]]
-
-
-_COLUMNS = "checkpoint_ns, checkpoint_id, parent_checkpoint_id, metadata, type, checkpoint"
+    decisions: list[_Answer]
 
 
 def write_capsule(run: GraphRun, path: str | Path) -> Path:
@@ -40,7 +42,7 @@ def write_capsule(run: GraphRun, path: str | Path) -> Path:
     """
     if run.status != "done":
         raise CapsuleError(f"Run {run.run_id} is {run.status}: only a run that is done can be sealed.")
-    contents = run._store.contents(run.run_id) | {"checkpoints": _checkpoints(run)}
+    contents = run._store.contents(run.run_id)
     contents["run"]["options"] |= {"thread": run._thread}
     text = json.dumps(contents, ensure_ascii=False, indent=1)
     values = b"".join([text.encode(), *map(base64.b64decode, _values(contents))])
@@ -65,11 +67,6 @@ def read_capsule(agent: RecordedGraph, path: str | Path) -> GraphRun:
         **row["options"],
         "tape": {"mode": "fork", "sources": []},
     }
-    with agent._saver.cursor() as cursor:
-        for *cells, text in contents["checkpoints"]:
-            kind, _, content = base64.b64decode(text).partition(b"\n")
-            cells = [beginning(run_id), *cells, kind.decode(), content]
-            cursor.execute(f"INSERT INTO checkpoints (thread_id, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", cells)
     contents["run"] = {**row, "options": options, "session_id": "", "graph": agent.name}
     agent._store.bring(run_id, contents)
     return agent.run(run_id)
@@ -79,18 +76,6 @@ def _values(contents: Json) -> Iterator[str]:
     """Yield everything in a capsule that a graph's own classes decode."""
     yield contents["run"]["options"]["input"]
     yield contents["run"]["result"]["state"]
-    yield from (effect["value"] for effect in contents["tape"])
-    yield from (decision[name] for decision in contents["decisions"] for name in ("asked", "answer"))
+    yield from (effect["value"] for page in contents["tapes"] for effect in page["effects"])
+    yield from (line["decision"][name] for line in contents["decisions"] for name in ("asked", "answer"))
     yield from (line["event"]["streamed"] for line in contents["events"])
-    yield from (cells[-1] for cells in contents["checkpoints"])
-
-
-def _checkpoints(run: GraphRun) -> list[list[Any]]:
-    """Return where a run began that continues a conversation, as rows; the last cell is for ``agent.load_text``."""
-    sql = f"SELECT {_COLUMNS} FROM checkpoints WHERE thread_id = ? ORDER BY 1, 2"
-    with run.agent._saver.cursor(transaction=False) as cursor:
-        rows = cursor.execute(sql, [beginning(run.run_id)]).fetchall()
-    return [
-        [*cells, metadata.decode(), base64.b64encode(kind.encode() + b"\n" + content).decode()]
-        for *cells, metadata, kind, content in rows
-    ]

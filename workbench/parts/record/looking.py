@@ -163,6 +163,16 @@ def state_lines(state: Any) -> list[str]:
     return lines + [f"{name}: {as_text(value)}" if name else as_text(value) for name, value in fields.items()]
 
 
+def reply_text(state: Any) -> str:
+    """Return the text of the last message, or of ``answer`` or ``output``; of another state all that it says."""
+    fields = state if isinstance(state, Mapping) else {"output": state}
+    messages = fields.get("messages")
+    if isinstance(messages, list) and messages:
+        return str(getattr(messages[-1], "text", "") or _message_line(plain(messages[-1])))
+    answer = fields.get("answer") or fields.get("output") or " · ".join(state_lines(fields))
+    return answer if isinstance(answer, str) else as_text(answer)
+
+
 def _message_line(message: Any) -> str:
     if not isinstance(message, dict) or "content" not in message:
         return as_text(message)

@@ -14,7 +14,6 @@ from workbench.parts.record import capsule, looking
 from workbench.parts.record.digests import digest, plain
 from workbench.parts.record.effects import questions
 from workbench.parts.record.questions import Question
-from workbench.parts.record.store import beginning
 from workbench.records.document import run_document
 from workbench.runs.driver import Live
 from workbench.runs.recording import StoredRun
@@ -80,11 +79,8 @@ class GraphRun(StoredRun):
 
     @property
     def reply(self) -> str:
-        """Return the text of the last message, or the state's ``answer``."""
-        if messages := self.messages:
-            return str(messages[-1].text)
-        state = self.state
-        return str(state.get("answer") or state.get("output") or "") if isinstance(state, Mapping) else str(state)
+        """Return the text of its last message, or of its answer: see ``looking.reply_text``."""
+        return looking.reply_text(self.state)
 
     @property
     def effects(self) -> list[Effect]:
@@ -304,12 +300,13 @@ class GraphRun(StoredRun):
             **self._row["options"],
             "tape": {"mode": mode, "sources": list(sources) or [self.run_id]},
             "results": dict(edits),
+            "edited": [*(at for at in edits if at not in self._row["options"]["results"]), *replaced],
             "thread": self._thread,
             "decisions": [{"review_id": d["review_id"]} for node, d in answered if node not in replaced]
             + [{"point": node, "action": "respond"} for node in replaced],
         }
         inputs = self.input if inputs is None else self.agent._with_ids(inputs)
-        run = self.agent.new_run(options, inputs, before=beginning(self.run_id))
+        run = self.agent.new_run(options, inputs, begin=self.agent.load_beginning(self.run_id))
         for node, decision in answered:
             decision |= replaced.get(node, {})
             self._store.save_decision(run.run_id, decision)
@@ -322,6 +319,10 @@ class GraphRun(StoredRun):
         return str(self._row["options"].get("thread", self._row["session_id"]))
 
     # looking
+
+    def results_by_place(self) -> Json:
+        """Return what can be put in place by hand, by its place."""
+        return {effect.at: plain(effect.value) for effect in self.effects}
 
     def to_frame(self) -> pandas.DataFrame:
         """Return a row for each effect: where, what, from where it came, how long it took, and its tokens."""

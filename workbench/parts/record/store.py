@@ -12,11 +12,6 @@ from workbench.parts.record.memory import workspace_store
 from workbench.records.checkpoints import Checkpoints
 
 
-def beginning(run_id: str) -> str:
-    """Return the thread that holds the checkpoints at which a run began, where it continues a conversation."""
-    return f"{run_id} beginning"
-
-
 class GraphDriver:
     """The door through which the workspace works on runs of recorded graphs.
 
@@ -49,7 +44,7 @@ class GraphDriver:
 
     async def forget(self, run_ids: Sequence[str]) -> None:
         """Delete runs: where they stood, and what they did."""
-        await self.saver.delete_threads([thread for run_id in run_ids for thread in (run_id, beginning(run_id))])
+        await self.saver.delete_threads(run_ids)
         self.runs.remove(run_ids)
 
     async def close(self) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from workbench.errors import RunError
 from workbench.parts.record.agent import RecordedGraph, record
+from workbench.parts.record.looking import reply_text
 from workbench.parts.record.run import GraphRun
 from workbench.records.tape import Effect
 from workbench.state import Data, Json
@@ -80,7 +81,8 @@ def _keep(agent: RecordedGraph, spans: list[Span]) -> GraphRun:
     for effect in _effects(spans):
         agent._save(run_id, effect)
     result = root.output if isinstance(root.output, dict) else {"output": root.output}
-    agent._store.save_result(run_id, {"state": agent.dump_text(result, "output")})
+    state = agent.dump_text(result, "output")
+    agent._store.save_result(run_id, {"state": state, "answer": reply_text(result)})
     agent._store.let_go(run_id, "failed" if root.error else "done", root.error or None)
     return agent.run(run_id)
 

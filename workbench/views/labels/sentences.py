@@ -60,35 +60,10 @@ def field_label(name: str, labels: Labels) -> str:
     return labels.get(f"edited_{name}", name)
 
 
-def fork_edit_text(edit: Data, labels: Labels) -> str:
-    """Return an edit of a fork: an entry of ``futures.tree.edits``."""
-    what, comma = edit["what"], labels("comma")
-    if what == "asked_anew":
-        return labels("edit_asked_anew", n=int(edit["at"]) + 1)
-    if what == "plan":
-        text = plan_edit_text(edit)
-    elif what == "decision":
-        text = labels(f"did_{edit['action']}")
-        if edit["fields"]:
-            text = labels("aside", said=text, more=comma.join(field_label(name, labels) for name in edit["fields"]))
-    elif what in ("settings", "thresholds", "needs", "pieces"):
-        text = comma.join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in edit[what].items())
-    elif what in ("prompts", "results", "without"):
-        text = comma.join(name[:20] for name in edit[what])
-    elif what == "review":
-        text = comma.join(labels(f"point_{point}") for point in edit["review"]) or "–"
-    else:
-        text = " ".join(str(edit["query"]).split())
-    number, _, point = edit["at"].partition("-") if what == "decision" else ("0", "", "")
-    name = labels(f"edit_{what}", n=int(number) + 1, point=labels.get(f"point_{point}", point))
-    return f"{name}{labels('colon')}{text[:300]}"
-
-
-def run_edit_texts(node: Data, labels: Labels) -> list[str]:
-    """Return the edits of a run of a tree, the other sources of its steps, and those that were removed."""
-    words, comma = [fork_edit_text(edit, labels) for edit in node["edits"]], labels("comma")
-    words += [labels("also_from", run=comma.join(node["also"]))] if node["also"] else []
-    return words + ([labels("is_gone", run=comma.join(node["gone"]))] if node["gone"] else [])
+def origin_text(run: Data, labels: Labels) -> str:
+    """Return from which run a run was made, and what was edited; empty for a run of its own."""
+    text = labels("forked_from", run=run["origin"]) if run["origin"] else ""
+    return f"{text}{labels('colon')}{run['edited']}" if run["edited"] else text
 
 
 def as_of_text(document: Data, labels: Labels) -> str:
