@@ -20,7 +20,7 @@ from workbench.events import logged, progress
 from workbench.graphs.execute import executor
 from workbench.graphs.generate import merged_evidence
 from workbench.graphs.merge import gather
-from workbench.graphs.plan import SEARCH
+from workbench.graphs.planner import with_aspects
 from workbench.graphs.review import ARGS, LONGEST, Strict, ask_person, refuse
 from workbench.knowledge.dated import dated_bases, question_dates
 from workbench.language.citing import cite
@@ -30,7 +30,7 @@ from workbench.parts.reports.clarify import clarify, review_clarify
 from workbench.parts.reports.kinds import Aspect, Topic, report_type
 from workbench.parts.reports.outline import by_aspect, carried, new_outline, outlined, placed, plain_outline
 from workbench.parts.reports.writer import Draft, outlined_by_model, section_by_model, section_text, writes
-from workbench.plans import Plan, PlanStep, fresh_id
+from workbench.plans import Plan
 from workbench.ports import Context, call_outliner, call_writer
 from workbench.records.tape import RULES
 from workbench.state import (
@@ -179,17 +179,15 @@ async def review_outline(state: ConversationState, runtime: Runtime[Context]) ->
 
 async def _one_more(state: ConversationState, runtime: Runtime[Context], wish: str, who: str) -> Json:
     """Search for a section that a person wishes, and return the outline with it: it is asked about again."""
-    context, plan, records = runtime.context, Plan.load(state["plan"]), list[ExecutionRecord]()
-    query = f"{state['query']} {wish}"
-    for kb in state["kb_prefixes"]:
-        tool_input = {"query": query, "kb_prefix": kb}
-        step = PlanStep(step_id=fresh_id(plan, "research"), objective=wish, tool=SEARCH, tool_input=tool_input)
-        plan = plan.adding(step).model_copy(update={"version": plan.version + 1})
-        context.runs.save_plan(state["run_id"], plan.dump(), who, wish)
+    context, before, records = runtime.context, Plan.load(state["plan"]), list[ExecutionRecord]()
+    plan = with_aspects(before, state["query"], [(wish, [])], (), state["kb_prefixes"], context.settings)
+    plan = plan.model_copy(update={"version": before.version + 1})
+    context.runs.save_plan(state["run_id"], plan.dump(), who, wish)
+    for step in plan.steps[len(before.steps) :]:
         task = StepTask(
             run_id=state["run_id"],
-            query=query,
-            kb_prefix=kb,
+            query=state["query"],
+            kb_prefix=step.tool_input.get("kb_prefix", state["kb_prefix"]),
             step=step.model_dump(mode="json"),
             attempt=1,
             iteration=state.get("iteration", 1),
@@ -202,9 +200,9 @@ async def _one_more(state: ConversationState, runtime: Runtime[Context], wish: s
     searched = [r for results in gather(records, context.runs, state["run_id"]).values() for r in results]
     pieces = [r for r in searched if r["source_type"] == "chunk"][:_MOST_PIECES]
     [section] = by_aspect([wish], "", pieces, dated_bases(context, state))
-    outline, before = state["outline"], merged_evidence(state)
-    known_ids = {r["result_id"] for r in before}
-    results = [*before, *(r for r in pieces if r["result_id"] not in known_ids)]
+    outline, merged = state["outline"], merged_evidence(state)
+    known_ids = {r["result_id"] for r in merged}
+    results = [*merged, *(r for r in pieces if r["result_id"] not in known_ids)]
     return {
         "plan": plan.dump(),
         "records": records,
