@@ -113,6 +113,27 @@ def test_on_failure_raise_mixes_no_two_planners(asked):
     assert error and "WORKBENCH_ON_FAILURE" in error
 
 
+def test_a_formatter_of_ones_own_shows_the_passages(workspace):
+    sent: list[str] = []
+
+    def reflects(text: str) -> Any:
+        sent.append(text)
+        return enough(text)
+
+    async def formatter(query: str, passages: list[Any]) -> list[str]:
+        return [f"{piece['metadata']['title']}!" for piece in passages]
+
+    with scripted_server() as server:
+        server.respond = responder(planner=lambda _: PLAN, reflector=reflects)
+        models = {"planner": "openai:m", "reflector": "openai:m"}
+        with Workbench.open(workspace, chat_base_url=server.url, models=models) as wb:
+            wb.register("formatter", formatter)
+            run = wb.ask(QUESTION, kb="film")
+            assert "[1] " in sent[0] and "!" in sent[0].partition("[1] ")[2].partition("[2] ")[0]
+            asked = len(server.requests)
+            assert wb.replay(run.run_id).answer == run.answer and len(server.requests) == asked
+
+
 def test_on_failure_raise_holds_for_a_reflector_that_names_no_step(asked):
     lost = {"needs": [], "enough": False, "steps": [], "reasoning": "More."}
     error, *_ = asked({"planner": lambda _: PLAN, "reflector": lambda _: lost}, on_failure="raise")

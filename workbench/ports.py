@@ -477,6 +477,7 @@ PARAMETERS = {
     "router": "message, known",
     "planner": "query, decision, knowledge, tools",
     "reflector": "query, evidence, proposal",
+    "formatter": "query, passages",
     "merger": "query, evidence",
     "outliner": "query, evidence",
     "writer": "query, evidence",
@@ -485,7 +486,7 @@ PARAMETERS = {
     "summarizer": "summary, messages",
     "reranker": "query, texts",
 }
-IN_GRAPH = ("router", "reflector", "merger", "outliner", "writer", "reducer", "summarizer")
+IN_GRAPH = ("router", "reflector", "formatter", "merger", "outliner", "writer", "reducer", "summarizer")
 """Kinds that a node of the graphs calls."""
 METHODS = {
     "memory": ("recall", "remember"),
@@ -607,6 +608,18 @@ async def call_outliner(context: Context, query: str, evidence: Sequence[Any]) -
         f"The outliner gave {shown(sections)}. Give a list of {{'title', 'evidence'}}, the evidence as numbers from 1 "
         f"to {len(evidence)}."
     )
+
+
+async def call_formatter(context: Context, query: str, passages: Sequence[Any]) -> list[str]:
+    """Return the texts by which the registered formatter shows passages to the reflector's model.
+
+    Raises:
+        WorkbenchError: it is not one text for each passage.
+    """
+    texts = await _call_part("formatter", context, query, list(passages))
+    if not isinstance(texts, list | tuple) or [type(text) for text in texts] != [str] * len(passages):
+        raise WorkbenchError(f"The formatter gave {shown(texts)}. Give a list with one text for each passage.")
+    return list(texts)
 
 
 async def call_writer(context: Context, query: str, evidence: Sequence[Any]) -> str:

@@ -63,7 +63,7 @@ from workbench.plans import (
     last_records,
     work_seconds,
 )
-from workbench.ports import Bases, Context, KnowledgeBase, call_reflector
+from workbench.ports import Bases, Context, KnowledgeBase, call_formatter, call_reflector
 from workbench.records.proposals import MET
 from workbench.records.tape import RULES
 from workbench.state import (
@@ -468,6 +468,7 @@ async def reflected_by_model(now: Pass, proposal: Proposal) -> tuple[Reflection 
     met_before = {entry["need"] for entry in before if entry["met"] >= MET}
     met = list(dict.fromkeys(result_id for entry in before for result_id in entry["by"] if entry["met"] >= MET))
     passages, groups = read_window(now.plan, collect(now.state, context), met, context.settings.reflector_window)
+    formatted = await call_formatter(context, query, passages) if "formatter" in context.parts else ()
     slots = {
         "question": query,
         "needs": numbered([entry["need"] + " (met so far)" * (entry["need"] in met_before) for entry in needs]),
@@ -475,7 +476,7 @@ async def reflected_by_model(now: Pass, proposal: Proposal) -> tuple[Reflection 
         "signals": json.dumps({name: seen[name] for name in _SHOWN if seen.get(name)}, ensure_ascii=False),
         "budget": left(context, context.settings.time_budget_s - work_seconds(records)),
         "tools": described(tools),
-        "evidence": window_text(passages, groups, context.settings.merge_max_characters),
+        "evidence": window_text(passages, groups, context.settings.merge_max_characters, formatted),
         "most": str(STEPS),
     }
     form_class = _form(step_form(tools, now.bases))

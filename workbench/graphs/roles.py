@@ -428,9 +428,15 @@ def without_text(result: RetrievalResult) -> RetrievalResult:
     return {**result, "evidence": ""} if result["metadata"].get("fields") else result
 
 
-def window_text(passages: Evidence, groups: Sequence[tuple[str, int]], limit: int) -> str:
-    """Return the passages with their numbers, each group under its title; where all do not fit, the longest are cut."""
-    titles, texts = {first: title for title, first in groups}, [piece_text(n, p) for n, p in enumerate(passages, 1)]
+def window_text(
+    passages: Evidence, groups: Sequence[tuple[str, int]], limit: int, formatted: Sequence[str] = ()
+) -> str:
+    """Return the passages with their numbers, each group under its title; where all do not fit, the longest are cut.
+
+    ``formatted`` are other texts for the passages.
+    """
+    titles, texts = {first: title for title, first in groups}, [f"[{n}] {text}" for n, text in enumerate(formatted, 1)]
+    texts = texts or [piece_text(n, p) for n, p in enumerate(passages, 1)]
     share, left = limit, limit
     for place, length in enumerate(sorted(map(len, texts))):
         share = left // (len(texts) - place)  # what shorter texts leave is shared by the longer ones
