@@ -17,7 +17,9 @@ from tests.test_forgetting import holders
 from tests.test_store import postgres  # noqa: F401  every database
 from tests.test_store import store as conversations  # noqa: F401
 from workbench.errors import ModelError, WorkbenchError
+from workbench.graphs.route import decide
 from workbench.models.embeddings import HashingEmbeddings
+from workbench.parts.memory.preferences import apply_preferences
 from workbench.parts.memory.service import Recalling, find_store
 from workbench.parts.memory.store import MemoryStore, core_memory
 from workbench.records.conversations import SqlConversations
@@ -135,10 +137,12 @@ def test_a_preference_is_noted_left_out_in_a_fork_and_replayed(bench):
     run = wb.ask("I don't like horror films.", kb="film", session="s")
     assert run.answer.startswith("Noted") and not run.records, "nothing is searched"
     run = wb.ask("Recommend some films.", kb="film", session="s")
-    assert "horror" in run.state["memory_context"] and not run.state["route_decision"]["filters"]
+    titles = {r["metadata"]["title"] for r in run.evidence}
+    assert "Paper Boats" in titles and "The Long Dark" not in run.answer
+    assert any("horror" in line.lower() and "since you said" in line for line in run.plan.assumptions)
     [noted] = wb.memory.view().memories
     fork = run.fork(without=[noted["id"]]).wait()
-    assert not fork.state["memory_context"]
+    assert not any("since you said" in line for line in fork.plan.assumptions)
     assert wb.replay(run.run_id).to_dict()["answer"] == run.answer
     assert len(wb.ports().memory.recall("x", user_id="default", conversation_id="")["memories"]) == 1, (
         "forks note nothing"
@@ -149,6 +153,39 @@ def test_a_preference_is_noted_left_out_in_a_fork_and_replayed(bench):
     assert "I don't like horror films" in said.answer and not said.records
     other = wb.ask("Recommend some films.", kb="film", session="t", user="bob")
     assert not other.state["memory_context"]
+
+
+FILM_WORDS = Path(__file__).parents[1] / "data" / "films.vocabulary.toml"
+
+
+def liked(polarity: str, about: str) -> dict[str, Any]:
+    verb = "like" if polarity == "like" else "don't like"
+    return {"about": about, "polarity": polarity, "content": f"I {verb} {about}"}
+
+
+@pytest.mark.parametrize(
+    ("question", "preferences", "conditions"),
+    [
+        ("Recommend some films", [liked("dislike", "horror")], ["ne Horror"]),
+        ("Recommend some films", [liked("like", "comedy")], ["eq Comedy"]),
+        ("Recommend some films", [liked("like", "scary films")], ["eq Horror"]),
+        ("Recommend some films", [liked("like", "comedy"), liked("like", "drama")], ["eq Drama"]),
+        # the question itself asks for it: by its words, by what they mean, by all that there is of it
+        ("Recommend a horror film", [liked("dislike", "horror")], ["eq Horror"]),
+        ("Recommend a scary film", [liked("dislike", "horror")], ["eq Horror"]),
+        # no narrowing of what is not recommended
+        ("Which films are there?", [liked("like", "comedy"), liked("dislike", "horror")], []),
+    ],
+)
+def test_a_preference_is_obeyed_where_it_cannot_go_against_the_question(
+    bench, tmp_path, question, preferences, conditions
+):
+    wb = bench()
+    wb.add_knowledge("worded", [tmp_path / "films.jsonl"], vocabulary=FILM_WORDS)
+    knowledge = wb.ports().knowledge
+    decision = decide(question, ["worded"], "", knowledge).decision
+    decision = apply_preferences({"known": preferences}, decision, [knowledge.get("worded")])
+    assert [f"{one['op']} {one['value']}" for one in decision["filters"]] == conditions
 
 
 @pytest.mark.parametrize(

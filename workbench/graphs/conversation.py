@@ -17,7 +17,7 @@ from langgraph.runtime import Runtime
 from workbench.events import logged, progress
 from workbench.extensions import provided, required
 from workbench.graphs.generate import generate
-from workbench.graphs.memory import recall, standing_alone
+from workbench.graphs.memory import recall, standing_alone, with_preferences
 from workbench.graphs.planner import fresh_state
 from workbench.graphs.retrieval import build_retrieval
 from workbench.graphs.route import (
@@ -165,6 +165,7 @@ async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context])
     context, message = runtime.context, state["message"]
     report_change = required("nodes", "topic", "reports")(state) if state.get("report") else {}
     query, route = await _standing_alone({**state, **report_change}, context)
+    route = route._replace(decision=with_preferences(state, route.decision, context.bases(route.kb_prefixes)))
     if route.decision != state["route_decision"]:
         runtime.stream_writer({"route_decision": route.decision})
     change = {

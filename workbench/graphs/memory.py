@@ -11,8 +11,8 @@ from workbench.extensions import missing, provided
 from workbench.graphs.roles import ModelForm, ask_model, history_text, read_history
 from workbench.graphs.route import wished_in
 from workbench.language.words import is_small_talk
-from workbench.ports import Context
-from workbench.state import ConversationState, Data, Json
+from workbench.ports import Bases, Context
+from workbench.state import ConversationState, Data, Json, RouteDecision
 
 MISSING = missing("memory", "memory")
 
@@ -52,3 +52,9 @@ async def _recalled(state: ConversationState, runtime: Runtime[Context]) -> Json
     counts = {"history_count": len(history), "has_memory_context": False, "has_summary": False, "episodic_count": 0}
     runtime.stream_writer({"history": counts if part else {**counts, "note": MISSING}})
     return {"history": history, "remembered": [], "noted": [], "recalls": None, "to_search": state["message"]}
+
+
+def with_preferences(state: Data, decision: RouteDecision, bases: Bases) -> RouteDecision:
+    """Return the decision with preferences of the person as conditions."""
+    part = provided("nodes", "with_preferences") if bases else None
+    return part(state, decision, bases) if part else decision

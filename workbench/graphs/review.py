@@ -18,6 +18,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from workbench.errors import InvalidAnswer
 from workbench.graphs.agent_inbox import from_agent_inbox
 from workbench.graphs.execute import skip, unended
+from workbench.graphs.memory import with_preferences
 from workbench.graphs.needs import thresholds
 from workbench.graphs.roles import model_plans
 from workbench.graphs.route import is_driven, read_question
@@ -263,10 +264,10 @@ def wished(state: RetrievalState, runtime: Runtime[Context], words: str) -> Json
 
 
 def reread(state: RetrievalState, runtime: Runtime[Context], query: str) -> Json:
-    """Return the state with another query, which is read again."""
+    """Return the state with another query, which is read again with what is known of the person."""
     bases = runtime.context.bases(state["kb_prefixes"])
-    read = read_question(query, bases, runtime.context.today)
-    return {"query": query, "route_decision": {**state["route_decision"], **read}}
+    read: Any = {**state["route_decision"], **read_question(query, bases, runtime.context.today)}
+    return {"query": query, "route_decision": with_preferences(state, read, bases)}
 
 
 def _ask(
