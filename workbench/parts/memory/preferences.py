@@ -97,7 +97,7 @@ def read_note(text: str) -> Noted | None:
 def apply_preferences(state: Data, decision: RouteDecision, bases: Bases) -> RouteDecision:
     """Return the decision on a recommendation with what the person likes and does not like as conditions.
 
-    Each note is read as a question is. None counts about what the question itself speaks of, or that would leave
+    Each note is read behind the question. None counts about what the question itself speaks of, or that would leave
     nothing; what is liked, the newest alone, where the question asks for nothing in particular.
     """
     question = decision.get("question")
@@ -109,13 +109,13 @@ def apply_preferences(state: Data, decision: RouteDecision, bases: Bases) -> Rou
         op = {"dislike": "ne", "like": "eq" if open_to_likes else ""}.get(note["polarity"])
         if not op or fold(note["about"]) in text:
             continue
-        note_read = read(note["content"], bases)
-        own = [c for c in note_read["conditions"] if c["op"] == op and fold(str(c["value"])) not in text]
+        both = read(f"{question['text'].rstrip(' .。')}. {note['content']}", bases)
+        own = [c for c in both["conditions"] if c["op"] == op and fold(str(c["value"])) not in text]
         conditions = [*question["conditions"], *own]
         if own and any(base.select(conditions, limit=1) for base in bases):
             open_to_likes = open_to_likes and op == "ne"
-            lines = [line + because.format(note["content"]) for line in note_read["understood"]]
-            understood = [*question["understood"], *lines]
+            new = [line for line in both["understood"] if line not in question["understood"]]
+            understood = [*question["understood"], *(line + because.format(note["content"]) for line in new)]
             question = {**question, "conditions": conditions, "understood": understood}
     return {**decision, "question": question, "filters": question["conditions"]}
 
