@@ -331,7 +331,7 @@ def test_a_node_that_never_ends_is_cancelled_and_the_run_says_so(wb: Workbench) 
 def test_a_node_that_ends_the_process_ends_its_run_alone(wb: Workbench) -> None:
     graph = StateGraph(Log).add_node("leave", lambda state: sys.exit("gone")).add_edge(START, "leave").compile()
     agent = wb.record(graph, "leaving")
-    with pytest.raises(SystemExit):
+    with pytest.raises(RunError, match="SystemExit"):
         agent.ask(LOG)
     assert agent.runs()[0].status == "failed" and "gone" in str(agent.runs()[0].error)
 
