@@ -22,7 +22,7 @@ from workbench.parts.evaluate.questions import choose, gold_ids, read_rows
 from workbench.ports import KnowledgeBase
 from workbench.session import Workbench
 from workbench.tools import scoring
-from workbench.tools.chain import ANSWERING, HUB, POOL, STEPS, TOOL, Walk
+from workbench.tools.chain import ANSWERING, HUB, TOOL, Walk
 from workbench.tools.evidence import document_id
 from workbench.tools.hops import answers, sub_questions
 from workbench.tools.registry import StepLog
@@ -75,7 +75,7 @@ def hop_rows(questions: Questions) -> list[dict[str, Any]]:
     rows = []
     for base, row, gold in questions:
         ids = walk_through(base, row["question"]).best(TOP)
-        for sub_question in sub_questions(row["question"], base.passages(ids[:POOL]), base, HUB):
+        for sub_question in sub_questions(row["question"], base.passages(ids), base, HUB):
             for chunk_id, signals in answers(row["question"], sub_question, base).items():
                 rows.append({"signals": signals, "right": document_id(chunk_id) in gold})
     return rows
@@ -89,7 +89,7 @@ def order_rows(questions: Questions) -> list[dict[str, Any]]:
         ids = walk.best(TOP)
         first = dict(zip(ids, walk.probabilities(ids)[0], strict=True))
         hops = dict[str, float]()
-        for sub_question in sub_questions(row["question"], base.passages(ids[:POOL]), base, HUB):
+        for sub_question in sub_questions(row["question"], base.passages(ids), base, HUB):
             for chunk_id, signals in answers(row["question"], sub_question, base).items():
                 hops[chunk_id] = max(hops.get(chunk_id, 0.0), scoring.probability("next_hop", signals))
         front = {document_id(chunk_id) for chunk_id in ids[:ANSWERING]}
@@ -106,8 +106,7 @@ def order_rows(questions: Questions) -> list[dict[str, Any]]:
 def walk_through(base: KnowledgeBase, question: str) -> Walk:
     """Return the walk of a question before sub-questions are asked."""
     walk = Walk(question, base)
-    for _ in range(STEPS):
-        walk.step()
+    walk.step()
     return walk
 
 

@@ -1,15 +1,15 @@
-"""Fit the checker of citations on public claims whose truth is known, and show how far it can be believed.
+"""Measure the checker of citations on public claims whose truth is known, to show how far it can be believed.
 
-    python experiments/support.py DATA [--fit] [--questions 200]
+    python experiments/support.py DATA [--questions 200]
 
 DATA is a folder with ``cmrc``, ``drcd`` (Chinese), ``xquad`` (both languages) and ``hotpot`` (English), each with
 ``corpus.jsonl.gz`` and ``questions.jsonl``; they are for measuring and are not shipped. A claim is a question with its
 answer in the place of what it asks for, or a sentence of a passage with its end or its beginning cut off. It is held
 against the passage that says it, and against hard negatives: the passage of the same document (where a document has one
 only: of the corpus) that shares most words with it; the right passage, when the claim has another answer of the same
-passage, another number, or says the contrary. Half of the questions (by a hash) fit, the other half measure, with
-intervals by question; beside it stands the baseline, the share of the claim's words that the passage has, with the
-threshold that is best for it on the first half.
+passage, another number, or says the contrary. Half of the questions (by a hash) chose the checker's two shares and the
+baseline's; the other half measures, with intervals by question. The baseline is the share of the claim's words that the
+passage has.
 """
 
 from __future__ import annotations
@@ -41,30 +41,18 @@ _ASKS = re.compile(
     r"|谁|誰|哪(?:里|裡|一?[年个個位种種国國部些])|多少|几[个個年次]?|幾[個年次]?|什么(?:时候|地方)?|什麼(?:時候|地方)?|何(?:时|時|处|處|人)",
     re.I,
 )
-SIGNALS = [name for name in support.WEIGHTS if name != "bias"]
 
 
 def main() -> None:
-    """Make the claims, fit when asked, and report."""
+    """Make the claims and report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
-    parser.add_argument("--fit", action="store_true", help="choose the weights anew, on the first half")
     parser.add_argument("--questions", type=int, default=200, help="of each set")
     args = parser.parse_args()
     rows = [row for name, lang in SETS for row in observed(args.data / name, lang, args.questions)]
     first, second = ([row for row in rows if row["first"] == half] for half in (True, False))
-    if args.fit:
-        support.WEIGHTS.update(fitted(first))
-        sys.stdout.write(f"{support.WEIGHTS}\n")
-        said = np.array([support.probability(row["seen"]) for row in first])
-        right = np.array([row["right"] for row in first])
-        for at in (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8):
-            kept = said >= at
-            sys.stdout.write(
-                f"  from {at}: {kept[right].mean():.3f} of true, {kept[~right].mean():.3f} of false claims\n"
-            )
     least = best_share(first)
-    sys.stdout.write(f"{len(first)} claims fit, {len(second)} measure; baseline: {least:.2f} of the words\n")
+    sys.stdout.write(f"{len(first)} claims choose, {len(second)} measure; baseline: {least:.2f} of the words\n")
     for lang in ("en", "zh"):
         report(lang, [row for row in second if row["lang"] == lang], least)
     report("all", second, least)
@@ -82,8 +70,7 @@ def observed(folder: Path, lang: str, most: int) -> Iterator[dict[str, Any]]:
         library.add("set", [path])
         base = library.get("set")
         for row in rows:
-            seen = support.signals(row["claim"], row["source"], shares_by_meaning(base))
-            yield {**row, "seen": seen, "lost": support.lost(row["claim"], row["source"])}
+            yield {**row, "seen": support.agreement(row["claim"], row["source"], shares=shares_by_meaning(base))}
         library.close()
 
 
@@ -167,18 +154,6 @@ def denied(said: str) -> str:
     return changed if changed != said else ""
 
 
-def fitted(rows: Sequence[dict[str, Any]], ridge: float = 1e-3) -> dict[str, float]:
-    """Logistic regression by Newton's method."""
-    x = np.array([[1.0, *(row["seen"][name] for name in SIGNALS)] for row in rows])
-    y = np.array([row["right"] for row in rows], float)
-    weights = np.zeros(x.shape[1])
-    for _ in range(50):
-        p = 1 / (1 + np.exp(-x @ weights))
-        hessian = (x * (p * (1 - p))[:, None]).T @ x + ridge * len(y) * np.eye(len(weights))
-        weights -= np.linalg.solve(hessian, x.T @ (p - y) + ridge * len(y) * weights)
-    return {name: round(float(w), 2) for name, w in zip(["bias", *SIGNALS], weights, strict=True)}
-
-
 def share(row: dict[str, Any]) -> float:
     """The baseline."""
     asked = terms(row["claim"])
@@ -194,7 +169,7 @@ def best_share(rows: Sequence[dict[str, Any]]) -> float:
 def report(name: str, rows: Sequence[dict[str, Any]], least: float) -> None:
     """Precision and recall of "supported", and how often each kind is told rightly, beside the baseline."""
     right = np.array([r["right"] for r in rows])
-    ours = np.array([support.verdict(r["seen"], ", ".join(r["lost"]))[0] == "supported" for r in rows])
+    ours = np.array([support.verdict(r["claim"], r["seen"]) == "supported" for r in rows])
     plain = np.array([share(r) >= least for r in rows])
     groups = defaultdict(list)
     for place, row in enumerate(rows):
@@ -205,7 +180,7 @@ def report(name: str, rows: Sequence[dict[str, Any]], least: float) -> None:
             low, high = interval(list(groups.values()), said, right, measure)
             told.append(f"{measure.__name__[1:]} {measure(said, right):.3f} [{low:.3f}, {high:.3f}]")
         sys.stdout.write(f"{name} {what}: {'; '.join(told)}\n")
-    surely = np.array([support.probability(r["seen"]) for r in rows])
+    surely = np.array([-1.0 if r["seen"].missing or r["seen"].denied else r["seen"].share for r in rows])
     words = np.array([share(r) for r in rows])
     sys.stdout.write(
         f"  ranks a true claim above a false one: {auc(surely, right):.3f}, baseline {auc(words, right):.3f}\n"

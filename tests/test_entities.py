@@ -9,7 +9,7 @@ import pytest
 from tests.shelf import VOCABULARY
 from workbench.errors import CorpusError
 from workbench.knowledge import vocabulary
-from workbench.knowledge.names.in_texts import names_in
+from workbench.knowledge.names.phrases import names_in
 
 FILMS = vocabulary.load(VOCABULARY)
 

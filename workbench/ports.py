@@ -133,8 +133,6 @@ class About(TypedDict):
         fields: the typed fields of its documents, those that most documents have first.
         nouns: language (``en``, ``zh``) -> what its documents are called ("paper", 论文), the one to show first; with
             ``measure`` (the Chinese measure word), ``source`` (outside), ``types`` and ``tables``.
-        lexicon: words that say nearly the same in this corpus, by language, the narrower groups first; ``of`` is the
-            type of whom they tell: ``Person``, ``Document``, or nothing for a word that is no field's.
         relations: every type of relation with the types of its ends, sorted.
         titles: some documents of which the graph knows most, for examples of what can be asked.
         types: each type of document with how many there are and the title of one, the most frequent first.
@@ -144,7 +142,6 @@ class About(TypedDict):
     counts: dict[str, int]
     fields: list[Field]
     nouns: dict[str, list[str]]
-    lexicon: list[dict[str, list[str]]]
     relations: list[RelationKind]
     titles: list[str]
     types: list[tuple[str, int, str]]
@@ -159,20 +156,17 @@ class Words(TypedDict):
         weights: inverse document frequency of each word; 0 for one that every passage has.
         rarity: of each word, 0 (every passage has it) to 1 (a single one has).
         texts: for each text, for each word, how near its nearest word is: 1 is the same.
-        similar: word -> words of the corpus of nearly the same meaning with their cosines, nearest first; only of words
-            in a script in which the corpus is not written, and only where no texts are given.
     """
 
     words: list[str]
     weights: list[float]
     rarity: list[float]
     texts: list[list[float]]
-    similar: dict[str, list[tuple[str, float]]]
 
 
 SearchKind = Literal["words", "meaning"]
 LinkKind = Literal["name", "value", "title"]
-AroundKind = Literal["relations", "mentions", "communities", "links", "shared", "phrases"]
+AroundKind = Literal["relations", "mentions", "communities", "links", "shared"]
 
 
 class KnowledgeBase(Protocol):
@@ -248,9 +242,8 @@ class KnowledgeBase(Protocol):
         Args:
             kind: of entities their ``relations``, the ids of passages that are ``mentions`` of them, or their
                 ``communities`` (of no ids: all, the largest first); of passages their ``links`` to the documents that
-                they name, and the phrases ``shared`` with at most ``limit`` others; of texts the ``phrases`` that
-                at most ``limit`` passages have.
-            ids: of entities or passages; or texts.
+                they name, and the phrases ``shared`` with at most ``limit`` others.
+            ids: of entities or passages.
             limit: of the passages that share a phrase.
         """
         return []

@@ -377,7 +377,6 @@ class Supported(TypedDict):
     Attributes:
         sentence: with its marks.
         verdict: of the passages that it cites; ``uncited`` where it cites none.
-        probability: how likely they support it, 0 to 1; 1 and 0 where a model judged it.
         cited: the marks.
         by: those of them that support it, wholly or in part.
         why: the names, numbers or dates that they do not have, or a model's reason.
@@ -386,7 +385,6 @@ class Supported(TypedDict):
 
     sentence: str
     verdict: Literal["supported", "partly", "unsupported", "uncited"]
-    probability: float
     cited: list[int]
     by: list[int]
     why: str

@@ -77,7 +77,6 @@ class MemoryKnowledge(KnowledgeBase):
             counts=counts,
             fields=[],
             nouns={},
-            lexicon=[],
             relations=[],
             titles=sorted(self._texts)[:10],
             types=[],
@@ -100,7 +99,7 @@ class MemoryKnowledge(KnowledgeBase):
         known_terms = {term for own in self._texts.values() for term in terms(own)}
         weights = [float(term in known_terms) for term in wanted]
         rows = [[float(term in terms(own)) for term in wanted] for own in texts]
-        return Words(words=wanted, weights=weights, rarity=weights, texts=rows, similar={})
+        return Words(words=wanted, weights=weights, rarity=weights, texts=rows)
 
     def passages(self, chunk_ids: Sequence[str] = (), doc_ids: Sequence[str] = ()) -> list[Passage]:
         """Return one passage a document."""

@@ -76,7 +76,7 @@ def _counted(statement: Support, counts: Collection[float]) -> Support:
     numbers = read_numbers(statement.sentence) if statement.verdict == "uncited" and counts else []
     if not numbers or not all(number.low == number.high and number.low in counts for number in numbers):
         return statement
-    return statement._replace(verdict="supported", probability=1.0)
+    return statement._replace(verdict="supported")
 
 
 def _by_rules(context: Context, text: str, evidence: Evidence) -> list[Support]:
@@ -121,18 +121,16 @@ def _combined(support: Support, verdict: str, judge: str, evidence: Evidence) ->
     An address that no source has fails, and so does a quotation in the language of its sources that none of them has.
     """
     final: Any = support.verdict
-    probability, by = support.probability, support.by
+    by = support.by
     if verdict and (final != "uncited" or verdict != "unsupported"):
         sources = [evidence[n - 1]["evidence"] for n in support.cited if n <= len(evidence)]
         translated = not any(bool(CJK.search(text)) == bool(CJK.search(support.sentence)) for text in sources)
         quoted = "“" in support.why and not translated
         final = "unsupported" if quoted or ADDRESS.search(support.why) else verdict
-        probability = {"supported": 1.0, "partly": 0.5}.get(final, 0.0)
         by = support.cited if final == "supported" else by
     return Supported(
         sentence=support.sentence,
         verdict=final,
-        probability=probability,
         cited=support.cited,
         by=list(by),
         why=support.why,
@@ -181,7 +179,7 @@ def _writings(name: str, base: KnowledgeBase | None) -> list[str]:
 def with_marks(text: str, support: Sequence[Supported]) -> str:
     """Return the answer with a mark behind each statement that its sources do not support.
 
-    >>> one = Supported(sentence="It is green.", verdict="uncited", probability=0, cited=[], by=[], why="", judge="")
+    >>> one = Supported(sentence="It is green.", verdict="uncited", cited=[], by=[], why="", judge="")
     >>> with_marks("It is green. Why?", [one])
     'It is green (without a source). Why?'
     """

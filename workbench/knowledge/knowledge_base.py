@@ -43,7 +43,7 @@ from workbench.ports import (
 )
 from workbench.settings import Settings
 from workbench.state import Condition, Json, Sort
-from workbench.text import CJK, FUNCTION_WORDS, simplified, stem, stems, terms
+from workbench.text import FUNCTION_WORDS, simplified, stem, stems, terms
 
 if TYPE_CHECKING:
     import networkx
@@ -234,35 +234,13 @@ class CorpusKnowledge:
         weights = [self._weight(word) for word in words]
         highest = math.log1p(self._view.passages) or 1.0
         rarity = [round(min(1.0, weight / highest), 6) for weight in weights]
-        similar = {} if texts or not isinstance(text, str) else self._similar(words)
-        return Words(words=words, weights=weights, rarity=rarity, texts=self._nearness(words, texts), similar=similar)
+        return Words(words=words, weights=weights, rarity=rarity, texts=self._nearness(words, texts))
 
     def _nearness(self, words: Sequence[str], texts: Sequence[str]) -> list[list[float]]:
         """Return for each text, for each word, how near its nearest word is."""
         if self._reranks and texts:
             return rerank.closest(words, [rerank.words(text) for text in texts], self._word_vectors).round(3).tolist()
         return [[float(stem(word) in text_stems) for word in words] for text_stems in map(stems, texts)]
-
-    def _similar(self, words: Sequence[str]) -> dict[str, list[tuple[str, float]]]:
-        """Return the nearest words of the corpus to those in a script in which it is not written."""
-        block = 4096
-        import numpy as np
-
-        foreign = self._view.foreign if self._reranks else None
-        queries = [word for word in words if len(word) > 1 and bool(CJK.match(word)) is foreign]
-        if not queries:
-            return {}
-        corpus_words, matrix = self._view.words
-        rows = self._word_vectors(queries).astype(np.float32)
-        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        blocks = (matrix[i : i + block].astype(np.float32) @ rows.T for i in range(0, len(corpus_words), block))
-        cosines = np.concatenate([*blocks]).round(2)
-        # The cosine from which two words mean nearly the same.
-        nearby = {
-            query: [(corpus_words[i], float(column[i])) for i in np.flatnonzero(column >= 0.55)]
-            for query, column in zip(queries, cosines.T, strict=True)
-        }
-        return {query: sorted(pairs, key=lambda pair: (-pair[1], pair[0])) for query, pairs in nearby.items() if pairs}
 
     @_in_one_generation
     def passages(self, chunk_ids: Sequence[str] = (), doc_ids: Sequence[str] = ()) -> list[Passage]:
@@ -360,9 +338,7 @@ class CorpusKnowledge:
             return graph.read(self._index, ids)
         if kind == "links":
             return self._names.links(ids)
-        if kind == "shared":
-            return self._names.shared(ids, limit)
-        return self._names.phrases(ids, limit)
+        return self._names.shared(ids, limit)
 
     @_in_one_generation
     def graph(self) -> networkx.MultiDiGraph:

@@ -167,16 +167,6 @@ class Vocabulary:
         words = self.values.get(name, {}).get(value) or (_nations().get(value, {}) if self._of_country(name) else {})
         return [word for language in ("zh", "en") for word in words.get(language, [])]
 
-    def lexicon(self) -> list[dict[str, list[str]]]:
-        """Words that say nearly the same, by language, the narrower groups first; ``of``: the type of whom they tell.
-
-        >>> Vocabulary(words={"x": {"en": ["led"]}}, documents={"en": ["memo"]}).lexicon()
-        [{'en': ['led'], 'of': []}, {'en': ['memo'], 'of': ['Document']}]
-        """
-        words = [{**entry, "of": list[str]()} for entry in self.words.values()]
-        fields = [{**entry.names, "of": [self.meaning(name).type]} for name, entry in self.fields.items()]
-        return [*words, *fields, *([{**self.documents, "of": ["Document"]}] if self.documents else [])]
-
     def called(self, name: str) -> dict[str, list[str]]:
         """Return what a field is called: its own name in its own language, before or after what is given."""
         own = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[_\-\s]+", " ", unit_in(name)[0]).strip()

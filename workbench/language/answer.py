@@ -34,7 +34,7 @@ from workbench.text import CJK, fold
 Kind = Literal["fields", "quotation", "closest", "nothing", "asks"]
 CLOSEST = 2
 """Quotations where nothing clearly answers."""
-SIMILAR = 0.5
+SIMILAR = 0.6
 """How near in meaning a word of an answer must be to a word of the question, of those that are no names."""
 CLOSED = '.!?。！？；…"”’』」)）'
 """A text that ends in one of these needs no full stop."""
@@ -247,11 +247,20 @@ def says_field(text: str, field: Field, values: Sequence[str] = ()) -> bool:
 
 
 def _says_words(question: Question, quotes: Sequence[Quote], bases: Bases) -> bool:
-    """Return True where a quotation says a word of the question besides its names, or means nearly the same."""
+    """Return True where a quotation says a word of the question besides its names, or means nearly the same.
+
+    Only those count that have a name of the question, or whose title one of these has.
+    """
     words = " ".join([*question["not_applied"], *question["words"]])
     if not words or not bases:
         return True
-    rows = bases[0].words(words, [f"{quote.sentence.title}. {quote.text}" for quote in quotes])["texts"]
+    texts = {f"{quote.sentence.title}. {quote.text}": fold(quote.sentence.title) for quote in quotes}
+    names = [fold(writing) for name in question["names"] for writing in (name["name"], bare(name["surface"]))]
+    about = [text for text in texts if any(name in fold(text) for name in names)]
+    for text, title in texts.items():
+        if text not in about and any(title in fold(other) for other in about):
+            about.append(text)
+    rows = bases[0].words(words, about or [*texts])["texts"]
     return max((cosine for row in rows for cosine in row), default=1.0) >= SIMILAR
 
 

@@ -1,18 +1,16 @@
-"""Judge whether the passages that a sentence cites support it.
+"""Judge whether the passages that a sentence cites support it, by a plain rule.
 
-A sentence is compared with the few sentences of a passage that share most of its words: the share of its words, their
-order, and its names, numbers, dates and negations. One logistic regression weighs these signals
-(``experiments/support.py`` fits it on one half of public claims, and measures it on the other). A number that the
-sources do not have, or a negation that they do not share, is never supported.
+A sentence is compared with the few neighbouring sentences of a passage, or with its typed fields, that say most of it.
+It is supported where nearly all of its words are there, and every name, number and date is in the passage. A number
+that the sources do not have, or a negation that they do not share, is never supported. A logistic regression on the
+same signals and the order of the words was no better (``experiments/support.py`` measures the rule on public claims).
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
@@ -20,10 +18,8 @@ from workbench.language.citing import marked_sentences
 from workbench.text import CJK, days, fold, sentences, simplified, stem, terms
 
 Verdict = Literal["supported", "partly", "unsupported", "uncited"]
-WEIGHTS = {"bias": -4.48, "covered": 3.36, "order": 1.91, "exact": 0.43, "lost": -2.74, "denied": -2.11}
-"""The weights of the signals (``experiments/support.py DATA --fit``)."""
-SUPPORTED, PARTLY = 0.5, 0.3
-"""Probabilities from which a passage supports a sentence, or a part of it."""
+ALL, MOST = 0.9, 0.6
+"""Shares of a sentence's words that a text has which says all of it, and which is about the same."""
 _WINDOW = 3
 """Sentences of a passage that are compared together."""
 _MARKS = re.compile(r"\s?\[\d+\]")
@@ -42,10 +38,6 @@ _NO_DENIAL = re.compile(
     r"不(?:仅|僅|但|只|过|過|同|久|少|断|斷)|非(?:常|洲)|无(?:论|論|线|線)|未(?:来|來)|not only|no\.? ?\d", re.I
 )
 _PARTICLE = re.compile(r"^\W*(?:no|yes|是|不是|不|否|没有)\s*[:：,，]\s*", re.I)
-_ALL = 0.8
-"""The share of a sentence's words that fields must have; the others are grammar."""
-_SAME = 0.6
-"""The share of a sentence's words from which on another one says the same, or the contrary."""
 _SAYS_NOTHING = re.compile(
     r"\b(?:corpus|evidence|sources?|documents?|passages?|knowledge base|nothing)\b.{0,60}\b(?:not|no|nothing|never)\b"
     r"|\b(?:not|no|nothing)\b.{0,40}\b(?:in|from|by) the (?:corpus|evidence|sources?|documents?|passages?)"
@@ -69,10 +61,28 @@ class Support(NamedTuple):
 
     sentence: str
     verdict: Verdict
-    probability: float
     cited: list[int]
     by: list[int]
     why: str
+
+
+class Agreement(NamedTuple):
+    """How far a source agrees with a sentence.
+
+    Attributes:
+        share: of the words of the sentence that the best place of the source says, 0 to 1.
+        missing: the names, numbers, dates, addresses and quotations that the source does not have.
+        denied: that only one of them is negated.
+    """
+
+    share: float
+    missing: list[str]
+    denied: bool
+
+    @property
+    def lacks_exact(self) -> bool:
+        """Return True where a number, a date, an address or a quotation is missing."""
+        return any(_NUMBER.match(item) or ADDRESS.match(item) or item[0] == "“" for item in self.missing)
 
 
 Shares = Callable[[str, Sequence[str]], Sequence[float]]
@@ -120,61 +130,35 @@ def check_sentence(
     """Check one sentence against its sources; ``by`` are those that support it, wholly or in part."""
     cited, text = _cited(sentence), _bare(sentence)
     if not cited:
-        return Support(sentence, "uncited", 0.0, [], [], "")
-    full = [n for n in cited if n in tables and _in_table(text, tables[n], shares)]
-    if full == cited:
-        return Support(sentence, "supported", 1.0, cited, cited, "")
-    texts = {n: "\n".join([sources.get(n, ""), tables.get(n, "")]) for n in cited}
-    together = "\n".join(texts.values())
-    own = {n: signals(text, texts[n], shares) for n in cited if n not in full}
-    every = own[cited[0]] if len(cited) == 1 else signals(text, together, shares)
-    each = {n: probability(own[n]) if n in own else 1.0 for n in cited}
-    sure, missing = max([*each.values(), probability(every)]), lost(text, together)
-    why = ", ".join(missing)
-    label, _ = verdict(every, why, sure)
-    if label == "unsupported" and not every["denied"] and not missing and _exact(text):
-        label = "partly"  # its names and numbers are there: other words alone prove nothing
-    return Support(sentence, label, round(sure, 4), cited, [n for n in cited if each[n] >= PARTLY], why)
+        return Support(sentence, "uncited", [], [], "")
+    pairs = [(sources.get(n, ""), tables.get(n, "")) for n in cited]
+    each = [verdict(text, agreement(text, *pair, shares)) for pair in pairs]
+    together = agreement(text, "\n".join(source for source, _ in pairs), "\n".join(table for _, table in pairs), shares)
+    best = max([*each, verdict(text, together)], key=_VERDICTS.index)
+    by = [n for n, label in zip(cited, each, strict=True) if label != "unsupported"]
+    return Support(sentence, best, cited, by, ", ".join(together.missing))
 
 
-def _in_table(text: str, table: str, shares: Shares | None) -> bool:
-    """Check whether the fields have every name and number of a sentence, and nearly every word."""
-    text = _PARTICLE.sub("", text)
-    return not lost(text, table) and not denies(text) and (shares or by_words)(text, [table])[0] >= _ALL
+_VERDICTS: tuple[Verdict, ...] = ("unsupported", "partly", "supported")
 
 
-def verdict(seen: Mapping[str, float], why: str, sure: float | None = None) -> tuple[Verdict, float]:
-    """Return the verdict from the signals and the missing names, and the probability that the sources support it."""
-    sure = probability(seen) if sure is None else sure
-    if (seen["denied"] and sure < 1.0) or sure < PARTLY or (seen["lost"] and sure < SUPPORTED) or "“" in why:
-        return "unsupported", sure
-    return ("supported" if sure >= SUPPORTED and not why else "partly"), sure
+def verdict(sentence: str, seen: Agreement) -> Verdict:
+    """Return the verdict; where its names and numbers are there, other words alone prove nothing."""
+    if seen.denied or seen.lacks_exact:
+        return "unsupported"
+    if seen.share >= ALL and not seen.missing:
+        return "supported"
+    return "partly" if seen.share >= MOST or (_exact(sentence) and not seen.missing) else "unsupported"
 
 
-def probability(seen: Mapping[str, float]) -> float:
-    """Return the probability that a source with these signals supports a sentence."""
-    return 1 / (1 + math.exp(-WEIGHTS["bias"] - sum(WEIGHTS[name] * value for name, value in seen.items())))
-
-
-def signals(sentence: str, source: str, shares: Shares | None = None) -> dict[str, float]:
-    """Return the signals of a sentence and a source.
-
-    Returns:
-        ``covered``: the share of its words that the best place of the source has; ``order``: the share of its pairs of
-        words that are neighbours in the source; ``exact``: the share of its names, numbers and dates that the source
-        has; ``lost``: 1 when a number, date or address is missing; ``denied``: 1 when only one of them is negated.
-    """
-    places, pairs = _places(source), set(pairwise(_words(sentence)))
-    covered = list((shares or by_words)(sentence, places)) if places else [0.0]
-    best = covered.index(max(covered))
-    missing, exact = lost(sentence, source), _exact(sentence)
-    return {
-        "covered": covered[best],
-        "order": len(pairs.intersection(pairwise(_words(source)))) / len(pairs) if pairs else covered[best],
-        "exact": 1 - len(missing) / len(exact) if exact else 1.0,
-        "lost": float(any(_NUMBER.match(item) or ADDRESS.match(item) for item in missing)),
-        "denied": float(bool(places) and _contrary(sentence, places[best])),
-    }
+def agreement(sentence: str, source: str, table: str = "", shares: Shares | None = None) -> Agreement:
+    """Compare a sentence with the text of a source and with its typed fields as text."""
+    sentence = _PARTICLE.sub("", sentence)
+    places = [*_places(source), *filter(None, [table])]
+    said = (shares or by_words)(sentence, places) if places else [0.0]
+    place = places[said.index(max(said))] if places else ""
+    missing = lost(sentence, f"{source}\n{table}")
+    return Agreement(max(said), missing, bool(place) and _contrary(sentence, place))
 
 
 def lost(sentence: str, source: str) -> list[str]:
@@ -211,11 +195,10 @@ def denies(text: str) -> bool:
 
 def _contrary(sentence: str, place: str) -> bool:
     """Check whether only one of a sentence and its nearest sentence in a place is negated."""
-    text = _PARTICLE.sub("", sentence)
-    words = _words(_DENIES.sub("", text))
+    words = _words(_DENIES.sub("", sentence))
     shares = [(_share(words, set(_words(_DENIES.sub("", line)))), line) for line in sentences(place) or [place]]
     share, nearest = max(shares)
-    return share >= _SAME and denies(text) != denies(nearest)
+    return share >= MOST and denies(sentence) != denies(nearest)
 
 
 def _bare(sentence: str) -> str:

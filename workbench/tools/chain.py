@@ -7,8 +7,6 @@ passage names the next one. What the best passages leave of the question is then
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -16,7 +14,7 @@ from pydantic import Field
 
 from workbench.ports import KnowledgeBase, Shared, ToolLog
 from workbench.state import Json, RetrievalResult
-from workbench.text import content_terms, detect_language, stem, stems, terms
+from workbench.text import content_terms, detect_language, stem, stems
 from workbench.tools import evidence
 from workbench.tools.evidence import document_id
 from workbench.tools.hops import answers, sub_questions
@@ -42,9 +40,8 @@ def search(tool_input: Search, knowledge: KnowledgeBase, log: ToolLog) -> Json:
     with log("seeds") as detail:
         walk = Walk(query, knowledge)
         detail["named"], detail["front"] = walk.named, walk.front
-    for number in range(1, STEPS + 1):
-        with log(f"step {number}") as detail:
-            detail["reached"], detail["front"] = walk.step(), walk.front
+    with log("step") as detail:
+        detail["reached"] = walk.step()
     with log("choose") as detail:
         ids = walk.best(tool_input.top_k)
         walk.read(ids)
@@ -111,16 +108,12 @@ def says(parent: str, by: str, surface: str, child: str, sentence: str) -> str:
 
 TITLE = 0.6
 """The bonus of a passage whose title the question names."""
-PHRASE, RARE = 0.2, 20
-"""The bonus of a phrase of the question that one passage has; more than ``RARE`` passages give none."""
-EXPLAINED = 0.9
-"""The part of a title's words that counts for nothing elsewhere."""
 DEEP = 500
 """Passages whose likeness to the question is known; any other has none."""
 TOGETHER = 4
 """Passages of one document that are read when one of them is in front."""
-WIDTH, STEPS = 6, 2
-"""Passages from which a step is taken, one a title; and how many steps there are."""
+WIDTH = 6
+"""Passages from which the step is taken, one a title."""
 PARENT, SENTENCE, PASSAGE, OWN = 0.6, 0.4, 0.3, 0.3
 """What a reached passage is worth of: its parent's score, the cover of the linking sentence, its own, its likeness."""
 TRUST = {"title": 1.0, "phrase": 0.7}
@@ -129,10 +122,6 @@ HUB = 60
 """A title or a phrase that more than so many passages hold leads nowhere."""
 ALIKE = 10
 """Passages looked at that share a phrase."""
-SAME_TITLE, SIBLING = 0.15, 0.05
-"""How much each further passage of one article, and of one parent, loses: a chain needs different documents."""
-POOL = 40
-"""Passages among which those are counted."""
 
 
 def root(stemmed: str) -> str:
@@ -170,8 +159,7 @@ def seeds(question: str, knowledge: KnowledgeBase) -> Seeds:
     titles = knowledge.link(question, "title")
     titles_by_document = {doc_id: question[t["start"] : t["end"]] for t in titles for doc_id in t["doc_ids"]}
     mine = {p["chunk_id"]: p["doc_id"] for p in knowledge.passages(doc_ids=list(titles_by_document))}
-    lexical = _lexical(question, list(titles_by_document.values()), mine, knowledge)
-    dense = _scaled(dict(knowledge.search("meaning", question, DEEP)))
+    lexical, dense = (_scaled(dict(knowledge.search(kind, question, DEEP))) for kind in ("words", "meaning"))
     rest = min(dense.values(), default=0.0)
     likeness = {i: (lexical.get(i, 0.0) + dense.get(i, rest)) / 2 for i in sorted({*lexical, *dense, *mine})}
     score = dict(likeness)
@@ -180,34 +168,7 @@ def seeds(question: str, knowledge: KnowledgeBase) -> Seeds:
         highest = max((likeness[i] for i in group), default=0.0)
         for i in group:
             score[i] += TITLE * likeness[i] / (highest + 1e-9)
-    for i, bonus in _rare_phrases(question, titles_by_document.values(), knowledge).items():
-        score[i] = score.get(i, rest / 2) + bonus
     return Seeds(likeness, rest / 2, score, titles_by_document)
-
-
-def _lexical(question: str, titles: Sequence[str], mine: Iterable[str], knowledge: KnowledgeBase) -> dict[str, float]:
-    """BM25 from 0 to 1; words of named titles count in full for the passages of those titles alone."""
-    plain = dict(knowledge.search("words", question, DEEP))
-    explained = frozenset().union(*map(stems, titles))
-    rest = " ".join(term for term in terms(question) if not stems(term) <= explained)
-    unexplained = dict(knowledge.search("words", rest, DEEP)) if titles and rest else plain
-    highest = max(plain.values(), default=0.0) + 1e-9
-    part = EXPLAINED if titles else 0.0
-    every = {*plain, *unexplained}
-    scores = {i: ((1 - part) * plain.get(i, 0.0) + part * unexplained.get(i, 0.0)) / highest for i in every}
-    return scores | {i: plain.get(i, 0.0) / highest for i in mine}
-
-
-def _rare_phrases(question: str, titles: Iterable[str], knowledge: KnowledgeBase) -> dict[str, float]:
-    """Return passages that have a phrase of the question which few have and which is not a title, with the bonus."""
-    bonuses, title_terms = dict[str, float](), [terms(title) for title in titles]
-    for shared in knowledge.around("phrases", [question], RARE):
-        words, ids = terms(shared["phrase"]), shared["chunk_ids"]
-        if words not in title_terms:
-            rarity = 1 - math.log(len(ids)) / math.log(RARE + 1)
-            bonus = PHRASE * rarity * (1.0 if len(words) > 1 else 0.5)
-            bonuses |= {i: max(bonuses.get(i, 0.0), bonus) for i in ids}
-    return bonuses
 
 
 def _scaled(values: Mapping[str, float]) -> dict[str, float]:
@@ -244,9 +205,14 @@ class Walk:
         self._weights = {root(stem(term)): w for term, w in zip(weighed["words"], weighed["weights"], strict=True)}
         self.score, self.titles = dict(self._seeds.score), dict[str, str]()
         self.steps, self.ways = dict[str, Step](), dict[str, Step]()
-        self._held, self._covered = dict[str, frozenset[str]](), dict[str, frozenset[str]]()
-        self._seen, self._front = set[str](), list[str]()
-        self._go_on(by_score(self.score)[: WIDTH * 4], {})
+        self._held = dict[str, frozenset[str]]()
+        first = dict[str, str]()
+        order = by_score(self.score)[: WIDTH * 4]
+        self.read(order)
+        for i in order:
+            first.setdefault(self.titles[i].lower(), i)
+        self._front = list(first.values())[:WIDTH]
+        self._covered = {i: roots(self.titles[i]) for i in self._front}
 
     @property
     def named(self) -> list[str]:
@@ -255,34 +221,19 @@ class Walk:
 
     @property
     def front(self) -> list[str]:
-        """Return titles of the passages from which the next step is taken."""
+        """Return titles of the passages from which the step is taken."""
         return [self.titles[i] for i in self._front]
 
     def best(self, limit: int) -> list[str]:
-        """Return the best passages; each further one of an article or of a parent counts for less."""
-        order = by_score(self.score)
-        pool, chosen = order[:POOL], list[str]()
-        self.read(pool)
-        articles, parents = Counter[str](), Counter[str]()
-        while pool and len(chosen) < limit:
-            worth = {i: self.score[i] - SAME_TITLE * articles[self._article(i)] for i in pool}
-            worth |= {i: worth[i] - SIBLING * parents[self.steps[i].parent] for i in pool if i in self.steps}
-            chosen.append(by_score(worth)[0])
-            pool.remove(chosen[-1])
-            articles[self._article(chosen[-1])] += 1
-            if chosen[-1] in self.steps:
-                parents[self.steps[chosen[-1]].parent] += 1
-        return [*chosen, *order[POOL:limit]]
-
-    def _article(self, chunk_id: str) -> str:
-        return self.titles.get(chunk_id, "").lower()
+        """Return the best passages."""
+        return by_score(self.score)[:limit]
 
     def ask_on(self, ids: Sequence[str], query: str) -> tuple[list[str], list[str]]:
         """Return the sub-questions that the best passages leave, and the passages with their answers among them.
 
         The first passage stays in front; the others are ordered by both passes.
         """
-        leads = sub_questions(query, self._knowledge.passages(ids[:POOL]), self._knowledge, HUB)
+        leads = sub_questions(query, self._knowledge.passages(ids), self._knowledge, HUB)
         hops = dict[str, float]()
         for sub_question in leads:
             for i, seen in answers(query, sub_question, self._knowledge).items():
@@ -336,51 +287,30 @@ class Walk:
         return step if step and self.score.get(step.parent, 0.0) > self.score.get(chunk_id, 0.0) else None
 
     def step(self) -> int:
-        """Go one step from the passages in front; how many passages were reached."""
+        """Take a step from the passages in front; how many passages were reached."""
         reached: dict[str, tuple[float, Step]] = {}
         for target, step in list(self._edges()):
             covered, score = self._covered[step.parent], self.score[step.parent]
-            in_sentence, in_passage = (
-                self._share(roots(step.sentence), covered),
-                self._share(self._held[target], covered),
-            )
+            in_sentence = self._share(roots(step.sentence), covered)
+            in_passage = self._share(self._held[target], covered)
             led = PARENT * score + SENTENCE * in_sentence + PASSAGE * in_passage
-            worth = TRUST[step.by] * led + OWN * self._likeness(target)
+            worth = TRUST[step.by] * led + OWN * self._seeds.likeness.get(target, self._seeds.rest)
             if worth > reached.get(target, (0.0,))[0]:
                 reached[target] = (worth, step)
         for target, (worth, step) in sorted(reached.items()):
             # no chain leads back to where it came from
-            if worth > self.score.get(target, -1.0) and target not in (step.parent, *self._origins(step.parent)):
+            origins = [step.parent, *(origin.parent for _, origin in self.path(step.parent))]
+            if worth > self.score.get(target, -1.0) and target not in origins:
                 self.score[target], self.steps[target] = worth, step
             else:
                 self.ways.setdefault(target, step)
-        new = {i: self.score[i] for i in reached if document_id(i) not in self._seen and i in self.score}
-        self._go_on(by_score(new), {i: self._covered[step.parent] for i, (_, step) in reached.items()})
         return len(reached)
-
-    def _origins(self, chunk_id: str) -> list[str]:
-        return [step.parent for _, step in self.path(chunk_id)]
 
     def _share(self, words: Collection[str], covered: Collection[str] = ()) -> float:
         """Return the share of ``words`` in the weight of the words that are not covered."""
         left = {word: weight for word, weight in self._weights.items() if word not in covered}
         total = sum(left.values())
         return sum(weight for word, weight in left.items() if word in words) / total if total else 0.0
-
-    def _likeness(self, chunk_id: str) -> float:
-        return self._seeds.likeness.get(chunk_id, self._seeds.rest)
-
-    def _go_on(self, order: Sequence[str], covered: Mapping[str, frozenset[str]]) -> None:
-        """Continue from the first passages of different titles; each covers its title and what its parent covers."""
-        self.read(order)
-        first: dict[str, str] = {}
-        for i in order:
-            if i in self.titles:
-                first.setdefault(self.titles[i].lower(), i)
-        self._front = list(first.values())[:WIDTH]
-        for i in self._front:
-            self._covered[i] = covered.get(i, frozenset()) | roots(self.titles[i])
-        self._seen |= {document_id(i) for i in self._front}
 
     def read(self, chunk_ids: Iterable[str]) -> None:
         """Learn the titles of passages."""

@@ -341,7 +341,7 @@ def test_explanation_asks_the_base_and_tells_the_evidence_and_the_way(desk):
 def test_review_goes_from_the_weakest_and_of_equals_from_what_others_rest_on(desk, folder):
     worked = desk.canvas(MATHS).work("review", ["shuang-she", "mi-ji", "ji-he", "guan-xi", "di-ka-er", "zi-ji"])
     scores = [entry["score"] for entry in worked.entries]
-    assert scores == sorted(scores) and len(set(scores)) == 6
+    assert scores == sorted(scores) and scores[0] < scores[-1]
     power = worked.entries[0]
     assert power["node"] == "mi-ji"
     assert power["score"] < 0.4 and "1 天" in power["note"]  # as the learner's answer is

@@ -22,7 +22,6 @@ from workbench.knowledge.indexes import keywords, stores, vectors
 from workbench.knowledge.indexes.index import Index, fingerprint
 from workbench.knowledge.knowledge_base import open_model
 from workbench.knowledge.names import entities, phrases, schema, surfaces
-from workbench.knowledge.names.in_texts import names_in
 from workbench.knowledge.reading import corpus, triples
 from workbench.knowledge.reading.corpus import Document, Problem, Reading
 from workbench.knowledge.reading.files import EMPTY, Note
@@ -54,7 +53,7 @@ def insert(
     title = keywords.stored(" | ".join([*titles, *document.aliases]))
     # each name separately: terms never run over the border between two names
     names = " ".join(map(keywords.stored, entities.names_in_fields(document.fields, document.names, vocabulary)))
-    title_keys = {key for name in [*titles, *document.aliases] for key in surfaces.writings(name, document.text)}
+    title_keys = {key for name in [*titles, *document.aliases] for key in surfaces.writings(name)}
     for position, text in enumerate(texts):
         key = vectors.vector_key(model, vectors.titled(document.title, document.aliases, text))
         passage = (f"{document.doc_id}#{position}", document.doc_id, position, text, vectors.vector_key("", text), key)
@@ -80,7 +79,7 @@ computed is there for the next one.
 """
 
 
-_VERSION = 15
+_VERSION = 16
 """Version of what is derived from a document; when it is raised, the next ``add`` derives everything again."""
 _CACHE_MB = 128
 """Pages that SQLite caches: names come in no order, and each goes to a page of its own."""
@@ -274,7 +273,9 @@ class Addition:
         for d in spool.stored(self._index, doc_ids):
             own = {chunk_id: Titled(d.title, text, digest) for chunk_id, text, digest in passages.get(d.doc_id, [])}
             read = self._modelled.extractions(list(own.values()))
-            passage_names = [(i, p.text, read[p].names if p in read else names_in(p.text)) for i, p in own.items()]
+            passage_names = [
+                (i, p.text, read[p].names if p in read else phrases.names_in(p.text)) for i, p in own.items()
+            ]
             stated = {i: read[p].relations for i, p in own.items() if p in read}
             yield entities.Source(d.doc_id, d.title, d.type, d.fields, d.aliases, d.names, passage_names, stated)
 

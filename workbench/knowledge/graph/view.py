@@ -25,12 +25,6 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-_CHINESE = "\u2e80"
-"""The first sign of Chinese script: words that sort before it are of another."""
-FOREIGN = 0.3
-"""A script in which fewer of the words are written is foreign to the corpus."""
-
-
 _RELATION_KINDS = (
     "SELECT relations.type, a.type, b.type, count(*) FROM relations JOIN entities AS a ON a.entity_id = source "
     "JOIN entities AS b ON b.entity_id = target GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
@@ -55,24 +49,6 @@ class View:
         # a cache of limited size, since questions may have any words
         # How many terms' frequencies are cached.
         self._frequency = lru_cache(50_000)(partial(keywords.frequency, index))
-
-    @cached_property
-    def foreign(self) -> bool | None:
-        """Return the script in which few words are written: True for Chinese, False for another, None for neither."""
-        ((latin, chinese),) = self._index.rows(f"SELECT sum(word < '{_CHINESE}'), sum(word >= '{_CHINESE}') FROM words")
-        shares = {False: latin or 0, True: chinese or 0}
-        rare = [script for script, count in shares.items() if count < FOREIGN * sum(shares.values())]
-        return rare[0] if rare else None
-
-    @cached_property
-    def words(self) -> tuple[list[str], np.ndarray]:
-        """Return the words in the script of the corpus, where another is foreign, and their unit vectors."""
-        import numpy as np
-
-        sql = f"SELECT word, vector FROM words WHERE word {'<' if self.foreign else '>='} '{_CHINESE}' ORDER BY word"
-        rows = self._index.rows(sql)
-        matrix = np.array([np.frombuffer(blob, np.float16) for _, blob in rows], np.float32)
-        return [word for word, _ in rows], (matrix / np.linalg.norm(matrix, axis=1, keepdims=True)).astype(np.float16)
 
     def close(self) -> None:
         """Release the store, after any search in it; readers may keep the rest."""
@@ -109,7 +85,6 @@ class View:
             counts={table: self._index.rows(f"SELECT count(*) FROM {table}")[0][0] for table in tables},
             fields=list(self.fields.values()),
             nouns={**nouns, "types": [row[0] for row in rows], "tables": list(self.tables)},
-            lexicon=self.vocabulary.lexicon(),
             relations=[
                 RelationKind(type=kind, source=a, target=b, count=count)
                 for kind, a, b, count in self._index.rows(_RELATION_KINDS)

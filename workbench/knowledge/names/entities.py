@@ -249,9 +249,8 @@ class GraphBuilder:
 
     def _add_mentions(self, read: Read) -> None:
         """Store who has which name, and find every known name in every text."""
-        openings = {document_entity(doc_id): lead for doc_id, lead in self.leads.items()}
         entities = [entity for entity_id, entity in self.entities.items() if entity_id not in self._untitled]
-        names = compiled(entities, self._degrees(), self.categories, self._years, openings)
+        names = compiled(entities, self._degrees(), self.categories, self._years)
         for key, bearers in names.items():
             self._write("names", ((key, place, *bearer) for place, bearer in enumerate(bearers)))
         bearers_by_key = {key: [bearer for bearer in bearers if not bearer.category] for key, bearers in names.items()}

@@ -131,22 +131,15 @@ class Names:
 
     def shared(self, chunk_ids: Sequence[str], limit: int) -> list[Shared]:
         """Return the phrases of these passages that at most ``limit`` have, sentence by sentence, and who else has."""
-        return self._holding([(i, sentence) for i, _, sentence in self._sentences(chunk_ids)], limit)
-
-    def phrases(self, texts: Sequence[str], limit: int) -> list[Shared]:
-        """Return the phrases of these texts that at most ``limit`` passages have."""
-        return self._holding([("", text) for text in texts], limit)
-
-    def _holding(self, rows: Sequence[tuple[str, str]], limit: int) -> list[Shared]:
-        keys = [sorted(phrases(sentence)) for _, sentence in rows]
+        rows = [(chunk_id, sentence, sorted(phrases(sentence))) for chunk_id, _, sentence in self._sentences(chunk_ids)]
         sql = "SELECT chunk_id FROM phrases JOIN passages USING (number) WHERE key = ? LIMIT ?"
         holders = {
             key: [row[0] for row in self._index.rows(sql, (key, limit + 1))]
-            for key in sorted({key for own in keys for key in own})
+            for key in sorted({key for *_, own in rows for key in own})
         }
         return [
             Shared(chunk_id=chunk_id, phrase=closed_up(key), sentence=sentence, chunk_ids=elsewhere)
-            for (chunk_id, sentence), own in zip(rows, keys, strict=True)
+            for chunk_id, sentence, own in rows
             for key in own
             if len(holders[key]) <= limit and (elsewhere := sorted(i for i in holders[key] if i != chunk_id))
         ]

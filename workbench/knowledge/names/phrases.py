@@ -1,34 +1,73 @@
-"""The phrases that passages share: words with capitals and what is in 《》, whether or not they name an entity."""
+"""What is written like a name, without a model: what is in 《》, and words with capitals.
+
+One rule for all readers: the names in a text that no field has, the phrases that passages share, and the names in a
+question that no base knows.
+"""
 
 from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from workbench.knowledge.names.surfaces import LONGEST, SAYS_LITTLE, ordinary_words, surface_key
-from workbench.text import MONTHS, STOP_WORDS, sentences
+from workbench.knowledge import vocabulary
+from workbench.knowledge.names.entities import LONGEST_NAME, Name
+from workbench.knowledge.names.surfaces import LONGEST, SAYS_LITTLE, is_ordinary, ordinary_words, surface_key
+from workbench.text import MONTHS, sentences
 
-_CAPITAL = r"(?:[A-Z][\w’'-]*\.?|\d{4})"
-_PHRASE = re.compile(rf"{_CAPITAL}(?:\s+(?:(?:of|de|von|van|the|and|la|du|al|for|in|&)\s+){{0,2}}{_CAPITAL})*")
-_DATE = re.compile(rf"\s+(?:(?:for|in|of|and)\s+)(?:(?:{'|'.join(MONTHS).title()})\b.*|\d{{4}})$")
-_BOOK = re.compile(r"[《「『]([^《》「」『』\n]{1,40})[》」』]")
-_POSSESSIVE = re.compile(r"['’][sS]\b")
+_WORD = r"(?:[A-Z](?:[\w.-]|['’](?!s\b))*\w|[A-Z]\b\.?|\d+(?:st|nd|rd|th)?(?=\s[A-Z]))"
+_JOIN = r"(?:of|the|de|del|der|van|von|da|di|du|la|le|&)"
+_WRITTEN = re.compile(
+    rf"[《「『]([^《》「」『』\n]{{1,40}})[》」』]|(?<![\w'’]){_WORD}(?:\s+(?:{_JOIN}\s+){{0,2}}{_WORD})*"
+)
+_DAYS = "monday tuesday wednesday thursday friday saturday sunday"
+_NO_NAMES = frozenset(["the", "a", "an", "i", "i'm", *MONTHS, *_DAYS.split()])
+
+
+def capitalised(sentence: str) -> Iterator[tuple[int, int]]:
+    """Yield where a sentence has a name: without dates, articles, and an ordinary word at its beginning.
+
+    >>> text = "Did Zhang Yimou direct 《蛙》 with Kristin Hunter's son in May?"
+    >>> [text[start:end] for start, end in capitalised(text)]
+    ['Zhang Yimou', '蛙', 'Kristin Hunter']
+    """
+    for match in _WRITTEN.finditer(sentence):
+        if match[1]:
+            yield match.span(1)
+            continue
+        begins = not sentence[: match.start()].strip(" \"'“‘(*_-")
+        words = list(re.finditer(r"\S+", match[0]))
+        while words and _is_no_name(words[0][0], begins):
+            words, begins = words[1:], False
+        while words and (words[-1][0].lower() in _NO_NAMES or words[-1][0].isdigit()):
+            words = words[:-1]
+        start, end = (words[0].start(), words[-1].end()) if words else (0, 0)
+        if end - start > 1 and not (begins and len(words) == 1):
+            yield match.start() + start, match.start() + end
+
+
+def _is_no_name(word: str, begins: bool) -> bool:
+    joins = word.isalpha() and word.islower()  # "of" of what stood before it
+    return joins or word.lower() in _NO_NAMES or (begins and word.lower() in ordinary_words())
+
+
+def names_in(text: str) -> Iterator[Name]:
+    """Yield the names in a text, in its order; ordinary words and countries alone are no entities."""
+    for sentence in sentences(text):
+        for start, end in capitalised(sentence):
+            surface, titled = sentence[start:end], sentence[start - 1 : start] in ("《", "「", "『")
+            plain = is_ordinary(surface_key(surface)) or vocabulary.country(surface) or len(surface) > LONGEST_NAME
+            if titled or not plain:
+                yield Name(surface, "Name", sentence)
 
 
 def phrases(sentence: str) -> set[str]:
-    """Return keys of the capitalised phrases and of what is in 《》; an ordinary word alone is not a phrase.
+    """Return the keys of the names in a sentence; an ordinary word alone is not a phrase.
 
     >>> sorted(phrases("After the war he met Lao She's wife at New York University in 1990."))
     ['lao she', 'new york university']
-    >>> phrases("老舍写了《茶馆》。")
-    {'茶 馆'}
     """
-    keys = {surface_key(title) for title in _BOOK.findall(sentence)}
-    for match in _PHRASE.finditer(_POSSESSIVE.sub(" ,", sentence)):
-        words = surface_key(_DATE.sub("", match.group())).split(" ")
-        keys.add(" ".join(words[1:] if words[0] in STOP_WORDS else words))
-    return {key for key in keys if _is_phrase(key)}
+    return {key for start, end in capitalised(sentence) if _is_phrase(key := surface_key(sentence[start:end]))}
 
 
 def _is_phrase(key: str) -> bool:

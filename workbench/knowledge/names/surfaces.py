@@ -28,7 +28,6 @@ _UNIT = re.compile(
 _BRACKET = re.compile(r"(?<=\S)\s*[(（][^()（）]*[)）]\s*$")
 _POINTED = re.compile(r"\b(?:[A-Z]\.\s?){2,}")
 _MIDDLE = re.compile(r"(?<=\w\w)\s+[A-Z]\.(?=\s+\w\w)")
-_CAPITALS = re.compile(r"\b[A-Z]{2,4}\b")
 _HYPHEN = re.compile(r"(?<=[A-Za-z])-(?=[A-Za-z])")
 _ARTICLES = ("the", "a", "an")
 _LITTLE = """
@@ -36,9 +35,6 @@ _LITTLE = """
     german english man woman king queen love life from with his her was he she
 """
 SAYS_LITTLE = frozenset(_LITTLE.split()) | FUNCTION_WORDS
-_OPENING = re.compile(
-    r"((?:(?:[A-Z][\w.’'-]*|of|de|von|van|the|and|la|du|al|ibn|bin|y|der)\s*,?\s*){2,8})(?=\(|is |was |are |were |, )"
-)
 _SUFFIXES = ("jr", "sr", "ii", "iii", "iv")
 _PARTICLES = ("de", "del", "della", "van", "von", "der", "den", "da", "di", "du", "la", "le", "el", "al", "bin")
 SURNAME = 3
@@ -115,7 +111,6 @@ def compiled(
     degrees: Mapping[str, int],
     categories: Collection[str] = (),
     years: Mapping[str, int] | None = None,
-    openings: Mapping[str, str] | None = None,
 ) -> dict[str, list[Bearer]]:
     """Return who has each name, the best first, by the name's key.
 
@@ -124,7 +119,6 @@ def compiled(
         degrees: relations of each entity, by which one of several bearers of a name is chosen.
         categories: ids of those that only group others (genres, countries, years).
         years: entity id -> year, so that "Halloween (2018)" is the right one.
-        openings: entity id -> the first sentence about it, which may begin with its full name.
     """
     full: dict[str, set[Bearer]] = defaultdict(set)
     bearing: dict[str, set[Bearer]] = defaultdict(set)
@@ -132,7 +126,7 @@ def compiled(
         entity_id = entity["entity_id"]
         bearer = Bearer(0, -degrees.get(entity_id, 0), entity_id, (years or {}).get(entity_id), entity_id in categories)
         for place, name in enumerate([entity["name"], *entity["aliases"]]):
-            for key, short in writings(name, (openings or {}).get(entity_id, "")).items():
+            for key, short in writings(name).items():
                 full[key].add(bearer._replace(rank=2 if short else min(place, 1)))
             if entity["type"] == "Person":
                 for key in surnames(name, surface_key(name)):
@@ -153,27 +147,22 @@ def _best_first(bearers: Iterable[Bearer]) -> list[Bearer]:
     return list(best.values())
 
 
-def writings(name: str, opening: str = "") -> dict[str, bool]:
+def writings(name: str) -> dict[str, bool]:
     """Return the keys under which a name goes, and whether each is a short form: without its article, its bracket, the
-    points of an abbreviation, a middle initial or a hyphen, what is before its comma, or how the text about it opens.
+    points of an abbreviation, a middle initial or a hyphen, or what is before its comma.
 
     >>> list(writings("The Reef (1962 novel)")), list(writings("Spider-Man"))
     (['the reef 1962 novel', 'the reef', 'reef 1962 novel', 'reef'], ['spider man', 'spiderman'])
-    >>> list(writings("J. R. R. Tolkien")), list(writings("John F. Kennedy")), list(writings("US Route 66"))
-    (['j r r tolkien', 'jrr tolkien'], ['john f kennedy', 'john kennedy'], ['us route 66', 'u s route 66'])
-    >>> writings("John Smith (author)", "John Quincy Smith (born 1950) is a writer.")
-    {'john smith author': False, 'john smith': False, 'john quincy smith': True}
+    >>> list(writings("J. R. R. Tolkien")), list(writings("John F. Kennedy"))
+    (['j r r tolkien', 'jrr tolkien'], ['john f kennedy', 'john kennedy'])
     """
     bare = _BRACKET.sub("", name)
     short = [name.partition(",")[0]]
     for form in dict.fromkeys([name, bare]):
         short.append(_POINTED.sub(lambda m: re.sub(r"[.\s]", "", m[0]) + " ", form))
-        short += [_MIDDLE.sub("", form), _CAPITALS.sub(lambda m: " ".join(m[0]), form), _HYPHEN.sub("", form)]
+        short += [_MIDDLE.sub("", form), _HYPHEN.sub("", form)]
     keys = [surface_key(form) for form in (name, bare)]
-    first = surface_key(match[1]) if (match := _OPENING.match(opening)) else ""
     short_keys = list(map(surface_key, short))
-    if 2 <= len(first.split()) <= 7 and set(first.split()) & set(keys[0].split()) - SAYS_LITTLE:
-        short_keys.append(first)
     for key in (*keys, *short_keys):
         article, _, rest = key.partition(" ")
         short_keys += [rest] * (article in _ARTICLES)

@@ -126,12 +126,11 @@ class Desk:
 
     def contradicts(self, sentence: str, text: str) -> bool:
         """Return whether a text is about the same and denies it, or has other numbers."""
-        same_topic = 0.6  # the share of a sentence's words with which a text is about the same fact
-        signals = support.signals(sentence, text, self.shares)
-        if signals["covered"] < same_topic or signals["denied"]:
-            return signals["covered"] >= same_topic
+        seen = support.agreement(sentence, text, shares=self.shares)
+        if seen.share < support.MOST or seen.denied:
+            return seen.share >= support.MOST
         numbers = all(re.search(r"\d", side) for side in (sentence, text))
-        return bool(signals["lost"]) and numbers and support.by_words(sentence, [text])[0] >= same_topic
+        return seen.lacks_exact and numbers and support.by_words(sentence, [text])[0] >= support.MOST
 
     def verify(self, sentence: str, node_id: str) -> tuple[str, float, tuple[Passage, str] | None]:
         """Return ``supported``, ``partly``, ``contradicted`` or ``unsupported``; the share covered; the source."""
@@ -144,7 +143,7 @@ class Desk:
         for passage, text in sources:
             title = passage["title"]
             texts.append("\n".join([title, *(_with_subject(title, sentence) for sentence in sentences(text))]))
-        covered = [support.signals(claim, text, self.shares)["covered"] for text in texts]
+        covered = [support.agreement(claim, text, shares=self.shares).share for text in texts]
         verdicts = [self.verdict(claim, text) for text in texts]  # one by one: together they support anything
         nearest = max(range(len(texts)), key=lambda n: (covered[n], -n))
         surest = max(range(len(texts)), key=lambda n: (_WORTH[verdicts[n]], n == nearest, -n))

@@ -40,13 +40,13 @@ from workbench.events import progress
 from workbench.graphs.merge import PLACES, first_documents
 from workbench.knowledge.dated import last_day
 from workbench.parts.fusion.canvas_question import choose_base, question_nodes, read_question
+from workbench.parts.fusion.graphiti import GraphitiInput, graphiti
 from workbench.ports import Context, KnowledgeBase
 from workbench.settings import Settings, default_settings
 from workbench.state import Data, Json, RetrievalResult
 from workbench.text import fold
 from workbench.tools import evidence, hybrid
 from workbench.tools.fusing import STRATEGIES
-from workbench.tools.graphiti import GraphitiInput, graphiti
 from workbench.tools.scoring import LEAD, Question, coverage, probability
 from workbench.tools.tool import StepLog
 

@@ -29,7 +29,6 @@ from workbench.views.labels import Labels
 
 _GONE: Any = {"result_id": "", "metadata": {}}
 _MOST_DEFINED = 10
-_PROBABILITIES = {"supported": 1.0, "partly": 0.5}
 
 
 def source_numbers(texts: Sequence[tuple[str, Sequence[str]]], earlier: Mapping[str, int]) -> dict[str, int]:
@@ -228,13 +227,11 @@ class _Assembly:
         support = []
         for claim in (claim for section in self.sections for claim in section["claims"]):
             cited = [self.numbers[i] for i in claim["evidence_ids"] if i in self.numbers]
-            probability = _PROBABILITIES.get(claim["verdict"], 0.0)
             statement = Supported(
                 sentence=claim["text"],
                 verdict=claim["verdict"],
-                probability=probability,
                 cited=cited,
-                by=cited if probability else [],
+                by=cited if claim["verdict"] in ("supported", "partly") else [],
                 why=claim["why"],
                 judge="",
             )

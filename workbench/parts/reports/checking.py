@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, combinations
 
 from langgraph.runtime import Runtime
@@ -153,8 +153,7 @@ async def consistency(state: ConversationState, runtime: Runtime[Context]) -> Js
     check = await asyncio.to_thread(_measures, sections, merged_evidence(state))
     bases = context.bases(state["kb_prefixes"])
     text, reading = "\n".join(section["text"] for section in sections), state["route_decision"]["question"]
-    meant = meant_by(state["query"], bases[0]) if bases else None
-    check["validation"] = validate(reading, text, meant).model_dump(exclude={*ToolOutput.model_fields})
+    check["validation"] = validate(reading, text, *bases[:1]).model_dump(exclude={*ToolOutput.model_fields})
     return {"report": {**state["report"], "consistency": check}}
 
 
@@ -186,10 +185,8 @@ def _measures(sections: Sequence[SectionContent], results: Sequence[RetrievalRes
 
 # whether a text answers a question: the words, names and conditions that it must speak of
 
-PASS_SHARE = 0.6
-"""The share of keywords that must be covered."""
-Meant = Callable[[str], Iterable[str]]
-"""What else a keyword may be called."""
+PASS_SHARE, NEAR = 0.6, 0.65
+"""The share of keywords that must be covered, and how near in meaning a word of the text covers one."""
 
 
 class Validation(ToolOutput):
@@ -202,32 +199,31 @@ class Validation(ToolOutput):
     passed: bool = Field(True, description="Whether every name is covered, and enough of all")
 
 
-def validate(reading: Question, text: str, meant: Meant | None = None) -> Validation:
+def validate(reading: Question, text: str, base: KnowledgeBase | None = None) -> Validation:
     """Hold a text against what its question asks.
 
     Args:
         reading: of the question.
         text: an answer, or the evidence for one.
-        meant: what else a keyword may be called: aliases of names, words of another language.
+        base: knows other writings of names and values, and how near words are.
 
-    >>> reading = {"names": [{"name": "Salt Mill", "surface": "Salt Mill"}], "words": ["builder", "died"],
+    >>> reading = {"names": [{"name": "Salt Mill", "surface": "Salt Mill"}], "words": ["built", "died"],
     ...            "conditions": [{"field": "place", "op": "eq", "value": "Saltaire"}]}
-    >>> found = validate(reading, "Salt Mill was built in Saltaire.", lambda word: {"builder": ["built"]}.get(word, ()))
+    >>> found = validate(reading, "Salt Mill was built in Saltaire.")
     >>> found.covered, found.missing, found.coverage, found.passed
-    (['Salt Mill', 'Saltaire', 'builder'], ['died'], 0.75, True)
+    (['Salt Mill', 'Saltaire', 'built'], ['died'], 0.75, True)
     >>> validate({"names": [], "words": ["建造者"], "conditions": []}, "盐仓由沈万和建造。").passed
     True
     """
     words, folded = frozenset(map(stem, terms(text))), fold(text)
-    also = meant or (lambda _: ())
-    by_keyword: dict[str, bool] = {}
-    for name in reading["names"]:
-        by_keyword[name["name"]] = _is_named([name["name"], name["surface"], *also(name["name"])], folded)
+    by_keyword = {n["name"]: _is_named([n["surface"], *_writings(n["name"], base)], folded) for n in reading["names"]}
     has_names = all(by_keyword.values())
     for value in (str(c["value"]) for c in reading["conditions"] if c["op"] in ("eq", "contains")):
-        by_keyword[value] = _is_named([value, *also(value)], folded)
-    for word in reading["words"]:
-        by_keyword.setdefault(word, any(_says(keyword, words) for keyword in [word, *also(word)]))
+        by_keyword[value] = _is_named(_writings(value, base), folded)
+    asked = reading["words"]
+    near = dict(zip(asked, base.words(asked, [text])["texts"][0], strict=True)) if base and asked else {}
+    for word in asked:
+        by_keyword.setdefault(word, _says(word, words) or near.get(word, 0.0) >= NEAR)
     covered = [keyword for keyword, present in by_keyword.items() if present]
     share = round(len(covered) / len(by_keyword), 6) if by_keyword else 1.0
     return Validation(
@@ -239,23 +235,10 @@ def validate(reading: Question, text: str, meant: Meant | None = None) -> Valida
     )
 
 
-def meant_by(question: str, base: KnowledgeBase) -> Meant:
-    """Return what a knowledge base knows a question's keywords by: other writings of names and values, near words."""
-    related, about = base.words(question)["similar"], base.about()
-    values = [
-        [value, *(word for words in called.values() for word in words)]
-        for field in about["fields"]
-        for value, called in field["values_called"].items()
-    ]
-    groups = [*values, *([*group.get("en", ()), *group.get("zh", ())] for group in about["lexicon"])]
-
-    def meant(keyword: str) -> Iterable[str]:
-        key, entity = fold(keyword), base.entity(keyword)
-        names = [entity["name"], *entity["aliases"]] if entity else []
-        nearby = (word for nearby, words in related.items() if fold(nearby) in key for word, _ in words)
-        return [*names, *(word for group in groups if key in map(fold, group) for word in group), *nearby]
-
-    return meant
+def _writings(name: str, base: KnowledgeBase | None) -> list[str]:
+    """Return a name or a value with the other names that a base has for it."""
+    entity = base.entity(name) if base else None
+    return [name, *([entity["name"], *entity["aliases"]] if entity else [])]
 
 
 def _is_named(writings: Sequence[str], folded: str) -> bool:
@@ -281,7 +264,7 @@ def reflection(tool_input: ReflectionInput, knowledge: KnowledgeBase, log: ToolL
     """Hold the evidence against the question."""
     with log("validate", pieces=len(tool_input.found)) as detail:
         text = "\n".join(map(_result_text, tool_input.found))
-        validation = validate(read(tool_input.query, [knowledge]), text, meant_by(tool_input.query, knowledge))
+        validation = validate(read(tool_input.query, [knowledge]), text, knowledge)
         detail |= validation.model_dump(include={"coverage", "passed", "missing"})
         if not validation.passed:
             detail["error"] = f"not covered: {', '.join(validation.missing) or 'nothing was found'}"

@@ -11,10 +11,10 @@ import pytest
 
 from tests.servers import serving
 from workbench.errors import ToolError
+from workbench.parts.fusion.graphiti import GraphitiInput, graphiti
 from workbench.plans import Plan, PlanStep
 from workbench.session import Workbench
 from workbench.settings import Settings
-from workbench.tools.graphiti import GraphitiInput, graphiti
 from workbench.tools.tool import StepLog
 
 
