@@ -78,7 +78,7 @@ def test_runs_are_searched_sorted_marked_and_acted_on(wb: Workbench, asked: Run,
     runs.show(asked.run_id)
     assert {asked.run_id, stopped.run_id} <= set(runs.table.picture.rows) and runs._marked == [asked.run_id]
     assert f"forked from {asked.run_id}" in words(runs.table.picture.rows[stopped.run_id])
-    assert asked.answer.splitlines()[0][:40] in words(runs.table.picture.rows[asked.run_id])
+    assert asked.answer.splitlines()[0][2:42] in words(runs.table.picture.rows[asked.run_id])
     runs.table.press("mark", stopped.run_id)
     runs.table.press("compare")
     assert runs.request == {"do": "compare", "runs": [asked.run_id, stopped.run_id], "n": 1}

@@ -69,7 +69,7 @@ def test_approve_beside_reject_at_reflect(wb: Workbench) -> None:
         assert {by["step_id"] for by in piece["sides"][0]["found_by"]} <= set(more)
     assert found.cost[1]["calls"] == 0 < found.cost[1]["saved_calls"]
     text = str(found)
-    assert "They first differ in decision 0-reflect" in text and "stopped here (you)" in text
+    assert "They first differ in decision 1 · reflect" in text and "stopped here (you)" in text
     for word in ("better", "worse", "winner", "best"):
         assert word not in text.lower()
 

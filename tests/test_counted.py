@@ -62,8 +62,7 @@ def agrees(wb: Workbench, run: Run) -> dict[str, Any]:
     assert told["in_prompt"] == run.state["merged"]["statistics"]["used"] == sum(p["in_prompt"] for p in evidence_of)
     assert told["cited"] == sum(p["fate"] == "cited" for p in evidence_of)
     assert labels("answer_sources", n=told["cited"]) in words(answer(document, labels).html)
-    kept = {"n": told["found"], "unique": told["evidence"], "kept": told["in_prompt"], "cited": told["cited"]}
-    assert labels("evidence_kept", **kept) in words(evidence(evidence_of, labels).html)
+    assert labels("evidence_kept", **told) in words(evidence(evidence_of, told, labels).html)
     assert labels("evidence", n=told["evidence"], used=told["in_prompt"]) in places["page"]
     return told
 

@@ -80,7 +80,7 @@ def test_hostile_text_stays_text(notebook: Callable[..., Any], tmp_path: Path) -
         bench.fill("Objective", WAYS)
         expect(bench.alert.first).to_contain_text("characters")
         bench.fill("Objective", ALL)
-        bench.fill("query", ALL)
+        bench.fill("Query", ALL)
         bench.note(WAYS)
         plain(page)
         bench.press("Run as edited")

@@ -53,7 +53,7 @@ def test_ask_edit_decide_fork_compare(
     steps = [step.step_id for step in first.plan.steps]
     expect(bench.steps).to_have_count(len(steps) + 1)
     bench.fill("Objective", "The fathers in both films")
-    bench.fill("query", "father family tradition")
+    bench.fill("Query", "father family tradition")
     new = bench.steps.last.get_attribute("data-key")
     assert store.run(first.run_id).plan == first.plan  # nothing is kept before it is sent
 
@@ -115,10 +115,10 @@ def test_a_person_strikes_a_need_and_adds_one_and_the_evidence_is_judged_again(
     page, bench = nb.page, BenchPage(nb.page)
     paused = newest(store, "paused", decided=0)
     words = [entry["need"] for entry in paused.reflections[-1]["signals"]["needs"] if entry["kind"] == "words"]
-    needs = page.locator(".wb-why")
+    needs = page.locator(".wb-needs")
     expect(needs).to_contain_text(words[0])
 
-    page.get_by_role("combobox", name=words[0], exact=True).select_option("not needed")
+    needs.locator(".wb-field", has_text=words[0]).get_by_role("combobox").select_option("not needed")
     bench.fill("Another need", "the year of its release")
     bench.press("Reflect again as edited")
     judged = newest(store, "paused", decided=1)

@@ -59,7 +59,7 @@ def test_from_the_first_notebook_to_a_compared_fork(
     nb.run_all()
     nb.default_window()
     bench = BenchPage(nb.page)
-    press(nb.page.locator(".wb-ask-last .wb-quiet").first)
+    press(nb.page.locator(".wb-examples .wb-quiet").first)
     reached("usable")
     press(named("Ask"))
     newest(store, "paused", decided=0)

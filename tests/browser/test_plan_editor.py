@@ -59,7 +59,7 @@ def test_a_cycle_is_made_seen_and_fixed_by_one_click(notebook):
     depends.press("Enter")
     alert = root.get_by_role("alert")
     alert.wait_for()
-    assert "Cycle: step_0_a → step_2_c → back. Remove one of the two." in alert.inner_text()
+    assert "Cycle: step_0_a → step_2_c → back. Remove one of these." in alert.inner_text()
     nb.wait("document.querySelector('[aria-invalid=true]')")
     described = nb.eval(
         "document.getElementById(document.querySelector('[aria-invalid=true]').getAttribute('aria-describedby')).innerText"

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
 from workbench.state import Data
 from workbench.views.blocks import Block, Column, Lines, Paragraph, clipped, columns, one_line
 from workbench.views.labels import Labels, milliseconds
-from workbench.views.labels.sentences import duration_text, edit_texts, reviewer_name, savings_text, tokens_text
+from workbench.views.labels.sentences import (
+    decision_name,
+    duration_text,
+    edit_texts,
+    reviewer_name,
+    savings_text,
+    tokens_text,
+)
 from workbench.views.markup import cut
 from workbench.views.plan_graph import field_changes
 
@@ -32,9 +39,16 @@ def change(kind: str, labels: Labels) -> str:
 
 
 def beside(document: Data, labels: Labels) -> list[Block]:
-    """Return the blocks of a comparison, what differs first; of equal rows only those of the answer."""
-    parts = sorted((_part(name, document, labels) for name in _PARTS if document[name]), key=itemgetter(0))
-    return [_head(document, labels), *_caveats(document, labels), *(part for _, part in parts), _cost(document, labels)]
+    """Return the runs, a verdict, the answers, then what differs; of equal rows only those of the answer."""
+    parts = {name: _part(name, document, labels) for name in _PARTS if document[name]}
+    verdict = [
+        labels(f"same_{name}" if parts[name][0] else f"other_{name}", counts=parts[name][1])
+        for name in ("claims", "evidence")
+        if name in parts
+    ]
+    tables = [parts[name][2] for name in sorted(parts, key=lambda name: (name != "claims", parts[name][0]))]
+    blocks = [_runs(document, labels), _verdict(document, verdict, labels), *_caveats(document, labels)]
+    return [*blocks, *tables, _cost(document, labels)]
 
 
 def lettered(document: Data) -> list[tuple[str, Data]]:
@@ -42,9 +56,9 @@ def lettered(document: Data) -> list[tuple[str, Data]]:
     return list(zip(LETTERS, document["runs"], strict=False))
 
 
-def _head(document: Data, labels: Labels) -> Block:
-    """Return the runs, and where they first differ."""
-    runs, parts = lettered(document), document["parts"]
+def _runs(document: Data, labels: Labels) -> Block:
+    """Return one line per run."""
+    runs = lettered(document)
     letters, lines = {run["run_id"]: letter for letter, run in runs}, list[Paragraph]()
     for letter, run in runs:
         facts = [run["run_id"], labels.status(run["status"])]
@@ -53,16 +67,22 @@ def _head(document: Data, labels: Labels) -> Block:
         if letter == "A" or run["message"] != runs[0][1]["message"]:
             facts.append(one_line(run["message"]))
         lines.append([(f"{letter} ", "strong"), cut(" · ".join(facts), 400)])
-    text, each = labels("no_difference"), ""
-    if parts:
-        text = labels("they_part", what=labels(f"part_{parts['where']}", name=parts["name"]))
-        each = _each(parts["values"], labels)
-    return Lines([*lines, [(cut(text, 200), "strong"), each]])
+    return Lines(lines)
+
+
+def _verdict(document: Data, texts: Sequence[str], labels: Labels) -> Block:
+    """Return whether answers and evidence are the same, and where the runs first differ."""
+    parts = document["parts"]
+    if not parts:
+        return Lines([(labels("no_difference"), "strong")])
+    name = decision_name(parts["name"], labels) if parts["where"] == "decision" else parts["name"]
+    where = labels("they_part", what=labels(f"part_{parts['where']}", name=name))
+    return Lines([(labels("semicolon").join(texts), "strong"), f"{cut(where, 200)} · {_each(parts['values'], labels)}"])
 
 
 def _each(values: Any, labels: Labels) -> str:
     """Return the value of each run at a point."""
-    return "".join(f" · {letter} {_side_text(value, labels)}" for letter, value in zip(LETTERS, values, strict=False))
+    return " · ".join(f"{letter} {_side_text(value, labels)}" for letter, value in zip(LETTERS, values, strict=False))
 
 
 def _side_text(value: Any, labels: Labels) -> str:
@@ -83,15 +103,16 @@ def _caveats(document: Data, labels: Labels) -> Iterator[Block]:
         if caveat["what"] in ("unfinished", "no_tape"):
             unknown.append(text)
         else:
-            causes.append(text + _each(() if caveat["what"] == "question" else caveat["values"], labels))
+            each = "" if caveat["what"] == "question" else _each(caveat["values"], labels)
+            causes.append(" · ".join(filter(None, [text, each])))
     if causes:
         yield Lines([(labels("not_only"), "strong"), *causes], mark="paused")
     if unknown:
         yield Lines(unknown, mark="interrupted")
 
 
-def _part(name: str, document: Data, labels: Labels) -> tuple[bool, Block]:
-    """Return whether a part is equal, and its table: the change of each row, its subject, its state in each run."""
+def _part(name: str, document: Data, labels: Labels) -> tuple[bool, str, Block]:
+    """Return whether a part is equal, its counts, and its table: change, subject, and state in each run."""
     title, what, subject, cell = _PARTS[name]
     counts, rows, faint = Counter[str](), [], 0
     for row in document[name]:
@@ -104,7 +125,6 @@ def _part(name: str, document: Data, labels: Labels) -> tuple[bool, Block]:
         else:
             rows.append((counts[kind], kind, row))
     equal = not faint and all(kind in _SAME and not row.get("text_differs") for _, kind, row in rows)
-    summary = labels("comma").join(labels(f"count_{kind}", n=counts[kind]) for kind in _ORDER if counts[kind])
     first = sorted(rows, key=itemgetter(0))[:_MOST_ROWS]  # some of each kind
     cells = []
     for _, _, row in sorted(first, key=lambda entry: _ORDER.index(entry[1])):
@@ -113,8 +133,9 @@ def _part(name: str, document: Data, labels: Labels) -> tuple[bool, Block]:
     heads = (*columns(labels, "change:change", what), *(Column(letter) for letter, _ in lettered(document)))
     notes = [labels("and_more", n=len(rows) - _MOST_ROWS)] if len(rows) > _MOST_ROWS else []
     notes += [labels("beside_faint", n=faint)] if faint else []
+    summary = labels("comma").join(labels(f"count_{kind}", n=counts[kind]) for kind in _ORDER if counts[kind])
     title = f"{labels(title)} · {summary}"
-    return equal, clipped(title, heads, cells, notes=notes) if rows or faint else Lines([(title, "dim")])
+    return equal, summary, clipped(title, heads, cells, notes=notes) if rows or faint else Lines([(title, "dim")])
 
 
 def _kind(row: Data) -> str:
@@ -155,7 +176,7 @@ def _result_text(side: Data, labels: Labels) -> str:
 
 def _point(row: Data, _: Data, labels: Labels) -> str:
     point = next(side["point"] for side in row["sides"] if side)
-    return f"{row['number']} {labels.get(f'point_{point}', point)}"
+    return decision_name(f"{row['number']}-{point}", labels)
 
 
 def _decided(side: Data, labels: Labels) -> str:

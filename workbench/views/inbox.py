@@ -12,7 +12,7 @@ from workbench.records import proposals
 from workbench.state import Data
 from workbench.views.labels import Labels
 from workbench.views.markup import Picture, draw
-from workbench.views.review import name_list
+from workbench.views.review import name_list, needs_text
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def short(request: Data, labels: Labels) -> str:
     if kind == "reflect":
         number = len(proposal["next_steps"]) + len(proposal["activate"])
         next_action = labels("inbox_more_steps", n=number) if proposal["should_continue"] else labels("inbox_answer")
-        return f"{next_action} {proposal.get('reasoning') or ''}".strip()
+        return f"{next_action} {needs_text([proposal], labels)}".strip()
     if kind == "outline":
         return labels("comma").join(section["title"] for section in proposal["sections"])
     return str(proposal["title"]) if kind else proposals.description(request)
@@ -95,8 +95,7 @@ def inbox(
         refused: why the last answer was refused.
     """
     rows = {run.run_id: _row(run, labels, now, run.run_id == picked) for run in waiting}
-    count = labels("inbox_runs", n=len(waiting)) if waiting else ""
-    return Picture(draw("inbox.list", labels, count=count, more=more, refused=refused), rows)
+    return Picture(draw("inbox.list", labels, count=len(rows), more=more, refused=refused), rows)
 
 
 def _row(run: WaitingRun, labels: Labels, now: datetime, picked: bool) -> Markup:

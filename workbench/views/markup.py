@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MOST_CHARACTERS = 2_000
 """A longer text is cut, with the number of characters left out."""
 _VOID = frozenset({"circle", "path", "rect"})
-_TEMPLATES = files("workbench.views.templates")
+TEMPLATES = files("workbench.views.templates")
 
 
 NOTHING = Markup()
@@ -46,7 +46,7 @@ def _environment() -> Environment:
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     def source(name: str) -> str:
-        lines = (_TEMPLATES / f"{name}.html").read_text(encoding="utf-8").splitlines()
+        lines = (TEMPLATES / f"{name}.html").read_text(encoding="utf-8").splitlines()
         return "".join(line.strip() for line in lines)
 
     result = Environment(
@@ -54,7 +54,7 @@ def _environment() -> Environment:
     )
     result.globals |= {"glyph": glyph, "button": button, "badge": badge, "family": family, "milliseconds": milliseconds}
     result.globals |= {"ROWS": ROWS, "NL": Markup("\n")}
-    result.filters |= {"safely": safe, "brief": cut, "whole": partial(safe, limit=sys.maxsize)}
+    result.filters |= {"safely": safe, "brief": cut, "step": step_name, "whole": partial(safe, limit=sys.maxsize)}
     result.tests["web"] = re.compile(r"https?://\S+$").match
     return result
 
@@ -103,6 +103,18 @@ def cut(value: Any, limit: int = 160) -> str:
     """
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
     return text if len(text) <= limit else f"{text[:limit]}… +{len(text) - limit}"
+
+
+_STEP = re.compile(r"(?<![A-Za-z0-9_])step_[0-9]+_(?=\w)")
+
+
+def step_name(text: object) -> str:
+    """Return a text in which steps are named without their numbers, which their order says.
+
+    >>> step_name("+ step_0_naive/1, step_2")
+    '+ naive/1, step_2'
+    """
+    return _STEP.sub("", str(text))
 
 
 def joined(parts: Iterable[Any]) -> Markup:

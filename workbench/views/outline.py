@@ -21,7 +21,7 @@ from workbench.views.labels.sentences import (
 )
 from workbench.views.markup import cut
 from workbench.views.render import page_html
-from workbench.views.review import reflection_tables, review_blocks, support_text, text_lines
+from workbench.views.review import needs_text, reflection_tables, review_blocks, support_text, text_lines
 from workbench.views.terminal import plain
 
 ON_PAPER = ("head", "review", "answer", "sources", "plan", "reflections", "decisions", "evidence")
@@ -82,8 +82,8 @@ def _answer_text(document: Data, labels: Labels) -> Iterator[Block]:
     """Yield the paragraphs of the answer; nothing while there is none."""
     if document["answer"]:
         yield Lines(text_lines(document["answer"]), heading=labels("answer"))
-        if document["support"]:
-            yield Lines([(support_text(document["support"], labels), "dim")])
+        trust = support_text(document["support"], labels), needs_text(document["reflections"], labels)
+        yield from (Lines([(text, "dim")]) for text in trust if text)
 
 
 def _sources(document: Data, labels: Labels) -> Iterator[Block]:

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from workbench.state import Data
 from workbench.views.labels import Labels
-from workbench.views.labels.sentences import edit_texts
+from workbench.views.labels.sentences import decision_name, edit_texts
 from workbench.views.markup import Picture, cut, draw
 
 
@@ -24,6 +24,5 @@ def _row(decision: Data, labels: Labels) -> Markup:
     edits = [cut(words, 120) for words in edit_texts(decision["edits"], decision["proposal"], labels)]
     text += f"{labels('colon')}{labels('comma').join(edits)}" if edits else ""
     remarks = "".join(f" “{words}”" for words in (decision["message"], decision["note"]) if words)
-    number, _, point = decision["review_id"].partition("-")
-    name = f"{int(number) + 1} · {labels.get(f'point_{point}', point)}"
+    name = decision_name(decision["review_id"], labels)
     return draw("past.decision", labels, key=decision["review_id"], name=name, text=text + remarks)

@@ -9,14 +9,12 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from markupsafe import Markup
-
 from workbench.errors import PlanError
 from workbench.plans import ENDED_WELL, Plan, PlanStep, last_records
 from workbench.state import Data, ExecutionRecord
 from workbench.views.labels import Labels, milliseconds
 from workbench.views.labels.sentences import reason_text
-from workbench.views.layout import Edge, Pair, Path, gutter_svg, gutters
+from workbench.views.layout import Edge, Pair, gutter_svg, gutters
 from workbench.views.markup import Picture, cut, draw
 
 _LONGEST_ERROR = 300
@@ -71,10 +69,11 @@ class PlanView:
 
     @cached_property
     def faults(self) -> Counter[str]:
-        """Return how many problems each step has; one in a cycle has at least that one."""
+        """Return how many problems each step has of its own; a cycle is one problem of several steps."""
         results = Counter[str]()
         for problem in self.problems:
-            results.update({*problem["values"]["path"]} if problem.get("kind") == "cycle" else [problem["step_id"]])
+            cycle = problem["values"]["path"] if problem.get("kind") == "cycle" else ()
+            results.update(dict.fromkeys(cycle, 0) if cycle else [problem["step_id"]])
         return results
 
     @cached_property
@@ -117,7 +116,8 @@ class PlanView:
         expected = self.expected.get(step.step_id, 0.0)
         limit = labels("step_limit", span=f"{step.budget.timeout_s:g}")
         if status == "invalid":
-            return labels("step_problems", n=self.faults[step.step_id]), limit
+            faults = self.faults[step.step_id]
+            return labels("step_problems", n=faults) if faults else labels("graph_cycle"), limit
         if status == "running":
             gone = self.live[step.step_id]
             words = labels("step_running", gone=seconds_text(gone), span=seconds_text(expected))
@@ -143,8 +143,8 @@ class PlanView:
         labels, reason = self.labels, reason_text(record["error"] or "", self.labels)
         if record["status"] == "skipped":
             return labels("step_skipped", why=reason) if record["error"] else ""
-        attempts = max(step.budget.max_retries + 1, record["attempt"])
-        attempt = labels("step_attempt", n=record["attempt"], most=attempts) if attempts > 1 else ""
+        most = step.budget.max_retries + 1
+        attempt = labels("step_attempt", n=record["attempt"], most=most) if most > 1 else ""
         return f"{cut(reason, _LONGEST_ERROR)} {attempt}".strip()
 
 
@@ -153,26 +153,11 @@ def steps(view: PlanView) -> Picture:
     index = {step.step_id: row for row, step in enumerate(view.plan.steps)}
     edges = [Edge(index[source], index[target], view.look((source, target))) for source, target in view.edges]
     gutter, wide = gutters(len(view.plan.steps), edges)
-    rows = {step.step_id: _row(view, step, row, wide) for step, row in zip(view.plan.steps, gutter, strict=True)}
+    rows = {}
+    for step, lines in zip(view.plan.steps, gutter, strict=True):
+        svg = gutter_svg(lines, wide, hollow=view.status(step) in _HOLLOW)
+        rows[step.step_id] = draw("plan.step", view.labels, view=view, step=step, gutter=svg, wide=wide)
     return Picture(draw("plan.steps", view.labels), rows)
-
-
-def _row(view: PlanView, step: PlanStep, gutter: Sequence[Path], wide: int) -> Markup:
-    status = view.status(step)
-    return draw(
-        "plan.step",
-        view.labels,
-        step=step,
-        status=status,
-        word=view.word(step),
-        mark=view.marks.get(step.step_id),
-        facts=view.facts(step),
-        trouble=view.trouble(step),
-        gutter=gutter_svg(gutter, wide, hollow=status in _HOLLOW),
-        wide=wide,
-        chosen=step.step_id == view.chosen,
-        movable=step.step_id in view.movable,
-    )
 
 
 def seconds_text(value: float) -> str:
@@ -182,9 +167,6 @@ def seconds_text(value: float) -> str:
     ('1.2', '0.05')
     """
     return f"{value:.1f}" if value >= 0.095 else f"{value:.2f}"
-
-
-_MOST_NAMED = 6
 
 
 def problem_text(problem: Data, labels: Labels) -> str:
@@ -197,9 +179,8 @@ def problem_text(problem: Data, labels: Labels) -> str:
     """
     kind, values = problem.get("kind"), problem.get("values", {})
     if kind == "cycle":
-        size = len(values["path"]) - 1
-        word = {1: "problem_cycle_one", 2: "problem_cycle"}.get(size, "problem_cycle_many")
-        return labels(word, path=_cycle(values["path"], labels))
+        path = cut(" → ".join(values["path"][:-1]), _LONGEST_ERROR)
+        return labels("problem_cycle", path=f"{path} → {labels('problem_back', first=values['path'][0])}")
     english = f"{problem['message']} {problem['fix']}".strip()
     if labels.language == "en" or not kind:
         return english
@@ -212,11 +193,3 @@ def problem_text(problem: Data, labels: Labels) -> str:
         expected = labels.get(f"rule_{rule}", labels("rule_other"), **values["limits"])
         words = labels("problem_input", name=values["name"], value=values["value"], rule=expected)
     return f"{problem['step_id']}{labels('colon')}{words}"
-
-
-def _cycle(path: list[str], labels: Labels) -> str:
-    """Return ``a → b → back``, shortened in its middle."""
-    names = path[:-1]
-    if len(names) > _MOST_NAMED:
-        names = [*names[: _MOST_NAMED - 1], labels("and_more", n=len(names) - _MOST_NAMED + 1)]
-    return " → ".join([*names, labels("problem_back", first=path[0])])

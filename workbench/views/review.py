@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from markupsafe import Markup
@@ -17,7 +19,9 @@ from workbench.views.render import page_html
 
 _MOST_LISTED = 6
 """Names or steps that are listed; the rest is counted."""
-_LONGEST_TEXT = 50_000
+_LONGEST_TEXT, _LONGEST_NAMES = 50_000, 240
+_SHORT = ("partly", "unsupported", "uncited")
+"""Verdicts on sentences that their passages do not support."""
 _THRESHOLDS = {
     "evidence_count": "evidence",
     "top_score": "top_score",
@@ -29,18 +33,20 @@ _THRESHOLDS = {
 
 def band(request: Data, labels: Labels, message: str) -> Picture:
     """Return the question of a decision, with what happens once it is answered or what prevents that."""
-    return Picture(draw("review.band", labels, question=review_question(request, labels), message=message))
+    needs = needs_text([proposals.proposal(request)], labels) if proposals.kind(request) == "reflect" else ""
+    question = review_question(request, labels)
+    return Picture(draw("review.band", labels, question=question, needs=needs, message=message))
 
 
 def why(document: Data, labels: Labels) -> Picture:
     """Return the reasons for a proposal as HTML."""
     request, blocks = document["review"], list[Block]()
     if proposals.kind(request) == "reflect":
-        blocks += reflection_tables(cast(Reflection, proposals.proposal(request)), labels)
+        signals, *_ = reflection_tables(cast(Reflection, proposals.proposal(request)), labels)
+        blocks.append(replace(signals, opened=False))  # the form has the needs
     reasons = list(_reasons(document, labels))
     blocks += [Lines(reasons)] if reasons else []
-    html = page_html([*blocks, *_source_table(request, labels)], labels, "wb-worked")
-    return Picture(el("div.wb-why", Markup(html)))
+    return Picture(el("div.wb-why", Markup(page_html(blocks, labels, "wb-worked"))))
 
 
 def review_blocks(document: Data, labels: Labels) -> Iterator[Block]:
@@ -53,7 +59,6 @@ def review_blocks(document: Data, labels: Labels) -> Iterator[Block]:
     for memory in request.get("obeyed") or ():
         lines.append([(labels("mem_strike") + " ", "dim"), (memory["memory_id"], "code"), f" {memory['told']}"])
     yield Lines(lines, mark="paused")
-    yield from _source_table(request, labels)
 
 
 def review_question(request: Data, labels: Labels) -> str:
@@ -115,7 +120,7 @@ def _outline(_: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
 
 
 def _custom(_: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
-    return _facts({name: _text(value, labels) for name, value in proposal.items()}, labels)
+    return _facts({name: cut(value) for name, value in proposal.items() if value is not None}, labels)
 
 
 _BY_KIND = {
@@ -141,13 +146,6 @@ def _draft(request: Data, labels: Labels) -> Iterator[Paragraph]:
             yield (f"{inset}{INSET}{cut(section['summary'], 300)}", "dim")
 
 
-def _source_table(request: Data, labels: Labels) -> Iterator[Table]:
-    if pieces := request.get("evidence"):
-        rows = [(f"[{n}]", p["result_id"], p["title"], f"{p['score']:.2f}") for n, p in enumerate(pieces, 1)]
-        heads = columns(labels, ":number", ":code", "piece", "score:number")
-        yield clipped(labels("sources"), heads, rows, opened=False)
-
-
 def _facts(facts: Mapping[str, Any], labels: Labels) -> Iterator[Paragraph]:
     """Yield a line per fact that is not empty."""
     colon = labels("colon")
@@ -163,20 +161,26 @@ def name_list(names: Sequence[object], labels: Labels) -> str:
     return labels("comma").join([*shown, labels("and_more", n=more)] if more > 0 else shown)
 
 
-def _text(value: Any, labels: Labels) -> str:
-    if isinstance(value, bool):
-        return labels("form_yes" if value else "form_no")
-    if isinstance(value, int | float):
-        return f"{value:,g}" if abs(value) < 1e6 else f"{value:g}"
-    if isinstance(value, list | tuple):
-        return name_list(value, labels)
-    return cut(str(value), 500) if value is not None else ""
-
-
 def support_text(claims: Sequence[Data], labels: Labels) -> str:
-    """Return how many statements their sources support."""
-    supported = sum(claim["verdict"] == "supported" for claim in claims)
-    return labels("answer_supported", n=supported, of=len(claims))
+    """Return how many sentences agree with the passages that they cite, and how many do not, or cite none."""
+    counts = Counter(claim["verdict"] for claim in claims)
+    rest = [labels(f"support_{name}", n=counts[name]) for name in _SHORT if counts[name]]
+    text = labels("comma").join([labels("answer_supported", n=counts["supported"], of=len(claims)), *rest])
+    return text if claims else ""
+
+
+def needs_text(reflections: Sequence[Data], labels: Labels) -> str:
+    """Return how many needs the newest reflection has, and the names of those that are not met, after their sign."""
+    needs = [need for reflection in reflections[-1:] for need in (reflection.get("signals") or {}).get("needs") or ()]
+    unmet = [need["need"] for need in needs if not is_met(need)]
+    names = cut(labels("comma").join(unmet), _LONGEST_NAMES)
+    text = labels("needs_unmet" if unmet else "needs_met", most=len(needs), n=len(unmet), names=names)
+    return f"{SIGNS['warning' if unmet else 'success']} {text}" if needs else ""
+
+
+def is_met(need: Data) -> bool:
+    """Return whether a person or the evidence says that a need is met."""
+    return need["said"] in proposals.DECIDED or need["met"] >= proposals.MET
 
 
 def text_lines(text: str) -> list[str]:
@@ -191,9 +195,6 @@ def reflection_tables(reflection: Reflection, labels: Labels) -> Iterator[Table]
     """Yield the conclusion of a reflection with its signals against their thresholds, then the needs of the answer."""
     signals, colon, comma = reflection["signals"], labels("colon"), labels("comma")
     notes = [reflection["reasoning"]] if reflection["reasoning"] else []
-    for name in ("missing", "unknown", "timeouts", "failures"):
-        if signals.get(name):
-            notes.append(labels(name) + colon + comma.join(map(str, signals[name])))
     if reflection["should_continue"]:
         steps = comma.join([*reflection["activate"], *(str(s.get("step_id", "?")) for s in reflection["next_steps"])])
         conclusion = labels("goes_on") + (colon + steps if steps else "")
@@ -205,12 +206,11 @@ def reflection_tables(reflection: Reflection, labels: Labels) -> Iterator[Table]
     title = cut(f"{title} · {conclusion}", 400)
     heads = columns(labels, "signal", "value:number", "needed:number", ":status")
     yield clipped(title, heads, signal_rows(signals, labels), notes=notes)
-    ledger = sorted(signals.get("needs") or (), key=lambda need: need["met"] >= proposals.MET)
-    needs = [(_need_text(need, labels), need["need"], f"{need['met']:.0%}", need["title"]) for need in ledger]
+    ledger = sorted(signals.get("needs") or (), key=is_met)
+    needs = [(need_verdict(need, labels), need["need"], f"{need['met']:.0%}", need["title"]) for need in ledger]
     if needs:
-        met = sum(text.startswith(SIGNS["done"]) for text, *_ in needs)
-        title = f"{labels('needs')} · {labels('needs_met', n=met, most=len(needs))}"
-        yield clipped(title, columns(labels, ":status", "need", "value:number", "need_piece"), needs)
+        title = f"{labels('needs')} · {needs_text([reflection], labels)}"
+        yield clipped(title, columns(labels, ":status", "need", "need_sure:number", "need_piece"), needs)
 
 
 def signal_rows(signals: Data, labels: Labels) -> list[tuple[str, str, str, str]]:
@@ -221,32 +221,25 @@ def signal_rows(signals: Data, labels: Labels) -> list[tuple[str, str, str, str]
     [('pieces of evidence', '7', '8', '✗ not enough'), ('top score', '0.80', '0.50', '✓ enough')]
     """
 
-    def row(name: str, value: Any, minimum: Any) -> tuple[str, str, str, str]:
-        verdict = "" if minimum is None else labels("enough" if value >= minimum else "short")
-        return name, _number(value), _number(minimum), verdict
-
-    limits, needs = signals.get("thresholds") or {}, signals.get("needs")
-    unsaid = {*_THRESHOLDS, "thresholds", "iteration", "time_left_s"} | ({"answered"} if needs else set())
-    rows = [
-        row(labels(name), signals[name], limits.get(f"min_{key}"))
-        for name, key in _THRESHOLDS.items()
-        if name in signals
-    ]
-    sides = [] if needs else signals.get("coverage") or []
-    rows += [row(str(side["name"]), side["found"], side["needed"]) for side in sides]
-    for name, value in signals.items():
-        if name not in unsaid and not isinstance(value, dict | list):
-            rows.append((labels(name), labels(f"kind_{value}") if name == "kind" else _number(value), "", ""))
+    limits, needs, rows = signals.get("thresholds") or {}, signals.get("needs"), []
+    unsaid = {"thresholds", "iteration", "time_left_s", *(["answered"] if needs else [])}
+    for name in dict.fromkeys([*_THRESHOLDS, *signals]):
+        value = signals.get(name)
+        if value is None or name in unsaid or isinstance(value, dict | list):
+            continue
+        least = limits.get(f"min_{_THRESHOLDS.get(name)}")
+        judged = least is not None and (name != "probability" or not needs)  # else a need says it
+        verdict = labels("enough" if value >= least else "short") if judged else ""
+        shown = labels(f"kind_{value}") if name == "kind" else _number(value)
+        rows.append((labels(name), shown, _number(least), verdict))
     return rows
 
 
-def _need_text(need: Data, labels: Labels) -> str:
+def need_verdict(need: Data, labels: Labels) -> str:
     """Return the verdict of a person on a need, or else that of the evidence, with its sign."""
-    decided = need["said"] in proposals.DECIDED
-    met = decided or need["met"] >= proposals.MET
-    evidence = "met" if met else need["said"] or "unmet"
-    verdict = need["said"] if decided else evidence
-    return f"{'✓' if met else '!'} {labels(f'need_{verdict}')}"
+    met, said = is_met(need), need["said"]
+    verdict = said if said in proposals.DECIDED or not met else "met"
+    return f"{'✓' if met else '!'} {labels('need_' + (verdict or 'unmet'))}"
 
 
 def _number(value: Any) -> str:

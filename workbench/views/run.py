@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from difflib import unified_diff
+from typing import Any
 
 from markupsafe import Markup
 
@@ -14,9 +14,9 @@ from workbench.state import Data
 from workbench.text import sentences, terms
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import reading_text
-from workbench.views.markup import BLANK, ROWS, Picture, draw, el, joined, safe
+from workbench.views.markup import BLANK, NOTHING, Picture, draw, el, joined, safe
 from workbench.views.outline import run_facts
-from workbench.views.review import support_text
+from workbench.views.review import needs_text, support_text
 
 VIEWS = ("work", "runs", "compare", "knowledge")
 
@@ -82,13 +82,11 @@ class Marks:
 def answer(document: Data, labels: Labels, draft: str = "") -> Picture:
     """Return the answer of a run, or the ``draft`` of it so far, with its citations as buttons."""
     text, marks = (document["answer"] or draft)[:_MOST_CHARACTERS], Marks(document["citations"], labels)
-    facts = labels("answer_sources", n=document["figures"]["cited"]) if document["answer"] else ""
-    if facts and document["support"]:
-        facts += f" · {support_text(document['support'], labels)}"
+    trust = {"support": support_text(document["support"], labels), "needs": needs_text(document["reflections"], labels)}
     lines = [
         (line[:2] in ("- ", "* "), marks.line(re.sub("^[-*] ", "", line))) for line in text.splitlines() if line.strip()
     ]
-    return Picture(draw("run.answer", labels, document=document, facts=facts, paragraphs=lines))
+    return Picture(draw("run.answer", labels, document=document, paragraphs=lines, **trust))
 
 
 def turns(messages: Sequence[Data], labels: Labels) -> Picture:
@@ -118,6 +116,7 @@ _LONGEST_PREVIEW = 600
 
 def evidence(
     pieces: Sequence[Piece],
+    figures: Mapping[str, Any],
     labels: Labels,
     *,
     chosen: str = "",
@@ -130,6 +129,7 @@ def evidence(
 
     Args:
         pieces: of ``Run.pieces``.
+        figures: of the run (``records.figures``).
         labels: the words.
         chosen: ``result_id`` or key of the piece whose full text is shown.
         sentence: of the answer; the most similar sentence of the chosen piece is marked.
@@ -139,17 +139,18 @@ def evidence(
     """
     shown = pieces[:_MOST_SHOWN]
     opened = next((p["key"] for p in shown if chosen and chosen in (p["result_id"], p["key"])), "")
-    rows = {p["key"]: _piece(p, labels, p["key"] == opened, sentence, place) for place, p in enumerate(shown)}
-    if chosen_piece := next((p for p in shown if p["key"] == opened and p["why"] != "duplicate"), None):
-        ranks, said = _ranks(chosen_piece, pieces, labels), relevant.get(opened)
-        acts = draw("run.piece_acts", labels, piece=chosen_piece, marks=marks, said=said, ranks=ranks)
-        rows[opened] = Markup(rows[opened].replace(ROWS, acts))
-    fates, unique = Counter(piece["fate"] for piece in pieces), sum(piece["n"] is not None for piece in pieces)
-    counts = {"n": len(pieces), "unique": unique, "kept": sum(p["in_prompt"] for p in pieces), "cited": fates["cited"]}
-    facts = labels("evidence_kept" if fates.keys() - {"found"} else "evidence_found", **counts)
-    more = labels("and_more", n=len(pieces) - len(shown)) if len(pieces) > len(shown) else ""
-    words = " ".join(dict.fromkeys(terms(question)))
-    return Picture(draw("run.evidence", labels, facts=facts, more=more, words=words), rows)
+    rows = {}
+    for place, piece in enumerate(shown):
+        acts = NOTHING
+        if piece["key"] == opened and piece["why"] != "duplicate":
+            state = {"marks": marks, "said": relevant.get(opened), "ranks": _ranks(piece, pieces)}
+            acts = draw("run.piece_acts", labels, piece=piece, **state)
+        rows[piece["key"]] = _piece(piece, labels, piece["key"] == opened, sentence, place, acts)
+    words, distinct = " ".join(dict.fromkeys(terms(question))), sum(piece["n"] is not None for piece in pieces)
+    return Picture(
+        draw("run.evidence", labels, figures=figures, more=len(pieces) - len(shown), words=words, distinct=distinct),
+        rows,
+    )
 
 
 def _marked(text: str, sentence: str) -> Markup:
@@ -166,18 +167,16 @@ def _marked(text: str, sentence: str) -> Markup:
     return joined([before, el("mark", marked), after])
 
 
-def _ranks(piece: Piece, pieces: Sequence[Piece], labels: Labels) -> str:
-    """Return the parts of a score, each with the rank that it alone would give."""
+def _ranks(piece: Piece, pieces: Sequence[Piece]) -> list[tuple[str, int, str]]:
+    """Return the parts of a score, each with the rank that it alone would give, and its value."""
 
     def rank(name: str, value: float) -> int:
         return 1 + sum(each["signals"].get(name, 0) > value for each in pieces)
 
-    parts = [(name, value, rank(name, value)) for name, value in piece["signals"].items() if value]
-    return " · ".join(labels("piece_signal", name=name, value=f"{value:.2f}", rank=n) for name, value, n in parts)
+    return [(name, rank(name, value), f"{value:.2f}") for name, value in piece["signals"].items() if value]
 
 
-def _piece(piece: Piece, labels: Labels, opened: bool, sentence: str, place: int) -> Markup:
+def _piece(piece: Piece, labels: Labels, opened: bool, sentence: str, place: int, acts: Markup) -> Markup:
     text = str(piece["text"])
     shown = _marked(text, sentence) if opened else " ".join(text.split())[:_LONGEST_PREVIEW]
-    score = "<0.01" if 0 < piece["score"] < 0.005 else f"{piece['score']:.2f}"
-    return draw("run.piece", labels, piece=piece, text=shown, opened=opened, score=score, place=place)
+    return draw("run.piece", labels, piece=piece, text=shown, opened=opened, place=place, acts=acts)

@@ -41,12 +41,16 @@ class AskForm(Panel):
         on_change(self.report, self._show_points)
         self._show_points()
         self.button = press_button(labels("ask_now"), self.submit, "wb-primary")
-        self.examples = ipywidgets.HBox()
+        self.examples = ipywidgets.HBox().add_class("wb-examples")
         self.as_of = ipywidgets.Text(
             description=labels("as_of"), placeholder=labels("as_of_placeholder"), tooltip=labels("as_of_why")
         )
         self.model = ipywidgets.Combobox(
-            description=labels("ask_model"), options=models, placeholder=labels("ask_model_told"), ensure_option=False
+            description=labels("ask_model"),
+            options=models,
+            placeholder=labels("ask_effort_as_set"),
+            tooltip=labels("ask_model_told"),
+            ensure_option=False,
         )
         roles = [(labels("ask_every"), "all"), *((labels(f"role_{role}"), role) for role in ROLES)]
         self.role = ipywidgets.Dropdown(description=labels("ask_role"), options=roles)
@@ -58,9 +62,9 @@ class AskForm(Panel):
             on_change(control, self._choose_model)
         self._wanted = kb or ""
         points = ipywidgets.HBox([ipywidgets.Label(labels("pause_at")), *self.points.values()])
-        last = ipywidgets.HBox([self.button, self.report, self.examples])
+        first = ipywidgets.HBox([self.button, self.report, self.examples])
         options = ipywidgets.HBox([self.kb, self.as_of, self.role, self.model, self.effort]).add_class("wb-filters")
-        inside = [self.message, options, points.add_class("wb-ask-points"), last.add_class("wb-ask-last")]
+        inside = [self.message, first.add_class("wb-ask-go"), points.add_class("wb-ask-points"), options]
         self.region = ipywidgets.VBox(inside).add_class("wb-ask")
 
     def show(self, bases: Mapping[str, int], examples: Sequence[str], follows: bool) -> None:

@@ -78,7 +78,7 @@ class Futures:
     def show_comparison(self, comparison: Comparison) -> None:
         """Show two to four runs next to each other."""
         document, labels = comparison.to_dict(), self._bench.labels
-        tables = Markup(page_html(beside(document, labels), labels, "wb-worked wb-part wb-columns"))
+        tables = Markup(page_html(beside(document, labels)[1:], labels, "wb-worked wb-part wb-columns"))
         self.compared.show(draw("past.compared", labels, runs=lettered(document)) + tables)
 
     def _pressed(self, event: Event) -> None:

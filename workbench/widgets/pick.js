@@ -181,7 +181,7 @@ export default {
       setTimeout(() => button.removeAttribute("aria-busy"), 1000);
     };
     const press = (target) => {
-      if (target.closest("a[href]")) return true; // a link only goes where it leads
+      if (target.closest("a[href], summary")) return true; // a link only goes where it leads, a fold only opens
       const doing = target.closest("[data-do]");
       if (doing && root.contains(doing)) {
         if (!doing.disabled) {

@@ -107,6 +107,9 @@ class StepForm:
         properties = self._schema(tool).get("properties", tool_input)
         return {name: value for name, value in tool_input.items() if name in properties}
 
+    def _input_title(self, name: str) -> str:
+        return self._labels.get(f"input_{name}", name)
+
     def _schema(self, tool: str) -> Data:
         return self._tools[tool].input_schema.model_json_schema() if tool in self._tools else {}
 
@@ -114,7 +117,8 @@ class StepForm:
         if tool not in self._inputs:
             schema = self._schema(tool)
             shown = {name: spec for name, spec in schema.get("properties", {}).items() if name not in _SELDOM}
-            self._inputs[tool] = Fields({**schema, "properties": shown}, self._labels, blank={}, writable=True)
+            schema = {**schema, "properties": shown}
+            self._inputs[tool] = Fields(schema, self._labels, title=self._input_title, blank={}, writable=True)
         return self._inputs[tool]
 
 
@@ -336,15 +340,5 @@ class PlanEditor(Panel):
         return Message(text, self.labels(fix.label, what=fix.subject), apply)
 
     def _bar(self, edits: int) -> Markup:
-        labels, plan = self.labels, self._draft.plan
-        facts = [labels("plan_version", n=self._draft.base.version), labels("steps", n=len(plan.steps))]
-        if edits:
-            facts.append(labels("plan_edits", n=edits))
-        return draw(
-            "plan.bar",
-            labels,
-            facts=" · ".join(facts) if plan.steps else labels("plan_empty"),
-            editable=self._editable,
-            undoable=self._draft.undoable,
-            graph=self._graph,
-        )
+        state = {"editable": self._editable, "graph": self._graph, "edits": edits}
+        return draw("plan.bar", self.labels, draft=self._draft, **state)

@@ -11,6 +11,7 @@ from workbench.state import Data, Json
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import field_label
 from workbench.views.markup import cut, el
+from workbench.views.review import need_verdict
 from workbench.widgets.form import Control, Field, Fields, choice, text, toggle
 from workbench.widgets.panel import on_change
 
@@ -112,7 +113,7 @@ def _text_fields(
     """Return one field per text, which is its title and its hint."""
     properties = {name: {"description": cut(words, 200)} for name, words in texts.items()}
     schema = {"properties": properties, "required": [*texts] if required else []}
-    return Fields(schema, labels, title=lambda name: cut(texts[name], 60) or untitled, own=own)
+    return Fields(schema, labels, title=lambda name: cut(texts[name], 120) or untitled, own=own)
 
 
 class PlanForm(Form):
@@ -143,7 +144,7 @@ class PlanForm(Form):
 class ReflectForm(Form):
     """The next steps, the rewritten query, thresholds, needs, and whether to continue, at a reflection."""
 
-    shown = ("rewrite_query", proposals.LIMITS, proposals.NEEDS, "should_continue")
+    shown = (proposals.NEEDS, "rewrite_query", proposals.LIMITS, "should_continue")
 
     def __init__(self, request: Data, recorded: Data, labels: Labels, listener: Listener, ran: Collection[str] = ()):
         """Offer the held steps of ``recorded``, the plan without the proposed ones, except those that ``ran``."""
@@ -184,8 +185,8 @@ class ReflectForm(Form):
         return {**changed, **{name: value for name, value in judged.items() if value}}
 
     def _schema(self, schema: Data) -> Data:
-        needs = (self._proposed.get("signals") or {}).get("needs") or []
-        self._before[proposals.NEEDS] = {**{need["need"]: need["said"] for need in needs}, "": ""}
+        self._needs = (self._proposed.get("signals") or {}).get("needs") or []
+        self._before[proposals.NEEDS] = {**{need["need"]: need["said"] for need in self._needs}, "": ""}
         self._before["should_continue"] = bool(self._proposed["should_continue"])
         own: Data = {proposals.NEEDS: {}, "should_continue": {}}
         return {**schema, "properties": {**schema.get("properties", {}), **own}}
@@ -196,7 +197,11 @@ class ReflectForm(Form):
         judged = (labels("need_judged"), "")  # a verdict can be changed, but not withdrawn
         own = {need: choice(verdicts if verdict else [judged, *verdicts]) for need, verdict in before.items()}
         own[""] = text(ipywidgets.Text(placeholder=labels("need_another_hint")))
-        self.needs = _text_fields({need: need for need in before}, labels, own, True, labels("need_another"))
+        titles = {need["need"]: f"{need_verdict(need, labels)} · {need['need']}" for need in self._needs}
+        self.needs = _text_fields({**titles, "": ""}, labels, own, True, labels("need_another"))
+        self.needs.box.add_class("wb-needs")
+        for need, title in titles.items():
+            self.needs.fields[need].box.add_class("wb-met" if title.startswith("✓") else "wb-unmet")
         goes_on = toggle([(labels("search_on"), True), (labels("stop_searching"), False)])
         return {proposals.NEEDS: self.needs, "should_continue": goes_on}
 

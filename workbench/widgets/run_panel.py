@@ -184,8 +184,7 @@ class Working:
         forks = status == "done" and edits > 0
         if forks:
             faults, labels = len(editor.problems), self._labels
-            message = labels("problems_to_mend", n=faults) if faults else ""
-            message = message or (forecast_text(editor.foreseen, labels) if editor.foreseen else "")
+            message = forecast_text(editor.foreseen, labels) if editor.foreseen else ""
             self.fork_bar.show(draw("run.fork_bar", labels, edits=edits, problems=faults, message=message))
         display_if(self.fork_bar, forks)
         display_if(self.dock, forks or status == "paused")
@@ -206,7 +205,8 @@ class Working:
         marks = status if status == "done" or point == "reflect" else ""
         verdicts = self._wb.feedback(run=run.run_id) if status == "done" and self._piece else ()
         relevant = {row["labels"]["piece"]: row["good"] for row in verdicts if "piece" in row["labels"]}
-        self.evidence.show(evidence(self._pieces[1], self._labels, **chosen, marks=marks, relevant=relevant))
+        pieces, figures = self._pieces[1], self._document["figures"]
+        self.evidence.show(evidence(pieces, figures, self._labels, **chosen, marks=marks, relevant=relevant))
 
     def _show_timeline(self) -> None:
         if self._document:

@@ -19,10 +19,6 @@ _SIGNS = (("added", "+"), ("changed", "~"), ("removed", "−"))
 _REASONS = (
     (r"not needed", "skip_not_needed"),
     (r"stopped by the reviewer", "stopped_by_reviewer"),
-    (r"quality_satisfied", "quality_satisfied"),
-    (r"max_iterations_reached", "max_iterations_reached"),
-    (r"budget_exhausted", "budget_exhausted"),
-    (r"no_further_action", "no_further_action"),
     (r"the time budget of (?P<n>\S+) s is spent", "skip_budget"),
     (r"(?P<step>\S+) failed", "skip_after_failed"),
     (r"(?P<step>\S+) timed out", "skip_after_timeout"),
@@ -63,7 +59,8 @@ def field_label(name: str, labels: Labels) -> str:
 def origin_text(run: Data, labels: Labels) -> str:
     """Return from which run a run was made, and what was edited; empty for a run of its own."""
     text = labels("forked_from", run=run["origin"]) if run["origin"] else ""
-    return f"{text}{labels('colon')}{run['edited']}" if run["edited"] else text
+    names = [field_label(name, labels) for name in run["edited"].split(", ") if name]
+    return f"{text}{labels('colon')}{labels('comma').join(names)}" if names else text
 
 
 def as_of_text(document: Data, labels: Labels) -> str:
@@ -75,6 +72,17 @@ def as_of_text(document: Data, labels: Labels) -> str:
 def reading_text(run: Data, labels: Labels) -> str:
     """Return how a follow-up question was read; empty where it was taken literally."""
     return labels("read_alone", query=run["query"]) if run["query"] not in (run["message"], "") else ""
+
+
+def decision_name(review_id: str, labels: Labels) -> str:
+    """Return the number of a decision, from 1, and its point.
+
+    >>> from workbench.views.labels import Labels
+    >>> decision_name("1-reflect", Labels("en"))
+    '2 · reflect'
+    """
+    number, _, point = review_id.partition("-")
+    return f"{int(number) + 1} · {labels.get(f'point_{point}', point)}"
 
 
 def reviewer_name(who: str, labels: Labels) -> str:
@@ -92,7 +100,7 @@ def reason_text(reason: str, labels: Labels) -> str:
     for pattern, key in _REASONS:
         if match := re.fullmatch(pattern, reason):
             return labels(key, **match.groupdict())
-    return reason
+    return labels.get(reason, reason)  # why the retrieval stopped is a word of its own
 
 
 def _edit_value(name: str, value: Any, proposal: Data) -> str:
