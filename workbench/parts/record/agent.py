@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import copy
 import dataclasses
@@ -15,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
-from workbench.errors import RunError, WorkspaceError
+from workbench.errors import RunError
 from workbench.parts.record import capsule, effects, langgraph_copy
 from workbench.parts.record.digests import digest, plain
 from workbench.parts.record.effects import Recorder
@@ -26,7 +25,7 @@ from workbench.parts.record.store import GraphRuns
 from workbench.records.checkpoints import serializer
 from workbench.records.store import new_run_id
 from workbench.records.tape import Effect, begun, masked, packed, save_page, unpacked
-from workbench.runs.driver import Live
+from workbench.runs.driver import Live, releasing
 from workbench.state import Json
 
 CHECKPOINTS = "checkpoints"
@@ -170,7 +169,7 @@ class RecordedGraph:
             RunError: the thread's last run has not ended.
         """
         options: Json = {"tape": {"mode": "live", "sources": []}, "config": dict(config or {}), "results": {}}
-        options |= {"source": self.source, "stream_mode": stream_mode}
+        options |= {"source": self.source, "stream_mode": stream_mode, "thread": thread}
         begin: list[Any] = []
         if thread and (ids := self._store.ids(1, graph=self.name, session_id=thread)):
             [last] = ids
@@ -279,7 +278,7 @@ class RecordedGraph:
         from langgraph.types import Command
 
         store, run_id = self._store, run.run_id
-        try:
+        with releasing(store, live):
             row = store.get(run_id)
             options, tape = row["options"], row["options"]["tape"]
             own = self.load_effects(run_id)
@@ -289,7 +288,7 @@ class RecordedGraph:
                 [self.load_effects(source) for source in tape["sources"]],
                 {d["review_id"]: self.load_text(d["answer"]) for d in cast(Any, store.decisions(run_id))},
                 {at: self.load_text(edit) for at, edit in options["results"].items()},
-                {"thread": options.get("thread", row["session_id"])},
+                {"thread": options["thread"]},
                 lambda effect: self._save(run_id, effect),
             )
             effects.recording(recorder)
@@ -320,17 +319,6 @@ class RecordedGraph:
                 if inputs is None and recorder.mode == "live":
                     break
             store.let_go(run_id, "paused")
-        except asyncio.CancelledError:
-            store.let_go(run_id, "cancelled" if store.is_cancelled(run_id) else "interrupted")
-            raise
-        except (Exception, SystemExit, KeyboardInterrupt) as error:  # a node may raise these two
-            message = str(error) if isinstance(error, RunError) else f"{type(error).__name__}: {error}"
-            try:
-                store.let_go(run_id, "failed", message)
-            except WorkspaceError as unwritten:
-                live.unwritten = unwritten
-                raise
-            raise
 
     @staticmethod
     def _resumed(snapshot: Any, recorder: Recorder) -> Any:
