@@ -42,10 +42,8 @@ def search(tool_input: Search, knowledge: KnowledgeBase, log: ToolLog) -> Json:
         detail["named"] = walk.named
     with log("step") as detail:
         detail["reached"] = walk.step()
-    with log("choose") as detail:
+    with log("choose"):
         ids = walk.best(tool_input.top_k)
-        walk.read(ids)
-        detail["looked at"] = len(walk.titles)
     with log("ask on") as detail:
         detail["asked"], order = walk.ask_on(ids, query)
         ids = order[: tool_input.top_k]
