@@ -152,7 +152,7 @@ def test_figures_show_text(wb):
         for drawing in (run.dag(), run.timeline(), run.graph(), run.knowledge()):
             assert not STEERING.search(drawing.svg)
             tags = {node.tag.split("}")[1] for node in ElementTree.fromstring(drawing.svg).iter()}
-            assert tags <= {"svg", "g", "title", "rect", "path", "line", "circle", "text"}
+            assert tags <= {"svg", "g", "title", "rect", "path", "line", "circle", "text", "tspan"}
 
 
 def test_what_stands_beside_a_run_shows_text(wb):

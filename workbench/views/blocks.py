@@ -21,7 +21,7 @@ class Column:
 
     Attributes:
         name: its heading.
-        kind: ``text``, ``number``, ``code``, ``status``, ``change``, ``bar`` or ``url``.
+        kind: ``text``, ``number``, ``code``, ``status``, ``change``, ``url``, or ``bar`` for a share of 1.
         whole: whether its texts are never broken over lines.
     """
 

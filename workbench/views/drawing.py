@@ -16,31 +16,17 @@ from markupsafe import Markup
 from workbench.records.writing import write_file
 from workbench.state import Data
 from workbench.views.layout import layered
-from workbench.views.markup import ROWS, Picture, draw, el, joined
+from workbench.views.markup import ROWS, TEMPLATES, Picture, draw, el, joined
 
 if TYPE_CHECKING:
     import pandas
 
-COLOURS: Mapping[str, tuple[str, str, str]] = {
-    "done": ("#00705A", "#2A9D83", "#E6F4F0"),
-    "run": ("#0B5CAD", "#2F7FD1", "#E8F1FB"),
-    "person": ("#855000", "#EBAA2A", "#FFF5DD"),
-    "fail": ("#A8201A", "#B3362B", "#FCECEA"),
-    "idle": ("#666666", "#8C8C8C", "#F3F3F3"),
-}
-"""Family -> ink, fill, tint; families are those of ``page.family``."""
-GROUND, INK, DIM, LINE = "#FFFFFF", "#1F1F1F", "#666666", "#E0E0E0"
+STYLE = (TEMPLATES / "colours.css").read_text(encoding="utf-8")
+COLOURS: Mapping[str, str] = dict(re.findall(r"--wb-([a-z-]+):[^;]*?(#\w+)", STYLE.partition("}")[0]))
+"""Name -> colour in a file: each family of ``markup.family`` with ``-fill`` and ``-tint``; ``text`` and others."""
 FONT = "system-ui, -apple-system, 'Segoe UI', 'PingFang SC', 'Microsoft YaHei', 'Noto Sans CJK SC', sans-serif"
 _VARIABLE = re.compile(r'="var\(--wb-([a-z-]+)\)"')
-_HEAD, _FOOT, _EDGE = 60, 36, 20
-
-
-_NAMES = {"ground": GROUND, "text": INK, "line": LINE, "dim": DIM}
-_NAMES |= {
-    f"{family}{ending}": colour
-    for family, shades in COLOURS.items()
-    for ending, colour in zip(("", "-fill", "-tint"), shades, strict=True)
-}
+_HEAD, _EDGE = 60, 20
 
 
 def short(words: str, columns: int) -> str:
@@ -112,7 +98,7 @@ class Drawing:
     @property
     def svg(self) -> str:
         """Return the picture as a file of its own."""
-        return _VARIABLE.sub(lambda name: f'="{_NAMES[name[1]]}"', self.markup)
+        return _VARIABLE.sub(lambda name: f'="{COLOURS[name[1]]}"', self.markup)
 
     def to_frame(self) -> pandas.DataFrame:
         """Return what is drawn as a table."""
@@ -132,21 +118,25 @@ class Drawing:
         return f"<Drawing {self.title!r}: {len(self.data)} rows>"
 
     def _repr_html_(self) -> str:
-        return zoomable(self.markup, _NAMES)
+        return zoomable(self.markup)
 
 
-def zoomable(svg: Markup, colours: Mapping[str, str] = {}) -> Markup:
-    """Return a picture that is fitted, enlarged and scrolled without a script, its colours mixed with the page's."""
-    return draw("svg.zoomable", svg=svg, colours=colours)
+def zoomable(picture: Markup) -> Markup:
+    """Return a picture that is fitted to its place, enlarged and scrolled without a script, in the page's colours."""
+    return draw("svg.zoomable", picture=picture, style=Markup(STYLE))
+
+
+Legend = Sequence[tuple[str, str, str]]
+"""The meaning of signs: each sign, the name of its colour, and its words."""
 
 
 _STILL = ('role="option" aria-selected="false"', 'role="img"')
 """What can be chosen on a bench, and what it is on a page."""
 
 
-def sheet(data: Iterable[Data], body: Body, title: str, under: str = "", legend: str = "") -> Drawing:
-    """Put a body on a sheet with a title, a line under it, and what its signs mean."""
-    width, height = max(float(body.width) + 2 * _EDGE, 620), body.height + _HEAD + (_FOOT if legend else _EDGE)
+def sheet(data: Iterable[Data], body: Body, title: str, under: str = "", legend: Legend = ()) -> Drawing:
+    """Put a body on a sheet below its title, a line about it, and the meaning of its signs."""
+    top = _HEAD + 22 * bool(legend)
     root = draw(
         "svg.sheet",
         title=title,
@@ -155,8 +145,9 @@ def sheet(data: Iterable[Data], body: Body, title: str, under: str = "", legend:
         inside=Markup(str(joined([body.lines, *body.rows.values()])).replace(*_STILL)),
         body=body,
         legend=legend,
-        width=width,
-        height=height,
+        width=max(float(body.width) + 2 * _EDGE, 620),
+        height=top + body.height + _EDGE,
+        top=top,
         font=FONT,
     )
     return Drawing(title, root, tuple(data))
@@ -164,7 +155,9 @@ def sheet(data: Iterable[Data], body: Body, title: str, under: str = "", legend:
 
 # networks
 
-_WIDE, _HIGH, _MARGIN = 188, 46, 12
+_MARGIN, _NARROWEST, _WIDEST = 12, 150, 340
+_BOLD = 14
+"""The size by which a heavy text of 12 pixels is measured."""
 
 
 class Box(NamedTuple):
@@ -191,13 +184,19 @@ class Line(NamedTuple):
 
 
 def network(boxes: Mapping[str, Box], lines: Iterable[Line], down: bool = False) -> Body:
-    """Draw boxes in layers; a line that leads back, or skips a layer, bows to one side."""
+    """Draw boxes in layers; a line that leads back, or skips a layer, bows to one side.
+
+    Boxes are as wide as their longest text. Downwards a fact is beside its name, else below it.
+    """
     lines = sorted(lines, key=lambda line: line.look in ("heavy", "cycle"))
     layers = layered(boxes, [line[:2] for line in lines]).places
-    pitch = (74, _WIDE + 20) if down else (_WIDE + 52, 62)
+    texts = [(width(box.name + box.badge, _BOLD), width(box.fact)) for box in boxes.values()]
+    needed = max((sum(pair) + 16 if down else max(pair) for pair in texts), default=0) + 24
+    wide, high = min(max(round(needed), _NARROWEST), _WIDEST), 28 if down else 46
+    along, across = (high, wide) if down else (wide, high)
+    pitch = (along + (22 if down else 52), across + (20 if down else 16))
     centres = {key: (float(pitch[0] * layer), pitch[1] * row) for key, (layer, row) in layers.items()}
     bows = {line: _bow(layers[line.source], layers[line.target]) for line in lines}
-    along, across = (_HIGH, _WIDE) if down else (_WIDE, _HIGH)
     sides = [side for _, side in centres.values()] or [0.0]
     back, ahead = (max([0, *(sign * bow * 3 // 4 for bow in bows.values())]) for sign in (-1, 1))
     first = min(sides) - across / 2 - back - _MARGIN
@@ -214,12 +213,13 @@ def network(boxes: Mapping[str, Box], lines: Iterable[Line], down: bool = False)
         sign = (bow > 0) - (bow < 0)
         if sign:
             edge, loop = sign * across / 2, 10 if line.source == line.target else 0
-            way = ((a - loop, b + edge), (a - loop, b + edge + bow), (c + loop, d + edge + bow), (c + loop, d + edge))
+            out = sign * max(sign * b, sign * d) + edge + bow
+            way = ((a - loop, b + edge), (a - loop, out), (c + loop, out), (c + loop, d + edge))
         else:
             middle = (a + c) / 2
             way = ((a + along / 2, b), (middle, b), (middle, d), (c - along / 2, d))
         drawn.append(_line(line, [point(*place) for place in way], f"{down:d} {sign}"))
-    rows = {key: _box(key, box, point(*centres[key])) for key, box in boxes.items()}
+    rows = {key: _box(key, box, point(*centres[key]), (wide, high)) for key, box in boxes.items()}
     return Body(drawn, rows, *point(long, broad))
 
 
@@ -234,7 +234,10 @@ def _line(line: Line, way: list[tuple[int, int]], towards: str) -> Markup:
     return draw("svg.curve", line=line, way=[f"{x} {y}" for x, y in way], towards=towards, middle=middle)
 
 
-def _box(key: str, box: Box, centre: tuple[int, int]) -> Markup:
-    x, y = centre[0] - _WIDE // 2, centre[1] - _HIGH // 2
-    words = {"name": short(box.name, 21 - len(box.badge)), "fact": short(box.fact, 30)}
-    return draw("svg.box", key=key, box=box, x=x, y=y, wide=_WIDE, high=_HIGH, **words)
+def _box(key: str, box: Box, centre: tuple[int, int], size: tuple[int, int]) -> Markup:
+    (wide, high), (x, y) = size, centre
+    beside = width(box.fact) + 16 if high < 40 else 0
+    name = short(box.name, int((wide - 20 - beside) / (0.6 * _BOLD)) - len(box.badge))
+    fact = short(box.fact, int((wide - 20) / 7.2))
+    place = {"x": x - wide // 2, "y": y - high // 2, "wide": wide, "high": high}
+    return draw("svg.box", key=key, box=box, name=name, fact=fact, **place)

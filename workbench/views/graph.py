@@ -6,8 +6,8 @@ Nodes and edges are LangGraph's own (``get_graph(xray=True)``).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from itertools import groupby, pairwise
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from workbench.records.timeline import Bar, bars, busy_ms
@@ -55,10 +55,8 @@ def walked(graph: Any, log: Iterable[Data] = (), status: str = "pending", curren
         if bar.name in ids:
             runs[ids[bar.name]].append(bar)
     route = [ids[name] for name, _ in groupby(entry["node"] for entry in log) if name in ids]
-    steps = list[tuple[str, str]]()
     if route:
-        route = [START, *route, *([END] if status == "done" else [])]
-        steps = [*pairwise(route), *((route[-1], node) for node in active)]
+        route = [START, *route, *([END] if status == "done" else active)]
     rows = [
         {
             "id": node,
@@ -70,7 +68,7 @@ def walked(graph: Any, log: Iterable[Data] = (), status: str = "pending", curren
         }
         for node in nodes
     ]
-    times = Counter(steps)
+    times = _taken(route, edges)
     ways: list[Json] = [
         {
             "source": source,
@@ -82,6 +80,17 @@ def walked(graph: Any, log: Iterable[Data] = (), status: str = "pending", curren
         for (source, target), conditional in edges.items()
     ]
     return Walked(rows, ways)
+
+
+def _taken(route: Sequence[str], edges: Mapping[tuple[str, str], bool]) -> Counter[tuple[str, str]]:
+    """Count how often each edge was taken: all that leave a node, or one of those that are conditional."""
+    times, ahead = Counter[tuple[str, str]](), set[tuple[str, str]]()
+    for node in route:
+        for edge in [edge for edge in ahead if edge[1] == node]:
+            times[edge] += 1
+            ahead -= {way for way in ahead if way == edge or (edges[edge] and way[0] == edge[0])}
+        ahead |= {edge for edge in edges if edge[0] == node}
+    return times
 
 
 def _name(node: str) -> str:
@@ -105,23 +114,22 @@ def _unfolded(graph: Any) -> tuple[list[str], dict[tuple[str, str], bool]]:
 
 
 def graph(walked: Walked, title: str, language: str = "en") -> Drawing:
-    """Draw the path of a run downwards and count the other nodes; before a run, draw the whole graph.
+    """Draw the path of a run downwards and count what is beside it; before a run, draw the whole graph.
 
-    A node shows how often it ran and how long; the current one has a heavy border. Edges that were taken are heavy,
-    with their number when it is more than one.
+    A node shows how often it ran and how long; the current one has a heavy border. An edge that was taken more than
+    once has its number.
     """
-    labels, pending = Labels(language), [node for node in walked.nodes if node["status"] == "pending"]
-    folded = pending if len(pending) < len(walked.nodes) else []
-    boxes = {node["id"]: _box(node, labels) for node in walked.nodes if node not in folded}
+    labels = Labels(language)
+    on_path = [node for node in walked.nodes if node["status"] != "pending"]
+    boxes = {node["id"]: _box(node, labels) for node in on_path or walked.nodes}
+    edges = [e for e in walked.edges if {e["source"], e["target"]} <= {*boxes} and (e["times"] or not on_path)]
     lines = []
-    for edge in walked.edges:
-        look = "heavy" if edge["times"] else "dashed" if edge["conditional"] else "plain"
-        badge = f"{edge['times']}×" if edge["times"] > 1 else ""
-        if edge["source"] in boxes and edge["target"] in boxes:
-            lines.append(Line(edge["source"], edge["target"], look, badge))
-    signs = (("━", "taken"), ("─", "not_taken"), ("┄", "either_way"))
-    legend = " · ".join(f"{sign} {labels(word)}" for sign, word in signs)
-    under = labels("graph_folded", n=len(folded)) if folded else ""
+    for e in edges:
+        look = "heavy" if e["times"] else "dashed" if e["conditional"] else "plain"
+        lines.append(Line(e["source"], e["target"], look, f"{e['times']}×" if e["times"] > 1 else ""))
+    legend = [("─", "text", labels("always")), ("┄", "text", labels("either_way"))]
+    n, m = len(walked.nodes) - len(boxes), len(walked.edges) - len(edges)
+    under, legend = (labels("graph_folded", n=n, m=m), []) if on_path else ("", legend)
     return sheet(walked.rows(), network(boxes, lines, down=True), title, under, legend)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from markupsafe import Markup
 
@@ -56,7 +56,10 @@ class Around:
         graph.add_edges_from((relation["source"], relation["target"]) for relation in self.relations)
         if len(graph) < 2:
             return dict.fromkeys(graph, (_WIDTH / 2, _HEIGHT / 2))
-        spread = networkx.spring_layout(graph, k=2.6 / len(graph) ** 0.5, iterations=120, seed=7)
+        first = networkx.kamada_kawai_layout(graph) if len(graph) <= 30 else None  # above that it takes seconds
+        spread = networkx.spring_layout(
+            graph, pos=first, k=2 / len(graph) ** 0.5, iterations=20 if first else 120, seed=7
+        )
         points = numpy.array([*spread.values()])
         low, high = points.min(axis=0), points.max(axis=0)
         room = numpy.array([_WIDTH, _HEIGHT]) - 2 * numpy.array(_EDGES)
@@ -67,7 +70,9 @@ class Around:
 # the drawing
 
 _WIDTH, _HEIGHT, _EDGES = 780, 440, (70, 24)
-_INKS = {"Person": "person", "Name": "person", "Genre": "done", "Year": "done", "Country": "done"}
+_MENTION = "Name"
+"""The type of what a text only names."""
+_INKS = {"Person": "person", _MENTION: "idle", "Genre": "done", "Year": "done", "Country": "done"}
 """Type of an entity -> family of colour; a document has its own."""
 _LONGEST_NAME = 26
 _APART = 36
@@ -76,7 +81,11 @@ _APART = 36
 
 def knowledge(graph: Around, language: str = "en") -> Drawing:
     """Draw the entities, those of the answer filled and large, and their relations; its rows are relations."""
-    labels = Labels(language)
+    labels, every = Labels(language), graph
+    ends = [end for relation in graph.relations for end in (relation["source"], relation["target"])]
+    kept = {i: e for i, e in graph.entities.items() if e["type"] != _MENTION or ends.count(i) > 1 or i in graph.seeds}
+    lasting = (relation for relation in graph.relations if {relation["source"], relation["target"]} <= {*kept})
+    graph = replace(graph, entities=kept, relations=tuple(lasting))
     names = {i: short(display_name(entity, language), _LONGEST_NAME) for i, entity in graph.entities.items()}
     places = _apart(graph.places(), names)
     pairs: dict[frozenset[str], list[Relation]] = {}
@@ -84,32 +93,26 @@ def knowledge(graph: Around, language: str = "en") -> Drawing:
         pairs.setdefault(frozenset((relation["source"], relation["target"])), []).append(relation)
     taken = [*places.values()]
     lines = [_line(graph, relations, places, taken, labels) for relations in pairs.values()]
-    rows = dict[str, Markup]()
+    rows, signs = dict[str, Markup](), dict[tuple[str, str, str], None]()
     for i, entity in graph.entities.items():
-        shown = {"seed": i in graph.seeds, "kind": _ink(entity), "place": places[i], "name": names[i]}
-        rows[i] = draw("svg.entity", labels, entity=entity, word=_word("type", entity["type"], graph, labels), **shown)
-    count = labels("knowledge_told", n=len(graph.entities), m=len(graph.relations))
-    by_ink = dict[str, dict[str, None]]()
-    for entity in graph.entities.values():
-        by_ink.setdefault(_ink(entity), {})[_word("type", entity["type"], graph, labels)] = None
-    kinds = [
-        f"{labels(f'colour_{ink}')}{labels('colon')}{labels('comma').join(words)}" for ink, words in by_ink.items()
-    ]
-    legend = " · ".join([f"● {labels('of_the_answer')}", *kinds])
-    return sheet(
-        graph.rows(),
-        Body(lines, rows, _WIDTH, max([_HEIGHT, *(place.y + 40 for place in taken)])),
-        labels("knowledge_around"),
-        count,
-        legend,
-    )
+        ink, word = _ink(entity), _word("type", entity["type"], graph, labels)
+        signs["●", f"{ink}-fill", word] = None
+        shown = {"seed": i in graph.seeds, "kind": ink, "place": places[i], "name": names[i], "word": word}
+        rows[i] = draw("svg.entity", labels, entity=entity, **shown)
+    under = [labels("knowledge_told", n=len(graph.entities), m=len(graph.relations))]
+    hidden = len(every.entities) - len(kept)
+    under += [labels("knowledge_hidden", n=hidden)] if hidden else []
+    height = max([_HEIGHT, *(place.y + 40 for place in taken)])
+    legend = [*signs, ("⬤", "dim", labels("of_the_answer"))]
+    return sheet(every.rows(), Body(lines, rows, _WIDTH, height), labels("knowledge_around"), " · ".join(under), legend)
 
 
 def _apart(places: Mapping[str, tuple[float, float]], names: Mapping[str, str]) -> dict[str, Patch]:
     """Return the patch of each entity with its name, moved down until it lies on no other."""
     apart: dict[str, Patch] = {}
     for entity_id, (x, y) in sorted(places.items(), key=lambda place: place[1][1]):
-        patch = Patch(x, y, width(names[entity_id]), _APART)
+        wide = width(names[entity_id], 13)
+        patch = Patch(min(max(x, wide / 2), _WIDTH - wide / 2), y, wide, _APART)
         while obstacle := next(filter(patch.meets, apart.values()), None):
             patch = patch._replace(y=obstacle.y + _APART)
         apart[entity_id] = patch
@@ -140,7 +143,7 @@ def _line(
     ends = a, b = places[source], places[target]
     way = [(a.x + (b.x - a.x) * share, a.y + (b.y - a.y) * share) for share in SHARES]
     way = way if {source, target} <= {*graph.seeds} else []
-    at = free_patch(words, way, taken, 11)
+    at = free_patch(words, way, taken)
     taken += [at] if at else []
     title = f"{words}\n{relations[0]['sentence'][:300]}"
     return draw("svg.relation", ends=ends, title=title, words=words, at=at, seeds=bool(way))

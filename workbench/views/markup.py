@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MOST_CHARACTERS = 2_000
 """A longer text is cut, with the number of characters left out."""
 _VOID = frozenset({"circle", "path", "rect"})
-_TEMPLATES = files("workbench.views.templates")
+TEMPLATES = files("workbench.views.templates")
 
 
 NOTHING = Markup()
@@ -46,7 +46,7 @@ def _environment() -> Environment:
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     def source(name: str) -> str:
-        lines = (_TEMPLATES / f"{name}.html").read_text(encoding="utf-8").splitlines()
+        lines = (TEMPLATES / f"{name}.html").read_text(encoding="utf-8").splitlines()
         return "".join(line.strip() for line in lines)
 
     result = Environment(

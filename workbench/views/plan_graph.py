@@ -48,11 +48,9 @@ def dag(
     facts = [labels("version", n=plan.version), labels("steps", n=len(rows))]
     facts += [labels("count_removed", n=len(removed))] if removed else []
     badges = {row["step_id"]: f"+v{row['added_in']}" for row in rows if row["added_in"]}
-    added = {f"+v{row['added_in']} {labels('added_in', n=row['added_in'])}": None for row in rows if row["added_in"]}
+    added = {(f"+v{n}", "run", labels("added_in", n=n)): None for n in (row["added_in"] for row in rows) if n}
     heading = title or plan.problem_statement or labels("plan")
-    return sheet(
-        rows, _body(view, badges), heading, " · ".join(facts), " · ".join(filter(None, [_legend(view), *added]))
-    )
+    return sheet(rows, _body(view, badges), heading, " · ".join(facts), [*_legend(view), *added])
 
 
 def dag_rows(view: PlanView, versions: Sequence[Plan] = ()) -> list[Json]:
@@ -108,10 +106,10 @@ def _box(view: PlanView, step: PlanStep, badge: str) -> Box:
     )
 
 
-def _legend(view: PlanView) -> str:
+def _legend(view: PlanView) -> Iterator[tuple[str, str, str]]:
     recorded = any(view.status(step) == "recorded" for step in view.plan.steps)
     signs = (("━", "critical", view.critical), ("╌", "graph_cycle", view.cycle), ("┄", "step_recorded", recorded))
-    return " · ".join(f"{sign} {view.labels(word)}" for sign, word, present in signs if present)
+    return ((sign, "text", view.labels(word)) for sign, word, present in signs if present)
 
 
 # changes by an edit

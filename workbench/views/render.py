@@ -48,7 +48,7 @@ class Shown:
         return plain(self.blocks(), 100)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return display_data(self.blocks(), labels_for(self.message))
+        return {"text/plain": str(self), "text/html": self._repr_html_()}
 
     def _repr_html_(self) -> str:
         return page_html(self.blocks(), labels_for(self.message))

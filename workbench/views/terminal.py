@@ -97,7 +97,7 @@ def _text(value: str, look: str) -> Text:
     """Return a cell or span in its look, with the lines after the first dimmed."""
     from rich.text import Text
 
-    value = visible(value)
+    value = "█" * max(round(24 * float(value)), 1) if look == "bar" else visible(value)
     style = sign_look(value, "dim") if look == "status" else _LOOKS.get(look, "")
     first, _, rest = value.partition("\n")
     return Text(first, style).append(f"\n{rest}", "dim") if rest else Text(value, style)

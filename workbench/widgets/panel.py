@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from workbench.errors import WorkbenchError
 from workbench.state import Data
+from workbench.views.drawing import STYLE
 from workbench.views.labels import LANGUAGES, Labels, labels_for
 from workbench.views.markup import NOTHING, Picture
 from workbench.widgets.display import in_kernel
@@ -47,8 +48,8 @@ class Shared(ipywidgets.Widget):
     def only(cls) -> Shared:
         """Return the instance of this process, or a new one when it was closed."""
         if cls._only is None or cls._only.comm is None:
-            texts = ((_FOLDER / name).read_text(encoding="utf-8") for name in ("pick.js", "bench.css"))
-            cls._only = cls(**dict(zip(("pick", "css"), texts, strict=True)))
+            pick, css = ((_FOLDER / name).read_text(encoding="utf-8") for name in ("pick.js", "bench.css"))
+            cls._only = cls(pick=pick, css=STYLE + css)
         return cls._only
 
 

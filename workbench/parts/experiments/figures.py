@@ -10,7 +10,7 @@ from plotly import express
 from plotly.graph_objects import Parcoords
 
 from workbench.state import Json
-from workbench.views.drawing import COLOURS, DIM
+from workbench.views.drawing import COLOURS
 from workbench.views.figures.picture import Picture, axis, picture
 
 
@@ -76,12 +76,12 @@ def slices(table: DataFrame, variants: Sequence[Json], measure: str, title: str)
 
 
 def _points(table: DataFrame, x: str, y: str, name: str, **more: Any) -> Sequence[Any]:
-    colours = [COLOURS["run"][1]]
+    colours = [COLOURS["run-fill"]]
     return express.scatter(table, x=x, y=y, hover_name=name, color_discrete_sequence=colours, **more).data
 
 
 def _line(x: Any, y: Any) -> Sequence[Any]:
-    return express.line(x=x, y=y, color_discrete_sequence=[DIM], line_dash_sequence=["dot"]).data
+    return express.line(x=x, y=y, color_discrete_sequence=[COLOURS["dim"]], line_dash_sequence=["dot"]).data
 
 
 def _axes(x: str, y: str) -> Json:

@@ -67,9 +67,6 @@ class CanvasFile(Canvas, Shown):
     def _repr_html_(self) -> str:
         return beside(self, self.blocks(), labels_for(self.message))
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"text/plain": str(self), "text/html": self._repr_html_()}
-
     def __repr__(self) -> str:
         return f"<Canvas {self.path.name}: {len(self.nodes)} nodes, {len(self.edges)} edges>"
 
@@ -139,10 +136,7 @@ class Worked(Shown):
         return list(work_blocks(self.operation, self.entries, labels_for(self.message)))
 
     def _repr_html_(self) -> str:
-        return beside(self.copy(), self.blocks(), labels_for(self.message))
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"text/plain": str(self), "text/html": self._repr_html_()}
+        return beside(self.copy(), self.blocks(), labels_for(self.message), -1)
 
     def copy(self) -> Canvas:
         """Return the canvas with the results: a new node next to each target, with edges to the nodes it is about."""

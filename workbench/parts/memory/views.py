@@ -67,8 +67,7 @@ def prompt_blocks(parts: Sequence[Row], labels: Labels) -> list[Block]:
     rows = []
     for name in ORDER:
         if tokens := [part["tokens"] for part in parts if part["part"] == name and part["kept"]]:
-            bar = "█" * max(round(24 * sum(tokens) / total), 1)
-            rows.append((labels(f"mem_{name}"), str(len(tokens)), f"{sum(tokens):,}", bar))
+            rows.append((labels(f"mem_{name}"), str(len(tokens)), f"{sum(tokens):,}", str(sum(tokens) / total)))
     heads = (*columns(labels, "mem_part", "mem_pieces:number", "mem_tokens:number"), Column("", "bar"))
     blocks: list[Block] = [clipped(labels("mem_prompt", n=f"{total:,}"), heads, rows)]
     if out := [part for part in parts if not part["kept"]]:
@@ -137,7 +136,9 @@ def panel(parts: Sequence[Row], labels: Labels, *, current: Mapping[str, Row], u
     if not of_memory:
         return Picture()
     used = [part for part in of_memory if part["kept"]]
-    words = labels("mem_panel_told", n=len(used), tokens=f"{sum(p['tokens'] for p in used):,}")
+    messages = sum(part["part"] == "history" for part in used)
+    tokens = f"{sum(part['tokens'] for part in used):,}"
+    words = labels("mem_panel_told", n=len(used) - messages, m=messages, tokens=tokens)
     rows = [_recalled(part, labels, current.get(part["id"])) for part in of_memory if part["part"] != "history"]
     tables = page_html(prompt_blocks(parts, labels), labels, "wb-worked")
     return Picture(draw("memory.panel", labels, told=words, tables=Markup(tables), rows=rows, undo=undo))

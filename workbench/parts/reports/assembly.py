@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -29,21 +30,6 @@ from workbench.views.labels import Labels
 
 _GONE: Any = {"result_id": "", "metadata": {}}
 _MOST_DEFINED = 10
-
-
-def source_numbers(texts: Sequence[tuple[str, Sequence[str]]], earlier: Mapping[str, int]) -> dict[str, int]:
-    """Return the number of each cited piece: as in an earlier report of the same, else in order of appearance.
-
-    Numbers that were given stay, so that a section that did not change reads the same.
-    """
-    numbers, free = dict[str, int](), max(earlier.values(), default=0)
-    for text, sources in texts:
-        for n in map(int, re.findall(r"\[(\d+)\]", text)):
-            piece = sources[n - 1] if 1 <= n <= len(sources) else ""
-            if piece and piece not in numbers:
-                free += piece not in earlier
-                numbers[piece] = earlier.get(piece, free)
-    return numbers
 
 
 def renumbered(text: str, sources: Sequence[str], numbers: Mapping[str, int]) -> str:
@@ -81,15 +67,14 @@ async def assemble(state: ConversationState, runtime: Runtime[Context]) -> Json:
 
 
 class _Assembly:
-    """A report while it is put together; what its parts cite beyond the sections gets numbers behind theirs."""
+    """A report while it is put together; until all is written its marks are places in the evidence."""
 
     def __init__(self, state: ConversationState, context: Context):
         self.state, self.context = state, context
         self.kind = report_type(state["report"]["report_type"])
         self.labels = Labels(detect_language(state["message"]))
         self.results, sections = merged_evidence(state), written_sections(state)
-        texts = [(section["text"], section["sources"]) for section in sections]
-        self.numbers = source_numbers(texts, state["report"]["numbers"])
+        self.numbers = {result["result_id"]: n for n, result in enumerate(self.results, 1)}
         self.sections: Any = [{**s, "text": renumbered(s["text"], s["sources"], self.numbers)} for s in sections]
         self.reading = state["route_decision"]["question"]
         self.chapters: list[Chapter] = []
@@ -115,13 +100,13 @@ class _Assembly:
         """Add everything before the references; an answer where there is nothing to write sections of."""
         state, context, wanted, introduction, abstract = self.state, self.context, self.kind.parts, "", ""
         if not any(section["sources"] for section in self.sections):
-            introduction = self._cited(without_evidence(state, context) or offline(state, context).text)
+            introduction = without_evidence(state, context) or offline(state, context).text
             wanted = frozenset()
         listed = bool(self.reading["conditions"] or self.reading["sort"]) or self.reading["intent"] == "compare"
         if "introduction" in wanted:
-            introduction = self._cited(offline(state, context).text) if listed else self._rests()
-        if "abstract" in wanted and writes(context):
-            abstract = await self._abstract()
+            introduction = offline(state, context).text if listed else self._rests()
+        if "abstract" in wanted:
+            abstract = (await self._abstract() if writes(context) else "") or self._findings()
         conclusion = [self._rests() if listed else "", self._open()] if "conclusion" in wanted else []
         self.add("title", abstract, f"# {escaped(state['outline']['title'])}")
         self.add("introduction", introduction)
@@ -133,6 +118,21 @@ class _Assembly:
         self.add("conclusion", "\n\n".join(filter(None, conclusion)))
         if "glossary" in wanted:
             self.add("glossary", self._glossary())
+        self._number_sources()
+
+    def _number_sources(self) -> None:
+        """Give each cited piece its number: that of an earlier report of the same, else in order of appearance.
+
+        Numbers that were given stay, so that a section that did not change reads the same.
+        """
+        earlier, ids = self.state["report"]["numbers"], [result["result_id"] for result in self.results]
+        free, numbers = count(max(earlier.values(), default=0) + 1), dict[int, int]()
+        for n in map(int, re.findall(r"\[(\d+)\]", markdown(self.chapters))):
+            if n not in numbers and 1 <= n <= len(ids):
+                numbers[n] = earlier.get(ids[n - 1]) or next(free)
+        self.numbers = {ids[n - 1]: number for n, number in numbers.items()}
+        for chapter in self.chapters:
+            chapter["text"] = citing.renumbered(chapter["text"], numbers)[0]
 
     def list_references(self, style: str) -> str:
         """Add the references, and return them a line each."""
@@ -152,10 +152,19 @@ class _Assembly:
         sections = [section["text"] for section in self.sections]
         text = await abstract_by_model(self.context, self.state["message"], sections)
         if not text:
-            self.notes.append("abstract: the model gave none that can be used, so there is none")
+            self.notes.append(
+                "abstract: the model gave none that can be used: the first sentence of each section stands there"
+            )
         if not text or not self.context.settings.consistency_check:
             return text
-        return with_marks(text, await supported(self.context, text, self.places(), self.state["message"]))
+        return with_marks(text, await supported(self.context, text, self.results, self.state["message"]))
+
+    def _findings(self) -> str:
+        """Return the first cited sentence of each of several sections, a line each: an abstract without a model."""
+        whole = [section for section in self.sections if "." not in section["section_id"]]
+        found = [(section["title"], re.match(r"(?![-*|] ).*?\[\d+\]", section["text"])) for section in whole]
+        lines = [self._term(title, sentence[0].replace("**", "")) for title, sentence in found if sentence]
+        return "\n".join(lines) if len(lines) > 1 else ""
 
     def _rests(self) -> str:
         """Return which documents each section rests on, a line a section: a summary without a model."""
@@ -165,7 +174,7 @@ class _Assembly:
         for section in self.sections:
             marks: dict[str, int] = {}
             for piece in section["sources"]:
-                if piece in self.numbers and piece in titles:
+                if piece in titles and f"[{self.numbers[piece]}]" in section["text"]:
                     marks.setdefault(titles[piece], self.numbers[piece])
             if marks and list(map(fold, marks)) != [fold(section["title"])]:  # else it says so itself
                 names = [labels("cited_title", title=escaped(fields.called(title)), n=n) for title, n in marks.items()]
@@ -187,16 +196,10 @@ class _Assembly:
             if first and fold(title) in names and result["result_id"] not in used and fold(first.text) not in text:
                 defined.setdefault(fold(title), (title, f"{first.text} [{n}]"))
         terms = sorted(defined.values())[:_MOST_DEFINED]
-        return "\n".join(self._term(title, self._cited(sentence)) for title, sentence in terms)
+        return "\n".join(self._term(title, sentence) for title, sentence in terms)
 
     def _term(self, title: str, text: str) -> str:
         return f"- **{escaped(title)}**{self.labels('colon')}{text}"
-
-    def _cited(self, text: str) -> str:
-        """Return a text whose marks are places in the evidence, with the numbers of the report."""
-        pieces = [r["result_id"] for r in self.results]
-        self.numbers |= source_numbers([(text, pieces)], self.numbers)
-        return renumbered(text, pieces, self.numbers)
 
     def appendix(self) -> str:
         """Return by whom it was written, how it stands against its sources, which contradict, and what was assumed."""

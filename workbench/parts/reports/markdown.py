@@ -181,6 +181,15 @@ def html(chapters: Sequence[Chapter], labels: Labels, prefix: str = "") -> Marku
 
 def page(title: str, body: Markup, labels: Labels) -> str:
     """Return one page that needs nothing else and runs nothing."""
-    style = files("workbench.parts.reports").joinpath("report.css").read_text(encoding="utf-8")
+    style = _style("report.css") + _style("document.css")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return draw("report.page", labels, title=words(title), style=Markup(style), digest=digest, body=body)
+
+
+def document_style() -> str:
+    """Return the style of a report within another page."""
+    return f".wb-doc.wb-doc{{{_style('document.css')}}}"
+
+
+def _style(name: str) -> str:
+    return files("workbench.parts.reports").joinpath(name).read_text(encoding="utf-8")

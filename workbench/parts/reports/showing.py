@@ -7,8 +7,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from workbench.parts.reports.markdown import Chapter, markdown, plain_mark, rendered
+from workbench.parts.reports.markdown import Chapter, document_style, markdown, plain_mark, rendered
 from workbench.state import Data, Json
+from workbench.views.drawing import STYLE
 from workbench.views.labels import Labels
 from workbench.views.markup import draw
 from workbench.views.render import CLASSES
@@ -40,7 +41,7 @@ def finished(report: Report, citations: Sequence[Data], labels: Labels) -> Marku
         "report.finished",
         labels,
         standing=_status_line(report, labels),
-        first=rendered(markdown([first]), mark),
+        first=rendered(markdown([first]), Marks(citations, labels)),
         chapters=folds,
     )
 
@@ -48,7 +49,8 @@ def finished(report: Report, citations: Sequence[Data], labels: Labels) -> Marku
 def fragment(report: Report, labels: Labels) -> str:
     """Return the same as static HTML for a cell; the id of the run stands before the names of its anchors."""
     body = report.html(f"{report.run.run_id}-")
-    return draw("report.fragment", labels, standing=_status_line(report, labels), body=body, classes=CLASSES)
+    look = {"classes": CLASSES, "style": Markup(STYLE + document_style())}
+    return draw("report.fragment", labels, standing=_status_line(report, labels), body=body, **look)
 
 
 def written_so_far(report: Report, heard: Collection[str], labels: Labels) -> Markup:
