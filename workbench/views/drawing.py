@@ -155,7 +155,7 @@ def sheet(data: Iterable[Data], body: Body, title: str, under: str = "", legend:
 
 # networks
 
-_MARGIN, _NARROWEST, _WIDEST = 12, 150, 340
+_MARGIN, _NARROWEST, _WIDEST = 4, 130, 340
 _BOLD = 14
 """The size by which a heavy text of 12 pixels is measured."""
 
@@ -194,7 +194,7 @@ def network(boxes: Mapping[str, Box], lines: Iterable[Line], down: bool = False)
     needed = max((sum(pair) + 16 if down else max(pair) for pair in texts), default=0) + 24
     wide, high = min(max(round(needed), _NARROWEST), _WIDEST), 28 if down else 46
     along, across = (high, wide) if down else (wide, high)
-    pitch = (along + (22 if down else 52), across + (20 if down else 16))
+    pitch = (along + (22 if down else 36), across + (20 if down else 16))
     centres = {key: (float(pitch[0] * layer), pitch[1] * row) for key, (layer, row) in layers.items()}
     bows = {line: _bow(layers[line.source], layers[line.target]) for line in lines}
     sides = [side for _, side in centres.values()] or [0.0]

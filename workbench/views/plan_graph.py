@@ -13,7 +13,7 @@ from workbench.views.blocks import clipped, columns
 from workbench.views.drawing import Body, Box, Drawing, Line, network, sheet
 from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
 from workbench.views.labels.sentences import reason_text
-from workbench.views.markup import Picture, cut, draw, family
+from workbench.views.markup import Picture, cut, draw, family, step_name
 from workbench.views.plan import PlanView, seconds_text
 from workbench.views.render import page_html
 
@@ -89,13 +89,14 @@ def _box(view: PlanView, step: PlanStep, badge: str) -> Box:
     if record and status in (*ENDED_WELL, "recorded"):
         pieces = labels("step_found", n=record["output_summary"].get("evidence_count", 0))
         fact = f"{pieces} · {milliseconds(record['duration_ms'])}"
-    sign = f"{SIGNS.get(status, '·')} {view.word(step)}"
-    title = [step.step_id, step.tool, step.objective[:300], sign, fact]
+    sign = SIGNS.get(status, "·")
+    shown = f"{sign} {view.word(step)}"
+    title = [step.step_id, step.tool, step.objective[:300], shown, fact]
     title += [reason_text(record["error"], labels)] if record and record["error"] else []
     ink, dashed = family(status), status in _DASHED
     return Box(
-        step.step_id,
-        sign if fact in sign else f"{sign} · {fact}",
+        step_name(step.step_id),
+        f"{sign} {fact}" if status == "success" else shown if fact in shown else f"{shown} · {fact}",
         "\n".join(title),
         ink,
         "done-tint" if ink == "done" and not dashed else "ground",
