@@ -1,4 +1,4 @@
-"""Measure the fusion graph: strategies, and weights by the kind of question.
+"""Measure the fusion graph and its strategies.
 
     python experiments/fusing.py WORKSPACE DATA [--limit 150]
 
@@ -7,20 +7,15 @@ there is skipped. Every question is asked once; the rest is arithmetic.
 
 - *strategies*: R@5 of each source alone and of what each strategy makes of them, before anything is reread; and of one
   pass after it, beside each source reread alone, with the difference and its interval.
-- *weights*: chosen for each kind of question (``named``: it has a name that the base knows; ``across``: most of it is
-  in another script than the texts; ``plain``), for all alike, or none. Which of the three is chosen within each of five
-  folds, by four folds of the others; every question is ranked with what was chosen without it.
 - *time*: of one pass of the graph beside ``hybrid_search``; read the ratio.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,19 +31,13 @@ from workbench.ports import Context, KnowledgeBase
 from workbench.session import Workbench
 from workbench.tools import hybrid
 from workbench.tools.fusing import STRATEGIES, Ranking
-from workbench.tools.fusing import WEIGHTS as FITTED
 from workbench.tools.scoring import LEAD, Question
 from workbench.tools.tool import StepLog
 
 SOURCES = ("bm25", "dense", "graph")
 REPORTED = "musique"
 """A set that fits nothing."""
-KINDS = tuple(FITTED)
-WEIGHTS = tuple(
-    dict(zip(SOURCES, w, strict=True)) for w in product((1.0,), (0.3, 0.6, 1.0, 1.6), (0.25, 0.5, 1.0, 2.0))
-)
-EVEN = WEIGHTS[0] | dict.fromkeys(SOURCES, 1.0)
-FOLDS, FIRST = 5, 5
+FIRST = 5
 ASKS = {"session_id": "", "canvas_path": "", "operation": "explanation", "messages": []}
 SPEED = 40
 """Questions whose time is taken."""
@@ -58,29 +47,27 @@ class Asked(NamedTuple):
     """What was found for one question.
 
     Attributes:
-        hits: source -> its ranking of passages; ``kind``: of the question.
+        hits: source -> its ranking of passages.
         alone: ``graph`` or ``texts`` -> the documents of one source, reread.
         once: the documents of one pass.
     """
 
     id: str
     gold: frozenset[str]
-    kind: str
     hits: Mapping[str, Ranking]
     alone: Mapping[str, list[str]]
     once: list[str]
 
 
 def main() -> None:
-    """Ask, fit, and print."""
+    """Ask, and print."""
     options = given(__doc__, 150)
     asked, asked_ms = {}, {}
     with Workbench.open(options.workspace) as wb:
         for name, rows, gold in all_there(wb, options.workspace, options.data, options.limit):
             asked[name] = list(observe(wb.ports(), wb.knowledge.get(name), rows, gold))
             asked_ms[name] = times(wb.ports(), wb.knowledge.get(name), rows[:SPEED])
-    for chapter in (strategies, weights):
-        sys.stdout.write("\n".join([*chapter(asked), "", ""]))
+    sys.stdout.write("\n".join([*strategies(asked), "", ""]))
     sys.stdout.write("p50 ms       hybrid_search   one pass   ratio   cascade   one source was enough\n")
     for name, (tool, once, cascade, spared) in asked_ms.items():
         sys.stdout.write(
@@ -116,7 +103,6 @@ def observe(context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, A
         yield Asked(
             row["id"],
             frozenset(gold_ids(dict(row), gold)),
-            hybrid.kind(question, of_texts["dense"]),
             of_texts | of_graph,
             alone,
             ranking(found["reranked_results"]),
@@ -147,9 +133,6 @@ def times(context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, Any
 
     taken = np.array(asyncio.run(each()))
     return (*(1000 * float(m) for m in np.median(taken[:, :3], axis=0)), float(taken[:, 3].mean()))
-
-
-# --- Strategies, and weights for them ---
 
 
 def strategies(asked: Mapping[str, Sequence[Asked]]) -> Iterator[str]:
@@ -184,69 +167,9 @@ def apart(one: dict[str, float], other: dict[str, float], family: int = 1) -> st
     return f"{found['difference']:+.1f} [{found['low']:+.1f}, {found['high']:+.1f}]"
 
 
-def weights(asked: Mapping[str, Sequence[Asked]]) -> Iterator[str]:
-    """Weights by the kind of question, nested: each question is ranked with what was chosen without it."""
-    every = [(name, one) for name, group in asked.items() if name != REPORTED for one in group]
-    shared = np.array([1 / len(asked[name]) for name, _ in every])
-    kinds = np.array([KINDS.index(one.kind) for _, one in every])
-    folds = np.array([_fold(one.id) for _, one in every])
-    yield "weights by kind: " + ", ".join(f"{k} {int((kinds == n).sum())}" for n, k in enumerate(KINDS))
-    for how in ("rrf", "weighted", "zscore", "percentile"):
-        seen = np.array([[gain(one, how, w) for w in WEIGHTS] for _, one in every])
-        even = np.array([gain(one, how, EVEN) for _, one in every])
-        nested = np.array(even)
-        said = []
-        for outer in range(FOLDS):
-            inside = np.flatnonzero(folds != outer)
-            way = max(("none", "all", "kind"), key=lambda way: _inner(way, inside, seen, even, kinds, folds, shared))
-            said.append(way)
-            left = np.flatnonzero(folds == outer)
-            nested[left] = _ranked(way, inside, left, seen, even, kinds, shared)
-        ids = [f"{name} {one.id}" for name, one in every]
-        more = apart(dict(zip(ids, nested, strict=True)), dict(zip(ids, even, strict=True)))
-        whole = np.arange(len(every))
-        best = [*_chosen("kind", whole, seen, kinds, shared), _chosen("all", whole, seen, kinds, shared)[0]]
-        yield (
-            f"  {how:11} mean of R@{FIRST} and R@20: even {100 * even @ shared / shared.sum():.1f}, nested "
-            f"{100 * nested @ shared / shared.sum():.1f}, by question {more}; chosen {', '.join(said)}"
-        )
-        yield "".join(f"    {k}: {WEIGHTS[best[n]]}" for n, k in enumerate((*KINDS, "all")))
-
-
-def _inner(way: str, inside: Any, seen: Any, even: Any, kinds: Any, folds: Any, shared: Any) -> float:
-    total = 0.0
-    for fold in np.unique(folds[inside]):
-        fits, left = inside[folds[inside] != fold], inside[folds[inside] == fold]
-        total += float(_ranked(way, fits, left, seen, even, kinds, shared) @ shared[left])
-    return round(total, 9)
-
-
-def _ranked(way: str, fits: Any, left: Any, seen: Any, even: Any, kinds: Any, shared: Any) -> Any:
-    if way == "none":
-        return even[left]
-    return seen[left, [_chosen(way, fits, seen, kinds, shared)[k] for k in kinds[left]]]
-
-
-def _chosen(way: str, fits: Any, seen: Any, kinds: Any, shared: Any) -> list[int]:
-    groups = [fits[kinds[fits] == k] if way == "kind" else fits for k in range(len(KINDS))]
-    return [int(np.argmax(np.round(shared[g] @ seen[g], 9))) if len(g) else 0 for g in groups]
-
-
-def _fold(question_id: str) -> int:
-    return int(hashlib.sha256(f"fusing {question_id}".encode()).hexdigest(), 16) % FOLDS
-
-
-def gain(one: Asked, how: str, weights: Mapping[str, float]) -> float:
-    """The mean of R@5 and R@20 of the fused documents."""
-    found = documents(one.hits.items(), how, weights)
-    return (recall(found, one.gold) + recall(found, one.gold, 20)) / 2
-
-
-def documents(
-    hits: Iterable[tuple[str, Ranking]], how: str = "rrf", weights: Mapping[str, float] | None = None
-) -> list[str]:
+def documents(hits: Iterable[tuple[str, Ranking]], how: str = "rrf") -> list[str]:
     """The documents in the order of the fused passages."""
-    return distinct(i.rpartition("#")[0] for i, _ in STRATEGIES[how](dict(hits), weights))
+    return distinct(i.rpartition("#")[0] for i, _ in STRATEGIES[how](dict(hits)))
 
 
 def recall(found: Sequence[str], gold: frozenset[str], first: int = FIRST) -> float:

@@ -47,6 +47,7 @@ class Part:
         widgets: other widgets.
         cells: what a cell shows as a widget, by ``"module:Class"`` of its objects.
         views: pictures and texts.
+        readers: functions that read files as documents, by suffix (``knowledge/reading/corpus.py``).
         stores: where vectors or conversations may be kept instead.
         sources: what is asked outside the corpus.
         services: ``Service`` classes; each is made once for an open workspace.
@@ -64,6 +65,7 @@ class Part:
     widgets: Mapping[str, str] = field(default_factory=dict)
     cells: Mapping[str, str] = field(default_factory=dict)
     views: Mapping[str, str] = field(default_factory=dict)
+    readers: Mapping[str, str] = field(default_factory=dict)
     stores: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
     services: Mapping[str, str] = field(default_factory=dict)

@@ -26,7 +26,7 @@ from workbench.knowledge.indexes.stores import vector_place
 from workbench.knowledge.names import schema
 from workbench.knowledge.names.names import Names
 from workbench.knowledge.names.surfaces import surface_key
-from workbench.knowledge.reading import canvas
+from workbench.knowledge.reading.files import STRUCTURE
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, products, text_model, word_vectors
 from workbench.ports import (
@@ -449,7 +449,7 @@ _PASSAGES = (
 def _passage(row: Sequence[Any]) -> Passage:
     chunk_id, doc_id, title, text, position, url, licence, fields = row
     typed = json.loads(fields)
-    typed.pop(canvas.STRUCTURE, None)  # the place of a node is no fact
+    typed.pop(STRUCTURE, None)  # the place of a node is no fact
     return Passage(
         chunk_id=chunk_id,
         doc_id=doc_id,

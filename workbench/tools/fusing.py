@@ -10,61 +10,57 @@ import bisect
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 
-from workbench.tools.scoring import FITTED
-
 Ranking = Sequence[tuple[str, float]]
 
 
-def rrf(rankings: Mapping[str, Ranking], weights: Mapping[str, float] | None = None) -> list[tuple[str, float]]:
+def rrf(rankings: Mapping[str, Ranking]) -> list[tuple[str, float]]:
     """Reciprocal-rank fusion: agreement beats one high place.
 
     >>> [i for i, _ in rrf({"words": [("a", 9.0), ("b", 5.0)], "meaning": [("b", 0.9), ("c", 0.8)]})]
     ['b', 'a', 'c']
     """
     # Of reciprocal-rank fusion (Cormack et al. 2009): how little the first places are set apart.
-    return _summed(rankings, weights, lambda ranking: [1 / (60 + rank) for rank, _ in enumerate(ranking, start=1)])
+    return _summed(rankings, lambda ranking: [1 / (60 + rank) for rank, _ in enumerate(ranking, start=1)])
 
 
-def weighted(rankings: Mapping[str, Ranking], weights: Mapping[str, float] | None = None) -> list[tuple[str, float]]:
+def weighted(rankings: Mapping[str, Ranking]) -> list[tuple[str, float]]:
     """Return the sum of scores, each source's spread over 0 to 1.
 
-    >>> weighted({"words": [("a", 9.0), ("b", 5.0)], "meaning": [("b", 0.9)]}, {"words": 0.6, "meaning": 0.4})
-    [('a', 0.6), ('b', 0.4)]
+    >>> weighted({"words": [("a", 9.0), ("b", 5.0)], "graph": [("b", 0.9)]})
+    [('a', 1.0), ('b', 1.0)]
     """
-    return _summed(rankings, weights, _spread)
+    return _summed(rankings, _spread)
 
 
-def zscore(rankings: Mapping[str, Ranking], weights: Mapping[str, float] | None = None) -> list[tuple[str, float]]:
+def zscore(rankings: Mapping[str, Ranking]) -> list[tuple[str, float]]:
     """Return the sum of standard deviations above each source's lowest hit: a lead counts by how rare such leads are.
 
     >>> zscore({"words": [("a", 3.0), ("b", 1.0)]})
     [('a', 2.0), ('b', 0.0)]
     """
-    return _summed(rankings, weights, _deviations)
+    return _summed(rankings, _deviations)
 
 
-def percentile(rankings: Mapping[str, Ranking], weights: Mapping[str, float] | None = None) -> list[tuple[str, float]]:
+def percentile(rankings: Mapping[str, Ranking]) -> list[tuple[str, float]]:
     """Return the sum of the shares of each source's hits that score no higher.
 
     >>> percentile({"words": [("a", 3.0), ("b", 1.0)], "meaning": [("b", 0.4)]})
     [('b', 1.5), ('a', 1.0)]
     """
-    return _summed(rankings, weights, _shares)
+    return _summed(rankings, _shares)
 
 
-def cascade(rankings: Mapping[str, Ranking], weights: Mapping[str, float] | None = None) -> list[tuple[str, float]]:
-    """Return one source after the other, in the order of the weights, else of the mapping: a later one only adds.
+def cascade(rankings: Mapping[str, Ranking]) -> list[tuple[str, float]]:
+    """Return one source after the other, in the order of the mapping: a later one only adds.
 
     >>> cascade({"graph": [("a", 1.0)], "words": [("b", 9.0), ("a", 5.0)]})
     [('a', 1.0), ('b', 0.5)]
     """
-    by_source = weights or {}
-    order = sorted(rankings, key=lambda name: -by_source.get(name, 1.0))
-    ids = dict.fromkeys(i for name in order for i, _ in rankings[name])
+    ids = dict.fromkeys(i for ranking in rankings.values() for i, _ in ranking)
     return [(i, round(1 / place, 9)) for place, i in enumerate(ids, start=1)]
 
 
-STRATEGIES: Mapping[str, Callable[[Mapping[str, Ranking], Mapping[str, float] | None], list[tuple[str, float]]]] = {
+STRATEGIES: Mapping[str, Callable[[Mapping[str, Ranking]], list[tuple[str, float]]]] = {
     "rrf": rrf,
     "weighted": weighted,
     "cascade": cascade,
@@ -74,21 +70,11 @@ STRATEGIES: Mapping[str, Callable[[Mapping[str, Ranking], Mapping[str, float] | 
 """By name; a custom one is added here."""
 
 
-WEIGHTS: Mapping[str, Mapping[str, float]] = FITTED["weights"]
-"""For sums of scores, by the kind of question. Ranks and percentiles are best left even."""
-WEIGHED = frozenset({"weighted", "zscore"})
-
-
-def _summed(
-    rankings: Mapping[str, Ranking],
-    weights: Mapping[str, float] | None,
-    worth: Callable[[Ranking], Sequence[float]],
-) -> list[tuple[str, float]]:
+def _summed(rankings: Mapping[str, Ranking], worth: Callable[[Ranking], Sequence[float]]) -> list[tuple[str, float]]:
     total: dict[str, float] = {}
-    for name, ranking in rankings.items():
-        weight = 1.0 if weights is None else weights.get(name, 1.0)
+    for ranking in rankings.values():
         for (i, _), value in zip(ranking, worth(ranking), strict=True):
-            total[i] = total.get(i, 0.0) + weight * value
+            total[i] = total.get(i, 0.0) + value
     return sorted(((i, round(s, 9)) for i, s in total.items()), key=lambda pair: (-pair[1], pair[0]))
 
 

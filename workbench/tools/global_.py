@@ -46,7 +46,7 @@ def search(tool_input: GlobalSearchInput, knowledge: KnowledgeBase, log: ToolLog
         chosen = _touched(question, documents, knowledge.passages(order[:POOL]), knowledge)
         detail["communities"] = len(chosen)
     with log("candidates", seeds=len(seeds)) as detail:
-        pool = knowledge.passages(doc_ids=documents) or _pool(order, chosen, knowledge)
+        pool = knowledge.passages(doc_ids=documents) or knowledge.passages(order[:POOL])
         weighed = list(_weighed(question, seeds, [p for p in pool if p["doc_id"] not in question.subjects], dense))
         detail["weighed"] = len(weighed)
     passages = [evidence.chunk(p, score, TOOL.name, knowledge.name, seen) for p, score, seen in weighed]
@@ -100,12 +100,6 @@ def _documents(names: Sequence[str], knowledge: KnowledgeBase) -> list[str]:
     """Return ids of the documents that are about these names, in this order."""
     entities = [knowledge.entity(name) for name in names]
     return list(dict.fromkeys(e["doc_id"] for e in entities if e and e["doc_id"]))
-
-
-def _pool(order: Sequence[str], chosen: Sequence[Community], knowledge: KnowledgeBase) -> list[Passage]:
-    """Return what is weighed without candidates: the nearest passages, then those of the communities."""
-    inside = [p["chunk_id"] for p in knowledge.passages(doc_ids=[d for c in chosen for d in c["doc_ids"]])]
-    return knowledge.passages(list(dict.fromkeys([*order[: POOL // 2], *inside, *order]))[:POOL])
 
 
 def _community_score(community: Community, weighed: Sequence[tuple[Passage, float, dict[str, float]]]) -> float:

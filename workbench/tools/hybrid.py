@@ -9,7 +9,7 @@ from pydantic import Field
 from workbench.ports import KnowledgeBase, Passage, ToolLog
 from workbench.state import Json, RetrievalResult
 from workbench.tools import evidence
-from workbench.tools.fusing import STRATEGIES, WEIGHED, WEIGHTS, Ranking
+from workbench.tools.fusing import STRATEGIES, Ranking
 from workbench.tools.scoring import LEAD, ORDER, Question, descending, passages_around, probability
 from workbench.tools.tool import FunctionTool, Search
 
@@ -63,19 +63,10 @@ def fuse(
     """Fuse the passages of all sources into one order; those about a name in the question come first."""
     with log("fuse", strategy=strategy) as detail:
         own = [p["chunk_id"] for p in question.knowledge.passages(doc_ids=question.subjects)][: RERANKED // 2]
-        weights = WEIGHTS[kind(question, hits.get("dense", ()))] if strategy in WEIGHED else None
-        order = dict(STRATEGIES[strategy](hits, weights))
+        order = dict(STRATEGIES[strategy](hits))
         detail["distinct"] = len(order)
         passages = question.knowledge.passages(list(dict.fromkeys([*own, *order]))[:pool])
         return [(passage, order.get(passage["chunk_id"], 0.0)) for passage in passages]
-
-
-def kind(question: Question, dense: Ranking) -> str:
-    """``named``: it has a name that the base knows; ``across``: most is in another script than what is nearest."""
-    if question.named:
-        return "named"
-    first = question.knowledge.passages([chunk_id for chunk_id, _ in dense[:1]])
-    return "across" if first and question.signals(first[0])["unread"] > 0.5 else "plain"
 
 
 def rerank(

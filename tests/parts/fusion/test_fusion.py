@@ -42,16 +42,16 @@ async def ask(wb: Any, query: str, context: Context | None = None, **options: An
 @pytest.mark.parametrize("name", STRATEGIES)
 @given(words=RANKING, meaning=RANKING)
 def test_a_fusion_keeps_everything_once_and_is_the_same_again(name, words, meaning):
-    fused = STRATEGIES[name]({"words": words, "meaning": meaning}, None)
+    fused = STRATEGIES[name]({"words": words, "meaning": meaning})
     assert sorted(i for i, _ in fused) == sorted({i for i, _ in [*words, *meaning]})
     assert fused == sorted(fused, key=lambda pair: (-pair[1], pair[0]))
-    assert STRATEGIES[name]({}, None) == []
+    assert STRATEGIES[name]({}) == []
 
 
 @pytest.mark.parametrize("name", [name for name in STRATEGIES if name != "cascade"])
 @given(words=RANKING, meaning=RANKING)
 def test_found_by_both_never_ranks_below_found_by_one_that_no_source_puts_before_it(name, words, meaning):
-    scores = dict(STRATEGIES[name]({"words": words, "meaning": meaning}, None))
+    scores = dict(STRATEGIES[name]({"words": words, "meaning": meaning}))
     place = [{i: n for n, (i, _) in enumerate(ranking)} for ranking in (words, meaning)]
     for both in set(place[0]) & set(place[1]):
         for source, other in ((place[0], place[1]), (place[1], place[0])):

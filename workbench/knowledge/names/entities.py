@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 from workbench.knowledge.aliases import is_alias, says_names
 from workbench.knowledge.names.linking import Matcher, mentions_in, nearest
 from workbench.knowledge.names.surfaces import Bearer, compiled, surface_key, surnames, writings
-from workbench.knowledge.reading import canvas, triples
+from workbench.knowledge.reading import triples
+from workbench.knowledge.reading.files import LOOKS, STRUCTURE
 from workbench.knowledge.vocabulary import FieldMeaning, Vocabulary
 from workbench.plans import canonical_json
 from workbench.ports import Entity
@@ -155,7 +156,7 @@ class GraphBuilder:
             self._years[doc] = year
         aliases_by_key = {surface_key(name): aliases for name, aliases in source.names.items()}
         for name, value in sorted(source.fields.items()):
-            if says_names(name, source.fields) or (canvas.STRUCTURE in source.fields and name in canvas.LOOKS):
+            if says_names(name, source.fields) or (STRUCTURE in source.fields and name in LOOKS):
                 continue
             says = self._vocabulary.meaning(name)
             for text in values(name, value):
@@ -191,7 +192,7 @@ class GraphBuilder:
 
     def _add_links(self, source: Source) -> None:
         """Add where the edges of a canvas lead from a node, and the group that it is in."""
-        doc, node = document_entity(source.doc_id), source.fields.get(canvas.STRUCTURE, {"id": "", "links": ()})
+        doc, node = document_entity(source.doc_id), source.fields.get(STRUCTURE, {"id": "", "links": ()})
         for relation, node_id, sentence in node["links"]:
             target = f"{doc.removesuffix(node['id'])}{node_id}"
             if target in self.entities:

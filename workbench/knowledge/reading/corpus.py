@@ -24,13 +24,15 @@ from typing import Any, NamedTuple, TypedDict
 
 import yaml
 
+from workbench import extensions
 from workbench.errors import shown
 from workbench.knowledge import aliases, vocabulary
-from workbench.knowledge.reading import canvas, tables, triples
 from workbench.knowledge.reading import formats as documents
+from workbench.knowledge.reading import tables, triples
 from workbench.knowledge.reading.blocks import Block, blocks
 from workbench.knowledge.reading.files import (
     BROKEN,
+    STRUCTURE,
     SUFFIXES,
     Note,
     Unreadable,
@@ -52,7 +54,8 @@ _SYNONYMS = {"title": ("name", "标题", "题名", "名称", "姓名"), "id": ("
 _LENGTHS = {"title": 500, "url": 2_000, "licence": 2_000, "license": 2_000, "type": 200}
 _TIGHT = tuple("。！？；，、》”")
 _DEEPEST = 20
-_RESERVED = {*TEXT_KEYS, "id", "title", "url", "licence", "license", "type", "aliases", "names", canvas.STRUCTURE}
+_RESERVED = {*TEXT_KEYS, "id", "title", "url", "licence", "license", "type", "aliases", "names", STRUCTURE}
+_LINK = re.compile(r"!?\[\[([^\[\]|#^]*)((?:#[^\[\]|]*)?)(?:\|([^\[\]]*))?\]\]")
 _FRONT = re.compile(r"(---|\+\+\+)[ \t]*\r?\n(.*?\n)(?:\1|\.\.\.)[ \t]*(?:\r?\n|$)", re.DOTALL)
 _ILLEGIBLE: dict[int, str | None] = dict.fromkeys([*range(9), *range(14, 32), 0x7F, 0xAD, 0x200B, 0x2060, 0xFEFF])
 _ILLEGIBLE |= {0x0B: "\n", 0x0C: "\n\n", 0x0D: "\n", 0x85: "\n", 0x2028: "\n", 0x2029: "\n\n"}
@@ -126,8 +129,8 @@ class Reading:
         self.places: Any = dict[str, Place]()
         roots = given_paths(paths)
         self._folders = tuple(f"{path.resolve().as_posix()}/" for path in roots if path.is_dir())
-        # canvases first: they say more of a file than the file alone
-        self._files = sorted(files(roots), key=lambda file: not file[1].endswith(canvas.SUFFIX))
+        # those that parts read first: a canvas says more of a file than the file alone
+        self._files = sorted(files(roots), key=lambda file: not file[1].endswith((*extensions.paths("readers"),)))
 
     def __iter__(self) -> Iterator[Document]:
         sources = set[str]()
@@ -326,8 +329,8 @@ def _read(path: Path, doc_id: str, reader: documents.Reader, also: set[str]) -> 
             yield from _triples(path)
         elif name.endswith((".csv", *triples.SUFFIXES)):
             yield from _rows(tables.records(path, _UNTYPED), path)
-        elif suffix == canvas.SUFFIX:
-            yield from _canvas(path, doc_id, reader, also)
+        elif read := extensions.provided("readers", suffix):
+            yield from read(path, doc_id, lambda file, title: _read(file, title, reader, also), also)
         elif suffix in documents.READERS:
             yield from _formatted(path, doc_id, reader)
         else:
@@ -368,38 +371,6 @@ def _triples(path: Path) -> Read:
         else:
             text, names = triples.card(head.name, head.tails), tuple(dict.fromkeys(aliases.of_document(head.tails)))
             yield line, Document(head.name, head.name, text, "", "", triples.NODE, head.tails, names, source=source)
-
-
-_MANY_RECORDS = (".jsonl", ".jsonl.gz", ".csv", ".xlsx", *triples.SUFFIXES, canvas.SUFFIX)
-
-
-def _canvas(path: Path, name: str, reader: documents.Reader, also: set[str]) -> Read:
-    """Yield a document for each node; that of a file says what the file says."""
-    board, source = canvas.Canvas(canvas.Canvas.read_text(path)), path.resolve().as_posix()
-    yield from ((1, problem) for problem in board.problems)
-    for card in board.cards(path.parent):
-        if isinstance(card, str):
-            yield 1, card
-            continue
-        text, title, fields, kind = card.text, card.title, card.fields, card.node["type"].capitalize()
-        if card.file and card.file.name.lower().endswith(_MANY_RECORDS):
-            yield 1, f"node {shown(card.node['id'])}: {card.file.name} holds many records: add it as a file of its own"
-        elif card.file and card.file.name.lower().endswith(SUFFIXES):
-            for _, document in _read(card.file, card.title, reader, also):
-                if isinstance(document, str):
-                    yield 1, f"node {shown(card.node['id'])}: {card.file.name}: {document}"
-                else:
-                    section = canvas.section(document.text, canvas.node_text(card.node, "subpath"))
-                    if section == document.text:
-                        also.add(document.source)  # it needs no document of its own
-                        title = document.title
-                    fields = {**document.fields, **fields}
-                    text = "\n\n".join([section, *card.text.split("\n\n")[1:]])
-        address = canvas.node_text(card.node, "url")
-        url = clean(address) if re.match("https?://", address) else ""
-        doc_id = f"{name}#{fields[canvas.STRUCTURE]['id']}"
-        names = (card.title,) if title != card.title else ()
-        yield 1, Document(doc_id, title, text, url, "", kind, fields, names, source=source)
 
 
 def _json_file(path: Path, doc_id: str) -> Read:
@@ -459,9 +430,18 @@ def _prose(path: Path, doc_id: str, suffix: str) -> Read:
             text, record = _front_matter(text)
         except Unreadable as error:
             yield 1, str(error)
-        text = canvas.unlinked(text)
+        text = unlinked(text)
         record.setdefault("title", documents.heading_of(text) or path.stem)
     yield 1, _document({"id": doc_id, "title": path.stem, **record, "text": text}, path)
+
+
+def unlinked(text: str) -> str:
+    """Return a text in which each link to a note is the words that it shows.
+
+    >>> unlinked("Ask [[Notes/lamp|the lamp]] or [[gate]] and [[lamp#Oil]].")
+    'Ask the lamp or gate and lamp > Oil.'
+    """
+    return _LINK.sub(lambda link: link[3] or " > ".join(filter(None, (link[1], link[2].strip("#^")))), text)
 
 
 def _as_markdown(text: str) -> str:

@@ -17,13 +17,18 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import CorpusError, shown
+from workbench.extensions import paths
 from workbench.text import CJK
 
 _READ = """
     .jsonl .jsonl.gz .json .md .markdown .txt .csv .tsv .tsv.gz .html .htm .rst .ipynb .pdf .docx .pptx .xlsx .epub .rtf
-    .odt .eml .canvas
+    .odt .eml
 """
-SUFFIXES = tuple(_READ.split())
+SUFFIXES = (*_READ.split(), *paths("readers"))
+STRUCTURE = "canvas:node"
+"""The field of a document that keeps its node of a drawing: ``id``, ``position``, ``links``; no other format has it."""
+LOOKS = ("group", "color")
+"""Fields that say how a node looks; they name nothing in the graph."""
 LONGEST = 16 * 2**20
 """Bytes of one line of JSONL, one cell of CSV, one whole Markdown or text file."""
 BROKEN = (OSError, EOFError, zlib.error)

@@ -8,6 +8,7 @@ PART = Part(
     settings="settings:FusionSettings",
     tools={"fusion_search": "search:TOOL"},
     commands={"fusion": "commands:fusion", "canvas": "commands:canvas"},
+    readers={".canvas": "canvas:read"},
     workbench={"fusion": "run:fusion", "canvas": "canvases:canvas"},
     run={"fusion": "run:outcome"},
 )

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
 from workbench.errors import WorkbenchError, shown
-from workbench.knowledge.reading.canvas import is_name
+from workbench.parts.fusion.canvas import is_name
 from workbench.ports import KnowledgeBase, KnowledgeBases
 from workbench.text import detect_language
 from workbench.views.labels import Labels

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from workbench.graphs.check import shares_by_meaning
-from workbench.knowledge.reading.canvas import CanvasError, is_name, title_and_text
 from workbench.language import support
+from workbench.parts.fusion.canvas import CanvasError, is_name, title_and_text
 from workbench.ports import KnowledgeBase, Passage
 from workbench.state import Data
 from workbench.text import clean, sentences

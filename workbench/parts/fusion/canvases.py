@@ -14,8 +14,8 @@ from typing import Any
 from uuid import uuid4
 
 from workbench.errors import UnknownKnowledge, shown
-from workbench.knowledge.reading.canvas import SUFFIX, Canvas, CanvasError, node_text
 from workbench.knowledge.reading.files import Unreadable
+from workbench.parts.fusion.canvas import SUFFIX, Canvas, CanvasError, node_text
 from workbench.parts.fusion.canvas_work import OPERATIONS, Desk, Entry, work
 from workbench.parts.fusion.drawing import beside, canvas_blocks, work_blocks
 from workbench.records.writing import write_file

@@ -9,7 +9,7 @@ from operator import mul
 
 from markupsafe import Markup
 
-from workbench.knowledge.reading.canvas import COLORS, SIDES, Canvas, node_color, node_text, node_title, title_and_text
+from workbench.parts.fusion.canvas import COLORS, SIDES, Canvas, node_color, node_text, node_title, title_and_text
 from workbench.state import Data
 from workbench.views.blocks import Block, Lines, clipped, columns
 from workbench.views.drawing import SHARES, Patch, free_patch, width, zoomable

@@ -11,22 +11,20 @@ import json
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from workbench.errors import CorpusError, shown
-from workbench.knowledge.reading.files import Unreadable, must_be_file, must_be_short
+from workbench.knowledge.reading import triples
+from workbench.knowledge.reading.corpus import Document, Read, unlinked
+from workbench.knowledge.reading.files import STRUCTURE, SUFFIXES, Unreadable, must_be_file, must_be_short
 from workbench.knowledge.reading.triples import in_words
 from workbench.state import Data, Json
 from workbench.text import clean, sentences
 
 SUFFIX = ".canvas"
-STRUCTURE = "canvas:node"
-"""The field of a document that keeps its node: ``id``, ``position``, ``links``; no other format has it."""
-LOOKS = ("group", "color")
-"""Fields that say how a node looks; they name nothing in the graph."""
 CONTENT = {"text": "text", "file": "file", "link": "url", "group": ""}
 """The key that a node of each type must have."""
 COLORS = {"1": "red", "2": "orange", "3": "yellow", "4": "green", "5": "cyan", "6": "purple"}
@@ -35,7 +33,6 @@ LEADS_TO, IN_GROUP = "leads_to", "in_group"
 ARRAYS = ("nodes", "edges")
 VAULT = ".obsidian"
 """The folder at the root of a vault, from which its canvases name files."""
-_LINK = re.compile(r"!?\[\[([^\[\]|#^]*)((?:#[^\[\]|]*)?)(?:\|([^\[\]]*))?\]\]")
 _ENDS = ("none", "arrow")
 _PLACE = ("x", "y", "width", "height")
 _HEX = re.compile(r"#[0-9a-fA-F]{6}")
@@ -194,6 +191,45 @@ class Canvas:
             yield Card(node, title, "\n\n".join([text, *lines[node_id][:listed]]), fields, file)
 
 
+_MANY_RECORDS = (".jsonl", ".jsonl.gz", ".csv", ".xlsx", *triples.SUFFIXES, SUFFIX)
+
+
+def read(path: Path, name: str, read_file: Callable[[Path, str], Read], also: set[str]) -> Read:
+    """Yield a document for each node; that of a file says what the file says.
+
+    Args:
+        path: of the canvas.
+        name: of the canvas, with which ids begin.
+        read_file: reads the documents of a file that a node shows, given its title.
+        also: gets other files that were read for it.
+    """
+    board, source = Canvas(Canvas.read_text(path)), path.resolve().as_posix()
+    yield from ((1, problem) for problem in board.problems)
+    for card in board.cards(path.parent):
+        if isinstance(card, str):
+            yield 1, card
+            continue
+        text, title, fields, kind = card.text, card.title, card.fields, card.node["type"].capitalize()
+        if card.file and card.file.name.lower().endswith(_MANY_RECORDS):
+            yield 1, f"node {shown(card.node['id'])}: {card.file.name} holds many records: add it as a file of its own"
+        elif card.file and card.file.name.lower().endswith(SUFFIXES):
+            for _, document in read_file(card.file, card.title):
+                if isinstance(document, str):
+                    yield 1, f"node {shown(card.node['id'])}: {card.file.name}: {document}"
+                else:
+                    shown_part = section(document.text, node_text(card.node, "subpath"))
+                    if shown_part == document.text:
+                        also.add(document.source)  # it needs no document of its own
+                        title = document.title
+                    fields = {**document.fields, **fields}
+                    text = "\n\n".join([shown_part, *card.text.split("\n\n")[1:]])
+        address = node_text(card.node, "url")
+        url = clean(address) if re.match("https?://", address) else ""
+        doc_id = f"{name}#{fields[STRUCTURE]['id']}"
+        names = (card.title,) if title != card.title else ()
+        yield 1, Document(doc_id, title, text, url, "", kind, fields, names, source=source)
+
+
 def node_text(element: Data, key: str) -> str:
     """Return a text of a node or an edge; what is none counts for nothing."""
     return element[key] if isinstance(element.get(key), str) else ""
@@ -232,15 +268,6 @@ def title_and_text(node: Data) -> tuple[str, str]:
     if bare and len(bare) <= longest and not bare.endswith(_ENDS_SENTENCE):
         return bare, f"# {bare}\n\n{rest.strip()}" if rest.strip() else content
     return (sentences(content)[0][:longest] if sentences(content) else ""), content
-
-
-def unlinked(text: str) -> str:
-    """Return a text in which each link to a note is the words that it shows.
-
-    >>> unlinked("Ask [[Notes/lamp|the lamp]] or [[gate]] and [[lamp#Oil]].")
-    'Ask the lamp or gate and lamp > Oil.'
-    """
-    return _LINK.sub(lambda link: link[3] or " > ".join(filter(None, (link[1], link[2].strip("#^")))), text)
 
 
 def section(text: str, subpath: str) -> str:
