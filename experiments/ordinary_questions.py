@@ -1,4 +1,4 @@
-"""Ordinary questions that are read as more than a question: what would be noted, obeyed or dropped that was only asked.
+"""Ordinary questions that are read as more than a question: what would be noted or dropped that was only asked.
 
 python -m experiments.ordinary_questions [FOLDER ...] [--show]
 

@@ -458,8 +458,6 @@ def main() -> None:
     halves = {half: some for half in HALVES if (some := [s for s in found if s.topic["half"] == half])}
     parts = [f"**{half}**\n\n{tables(some)}" for half, some in halves.items()]
     parts.append(f"**The checker on labelled pairs**\n\n{checker}")
-    if not hasattr(Workbench, "report"):
-        parts.append("There is no `wb.report` here: only the plain answer was measured.")
     if missing := [name for name in corpora if name not in there]:
         parts.append(f"Not measured, since the corpus is not there: {', '.join(missing)}.")
     if options.sample:

@@ -17,7 +17,7 @@ import pytest
 from tests import forked
 from tests.servers import Reply, only, scripted_server
 from tests.shelves import ANSWER, CORE, PROJECT, QUESTION, corpus, environment, opened, workbench
-from workbench.errors import CapsuleError, RunError
+from workbench.errors import CapsuleError
 from workbench.futures.capsule import read
 from workbench.futures.replay import full_document
 from workbench.records.tape import canonical
@@ -187,18 +187,7 @@ def test_a_run_with_a_model_replays_with_its_server_off(folder, tmp_path, roles,
     with opened(tmp_path / "fresh") as wb:  # where no model is configured
         assert bytes_of(wb.replay(wb.import_capsule(path).run_id)) == expected
         assert wb.replay(run.run_id).status == "done"
-        with pytest.raises(RunError, match="WORKBENCH_CHAT_MODEL"):
-            wb.replay(run.run_id, "regression")
     assert not tried and len(server.requests) == asked
-
-
-def test_regression_asks_the_model_again_and_nothing_else(folder):
-    with scripted_server(SAID) as server, Workbench.open(folder, model(server.url)) as wb:
-        run = wb.ask(QUESTION, kb="film")
-        server.answer(Reply(["It was Ang Lee [1]."]))
-        again = wb.replay(run.run_id, "regression")
-        assert again.answer.startswith("It was Ang Lee [1]") and again.evidence == run.evidence
-        assert all(record.get("replayed") for record in again.records if "effect" in record)
 
 
 def test_tools_of_ones_own_need_not_be_there(folder, elsewhere, tmp_path):

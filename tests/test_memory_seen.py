@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import ipywidgets
 import pytest
 from click.testing import CliRunner
 from mcp import Client
@@ -18,14 +17,12 @@ from tests.test_remembering import bench, server, talk  # noqa: F401  fixtures
 from tests.test_store import postgres  # noqa: F401  every database
 from tests.test_store import store as conversations  # noqa: F401
 from workbench.cli import main
-from workbench.errors import InvalidAnswer, WorkbenchError
+from workbench.errors import WorkbenchError
 from workbench.parts.memory.store import MemoryStore
 from workbench.parts.serve.commands import TOOLS
 from workbench.parts.serve.mcp import make_server
 from workbench.records.conversations import SqlConversations
 from workbench.session import Workbench
-from workbench.views.labels import Labels
-from workbench.widgets.review import Review
 
 
 @pytest.fixture
@@ -68,7 +65,7 @@ def test_a_memory_is_edited_ended_and_each_is_undone(bench: Make) -> None:  # no
     assert now["id"] == edited and (now["author"], now["polarity"]) == ("person", "dislike")
     assert "comedy" in now["about"] and "by hand" in str(memory)
     run = wb.ask("Recommend some films.", kb="film", session="t")
-    assert [one["memory_id"] for one in run.state.get("obeyed", [])] == [edited] and "Cold Soup" not in run.answer
+    assert "comedy" in run.state["memory_context"] and "Cold Soup" not in run.answer
     assert memory.undo() == first["id"] and contents(memory.view()) == [first["content"]]
     memory.invalidate(first["id"], "said in jest")
     assert memory.view().memories == []
@@ -160,72 +157,6 @@ def test_hostile_text_is_text_wherever_memory_shows_itself(bench: Make) -> None:
         assert "<script" not in html and "<img" not in html and "\x1b" not in html + str(one)
 
 
-# --- A memory that is obeyed is struck at the plan review ---
-
-
-def titles(run: Any) -> set[str]:
-    return {piece["metadata"]["title"] for piece in run.evidence}
-
-
-def horror(wb: Workbench, **asked: Any) -> Any:
-    told(wb, "I don't like horror films.")
-    return wb.ask("Recommend some films.", kb="film", session="s", review={"plan"}, **asked)
-
-
-def test_a_person_strikes_what_would_be_obeyed_and_it_is_recorded_and_replayed(bench: Make) -> None:  # noqa: F811
-    wb = bench(memory_core=True)
-    run = horror(wb)
-    assert run.review is not None
-    [offered] = run.review["obeyed"]
-    assert "since you said" in offered["told"] and any("since you said" in line for line in run.plan.assumptions)
-    with pytest.raises(InvalidAnswer, match=f"Known: {offered['memory_id']}"):
-        run.edit(struck=["other"])
-    run.edit(struck=[offered["memory_id"]], note="not today")
-    assert run.status == "paused" and "obeyed" not in run.review, "the new plan is shown"
-    run.approve()
-    assert run.status == "done" and not run.state.get("obeyed", [])
-    assert not any("since you said" in line for line in run.plan.assumptions) and "The Long Dark" in titles(run)
-    decision, _ = run.decisions
-    assert decision["edits"] == {"struck": [offered["memory_id"]]} and "memories not obeyed" in str(run)
-    assert wb.replay(run.run_id).answer == run.answer
-    again = run.fork(review=["plan"])
-    assert again.answer == run.answer and not again.state.get("obeyed", []), "the recorded decision is made once more"
-    approved = run.fork(decision={"action": "approve"}, at="0-plan")
-    assert approved.state.get("obeyed") and "The Long Dark" not in titles(approved)
-    assert len(wb.memory.view().memories) == 1, "it holds as before: only this run did not obey it"
-    assert next(p for p in run.prompt_parts() if p["part"] == "core")["why"] == "struck"
-
-
-def test_it_is_struck_on_the_panel_and_on_the_command_line(bench: Make, tmp_path: Any) -> None:  # noqa: F811
-    wb = bench(memory_core=True)
-    run = horror(wb)
-    [offered] = run.review["obeyed"]
-    heard: list[Any] = []
-    review = Review(Labels("zh"))
-    review.observe(lambda change: heard.append(change.new), "response")
-    review.show(run.to_dict())
-    [box] = [w for w in walk(review.inside) if isinstance(w, ipywidgets.Checkbox)]
-    assert box.value and offered["told"].startswith(box.description[:40])
-    box.value = False
-    assert review.primary.description == Labels("zh")("plan_without", n=1)
-    review.submit()
-    assert heard[-1]["decisions"][0]["edited_action"]["args"] == {"struck": [offered["memory_id"]]}
-    wb.close()
-    at = ["--workspace", str(tmp_path / "w")]
-    shown = CliRunner().invoke(main, ["show", run.run_id, *at]).output
-    assert offered["memory_id"] in shown, "the way to name it is shown"
-    edit = json.dumps({"struck": [offered["memory_id"]]})
-    assert CliRunner().invoke(main, ["resume", run.run_id, "--edit", "-", *at], input=edit).exit_code == 3
-    done = CliRunner().invoke(main, ["resume", run.run_id, "--approve", "--json", *at])
-    assert done.exit_code == 0 and "The Long Dark" in str(json.loads(done.stdout)["evidence"])
-
-
-def walk(widget: Any) -> Iterator[Any]:
-    yield widget
-    for child in getattr(widget, "children", ()):
-        yield from walk(child)
-
-
 # --- The command line, and agents by the protocol ---
 
 
@@ -272,11 +203,11 @@ async def test_an_agent_edits_and_searches_memory_by_the_protocol(bench: Make, m
 def test_what_is_pressed_on_the_bench_changes_what_is_remembered(bench: Make) -> None:  # noqa: F811
     wb = bench(memory_core=True)
     *_, run = told(wb, "I don't like horror films.", "Recommend some films.")
-    [obeyed] = run.state.get("obeyed", [])
+    [noted] = wb.memory.view().memories
     page = wb.bench(run, session="s")
-    page.working.memory.list.press("invalidate", obeyed["memory_id"])
+    page.working.memory.list.press("invalidate", noted["id"])
     assert not wb.memory.view().memories
     page.working.memory.list.press("undo")
-    page.working.memory.list.press("correct", obeyed["memory_id"])
+    page.working.memory.list.press("correct", noted["id"])
     page.working.memory.text.value = "I don't like comedy films."
     assert [memory["content"] for memory in wb.memory.view().memories] == ["I don't like comedy films."]

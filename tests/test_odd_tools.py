@@ -302,13 +302,13 @@ def test_an_answer_to_what_was_seen_is_refused_when_something_else_is_asked(wb) 
     other = wb.run(mine.run_id)
     other.respond("and the mill?")
     assert wb.run(mine.run_id).plan.version == 2
-    with pytest.raises(NotPaused, match="asks plan again, and something else"):
+    with pytest.raises(NotPaused, match="asks 1-plan by now, not 0-plan"):
         mine.approve()
-    with pytest.raises(NotPaused, match="asks plan again"):
+    with pytest.raises(NotPaused, match="asks 1-plan by now"):
         mine.approve()
     assert mine.status == "paused" and mine.review["point"] == "plan"
     mine.approve()
-    with pytest.raises(NotPaused, match="asks reflect by now, not plan"):
+    with pytest.raises(NotPaused, match="by now, not"):
         other.reject()
     assert other.to_dict()["review"]["point"] == "reflect", "a document shows it too"
     assert other.approve().status == "done"
@@ -317,6 +317,6 @@ def test_an_answer_to_what_was_seen_is_refused_when_something_else_is_asked(wb) 
 async def test_the_asynchronous_doors_hold_to_it_too(wb) -> None:
     mine = await wb.start("When was the kiln built?", kb="site", review="plan").aio.wait()
     await wb.run(mine.run_id).aio.answer_review({"decisions": [{"type": "respond", "message": "and the mill?"}]})
-    with pytest.raises(NotPaused, match="something else"):
+    with pytest.raises(NotPaused, match="by now, not"):
         await mine.aio.answer_review({"decisions": [{"type": "approve"}]})
     assert mine.review and (await mine.aio.answer_review({"decisions": [{"type": "approve"}]})).status == "done"

@@ -1,4 +1,4 @@
-"""What is remembered: kept with its history, recalled within a budget, obeyed, taped, and nobody else's."""
+"""What is remembered: kept with its history, recalled within a budget, taped, and nobody else's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.test_store import store as conversations  # noqa: F401
 from workbench.errors import ModelError, WorkbenchError
 from workbench.graphs.route import decide
 from workbench.models.embeddings import HashingEmbeddings
-from workbench.parts.memory.remember import preference_conditions
+from workbench.parts.memory.preferences import apply_preferences
 from workbench.parts.memory.service import Recalling, find_store
 from workbench.parts.memory.store import MemoryStore, core_memory
 from workbench.records.conversations import SqlConversations
@@ -132,7 +132,7 @@ def bench(tmp_path: Path) -> Iterator[Callable[..., Workbench]]:
         wb.close()
 
 
-def test_a_preference_is_noted_obeyed_struck_and_replayed(bench):
+def test_a_preference_is_noted_left_out_in_a_fork_and_replayed(bench):
     wb = bench(memory_core=True)
     run = wb.ask("I don't like horror films.", kb="film", session="s")
     assert run.answer.startswith("Noted") and not run.records, "nothing is searched"
@@ -140,48 +140,41 @@ def test_a_preference_is_noted_obeyed_struck_and_replayed(bench):
     titles = {r["metadata"]["title"] for r in run.evidence}
     assert "Paper Boats" in titles and "The Long Dark" not in run.answer
     assert any("horror" in line.lower() and "since you said" in line for line in run.plan.assumptions)
-    [obeyed] = run.state.get("obeyed", [])
-    fork = run.fork(without=[obeyed["memory_id"]]).wait()
-    assert not any("since you said" in line for line in fork.plan.assumptions), "struck in a fork"
+    [noted] = wb.memory.view().memories
+    fork = run.fork(without=[noted["id"]]).wait()
+    assert not any("since you said" in line for line in fork.plan.assumptions)
     assert wb.replay(run.run_id).to_dict()["answer"] == run.answer
     assert len(wb.ports().memory.recall("x", user_id="default", conversation_id="")["memories"]) == 1, (
         "forks note nothing"
     )
-    asked = wb.ask("Recommend a horror film.", kb="film", session="s")
-    assert not asked.state.get("obeyed", []), "what the question itself asks for counts more"
+    both = wb.ask("I don't like horror films, recommend some.", kb="film", session="u")
+    assert both.state["noted"] and "The Long Dark" not in both.answer, "what this question says it does not want"
     said = wb.ask("What did I say about horror films?", kb="film", session="s")
     assert "I don't like horror films" in said.answer and not said.records
     other = wb.ask("Recommend some films.", kb="film", session="t", user="bob")
-    assert not other.state.get("obeyed")
+    assert not other.state["memory_context"]
 
 
 FILM_WORDS = Path(__file__).parents[1] / "data" / "films.vocabulary.toml"
 
 
-def liked(polarity: str, about: str, memory_id: str | None = "m") -> dict[str, Any]:
-    kept = {"id": memory_id} if memory_id else {}
-    return {"about": about, "polarity": polarity, "content": f"{polarity} {about}", **kept}
+def liked(polarity: str, about: str) -> dict[str, Any]:
+    verb = "like" if polarity == "like" else "don't like"
+    return {"about": about, "polarity": polarity, "content": f"I {verb} {about}"}
 
 
 @pytest.mark.parametrize(
     ("question", "preferences", "conditions"),
     [
         ("Recommend some films", [liked("dislike", "horror")], ["ne Horror"]),
-        ("Recommend some films", [liked("like", "comedy")], ["in ['Comedy']"]),
-        ("Recommend some films", [liked("like", "scary films")], ["in ['Horror']"]),
-        # newest wins, also where it was said in other words
-        ("Recommend some films", [liked("like", "scary films", "1"), liked("dislike", "horror", "2")], ["ne Horror"]),
-        ("Recommend some films", [liked("dislike", "horror", "1"), liked("like", "horror", "2")], ["in ['Horror']"]),
+        ("Recommend some films", [liked("like", "comedy")], ["eq Comedy"]),
+        ("Recommend some films", [liked("like", "scary films")], ["eq Horror"]),
+        ("Recommend some films", [liked("like", "comedy"), liked("like", "drama")], ["eq Drama"]),
         # the question itself asks for it: by its words, by what they mean, by all that there is of it
-        ("Recommend a horror film", [liked("dislike", "horror")], []),
-        ("Recommend a scary film", [liked("dislike", "horror")], []),
-        ("Recommend some films of 2001", [liked("dislike", "horror")], []),
-        ("Recommend some films before 2003", [liked("like", "comedy")], []),
+        ("Recommend a horror film", [liked("dislike", "horror")], ["eq Horror"]),
+        ("Recommend a scary film", [liked("dislike", "horror")], ["eq Horror"]),
         # no narrowing of what is not recommended
-        ("Who wrote Paper Boats?", [liked("like", "comedy"), liked("dislike", "drama")], []),
         ("Which films are there?", [liked("like", "comedy"), liked("dislike", "horror")], []),
-        ("Which films are there?", [liked("dislike", "horror", None)], ["ne Horror"]),
-        ("Who wrote Paper Boats?", [liked("dislike", "drama", None)], []),
     ],
 )
 def test_a_preference_is_obeyed_where_it_cannot_go_against_the_question(
@@ -190,8 +183,9 @@ def test_a_preference_is_obeyed_where_it_cannot_go_against_the_question(
     wb = bench()
     wb.add_knowledge("worded", [tmp_path / "films.jsonl"], vocabulary=FILM_WORDS)
     knowledge = wb.ports().knowledge
-    found = preference_conditions(preferences, decide(question, ["worded"], "", knowledge), [knowledge.get("worded")])
-    assert [f"{one['condition']['op']} {one['condition']['value']}" for one in found] == conditions
+    decision = decide(question, ["worded"], "", knowledge).decision
+    decision = apply_preferences({"known": preferences}, decision, [knowledge.get("worded")])
+    assert [f"{one['op']} {one['value']}" for one in decision["filters"]] == conditions
 
 
 @pytest.mark.parametrize(
@@ -220,7 +214,7 @@ def test_nothing_is_noted_where_it_is_off_or_incognito(bench):
     private = bench(memory_core=True)
     private.ask("I don't like horror films.", kb="film", session="s", incognito=True)
     run = private.ask("Recommend some films.", kb="film", session="s")
-    assert not run.state.get("obeyed", [])
+    assert not run.state["memory_context"]
 
 
 def test_a_long_conversation_is_summed_up_recalled_and_told_what_was_left_out(bench, server):
@@ -284,9 +278,7 @@ def test_a_model_reads_messages_and_what_it_gives_is_bounded(bench, server):
     [now] = wb.ports().memory.recall("x", user_id="default", conversation_id="")["memories"]
     assert now["author"] == "openai:m" and now["content"] == "No horror, please", "one takes the place of the other"
     run = wb.ask("Recommend some films.", kb="film", session="s")
-    assert run.state.get("obeyed", []), (
-        "where the model gives nothing usable the rules read, and what is known is obeyed"
-    )
+    assert "No horror" in run.state["memory_context"], "where the model gives nothing usable the rules read"
     asked = [r for r in server.requests if role_of(r) == "memory"]
     wb.ask("Which films are there?", kb="film", session="s")
     after = [r for r in server.requests if role_of(r) == "memory"]

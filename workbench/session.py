@@ -29,7 +29,6 @@ from workbench.records.lease import Lease, SystemClock
 from workbench.records.prompts import Prompts
 from workbench.records.spending import read_prices
 from workbench.records.store import new_run_id, require_version, runs_are_gone
-from workbench.records.tape import Mode
 from workbench.runs.asking import RunOptions, Runs, checked_message, map_questions, shows
 from workbench.runs.calls import own_prompts
 from workbench.runs.driver import Driver, Live
@@ -442,13 +441,13 @@ class Workbench(Extended):
 
     # what is made of runs
 
-    def replay(self, run_id: str, mode: Mode = "replay") -> Run:
-        """Run it once more from its tape: its plan, evidence, decisions and answer, to the same bytes.
+    def replay(self, run_id: str) -> Run:
+        """Run it once more from its tape alone: its plan, evidence, decisions and answer, to the same bytes.
+
+        No network, no model and no clock is asked, and no knowledge base.
 
         Args:
             run_id: a run that is done.
-            mode: ``replay`` takes everything from the tape: no network, no model, no clock; ``regression`` asks models
-                again, and takes tools and knowledge from the tape.
 
         Returns:
             The new run, which is done.
@@ -465,7 +464,7 @@ class Workbench(Extended):
             again: Run = replay()
             return again
         fork = lambda **edits: recorded(run.fork(**edits))  # noqa: E731, read once
-        return self.run(replayed(recorded(run), fork, self.settings, mode).run_id)
+        return self.run(replayed(recorded(run), fork).run_id)
 
     def export(self, run_id: str, path: str | Path) -> Path:
         """Seal a run that has ended in a zip file, without any secret: the same run gives the same bytes.

@@ -235,7 +235,6 @@ class Settings(BaseSettings):
     merge_max_results: int = Field(50, ge=1)
     merge_max_characters: int = Field(10_000, ge=100)
     history_window: int = Field(6, ge=0, description="how many of the last messages a prompt quotes")
-    tape_mb: float = Field(32, ge=0, description="megabytes that the tape of one run may use")
     postgres_dsn: SecretStr = Field(SecretStr(""), validation_alias=alias("postgres_dsn", "POSTGRES_DSN"))
 
     # the index

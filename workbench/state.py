@@ -401,7 +401,7 @@ class SectionOutline(TypedDict):
         query: what is asked for it.
         evidence_ids: ids of the pieces of the merged evidence that it may use, best first.
         estimated_words: how long it will probably be.
-        quotes: the sentences of these pieces that it quotes where no model writes it.
+        quotes: the sentences of these pieces that it quotes where no model writes it; empty: any.
     """
 
     section_id: str
@@ -564,14 +564,6 @@ class MemoryQuestion(TypedDict):
     notes: list[str] | None
 
 
-class AppliedPreference(TypedDict):
-    """A memory that became a condition of the search; ``told`` explains it to the user."""
-
-    memory_id: str
-    condition: Condition
-    told: str
-
-
 class Remembered(TypedDict):
     """One recalled entry: whether it is in the prompt, how long it is, or why it was left out.
 
@@ -618,8 +610,6 @@ class RetrievalState(TypedDict, total=False):
     report: Json
     known: list[Json]
     noted: list[Noted]
-    obeyed: list[AppliedPreference]
-    struck: list[str]
     given_plan: Json | None
     assumptions: list[str]
     without: list[str]

@@ -1,4 +1,4 @@
-"""What a run remembered, on the bench: seen, corrected, switched off in a fork, and struck at the plan."""
+"""What a run remembered, on the bench: seen, corrected, switched off in a fork."""
 
 from __future__ import annotations
 
@@ -73,38 +73,13 @@ def test_memory_is_seen_corrected_and_switched_off(
     expect(panel.get_by_role("button", name=undo)).to_be_hidden()  # the rows are drawn again
 
     run = store.runs.list()[0]
-    [obeyed] = run.state.get("obeyed", [])
-    panel.locator(f'[data-do=without][data-of="{obeyed["memory_id"]}"]').focus()
+    noted = store.memory.view().memories[0]
+    panel.locator(f'[data-do=without][data-of="{noted["id"]}"]').focus()
     page.keyboard.press("Enter")
     until(lambda: len(store.runs.list()) == 4 and store.runs.list()[0].status == "done", "a fork")
     fork = store.runs.list()[0]
-    assert origin_of(fork) == run.run_id and not fork.state.get("obeyed", [])
+    assert origin_of(fork) == run.run_id and noted["content"] not in fork.state["memory_context"]
     expect(bench.root.locator(".wb-head")).to_contain_text(fork.run_id)
-
-
-@pytest.mark.full
-def test_a_preference_is_struck_at_the_plan(notebook: Callable[..., Any], store: Workbench, tmp_path: Path) -> None:  # noqa: F811
-    asked = ASKED.format(messages=SAID["en"][0][:2])
-    nb = notebook([OPEN, asked, 'wb.bench(kb="film", session="s", review=["plan"])'])
-    nb.run_all()
-    page, bench = nb.page, BenchPage(nb.page)
-    bench.root.wait_for()
-    nb.resize(1000, 1600)
-    bench.ask(SAID["en"][0][2])
-    box = page.locator(".wb-obeyed").get_by_role("checkbox")
-    expect(box).to_be_checked()
-    expect(page.locator(".wb-obeyed")).to_contain_text("since you said")
-    shot(bench.root, tmp_path, "memory-strike")
-    box.focus()
-    page.keyboard.press("Space")
-    expect(bench.primary).to_contain_text("Plan again without 1 memory")
-    page.keyboard.press("Control+Enter")
-    expect(page.locator(".wb-obeyed")).to_have_count(0)
-    until(lambda: len(store.runs.list()[0].decisions) == 1, "the decision is kept")
-    run = store.runs.list()[0]
-    assert list(run.decisions[0]["edits"]) == ["struck"] and not any(
-        "since you said" in a for a in run.plan.assumptions
-    )
 
 
 def shot(part: Any, tmp_path: Path, name: str) -> None:

@@ -135,24 +135,19 @@ def import_(page: Page, path: Path, as_new: bool) -> None:
 
 @click.command()
 @click.argument("run_id")
-@click.option(
-    "--mode", type=click.Choice(["replay", "regression"]), default="replay", show_default=True,
-    help="All from the tape, or models asked again.",
-)  # fmt: skip
 @paged
-def replay(page: Page, run_id: str, mode: Any) -> int | None:
+def replay(page: Page, run_id: str) -> int | None:
     """Replay a run from its tape.
 
     Where it does not fit, the first point that differs is named: what was expected, and what came.
     """
-    document: Json = {"run_id": run_id, "mode": mode, "divergence": None}
+    document: Json = {"run_id": run_id, "divergence": None}
     with page.open() as wb:
         try:
-            again = wb.replay(run_id, mode)
+            again = wb.replay(run_id)
         except Divergence as error:
             page.give({**document, "divergence": error.to_dict()}, str(error))
             return FAILED
         document |= {"replay": again.run_id, "answer": again.to_dict()["answer"]}
-    same = {"replay": "the same bytes", "regression": "the same tools"}[mode]
-    page.give(document, f"✓ {same}: {page.command('show', document['replay'])}")
+    page.give(document, f"✓ the same bytes: {page.command('show', document['replay'])}")
     return None

@@ -73,6 +73,8 @@ def runs(
     options = {"session_id": session, "user_id": user, "status": status, "origin": run_id}
     wanted = {name: value for name, value in options.items() if value}
     with page.open() as wb:
+        if run_id:
+            empty = f"Nothing was made of run {wb.run(run_id).run_id} yet."
         listed = wb.runs.lines(limit, **wanted)
     columns = ("run:code", "status:status", "begun:dim", "question")
     page.table({"runs": listed}, columns, map(_row, listed), empty)

@@ -14,15 +14,16 @@ from collections.abc import Callable, Iterable, Mapping
 from html import escape
 from io import BytesIO
 from pathlib import Path
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError, with_config
+from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from workbench.errors import CapsuleError, PlanError
 from workbench.models.wire import secrets
 from workbench.plans import Plan
 from workbench.records.store import RunStore, new_run_id
+from workbench.records.tape import Effect
 from workbench.records.writing import write_file
 from workbench.runs.recording import Recording
 from workbench.settings import Settings
@@ -95,28 +96,9 @@ class _Record(TypedDict):
     record: ExecutionRecord
 
 
-@with_config(extra="forbid")
-class _Effect(TypedDict):
-    kind: str
-    name: str
-    parts: Json
-    value: Any
-    seconds: NotRequired[float]
-    tokens: NotRequired[int]
-    replayed: NotRequired[bool]
-    counted: NotRequired[bool]
-    at: NotRequired[str]
-    task: NotRequired[str]
-    outcome: NotRequired[str]
-    reads: NotRequired[dict[str, str]]
-    input: NotRequired[Any]
-    started_at: NotRequired[float]
-    edited: NotRequired[bool]
-
-
 class _Page(TypedDict):
     page: str
-    effects: list[_Effect]
+    effects: list[Effect]
 
 
 class _Decision(TypedDict):
@@ -207,11 +189,12 @@ def imported(path: Path, store: RunStore, run: Callable[[str], Recording], setti
     return run_id
 
 
-def _plans(contents: Json) -> list[Plan]:
-    return [Plan.load(row["plan"]) for row in contents["plans"]]
+def _plans_and_effects(contents: Json) -> list[Any]:
+    effects = (effect for page in contents["tapes"] for effect in page["effects"])
+    return [[Plan.load(row["plan"]) for row in contents["plans"]], [Effect(**effect) for effect in effects]]
 
 
-def read(path: Path, kind: Any = _Contents, check: Callable[[Json], object] = _plans) -> Json:
+def read(path: Path, kind: Any = _Contents, check: Callable[[Json], object] = _plans_and_effects) -> Json:
     """Return what a capsule holds, its types checked.
 
     Args:

@@ -6,36 +6,24 @@ import json
 from collections.abc import Callable
 
 from workbench.errors import Divergence, RunError
-from workbench.records.tape import FROM_TAPE, canonical, differences, require_whole
+from workbench.records.tape import begun, canonical, differences
 from workbench.runs.recording import Recording
-from workbench.settings import ROLES, Settings
 from workbench.state import Json
 
 
-def replayed(
-    run: Recording,
-    fork: Callable[..., Recording],
-    settings: Settings,
-    mode: str,
-) -> Recording:
+def replayed(run: Recording, fork: Callable[..., Recording]) -> Recording:
     """Replay a run (``Workbench.replay``); ``fork`` makes a run of this one, and waits for it."""
-    if mode not in FROM_TAPE:
-        raise RunError(f"A replay cannot be {mode!r}. Known: {', '.join(FROM_TAPE)}.")
     if run.status != "done":
         raise RunError(f"Run {run.run_id} is {run.status}: only a run that is done can be replayed.")
-    effects = run.tape()
-    require_whole(run.run_id, effects)
-    asks_model = any(effect.kind == "model" for effect in effects)
-    if mode == "regression" and asks_model and not any(map(settings.role_model, ROLES)):
-        raise RunError(f"Run {run.run_id} asked a model, and none is configured here. Set WORKBENCH_CHAT_MODEL.")
-    again = fork(mode=mode, mismatch="stop", rest="rules")
+    if not begun(run.tape()):
+        raise RunError(f"Run {run.run_id} has no tape: it was pruned.")
+    again = fork(mode="replay", mismatch="stop", rest="rules")
     if again.status != "done":
         divergences = [effect.value for effect in again.tape() if effect.kind == "divergence"]
         if divergences:
             raise Divergence(**divergences[-1])
         raise RunError(f"The replay is {again.status}: {again.error}")
-    if mode == "replay":
-        same_bytes(run, again)
+    same_bytes(run, again)
     return again
 
 

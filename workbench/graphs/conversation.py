@@ -50,8 +50,6 @@ RESULT_KEYS = (
     "remembered",
     "noted",
     "recalls",
-    "obeyed",
-    "struck",
     "reflections",
     "report",
     "clarifications",
@@ -167,7 +165,7 @@ async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context])
     context, message = runtime.context, state["message"]
     report_change = required("nodes", "topic", "reports")(state) if state.get("report") else {}
     query, route = await _standing_alone({**state, **report_change}, context)
-    route, conditions = with_preferences(state, route, context.bases(route.kb_prefixes))
+    route = route._replace(decision=with_preferences(state, route.decision, context.bases(route.kb_prefixes)))
     if route.decision != state["route_decision"]:
         runtime.stream_writer({"route_decision": route.decision})
     change = {
@@ -176,7 +174,6 @@ async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context])
         "kb_prefix": route.decision["kb_prefix"],
         "kb_prefixes": route.kb_prefixes,
         "worker_name": route.decision["worker_name"],
-        "obeyed": conditions,
         **report_change,
     }
     said_before = state.get("recalls") or (state.get("noted") and not state.get("to_search"))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from workbench.extensions import provided
 from workbench.ports import Context
-from workbench.records.tape import FROM_TAPE, Tape
+from workbench.records.tape import Tape
 from workbench.state import Data, Enrichment, ExecutionRecord, Json, RetrievalResult, RetrievalState
 from workbench.tools import enrichment
 from workbench.tools.tool import StepLog
@@ -78,7 +78,7 @@ def _summary(names: list[str], outputs: Sequence[Data]) -> Enrichment:
 def _from_tape(context: Context) -> Tape | None:
     """Return the tape that answers instead of a source, if this run is a replay."""
     tape = context.tape
-    return tape if isinstance(tape, Tape) and tape.mode in FROM_TAPE else None
+    return tape if isinstance(tape, Tape) and tape.mode == "replay" else None
 
 
 def _base_to_ask(state: RetrievalState, context: Context) -> str | None:

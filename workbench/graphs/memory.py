@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
 
 from langgraph.runtime import Runtime
 from pydantic import Field
 
 from workbench.extensions import missing, provided
 from workbench.graphs.roles import ModelForm, ask_model, history_text, read_history
-from workbench.graphs.route import Route, wished_in
+from workbench.graphs.route import wished_in
 from workbench.language.words import is_small_talk
-from workbench.ports import Context, KnowledgeBase
-from workbench.state import AppliedPreference, ConversationState, Data, Json
+from workbench.ports import Bases, Context
+from workbench.state import ConversationState, Data, Json, RouteDecision
 
 MISSING = missing("memory", "memory")
 
@@ -55,9 +54,7 @@ async def _recalled(state: ConversationState, runtime: Runtime[Context]) -> Json
     return {"history": history, "remembered": [], "noted": [], "recalls": None, "to_search": state["message"]}
 
 
-def with_preferences(
-    state: Data, route: Route, bases: Sequence[KnowledgeBase], struck: Iterable[str] = ()
-) -> tuple[Route, list[AppliedPreference]]:
-    """Return the route with preferences of the person as conditions, and these."""
+def with_preferences(state: Data, decision: RouteDecision, bases: Bases) -> RouteDecision:
+    """Return the decision with preferences of the person as conditions."""
     part = provided("nodes", "with_preferences") if bases else None
-    return part(state, route, bases, struck) if part else (route, [])
+    return part(state, decision, bases) if part else decision

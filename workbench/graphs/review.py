@@ -21,7 +21,7 @@ from workbench.graphs.execute import skip, unended
 from workbench.graphs.memory import with_preferences
 from workbench.graphs.needs import thresholds
 from workbench.graphs.roles import model_plans
-from workbench.graphs.route import Route, is_driven, read_question
+from workbench.graphs.route import is_driven, read_question
 from workbench.knowledge.dated import dated_bases
 from workbench.plans import Plan, PlanStep, fresh_id, problem
 from workbench.ports import Context
@@ -71,15 +71,11 @@ Pieces = Annotated[dict[Annotated[str, Field(max_length=LONGEST_NEED)], Mark], F
 
 
 class PlanEdits(Strict):
-    """Edits before steps run: the plan, or the query (which makes a new plan), and the thresholds.
-
-    ``struck`` has ids of memories that this run is to ignore; without a plan, a new plan is made.
-    """
+    """Edits before steps run: the plan, or the query (which makes a new plan), and the thresholds."""
 
     plan: Plan | None = None
     query: str | None = Field(None, pattern=r"\S", max_length=LONGEST)
     thresholds: Thresholds | None = None
-    struck: list[str] | None = Field(None, max_length=100)
 
 
 class ReflectEdits(Strict):
@@ -152,9 +148,6 @@ def ask_about_plan(
         if new is not None:
             problems = [*check(new, runtime.context.tools), *_rewritten_history(plan, new, records)]
             _refuse_steps(("plan", "steps"), [step.step_id for step in new.steps], problems)
-        _refuse_unknown(
-            "struck", edits, [condition["memory_id"] for condition in state.get("obeyed", [])], "is not obeyed here"
-        )
 
     decision = _ask(point, state, runtime, {"plan": state["plan"], **proposal}, description, edited)
     action, edits = decision["action"], decision["edits"]
@@ -164,19 +157,13 @@ def ask_about_plan(
     if action == "respond":
         return {**change, **wished(state, runtime, decision["message"])}
     change |= _merge_criteria(state, edits)
-    if struck := edits.get("struck"):
-        change["struck"] = [*state.get("struck", []), *struck]
     if edits.get("plan"):
-        change["obeyed"] = [
-            condition for condition in state.get("obeyed", []) if condition["memory_id"] not in (struck or ())
-        ]
         new = Plan.load(edits["plan"]).model_copy(update={"version": plan.version + 1})
         change |= _need_verdicts(plan, new, state)
         runtime.context.runs.save_plan(state["run_id"], new.dump(), decision["who"], decision["note"] or "edited")
         return {**change, "plan": new.dump(), **({"query": edits["query"]} if edits.get("query") else {})}
-    if edits.get("query") or struck:
-        reading = reread(state, runtime, edits.get("query") or state["query"], struck or ())
-        return {**change, **reading, "replan": True}
+    if edits.get("query"):
+        return {**change, **reread(state, runtime, edits["query"]), "replan": True}
     return change
 
 
@@ -276,12 +263,11 @@ def wished(state: RetrievalState, runtime: Runtime[Context], words: str) -> Json
     return {**reread(state, runtime, f"{state['query']} {words}".strip()), "replan": True}
 
 
-def reread(state: RetrievalState, runtime: Runtime[Context], query: str, struck: Iterable[str] = ()) -> Json:
-    """Return the state with another query: it is read again, and memory is obeyed but for what is struck."""
+def reread(state: RetrievalState, runtime: Runtime[Context], query: str) -> Json:
+    """Return the state with another query, which is read again with what is known of the person."""
     bases = runtime.context.bases(state["kb_prefixes"])
     read: Any = {**state["route_decision"], **read_question(query, bases, runtime.context.today)}
-    route, conditions = with_preferences(state, Route(read, state["kb_prefixes"]), bases, struck)
-    return {"query": query, "route_decision": route.decision, "obeyed": conditions}
+    return {"query": query, "route_decision": with_preferences(state, read, bases)}
 
 
 def _ask(
@@ -299,9 +285,6 @@ def _ask(
         "ahead": ahead(point, state, runtime.context, proposal),
         "in_force": {"query": state["query"], "thresholds": limits, "needs": dict(state.get("needs", {}))},
     }
-    memories = {condition["memory_id"]: condition["told"] for condition in state.get("obeyed", [])}
-    if memories and point != "reflect":
-        details["obeyed"] = [{"memory_id": memory_id, "told": words} for memory_id, words in memories.items()]
     return ask_person(point, state, runtime, proposal, description, EDITS[point], check_edits, details=details)
 
 

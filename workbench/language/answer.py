@@ -273,7 +273,7 @@ def _unclear(fields: FieldsWriter) -> str:
 def _asking(left: Open, fields: FieldsWriter) -> str:
     """Write the question back: each reading with its document and its number."""
     say, documents = fields.say, fields.documents
-    if left.word:
+    if not left.readings:
         return say(f"Whom or what does “{left.word}” refer to?", f"“{left.word}”指的是谁或什么？")
     numbers = [f" [{documents[r.doc_id].n}]" if r.doc_id in documents else "" for r in left.readings]
     readings = [f"{reading.text}{number}" for reading, number in zip(left.readings, numbers, strict=True)]

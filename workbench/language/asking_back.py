@@ -29,10 +29,10 @@ class Reading(NamedTuple):
 
 
 class Open(NamedTuple):
-    """What a question leaves open: which of the readings, or whom ``word`` means."""
+    """What a question leaves open: which of the readings its ``word`` means; a pronoun has none."""
 
     readings: list[Reading]
-    word: str = ""
+    word: str
 
 
 def left_open(question: Question, bases: Bases, history: Sequence[Data]) -> Open | None:
@@ -45,26 +45,26 @@ def left_open(question: Question, bases: Bases, history: Sequence[Data]) -> Open
     """
     if pronoun := None if history else _PRONOUN.match(question["text"]):
         return Open([], next(filter(None, pronoun.groups())))
-    readings = _namesakes(question["text"], bases)
-    return Open(readings[:READINGS]) if readings else None
+    return name_left_open(question["text"], bases)
 
 
-def _namesakes(question: str, bases: Bases) -> list[Reading]:
+def name_left_open(question: str, bases: Bases) -> Open | None:
     """Return the documents of a name that several have and nothing in the question tells apart."""
     for base in bases:
         for mention in base.link(question):
             entities = [base.entity(i) for i in (mention["entity_id"], *mention.get("others", []))]
             ids = list(dict.fromkeys(entity["doc_id"] for entity in entities if entity and entity["doc_id"]))
             if len(ids) > 1:
-                return _distinguished([passage for i in ids for passage in base.passages(doc_ids=[i])[:1]])
+                passages = [passage for i in ids for passage in base.passages(doc_ids=[i])[:1]]
+                return Open(_distinguished(passages), mention["surface"])
         titles = base.link(question, "title")
         ids = titles[0]["doc_ids"] if len(titles) == 1 else []
         passages = [passage for i in ids for passage in base.passages(doc_ids=[i])[:1]]
         matches = [_KIND.search(passage["title"]) for passage in passages]
         kinds = {match[1] for match in matches if match}
         if len(kinds) == len(passages) > 1 and not any(content_stems(kind) & content_stems(question) for kind in kinds):
-            return _distinguished(passages)
-    return []
+            return Open(_distinguished(passages), titles[0]["surface"])
+    return None
 
 
 def _distinguished(passages: Sequence[Data]) -> list[Reading]:
@@ -73,5 +73,7 @@ def _distinguished(passages: Sequence[Data]) -> list[Reading]:
     if len(set(titles)) < len(titles):
         fields = [{**passage["fields"], "id": passage["doc_id"]} for passage in passages]
         name = next(n for n in (*fields[0], "id") if len({str(own.get(n)) for own in fields}) == len(fields))
-        titles = [f"{title} ({name} {own.get(name, '–')})" for title, own in zip(titles, fields, strict=True)]
-    return [Reading(title, passage["doc_id"]) for title, passage in zip(titles, passages, strict=True)]
+        values = [own[name] if isinstance(own.get(name), list) else [own.get(name, "–")] for own in fields]
+        titles = [f"{title} ({name} {', '.join(map(str, v))})" for title, v in zip(titles, values, strict=True)]
+    readings = [Reading(title, passage["doc_id"]) for title, passage in zip(titles, passages, strict=True)]
+    return readings[:READINGS]

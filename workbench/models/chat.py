@@ -270,9 +270,18 @@ async def call_model(model: BaseChatModel, call: Callable[[], Awaitable[T]], lim
     """
     limits = limits or Limits()
     until = asyncio.get_running_loop().time() + limits.seconds
+
+    async def attempt() -> T:
+        try:
+            return await call()
+        except Exception as error:
+            if not _without(model, error):
+                raise
+            return await attempt()
+
     try:
         async with asyncio.timeout_at(until):
-            return await patiently(call, limits.patience, lambda e: explained(e, model))
+            return await patiently(attempt, limits.patience, lambda e: explained(e, model))
     except ValidationError:
         raise
     except Exception as error:
@@ -306,14 +315,6 @@ async def filled_in(
         return await model.ainvoke([*messages, ("human", IN_WORDS + schema)])
 
     async def call() -> Any:
-        try:
-            return await get_reply()
-        except Exception as error:
-            if not _without(model, error):
-                raise
-            return await call()
-
-    async def get_reply() -> Any:
         if place in _WITHOUT_SCHEMA or (replying is None and not hasattr(model, "openai_api_base")):
             return await in_words()
         try:
@@ -359,12 +360,10 @@ async def with_tools(
         try:
             return await bound.ainvoke(list(messages))
         except Exception as error:
-            if _takes_no_tools(error):
-                _WITHOUT_SCHEMA.add(place)
-                return None
-            if not _without(model, error):
+            if not _takes_no_tools(error):
                 raise
-            return await model.bind_tools(list(tools)).ainvoke(list(messages))
+            _WITHOUT_SCHEMA.add(place)
+            return None
 
     reply: BaseMessage | None = await call_model(model, call, limits)
     return reply

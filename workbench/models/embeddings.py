@@ -13,7 +13,7 @@ import math
 import os
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, lru_cache
 from importlib.util import find_spec
@@ -82,9 +82,10 @@ def text_model(settings: Settings, remembered: str = "") -> TextModel:
     if name == "use":
         return sentence_encoder()
     if name.startswith(given.PREFIX):
-        return GivenVectors(name, given.model_object("embedding_model", name))
+        model = given.model_object("embedding_model", name)
+        return LangChainVectors(name, lambda: model)
     if name.startswith("openai:") and name != "openai:":
-        return OpenAIVectors(name, settings)
+        return _server_vectors(name, settings)
     raise SettingsError(
         f"WORKBENCH_EMBEDDING_MODEL is {name!r}. "
         "Known: auto, hashing, use, openai:NAME (of any OpenAI-compatible server), or an object: LangChain embeddings."
@@ -223,96 +224,78 @@ def word_vectors(model: TextModel, words: Sequence[str]) -> np.ndarray:
     return model.words(words).astype(np.float16)
 
 
-class GivenVectors:
-    """LangChain embeddings that were given as an object."""
+class LangChainVectors:
+    """LangChain embeddings: an object of one's own, or an OpenAI-compatible server. Texts are sent as they are.
 
-    def __init__(self, name: str, model: Any):
-        self.name, self._model = name, model
+    Args:
+        name: in the settings.
+        opened: returns the embeddings; called at the first text.
+        patience: how often a server is asked again.
+        server: its address; "" for an object.
+        key: what no message may show; "" for those that the object holds.
+    """
 
-    def array(self, texts: Sequence[str]) -> np.ndarray:
-        """``(len(texts), dimensions)`` float32; one text alone is asked for as a question.
-
-        Raises:
-            ModelError: it failed, or returned something other than one vector per text.
-        """
-        import numpy as np
-
-        sent = [clean(text) for text in texts]
-        if not sent:
-            return np.zeros((0, 0), np.float32)
-        try:
-            return unit_rows([list(row) for row in self._model.embed_documents(sent)], len(sent))
-        except ValueError as problem:
-            raise ModelError(f"The embedding model {self.name!r} gave {problem}.") from None
-        except Exception as error:
-            attributes = getattr(self._model, "__dict__", {}).values()
-            keys = [value.get_secret_value() for value in attributes if isinstance(value, SecretStr)]
-            raise ModelError(explain(error, self.name, *keys, what="embedding")) from None
-
-
-class OpenAIVectors:
-    """An OpenAI-compatible ``/embeddings`` endpoint through langchain-openai. Texts are sent as they are."""
-
-    def __init__(self, name: str, settings: Settings):
-        self.name, self._settings = name, settings
-        self._client: Any = None
-        self._lock = threading.Lock()
+    def __init__(
+        self, name: str, opened: Callable[[], Any], patience: Patience | None = None, server: str = "", key: str = ""
+    ):
+        self.name, self._patience, self._server, self._key = name, patience or Patience(0), server, key
+        self._opened, self._lock = cache(opened), threading.Lock()
 
     def array(self, texts: Sequence[str]) -> np.ndarray:
         """``(len(texts), dimensions)`` float32.
 
         Raises:
-            ModelError: the server cannot be reached, refuses, or returns something other than one vector per text.
+            ModelError: it cannot be reached, refuses, or returns something other than one vector per text.
         """
         import numpy as np
 
         if not texts:
             return np.zeros((0, 0), np.float32)
         sent = [clean(text) for text in texts]
-        model = self._open()
+        with self._lock:
+            model = self._opened()
         try:
-            vectors = patiently_sync(
-                lambda: model.embed_documents(sent), Patience.from_settings(self._settings), self._why
-            )
+            vectors = patiently_sync(lambda: model.embed_documents(sent), self._patience, self._why)
         except Exception as error:
             # `from None`: what the library raised may quote the request with its key.
             raise ModelError(self._why(error)) from None
         try:
-            return unit_rows(vectors, len(sent))
-        except ValueError as problem:
-            where = address(self._settings.embedding_base_url or _OPENAI)
-            raise ModelError(
-                f"The embedding model {self.name!r} at {where} gave {problem}. {_CHECK_SETTINGS}"
-            ) from None
+            return unit_rows([list(row) for row in vectors] if isinstance(vectors, list) else vectors, len(sent))
+        except (ValueError, TypeError) as problem:
+            at, hint = (f" at {address(self._server)}", f" {_CHECK_SETTINGS}") if self._server else ("", "")
+            raise ModelError(f"The embedding model {self.name!r}{at} gave {problem}.{hint}") from None
 
     def _why(self, error: BaseException) -> str:
-        settings = self._settings
-        key = settings.embedding_api_key.get_secret_value().strip()
-        return explain(error, settings.embedding_base_url or _OPENAI, key, what="embedding")
+        attributes = getattr(self._opened(), "__dict__", {}).values()
+        keys = [value.get_secret_value() for value in attributes if isinstance(value, SecretStr)]
+        return explain(error, self._server or self.name, self._key, *keys, what="embedding")
 
-    def _open(self) -> Any:
-        with self._lock:
-            if self._client is None:
-                from langchain_openai import OpenAIEmbeddings
 
-                settings = self._settings
-                limit = settings.chat_timeout_s
-                key = read_key(settings.embedding_api_key, "WORKBENCH_EMBEDDING_API_KEY")
-                if not key and not settings.embedding_base_url:
-                    raise SettingsError(
-                        f"WORKBENCH_EMBEDDING_MODEL is {self.name!r}, and OpenAI's server wants a key. "
-                        "Set WORKBENCH_EMBEDDING_API_KEY, or WORKBENCH_EMBEDDING_BASE_URL to a server of your own."
-                    )
-                self._client = OpenAIEmbeddings(
-                    model=self.name.removeprefix("openai:"),
-                    base_url=settings.embedding_base_url or None,
-                    api_key=SecretStr(key or KEYLESS),
-                    timeout=limit,
-                    max_retries=0,  # `patiently` does it, and reports it
-                    check_embedding_ctx_length=False,  # otherwise it downloads a tokenizer
-                    http_client=sync_client(limit, limit, "WORKBENCH_CHAT_TIMEOUT_S"),
-                )
-            return self._client
+def _server_vectors(name: str, settings: Settings) -> LangChainVectors:
+    """Return an OpenAI-compatible ``/embeddings`` endpoint through langchain-openai."""
+
+    def opened() -> Any:
+        from langchain_openai import OpenAIEmbeddings
+
+        limit = settings.chat_timeout_s
+        key = read_key(settings.embedding_api_key, "WORKBENCH_EMBEDDING_API_KEY")
+        if not key and not settings.embedding_base_url:
+            raise SettingsError(
+                f"WORKBENCH_EMBEDDING_MODEL is {name!r}, and OpenAI's server wants a key. "
+                "Set WORKBENCH_EMBEDDING_API_KEY, or WORKBENCH_EMBEDDING_BASE_URL to a server of your own."
+            )
+        return OpenAIEmbeddings(
+            model=name.removeprefix("openai:"),
+            base_url=settings.embedding_base_url or None,
+            api_key=SecretStr(key or KEYLESS),
+            timeout=limit,
+            max_retries=0,  # `patiently` does it, and reports it
+            check_embedding_ctx_length=False,  # otherwise it downloads a tokenizer
+            http_client=sync_client(limit, limit, "WORKBENCH_CHAT_TIMEOUT_S"),
+        )
+
+    key = settings.embedding_api_key.get_secret_value().strip()
+    return LangChainVectors(name, opened, Patience.from_settings(settings), settings.embedding_base_url or _OPENAI, key)
 
 
 def unit_rows(vectors: Any, count: int) -> np.ndarray:

@@ -50,9 +50,8 @@ class ReviewRequest(TypedDict):
     """The request of a paused run, in the shape of LangChain's human-in-the-loop middleware.
 
     ``in_force`` is what can be edited besides the proposal, with the current values: query, thresholds, needs.
-    ``ahead`` names the steps that will run again when it is approved. ``obeyed`` are memories that became conditions,
-    which an edit can strike. Of a report, ``evidence`` lists the pieces that sections may rest on, and ``unsupported``
-    the statements that their sources do not bear out.
+    ``ahead`` names the steps that will run again when it is approved. Of a report, ``evidence`` lists the pieces that
+    sections may rest on, and ``unsupported`` the statements that their sources do not bear out.
     """
 
     action_requests: list[Json]
@@ -62,7 +61,6 @@ class ReviewRequest(TypedDict):
     point: ReviewPoint
     in_force: NotRequired[Json]
     ahead: NotRequired[list[str]]
-    obeyed: NotRequired[list[dict[str, str]]]
     evidence: NotRequired[list[Json]]
     unsupported: NotRequired[list[Claim]]
 

@@ -16,12 +16,12 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
-from workbench.errors import Divergence, RunError
+from workbench.errors import Divergence
 from workbench.plans import Plan, PlanStep, canonical_json
 from workbench.state import Data, ExecutionRecord, Json
 from workbench.text import without_secrets
@@ -35,17 +35,16 @@ def estimated_tokens(value: Any) -> int:
     >>> estimated_tokens("茶馆哪一年出版"), estimated_tokens(["When was ", "it released"])
     (5, 5)
     """
-    wide, narrow = _characters(value)
-    return math.ceil(0.6 * wide + 0.25 * narrow)
+    text = _text(value)
+    wide = sum(any(first <= c <= last for first, last in _WIDE) for c in text)
+    return math.ceil(0.6 * wide + 0.25 * (len(text) - wide))
 
 
-def _characters(value: Any) -> tuple[int, int]:
+def _text(value: Any) -> str:
     if isinstance(value, str):
-        wide = sum(any(first <= c <= last for first, last in _WIDE) for c in value)
-        return wide, len(value) - wide
+        return value
     inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
-    wides, narrows = zip(*map(_characters, inside), strict=True) if inside else ((), ())
-    return sum(wides), sum(narrows)
+    return "".join(map(_text, inside))
 
 
 PARTS = ("plan", "evidence", "decisions", "merged", "answer")
@@ -86,11 +85,7 @@ def comparable(value: Any) -> Any:
     return value
 
 
-FULL = "full"
-"""Name of the effect that says that a tape ends before its run."""
-Mode = Literal["live", "fork", "replay", "regression"]
-FROM_TAPE: tuple[Mode, ...] = ("replay", "regression")
-"""Modes in which what the tape does not know is a divergence."""
+Mode = Literal["live", "fork", "replay"]
 RULES = "rules"
 """The name of the planner that follows rules."""
 
@@ -196,7 +191,7 @@ class KnownEffects:
             Divergence: the mode must answer and cannot.
         """
         effect = next(iter(self.look_up(kind, name, parts, at)), None)
-        if effect is None and self.mode in FROM_TAPE:
+        if effect is None and self.mode == "replay":
             raise divergence(kind, name, parts, self.known)
         return effect
 
@@ -221,7 +216,7 @@ class Tape(KnownEffects):
     """Records the effects of one run, and answers them from other runs' tapes as far as its mode allows.
 
     ``live`` answers nothing. ``fork`` answers what it has, the rest is done. ``replay`` answers everything, and what it
-    has not is a ``Divergence``: no network, no model, no clock. ``regression`` asks models again.
+    has not is a ``Divergence``: no network, no model, no clock.
 
     Args:
         store: keeps the pages.
@@ -229,7 +224,6 @@ class Tape(KnownEffects):
         mode: see above.
         sources: runs whose tapes answer; of two that know the same key the first one does.
         results: values that were put in place by hand, as ``result_name`` names their effects.
-        limit: bytes that its pages may have; a full tape is marked, and records nothing more.
     """
 
     def __init__(
@@ -238,11 +232,9 @@ class Tape(KnownEffects):
         run_id: str,
         mode: Mode = "live",
         sources: Iterable[str] = (),
-        limit: int = 1 << 25,
         results: Mapping[str, Any] = MappingProxyType({}),
     ):
         self.run_id, self._store = run_id, store
-        self._left = limit - sum(map(len, store.pages(run_id)))
         self._lock, self._fresh = threading.Lock(), list[Effect]()
         self._calls: dict[str, Effect] | None = None
         self.sources = tuple(sources)
@@ -250,10 +242,6 @@ class Tape(KnownEffects):
         effects = [read(store, source) for source in self.sources]
         by_hand = [with_value(e, results[name]) for e in chain(*effects) if (name := result_name(e)) in results]
         super().__init__(mode, [by_hand, *effects])
-
-    def find(self, kind: str, name: str, parts: Data, at: str = "") -> Effect | None:
-        """As of all known effects; a regression asks models again."""
-        return None if (self.mode, kind) == ("regression", "model") else super().find(kind, name, parts, at)
 
     def marked(self, tool: str, parts: Json, at: str) -> Json:
         """Return what a tool's call depends on; where its result is put in place by hand, with the digest of that."""
@@ -321,15 +309,8 @@ class Tape(KnownEffects):
         with self._lock:
             fresh, self._fresh = self._fresh, []
         if fresh:
-            effects = packed(fresh)
-            self._left -= len(effects)
-            # A full tape gets one marker in place of the page: a replay can tell a cut tape from a short run.
-            if self._left < 0:
-                page, once, effects = FULL, True, packed([Effect("begin", FULL, {}, None)])
-            if once:
-                self._store.save_page(self.run_id, page, effects)
-            else:
-                save_page(self._store, self.run_id, page, effects)
+            save = self._store.save_page if once else partial(save_page, self._store)
+            save(self.run_id, page, packed(fresh))
 
 
 class NoTape(Tape):
@@ -404,21 +385,6 @@ def places(effects: Iterable[Effect]) -> dict[str, Effect]:
                 at[effect.key] = f"{effect.name}/{numbers[effect.name]}"
             by_place[at[effect.key]] = effect
     return by_place
-
-
-def require_whole(run_id: str, effects: Iterable[Effect]) -> None:
-    """Refuse a tape from which a run cannot be made again.
-
-    Raises:
-        RunError: there is none, or it was too long to be kept.
-    """
-    begun = {effect.name for effect in effects if effect.kind == "begin"}
-    if not begun:
-        raise RunError(f"Run {run_id} has no tape: it was pruned.")
-    if FULL in begun:
-        raise RunError(
-            f"The tape of run {run_id} is not whole: it grew over WORKBENCH_TAPE_MB. Raise it and ask again."
-        )
 
 
 def begun(effects: Iterable[Effect]) -> Json:

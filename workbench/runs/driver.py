@@ -7,9 +7,10 @@ import inspect
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -143,7 +144,7 @@ class Driver:
             InvalidAnswer: the answer was refused; the run waits as before.
             WorkbenchError: the run failed; the row keeps the message, and the run can be resumed.
         """
-        try:
+        with releasing(self.runs, live, partial(self._keep, live)):
             context = await asyncio.to_thread(ports)
             context = replace(context, clock=going_on(context.clock, _moments(self.runs, live.run_id)))
             live.reviewer = live.reviewer or reviewer_of_run(self.runs, live.run_id)
@@ -155,23 +156,6 @@ class Driver:
                     break
                 request = await self._advance(live, Answer(as_json(answer), request["review_id"]), context, config)
             self._settle(live, request)
-        except asyncio.CancelledError:
-            cancelled = self.runs.is_cancelled(live.run_id)
-            self._keep_partial(live)
-            self.runs.let_go(live.run_id, "cancelled" if cancelled else "interrupted")
-            raise
-        except (InvalidAnswer, NotPaused, DecisionDiffers) as refusal:
-            self._keep_divergence(live, refusal)
-            self.runs.let_go(live.run_id, "paused")
-            raise
-        except (Exception, SystemExit, KeyboardInterrupt) as error:  # a custom part may raise these two
-            message = self._failure(live, error)
-            live.publish({"status": "error", "message": message})
-            if isinstance(error, Exception):
-                raise
-            raise RunError(message) from error
-        finally:
-            live.publish(None)
 
     async def _reviewed(self, live: Live, request: Data) -> Any:
         """Ask the reviewer, who sees the evidence too; a synchronous one has a thread, so that no other run waits."""
@@ -190,29 +174,6 @@ class Driver:
             return await loop.run_in_executor(pool, live.reviewer, seen)
         finally:
             pool.shutdown(wait=False)
-
-    def _failure(self, live: Live, error: BaseException) -> str:
-        """Why the run failed, which its row keeps; where even that cannot be written, the caller must be told.
-
-        A full disk does not fail the run: it is interrupted, and continues when there is room.
-        """
-        ends = "interrupted" if isinstance(error, WorkspaceFull) else "failed"
-        message = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
-        try:
-            self._keep_partial(live)
-            self._keep_divergence(live, error)
-            self.runs.let_go(live.run_id, ends, message)
-        except WorkspaceError:
-            kind = type(error) if isinstance(error, WorkspaceError) else WorkspaceError
-            live.unwritten = kind(f"{message} Then continue with `workbench resume {live.run_id}`.")
-            raise live.unwritten from error
-        return message
-
-    def _keep_divergence(self, live: Live, error: BaseException) -> None:
-        """Record on the replay's own tape where it diverged."""
-        if isinstance(error, Divergence):
-            effect = Effect("divergence", error.name, {}, error.to_dict())
-            save_page(self.runs, live.run_id, "divergence", packed([effect]))
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
@@ -264,18 +225,58 @@ class Driver:
         content = {"run_id": live.run_id, "conversation_id": row["conversation_id"]}
         live.publish({"status": "done", "content": {**content, "answer": (row["result"] or {}).get("answer", "")}})
 
-    def _keep_partial(self, live: Live) -> None:
-        """Store the part of an interrupted answer; the whole answer replaces it when the run is resumed."""
-        row = self.runs.get(live.run_id)
-        if "".join(live.tokens).strip() and row["result"] is None:
-            self.store.append_message(
-                row["conversation_id"],
-                "assistant",
-                "".join(live.tokens),
-                message_key=f"{live.run_id}:assistant",
-                partial=True,
-            )
+    def _keep(self, live: Live, error: BaseException) -> None:
+        """Store the part of an answer, which the whole one replaces later, and where a replay diverged."""
+        row, text = self.runs.get(live.run_id), "".join(live.tokens)
+        if text.strip() and row["result"] is None:
+            key = f"{live.run_id}:assistant"
+            self.store.append_message(row["conversation_id"], "assistant", text, message_key=key, partial=True)
             live.tokens.clear()
+        if isinstance(error, Divergence):
+            effect = Effect("divergence", error.name, {}, error.to_dict())
+            save_page(self.runs, live.run_id, "divergence", packed([effect]))
+
+
+@contextmanager
+def releasing(runs: RunStore, live: Live, keep: Callable[[BaseException], object] = lambda _: None) -> Iterator[None]:
+    """Release a run whose work in the block was stopped, refused or failed; its row says how it stands.
+
+    Args:
+        runs: where the row is.
+        live: the run.
+        keep: called before, to store what the work had come to.
+
+    Raises:
+        WorkspaceError: not even that could be written.
+    """
+    run_id = live.run_id
+    try:
+        yield
+    except asyncio.CancelledError as stopped:
+        status = "cancelled" if runs.is_cancelled(run_id) else "interrupted"
+        keep(stopped)
+        runs.let_go(run_id, status)
+        raise
+    except (InvalidAnswer, NotPaused, DecisionDiffers) as refusal:
+        keep(refusal)
+        runs.let_go(run_id, "paused")
+        raise
+    except (Exception, SystemExit, KeyboardInterrupt) as error:  # a custom part may raise these two
+        message = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
+        try:
+            keep(error)
+            # with a full disk the run continues when there is room
+            runs.let_go(run_id, "interrupted" if isinstance(error, WorkspaceFull) else "failed", message)
+        except WorkspaceError:
+            kind = type(error) if isinstance(error, WorkspaceError) else WorkspaceError
+            live.unwritten = kind(f"{message} Then continue with `workbench resume {run_id}`.")
+            raise live.unwritten from error
+        live.publish({"status": "error", "message": message})
+        if isinstance(error, Exception):
+            raise
+        raise RunError(message) from error
+    finally:
+        live.publish(None)
 
 
 def pending(snapshot: StateSnapshot) -> Json | None:

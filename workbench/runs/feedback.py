@@ -146,13 +146,9 @@ def _agent_type(run: Recording) -> str:
 def _checked(labels: Data) -> Json:
     if len(labels) > MOST_LABELS:
         raise RunError(f"There are {len(labels)} labels; {MOST_LABELS} are the most.")
-    return {_name(name): _checked_label(name, value) for name, value in labels.items()}
-
-
-def _name(name: str) -> str:
-    if name in Feedback.__annotations__:
-        raise RunError(f"A label cannot be called {name!r}: that is a column already. Call it something else.")
-    return _text("The name of a label", name)
+    if taken := sorted(labels.keys() & Feedback.__annotations__.keys()):
+        raise RunError(f"A label cannot be called {taken[0]!r}: that is a column already. Call it something else.")
+    return {_text("The name of a label", name): _checked_label(name, value) for name, value in labels.items()}
 
 
 def _checked_label(name: str, value: Any) -> Any:

@@ -200,9 +200,14 @@ class Forecast(TypedDict):
 
 
 def forecast(run: Recording, plan: Plan, activated: Iterable[str] = ()) -> Forecast:
-    """See ``WorkspaceRuns.forecast``; a run that has not ended continues with the plan, one that has is forked with it.
+    """Return what a plan would take as the plan of this run: the steps that run, and their seconds (P50, P90).
 
-    ``activated`` are conditional steps that will be woken, besides those that were.
+    A run that has not ended continues with the plan, one that has is forked with it.
+
+    Args:
+        run: the run.
+        plan: the plan.
+        activated: conditional steps that will be woken, besides those that were.
     """
     sources = (run.options.get("tape") or {}).get("sources", [])
     effects = [*run.tape(), *(effect for run_id in sources for effect in read(run._store, run_id))]

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError, shown
+from workbench.runs.fork import forecast
 from workbench.runs.run import Run
 from workbench.state import Data, Json
 from workbench.text import clean
@@ -14,8 +15,6 @@ from workbench.text import clean
 if TYPE_CHECKING:
     import pandas
 
-    from workbench.plans import Plan
-    from workbench.runs.fork import Forecast
     from workbench.runs.what_if import WhatIf
     from workbench.runs.workers import Work
 
@@ -80,11 +79,7 @@ class WorkspaceRuns:
 
         return pandas.DataFrame([row | self.costs(row["run_id"]) for row in self.lines(limit, text, **narrowed)])
 
-    def forecast(self, run: Run, plan: Plan, activated: Iterable[str] = ()) -> Forecast:
-        """Return what a plan would take as the plan of this run: the steps that run, and their seconds (P50, P90)."""
-        from workbench.runs.fork import forecast
-
-        return forecast(run, plan, activated)
+    forecast = staticmethod(forecast)
 
     def what_if(self, run: Run, gold: Collection[str] = ()) -> WhatIf:
         """Play every reflect point of a run both ways, go on and stop: what going on found, and what it cost.

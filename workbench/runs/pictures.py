@@ -70,18 +70,16 @@ def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Aro
         ids |= dict.fromkeys(_neighbours(knowledge, seed, seeds)[:_MOST_NEIGHBOURS])
     read = map(knowledge.entity, list(ids)[:_MOST_NODES])
     entities = {entity["entity_id"]: entity for entity in read if entity is not None}
-    relations = (relation for entity_id in entities for relation in knowledge.around("relations", [entity_id]))
+    relations = {
+        relation["relation_id"]: relation
+        for relation in knowledge.around("relations", [*entities])
+        if {relation["source"], relation["target"]} <= entities.keys()
+    }
     about = knowledge.about()
     words = {f["relation"]: f["called"] for f in about["fields"]} | {
         kind: about["nouns"] for kind, *_ in about["types"]
     }
-    return Around(entities, _within(relations, entities), tuple(seeds), words)
-
-
-def _within(relations: Iterable[Relation], entities: Collection[str]) -> tuple[Relation, ...]:
-    """Return the relations between these entities, each once."""
-    unique = {r["relation_id"]: r for r in relations if r["source"] in entities and r["target"] in entities}
-    return tuple(unique[relation_id] for relation_id in sorted(unique))
+    return Around(entities, tuple(relations[key] for key in sorted(relations)), tuple(seeds), words)
 
 
 def _neighbours(knowledge: KnowledgeBase, entity_id: str, seeds: Collection[str]) -> list[str]:

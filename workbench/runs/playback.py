@@ -33,7 +33,7 @@ from workbench.ports import (
 )
 from workbench.records.prompts import Prompts
 from workbench.records.store import RunRow, RunStore
-from workbench.records.tape import FROM_TAPE, RULES, Effect, Tape
+from workbench.records.tape import RULES, Effect, Tape
 from workbench.settings import ROLES, Settings, merge_settings
 from workbench.state import Data, Json
 from workbench.text import detect_language
@@ -112,7 +112,7 @@ class TapedBase:
     def __init__(self, name: str, bases: KnowledgeBases, tape: Tape):
         self.name, self._bases, self._tape = name, bases, tape
         self._known: dict[tuple[str, str], Any] = {}
-        self._here = tape.mode not in FROM_TAPE and self._is_here()
+        self._here = tape.mode != "replay" and self._is_here()
         self._fingerprint: str = self._of_documents()
 
     def _is_here(self) -> bool:
@@ -255,8 +255,7 @@ def run_context(
     """
     options = row["options"]
     spec = options.get("tape") or {"mode": "live", "sources": []}
-    longest = int(ports.settings.tape_mb * 1e6)
-    tape = Tape(store, row["run_id"], spec["mode"], spec["sources"], longest, options.get("results", {}))
+    tape = Tape(store, row["run_id"], spec["mode"], spec["sources"], options.get("results", {}))
     begin = {e.name: e.value for e in tape.known if e.kind == "begin"}
     settings = _settings(ports.settings, begin.get("settings", {}), options.get("settings", {}))
     prompts = Prompts(saved={**begin.get("prompts", {}), **options.get("prompts", {})})

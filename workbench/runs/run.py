@@ -69,9 +69,9 @@ class Run(Recording):
         return self.answer_review(answer("approve", note=note))
 
     def edit(self, edits: Json | None = None, *, note: str = "", **fields: Any) -> Run:
-        """Continue with changes: ``plan=``, ``query=``, ``thresholds=``, ``struck=`` (ids of memories that are not
-        to be applied) at the points plan and step. At reflect: ``next_steps=``, ``activate=``, ``rewrite_query=``,
-        ``should_continue=``, ``thresholds=``, ``needs={need: "struck"}``.
+        """Continue with changes: ``plan=``, ``query=``, ``thresholds=`` at the points plan and step. At reflect:
+        ``next_steps=``, ``activate=``, ``rewrite_query=``, ``should_continue=``, ``thresholds=``,
+        ``needs={need: "struck"}``.
 
         Raises:
             InvalidAnswer: names the field and what is allowed; the run waits as before.

@@ -29,7 +29,6 @@ from workbench.errors import (
 )
 from workbench.graphs.reviewers import as_json, repeat_answer
 from workbench.ports import Context
-from workbench.records import proposals
 from workbench.records.conversations import SqlConversations, SqliteConversations
 from workbench.records.lease import Lease
 from workbench.records.store import RunRow, RunStore, new_run_id
@@ -362,9 +361,8 @@ class Work:
                     "it has stored, and asks again."
                 )
             if seen and seen["review_id"] != request["review_id"]:
-                asked, shown = proposals.point(request), proposals.point(seen)
-                change = "again, and something else" if asked == shown else f"by now, not {shown}"
-                raise NotPaused(f"The run asks {asked} {change}. Look at run.review, and answer that.")
+                asked = f"{request['review_id']} by now, not {seen['review_id']}"
+                raise NotPaused(f"The run asks {asked}. Look at run.review, and answer that.")
             wanted = Answer(as_json(reply), request["review_id"])
             self.take(driver, row)
             self.start(driver, Live(run_id), wanted)

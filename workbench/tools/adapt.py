@@ -7,6 +7,7 @@ import hashlib
 import inspect
 import re
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping, Set
+from functools import update_wrapper
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -86,6 +87,7 @@ def from_function(function: Callable[..., Any], name: str = "", **options: Unpac
             returned = [item async for item in returned]
         return returned
 
+    update_wrapper(run, function, ())  # whoever asks for the source gets the user's
     return _as_function_tool(name, description, schema, run, options)
 
 
@@ -168,6 +170,7 @@ def _as_function_tool(
     async def search(tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> Json:
         return normalise(name, await run(tool_input, knowledge, log), tool_input, knowledge)
 
+    update_wrapper(search, run, ())
     fields: Json = {"calibration": CALIBRATION, **options, "description": description, "intents": intents}
     return FunctionTool(name=name, function=search, input_schema=schema, **fields)
 

@@ -56,8 +56,6 @@ def review_blocks(document: Data, labels: Labels) -> Iterator[Block]:
         return
     lines: list[Paragraph] = [(review_question(request, labels), "strong"), (labels("clock"), "dim")]
     lines += [*_draft(request, labels), *_reasons(document, labels)]
-    for memory in request.get("obeyed") or ():
-        lines.append([(labels("mem_strike") + " ", "dim"), (memory["memory_id"], "code"), f" {memory['told']}"])
     yield Lines(lines, mark="paused")
 
 

@@ -121,24 +121,14 @@ class PlanForm(Form):
 
     shown = ("query", proposals.LIMITS)
 
-    def __init__(self, request: Data, labels: Labels, listener: Listener):
-        super().__init__(request, labels, listener)
-        self._memories = {
-            memory["memory_id"]: ticked(memory["told"], listener) for memory in request.get("obeyed") or ()
-        }
-        if self._memories:
-            words = heading(labels("mem_obeyed"))
-            self.box.children += (ipywidgets.VBox([words, *self._memories.values()]).add_class("wb-obeyed"),)
-
     def edits(self, plan: Data | None) -> Json:
-        """Return the plan, the query, the thresholds and the struck memories, each when it changed."""
+        """Return the plan, the query, the thresholds, each when it changed."""
         changed = super().edits(plan)
         if plan is not None and plan["steps"] != self._proposed["plan"]["steps"]:
             changed = {"plan": dict(plan), **changed}
         if not str(changed.get("query", "")).strip():
             changed.pop("query", None)
-        struck = [memory_id for memory_id, box in self._memories.items() if not box.value]
-        return {**changed, **({"struck": struck} if struck else {})}
+        return changed
 
 
 class ReflectForm(Form):

@@ -181,7 +181,7 @@ class Review(traitlets.HasTraits):
             return labels("next_judged")
         if kind == "reflect" and not proposals.will_go_on(proposals.proposal(request), edits):
             return labels("next_answer")
-        if edits.keys() & {"query", "struck"}:
+        if "query" in edits:
             return labels("next_plan")
         plan, woken = next_plan(request, self._document["plan"], edits)
         if (plan, woken) != self._foreseen[0]:
@@ -241,8 +241,8 @@ def primary(request: Data, edits: Data, faults: int, labels: Labels) -> str:
         return labels("problems_to_mend", n=faults)
     if not edits:
         return _approval(point, proposal, request.get("ahead"), labels)
-    if point != "clarify" and set(edits) <= {"query", "struck"}:
-        return labels("plan_anew") if "query" in edits else labels("plan_without", n=len(edits["struck"]))
+    if point != "clarify" and set(edits) == {"query"}:
+        return labels("plan_anew")
     verb = {"plan": "run", "step": "run", "outline": "write"}.get(point, "go")
     if point == "reflect" and set(edits) <= set(proposals.JUDGED_BY):
         verb = "judge"

@@ -23,8 +23,8 @@ KB = MemoryKnowledge("notes", {"mill": "Salt Mill was built by Titus Salt in 185
 def test_the_other_language_counts_where_the_base_knows_the_name(shelf: Any):
     base, asked = shelf.get("film"), "李安拍过哪些电影？"
     reading, text = read(asked, [base]), "Ang Lee made several films."
-    assert validate(reading, text, base).passed
-    assert not validate(reading, "Spike Lee made several films.", base).passed
+    assert validate(reading, text, [base]).passed
+    assert not validate(reading, "Spike Lee made several films.", [base]).passed
 
 
 async def test_the_tool_says_what_is_missing_and_finds_nothing_itself():

@@ -40,8 +40,6 @@ _OPTIONS = sorted(set(RunOptions.model_fields) - {"incognito", "session", "setti
 _ENVIRONMENT = re.compile(r"(WORKBENCH|MA|KB|OPENAI)_(?!.*(KEY|TOKEN|WORKSPACE)$).*")
 """Variables on which every cell depends: no keys, which may be renewed."""
 _REVIEWERS = "never, rules, a list of decisions, {threshold: 0.8}, {model: NAME}"
-_DEEPEST = 4
-"""How far the functions are followed that a part wraps."""
 
 
 class Cells:
@@ -244,21 +242,14 @@ class Cells:
         return self._graphs[name]
 
 
-def _source(part: Any, depth: int = 0) -> list[str]:
-    """Return the source of a registered part, or of its class, and of the functions that it wraps."""
-    target = getattr(part, "function", part)
+def _source(part: Any) -> str:
+    """Return the source of a registered part, or of its class."""
+    target = inspect.unwrap(getattr(part, "function", part))
     target = target if inspect.isroutine(target) else type(target)
-    wrapped = inspect.getclosurevars(target).nonlocals.values() if inspect.isfunction(target) else ()
-    inner = [
-        text
-        for value in wrapped
-        if inspect.isfunction(value) and depth < _DEEPEST
-        for text in _source(value, depth + 1)
-    ]
     try:
-        return [inspect.getsource(target), *inner]
+        return inspect.getsource(target)
     except (OSError, TypeError):  # it was typed into a console
-        return [repr(getattr(getattr(target, "__code__", None), "co_code", target.__qualname__)), *inner]
+        return repr(getattr(getattr(target, "__code__", None), "co_code", target.__qualname__))
 
 
 def label(variant: Mapping[str, Any]) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas
 from scipy.stats import binomtest
 
@@ -156,13 +155,6 @@ class Pauses(list[Json]):
             f"ask below {own['margin']}": own,
         }
         return pandas.DataFrame.from_dict(rows, orient="index").drop(columns="margin")
-
-    def reported(self, share: float = MOST_ERRORS, seed: int = 1) -> Json:
-        """Return the threshold that one half of the runs gives, and what it is worth on the other half."""
-        runs = sorted({row["run_id"] for row in self})
-        chosen = set(np.random.default_rng(seed).permutation(runs)[: len(runs) // 2].tolist())
-        fitted, held_out = (Pauses(row for row in self if (row["run_id"] in chosen) is half) for half in (True, False))
-        return held_out.above(fitted.threshold(share)["margin"])
 
 
 def play_both_ways(run: Run, score: Callable[[Any], Json], measure: str) -> Iterator[Json]:

@@ -34,7 +34,8 @@ def started(wb: Any, name: str, count: int, dask: str) -> Iterator[None]:
             with _cluster(dask) as client:
                 workers = list(client.scheduler_info(n_workers=-1)["workers"])
                 more = {"allow_other_workers": True, "pure": False}  # a worker that dies is replaced
-                arguments = (path, without_secrets(values), name)
+                bare = {key: value for key, value in values.items() if not isinstance(value, SecretStr)}
+                arguments = (path, bare, name)
                 futures = [client.submit(run_cells, *arguments, workers=[worker], **more) for worker in workers]
                 yield
                 client.gather(futures, errors="skip")
@@ -57,16 +58,6 @@ def _cluster(address: str) -> Iterator[Any]:
         raise WorkbenchError(f"The Dask scheduler {address} does not answer: {error}") from None
     with client:
         yield client
-
-
-def without_secrets(values: Json) -> Json:
-    """Return settings without passwords and keys.
-
-    >>> from pydantic import SecretStr
-    >>> without_secrets({"chat_model": "openai:m", "chat_api_key": SecretStr("sk-1")})
-    {'chat_model': 'openai:m'}
-    """
-    return {name: value for name, value in values.items() if not isinstance(value, SecretStr)}
 
 
 def run_cells(path: Path, values: Json, name: str) -> None:

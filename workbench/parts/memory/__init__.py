@@ -9,7 +9,7 @@ PART = Part(
     nodes={
         "recall": "recall:recall",
         "prompt": "recall:prompt_text",
-        "with_preferences": "remember:apply_preferences",
+        "with_preferences": "preferences:apply_preferences",
         "keep": "remember:keep_noted",
         "acknowledge": "answer:acknowledge",
         "answer": "answer:answer_from_memory",

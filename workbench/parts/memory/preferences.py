@@ -1,15 +1,17 @@
 """Read what a message says plainly about the person: likes, dislikes, a name, and what is to be remembered.
 
 Closed patterns only, in English and Chinese. Anything else that people say of themselves is kept by a model, by the
-person (``wb.memory``) or by a tool, or not at all.
+person (``wb.memory``) or by a tool, or not at all. What is liked and disliked narrows what is recommended.
 """
 
 from __future__ import annotations
 
 import re
 
+from workbench.language.question import read
 from workbench.language.words import is_small_talk
-from workbench.state import Data, Noted
+from workbench.ports import Bases
+from workbench.state import Data, Noted, RouteDecision
 from workbench.text import CJK, fold, sentences, stem, terms
 
 LONGEST = 2_000
@@ -90,6 +92,32 @@ def read_note(text: str) -> Noted | None:
             return _note("preferences", text, about, polarity)
     match = _NAME.fullmatch(text)
     return _note("name", text, match[1] or match[2]) if match else None
+
+
+def apply_preferences(state: Data, decision: RouteDecision, bases: Bases) -> RouteDecision:
+    """Return the decision on a recommendation with what the person likes and does not like as conditions.
+
+    Each note is read behind the question. None counts about what the question itself speaks of, or that would leave
+    nothing; what is liked, the newest alone, where the question asks for nothing in particular.
+    """
+    question = decision.get("question")
+    if not question or question["intent"] != "recommend":
+        return decision
+    because = "（因为你说过：{}）" if question["language"] == "zh" else " (since you said: {})"
+    text, open_to_likes = fold(question["text"]), not (question["conditions"] or question["names"])
+    for note in reversed(state.get("known", [])):
+        op = {"dislike": "ne", "like": "eq" if open_to_likes else ""}.get(note["polarity"])
+        if not op or fold(note["about"]) in text:
+            continue
+        both = read(f"{question['text'].rstrip(' .。')}. {note['content']}", bases)
+        own = [c for c in both["conditions"] if c["op"] == op and fold(str(c["value"])) not in text]
+        conditions = [*question["conditions"], *own]
+        if own and any(base.select(conditions, limit=1) for base in bases):
+            open_to_likes = open_to_likes and op == "ne"
+            new = [line for line in both["understood"] if line not in question["understood"]]
+            understood = [*question["understood"], *(line + because.format(note["content"]) for line in new)]
+            question = {**question, "conditions": conditions, "understood": understood}
+    return {**decision, "question": question, "filters": question["conditions"]}
 
 
 def same_thing(new: Data, old: Data) -> bool:

@@ -22,7 +22,7 @@ def prompt_parts(run: Recording) -> Rows:
 
     Where no model writes it is what one would be sent. A row has ``part`` (``system``, ``core``, ``summary``,
     ``episode``, ``evidence``, ``history`` or ``question``), ``id``, ``text``, ``tokens`` (``estimated_tokens``),
-    ``kept``, ``why`` not (``budget``, ``enough``, ``left_out`` or ``struck``), ``at``, ``author``, and the ``session``
+    ``kept``, ``why`` not (``budget``, ``enough`` or ``left_out``), ``at``, ``author``, and the ``session``
     and ``turn`` in which it was said.
     """
     from workbench.graphs.roles import evidence_text
@@ -32,9 +32,8 @@ def prompt_parts(run: Recording) -> Rows:
     default = Settings.model_fields["merge_max_characters"].default
     limit = (begun(run.tape()).get("settings") or {}).get("merge_max_characters") or default
     frame = re.sub(r"\$\{?\w+\}?", "", prompt.user)
-    struck, store = run.state.get("struck") or [], find_store(run._workspace, run.run_id)
+    store = find_store(run._workspace, run.run_id)
     recalled = [{**part, **store.source(part["message_id"])} for part in run.state.get("remembered", [])]
-    recalled = [{**part, "kept": False, "why": "struck"} if part["id"] in struck else part for part in recalled]
     parts = [_part("system", f"{prompt.system}\n{frame}"), *(p for p in recalled if p["part"] != "history")]
     if run.evidence:
         parts.append(_part("evidence", evidence_text(run.evidence, int(limit))))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from langgraph.runtime import Runtime
@@ -128,11 +128,11 @@ def _entry(part: str, text: str, row: Data, message_id: str = "") -> Remembered:
     )
 
 
-def prompt_lines(parts: Sequence[Remembered], struck: Collection[str] = ()) -> dict[str, list[str]]:
-    """Return what a prompt has of core memory, the summary and earlier exchanges, without what was struck."""
+def prompt_lines(parts: Sequence[Remembered]) -> dict[str, list[str]]:
+    """Return what a prompt has of core memory, the summary and earlier exchanges."""
     texts: dict[str, list[str]] = {"core": [], "summary": [], "episode": []}
     for part in parts:
-        if part["kept"] and part["part"] in texts and part["id"] not in struck:
+        if part["kept"] and part["part"] in texts:
             texts[part["part"]].append(part["text"])
     return texts
 
@@ -140,7 +140,7 @@ def prompt_lines(parts: Sequence[Remembered], struck: Collection[str] = ()) -> d
 def prompt_text(state: Data, zh: bool) -> str:
     """Return what is remembered for the prompt, in the order of the contract; "" for nothing."""
     labels = Labels("zh" if zh else "en")
-    texts = prompt_lines(state.get("remembered") or [], state.get("struck") or []).items()
+    texts = prompt_lines(state.get("remembered") or []).items()
     return "\n\n".join("\n".join([labels(f"prompt_{part}"), *map(clean, lines)]) for part, lines in texts if lines)
 
 
@@ -189,10 +189,7 @@ def by_rules(message: str, memories: Sequence[Memory] = ()) -> Json:
     notes, rest = read_preferences(message)
     if not notes:
         return {"noted": [], "recalls": question_to_memory(message, memories), "to_search": message}
-    noted = notes[:MOST_NOTED]
-    # only what is disliked leaves the question: its words would be searched for
-    cut = not rest or any(note["polarity"] == "dislike" for note in noted)
-    return {"noted": noted, "recalls": None, "to_search": rest if cut else message}
+    return {"noted": notes[:MOST_NOTED], "recalls": None, "to_search": message if rest else ""}
 
 
 async def _by_model(

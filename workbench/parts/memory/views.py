@@ -151,7 +151,7 @@ def _recalled(part: Row, labels: Labels, now: Row | None) -> Json:
     notes += [labels(f"mem_why_{part['why']}")] if part["why"] else []
     if part["part"] == "core" and not now:
         notes.append(labels("mem_over"))
-    do = [("without", "mem_without")] if part["why"] not in ("left_out", "struck") else []
+    do = [("without", "mem_without")] if part["why"] != "left_out" else []
     if now:
         do += [("correct", "mem_correct"), ("invalidate", "mem_invalidate")]
     return {"part": part, "notes": " · ".join(filter(None, notes)), "do": do}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import copy
 import dataclasses
@@ -15,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
-from workbench.errors import RunError, WorkspaceError
+from workbench.errors import RunError
 from workbench.parts.record import capsule, effects, langgraph_copy
 from workbench.parts.record.digests import digest, plain
 from workbench.parts.record.effects import Recorder
@@ -26,7 +25,7 @@ from workbench.parts.record.store import GraphRuns
 from workbench.records.checkpoints import serializer
 from workbench.records.store import new_run_id
 from workbench.records.tape import Effect, begun, masked, packed, save_page, unpacked
-from workbench.runs.driver import Live
+from workbench.runs.driver import Live, releasing
 from workbench.state import Json
 
 CHECKPOINTS = "checkpoints"
@@ -279,7 +278,7 @@ class RecordedGraph:
         from langgraph.types import Command
 
         store, run_id = self._store, run.run_id
-        try:
+        with releasing(store, live):
             row = store.get(run_id)
             options, tape = row["options"], row["options"]["tape"]
             own = self.load_effects(run_id)
@@ -320,17 +319,6 @@ class RecordedGraph:
                 if inputs is None and recorder.mode == "live":
                     break
             store.let_go(run_id, "paused")
-        except asyncio.CancelledError:
-            store.let_go(run_id, "cancelled" if store.is_cancelled(run_id) else "interrupted")
-            raise
-        except (Exception, SystemExit, KeyboardInterrupt) as error:  # a node may raise these two
-            message = str(error) if isinstance(error, RunError) else f"{type(error).__name__}: {error}"
-            try:
-                store.let_go(run_id, "failed", message)
-            except WorkspaceError as unwritten:
-                live.unwritten = unwritten
-                raise
-            raise
 
     @staticmethod
     def _resumed(snapshot: Any, recorder: Recorder) -> Any:

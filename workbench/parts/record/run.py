@@ -5,13 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import chain
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import NotPaused, RunError
 from workbench.parts.record import capsule, looking
-from workbench.parts.record.digests import digest, plain
+from workbench.parts.record.digests import plain
 from workbench.parts.record.effects import questions
 from workbench.parts.record.questions import Question
 from workbench.records.document import run_document
@@ -52,19 +50,15 @@ class GraphRun(StoredRun):
 
     # how it stands
 
-    def _snapshot(self) -> Any:
-        if self.agent.graph is None:  # what it asks is on its tape
-            last = {effect.at: effect for effect in self.effects if effect.kind in ("node", "edge")}
-            waiting = [effect.value for effect in last.values() if effect.outcome != "value"]
-            return SimpleNamespace(values={}, interrupts=list(chain(*waiting)), next=())
-        config: Any = {"configurable": {"thread_id": self.run_id}}
-        return self._work.loop.call(self.agent._copy.aget_state(config, subgraphs=True))
-
     @property
     def state(self) -> dict[str, Any]:
-        """Return the state at its end, or where it stands."""
-        result = self.row["result"]
-        state: dict[str, Any] = self.agent.load_text(result["state"]) if result else self._snapshot().values
+        """Return the state at its end, or where it stands; nothing where it has not ended and its graph is not here."""
+        result, state = self.row["result"], dict[str, Any]()
+        if result:
+            state = self.agent.load_text(result["state"])
+        elif self.agent.graph is not None:
+            config: Any = {"configurable": {"thread_id": self.run_id}}
+            state = self._work.loop.call(self.agent._copy.aget_state(config)).values
         return state
 
     @property
@@ -92,17 +86,13 @@ class GraphRun(StoredRun):
         """Return its questions while it is paused; empty otherwise, and at a breakpoint."""
         if self.status != "paused":
             return []
-        pauses = list(questions(self.effects))
-        # a question that is asked again after a kill has another id
-        names = {key: (at, name) for at, name, pause in pauses for key in (digest(pause.value), pause.id)}
+        effects = self.effects
+        last = {effect.at: effect for effect in effects if effect.kind in ("node", "edge")}
+        waiting = {id(pause) for effect in last.values() if effect.outcome != "value" for pause in effect.value}
         return [
-            Question(
-                pause.id,
-                *(names.get(pause.id) or names[digest(pause.value)]),
-                pause.value,
-                pause.response_schema,
-            )
-            for pause in self._snapshot().interrupts
+            Question(pause.id, at, name, pause.value, pause.response_schema)
+            for at, name, pause in questions(effects)
+            if id(pause) in waiting
         ]
 
     # as every run is shown
@@ -300,10 +290,12 @@ class GraphRun(StoredRun):
             **self._row["options"],
             "tape": {"mode": mode, "sources": list(sources) or [self.run_id]},
             "results": dict(edits),
-            "edited": [*(at for at in edits if at not in self._row["options"]["results"]), *replaced],
+            "edited": [
+                *(at for at in edits if at not in self._row["options"]["results"]),
+                *replaced,
+                *(["input"] if inputs is not None else []),
+            ],
             "thread": self._thread,
-            "decisions": [{"review_id": d["review_id"]} for node, d in answered if node not in replaced]
-            + [{"point": node, "action": "respond"} for node in replaced],
         }
         inputs = self.input if inputs is None else self.agent._with_ids(inputs)
         run = self.agent.new_run(options, inputs, begin=self.agent.load_beginning(self.run_id))

@@ -22,7 +22,7 @@ from workbench.graphs.check import supported, with_marks
 from workbench.graphs.generate import merged_evidence
 from workbench.language.question import read
 from workbench.language.support import by_words, denies, lost
-from workbench.ports import Context, KnowledgeBase, ToolLog
+from workbench.ports import Bases, Context, KnowledgeBase, ToolLog
 from workbench.state import (
     Claim,
     ConversationState,
@@ -33,7 +33,8 @@ from workbench.state import (
     SectionContent,
     SectionOutline,
 )
-from workbench.text import CJK, fold, stem, terms
+from workbench.text import fold, terms
+from workbench.tools.scoring import shares_said
 from workbench.tools.tool import FunctionTool, Search, ToolOutput
 
 _NUMBER = re.compile(r"(?<![A-Za-z\d.])\d[\d,]*(?:\.\d+)?(?![A-Za-z.]*\d)")
@@ -151,9 +152,9 @@ async def consistency(state: ConversationState, runtime: Runtime[Context]) -> Js
     if not context.settings.consistency_check:
         return {"report": {**state["report"], "consistency": {}}}
     check = await asyncio.to_thread(_measures, sections, merged_evidence(state))
-    bases = context.bases(state["kb_prefixes"])
     text, reading = "\n".join(section["text"] for section in sections), state["route_decision"]["question"]
-    check["validation"] = validate(reading, text, *bases[:1]).model_dump(exclude={*ToolOutput.model_fields})
+    validation = validate(reading, text, context.bases(state["kb_prefixes"]))
+    check["validation"] = validation.model_dump(exclude={*ToolOutput.model_fields})
     return {"report": {**state["report"], "consistency": check}}
 
 
@@ -185,8 +186,8 @@ def _measures(sections: Sequence[SectionContent], results: Sequence[RetrievalRes
 
 # whether a text answers a question: the words, names and conditions that it must speak of
 
-PASS_SHARE, NEAR = 0.6, 0.65
-"""The share of keywords that must be covered, and how near in meaning a word of the text covers one."""
+PASS_SHARE, SAID = 0.6, 0.5
+"""The share of keywords that must be covered, and how much of one a text must say, by its words or their meaning."""
 
 
 class Validation(ToolOutput):
@@ -199,13 +200,13 @@ class Validation(ToolOutput):
     passed: bool = Field(True, description="Whether every name is covered, and enough of all")
 
 
-def validate(reading: Question, text: str, base: KnowledgeBase | None = None) -> Validation:
+def validate(reading: Question, text: str, bases: Bases = ()) -> Validation:
     """Hold a text against what its question asks.
 
     Args:
         reading: of the question.
         text: an answer, or the evidence for one.
-        base: knows other writings of names and values, and how near words are.
+        bases: what knows other writings of names, and which words mean nearly the same.
 
     >>> reading = {"names": [{"name": "Salt Mill", "surface": "Salt Mill"}], "words": ["built", "died"],
     ...            "conditions": [{"field": "place", "op": "eq", "value": "Saltaire"}]}
@@ -215,15 +216,22 @@ def validate(reading: Question, text: str, base: KnowledgeBase | None = None) ->
     >>> validate({"names": [], "words": ["建造者"], "conditions": []}, "盐仓由沈万和建造。").passed
     True
     """
-    words, folded = frozenset(map(stem, terms(text))), fold(text)
-    by_keyword = {n["name"]: _is_named([n["surface"], *_writings(n["name"], base)], folded) for n in reading["names"]}
+    folded = fold(text)
+
+    def names(*writings: str) -> bool:
+        entities = [entity for base in bases for writing in writings if (entity := base.entity(writing))]
+        known = [*writings, *(name for entity in entities for name in (entity["name"], *entity["aliases"]))]
+        return any(fold(name) in folded for name in known)
+
+    def says(word: str) -> bool:
+        return max(*by_words(word, [text]), *(shares_said(word, [text], base)[0] for base in bases), 0.0) >= SAID
+
+    by_keyword = {name["name"]: names(name["name"], name["surface"]) for name in reading["names"]}
     has_names = all(by_keyword.values())
     for value in (str(c["value"]) for c in reading["conditions"] if c["op"] in ("eq", "contains")):
-        by_keyword[value] = _is_named(_writings(value, base), folded)
-    asked = reading["words"]
-    near = dict(zip(asked, base.words(asked, [text])["texts"][0], strict=True)) if base and asked else {}
-    for word in asked:
-        by_keyword.setdefault(word, _says(word, words) or near.get(word, 0.0) >= NEAR)
+        by_keyword[value] = names(value)
+    for word in reading["words"]:
+        by_keyword.setdefault(word, names(word) or says(word))
     covered = [keyword for keyword, present in by_keyword.items() if present]
     share = round(len(covered) / len(by_keyword), 6) if by_keyword else 1.0
     return Validation(
@@ -233,22 +241,6 @@ def validate(reading: Question, text: str, base: KnowledgeBase | None = None) ->
         coverage=share,
         passed=bool(text.strip()) and share >= PASS_SHARE and has_names,
     )
-
-
-def _writings(name: str, base: KnowledgeBase | None) -> list[str]:
-    """Return a name or a value with the other names that a base has for it."""
-    entity = base.entity(name) if base else None
-    return [name, *([entity["name"], *entity["aliases"]] if entity else [])]
-
-
-def _is_named(writings: Sequence[str], folded: str) -> bool:
-    return any(key in folded for writing in writings if (key := fold(writing)))
-
-
-def _says(word: str, words: frozenset[str]) -> bool:
-    own = set(map(stem, terms(word)))
-    # The share of its pairs of signs that a text must have of a Chinese word: it may be cut another way there.
-    return bool(own) and len(own & words) >= (0.5 if CJK.search(word) else 1) * len(own)
 
 
 # the tool
@@ -264,7 +256,7 @@ def reflection(tool_input: ReflectionInput, knowledge: KnowledgeBase, log: ToolL
     """Hold the evidence against the question."""
     with log("validate", pieces=len(tool_input.found)) as detail:
         text = "\n".join(map(_result_text, tool_input.found))
-        validation = validate(read(tool_input.query, [knowledge]), text, knowledge)
+        validation = validate(read(tool_input.query, [knowledge]), text, [knowledge])
         detail |= validation.model_dump(include={"coverage", "passed", "missing"})
         if not validation.passed:
             detail["error"] = f"not covered: {', '.join(validation.missing) or 'nothing was found'}"

@@ -1,15 +1,14 @@
 """Before a report is planned: what its question leaves open is asked, and added to the query, or assumed.
 
 Two nodes, so that a model that has questions is asked once: ``clarify`` finds them, ``review_clarify`` asks a person
-where the run is to stop for that, and reads the question again with the answers. Rules ask two things only: whom a name
-means that several entities of a base have, and which subject is meant where the question has no word of the bases.
+where the run is to stop for that, and reads the question again with the answers. Without a model two things are asked:
+which document a name means that several have, and which subject where the question has no word of the bases.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 from langgraph.runtime import Runtime
@@ -18,14 +17,15 @@ from pydantic import AfterValidator, Field
 from workbench.events import progress
 from workbench.graphs.review import ARGS, LONGEST, Strict, ask_person, refuse, reread
 from workbench.graphs.roles import NONE, ModelForm, ask_model, card, model_plans
-from workbench.ports import Bases, Context, KnowledgeBase
+from workbench.language.asking_back import name_left_open
+from workbench.ports import Bases, Context
 from workbench.settings import Settings
-from workbench.state import Clarification, ConversationState, Entity, Json, Question
-from workbench.text import detect_language, fold
+from workbench.state import Clarification, ConversationState, Json, Question
+from workbench.text import detect_language
 from workbench.views.labels import Labels
 
-LIMIT, MODEL_LIMIT, MOST_OPTIONS = 5, 3, 6
-"""Questions that a person is asked at once, those of a model, and options of one."""
+MODEL_LIMIT = 3
+"""Questions that a model may ask."""
 Line = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(lambda text: " ".join(text.split()))]
 
 
@@ -59,11 +59,10 @@ async def clarify(state: ConversationState, runtime: Runtime[Context]) -> Json:
         return {}
     context, reading = runtime.context, state["route_decision"]["question"]
     runtime.stream_writer(progress("clarify"))
-    bases = context.bases(state["kb_prefixes"])
-    questions = open_questions(state["query"], reading, bases, context.settings.default_domain)
+    questions = open_questions(reading, context.bases(state["kb_prefixes"]), context.settings.default_domain)
     if model_plans(context):
         questions += await _by_model(state, context, questions)
-    return {"clarifications": questions[:LIMIT]}
+    return {"clarifications": questions}
 
 
 async def review_clarify(state: ConversationState, runtime: Runtime[Context]) -> Json:
@@ -89,12 +88,11 @@ async def review_clarify(state: ConversationState, runtime: Runtime[Context]) ->
     if decision["action"] == "reject":
         end = {"stop_reason": "stopped_by_reviewer", "use_retrieval": False, "answerer": "generate"}
         return {**change, **end, "report": {**state["report"], "stopped": True}}
-    edits, message = decision["edits"], decision["message"].strip()
+    edits = decision["edits"]
     if "query" in edits:  # a person's own words leave nothing to ask
         return {**change, **_resume(state, runtime, [], edits["query"])}
-    answers = {q["question_id"]: chosen(message, q["options"]) for q in questions} | edits.get("answers", {})
-    query = f"{state['query']} {message}".strip()
-    return {**change, **_resume(state, runtime, answered(questions, answers), query)}
+    answers = {ids[0]: decision["message"]} | edits.get("answers", {})
+    return {**change, **_resume(state, runtime, answered(questions, answers), state["query"])}
 
 
 def must_ask(questions: Sequence[Clarification], review: Sequence[str], settings: Settings) -> bool:
@@ -106,25 +104,15 @@ def must_ask(questions: Sequence[Clarification], review: Sequence[str], settings
 def _resume(state: ConversationState, runtime: Runtime[Context], questions: list[Clarification], query: str) -> Json:
     """Return the state with what was answered, the query that is searched for, and what the plan and the report state.
 
-    Where no person says which thing a name means, the likeliest is searched for: a report is about one of them.
+    Where no person says which document a name means, the first is searched for: a report is about one of them.
     """
-    likeliest = {q["question_id"]: q["answer"] or q["assumed"] for q in questions if q["kind"] == "name"}
-    query = refined(query, answered(questions, likeliest))
+    query = refined(query, questions)
     assumptions = [*state["report"]["assumptions"], *stated(questions, detect_language(query))]
     change: Json = {"clarifications": questions, "assumptions": assumptions}
     if query != state["query"]:
         change |= reread(state, runtime, query)
         runtime.stream_writer({"route_decision": change["route_decision"]})
     return change
-
-
-def _clarification(question_id: str, question: str, options: Iterable[str], **more: Any) -> Clarification:
-    """Return a question whose first option is assumed."""
-    kind: Any = question_id.partition(":")[0]
-    own = list(dict.fromkeys(options))
-    assumed = own[0] if own else ""
-    more = {"must": False, "assumed": assumed, "answer": "", **more}
-    return Clarification(question_id=question_id, kind=kind, question=question, options=own, **more)  # type: ignore
 
 
 async def _by_model(
@@ -142,31 +130,49 @@ async def _by_model(
     }
     reply = await ask_model(context, "planner", ModelQuestions, slots, question=query, prompt="clarify", quiet=True)
     forms = enumerate(reply.form.questions if reply.form else (), 1)
-    return [_clarification(f"model:{n}", form.question, form.options, assumed=form.assumed) for n, form in forms]
+    return [_clarification(f"model:{n}", form.question, form.options, form.assumed) for n, form in forms]
 
 
-# what a question leaves open, by rules
+def _clarification(question_id: str, question: str, options: Sequence[str], assumed: str) -> Clarification:
+    kind: Any = question_id.partition(":")[0]
+    return Clarification(
+        question_id=question_id,
+        kind=kind,
+        question=question,
+        options=list(dict.fromkeys(options)),
+        assumed=assumed,
+        must=kind == "name",
+        answer="",
+    )
 
 
-def open_questions(query: str, reading: Question, bases: Bases, domain: str = "") -> list[Clarification]:
-    """Return what the question leaves open, the weightiest first.
+# what a question leaves open without a model
+
+
+def open_questions(reading: Question, bases: Bases, domain: str = "") -> list[Clarification]:
+    """Return what a question leaves open: a name that several documents have, else a subject that is not said.
 
     Args:
-        query: as it stands alone.
         reading: of it.
         bases: that are asked.
         domain: what is assumed where the question says no subject; empty: all that the bases hold.
     """
-    return [*_names(query, reading, bases), *_scope(reading, bases, domain)]
-
-
-def _subject(question: Clarification) -> str:
-    """Return the name that a question is about."""
-    return question["question_id"].partition(":")[2]
+    labels, namesakes = Labels(reading["language"]), name_left_open(reading["text"], bases)
+    if namesakes:
+        options = [document.text for document in namesakes.readings]
+        name = namesakes.word
+        return [_clarification(f"name:{name}", labels("clarify_which", name=name), options, options[0])]
+    known = any(base.search("words", word, 1) for base in bases for word in reading["words"])
+    if known or reading["names"] or reading["conditions"]:
+        return []
+    number = sum(base.about()["counts"]["documents"] for base in bases)
+    everything = labels("clarify_everything", names=", ".join(base.name for base in bases), n=f"{number:,}")
+    assumed = everything if domain in ("", "通用", "general") else domain
+    return [_clarification("scope", labels("clarify_about"), [assumed, everything], assumed)]
 
 
 def answered(clarifications: Iterable[Clarification], answers: Mapping[str, str]) -> list[Clarification]:
-    """Return the questions with these answers, by id; one that means an option is that option.
+    """Return the questions with these answers, by id; the number of an option is that option.
 
     >>> asked = Clarification(question_id="scope", kind="scope", question="Which?", must=False, answer="",
     ...                       options=["all of it", "tea"], assumed="all of it")
@@ -176,57 +182,27 @@ def answered(clarifications: Iterable[Clarification], answers: Mapping[str, str]
     results: list[Clarification] = []
     for clarification in clarifications:
         text = " ".join(answers.get(clarification["question_id"], "").split())
-        answer = chosen(text, clarification["options"]) or text or clarification["answer"]
-        results.append({**clarification, "answer": answer})
+        numbered = {str(n): option for n, option in enumerate(clarification["options"], 1)}
+        results.append({**clarification, "answer": numbered.get(text, text)})
     return results
 
 
-def chosen(answer: str, options: Sequence[str]) -> str:
-    """Return the option that an answer means, by its number, or by a detail that no other has; "" for none or several.
-
-    >>> books = ["Emma (1815, Jane Austen)", "Emma (2021, Ida Brandt)"]
-    >>> [chosen(text, books) for text in ("2", "the one by Jane Austen", "Emma", "that of 2021")]
-    ['Emma (2021, Ida Brandt)', 'Emma (1815, Jane Austen)', '', 'Emma (2021, Ida Brandt)']
-    """
-    text = fold(answer.strip().rstrip(".。"))
-    for number, option in enumerate(options, 1):
-        if text in (str(number), fold(option)):
-            return option
-    meant = [option for option in options if any(fold(part) in text for part in _details(option, options))]
-    return meant[0] if len(meant) == 1 else ""
-
-
-def _details(option: str, options: Sequence[str]) -> list[str]:
-    """Return the parts of an option that no other option has."""
-    rest = "\n".join(text for text in options if text != option)
-    parts = re.split(r"\s*[,，()（）]\s*", option)
-    return [part for part in parts if part and part not in rest]
-
-
 def refined(query: str, clarifications: Iterable[Clarification]) -> str:
-    """Return the query with the answers in it, each behind the name that it is of, or at the end.
+    """Return the query with the answers behind it; of a name without one, what is assumed.
 
     >>> one = Clarification(question_id="name:Dune", kind="name", question="Which Dune is meant?", must=True,
     ...                     options=["Dune (1984)", "Dune (2021)"], assumed="Dune (1984)", answer="Dune (2021)")
     >>> refined("How was Dune received?", [one])
-    'How was Dune (2021) received?'
-    >>> refined("《沙丘》反响如何？", [{**one, "question_id": "name:沙丘"}])
-    '《沙丘》（2021）反响如何？'
+    'How was Dune received? (Dune (2021))'
     """
     for clarification in clarifications:
-        answer, end = clarification["answer"], len(query)
-        if not answer or (clarification["kind"] == "scope" and fold(answer) == fold(clarification["assumed"])):
+        answer, kind = clarification["answer"], clarification["kind"]
+        if kind == "name":
+            answer = answer or clarification["assumed"]
+        elif kind == "scope" and answer == clarification["assumed"]:
             continue
-        if clarification["kind"] == "name":
-            # one detail is enough; a whole description would ask for more things
-            answer = next(iter(_details(answer, clarification["options"])), answer)
-            name = re.search(rf"{re.escape(_subject(clarification))}[》〉」』”\"'`]*", query)
-            end = name.end() if name else 0
-        elif clarification["kind"] == "model":
-            answer = f"{clarification['question']} {answer}"
-        if end and answer not in query:
-            aside = f"（{answer}）" if detect_language(query) == "zh" else f" ({answer})"
-            query = query[:end] + aside + query[end:]
+        if answer and answer not in query:
+            query += f" ({clarification['question']} {answer})" if kind == "model" else f" ({answer})"
     return query
 
 
@@ -241,56 +217,8 @@ def stated(clarifications: Iterable[Clarification], language: str) -> list[str]:
     labels, lines = Labels(language), []
     for clarification in clarifications:
         what = (clarification["answer"] or clarification["assumed"]).rstrip(".。")
-        words = {"name": _subject(clarification), "question": clarification["question"], "what": what}
+        name = clarification["question_id"].partition(":")[2]
+        words = {"name": name, "question": clarification["question"], "what": what}
         assumed = "" if clarification["answer"] else labels("clarified_assumed")
         lines.append(assumed + labels(f"clarified_{clarification['kind']}", **words))
     return lines
-
-
-def _names(query: str, reading: Question, bases: Bases) -> Iterator[Clarification]:
-    """Yield a question for each name that several entities of a base have, unless the reading has settled it."""
-    surfaces = set[str]()
-    for base in bases:
-        for mention in base.link(query):
-            surface, ids = mention["surface"], [mention["entity_id"], *mention.get("others", [])]
-            read = any(n["start"] <= mention["start"] and mention["end"] <= n["end"] for n in reading["names"])
-            if len(ids) < 2 or not read or surface in surfaces:
-                continue
-            entities = [entity for entity in map(base.entity, ids[:MOST_OPTIONS]) if entity]
-            written_of = [entity for entity in entities if entity["doc_id"]]
-            # what no document is about is rarely meant beside what one is
-            options = _described(written_of or entities, base, reading["language"])
-            if len(options) > 1:
-                surfaces.add(surface)
-                question = Labels(reading["language"])("clarify_which", name=surface)
-                yield _clarification(f"name:{surface}", question, options, must=bool(written_of))
-
-
-def _described(entities: Sequence[Entity], base: KnowledgeBase, language: str) -> list[str]:
-    """Return each entity by its name and the first two fields in which it differs from the others, else its id."""
-    documents = [base.passages(doc_ids=[e["doc_id"]])[:1] if e["doc_id"] else [] for e in entities]
-    rows = [passages[0]["fields"] if passages else {} for passages in documents]
-    fields = sorted(base.about()["fields"], key=lambda field: field["type"] != "date")  # when comes to mind first
-    names = [field["name"] for field in fields if field["type"] != "text"]
-    columns = [[_field_text(row.get(name)) for row in rows] for name in names]
-    apart = [column for column in columns if len(set(column)) > 1][:2]
-    comma, form = ("，", "{}（{}）") if language == "zh" else (", ", "{} ({})")
-    details = [comma.join(filter(None, (column[n] for column in apart))) for n in range(len(entities))]
-    own = [form.format(e["name"], detail or e["entity_id"]) for e, detail in zip(entities, details, strict=True)]
-    return list(dict.fromkeys(own))
-
-
-def _field_text(value: object) -> str:
-    values = value[:2] if isinstance(value, list) else [value]
-    return ", ".join(str(value)[:80] for value in values if value is not None)
-
-
-def _scope(reading: Question, bases: Bases, domain: str) -> Iterator[Clarification]:
-    """Yield the subject, where the question has no word of the knowledge bases."""
-    if reading["names"] or reading["conditions"]:
-        return
-    if not any(base.search("words", word, 1) for base in bases for word in reading["words"]):
-        labels, number = Labels(reading["language"]), sum(base.about()["counts"]["documents"] for base in bases)
-        everything = labels("clarify_everything", names=", ".join(base.name for base in bases), n=f"{number:,}")
-        assumed = everything if domain in ("", "通用", "general") else domain
-        yield _clarification("scope", labels("clarify_about"), [assumed, everything])

@@ -20,7 +20,7 @@ from workbench.events import logged, progress
 from workbench.graphs.execute import executor
 from workbench.graphs.generate import merged_evidence
 from workbench.graphs.merge import gather
-from workbench.graphs.plan import SEARCH
+from workbench.graphs.planner import with_aspects
 from workbench.graphs.review import ARGS, LONGEST, Strict, ask_person, refuse
 from workbench.knowledge.dated import dated_bases, question_dates
 from workbench.language.citing import cite
@@ -28,9 +28,9 @@ from workbench.parts.reports.assembly import assemble
 from workbench.parts.reports.checking import checked, consistency, fingerprint
 from workbench.parts.reports.clarify import clarify, review_clarify
 from workbench.parts.reports.kinds import Aspect, Topic, report_type
-from workbench.parts.reports.outline import Meaning, carried, new_outline, outlined_by_rules, placed, unique
+from workbench.parts.reports.outline import by_aspect, carried, new_outline, outlined, placed, plain_outline
 from workbench.parts.reports.writer import Draft, outlined_by_model, section_by_model, section_text, writes
-from workbench.plans import Plan, PlanStep, fresh_id
+from workbench.plans import Plan
 from workbench.ports import Context, call_outliner, call_writer
 from workbench.records.tape import RULES
 from workbench.state import (
@@ -68,7 +68,7 @@ async def outliner(state: ConversationState, runtime: Runtime[Context]) -> Json:
     sections_before = {section["fingerprint"]: section for section in earlier.get("sections", [])}
     if sections_before and earlier["outlined_by"] != RULES:
         report["outlined_by"] = earlier["outlined_by"]
-        outline = carried(earlier["outline"], results, earlier["evidence"], Meaning(dated_bases(context, state)))
+        outline = carried(earlier["outline"], results, earlier["evidence"], dated_bases(context, state))
     else:
         outline, report["outlined_by"], report["notes"] = await _outlined(state, context)
     reused: list[Any] = []
@@ -99,22 +99,19 @@ async def _outlined(state: ConversationState, context: Context) -> tuple[ReportO
         proposals = await call_outliner(context, state["query"], results)
     elif results and writes(context):
         proposals = await outlined_by_model(context, state["message"], results, topic.titles())
-        notes = [] if proposals else ["outline: the model gave none that can be used, so it is the rules'"]
+        notes = [] if proposals else ["outline: the model gave none that can be used, so it is the plain one"]
     if not proposals:
-        return outlined_by_rules(state, context, results, topic), RULES, notes
+        return plain_outline(state, results, topic, dated_bases(context, state)), RULES, notes
     sections = [
-        SectionOutline(
-            section_id=str(n),
-            title=proposal["title"],
+        outlined(
+            proposal["title"],
+            proposal["query"] or proposal["title"],
+            [results[place - 1] for place in proposal["evidence"]],
             summary=proposal["summary"],
-            query=proposal["query"] or proposal["title"],
-            evidence_ids=unique(results[place - 1]["result_id"] for place in proposal["evidence"]),
-            estimated_words=max(60, 40 * len(proposal["evidence"])),
-            quotes=[],
         )
-        for n, proposal in enumerate(proposals[: report_type(state["report"]["report_type"]).sections], 1)
+        for proposal in proposals[: report_type(state["report"]["report_type"]).sections]
     ]
-    return new_outline(state, sections), "outliner", []
+    return new_outline(state, placed(sections)), "outliner", []
 
 
 # where a person decides: to respond to the outline asks for one more section
@@ -182,17 +179,15 @@ async def review_outline(state: ConversationState, runtime: Runtime[Context]) ->
 
 async def _one_more(state: ConversationState, runtime: Runtime[Context], wish: str, who: str) -> Json:
     """Search for a section that a person wishes, and return the outline with it: it is asked about again."""
-    context, plan, records = runtime.context, Plan.load(state["plan"]), list[ExecutionRecord]()
-    query = f"{state['query']} {wish}"
-    for kb in state["kb_prefixes"]:
-        tool_input = {"query": query, "kb_prefix": kb}
-        step = PlanStep(step_id=fresh_id(plan, "research"), objective=wish, tool=SEARCH, tool_input=tool_input)
-        plan = plan.adding(step).model_copy(update={"version": plan.version + 1})
-        context.runs.save_plan(state["run_id"], plan.dump(), who, wish)
+    context, before, records = runtime.context, Plan.load(state["plan"]), list[ExecutionRecord]()
+    plan = with_aspects(before, state["query"], [(wish, [])], (), state["kb_prefixes"], context.settings)
+    plan = plan.model_copy(update={"version": before.version + 1})
+    context.runs.save_plan(state["run_id"], plan.dump(), who, wish)
+    for step in plan.steps[len(before.steps) :]:
         task = StepTask(
             run_id=state["run_id"],
-            query=query,
-            kb_prefix=kb,
+            query=state["query"],
+            kb_prefix=step.tool_input.get("kb_prefix", state["kb_prefix"]),
             step=step.model_dump(mode="json"),
             attempt=1,
             iteration=state.get("iteration", 1),
@@ -204,11 +199,10 @@ async def _one_more(state: ConversationState, runtime: Runtime[Context], wish: s
         records += (await executor(task, cast(Any, runtime)))["records"]
     searched = [r for results in gather(records, context.runs, state["run_id"]).values() for r in results]
     pieces = [r for r in searched if r["source_type"] == "chunk"][:_MOST_PIECES]
-    [section, *_] = outlined_by_rules(state, context, pieces, Topic(state["query"], (Aspect(wish),)))["sections"]
-    section |= {"summary": "", "query": wish, "section_id": ""}
-    outline, before = state["outline"], merged_evidence(state)
-    known_ids = {r["result_id"] for r in before}
-    results = [*before, *(r for r in pieces if r["result_id"] not in known_ids)]
+    [section] = by_aspect([wish], "", pieces, dated_bases(context, state))
+    outline, merged = state["outline"], merged_evidence(state)
+    known_ids = {r["result_id"] for r in merged}
+    results = [*merged, *(r for r in pieces if r["result_id"] not in known_ids)]
     return {
         "plan": plan.dump(),
         "records": records,
@@ -274,8 +268,8 @@ async def _drafted(task: Data, context: Context) -> Draft:
         raise
     except Exception as unknown:  # one's own writer or strategy may raise anything; the note shows it
         notes = [visible(f"{type(unknown).__name__}: {unknown}")]
-    reading = task["route_decision"]["question"]
-    return Draft(section_text(outline, pieces, reading, dated_bases(context, task)), notes, RULES)
+    reading, kind = task["route_decision"]["question"], report_type(task["report"]["report_type"])
+    return Draft(section_text(outline, pieces, reading, dated_bases(context, task), kind), notes, RULES)
 
 
 def add_reporter(graph: StateGraph[Any, Context, Any, Any], after_clarify: Callable[[Any], str]) -> None:

@@ -277,7 +277,6 @@ class Report:
             "clarification_history": history,
             "user_preferences": {
                 "known": self._kept.get("preferences", "").splitlines(),
-                **{memory["memory_id"]: memory["told"] for memory in run.state.get("obeyed", [])},
             },
             "domain_context": run.state.get("kb_prefix", "") or run._workspace.settings.default_domain,
         }

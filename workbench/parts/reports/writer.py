@@ -22,7 +22,9 @@ from workbench.language.answer import CLOSED
 from workbench.language.citing import marked, renumbered, spaced
 from workbench.language.fields import FieldsWriter
 from workbench.language.quoting import Sentence, split_sentences
+from workbench.parts.reports.kinds import ReportType
 from workbench.parts.reports.markdown import bare, escaped
+from workbench.parts.reports.outline import shares
 from workbench.ports import Bases, Context
 from workbench.records.tape import estimated_tokens
 from workbench.state import Evidence, Json, Question, SectionOutline
@@ -383,32 +385,36 @@ STRATEGIES: Mapping[str, Callable[[Sequence[str], int], list[list[str]]]] = {
 }
 
 
-# a section by rules: sentences of its evidence, grouped by what they are about, each with its mark
+# a section without a model: sentences of its evidence, grouped by document, each with its mark
 
 
-def section_text(section: SectionOutline, pieces: Evidence, question: Question, bases: Bases) -> str:
+def section_text(section: SectionOutline, pieces: Evidence, question: Question, bases: Bases, kind: ReportType) -> str:
     """Write the section in Markdown; ``[n]`` is the n-th piece. A paragraph for each document.
 
     Args:
-        section: its outline; of pieces from which it quotes nothing, the first sentences stand.
+        section: its outline.
         pieces: its evidence.
         question: the topic as it was read: its language and names.
         bases: how they write titles and names.
+        kind: of report: how many sentences it quotes, in all and of one document.
     """
     fields = FieldsWriter(question, {}, bases)
     if not pieces:
         title = section["title"]
         return fields.say(f"The corpus says nothing on “{title}”.", f"资料库没有关于“{title}”的内容。")
-    chosen: dict[str, list[Sentence]] = {}
-    wanted, used = {fold(quote) for quote in section["quotes"]}, set[str]()
-    for n, piece in enumerate(pieces, 1):
-        sentences = [s._replace(n=n) for s in split_sentences([piece])]
-        # Sentences of a piece from which nothing was chosen.
-        own = [s for s in sentences if fold(s.text) in wanted] or sentences[:2]
-        fresh = [s for s in own if fold(s.text) not in used]
-        used |= {fold(s.text) for s in fresh}
-        chosen.setdefault(str(piece["metadata"].get("doc_id") or piece["source_id"]), []).extend(fresh)
-    text = "\n\n".join(_paragraph(sentences, fields) for sentences in chosen.values() if sentences)
+    wanted = {fold(quote) for quote in section["quotes"]}
+    said = {fold(s.text): s for s in reversed(split_sentences(pieces)) if len(terms(s.text)) > 1}
+    quoted = [said[key] for key in reversed(said) if key in wanted or not wanted]
+    says = shares(section["query"], [f"{s.title}. {s.text}" for s in quoted], bases)
+    ranked = sorted(zip(says, quoted, strict=True), key=lambda pair: (-pair[0], pair[1].n, pair[1].place))
+    documents: dict[str, list[Sentence]] = {}
+    of_one = kind.of_one * (2 if len({s.doc_id for s in quoted}) == 1 else 1)
+    for _, sentence in ranked:
+        own = documents.setdefault(sentence.doc_id, [])
+        if len(own) < of_one and sum(map(len, documents.values())) < kind.statements:
+            own.append(sentence)
+    chosen = [sorted(own, key=lambda s: (s.n, s.place)) for own in documents.values() if own]
+    text = "\n\n".join(_paragraph(sentences, fields) for sentences in chosen)
     return spaced(text) if question["language"] == "zh" else text
 
 
