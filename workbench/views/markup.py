@@ -121,8 +121,8 @@ def step_name(text: object) -> str:
 def step_names(step_ids: Iterable[str]) -> dict[str, str]:
     """Return the name of each step; where two would have the same they keep their ids.
 
-    >>> step_names(["step_0_film", "step_1_year", "step_2_year"])
-    {'step_0_film': 'film', 'step_1_year': 'step_1_year', 'step_2_year': 'step_2_year'}
+    >>> step_names(["step_0_tide", "step_1_year", "step_2_year"])
+    {'step_0_tide': 'tide', 'step_1_year': 'step_1_year', 'step_2_year': 'step_2_year'}
     """
     names = {step_id: step_name(step_id) for step_id in step_ids}
     times = Counter(names.values())
