@@ -68,11 +68,13 @@ def name_left_open(question: str, bases: Bases) -> Open | None:
 
 
 def _distinguished(passages: Sequence[Data]) -> list[Reading]:
-    """Return documents by their titles, with the first field that tells apart those that share one."""
+    """Return documents by their titles, with the briefest field that tells apart those that share one."""
     titles = [passage["title"] for passage in passages]
     if len(set(titles)) < len(titles):
         fields = [{**passage["fields"], "id": passage["doc_id"]} for passage in passages]
-        name = next(n for n in (*fields[0], "id") if len({str(own.get(n)) for own in fields}) == len(fields))
+        texts = {name: [str(own.get(name, "–")) for own in fields] for name in fields[0]}
+        apart = [name for name, values in texts.items() if name != "id" and len({*values}) == len(fields)]
+        name = min(apart, key=lambda name: max(map(len, texts[name])), default="id")
         values = [own[name] if isinstance(own.get(name), list) else [own.get(name, "–")] for own in fields]
         titles = [f"{title} ({name} {', '.join(map(str, v))})" for title, v in zip(titles, values, strict=True)]
     readings = [Reading(title, passage["doc_id"]) for title, passage in zip(titles, passages, strict=True)]

@@ -32,7 +32,7 @@ from workbench.views.render import display_data
 from workbench.views.review import why
 from workbench.widgets.review import Review, primary
 
-H78, H18 = "Harbour (author Ida Brandt)", "Harbour (author Ole Lund)"
+H78, H18 = "Harbour (year 1978)", "Harbour (year 2018)"
 ROWS = [
     {"id": "h1", "type": "Play", "title": "Harbour", "year": 1978, "authors": ["Ida Brandt"],
      "text": "Harbour is a play. Two sailors wait for a ship."},
@@ -75,7 +75,7 @@ def opened(library: Any, query: str, base: str = "plays", **more: Any) -> list[A
     ("query", "options", "meant"),
     [
         ("What is Harbour about?", [H18, H78], {"that of 1978": "doc:h1", "Ole Lund": "doc:h2", "2018": "doc:h2"}),
-        ("《灯塔》讲什么？", ["灯塔 (author 沈望)", "灯塔 (author 李海)"], {"1994": "doc:g", "2012年的": "doc:g2"}),
+        ("《灯塔》讲什么？", ["灯塔 (year 1994)", "灯塔 (year 2012)"], {"1994": "doc:g", "2012年的": "doc:g2"}),
     ],
 )
 def test_a_name_that_several_bear_is_asked_and_the_answer_tells_them_apart(library, query, options, meant):

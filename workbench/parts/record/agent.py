@@ -169,7 +169,7 @@ class RecordedGraph:
             RunError: the thread's last run has not ended.
         """
         options: Json = {"tape": {"mode": "live", "sources": []}, "config": dict(config or {}), "results": {}}
-        options |= {"source": self.source, "stream_mode": stream_mode}
+        options |= {"source": self.source, "stream_mode": stream_mode, "thread": thread}
         begin: list[Any] = []
         if thread and (ids := self._store.ids(1, graph=self.name, session_id=thread)):
             [last] = ids
@@ -288,7 +288,7 @@ class RecordedGraph:
                 [self.load_effects(source) for source in tape["sources"]],
                 {d["review_id"]: self.load_text(d["answer"]) for d in cast(Any, store.decisions(run_id))},
                 {at: self.load_text(edit) for at, edit in options["results"].items()},
-                {"thread": options.get("thread", row["session_id"])},
+                {"thread": options["thread"]},
                 lambda effect: self._save(run_id, effect),
             )
             effects.recording(recorder)

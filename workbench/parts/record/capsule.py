@@ -43,7 +43,6 @@ def write_capsule(run: GraphRun, path: str | Path) -> Path:
     if run.status != "done":
         raise CapsuleError(f"Run {run.run_id} is {run.status}: only a run that is done can be sealed.")
     contents = run._store.contents(run.run_id)
-    contents["run"]["options"] |= {"thread": run._thread}
     text = json.dumps(contents, ensure_ascii=False, indent=1)
     values = b"".join([text.encode(), *map(base64.b64decode, _values(contents))])
     if any(secret.encode() in values for secret in secrets(run.agent._wb.settings)):
@@ -64,6 +63,7 @@ def read_capsule(agent: RecordedGraph, path: str | Path) -> GraphRun:
         "config": {},
         "results": {},
         "stream_mode": [],
+        "thread": "",
         **row["options"],
         "tape": {"mode": "fork", "sources": []},
     }

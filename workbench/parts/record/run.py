@@ -295,7 +295,6 @@ class GraphRun(StoredRun):
                 *replaced,
                 *(["input"] if inputs is not None else []),
             ],
-            "thread": self._thread,
         }
         inputs = self.input if inputs is None else self.agent._with_ids(inputs)
         run = self.agent.new_run(options, inputs, begin=self.agent.load_beginning(self.run_id))
@@ -304,11 +303,6 @@ class GraphRun(StoredRun):
             self._store.save_decision(run.run_id, decision)
         run.begin()
         return run.wait() if wait else run
-
-    @property
-    def _thread(self) -> str:
-        """Return the conversation that keys name: a fork's is that of its source."""
-        return str(self._row["options"].get("thread", self._row["session_id"]))
 
     # looking
 

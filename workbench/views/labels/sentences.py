@@ -75,14 +75,14 @@ def reading_text(run: Data, labels: Labels) -> str:
 
 
 def decision_name(review_id: str, labels: Labels) -> str:
-    """Return the number of a decision, from 1, and its point.
+    """Return the number of a decision, from 1, and its point; of a recorded graph its place.
 
     >>> from workbench.views.labels import Labels
-    >>> decision_name("1-reflect", Labels("en"))
-    '2 · reflect'
+    >>> decision_name("1-reflect", Labels("en")), decision_name("review/1", Labels("en"))
+    ('2 · reflect', 'review/1')
     """
     number, _, point = review_id.partition("-")
-    return f"{int(number) + 1} · {labels.get(f'point_{point}', point)}"
+    return f"{int(number) + 1} · {labels.get(f'point_{point}', point)}" if number.isdecimal() else review_id
 
 
 def reviewer_name(who: str, labels: Labels) -> str:
