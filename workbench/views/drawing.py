@@ -26,7 +26,6 @@ COLOURS: Mapping[str, str] = dict(re.findall(r"--wb-([a-z-]+):[^;]*?(#\w+)", STY
 """Name -> colour in a file: each family of ``markup.family`` with ``-fill`` and ``-tint``; ``text`` and others."""
 FONT = "system-ui, -apple-system, 'Segoe UI', 'PingFang SC', 'Microsoft YaHei', 'Noto Sans CJK SC', sans-serif"
 _VARIABLE = re.compile(r'="var\(--wb-([a-z-]+)\)"')
-_HEAD, _EDGE = 60, 20
 
 
 def short(words: str, columns: int) -> str:
@@ -136,26 +135,14 @@ _STILL = ('role="option" aria-selected="false"', 'role="img"')
 
 def sheet(data: Iterable[Data], body: Body, title: str, under: str = "", legend: Legend = ()) -> Drawing:
     """Put a body on a sheet below its title, a line about it, and the meaning of its signs."""
-    top = _HEAD + 22 * bool(legend)
-    root = draw(
-        "svg.sheet",
-        title=title,
-        heading=short(title, 90),
-        under=under,
-        inside=Markup(str(joined([body.lines, *body.rows.values()])).replace(*_STILL)),
-        body=body,
-        legend=legend,
-        width=max(float(body.width) + 2 * _EDGE, 620),
-        height=top + body.height + _EDGE,
-        top=top,
-        font=FONT,
-    )
+    inside = Markup(str(joined([body.lines, *body.rows.values()])).replace(*_STILL))
+    root = draw("svg.sheet", title=title, under=under, inside=inside, body=body, legend=legend, font=FONT)
     return Drawing(title, root, tuple(data))
 
 
 # networks
 
-_MARGIN, _NARROWEST, _WIDEST = 12, 150, 340
+_MARGIN, _NARROWEST, _WIDEST = 4, 130, 340
 _BOLD = 14
 """The size by which a heavy text of 12 pixels is measured."""
 
@@ -194,7 +181,7 @@ def network(boxes: Mapping[str, Box], lines: Iterable[Line], down: bool = False)
     needed = max((sum(pair) + 16 if down else max(pair) for pair in texts), default=0) + 24
     wide, high = min(max(round(needed), _NARROWEST), _WIDEST), 28 if down else 46
     along, across = (high, wide) if down else (wide, high)
-    pitch = (along + (22 if down else 52), across + (20 if down else 16))
+    pitch = (along + (22 if down else 36), across + (20 if down else 16))
     centres = {key: (float(pitch[0] * layer), pitch[1] * row) for key, (layer, row) in layers.items()}
     bows = {line: _bow(layers[line.source], layers[line.target]) for line in lines}
     sides = [side for _, side in centres.values()] or [0.0]
@@ -218,7 +205,8 @@ def network(boxes: Mapping[str, Box], lines: Iterable[Line], down: bool = False)
         else:
             middle = (a + c) / 2
             way = ((a + along / 2, b), (middle, b), (middle, d), (c - along / 2, d))
-        drawn.append(_line(line, [point(*place) for place in way], f"{down:d} {sign}"))
+        points = [point(*place) for place in way]
+        drawn.append(draw("svg.curve", line=line, way=points, towards=f"{down:d} {sign}"))
     rows = {key: _box(key, box, point(*centres[key]), (wide, high)) for key, box in boxes.items()}
     return Body(drawn, rows, *point(long, broad))
 
@@ -227,11 +215,6 @@ def _bow(source: tuple[int, float], target: tuple[int, float]) -> int:
     """Return how far a line bows: not at all to the next layer, else to the side where it begins."""
     span = target[0] - source[0]
     return 0 if span == 1 else (24 + 16 * abs(span)) * (-1 if span < 0 or source[1] < 0 else 1)
-
-
-def _line(line: Line, way: list[tuple[int, int]], towards: str) -> Markup:
-    middle = [round((p + 3 * q + 3 * r + s) / 8) for p, q, r, s in zip(*way, strict=True)]
-    return draw("svg.curve", line=line, way=[f"{x} {y}" for x, y in way], towards=towards, middle=middle)
 
 
 def _box(key: str, box: Box, centre: tuple[int, int], size: tuple[int, int]) -> Markup:

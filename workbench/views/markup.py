@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -105,16 +106,27 @@ def cut(value: Any, limit: int = 160) -> str:
     return text if len(text) <= limit else f"{text[:limit]}… +{len(text) - limit}"
 
 
-_STEP = re.compile(r"(?<![A-Za-z0-9_])step_[0-9]+_(?=\w)")
+_STEP = re.compile(r"(?<![A-Za-z0-9_])step_([0-9]+)_([A-Za-z0-9_]+)")
 
 
 def step_name(text: object) -> str:
-    """Return a text in which steps are named without their numbers, which their order says.
+    """Return a text in which the name of a step comes before its number.
 
-    >>> step_name("+ step_0_naive/1, step_2")
-    '+ naive/1, step_2'
+    >>> step_name("+step_0_naive ~step_2")
+    '+naive 0 ~step_2'
     """
-    return _STEP.sub("", str(text))
+    return _STEP.sub(r"\2 \1", str(text))
+
+
+def step_names(step_ids: Iterable[str]) -> dict[str, str]:
+    """Return the name of each step; where two would have the same they keep their ids.
+
+    >>> step_names(["step_0_tide", "step_1_year", "step_2_year"])
+    {'step_0_tide': 'tide', 'step_1_year': 'step_1_year', 'step_2_year': 'step_2_year'}
+    """
+    names = {step_id: step_name(step_id) for step_id in step_ids}
+    times = Counter(names.values())
+    return {step_id: name if times[name] == 1 else step_id for step_id, name in names.items()}
 
 
 def joined(parts: Iterable[Any]) -> Markup:

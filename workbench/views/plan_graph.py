@@ -13,7 +13,7 @@ from workbench.views.blocks import clipped, columns
 from workbench.views.drawing import Body, Box, Drawing, Line, network, sheet
 from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
 from workbench.views.labels.sentences import reason_text
-from workbench.views.markup import Picture, cut, draw, family
+from workbench.views.markup import Picture, cut, draw, family, step_names
 from workbench.views.plan import PlanView, seconds_text
 from workbench.views.render import page_html
 
@@ -79,23 +79,25 @@ def dag_rows(view: PlanView, versions: Sequence[Plan] = ()) -> list[Json]:
 
 
 def _body(view: PlanView, badges: Mapping[str, str]) -> Body:
-    boxes = {step_id: _box(view, step, badges.get(step_id, "")) for step_id, step in view.plan.by_id().items()}
+    steps = view.plan.by_id()
+    boxes = {i: _box(view, steps[i], name, badges.get(i, "")) for i, name in step_names(steps).items()}
     return network(boxes, [Line(*edge, view.look(edge)) for edge in view.edges])
 
 
-def _box(view: PlanView, step: PlanStep, badge: str) -> Box:
+def _box(view: PlanView, step: PlanStep, name: str, badge: str) -> Box:
     labels, status, record = view.labels, view.status(step), view.last.get(step.step_id)
     fact = view.facts(step)[0] if view.live.get(step.step_id) != 0 else ""
     if record and status in (*ENDED_WELL, "recorded"):
         pieces = labels("step_found", n=record["output_summary"].get("evidence_count", 0))
         fact = f"{pieces} · {milliseconds(record['duration_ms'])}"
-    sign = f"{SIGNS.get(status, '·')} {view.word(step)}"
-    title = [step.step_id, step.tool, step.objective[:300], sign, fact]
+    sign = SIGNS.get(status, "·")
+    shown = f"{sign} {view.word(step)}"
+    title = [step.step_id, step.tool, step.objective[:300], shown, fact]
     title += [reason_text(record["error"], labels)] if record and record["error"] else []
     ink, dashed = family(status), status in _DASHED
     return Box(
-        step.step_id,
-        sign if fact in sign else f"{sign} · {fact}",
+        name,
+        f"{sign} {fact}" if status == "success" else shown if fact in shown else f"{shown} · {fact}",
         "\n".join(title),
         ink,
         "done-tint" if ink == "done" and not dashed else "ground",

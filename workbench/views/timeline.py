@@ -14,14 +14,12 @@ from workbench.records.timeline import GAPS, Bar, attempts, bars, side_by_side, 
 from workbench.state import Data, Decision, ExecutionRecord
 from workbench.views.drawing import Body, Drawing, sheet, short, width
 from workbench.views.labels import SIGNS, Labels, milliseconds
-from workbench.views.markup import Picture, draw, joined
+from workbench.views.markup import Picture, draw, joined, step_names
 
 _WIDE = 780
 """The width of a page."""
 _FACTS = 150
 """The width of the column of facts."""
-_MOST_LANES = 12
-"""Attempts up to which a page has a lane for each sub-step."""
 
 
 def timeline(document: Data, labels: Labels) -> Picture:
@@ -53,34 +51,32 @@ def _taped(records: Iterable[ExecutionRecord]) -> set[tuple[str, int]]:
 def _body(segments: Sequence[Bar], records: Sequence[ExecutionRecord], labels: Labels, page: bool = False) -> Body:
     """Draw lanes: on a page names, tracks and facts are columns; on a bench a track is below its name and its facts.
 
-    A page has a lane for each sub-step, where there is room; a bench has them as a strip below the bar.
+    A page of up to 12 attempts has a lane for each sub-step; a bench has them as a strip below the bar.
     """
     total, groups, taped = span_ms(segments) or 1.0, attempts(segments), _taped(records)
-    left = min(max((round(width(bar.step_id)) + 44 for bar, _ in groups), default=80), 320) if page else 0
+    names = step_names(bar.step_id for bar, _ in groups)
+    left = min(max((round(width(name)) + 44 for name in names.values()), default=80), 320) if page else 0
     size = Markup(f'x="{left}" width="{_WIDE - left - _FACTS if page else "100%"}"')
-    lines, rows, top, look = list[Markup](), dict[str, Markup](), 22, {"size": size, "page": page}
-    if segments:
-        lines.append(draw("timeline.axis", ticks=work_ticks(segments, total, 6), total=total, size=size))
-        nodes = _graph_lane(segments, total, labels, 380)
-        rows["graph"] = draw(
-            "timeline.lane", key="graph", name=labels("graph"), facts="", inside=nodes, top=top, **look
-        )
+    axis = draw("timeline.axis", ticks=work_ticks(segments, total, 6), total=total, size=size)
+    rows, top, look = dict[str, Markup](), 22, {"size": size, "page": page}
+    if nodes := _graph_lane(segments, total, labels):
+        rows["graph"] = draw("timeline.lane", key="graph", name=labels("graph"), inside=nodes, top=top, **look)
         top += 24 if page else 42
     for bar, inside in groups:
-        key, name = f"{bar.step_id}/{bar.attempt}", short(bar.step_id, (left or 240) // 7)
+        key, name = f"{bar.step_id}/{bar.attempt}", short(names[bar.step_id], (left or 240) // 7)
         about = {
             "bar": bar,
             "name": name,
             "sign": SIGNS.get(bar.status, "·"),
             "taped": (bar.step_id, bar.attempt) in taped,
         }
-        subs = inside if len(groups) <= _MOST_LANES or not page else []
+        subs = inside if len(groups) <= 12 or not page else []
         rows[key] = draw("timeline.step", labels, key=key, total=total, subs=subs, top=top, **about, **look)
         top += 24 + 18 * len(subs) if page else 42
-    return Body(lines, rows, _WIDE if page else "100%", top + 4)
+    return Body([axis], rows, _WIDE if page else "100%", top + 4)
 
 
-def _graph_lane(segments: Sequence[Bar], total: float, labels: Labels, room: int) -> Markup:
+def _graph_lane(segments: Sequence[Bar], total: float, labels: Labels) -> Markup:
     """Return the nodes, and the folded gaps, which have a fixed width and show their length."""
     nodes = side_by_side([bar for bar in segments if bar.kind == "node"])
     drawn = []
@@ -88,7 +84,7 @@ def _graph_lane(segments: Sequence[Bar], total: float, labels: Labels, room: int
         gap, length = bar.kind in GAPS, milliseconds(bar.duration_ms)
         name = length if gap else labels.get(f"node_{bar.name}", bar.name)
         covered = any(later.start_ms < bar.end_ms for later in nodes[n + 1 :])
-        fits = not covered and width(name) < room * (bar.end_ms - bar.start_ms) / total - 6
+        fits = not covered and width(name) < 380 * (bar.end_ms - bar.start_ms) / total - 6
         title = f"{labels(bar.kind)} · {length}" if gap else ""
         ink = "person" if bar.kind == "waiting" else "idle"
         look = {"ink": f"{ink}-tint", "stroke": f"{ink}-fill", "dashes": gap, "words": name if fits else ""}

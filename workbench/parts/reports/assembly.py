@@ -161,8 +161,8 @@ class _Assembly:
 
     def _findings(self) -> str:
         """Return the first cited sentence of each of several sections, a line each: an abstract without a model."""
-        whole = [section for section in self.sections if "." not in section["section_id"]]
-        found = [(section["title"], re.match(r"(?![-*|] ).*?\[\d+\]", section["text"])) for section in whole]
+        first = r"(?![-*|] ).*?\[\d+\]"
+        found = [(s["title"], re.match(first, s["text"])) for s in self.sections if "." not in s["section_id"]]
         lines = [self._term(title, sentence[0].replace("**", "")) for title, sentence in found if sentence]
         return "\n".join(lines) if len(lines) > 1 else ""
 
