@@ -103,7 +103,6 @@ class Vocabulary:
     fields: Mapping[str, FieldWords] = field(default_factory=dict)
     values: Mapping[str, Mapping[str, Words]] = field(default_factory=dict)
     measure: _Text = ""
-    words: Mapping[str, Words] = field(default_factory=dict)
     enrichment: Literal["", "tmdb"] = ""
 
     def joined(self, fields: Data) -> Json:
