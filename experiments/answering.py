@@ -265,13 +265,13 @@ def answered(question: str, results: Sequence[Any], base: KnowledgeBase) -> Answ
     return Answer(write(judgement, read_question, results)[0], judgement.kind, judgement.probability)
 
 
-def printed(quotes: Sequence[quoting.Quote]) -> str:
+def printed(quotes: Sequence[quoting.Sentence]) -> str:
     """Return quotes with the titles that they do not say, a title once: what the weights are fitted to."""
     parts = []
     for place, quote in enumerate(quotes):
-        sentence, title = quote.sentence, quoting.brief_title(quote.sentence.title)
-        again = any(other.sentence.doc_id == sentence.doc_id for other in quotes[place + 1 :])
-        named = again or fold(sentence.title) in fold(quote.text)
+        title = quoting.brief_title(quote.title)
+        again = any(other.doc_id == quote.doc_id for other in quotes[place + 1 :])
+        named = again or fold(quote.title) in fold(quote.text)
         parts.append(quote.text if named else f"{quote.text} ({title})")
     return " ".join(parts)
 
@@ -408,10 +408,10 @@ def signals_fitted(rows: Sequence[Seen]) -> dict[str, float]:
     return {name: round(float(weight), 3) for name, weight in zip(quoting.SIGNALS, found.x, strict=True)}
 
 
-def chosen_by(seen: Seen, model: Mapping[str, float]) -> tuple[list[tuple[int, str]], float]:
+def chosen_by(seen: Seen, model: Mapping[str, float]) -> tuple[list[int], float]:
     """Return the chosen sentences and how good they are."""
     chosen = seen.reader.choose(model, 60, 4)
-    text = printed([quoting.Quote(seen.reader.pool[row], part) for row, part in chosen])
+    text = printed([seen.reader.pool[row] for row in chosen])
     return chosen, quality(seen.case, text, seen.whole)
 
 

@@ -12,11 +12,10 @@ from workbench.extensions import provided
 from workbench.ports import Context
 from workbench.records.tape import Tape
 from workbench.state import Data, Enrichment, ExecutionRecord, Json, RetrievalResult, RetrievalState
-from workbench.tools import enrichment
 from workbench.tools.tool import StepLog
 
 STEP = "enrichment"
-"""Where the evidence is merged; it is not a step of the plan."""
+"""The tool that is asked, and where its evidence is merged; it is not a step of the plan."""
 
 
 class Added(NamedTuple):
@@ -47,8 +46,9 @@ async def enriched(state: RetrievalState, context: Context) -> Added | None:
     args = {"query": state["query"], "names": names}
 
     async def ask() -> Json:
-        query = enrichment.EnrichmentInput.model_validate(args)
-        output = await enrichment.search(query, context.searched.get(kb), StepLog(context.clock))
+        tool = context.tools[STEP]
+        request = tool.input_schema.model_validate(args)
+        output = await tool(request, context.searched.get(kb), StepLog(context.clock))
         return output.model_dump(mode="json")
 
     output = (await context.tape.aeffect(STEP, kb, args, ask, clock=context.clock.monotonic)).value

@@ -18,7 +18,6 @@ from workbench.language.fields import Document, FieldsWriter
 from workbench.language.followup import asks_for_more
 from workbench.language.names import bare
 from workbench.language.quoting import (
-    Quote,
     Quotes,
     Sentence,
     best_quotes,
@@ -216,27 +215,26 @@ def _chosen(question: Question, results: Evidence, fields: FieldsWriter, bases: 
     return best_quotes(question["text"], results, similar=similar, rerank=rerank)
 
 
-def quoted(quotes: Sequence[Quote], fields: FieldsWriter) -> str:
+def quoted(quotes: Sequence[Sentence], fields: FieldsWriter) -> str:
     """Write one quotation per line with its number, and once, behind its last, the title of each document.
 
     A sentence that has the title needs none; any other must not be taken for a statement on what was asked for.
     """
     lines, quotes = [], in_reading_order(quotes)
     for place, quote in enumerate(quotes):
-        sentence = quote.sentence
         text = quote.text if quote.text[-1:] in CLOSED else quote.text + fields.say(".", "。")
-        follows = any(later.sentence.doc_id == sentence.doc_id for later in quotes[place + 1 :])
-        if sentence.title and not follows and fold(sentence.title) not in fold(text):
+        follows = any(later.doc_id == quote.doc_id for later in quotes[place + 1 :])
+        if quote.title and not follows and fold(quote.title) not in fold(text):
             body, stop = (text[:-1], text[-1]) if text[-1] in ".!?。！？；" else (text, "")
-            title = brief_title(sentence.title)
+            title = brief_title(quote.title)
             text = f"{body}（{title}）{stop}" if CJK.search(text) else f"{body} ({title}){stop}"
-        lines.append(marked(text, sentence.n))
+        lines.append(marked(text, quote.n))
     return "\n".join(lines)
 
 
-def _says(quote: Quote, title: str, name: str, fields: FieldsWriter) -> bool:
+def _says(quote: Sentence, title: str, name: str, fields: FieldsWriter) -> bool:
     """Return True where a quotation on a document says a field of it."""
-    about = title == fields.documents[quote.sentence.doc_id].title or fold(title) in fold(quote.text)
+    about = title == fields.documents[quote.doc_id].title or fold(title) in fold(quote.text)
     return about and says_field(quote.text, fields.schema[name])
 
 
@@ -246,7 +244,7 @@ def says_field(text: str, field: Field, values: Sequence[str] = ()) -> bool:
     return any(fold(word) in fold(text) for word in [field["name"], *called, *values])
 
 
-def _says_words(question: Question, quotes: Sequence[Quote], bases: Bases) -> bool:
+def _says_words(question: Question, quotes: Sequence[Sentence], bases: Bases) -> bool:
     """Return True where a quotation says a word of the question besides its names, or means nearly the same.
 
     Only those count that have a name of the question, or whose title one of these has.
@@ -254,7 +252,7 @@ def _says_words(question: Question, quotes: Sequence[Quote], bases: Bases) -> bo
     words = " ".join([*question["not_applied"], *question["words"]])
     if not words or not bases:
         return True
-    texts = {f"{quote.sentence.title}. {quote.text}": fold(quote.sentence.title) for quote in quotes}
+    texts = {f"{quote.title}. {quote.text}": fold(quote.title) for quote in quotes}
     names = [fold(writing) for name in question["names"] for writing in (name["name"], bare(name["surface"]))]
     about = [text for text in texts if any(name in fold(text) for name in names)]
     for text, title in texts.items():

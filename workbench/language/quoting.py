@@ -65,17 +65,10 @@ class Sentence(NamedTuple):
     score: float
 
 
-class Quote(NamedTuple):
-    """A sentence that is quoted, and its text."""
-
-    sentence: Sentence
-    text: str
-
-
 class Quotes(NamedTuple):
-    """The chosen quotes, the best first, and the probability that they answer."""
+    """The chosen sentences, the best first, and the probability that they answer."""
 
-    quotes: list[Quote]
+    quotes: list[Sentence]
     probability: float
 
     @property
@@ -114,15 +107,13 @@ def best_quotes(
     seen = reader.together(chosen)
     score = sum(weight * seen[name] for name, weight in weights()["answers"].items())
     probability = 1 / (1 + math.exp(-score)) if chosen else 0.0
-    return Quotes([Quote(reader.pool[row], text) for row, text in chosen], probability)
+    return Quotes([reader.pool[row] for row in chosen], probability)
 
 
-def in_reading_order(quotes: Sequence[Quote]) -> list[Quote]:
+def in_reading_order(quotes: Sequence[Sentence]) -> list[Sentence]:
     """Return quotes with those of one document side by side, in its order."""
-    documents = list(dict.fromkeys(quote.sentence.doc_id for quote in quotes))
-    return sorted(
-        quotes, key=lambda quote: (documents.index(quote.sentence.doc_id), quote.sentence.n, quote.sentence.place)
-    )
+    documents = list(dict.fromkeys(quote.doc_id for quote in quotes))
+    return sorted(quotes, key=lambda quote: (documents.index(quote.doc_id), quote.n, quote.place))
 
 
 _ASKS = re.compile(r"[?？][\"'”’」』)）*_\s]*$|[吗呢嗎][。.]?$")
@@ -264,7 +255,7 @@ class Reader:
             led[own] = covered[leads].max(initial=0.0)
         return led
 
-    def beginning(self) -> list[tuple[int, str]]:
+    def beginning(self) -> list[int]:
         """Return how the first document begins whose title is all that is asked for, as in 树是什么？"""
         titles = {plain_title(sentence.title): sentence.doc_id for sentence in reversed(self.pool)}
         question = spelled(self.question)
@@ -272,11 +263,11 @@ class Reader:
             title for title in titles if title and title in question and not word_stems(question.replace(title, " "))
         ]
         document = titles[max(only, key=len)] if only else None
-        rows = [(row, sentence.text) for row, sentence in enumerate(self.pool) if sentence.doc_id == document]
+        rows = [row for row, sentence in enumerate(self.pool) if sentence.doc_id == document]
         return rows[:_DEFINING]
 
-    def choose(self, model: Mapping[str, float], budget: float, limit: int) -> list[tuple[int, str]]:
-        """Return rows and texts of the sentences that answer best together: what one says is worth less in the next.
+    def choose(self, model: Mapping[str, float], budget: float, limit: int) -> list[int]:
+        """Return rows of the sentences that answer best together: what one says is worth less in the next.
 
         Args:
             model: the weight of each signal and of what counts between sentences.
@@ -286,7 +277,7 @@ class Reader:
         scores = self.scores(model)
         covered, meant = np.zeros(len(self.place)), np.zeros(self.near.shape[1:])
         titled = np.zeros(len(scores), bool)
-        rest, quotes, left = set(range(len(scores))), list[tuple[int, str]](), budget
+        rest, quotes, left = set(range(len(scores))), list[int](), budget
         while rest and len(quotes) < limit and left >= _SHORTEST:
             repeated = (self.covered * covered) @ self.weights
             fresh = np.maximum(self.near - meant, 0.0) @ self.near_weights
@@ -298,11 +289,11 @@ class Reader:
             sentence = self.pool[row]
             printed = not titled[row] and fold(sentence.title) not in fold(sentence.text)
             title = words_in(brief_title(sentence.title)) if printed else 0.0
-            text = sentence.text
-            if quotes and words_in(text) + title > left:
+            length = words_in(sentence.text) + title
+            if quotes and length > left:
                 continue
-            left -= words_in(text) + title
-            quotes.append((row, text))
+            left -= length
+            quotes.append(row)
             covered, meant = np.maximum(covered, self.covered[row]), np.maximum(meant, self.near[row])
             titled |= self.documents == sentence.doc_id
         return quotes
@@ -311,9 +302,8 @@ class Reader:
         """Return the score of each sentence alone."""
         return np.asarray(self.signals @ np.array([model[name] for name in SIGNALS]))
 
-    def together(self, chosen: Sequence[tuple[int, str]]) -> dict[str, float]:
+    def together(self, rows: Sequence[int]) -> dict[str, float]:
         """Return what is seen of the chosen sentences as a whole."""
-        rows = [row for row, _ in chosen]
         best = dict(zip(SIGNALS, self.signals[rows].max(axis=0, initial=0.0), strict=True))
         return {
             "bias": 1.0,

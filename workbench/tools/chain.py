@@ -39,13 +39,11 @@ def search(tool_input: Search, knowledge: KnowledgeBase, log: ToolLog) -> Json:
         detail["entities"] = question.entities
     with log("seeds") as detail:
         walk = Walk(query, knowledge)
-        detail["named"], detail["front"] = walk.named, walk.front
+        detail["named"] = walk.named
     with log("step") as detail:
         detail["reached"] = walk.step()
-    with log("choose") as detail:
+    with log("choose"):
         ids = walk.best(tool_input.top_k)
-        walk.read(ids)
-        detail["looked at"] = len(walk.titles)
     with log("ask on") as detail:
         detail["asked"], order = walk.ask_on(ids, query)
         ids = order[: tool_input.top_k]
@@ -54,23 +52,10 @@ def search(tool_input: Search, knowledge: KnowledgeBase, log: ToolLog) -> Json:
         results = []
         for passage, seen, score in zip(knowledge.passages(ids), signals, scores, strict=True):
             result = evidence.chunk(passage, score, TOOL.name, knowledge.name, seen)
-            path = walk.path(passage["chunk_id"])
-            result["metadata"] |= chain_metadata([chain_step(target, *step, walk.titles) for target, step in path])
+            if steps := walk.told(passage["chunk_id"]):
+                result["metadata"]["chain"] = {"says": " → ".join(step["says"] for step in steps), "steps": steps}
             results.append(result)
     return {**evidence.answer(question, results, len(results)), "paths": chain_paths(results)}
-
-
-def chain_step(
-    target: str, source: str, by: str, surface: str, sentence: str, titles: Mapping[str, str]
-) -> dict[str, str]:
-    """Return a step of a path from one passage to another, with the words for it."""
-    words = says(titles[source], by, surface, titles[target], sentence)
-    return {"from": source, "to": target, "by": by, "surface": surface, "sentence": sentence, "says": words}
-
-
-def chain_metadata(steps: Sequence[dict[str, str]]) -> Json:
-    """Return steps as metadata, with what all of them say."""
-    return {"chain": {"says": " → ".join(step["says"] for step in steps), "steps": steps}} if steps else {}
 
 
 def chain_paths(results: Sequence[RetrievalResult]) -> list[str]:
@@ -79,10 +64,8 @@ def chain_paths(results: Sequence[RetrievalResult]) -> list[str]:
 
 
 _SAYS = {
-    ("en", "asked"): "the question names {surface}, which leads to {child}",
     ("en", "title"): "{parent} names {child}",
     ("en", "phrase"): "{parent} shares “{surface}” with {child}",
-    ("zh", "asked"): "问题提到{surface}，由此到{child}",
     ("zh", "title"): "{parent}提到{child}",
     ("zh", "phrase"): "{parent}与{child}都提到“{surface}”",
 }
@@ -138,39 +121,6 @@ def roots(text: str) -> frozenset[str]:
     return frozenset(map(root, stems(text)))
 
 
-class Seeds(NamedTuple):
-    """The passages before any step.
-
-    Attributes:
-        likeness: to the question, 0 to 1.
-        rest: the likeness of any other passage.
-        score: the likeness, with a bonus for the titles that the question names.
-        named: id of a document whose title is in the question -> that title.
-    """
-
-    likeness: dict[str, float]
-    rest: float
-    score: dict[str, float]
-    named: dict[str, str]
-
-
-def seeds(question: str, knowledge: KnowledgeBase) -> Seeds:
-    """Return the passages that are like the question, and the ones that it names."""
-    titles = knowledge.link(question, "title")
-    titles_by_document = {doc_id: question[t["start"] : t["end"]] for t in titles for doc_id in t["doc_ids"]}
-    mine = {p["chunk_id"]: p["doc_id"] for p in knowledge.passages(doc_ids=list(titles_by_document))}
-    lexical, dense = (_scaled(dict(knowledge.search(kind, question, DEEP))) for kind in ("words", "meaning"))
-    rest = min(dense.values(), default=0.0)
-    likeness = {i: (lexical.get(i, 0.0) + dense.get(i, rest)) / 2 for i in sorted({*lexical, *dense, *mine})}
-    score = dict(likeness)
-    for title in titles:  # of several passages of one title the most like the question gets the whole bonus
-        group = [i for i, doc_id in mine.items() if doc_id in title["doc_ids"]]
-        highest = max((likeness[i] for i in group), default=0.0)
-        for i in group:
-            score[i] += TITLE * likeness[i] / (highest + 1e-9)
-    return Seeds(likeness, rest / 2, score, titles_by_document)
-
-
 def _scaled(values: Mapping[str, float]) -> dict[str, float]:
     high = max(values.values(), default=0.0)
     return {i: max(0.0, value) / (high + 1e-9) for i, value in values.items()}
@@ -194,16 +144,23 @@ class Walk:
     """One question's way through a knowledge base.
 
     Attributes:
-        score: of every passage that is known.
+        named: the titles that the question names.
+        score: of every passage that is known: its likeness to the question, more for a named title.
         steps: by which a passage was reached, where it owes its score to one; ``ways`` to all others.
         titles: of every passage that was read. Passages of one title are one article.
     """
 
     def __init__(self, question: str, knowledge: KnowledgeBase):
-        self._knowledge, self._asked, self._seeds = knowledge, stems(question), seeds(question, knowledge)
+        self._knowledge, self._asked = knowledge, stems(question)
         weighed = knowledge.words(content_terms(question))
         self._weights = {root(stem(term)): w for term, w in zip(weighed["words"], weighed["weights"], strict=True)}
-        self.score, self.titles = dict(self._seeds.score), dict[str, str]()
+        self.named, self.titles = list[str](), dict[str, str]()
+        lexical, dense = (_scaled(dict(knowledge.search(kind, question, DEEP))) for kind in ("words", "meaning"))
+        self._rest = min(dense.values(), default=0.0) / 2
+        found = sorted({*lexical, *dense})
+        self._likeness = {i: lexical.get(i, 0.0) / 2 + dense.get(i, 2 * self._rest) / 2 for i in found}
+        self.score = dict(self._likeness)
+        self._begin(question)
         self.steps, self.ways = dict[str, Step](), dict[str, Step]()
         self._held = dict[str, frozenset[str]]()
         first = dict[str, str]()
@@ -214,15 +171,18 @@ class Walk:
         self._front = list(first.values())[:WIDTH]
         self._covered = {i: roots(self.titles[i]) for i in self._front}
 
-    @property
-    def named(self) -> list[str]:
-        """Return the titles that the question names."""
-        return list(dict.fromkeys(self._seeds.named.values()))
+    def _begin(self, question: str) -> None:
+        """Raise the passages whose titles the question names, of several of one title the most like it in full."""
+        for title in self._knowledge.link(question, "title"):
+            surface = question[title["start"] : title["end"]]
+            self.named += [surface] * (surface not in self.named)
+            ids = [p["chunk_id"] for p in self._knowledge.passages(doc_ids=title["doc_ids"])]
+            highest = max(map(self._like, ids), default=0.0)
+            for i in ids:
+                self.score[i] = self.score.get(i, self._rest) + TITLE * self._like(i) / (highest + 1e-9)
 
-    @property
-    def front(self) -> list[str]:
-        """Return titles of the passages from which the step is taken."""
-        return [self.titles[i] for i in self._front]
+    def _like(self, chunk_id: str) -> float:
+        return self._likeness.get(chunk_id, self._rest)
 
     def best(self, limit: int) -> list[str]:
         """Return the best passages."""
@@ -275,16 +235,22 @@ class Walk:
     def path(self, chunk_id: str) -> list[tuple[str, Step]]:
         """Return the steps that lead to a passage, the first one first."""
         way, seen = list[tuple[str, Step]](), {chunk_id}
-        while (step := self.steps.get(chunk_id) or self._way(chunk_id)) and step.parent not in seen:
+        while (step := self.steps.get(chunk_id) or self.ways.get(chunk_id)) and step.parent not in seen:
+            if chunk_id not in self.steps and self.score.get(step.parent, 0.0) <= self.score.get(chunk_id, 0.0):
+                break  # it is good on its own, and so is no better one's
             way.append((chunk_id, step))
             chunk_id = step.parent
             seen.add(chunk_id)
         return way[::-1]
 
-    def _way(self, chunk_id: str) -> Step | None:
-        """Return a step to a passage that is good on its own, from what is better."""
-        step = self.ways.get(chunk_id)
-        return step if step and self.score.get(step.parent, 0.0) > self.score.get(chunk_id, 0.0) else None
+    def told(self, chunk_id: str) -> list[dict[str, str]]:
+        """Return the steps that lead to a passage, each with the words for it."""
+        steps = []
+        for target, (source, by, surface, sentence) in self.path(chunk_id):
+            words = says(self.titles[source], by, surface, self.titles[target], sentence)
+            step = {"from": source, "to": target, "by": by, "surface": surface, "sentence": sentence}
+            steps.append({**step, "says": words})
+        return steps
 
     def step(self) -> int:
         """Take a step from the passages in front; how many passages were reached."""
@@ -294,7 +260,7 @@ class Walk:
             in_sentence = self._share(roots(step.sentence), covered)
             in_passage = self._share(self._held[target], covered)
             led = PARENT * score + SENTENCE * in_sentence + PASSAGE * in_passage
-            worth = TRUST[step.by] * led + OWN * self._seeds.likeness.get(target, self._seeds.rest)
+            worth = TRUST[step.by] * led + OWN * self._like(target)
             if worth > reached.get(target, (0.0,))[0]:
                 reached[target] = (worth, step)
         for target, (worth, step) in sorted(reached.items()):

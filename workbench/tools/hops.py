@@ -34,11 +34,6 @@ class SubQuestion(NamedTuple):
     passage: Passage
     sentence: str
 
-    @property
-    def key(self) -> str:
-        """Return the name as names are compared."""
-        return surface_key(self.name)
-
 
 def sub_questions(question: str, front: Sequence[Passage], knowledge: KnowledgeBase, reach: int) -> list[SubQuestion]:
     """Return the rest of a question, asked of the names in those sentences that cover most of it.
@@ -83,9 +78,10 @@ def answers(question: str, sub_question: SubQuestion, knowledge: KnowledgeBase) 
     texts = [f"{passage['title']}. {passage['text']}" for passage in passages]
     weights, rows = coverage(question, [f"{sub_question.passage['title']}. {sub_question.sentence}", *texts], knowledge)
     bm25, words, meaning = shares(lexical), _places(lexical), _places(dense)
+    key = surface_key(sub_question.name)
     return {
         passage["chunk_id"]: {
-            "holds": float(sub_question.key in surface_key(text)),
+            "holds": float(key in surface_key(text)),
             "gain": sum(w * max(0.0, new - old) for w, new, old in zip(weights, row, rows[0], strict=True)),
             "bm25": bm25.get(passage["chunk_id"], 0.0),
             "words": words.get(passage["chunk_id"], 0.0),

@@ -51,7 +51,6 @@ BUILT_IN = {
     "discover": "workbench.tools.discover",
     "chain_exploration": "workbench.tools.chain",
     "open_document": "workbench.tools.open_document",
-    "enrichment": "workbench.tools.enrichment",
     "deep_research": "workbench.tools.deep_research:DEEP",
     "deeper_research": "workbench.tools.deep_research:DEEPER",
     **paths("tools"),

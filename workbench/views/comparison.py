@@ -103,8 +103,7 @@ def _caveats(document: Data, labels: Labels) -> Iterator[Block]:
         if caveat["what"] in ("unfinished", "no_tape"):
             unknown.append(text)
         else:
-            each = "" if caveat["what"] == "question" else _each(caveat["values"], labels)
-            causes.append(" · ".join(filter(None, [text, each])))
+            causes.append(text if caveat["what"] == "question" else f"{text} · {_each(caveat['values'], labels)}")
     if causes:
         yield Lines([(labels("not_only"), "strong"), *causes], mark="paused")
     if unknown:

@@ -106,16 +106,16 @@ def cut(value: Any, limit: int = 160) -> str:
     return text if len(text) <= limit else f"{text[:limit]}… +{len(text) - limit}"
 
 
-_STEP = re.compile(r"(?<![A-Za-z0-9_])step_[0-9]+_(?=\w)")
+_STEP = re.compile(r"(?<![A-Za-z0-9_])step_([0-9]+)_([A-Za-z0-9_]+)")
 
 
 def step_name(text: object) -> str:
-    """Return a text in which steps are named without their numbers, which their order says.
+    """Return a text in which the name of a step comes before its number.
 
-    >>> step_name("+ step_0_naive/1, step_2")
-    '+ naive/1, step_2'
+    >>> step_name("+step_0_naive ~step_2")
+    '+naive 0 ~step_2'
     """
-    return _STEP.sub("", str(text))
+    return _STEP.sub(r"\2 \1", str(text))
 
 
 def step_names(step_ids: Iterable[str]) -> dict[str, str]:

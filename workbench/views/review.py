@@ -14,7 +14,7 @@ from workbench.records import proposals
 from workbench.state import Data, Reflection
 from workbench.views.blocks import INSET, Block, Lines, Paragraph, Table, clipped, columns
 from workbench.views.labels import SIGNS, Labels
-from workbench.views.markup import Picture, cut, draw, el
+from workbench.views.markup import Picture, cut, draw, el, step_name
 from workbench.views.render import page_html
 
 _MOST_LISTED = 6
@@ -43,7 +43,7 @@ def why(document: Data, labels: Labels) -> Picture:
     request, blocks = document["review"], list[Block]()
     if proposals.kind(request) == "reflect":
         signals, *_ = reflection_tables(cast(Reflection, proposals.proposal(request)), labels)
-        blocks.append(replace(signals, opened=False))  # the form has the needs
+        blocks.append(replace(signals, title=step_name(signals.title), opened=False))  # the form has the needs
     reasons = list(_reasons(document, labels))
     blocks += [Lines(reasons)] if reasons else []
     return Picture(el("div.wb-why", Markup(page_html(blocks, labels, "wb-worked"))))

@@ -97,7 +97,7 @@ const watched = (root, model) => {
     const cut = root.classList.contains("jupyter-widgets-disconnected");
     if ("dead" in root.dataset || !(cut || kernel?.isDisposed || GONE.includes(kernel?.status))) return;
     root.dataset.dead = model.get("dead");
-    for (const control of root.querySelectorAll("button, input, select, textarea")) control.disabled = true;
+    for (const control of root.querySelectorAll("button, input:not([data-filter]), select:not([data-sort]), textarea")) control.disabled = true;
   };
   new MutationObserver(look).observe(root, { attributes: true, attributeFilter: ["class"] });
   kernel?.statusChanged?.connect(look);

@@ -6,6 +6,7 @@ PART = Part(
     "sources",
     __name__,
     settings="settings:SourceSettings",
+    tools={"enrichment": "enrichment:TOOL"},
     sources={"tmdb": "tmdb:Tmdb", "fields": "tmdb:FIELDS"},
     stores={"lancedb": "lance:Lance", "postgres": "postgres:PostgresConversations"},
 )
