@@ -173,7 +173,7 @@ class Line(NamedTuple):
 def network(boxes: Mapping[str, Box], lines: Iterable[Line], down: bool = False) -> Body:
     """Draw boxes in layers; a line that leads back, or skips a layer, bows to one side.
 
-    Boxes are as wide as their longest text. Downwards a fact is beside its name, else below it.
+    Boxes are as wide as their longest text. Downwards a fact is on the line of its name, else below it.
     """
     lines = sorted(lines, key=lambda line: line.look in ("heavy", "cycle"))
     layers = layered(boxes, [line[:2] for line in lines]).places

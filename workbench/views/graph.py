@@ -114,7 +114,7 @@ def _unfolded(graph: Any) -> tuple[list[str], dict[tuple[str, str], bool]]:
 
 
 def graph(walked: Walked, title: str, language: str = "en") -> Drawing:
-    """Draw the path of a run downwards and count what is beside it; before a run, draw the whole graph.
+    """Draw the path of a run downwards and count the rest; before a run, draw the whole graph.
 
     A node shows how often it ran and how long; the current one has a heavy border. An edge that was taken more than
     once has its number.

@@ -83,9 +83,9 @@ def knowledge(graph: Around, language: str = "en") -> Drawing:
     """Draw the entities, those of the answer filled and large, and their relations; its rows are relations."""
     labels, every = Labels(language), graph
     ends = [end for relation in graph.relations for end in (relation["source"], relation["target"])]
-    kept = {i: e for i, e in graph.entities.items() if e["type"] != _MENTION or ends.count(i) > 1 or i in graph.seeds}
-    lasting = (relation for relation in graph.relations if {relation["source"], relation["target"]} <= {*kept})
-    graph = replace(graph, entities=kept, relations=tuple(lasting))
+    drawn = {i: e for i, e in graph.entities.items() if e["type"] != _MENTION or ends.count(i) > 1 or i in graph.seeds}
+    lasting = (relation for relation in graph.relations if {relation["source"], relation["target"]} <= {*drawn})
+    graph = replace(graph, entities=drawn, relations=tuple(lasting))
     names = {i: short(display_name(entity, language), _LONGEST_NAME) for i, entity in graph.entities.items()}
     places = _apart(graph.places(), names)
     pairs: dict[frozenset[str], list[Relation]] = {}
@@ -100,7 +100,7 @@ def knowledge(graph: Around, language: str = "en") -> Drawing:
         shown = {"seed": i in graph.seeds, "kind": ink, "place": places[i], "name": names[i], "word": word}
         rows[i] = draw("svg.entity", labels, entity=entity, **shown)
     under = [labels("knowledge_told", n=len(graph.entities), m=len(graph.relations))]
-    hidden = len(every.entities) - len(kept)
+    hidden = len(every.entities) - len(drawn)
     under += [labels("knowledge_hidden", n=hidden)] if hidden else []
     height = max([_HEIGHT, *(place.y + 40 for place in taken)])
     legend = [*signs, ("⬤", "dim", labels("of_the_answer"))]

@@ -161,9 +161,9 @@ class _Assembly:
 
     def _findings(self) -> str:
         """Return the first cited sentence of each of several sections, a line each: an abstract without a model."""
-        first = r"(?![-*|] ).*?\[\d+\]"
-        found = [(s["title"], re.match(first, s["text"])) for s in self.sections if "." not in s["section_id"]]
-        lines = [self._term(title, sentence[0].replace("**", "")) for title, sentence in found if sentence]
+        pattern = r"(?![-*|] ).*?\[\d+\]"
+        firsts = [(s["title"], re.match(pattern, s["text"])) for s in self.sections if "." not in s["section_id"]]
+        lines = [self._term(title, sentence[0].replace("**", "")) for title, sentence in firsts if sentence]
         return "\n".join(lines) if len(lines) > 1 else ""
 
     def _rests(self) -> str:

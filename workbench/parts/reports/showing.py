@@ -49,8 +49,8 @@ def finished(report: Report, citations: Sequence[Data], labels: Labels) -> Marku
 def fragment(report: Report, labels: Labels) -> str:
     """Return the same as static HTML for a cell; the id of the run stands before the names of its anchors."""
     body = report.html(f"{report.run.run_id}-")
-    standing, style = _status_line(report, labels), Markup(STYLE + document_style())
-    return draw("report.fragment", labels, standing=standing, body=body, classes=CLASSES, style=style)
+    status, style = _status_line(report, labels), Markup(STYLE + document_style())
+    return draw("report.fragment", labels, standing=status, body=body, classes=CLASSES, style=style)
 
 
 def written_so_far(report: Report, heard: Collection[str], labels: Labels) -> Markup:
