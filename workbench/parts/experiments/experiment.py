@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import MissingExtra, UnknownRun, WorkbenchError, WorkspaceError
 from workbench.experiments import conversation
 from workbench.futures.replay import full_document
+from workbench.graphs.reviewers import ModelReviewer, ThresholdReviewer
 from workbench.parts.experiments import notebooks, workers
 from workbench.parts.experiments.cells import label, text_of
-from workbench.parts.experiments.people import ModelReviewer, ThresholdReviewer
 from workbench.parts.experiments.results import Results, score
 from workbench.parts.experiments.search import search
 from workbench.parts.experiments.spec import Spec, check_spec, load_spec

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -11,11 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pandas
 from scipy.stats import binomtest
 
-from workbench.errors import RunError, WorkbenchError
-from workbench.graphs.reviewers import Answer, Reviewer, answer
-from workbench.models.chat import open_chat_model, stream_text
+from workbench.errors import RunError
+from workbench.graphs.reviewers import Reviewer, margin
 from workbench.parts.experiments.statistics import fewest_errors
-from workbench.settings import Settings
 from workbench.state import Data, Json
 
 if TYPE_CHECKING:
@@ -25,80 +22,7 @@ MOST_ERRORS = 0.05
 """Share of pauses at which a reviewer may act alone where a person would have mattered."""
 NOT_PERSONS = frozenset({"rules", "recording", "threshold", "model"})
 """Who answers when no person does."""
-CHOICES = ("go on", "stop", "approve")
-"""What a reviewer of a reflection may choose."""
-_MOST_ROUNDS = 2
-"""Decisions after which a threshold or a model only approves."""
-_READ = 8
-"""Pieces of evidence that a reviewing model reads."""
-_INSTRUCTION = (
-    "You review a search before the answer is written. Read the question, the evidence and the proposal. Reply with "
-    "'go on' if something that the answer needs is missing, 'stop' if more would not help, else 'approve'."
-)
 _COLUMNS = ("run_id", "at", "margin", "action", "alone", "person", "gain", "mattered", "seconds", "other_run")
-
-
-def margin(proposal: Data) -> float:
-    """Return the smaller of evidence and top score as shares of their thresholds.
-
-    >>> margin({"signals": {"evidence_count": 5, "top_score": 0.9, "thresholds": {"min_evidence": 10}}})
-    0.5
-    """
-    signals = proposal.get("signals", {})
-    thresholds = signals.get("thresholds", {})
-    evidence = signals.get("evidence_count", 0) / max(thresholds.get("min_evidence", 1), 1)
-    return float(min(evidence, signals.get("top_score", 0.0) / max(thresholds.get("min_top_score", 1.0), 1e-6)))
-
-
-class ThresholdReviewer:
-    """Acts alone from a margin on, as proposed; below it searches on.
-
-    Args:
-        limit: as ``Pauses.threshold`` returns it in ``margin``.
-    """
-
-    def __init__(self, limit: float):
-        self._limit = limit
-
-    def __call__(self, request: Data) -> Answer:
-        """Return the answer to one request."""
-        is_enough = margin(request["action_requests"][0]["args"]) >= self._limit
-        return _chosen("approve" if is_enough else "go on", "threshold", request)
-
-
-class ModelReviewer:
-    """Lets a chat model decide at each reflection whether to search on.
-
-    Args:
-        settings: where its server is.
-        model: its name, as in the settings.
-    """
-
-    def __init__(self, settings: Settings, model: str):
-        opened = open_chat_model(settings.with_changes({"models": {"judge": model}}), "judge")
-        if opened is None:
-            raise WorkbenchError("A model that reviews needs a name, as {model: openai:NAME}.")
-        self._model = opened
-
-    async def __call__(self, request: Data) -> Answer:
-        """Return its answer; a reply that names no choice approves.
-
-        Raises:
-            ModelError: its server failed.
-        """
-        pieces = "\n\n".join(piece["evidence"] for piece in request.get("evidence", [])[:_READ])
-        proposal = json.dumps(request["action_requests"][0]["args"], ensure_ascii=False)
-        messages = [("system", _INSTRUCTION), ("human", f"{request['in_force']['query']}\n\n{pieces}\n\n{proposal}")]
-        reply = "".join([chunk async for chunk in stream_text(self._model, messages)]).casefold()
-        return _chosen(next((choice for choice in CHOICES if choice in reply), "approve"), "model", request)
-
-
-def _chosen(choice: str, who: str, request: Data) -> Answer:
-    if int(request["review_id"].partition("-")[0]) >= _MOST_ROUNDS:  # a person who goes on may; these would for ever
-        choice = "approve"
-    edits = {"should_continue": True} if choice == "go on" else {}
-    action = {"go on": "edit", "stop": "reject"}.get(choice, "approve")
-    return answer(action, point="reflect", edits=edits, who=who)
 
 
 class Pauses(list[Json]):
