@@ -29,7 +29,7 @@ def test_a_run_with_nothing_to_do_is_few_transactions_and_wakes_hardly_a_thread(
             return wake(*given, **named)
 
         monkeypatch.setattr(loop, "call_soon_threadsafe", counted)
-        for connection in (wb._work.durable.runs._db.conn, wb._work.durable._connection):
+        for connection in (wb._work.durable.runs._db.conn, wb._work.durable._graph.checkpointer.conn):
             connection.set_trace_callback(said.append)
         ask("second")
         assert 40 < len([sql for sql in said if sql.startswith(("BEGIN", "SAVEPOINT"))]) <= 75

@@ -155,10 +155,10 @@ def agreement(sentence: str, source: str, table: str = "", shares: Shares | None
     """Compare a sentence with the text of a source and with its typed fields as text."""
     sentence = _PARTICLE.sub("", sentence)
     places = [*_places(source), *filter(None, [table])]
-    said = (shares or by_words)(sentence, places) if places else [0.0]
-    place = places[said.index(max(said))] if places else ""
+    covered = (shares or by_words)(sentence, places) if places else [0.0]
+    place = places[covered.index(max(covered))] if places else ""
     missing = lost(sentence, f"{source}\n{table}")
-    return Agreement(max(said), missing, bool(place) and _contrary(sentence, place))
+    return Agreement(max(covered), missing, bool(place) and _contrary(sentence, place))
 
 
 def lost(sentence: str, source: str) -> list[str]:

@@ -69,8 +69,8 @@ class WorkspaceRuns:
     ) -> None:
         """Give a run a title, tags or a note; None leaves what is there."""
         about = json.loads(self.draft(run_id, "about") or "{}")
-        given = {"title": title, "tags": None if tags is None else [clean(str(tag)) for tag in tags], "note": note}
-        about |= {name: value for name, value in given.items() if value is not None}
+        changes = {"title": title, "tags": None if tags is None else [clean(str(tag)) for tag in tags], "note": note}
+        about |= {name: value for name, value in changes.items() if value is not None}
         self.save_draft(self._workspace.run(run_id).run_id, "about", json.dumps(about, ensure_ascii=False))
 
     def to_frame(self, limit: int = 100, text: str = "", **narrowed: str) -> pandas.DataFrame:
@@ -143,8 +143,8 @@ def _fits(row: Data, words: Iterable[str], tag: str, equals: Mapping[str, str]) 
     """Check whether a run has these words, this tag and these values."""
     texts = [row[name] for name in ("run_id", "title", "message", "answer", "note")]
     text = " ".join([*texts, *row["tags"]]).casefold()
-    said = all(word in text for word in words) and (not tag or tag in row["tags"])
-    return said and all(str(row.get(name) or "") == value for name, value in equals.items())
+    has_words = all(word in text for word in words) and (not tag or tag in row["tags"])
+    return has_words and all(str(row.get(name) or "") == value for name, value in equals.items())
 
 
 def checked_limit(limit: Any) -> int:

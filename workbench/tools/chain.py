@@ -7,6 +7,7 @@ passage names the next one. What the best passages leave of the question is then
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -52,7 +53,7 @@ def search(tool_input: Search, knowledge: KnowledgeBase, log: ToolLog) -> Json:
         results = []
         for passage, seen, score in zip(knowledge.passages(ids), signals, scores, strict=True):
             result = evidence.chunk(passage, score, TOOL.name, knowledge.name, seen)
-            if steps := walk.told(passage["chunk_id"]):
+            if steps := walk.path_in_words(passage["chunk_id"]):
                 result["metadata"]["chain"] = {"says": " → ".join(step["says"] for step in steps), "steps": steps}
             results.append(result)
     return {**evidence.answer(question, results, len(results)), "paths": chain_paths(results)}
@@ -105,6 +106,8 @@ HUB = 60
 """A title or a phrase that more than so many passages hold leads nowhere."""
 ALIKE = 10
 """Passages looked at that share a phrase."""
+SAME_TITLE = 0.15
+"""How much each further passage of one article loses: a chain needs different documents."""
 
 
 def root(stemmed: str) -> str:
@@ -157,8 +160,8 @@ class Walk:
         self.named, self.titles = list[str](), dict[str, str]()
         lexical, dense = (_scaled(dict(knowledge.search(kind, question, DEEP))) for kind in ("words", "meaning"))
         self._rest = min(dense.values(), default=0.0) / 2
-        found = sorted({*lexical, *dense})
-        self._likeness = {i: lexical.get(i, 0.0) / 2 + dense.get(i, 2 * self._rest) / 2 for i in found}
+        every = sorted({*lexical, *dense})
+        self._likeness = {i: lexical.get(i, 0.0) / 2 + dense.get(i, 2 * self._rest) / 2 for i in every}
         self.score = dict(self._likeness)
         self._begin(question)
         self.steps, self.ways = dict[str, Step](), dict[str, Step]()
@@ -185,8 +188,14 @@ class Walk:
         return self._likeness.get(chunk_id, self._rest)
 
     def best(self, limit: int) -> list[str]:
-        """Return the best passages."""
-        return by_score(self.score)[:limit]
+        """Return the best passages; each further one of an article counts for less."""
+        order, articles, worth = by_score(self.score)[: 2 * limit], Counter[str](), dict[str, float]()
+        self.read(order)
+        for i in order:
+            title = self.titles[i].lower()
+            worth[i] = self.score[i] - SAME_TITLE * articles[title]
+            articles[title] += 1
+        return by_score(worth)[:limit]
 
     def ask_on(self, ids: Sequence[str], query: str) -> tuple[list[str], list[str]]:
         """Return the sub-questions that the best passages leave, and the passages with their answers among them.
@@ -243,7 +252,7 @@ class Walk:
             seen.add(chunk_id)
         return way[::-1]
 
-    def told(self, chunk_id: str) -> list[dict[str, str]]:
+    def path_in_words(self, chunk_id: str) -> list[dict[str, str]]:
         """Return the steps that lead to a passage, each with the words for it."""
         steps = []
         for target, (source, by, surface, sentence) in self.path(chunk_id):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -116,17 +115,6 @@ def step_name(text: object) -> str:
     '+naive 0 ~step_2'
     """
     return _STEP.sub(r"\2 \1", str(text))
-
-
-def step_names(step_ids: Iterable[str]) -> dict[str, str]:
-    """Return the name of each step; where two would have the same they keep their ids.
-
-    >>> step_names(["step_0_tide", "step_1_year", "step_2_year"])
-    {'step_0_tide': 'tide', 'step_1_year': 'step_1_year', 'step_2_year': 'step_2_year'}
-    """
-    names = {step_id: step_name(step_id) for step_id in step_ids}
-    times = Counter(names.values())
-    return {step_id: name if times[name] == 1 else step_id for step_id, name in names.items()}
 
 
 def joined(parts: Iterable[Any]) -> Markup:

@@ -175,7 +175,7 @@ def problem_text(problem: Data, labels: Labels) -> str:
     >>> from workbench.plans import Plan, PlanStep
     >>> step = PlanStep(step_id="a", objective="", tool="t", depends_on=["a"])
     >>> problem_text(Plan(steps=[step]).problems()[0], Labels("zh"))
-    '循环依赖：a → a。请去掉。'
+    '循环依赖：a → a。请去掉其中一个。'
     """
     kind, values = problem.get("kind"), problem.get("values", {})
     if kind == "cycle":

@@ -13,7 +13,7 @@ from workbench.views.blocks import clipped, columns
 from workbench.views.drawing import Body, Box, Drawing, Line, network, sheet
 from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
 from workbench.views.labels.sentences import reason_text
-from workbench.views.markup import Picture, cut, draw, family, step_names
+from workbench.views.markup import Picture, cut, draw, family, step_name
 from workbench.views.plan import PlanView, seconds_text
 from workbench.views.render import page_html
 
@@ -80,7 +80,7 @@ def dag_rows(view: PlanView, versions: Sequence[Plan] = ()) -> list[Json]:
 
 def _body(view: PlanView, badges: Mapping[str, str]) -> Body:
     steps = view.plan.by_id()
-    boxes = {i: _box(view, steps[i], name, badges.get(i, "")) for i, name in step_names(steps).items()}
+    boxes = {i: _box(view, steps[i], step_name(i), badges.get(i, "")) for i in steps}
     return network(boxes, [Line(*edge, view.look(edge)) for edge in view.edges])
 
 

@@ -14,7 +14,7 @@ from workbench.records.timeline import GAPS, Bar, attempts, bars, side_by_side, 
 from workbench.state import Data, Decision, ExecutionRecord
 from workbench.views.drawing import Body, Drawing, sheet, short, width
 from workbench.views.labels import SIGNS, Labels, milliseconds
-from workbench.views.markup import Picture, draw, joined, step_names
+from workbench.views.markup import Picture, draw, joined, step_name
 
 _WIDE = 780
 """The width of a page."""
@@ -54,8 +54,8 @@ def _body(segments: Sequence[Bar], records: Sequence[ExecutionRecord], labels: L
     A page of up to 12 attempts has a lane for each sub-step; a bench has them as a strip below the bar.
     """
     total, groups, taped = span_ms(segments) or 1.0, attempts(segments), _taped(records)
-    names = step_names(bar.step_id for bar, _ in groups)
-    left = min(max((round(width(name)) + 44 for name in names.values()), default=80), 320) if page else 0
+    widths = [round(width(step_name(bar.step_id))) + 44 for bar, _ in groups]
+    left = min(max(widths, default=80), 320) if page else 0
     size = Markup(f'x="{left}" width="{_WIDE - left - _FACTS if page else "100%"}"')
     axis = draw("timeline.axis", ticks=work_ticks(segments, total, 6), total=total, size=size)
     rows, top, look = dict[str, Markup](), 22, {"size": size, "page": page}
@@ -63,7 +63,7 @@ def _body(segments: Sequence[Bar], records: Sequence[ExecutionRecord], labels: L
         rows["graph"] = draw("timeline.lane", key="graph", name=labels("graph"), inside=nodes, top=top, **look)
         top += 24 if page else 42
     for bar, inside in groups:
-        key, name = f"{bar.step_id}/{bar.attempt}", short(names[bar.step_id], (left or 240) // 7)
+        key, name = f"{bar.step_id}/{bar.attempt}", short(step_name(bar.step_id), (left or 240) // 7)
         about = {
             "bar": bar,
             "name": name,

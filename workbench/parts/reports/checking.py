@@ -186,7 +186,7 @@ def _measures(sections: Sequence[SectionContent], results: Sequence[RetrievalRes
 
 # whether a text answers a question: the words, names and conditions that it must speak of
 
-PASS_SHARE, SAID = 0.6, 0.5
+PASS_SHARE, COVERED = 0.6, 0.5
 """The share of keywords that must be covered, and how much of one a text must say, by its words or their meaning."""
 
 
@@ -220,11 +220,11 @@ def validate(reading: Question, text: str, bases: Bases = ()) -> Validation:
 
     def names(*writings: str) -> bool:
         entities = [entity for base in bases for writing in writings if (entity := base.entity(writing))]
-        known = [*writings, *(name for entity in entities for name in (entity["name"], *entity["aliases"]))]
-        return any(fold(name) in folded for name in known)
+        aliases = [*writings, *(name for entity in entities for name in (entity["name"], *entity["aliases"]))]
+        return any(fold(name) in folded for name in aliases)
 
     def says(word: str) -> bool:
-        return max(*by_words(word, [text]), *(shares_said(word, [text], base)[0] for base in bases), 0.0) >= SAID
+        return max(*by_words(word, [text]), *(shares_said(word, [text], base)[0] for base in bases), 0.0) >= COVERED
 
     by_keyword = {name["name"]: names(name["name"], name["surface"]) for name in reading["names"]}
     has_names = all(by_keyword.values())

@@ -162,8 +162,8 @@ def open_questions(reading: Question, bases: Bases, domain: str = "") -> list[Cl
         options = [document.text for document in namesakes.readings]
         name = namesakes.word
         return [_clarification(f"name:{name}", labels("clarify_which", name=name), options, options[0])]
-    known = any(base.search("words", word, 1) for base in bases for word in reading["words"])
-    if known or reading["names"] or reading["conditions"]:
+    has_words = any(base.search("words", word, 1) for base in bases for word in reading["words"])
+    if has_words or reading["names"] or reading["conditions"]:
         return []
     number = sum(base.about()["counts"]["documents"] for base in bases)
     everything = labels("clarify_everything", names=", ".join(base.name for base in bases), n=f"{number:,}")

@@ -37,9 +37,9 @@ def by_aspect(titles: Sequence[str], subject: str, pieces: Evidence, bases: Base
     """Return a section for each title, of the sentences that say enough of it, and no more of another."""
     pool, quotes = split_sentences(pieces), [list[Sentence]() for _ in titles]
     texts = [f"{sentence.title}. {sentence.text}" for sentence in pool]
-    for sentence, *said in zip(pool, *(enough(title, texts, bases) for title in titles), strict=True):
-        if any(said):
-            quotes[said.index(max(said))].append(sentence)
+    for sentence, *scores in zip(pool, *(enough(title, texts, bases) for title in titles), strict=True):
+        if any(scores):
+            quotes[scores.index(max(scores))].append(sentence)
     return [
         outlined(title, f"{subject} {title}", [pieces[s.n - 1] for s in own], quotes=[s.text for s in own])
         for title, own in zip(titles, quotes, strict=True)

@@ -270,7 +270,7 @@ class Report:
 
     def _plan_context(self) -> Json:
         run = self.run
-        history = [{name: asked[name] for name in ("question", "answer")} for asked in self.clarifications]
+        history = [{name: turn[name] for name in ("question", "answer")} for turn in self.clarifications]
         return {
             "original_query": run.message,
             "refined_query": run.query if run.query != run.message else None,

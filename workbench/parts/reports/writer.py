@@ -403,8 +403,8 @@ def section_text(section: SectionOutline, pieces: Evidence, question: Question, 
         title = section["title"]
         return fields.say(f"The corpus says nothing on “{title}”.", f"资料库没有关于“{title}”的内容。")
     wanted = {fold(quote) for quote in section["quotes"]}
-    said = {fold(s.text): s for s in reversed(split_sentences(pieces)) if len(terms(s.text)) > 1}
-    quoted = [said[key] for key in reversed(said) if key in wanted or not wanted]
+    by_text = {fold(s.text): s for s in reversed(split_sentences(pieces)) if len(terms(s.text)) > 1}
+    quoted = [by_text[key] for key in reversed(by_text) if key in wanted or not wanted]
     says = shares(section["query"], [f"{s.title}. {s.text}" for s in quoted], bases)
     ranked = sorted(zip(says, quoted, strict=True), key=lambda pair: (-pair[0], pair[1].n, pair[1].place))
     documents: dict[str, list[Sentence]] = {}
