@@ -525,7 +525,8 @@ class _Reader:
 
     def _content(self, limit: int | None) -> list[str]:
         """Return the content words that nothing accounts for, in order, as they are written."""
-        left = blotted(self.folded, [*self.used, *self.heads, *map(at, self.names)])
+        compares = [match.span() for match in pattern("intent.compare").finditer(self.folded)]
+        left = blotted(self.folded, [*self.used, *self.heads, *map(at, self.names), *compares])
         left = STOP_WORDS_ZH.sub(lambda match: "_" * len(match[0]), left)
         words, verbs = [], closed_words()["words"]["verbs"].split()
         for match in re.finditer(r"[a-z0-9][a-z0-9'’.-]*[a-z0-9]|[a-z0-9]|[\u3400-\u9fff]+", left):

@@ -93,17 +93,17 @@ def knowledge(graph: Around, language: str = "en") -> Drawing:
         pairs.setdefault(frozenset((relation["source"], relation["target"])), []).append(relation)
     taken = [*places.values()]
     lines = [_line(graph, relations, places, taken, labels) for relations in pairs.values()]
-    rows, signs = dict[str, Markup](), dict[tuple[str, str, str], None]()
+    rows, inks = dict[str, Markup](), dict[str, dict[str, None]]()
     for i, entity in graph.entities.items():
         ink, word = _ink(entity), _word("type", entity["type"], graph, labels)
-        signs["●", f"{ink}-fill", word] = None
+        inks.setdefault(f"{ink}-fill", {})[word] = None
         shown = {"seed": i in graph.seeds, "kind": ink, "place": places[i], "name": names[i], "word": word}
         rows[i] = draw("svg.entity", labels, entity=entity, **shown)
     under = [labels("knowledge_told", n=len(graph.entities), m=len(graph.relations))]
     hidden = len(every.entities) - len(drawn)
     under += [labels("knowledge_hidden", n=hidden)] if hidden else []
     height = max([_HEIGHT, *(place.y + 40 for place in taken)])
-    legend = [*signs, ("⬤", "dim", labels("of_the_answer"))]
+    legend = [*(("●", ink, ", ".join(words)) for ink, words in inks.items()), ("⬤", "dim", labels("of_the_answer"))]
     return sheet(every.rows(), Body(lines, rows, _WIDTH, height), labels("knowledge_around"), " · ".join(under), legend)
 
 

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from workbench.records.figures import Piece
 from workbench.state import Data
-from workbench.text import sentences, terms
+from workbench.text import content_terms, sentences, terms
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import reading_text
 from workbench.views.markup import BLANK, NOTHING, Picture, draw, el, joined, safe
@@ -146,7 +146,7 @@ def evidence(
             state = {"marks": marks, "said": relevant.get(opened), "ranks": _ranks(piece, pieces)}
             acts = draw("run.piece_acts", labels, piece=piece, **state)
         rows[piece["key"]] = _piece(piece, labels, piece["key"] == opened, sentence, place, acts)
-    words, distinct = " ".join(dict.fromkeys(terms(question))), sum(piece["n"] is not None for piece in pieces)
+    words, distinct = " ".join(content_terms(question)), sum(piece["n"] is not None for piece in pieces)
     return Picture(
         draw("run.evidence", labels, figures=figures, more=len(pieces) - len(shown), words=words, distinct=distinct),
         rows,

@@ -41,9 +41,9 @@ export default {
       const found = [];
       const low = text.data.toLowerCase();
       for (const word of words) {
-        if (/^[a-z0-9']{1,3}$/.test(word)) continue; // the, and, of
         for (let at = low.indexOf(word); at >= 0; at = low.indexOf(word, at + word.length)) {
           if (/[a-z0-9]/.test(word) && /[a-z0-9]/.test(low[at - 1] ?? "")) continue; // inside a word
+          if (word.length < 4 && /[a-z0-9]/.test(word) && /[a-z0-9]/.test(low[at + word.length] ?? "")) continue; // of "manage"
           const range = new Range();
           range.setStart(text, at);
           range.setEnd(text, at + word.length);

@@ -200,7 +200,9 @@ class Working:
         key = (run.run_id, self._document["status"], len(self._document["records"]))
         if key != self._pieces[0]:  # read again only when there are more
             self._pieces = (key, found_pieces(run))
-        chosen = {"chosen": self._piece, "sentence": self._sentence, "question": self._document["query"]}
+        route = self._document["route_decision"] or {"extracted_entities": {"low_level": []}}
+        question = " ".join([self._document["query"], *route["extracted_entities"]["low_level"]])
+        chosen = {"chosen": self._piece, "sentence": self._sentence, "question": question}
         status, point = self._document["status"], (self._document["review"] or {}).get("point")
         marks = status if status == "done" or point == "reflect" else ""
         verdicts = self._wb.feedback(run=run.run_id) if status == "done" and self._piece else ()
