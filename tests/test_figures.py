@@ -205,7 +205,7 @@ def test_a_run_without_its_corpus_says_so(workspace):
 
 
 def test_what_is_drawn_in_a_bench_needs_no_plotly():
-    drawn = "import workbench.views.plan_graph, workbench.views.timeline, workbench.views.past"
+    drawn = "import workbench.views.plan_graph, workbench.views.timeline, workbench.views.decisions"
     check = f"import sys; {drawn}; print({{'plotly', 'pandas', 'networkx'}} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", check], capture_output=True, text=True).stdout.strip() == "set()"
 

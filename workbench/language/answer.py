@@ -147,7 +147,7 @@ def write(judgement: Judgement, question: Question, results: Evidence) -> tuple[
     if ignored := list(dict.fromkeys([*question["not_applied"], *judgement.not_applied])):
         phrases = ("、" if zh else ", ").join(f"“{phrase}”" for phrase in ignored)
         heading, _, listed = text.partition("\n")
-        if listed and heading[-1] in ":：":  # a list is longer than what was asked for: it is read before
+        if listed and heading.endswith((":", "：")):  # a list is longer than what was asked for: it is read before
             note = f"（未应用的条件：{phrases}）" if zh else f" (not applied: {phrases})"
             text = f"{heading[:-1]}{note}{heading[-1]}\n{listed}"
         else:
@@ -256,7 +256,7 @@ def _says_words(question: Question, quotes: Sequence[Sentence], bases: Bases) ->
     names = [fold(writing) for name in question["names"] for writing in (name["name"], bare(name["surface"]))]
     about = [text for text in texts if any(name in fold(text) for name in names)]
     for text, title in texts.items():
-        if text not in about and any(title in fold(other) for other in about):
+        if title and text not in about and any(title in fold(other) for other in about):
             about.append(text)
     rows = bases[0].words(words, about or [*texts])["texts"]
     return max((cosine for row in rows for cosine in row), default=1.0) >= SIMILAR

@@ -525,6 +525,7 @@ class _Reader:
 
     def _content(self, limit: int | None) -> list[str]:
         """Return the content words that nothing accounts for, in order, as they are written."""
+        # words that ask to compare: no passage has to say them
         compares = [match.span() for match in pattern("intent.compare").finditer(self.folded)]
         left = blotted(self.folded, [*self.used, *self.heads, *map(at, self.names), *compares])
         left = STOP_WORDS_ZH.sub(lambda match: "_" * len(match[0]), left)

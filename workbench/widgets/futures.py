@@ -13,9 +13,9 @@ from workbench.runs.recording import origin_of
 from workbench.runs.run import Run
 from workbench.state import Data
 from workbench.views.comparison import beside, lettered
+from workbench.views.decisions import decision_list
 from workbench.views.labels import Labels
 from workbench.views.markup import draw, el
-from workbench.views.past import decision_list
 from workbench.views.render import page_html
 from workbench.widgets.display import find_widget
 from workbench.widgets.panel import Event, Panel, Pick, display_if
@@ -79,7 +79,7 @@ class Futures:
         """Show two to four runs next to each other."""
         document, labels = comparison.to_dict(), self._bench.labels
         tables = Markup(page_html(beside(document, labels)[1:], labels, "wb-worked wb-part wb-columns"))
-        self.compared.show(draw("past.compared", labels, runs=lettered(document)) + tables)
+        self.compared.show(draw("futures.compared", labels, runs=lettered(document)) + tables)
 
     def _pressed(self, event: Event) -> None:
         if event.kind == "open":

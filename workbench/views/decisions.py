@@ -1,4 +1,4 @@
-"""The past of a run: its decisions, each a place at which the run can be forked."""
+"""The decisions of a run, each a place at which the run can be forked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workbench.views.markup import Picture, cut, draw
 def decision_list(decisions: Sequence[Data], labels: Labels) -> Picture:
     """Return the decisions of a run, each with a button that begins a fork which decides it again."""
     rows = {decision["review_id"]: _row(decision, labels) for decision in decisions}
-    return Picture(draw("past.decisions", labels, shown=len(rows)), rows)
+    return Picture(draw("futures.decisions", labels, shown=len(rows)), rows)
 
 
 def _row(decision: Data, labels: Labels) -> Markup:
@@ -25,4 +25,4 @@ def _row(decision: Data, labels: Labels) -> Markup:
     text += f"{labels('colon')}{labels('comma').join(edits)}" if edits else ""
     remarks = "".join(f" “{words}”" for words in (decision["message"], decision["note"]) if words)
     name = decision_name(decision["review_id"], labels)
-    return draw("past.decision", labels, key=decision["review_id"], name=name, text=text + remarks)
+    return draw("futures.decision", labels, key=decision["review_id"], name=name, text=text + remarks)
