@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
+import subprocess
 import sys
 import threading
 import time
@@ -27,10 +27,6 @@ from workbench.widgets.follow import Follow, Now
 
 QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"
 SECONDS = 60
-BOATS = [
-    {"id": "b1", "type": "Boat", "title": "Otter", "builders": ["Ann Lee", "Bo Chan"], "text": "Otter is a boat."},
-    {"id": "b2", "type": "Boat", "title": "Heron", "builders": ["Ann Lee", "Cy Dove"], "text": "Heron is a boat."},
-]
 
 
 def text(pick: Any) -> str:
@@ -50,13 +46,15 @@ def shown(widget: Any) -> bool:
     return widget.layout.display != "none"
 
 
-def examples(bench: Bench) -> list[str]:
-    return [button.tooltip for button in bench.ask.examples.children]
-
-
 @pytest.fixture
 def bench(wb: Workbench) -> Bench:
     return wb.bench(kb="film")
+
+
+def test_a_bench_can_be_shown_without_langgraph() -> None:
+    """Its import is most of a second, which only a run has to pay for."""
+    code = "import workbench.widgets.bench, sys; sys.exit('langgraph' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_an_empty_bench_asks(bench: Bench) -> None:
@@ -68,21 +66,6 @@ def test_an_empty_bench_asks(bench: Bench) -> None:
     bench.ask.message.value = "   "
     bench.ask.submit()
     assert bench.run is None
-
-
-def test_the_examples_are_of_the_base_that_is_chosen(wb: Workbench, tmp_path: Path) -> None:
-    boats = tmp_path / "boats.jsonl"
-    boats.write_text("".join(json.dumps(boat) + "\n" for boat in BOATS), encoding="utf-8")
-    wb.add_knowledge("boats", [boats])
-    assert wb.knowledge.names() == ["boats", "film"]
-    bench = wb.bench(kb="film")
-    of_films = examples(bench)
-    assert len(of_films) == 2 and not any("Otter" in question or "Heron" in question for question in of_films)
-    bench.ask.kb.value = "boats"
-    assert all("Otter" in question or "Heron" in question for question in examples(bench))
-    bench.ask.kb.value = "film"
-    assert examples(bench) == of_films
-    assert examples(wb.bench()) != of_films, "where none was asked for, the first one"
 
 
 def test_a_model_and_its_effort_are_chosen_for_each_role(wb: Workbench, bench: Bench) -> None:

@@ -54,30 +54,6 @@ def test_a_reply_is_edited_and_the_fork_answers_with_it(
     expect(nb.page.locator(".wb-calls")).to_contain_text("from the tape")
 
 
-@pytest.mark.full
-def test_a_prompt_with_an_unknown_slot_is_refused_with_its_reason(
-    notebook: Callable[..., Any], workspace: Path, tmp_path: Path
-) -> None:
-    nb, bench = asked(notebook)
-    opened(bench, "writer")
-    part = bench.root.get_by_label("Prompt: what is asked", exact=True)
-    right = part.input_value()
-    part.fill(right + "\n$weather")
-    form = nb.page.locator(".wb-call-form")
-    expect(form.get_by_role("alert")).to_contain_text("There is no slot $weather here. Known: $question, $memory")
-    expect(form.get_by_role("button", name="1 problem")).to_be_disabled()
-    shot(bench, tmp_path, "bench-call-refused")
-    nb.theme(dark=True)
-    shot(bench, tmp_path, "bench-call-refused-dark")
-    part.fill(right + "\nBe brief.")
-    expect(form.get_by_role("button", name="Run again from here with 1 edit")).to_be_enabled()
-    bench.root.get_by_label("Reply", exact=True).fill("Otherwise.")
-    expect(form.get_by_role("alert")).to_contain_text("not both")
-    bench.root.get_by_label("Reply", exact=True).press("Escape")
-    expect(form).to_be_hidden()
-    expect(nb.page.locator(".wb-calls")).to_be_visible()
-
-
 def asked(notebook: Callable[..., Any]) -> tuple[Any, BenchPage]:
     """A bench on which a question was answered by a model."""
     nb = notebook([OPEN, MODEL, 'wb.bench(kb="film", review=None)'])

@@ -101,23 +101,3 @@ def test_by_keys_alone(notebook):
     root.get_by_role("button", name="Graph").click()
     nb.wait("document.querySelectorAll('.wb-box').length === 3")
     assert len(nb.cells()) == 1
-
-
-@pytest.mark.full
-def test_every_field_has_a_name(notebook):
-    nb = notebook([CELL])
-    nb.run_all()
-    nb.page.locator(".wb-root").get_by_role("option").nth(2).click()
-    nb.wait("document.querySelector('.wb-step-form textarea[aria-labelledby]')")
-    nameless = nb.eval(
-        "[...document.querySelectorAll('.wb-step-form :is(input, textarea, select)')]"
-        ".filter(one => one.checkVisibility())"
-        ".filter(one => !document.getElementById(one.getAttribute('aria-labelledby'))?.innerText)"
-        ".map(one => one.outerHTML)"
-    )
-    assert nameless == []
-    assert nb.page.locator(".wb-root b, .wb-root mjx-container").count() == 0, "a text is text"
-    for width in (1460, 1000, 675):
-        nb.resize(width)
-        wide = nb.eval("(root => root.scrollWidth - root.clientWidth)(document.querySelector('.wb-root'))")
-        assert wide <= 0, width

@@ -20,7 +20,7 @@ import yaml
 from tests.parts.experiments.test_experiments import opened, place  # noqa: F401, a fixture
 from workbench.errors import WorkbenchError
 from workbench.experiments import parameters, results
-from workbench.parts.experiments import kernels, notebooks
+from workbench.parts.experiments import notebooks
 
 NAMES = ("ask", "fusion", "memory", "prompts", "reflect_policy", "report", "retrieval_quality", "your_graph")
 IMPORT = "from workbench.experiments import parameters, result"
@@ -120,18 +120,6 @@ def test_a_sweep_over_a_notebook_keeps_a_failing_one_with_its_error(place: Path)
     assert json.loads(Path(frame["run_id"][1]).read_text())["cells"]
 
 
-@pytest.mark.full
-def test_a_warm_kernel_takes_a_third_of_the_time_of_a_cold_one(place: Path) -> None:  # noqa: F811
-    import papermill
-
-    path = notebook(place, "import time\nresult('cpu', time.process_time())")  # not of the clock: others work here too
-    with opened(place) as wb:
-        done = wb.experiments.run(sweep(path, name="warm", grid={"top_k": [1, 2, 3, 4, 5, 6]}, measure="cpu"))
-        warm = done.to_frame()["cpu"].median()
-    papermill.execute_notebook(str(path), str(place / "cold.ipynb"), {"top_k": 1}, progress_bar=False)
-    assert 3 * warm <= results(place / "cold.ipynb")["cpu"]
-
-
 ISOLATED = """
 import os, random, sys
 import numpy
@@ -155,30 +143,6 @@ def test_warm_kernels_share_nothing_and_one_that_dies_is_started_again(place: Pa
         frame = done.to_frame()
         assert set(frame["status"]) == {"done"} and set(frame["clean"]) == set(frame["here"]) == {1.0}
         assert frame["random"].nunique() == 6
-
-
-ENDS = """
-kernel = get_ipython().kernel
-shut_down = kernel._at_shutdown
-async def ended():
-    await shut_down()
-    kernel.iopub_socket.io_thread.schedule = lambda function: None  # it has ended just now: nobody answers a flush
-kernel._at_shutdown = ended
-"""
-
-
-def test_a_warm_kernel_does_not_wait_at_its_end_for_a_thread_that_has_ended(
-    place: Path,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    late = list[Any]()
-
-    async def terminate(provisioner: Any, restart: bool = False) -> None:  # 2.5 s after a kernel was asked to end
-        late.append(provisioner)
-
-    monkeypatch.setattr(kernels._Provisioner, "terminate", terminate)
-    assert notebooks.execute(notebook(place, ENDS), place / "ends.ipynb", {"top_k": 1}, place) == ({}, "")
-    assert late == []
 
 
 def test_a_runner_that_is_killed_takes_its_kernels_along_and_is_continued(place: Path) -> None:  # noqa: F811

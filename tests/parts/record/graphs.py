@@ -464,41 +464,6 @@ def middleware() -> Any:
     return create_agent(Scripted(), [search], middleware=[HumanInTheLoopMiddleware(interrupt_on={"search": True})])
 
 
-class Planned(Log, total=False):
-    plan: list[str]
-
-
-def plan_and_execute() -> Any:
-    def plan(state: Planned) -> Any:
-        executed["plan"] += 1
-        return {"plan": state["question"].split() if not state["log"] else state["plan"][1:]}
-
-    def work(state: Planned) -> Any:
-        executed["work"] += 1
-        return {"log": [f"did {state['plan'][0]}"]}
-
-    graph = StateGraph(Planned).add_node("plan", plan).add_node("work", work).add_node("finish", finish)
-    graph.add_edge(START, "plan").add_edge("work", "plan")
-    return graph.add_conditional_edges("plan", lambda state: "work" if state["plan"] else "finish").compile()
-
-
-def reflection() -> Any:
-    """A draft is criticized and written again, until it was criticized twice."""
-    model = Scripted()
-
-    def write(state: MessagesState) -> Any:
-        executed["write"] += 1
-        return {"messages": [AIMessage(model.invoke(state["messages"]).tool_calls[0]["args"]["query"] + "!")]}
-
-    def criticize(state: MessagesState) -> Any:
-        executed["criticize"] += 1
-        return {"messages": [HumanMessage(f"{state['messages'][-1].content} Longer.")]}
-
-    graph = StateGraph(MessagesState).add_node("write", write).add_node("criticize", criticize)
-    graph.add_edge(START, "write").add_edge("criticize", "write")
-    return graph.add_conditional_edges("write", lambda s: "criticize" if len(s["messages"]) < 5 else END).compile()
-
-
 @tool(response_format="content_and_artifact")
 def retrieve(query: str) -> Any:
     """Find documents."""
@@ -527,33 +492,6 @@ def agentic_rag() -> Any:
     return graph.add_conditional_edges("tools", grade, ["ask", "answer"]).compile()
 
 
-class Grounded(Log, total=False):
-    documents: list[Document]
-
-
-def self_rag() -> Any:
-    """Documents are filtered, an answer is written, and written again where they do not support it."""
-
-    def find(state: Grounded) -> Any:
-        executed["find"] += 1
-        return {"documents": [Document(text, id=text) for text in ("Moss", "Mill", "Other")], "log": ["found"]}
-
-    def keep(state: Grounded) -> Any:
-        executed["keep"] += 1
-        return {"documents": [d for d in state["documents"] if d.page_content in state["question"]]}
-
-    def write(state: Grounded) -> Any:
-        executed["write"] += 1
-        return {"answer": state["documents"][len(state["log"]) - 1].page_content, "log": ["written"]}
-
-    def check(state: Grounded) -> str:
-        return END if state["answer"] == "Mill" else "write"
-
-    graph = StateGraph(Grounded)
-    graph.add_sequence([("find", find), ("keep", keep), ("write", write)]).add_edge(START, "find")
-    return graph.add_conditional_edges("write", check, [END, "write"]).compile()
-
-
 def prebuilt_with_state() -> Any:
     """LangChain's agent with a field of its own, which a hook before each call of the model counts up."""
     from langchain.agents import AgentState, create_agent
@@ -568,21 +506,6 @@ def prebuilt_with_state() -> Any:
         return {"turns": state.get("turns", 0) + 1}
 
     return create_agent(Scripted(), [search], middleware=[count_turns], system_prompt="Look it up.")
-
-
-def workers() -> Any:
-    """A supervisor sends to two agents of LangChain, which are subgraphs."""
-    from langchain.agents import create_agent
-
-    def boss(state: MessagesState) -> Command[Any]:
-        executed["boss"] += 1
-        count = sum(message.type == "tool" for message in state["messages"])
-        return Command(goto=["one", "two", END][count], update={"messages": [HumanMessage(f"Mill {count}")]})
-
-    graph = StateGraph(MessagesState).add_node("boss", boss, destinations=("one", "two", END)).add_edge(START, "boss")
-    for name in ("one", "two"):
-        graph.add_node(name, create_agent(Scripted(), [search], name=name)).add_edge(name, "boss")
-    return graph.compile()
 
 
 def swarm() -> Any:
@@ -682,12 +605,8 @@ KINDS: dict[str, Kind] = {
     "inbox": Kind(inbox, LOG, [[{"type": "accept", "args": None}]]),
     "middleware": Kind(middleware, SAID, [{"decisions": [{"type": "approve"}]}]),
     "defaults": Kind(defaults, LOG),
-    "plan_and_execute": Kind(plan_and_execute, LOG),
-    "reflection": Kind(reflection, SAID),
     "agentic_rag": Kind(agentic_rag, SAID),
-    "self_rag": Kind(self_rag, LOG),
     "prebuilt_with_state": Kind(prebuilt_with_state, SAID),
-    "workers": Kind(workers, SAID),
     "swarm": Kind(swarm, SAID),
     "structured": Kind(structured, SAID),
     "langgraph_supervisor": Kind(langgraph_supervisor, SAID),
