@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -23,7 +21,7 @@ from workbench.runs.asking import LONGEST_MESSAGE
 from workbench.runs.recording import origin_of
 from workbench.session import Workbench
 from workbench.widgets.bench import Bench
-from workbench.widgets.follow import Follow, Now
+from workbench.widgets.follow import Now
 
 QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"
 SECONDS = 60
@@ -159,37 +157,6 @@ def test_an_edited_plan_of_a_finished_run_becomes_a_fork(bench: Bench) -> None:
     )
 
 
-class Ending:
-    """A run that ends while what it did before is still being told."""
-
-    run_id = "ending"
-
-    def __init__(self) -> None:
-        self.told: list[str] = []
-        self.looked = threading.Event()
-
-    def events(self) -> Iterator[dict[str, str]]:
-        yield {"status": "token", "content": "a"}
-        assert self.looked.wait(SECONDS)
-
-    def wait(self) -> None:
-        """It has ended."""
-
-    def changed(self, now: Now, read: bool) -> None:
-        self.looked.set()
-        time.sleep(0.3)
-        self.told.append("changed")
-
-    def ended(self, now: Now, fault: WorkbenchError | None) -> None:
-        self.told.append("ended")
-
-
-def test_the_end_is_the_last_thing_that_a_follower_tells() -> None:
-    run = Ending()
-    follow = Follow(run, run.changed, run.ended)  # type: ignore[arg-type]
-    assert follow.wait(SECONDS) and run.told == ["changed", "ended"]
-
-
 def comes(true: Callable[[], Any]) -> bool:
     """Whether it becomes true."""
     until = time.monotonic() + SECONDS
@@ -211,28 +178,6 @@ def test_a_bench_follows_its_run_whoever_moves_it(workspace: Path) -> None:
         bench.put(gone)
         elsewhere.runs.remove(gone.run_id)
         assert comes(lambda: "This run is gone" in text(bench.head) and not shown(bench.working.dock))
-
-
-def test_a_run_that_works_is_cancelled_at_once(wb: Workbench) -> None:
-    begun, ended = threading.Event(), threading.Event()
-
-    @wb.tools.tool(name="slow", description="slow", intents=["compare"])
-    async def slow(query: str) -> list[str]:
-        begun.set()
-        try:
-            await asyncio.sleep(SECONDS)
-        finally:
-            ended.set()
-        return []
-
-    bench = wb.bench(kb="film")
-    for box in bench.ask.points.values():
-        box.value = False
-    bench.ask.message.value = QUESTION
-    bench.ask.submit()
-    assert begun.wait(SECONDS) and comes(lambda: "Cancel this run for good?" in text(bench.head))
-    bench.head.press("cancel")
-    assert ended.wait(SECONDS / 2) and comes(lambda: bench.run.status == "cancelled")
 
 
 def test_a_bench_goes_on_with_a_run_that_was_answered_before_its_pause_was_shown(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +12,6 @@ from typing import Any
 import pytest
 
 from tests import forked
-from workbench.graphs.reviewers import answer
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.widgets.inbox import Inbox
@@ -126,35 +123,6 @@ os._exit(9)
         box.list.press("approve", run.run_id)
         wb.run(run.run_id).wait(30)
         assert wb.run(run.run_id).status == "done"
-
-
-def test_it_looks_by_itself_while_it_is_displayed_and_no_longer(wb: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workbench.widgets.inbox._EVERY_S", 0.02)
-
-    async def seen(true: Callable[[], Any]) -> None:
-        end = time.monotonic() + 20
-        while not true():
-            assert time.monotonic() < end
-            await asyncio.sleep(0.01)
-
-    async def story() -> None:
-        box = wb.inbox(lang="en")
-        run = await wb.start(UNKNOWN, kb="film", review=["plan"]).aio.wait()
-        await asyncio.sleep(0.1)
-        assert not box.waiting  # nobody looks at it
-        threads = set(threading.enumerate())
-        box._view_count = 1  # what a front-end does that shows it
-        await seen(lambda: [run.run_id for run in box.waiting] == [run.run_id])
-        assert set(threading.enumerate()) <= threads
-        await run.aio.answer_review(answer("reject"))
-        await seen(lambda: not box.waiting)
-        box._view_count = 0
-        await seen(lambda: not box._ticks)
-        box._view_count = 1
-        box.close()
-        await seen(lambda: not box._ticks)
-
-    asyncio.run(story())
 
 
 def test_a_closed_workspace_is_told_and_ends_the_looking(workspace: Path) -> None:

@@ -266,17 +266,6 @@ def test_a_refused_answer_is_explained_and_everything_stays(wb: Workbench) -> No
     assert run.decisions[0]["note"] == "try" and review.refusal.html == ""
 
 
-def test_the_same_answer_again_is_an_answer_too() -> None:
-    review, heard = Review(Labels("en")), list[Any]()
-    review.observe(lambda change: heard.append(change.new), "response")
-    review.show(document(request("merge", {})))
-    for _ in range(2):
-        review.primary.click()
-        review.primary.click()  # one is on its way
-        review.refuse("no")
-    assert len(heard) == 2 and heard[0] == heard[1] and heard[0] is not heard[1]
-
-
 # a graph of one's own
 
 FORM = {

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser.bench_page import OPEN, QUESTION, BenchPage
@@ -15,23 +14,6 @@ from tests.browser.bench_page import OPEN, QUESTION, BenchPage
 MODEL = """from langchain_core.language_models import FakeListChatModel
 wb.close()
 wb = Workbench.open(wb.path, chat_model=FakeListChatModel(responses=["<b>nothing</b> is of use [1]."]))"""
-
-
-@pytest.mark.full
-def test_what_the_models_saw_and_said_stands_under_the_answer(
-    notebook: Callable[..., Any], workspace: Path, tmp_path: Path
-) -> None:
-    nb, bench = asked(notebook)
-    calls = nb.page.locator(".wb-calls")
-    expect(calls).to_contain_text("What the models saw and said")
-    calls.locator("summary").first.click()
-    one = calls.locator(".wb-call").first
-    one.locator("summary").first.click()
-    expect(one).to_contain_text("You plan searches over a corpus")
-    expect(one).to_contain_text("<b>nothing</b> is of use [1].")
-    expect(one.locator("b")).to_have_count(0)
-    expect(calls.locator(".wb-call")).not_to_have_count(1)
-    shot(bench, tmp_path, "bench-calls")
 
 
 def test_a_reply_is_edited_and_the_fork_answers_with_it(

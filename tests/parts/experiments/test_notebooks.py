@@ -19,7 +19,7 @@ import yaml
 
 from tests.parts.experiments.test_experiments import opened, place  # noqa: F401, a fixture
 from workbench.errors import WorkbenchError
-from workbench.experiments import parameters, results
+from workbench.experiments import parameters, result, results
 from workbench.parts.experiments import notebooks
 
 NAMES = ("ask", "fusion", "memory", "prompts", "reflect_policy", "report", "retrieval_quality", "your_graph")
@@ -224,3 +224,39 @@ def test_a_notebook_runs_as_documented_from_elsewhere_and_its_runs_have_its_name
     assert done.returncode == 0, done.stderr[-2000:]
     found = results(tmp_path / "out.ipynb")
     assert FINDS[name](found), found
+
+
+@pytest.mark.slow
+def test_the_notebook_runs_with_other_parameters_and_recorded_decisions(project, workspace, tmp_path):
+    out = tmp_path / "out.ipynb"
+    given = ["-p", "workspace", str(workspace), "-p", "corpus", str(project / "data" / "films.jsonl")]
+    given += ["-p", "question", "喜宴哪一年上映？", "-y", "thresholds: {min_evidence: 2}"]
+    given += ["-y", "decisions: [{point: plan, action: approve}, {point: reflect, action: reject}]"]
+    command = [sys.executable, "-m", "papermill", "experiments/ask.ipynb", str(out), *documented(project, "ask")]
+    done = subprocess.run([*command, *given], capture_output=True, text=True, cwd=project)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = results(out)
+    assert found["status"] == "done" and "1993" in found["answer"]
+    assert found["decisions"] == ["approve", "reject"] and found["stop_reason"] == "stopped_by_reviewer"
+    assert found["titles"][0] == "The Wedding Banquet" and found["iterations"] == 1
+
+
+def test_results_of_a_file_that_is_no_notebook(tmp_path):
+    path = tmp_path / "x.ipynb"
+    with pytest.raises(WorkbenchError, match="cannot be read"):
+        results(path)
+    path.write_text("not json")
+    with pytest.raises(WorkbenchError, match="cannot be read"):
+        results(path)
+
+
+def test_a_result_must_be_plain_and_the_last_of_a_name_counts(tmp_path):
+    with pytest.raises(WorkbenchError, match="'x' cannot be kept as JSON"):
+        result("x", float("nan"))
+    outputs = [
+        nbformat.v4.new_output("display_data", {"application/json": n}, metadata={"workbench": {"name": "n"}})
+        for n in (1, 2)
+    ]
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("", outputs=outputs)])
+    nbformat.write(book, tmp_path / "n.ipynb")
+    assert results(tmp_path / "n.ipynb") == {"n": 2}

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, TypedDict
 
-from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.messages.tool import tool_call
@@ -22,7 +21,7 @@ from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.managed import RemainingSteps
-from langgraph.prebuilt import ToolNode, ToolRuntime, tools_condition
+from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
@@ -83,13 +82,12 @@ class Calling(Scripted):
     """Calls another tool in place of ``search``."""
 
     name_of_tool: str
-    args: Any = None
 
     def _generate(self, *given: Any, **named: Any) -> ChatResult:
         result = super()._generate(*given, **named)
         message: Any = result.generations[0].message
         for call in message.tool_calls:
-            call |= {"name": self.name_of_tool, "args": self.args or {}}
+            call |= {"name": self.name_of_tool, "args": {}}
         return result
 
 
@@ -464,83 +462,6 @@ def middleware() -> Any:
     return create_agent(Scripted(), [search], middleware=[HumanInTheLoopMiddleware(interrupt_on={"search": True})])
 
 
-@tool(response_format="content_and_artifact")
-def retrieve(query: str) -> Any:
-    """Find documents."""
-    executed["retrieve"] += 1
-    return query, [Document(f"{query}: Ann Lee.", id=query, metadata={"score": 0.5})]
-
-
-def agentic_rag() -> Any:
-    """A search is graded, and asked in other words where nothing good was found."""
-
-    def ask(state: MessagesState) -> Any:
-        executed["ask"] += 1
-        count = len(state["messages"])
-        call = {"name": "retrieve", "args": {"query": f"Mill {count}"}, "id": f"call {count}"}
-        return {"messages": [AIMessage("", tool_calls=[call])]}
-
-    def grade(state: MessagesState) -> str:
-        return "answer" if len(state["messages"]) > 4 else "ask"
-
-    def answer(state: MessagesState) -> Any:
-        executed["answer"] += 1
-        return {"messages": [AIMessage(f"From {state['messages'][-1].text}")]}
-
-    graph = StateGraph(MessagesState).add_node("ask", ask).add_node("answer", answer)
-    graph.add_node("tools", ToolNode([retrieve])).add_edge(START, "ask").add_edge("ask", "tools")
-    return graph.add_conditional_edges("tools", grade, ["ask", "answer"]).compile()
-
-
-def prebuilt_with_state() -> Any:
-    """LangChain's agent with a field of its own, which a hook before each call of the model counts up."""
-    from langchain.agents import AgentState, create_agent
-    from langchain.agents.middleware import before_model
-
-    class Counting(AgentState[Any]):
-        turns: int
-
-    @before_model(state_schema=Counting)
-    def count_turns(state: Any, runtime: Any) -> Any:
-        executed["count"] += 1
-        return {"turns": state.get("turns", 0) + 1}
-
-    return create_agent(Scripted(), [search], middleware=[count_turns], system_prompt="Look it up.")
-
-
-def swarm() -> Any:
-    """An agent of LangChain hands over to another by a tool that leads out of its graph."""
-    from langchain.agents import create_agent
-
-    @tool
-    def hand_over(runtime: ToolRuntime) -> Command[Any]:
-        """Hand over to the other agent."""
-        executed["hand_over"] += 1
-        told = ToolMessage("handed over", tool_call_id=runtime.tool_call_id or "")
-        messages = [*runtime.state["messages"], told, HumanMessage("Moss Mill")]
-        return Command(goto="second", graph=Command.PARENT, update={"messages": messages})
-
-    graph = StateGraph(MessagesState)
-    graph.add_node(
-        "first", create_agent(Calling(name_of_tool="hand_over"), [hand_over], name="first"), destinations=("second",)
-    )
-    graph.add_node("second", create_agent(Scripted(), [search], name="second"))
-    return graph.add_edge(START, "first").compile()
-
-
-class Verdict(BaseModel):
-    good: bool
-
-
-def structured() -> Any:
-    """LangChain's agent ends with a form, which is a field of its state."""
-    from langchain.agents import create_agent
-    from langchain.agents.structured_output import ToolStrategy
-
-    model = Calling(name_of_tool="Verdict", args={"good": True})
-    return create_agent(model, [search], response_format=ToolStrategy(Verdict))
-
-
 def langgraph_supervisor() -> Any:
     """The package's supervisor of two agents of LangChain."""
     import langgraph_supervisor as package
@@ -559,6 +480,10 @@ def langgraph_swarm() -> Any:
     first = create_agent(Calling(name_of_tool="transfer_to_second"), [hand_over], name="first")
     second = create_agent(Scripted(), [search], name="second")
     return package.create_swarm([first, second], default_active_agent="first").compile()
+
+
+class Verdict(BaseModel):
+    good: bool
 
 
 @dataclass
@@ -605,10 +530,6 @@ KINDS: dict[str, Kind] = {
     "inbox": Kind(inbox, LOG, [[{"type": "accept", "args": None}]]),
     "middleware": Kind(middleware, SAID, [{"decisions": [{"type": "approve"}]}]),
     "defaults": Kind(defaults, LOG),
-    "agentic_rag": Kind(agentic_rag, SAID),
-    "prebuilt_with_state": Kind(prebuilt_with_state, SAID),
-    "swarm": Kind(swarm, SAID),
-    "structured": Kind(structured, SAID),
     "langgraph_supervisor": Kind(langgraph_supervisor, SAID),
     "langgraph_swarm": Kind(langgraph_swarm, SAID),
 }
