@@ -369,7 +369,7 @@ def test_a_report_says_it_in_both_languages_and_escapes_what_it_names(bench):
     [memory] = find_store(wb).memories("default")
     report = forget(wb, memory=memory["id"], dry_run=True)
     assert "将会忘记：一条记忆" in str(report) and "从记忆中得到过" in str(report) and "紫琥珀" not in str(report)
-    hostile = Forgotten("user", True, {"runs": 1}, ("<b>",), (), ())
+    hostile = Forgotten("user", True, {"runs": 1}, ("<b>",), ())
     page = hostile._repr_html_()
     assert "Forgotten: everything of a person" in str(hostile)
     assert not re.search("<b>", page) and "&lt;b&gt;" in page

@@ -13,6 +13,7 @@ import traitlets
 from workbench.errors import WorkbenchError, WorkspaceError
 from workbench.graphs.reviewers import answer
 from workbench.runs.run import Run
+from workbench.state import Json
 from workbench.views.blocks import clipped, columns, one_line
 from workbench.views.inbox import WaitingRun, inbox, short, waiting_since
 from workbench.views.render import display_data
@@ -69,8 +70,8 @@ class Inbox(CellRoot):
     def _show(self) -> None:
         labels, picked, now = self.labels, self._waiting_run(self.picked), datetime.now(UTC)
         approval = primary(picked.request, {}, 0, labels) if picked else ""
-        more = {"more": MAX_ROWS if self._has_more else 0, "refused": self._refused}
-        self.list.show(inbox(self.waiting, labels, now, picked=self.picked, approval=approval, **more))
+        state: Json = {"more": MAX_ROWS if self._has_more else 0, "refused": self._refused, "approval": approval}
+        self.list.show(inbox(self.waiting, labels, now, picked=self.picked, **state))
         display_if(self.note, picked)
         self.update_static_form()
 

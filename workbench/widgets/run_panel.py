@@ -305,6 +305,9 @@ class Working:
     def _on_evidence(self, event: Event) -> None:
         if event.kind == "choose":
             self._piece, self._sentence = "" if self._piece == event.key else event.key, ""
+            if piece := self._piece_by_key(self._piece):
+                cited = self._document.get("citations", ())
+                self._sentence = next((c["sentence"] for c in cited if c["result_id"] == piece["result_id"]), "")
         kind, _, what = event.kind.partition(":")
         if kind in ("mark", "relevant") and (piece := self._piece_by_key(event.key)):
             self._bench.act(lambda: self._mark(piece, kind, what))

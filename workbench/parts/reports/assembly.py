@@ -175,8 +175,10 @@ class _Assembly:
         texts = [re.sub(names, "", quote) for quote in quotes]  # the name of a document says nothing
         says = enough(section["title"], texts, self.bases) if texts else []
         if any(says):
-            return quotes[says.index(max(says))].replace("**", "")
-        return self._documents(section) or (quotes or [self.labels("part_nothing")])[0].replace("**", "")
+            quotes = [quotes[says.index(max(says))]]
+        elif documents := self._documents(section):
+            return documents
+        return (quotes or [self.labels("part_nothing")])[0].replace("**", "").rstrip(".。")
 
     def _rests(self) -> str:
         """Return which documents each section rests on, a line a section: a summary without a model."""
