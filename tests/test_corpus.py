@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import json
 from pathlib import Path
@@ -10,11 +9,8 @@ from pathlib import Path
 import pytest
 
 from workbench.errors import CorpusError
-from workbench.knowledge.library import Library
 from workbench.knowledge.reading.corpus import SUFFIXES, Reading, chunks, load
 from workbench.language.quoting import parts
-from workbench.settings import Settings
-from workbench.tools.registry import StepLog, ToolRegistry, read_input
 
 
 def written(path: Path, text: str, encoding: str = "utf-8") -> Path:
@@ -236,19 +232,6 @@ def test_triples_give_a_document_for_each_head(tmp_path, order):
     assert tampopo.fields == {"directed_by": ["Jûzô Itami"], "has_tags": ["ramen", "拉面"]}
     assert tampopo.text == "Tampopo — directed by: Jûzô Itami.\nTampopo — has tags: ramen, 拉面."
     assert dandelion.fields == {"sequel_of": ["Tampopo"]}
-
-
-@pytest.mark.parametrize("tool", ["naive_search", "hybrid_search"])
-def test_a_search_finds_the_sentence_of_a_relation(tmp_path, tool):
-    library = Library(tmp_path / "knowledge", Settings.load(embedding_model="hashing"))
-    library.add("films", [written(tmp_path / "kb.tsv", "\n".join([*TRIPLES, "Hulk\tdirected_by\tAng Lee"]))])
-    search = ToolRegistry()[tool]
-    output = asyncio.run(
-        search(read_input(search, {"query": "Who directed Tampopo?"}), library.get("films"), StepLog())
-    )
-    assert "Tampopo — directed by: Jûzô Itami." in output.results[0]["evidence"]
-    assert output.results[0]["metadata"]["fields"]["directed_by"] == ["Jûzô Itami"]
-    library.close()
 
 
 def test_bad_triples_are_listed_with_their_place_and_the_good_ones_kept(tmp_path):

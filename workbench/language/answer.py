@@ -99,7 +99,9 @@ def judge(
         return _of_fields(none, text, fields, results)
     chosen = _chosen(question, results, fields, bases)
     absent = [pair for pair in fields.missing if not any(_says(q, *pair, fields) for q in chosen.quotes)]
-    says = chosen.sure and _says_words(question, chosen.quotes, bases)
+    # Where no document of the corpus holds for a list's conditions, no quotation of the others is that list.
+    empty_list = question["intent"] == "list" and question["conditions"] and not fields.selected
+    says = chosen.sure and not empty_list and _says_words(question, chosen.quotes, bases)
     kind: Kind = "quotation" if says and not absent else "closest"
     quotes = chosen.quotes if kind == "quotation" else chosen.quotes[:CLOSEST]
     if not quotes:
