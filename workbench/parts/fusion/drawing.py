@@ -177,7 +177,7 @@ def work_blocks(operation: str, entries: Sequence[Data], labels: Labels) -> Iter
     heads, rows = columns(labels, "canvas_node", "canvas_what", "canvas_said", "canvas_because"), list[Sequence[str]]()
     for entry in entries:
         score = f" · {entry['score']:.0%}" if entry["score"] is not None else ""
-        found = [(labels(f"canvas_{row['kind']}"), row["text"], row["because"]) for row in entry["rows"]]
-        first, *others = found or [("", entry["note"], "")]
-        rows += [(f"{entry['title']}{score}", *first), *(("", *other) for other in others)]
+        results = [(labels(f"canvas_{row['kind']}"), row["text"], row["because"]) for row in entry["rows"]]
+        names = [f"{entry['title']}{score}", *[""] * len(results)]
+        rows += [(name, *cells) for name, cells in zip(names, results or [("", entry["note"], "")], strict=False)]
     yield clipped(labels(f"canvas_{operation}"), heads, rows)
