@@ -21,7 +21,7 @@ from workbench.errors import KnowledgeError
 from workbench.ports import Entity, Relation
 from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, translate_errors
 
-VERSION = 14
+VERSION = 13
 """Of the tables: a file of another version is built again."""
 TABLES = """
     CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
