@@ -29,7 +29,7 @@ def test_a_run_with_nothing_to_do_is_few_transactions_and_wakes_hardly_a_thread(
             return wake(*given, **named)
 
         monkeypatch.setattr(loop, "call_soon_threadsafe", counted)
-        for connection in (wb._work.durable.runs._db.conn, wb._work.durable._graph.checkpointer.conn):
+        for connection in (wb._work.durable.runs._db.conn, wb._work.durable.saver.conn):
             connection.set_trace_callback(said.append)
         ask("second")
         assert 40 < len([sql for sql in said if sql.startswith(("BEGIN", "SAVEPOINT"))]) <= 75
@@ -42,7 +42,7 @@ def test_a_file_that_another_process_holds_does_not_hold_up_the_loop(
     with Workbench.open(tmp_path / "ws") as wb, ThreadPoolExecutor(1) as pool:
         ask, refused = idle(wb, tmp_path), threading.Event()
         ask("first")
-        saver = wb._work.loop.call(wb._work.durable.graph()).checkpointer
+        saver = wb._work.durable.graph.checkpointer
         put = saver.put
 
         def held(*given):

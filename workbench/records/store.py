@@ -25,26 +25,28 @@ from workbench.text import without_secrets
 VERSION = 13
 """Of the tables."""
 _SCHEMA = """
-    CREATE TABLE runs (
+    CREATE TABLE IF NOT EXISTS runs (
         run_id TEXT PRIMARY KEY, conversation_id TEXT, user_id TEXT, session_id TEXT, message TEXT NOT NULL,
         options TEXT NOT NULL, status TEXT NOT NULL, owner TEXT, error TEXT, result BLOB,
         created_at TEXT NOT NULL, ended_at TEXT, query TEXT, answer TEXT, report TEXT, graph TEXT NOT NULL DEFAULT ''
     );
-    CREATE INDEX runs_by_time ON runs (created_at);
-    CREATE TABLE plans (
+    CREATE INDEX IF NOT EXISTS runs_by_time ON runs (created_at);
+    CREATE TABLE IF NOT EXISTS plans (
         run_id TEXT, version INTEGER, plan TEXT NOT NULL, author TEXT, reason TEXT, PRIMARY KEY (run_id, version)
     );
-    CREATE TABLE records (
+    CREATE TABLE IF NOT EXISTS records (
         run_id TEXT, step_id TEXT, attempt INTEGER, record TEXT NOT NULL, PRIMARY KEY (run_id, step_id, attempt)
     );
-    CREATE TABLE bodies (run_id TEXT, ref TEXT, body BLOB NOT NULL, PRIMARY KEY (run_id, ref));
-    CREATE TABLE decisions (run_id TEXT, review_id TEXT, decision TEXT NOT NULL, PRIMARY KEY (run_id, review_id));
-    CREATE TABLE events (
+    CREATE TABLE IF NOT EXISTS bodies (run_id TEXT, ref TEXT, body BLOB NOT NULL, PRIMARY KEY (run_id, ref));
+    CREATE TABLE IF NOT EXISTS decisions (
+        run_id TEXT, review_id TEXT, decision TEXT NOT NULL, PRIMARY KEY (run_id, review_id)
+    );
+    CREATE TABLE IF NOT EXISTS events (
         position INTEGER PRIMARY KEY, run_id TEXT, key TEXT, event TEXT NOT NULL, UNIQUE (run_id, key)
     );
-    CREATE TABLE tapes (run_id TEXT, page TEXT, effects BLOB NOT NULL, PRIMARY KEY (run_id, page));
-    CREATE TABLE drafts (run_id TEXT, name TEXT, text TEXT NOT NULL, PRIMARY KEY (run_id, name));
-    CREATE INDEX runs_by_report ON runs (report);
+    CREATE TABLE IF NOT EXISTS tapes (run_id TEXT, page TEXT, effects BLOB NOT NULL, PRIMARY KEY (run_id, page));
+    CREATE TABLE IF NOT EXISTS drafts (run_id TEXT, name TEXT, text TEXT NOT NULL, PRIMARY KEY (run_id, name));
+    CREATE INDEX IF NOT EXISTS runs_by_report ON runs (report);
 """
 TABLES = ("plans", "records", "bodies", "decisions", "events", "tapes", "drafts", "runs")
 
@@ -57,13 +59,18 @@ _ROW = (
 
 _COLUMNS = (*_ROW, "owner")
 _WITH_RESULT = "iif(result IS NULL, NULL, '{}') AS result"
-_LINE = (
-    *("run_id", "message", "status", "owner", "user_id", "session_id", "created_at", "ended_at"),
-    *("query", "answer", "graph", "json_extract(options, '$.kb') AS kb"),
-    *("json_extract(options, '$.tape.sources[0]') AS origin", "json_extract(options, '$.edited') AS edited"),
-    "(SELECT text FROM drafts WHERE drafts.run_id = runs.run_id AND name = 'about') AS about",
-)
-"""Columns of a list of runs; ``about`` is what a person has added: title, tags, note."""
+_LINES = """
+    SELECT runs.run_id, message, status, owner, user_id, session_id, created_at, ended_at, graph,
+        ifnull(query, message) AS query, ifnull(answer, '') AS answer,
+        iif(graph = '', (SELECT ifnull(group_concat(value), '') FROM json_each(options, '$.kb')), graph) AS kb,
+        json_extract(options, '$.tape.sources[0]') AS origin,
+        (SELECT ifnull(group_concat(value, ', '), '') FROM json_each(options, '$.edited')) AS edited,
+        ifnull(nullif(json_extract(text, '$.title'), ''), message) AS title,
+        ifnull(json_extract(text, '$.tags'), '[]') AS tags, ifnull(json_extract(text, '$.note'), '') AS note
+    FROM runs LEFT JOIN drafts ON drafts.run_id = runs.run_id AND name = 'about'
+    WHERE runs.run_id IN (SELECT value FROM json_each(?)) ORDER BY created_at DESC, runs.run_id
+"""
+"""A list of runs, with what a person has added: title, tags, note."""
 
 
 def new_run_id() -> str:
@@ -228,13 +235,9 @@ class RunStore(Tables):
         return [row["run_id"] for row in self.rows(sql, (*equals.values(), limit))]
 
     def lines(self, run_ids: Sequence[str]) -> list[Json]:
-        """Return what a list of runs shows, without what they found, in one query per 500 runs."""
-        rows_by_id = dict[str, Json]()
-        for start in range(0, len(run_ids), 500):
-            part = run_ids[start : start + 500]
-            sql = f"SELECT {', '.join(_LINE)} FROM runs WHERE run_id IN ({', '.join('?' * len(part))})"
-            rows_by_id |= {row["run_id"]: row for row in self.rows(sql, part)}
-        return [rows_by_id[run_id] for run_id in run_ids if run_id in rows_by_id]
+        """Return what a list shows of runs, without what they found, newest first."""
+        rows = self.rows(_LINES, [json.dumps(list(run_ids))])
+        return [{**row, "tags": json.loads(row["tags"])} for row in rows]
 
     def report(self, report_id: str, user: str) -> Json:
         """Return the newest report of that id and user; empty without one, or when it was rejected or forgotten."""

@@ -6,13 +6,13 @@ A run has one owner, whose lease says that it lives. Opening a workspace resumes
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -133,7 +133,7 @@ class Work:
     Attributes:
         durable: the driver whose runs outlive the process.
         loop: where the work is done.
-        drivers: of parts, for runs of other graphs.
+        stores: closed after the last work.
         lease: says that this process lives.
     """
 
@@ -150,8 +150,9 @@ class Work:
         self.lease = lease
         self.durable = Driver(RunStore(path / "workbench.db"), conversations, path / "checkpoints.db")
         self.loop = LoopThread("workbench")
-        self.drivers: list[Any] = []
         self._private: Driver | None = None
+        self.stores = ExitStack()
+        self.stores.callback(self.durable.close)
         self._context, self._max_concurrency = context, max_concurrency
         self._live: dict[str, Live] = {}
         self._releasing: list[asyncio.Future[None]] = []
@@ -162,8 +163,7 @@ class Work:
         for live in list(self._live.values()):
             _stop(live)
         self.loop.settle(_PATIENCE_S)
-        for driver in filter(None, (self.durable, self._private, *self.drivers)):
-            self.loop.call(driver.close())
+        self.stores.close()
         for closing in also:
             self.loop.call(closing)
         self.loop.close()
@@ -173,8 +173,7 @@ class Work:
 
     def driver(self, run_id: str) -> Driver:
         """Return the stores that keep this run."""
-        others = (driver for driver in (self._private, *self.drivers) if driver and driver.has(run_id))
-        return next(others, self.durable)
+        return self._private if self._private and self._private.runs.has(run_id) else self.durable
 
     def status(self, run_id: str) -> str:
         """Return how the run stands; one whose process died without a word is interrupted."""
@@ -195,11 +194,7 @@ class Work:
         """Return what a list shows of runs; only one that is said to run is looked at more closely."""
         rows = self.durable.runs.lines(run_ids)
         for row in rows:
-            owner, about = row.pop("owner"), json.loads(row.pop("about") or "{}")
-            row |= {"kb": row["graph"] or ",".join(json.loads(row["kb"] or "[]")), "answer": row["answer"] or ""}
-            row |= {"title": about.get("title") or row["message"], "tags": about.get("tags", [])}
-            row |= {"note": about.get("note", ""), "edited": ", ".join(json.loads(row["edited"] or "[]"))}
-            row["holder"], row["query"] = None, row["query"] or row["message"]
+            owner, row["holder"] = row.pop("owner"), None
             if row["status"] == "running":
                 with suppress(UnknownRun):  # removed just now
                     row["status"] = self.status(row["run_id"])
@@ -320,7 +315,7 @@ class Work:
             live.finished.set()
             live.unwritten = type(error)(f"{error} Then continue with `workbench resume {run_id}`.")
             raise live.unwritten from error
-        self.start(driver, live, first)
+        self._converse(driver, live, first)
 
     def fork(self, run_id: str, edits: Data) -> str:
         """Begin a run that is made from another, and give its id.
@@ -365,7 +360,7 @@ class Work:
                 raise NotPaused(f"The run asks {asked}. Look at run.review, and answer that.")
             wanted = Answer(as_json(reply), request["review_id"])
             self.take(driver, row)
-            self.start(driver, Live(run_id), wanted)
+            self._converse(driver, Live(run_id), wanted)
             return
         last = driver.runs.decisions(run_id)
         if status == "interrupted" and last and _same(last[-1], reply):
@@ -392,7 +387,7 @@ class Work:
         if status == "cancelled":
             raise RunError(f"Run {run_id} was cancelled. Ask again.")
         self.take(driver, row)
-        self.start(driver, Live(run_id), self._next_input(driver, run_id))
+        self._converse(driver, Live(run_id), self._next_input(driver, run_id))
 
     def cancel(self, run_id: str) -> None:
         """Stop the run for good, with its tools; a process that works on it hears of it at once, and stops.
@@ -426,22 +421,25 @@ class Work:
         Raises:
             RunError: a run still runs.
         """
-        stored = [run_id for run_id in run_ids if self.driver(run_id).runs.has(run_id)]
-        by_driver = dict[Any, list[str]]()
-        for run_id in stored:
-            driver = self.driver(run_id)
-            by_driver.setdefault(driver, []).append(run_id)
-            with suppress(UnknownRun):  # another process has just removed it
+        by_driver = defaultdict[Driver, list[str]](list)
+        for run_id in run_ids:
+            with suppress(UnknownRun):
                 if self.holder(run_id):
                     raise RunError(f"Run {run_id} is running. Cancel it first.")
+                driver = self.driver(run_id)
                 if (row := driver.runs.get(run_id))["status"] not in _ENDED:
                     self.take(driver, row)  # no process answers or resumes it now
-        for driver, run_ids_of_driver in by_driver.items():
-            self.loop.call(driver.forget(run_ids_of_driver))
-        for run_id in stored:
-            self._live.pop(run_id, None)
+                by_driver[driver].append(run_id)
+        for driver, stored in by_driver.items():
+            self.loop.call(driver.forget(stored))
+            for run_id in stored:
+                self._live.pop(run_id, None)
 
-    def start(self, driver: Any, live: Live, graph_input: Any) -> None:
+    def _converse(self, driver: Driver, live: Live, graph_input: Any) -> None:
+        ports = partial(self._context, driver, live.run_id)
+        self.start(driver, live, partial(driver.drive, live, graph_input, ports, self._config(live.run_id)))
+
+    def start(self, driver: Driver, live: Live, drive: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Begin a stretch of work on a run that this process has taken."""
 
         async def work() -> None:
@@ -449,8 +447,7 @@ class Work:
             heeding = asyncio.ensure_future(self._heed(driver, live))
             try:
                 live.publish({"status": "start"})
-                ports = partial(self._context, driver, live.run_id)
-                await driver.drive(live, graph_input, ports, self._config(live.run_id))
+                await drive()
                 self._releasing = [task for task in self._releasing if not task.done()]
                 self._releasing.append(asyncio.ensure_future(self._release(driver, live.run_id)))
             finally:
@@ -469,15 +466,16 @@ class Work:
     async def _release(self, driver: Driver, run_id: str) -> None:
         """Delete the checkpoints of a run that is done: its result, records and decisions say the same."""
         with suppress(WorkbenchError):  # they stay until `gc`; or the run was removed just now
-            if driver is self.durable and driver.runs.get(run_id)["status"] == "done":
-                await driver.forget_checkpoints([run_id])
+            row = driver.runs.get(run_id)
+            # the next run of a thread continues where that of a recorded graph stands
+            if driver is self.durable and row["status"] == "done" and not row["graph"]:
+                await driver.saver.delete_threads([run_id])
 
     def _observe(self, driver: Driver, run_id: str) -> None:
         """Tell the observer of runs that this one has ended."""
-        if self.ended is None or driver in self.drivers:
-            return
         with suppress(WorkspaceError):  # the disk is full, which the run itself reports
-            if driver.runs.get(run_id)["status"] in _ENDED:
+            row = driver.runs.get(run_id)
+            if self.ended and row["status"] in _ENDED and not row["graph"]:
                 self.ended(run_id)
 
     async def _heed(self, driver: Driver, live: Live) -> None:
@@ -537,12 +535,12 @@ class Work:
         if self._private is None:
             runs = _InMemory(self.durable.runs)
             self._private = Driver(runs, SqliteConversations(":memory:"), ":memory:")
+            self.stores.callback(self._private.close)
         return self._private
 
     def _snapshot(self, run_id: str, subgraphs: bool = False) -> Any:
         async def look() -> Any:
-            graph = await self.driver(run_id).graph()
-            return await graph.aget_state(self._config(run_id), subgraphs=subgraphs)
+            return await self.driver(run_id).graph.aget_state(self._config(run_id), subgraphs=subgraphs)
 
         return self.loop.call(look())
 

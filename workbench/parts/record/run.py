@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import NotPaused, RunError
@@ -116,16 +117,17 @@ class GraphRun(StoredRun):
         return iter(())
 
     def answer_review(self, answer: Any, *, wait: bool = True) -> GraphRun:
-        """Answer all its questions by one decision, in the shape of LangChain's middleware; at a breakpoint go on."""
+        """Answer its first question by a decision in the shape of LangChain's middleware; at a breakpoint go on."""
         [decision] = answer["decisions"]
         args, message = decision.get("edited_action", {}).get("args"), str(decision.get("message") or "")
-        return self.answer({q.id: q.answer(decision["type"], args, message) for q in self.questions}, wait=wait)
+        return self.answer({q.id: q.answer(decision["type"], args, message) for q in self.questions[:1]}, wait=wait)
 
     # going on
 
     def begin(self) -> None:
         """Start working on it."""
-        self._work.start(self.agent._runs.driver, Live(self.run_id), self)
+        live = Live(self.run_id)
+        self._work.start(self._work.durable, live, partial(self.agent.drive, live, self))
 
     def wait(self, timeout: float | None = None) -> GraphRun:
         """Wait until it pauses or ends.
@@ -179,7 +181,6 @@ class GraphRun(StoredRun):
         answers = [
             {
                 "review_id": question.name,
-                "asked": self.agent.dump_text(question.value, "The question"),
                 "answer": self.agent.dump_text(answer[question.id], "The answer"),
                 "who": who,
                 "decided_at": datetime.now(UTC).isoformat(),
@@ -198,7 +199,7 @@ class GraphRun(StoredRun):
 
     def _continue(self, seen: RunRow, answers: Iterable[Json], wait: bool) -> GraphRun:
         self.agent._copy  # noqa: B018, says what is to be done where the graph is not loaded
-        self._work.take(self.agent._runs.driver, seen, answers)
+        self._work.take(self._work.durable, seen, answers)
         self.begin()
         return self.wait() if wait else self
 
