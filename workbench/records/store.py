@@ -51,14 +51,6 @@ _SCHEMA = """
 TABLES = ("plans", "records", "bodies", "decisions", "events", "tapes", "drafts", "runs")
 
 
-_ROW = (
-    *("run_id", "conversation_id", "user_id", "session_id", "message", "options", "status", "error", "result"),
-    *("created_at", "ended_at", "graph"),
-)
-
-
-_COLUMNS = (*_ROW, "owner")
-_WITH_RESULT = "iif(result IS NULL, NULL, '{}') AS result"
 _LINES = """
     SELECT runs.run_id, message, status, owner, user_id, session_id, created_at, ended_at, graph,
         ifnull(query, message) AS query, ifnull(answer, '') AS answer,
@@ -97,6 +89,10 @@ class RunRow(TypedDict):
     created_at: str
     ended_at: str | None
     graph: str
+
+
+_ROW = tuple(name for name in RunRow.__annotations__ if name != "owner")
+"""What is kept of a run wherever it is carried."""
 
 
 def runs_are_gone(folder: Path) -> bool:
@@ -217,7 +213,8 @@ class RunStore(Tables):
         Raises:
             UnknownRun: lists the newest ones.
         """
-        columns = "*" if whole else f"{', '.join(c for c in _COLUMNS if c != 'result')}, {_WITH_RESULT}"
+        names = ", ".join(RunRow.__annotations__)
+        columns = names if whole else names.replace("result", "iif(result IS NULL, NULL, '{}') AS result")
         rows = self.rows(f"SELECT {columns} FROM runs WHERE run_id = ?", (run_id,))
         if not rows:
             newest = self.rows("SELECT run_id FROM runs ORDER BY created_at DESC LIMIT 5")
@@ -409,7 +406,6 @@ class RunStore(Tables):
             return loaded(text)
 
     def _row(self, row: Json) -> RunRow:
-        row = {name: value for name, value in row.items() if name not in ("query", "answer", "report")}
         result = None if row["result"] is None else self._loaded(row["result"])
         return RunRow(**{**row, "options": self._loaded(row["options"]), "result": result})  # type: ignore[typeddict-item]
 

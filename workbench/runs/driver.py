@@ -79,17 +79,18 @@ class Live:
             for listener in self.listeners:
                 listener(event)
 
-    def listen(self, listener: Listener) -> None:
+    @contextmanager
+    def listening(self, listener: Listener) -> Iterator[None]:
         """Hear everything from the beginning of this stretch of work."""
         with self._turn:
             for event in self.heard:
                 listener(event)
             self.listeners.append(listener)
-
-    def leave(self, listener: Listener) -> None:
-        """Hear no more."""
-        with self._turn:
-            self.listeners.remove(listener)
+        try:
+            yield
+        finally:
+            with self._turn:
+                self.listeners.remove(listener)
 
 
 class Driver:

@@ -10,9 +10,9 @@ import os
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -232,19 +232,13 @@ class Work:
         """Return every effect of the run."""
         return read(self.driver(run_id).runs, run_id)
 
-    @contextmanager
-    def listening(self, run_id: str, listener: Listener) -> Iterator[None]:
+    def listening(self, run_id: str, listener: Listener) -> AbstractContextManager[None]:
         """Hear the events of this stretch of work from its beginning, and None at its end."""
         live = self._live.get(run_id)
         if live is None:
             listener(None)
-            yield
-            return
-        live.listen(listener)
-        try:
-            yield
-        finally:
-            live.leave(listener)
+            return nullcontext()
+        return live.listening(listener)
 
     def wait(self, run_id: str, timeout: float | None = None) -> None:
         """Wait until the run pauses or ends, here or in another process.

@@ -112,7 +112,11 @@ class RecordedGraph:
             return
         replacements = {id(target): effects.wrapped(target) for target in wrap}
         self._saver = copy.copy(wb._work.durable.saver)  # one connection; what may be read back differs by graph
-        copier = langgraph_copy.Copier(effects.current, self._recorded_store, replacements)
+
+        def record_store(store: Any) -> RecordedStore:
+            return RecordedStore(self._runs.store if store is None else store, effects.recorder_in_node)
+
+        copier = langgraph_copy.Copier(effects.current, record_store, replacements)
         self._recorded = copier.copy(graph, saver=self._saver)
         self._serde = self._saver.serde = langgraph_copy.serializer(graph, self._recorded)
         effects.install()
@@ -251,10 +255,6 @@ class RecordedGraph:
         """Return the value that ``dump_text`` wrote."""
         kind, _, content = base64.b64decode(text).partition(b"\n")
         return self._serde.loads_typed((kind.decode(), content))
-
-    def _recorded_store(self, store: Any) -> RecordedStore:
-        """Return a store whose uses in a node are effects; that of the workspace where a graph has none."""
-        return RecordedStore(self._runs.store if store is None else store, effects.recorder_in_node)
 
     def load_effects(self, run_id: str) -> list[Effect]:
         """Return what a run asked of the world, in order."""

@@ -439,11 +439,6 @@ def serializer(graph: Any, twin: Pregel[Any]) -> JsonPlusSerializer:
     kinds = [kind for kind in classes if issubclass(kind, (BaseModel, Enum)) or dataclasses.is_dataclass(kind)]
     allowed: set[Any] = {(kind.__module__, kind.__name__) for kind in (Document, Final, Item, SearchItem, *kinds)}
     for level in [graph, *(child for _, child in graph.get_subgraphs(recurse=True))]:
-        builder = getattr(level, "builder", None)
-        if builder is not None:
-            schemas = [builder.state_schema, builder.input_schema, builder.output_schema, builder.context_schema]
-            schemas += [node.input_schema for node in builder.nodes.values()]
-            allowed |= build_serde_allowlist(schemas=schemas, channels=builder.channels)
-        else:
-            allowed |= build_serde_allowlist(schemas=[level.input_channels and Any], channels=level.channels)
+        schemas = [*getattr(getattr(level, "builder", None), "schemas", ()), level.context_schema]
+        allowed |= build_serde_allowlist(schemas=schemas, channels=level.channels)
     return JsonPlusSerializer(pickle_fallback=False, allowed_msgpack_modules=allowed)

@@ -172,23 +172,17 @@ class GraphRun(StoredRun):
         seen = self._store.get(self.run_id)
         if self.status != "paused":
             raise NotPaused(f"Run {self.run_id} is {self.status} and asks nothing.")
-        questions = self.questions
-        if len(questions) == 1 and not (isinstance(answer, Mapping) and questions[0].id in answer):
-            answer = {questions[0].id: answer}
-        ids = [question.id for question in questions]
-        if questions and not (isinstance(answer, Mapping) and answer and set(answer) <= set(ids)):
-            raise RunError(f"The run asks {len(ids)} questions. Answer with a dict by their ids: {', '.join(ids)}.")
-        answers = [
-            {
-                "review_id": question.name,
-                "answer": self.agent.dump_text(answer[question.id], "The answer"),
-                "who": who,
-                "decided_at": datetime.now(UTC).isoformat(),
-            }
-            for question in questions
-            if question.id in answer
+        names = {question.id: question.name for question in self.questions}
+        if len(names) == 1 and not (isinstance(answer, Mapping) and answer.keys() & names):
+            answer = dict.fromkeys(names, answer)
+        if names and not (isinstance(answer, Mapping) and answer and answer.keys() <= names.keys()):
+            raise RunError(f"The run asks {len(names)} questions. Answer with a dict by their ids: {', '.join(names)}.")
+        about = {"who": who, "decided_at": datetime.now(UTC).isoformat()}
+        decisions = [
+            {"review_id": names[each], "answer": self.agent.dump_text(value, "The answer"), **about}
+            for each, value in (answer.items() if names else ())
         ]
-        return self._continue(seen, answers, wait)
+        return self._continue(seen, decisions, wait)
 
     def resume(self, *, wait: bool = True) -> GraphRun:
         """Continue a run that was paused, interrupted or failed; what it has done is not done again."""
@@ -239,7 +233,7 @@ class GraphRun(StoredRun):
                 raise RunError(f"Run {self.run_id} has no effect at {at!r}. It has: {listed}.")
             edit = {"state": dict(state)} if state is not None else {"result": result}
             edits = {**edits, at: self.agent.dump_text(edit, f"The edit of {at}")}
-        return self._derive("fork", edits, answers, input, wait)
+        return self._derive("fork", edits, answers, input, wait=wait)
 
     def graft(self, nodes: Mapping[str, GraphRun]) -> GraphRun:
         """Return a fork that takes what these nodes gave from other runs of the graph.
@@ -257,7 +251,7 @@ class GraphRun(StoredRun):
                 raise RunError(f"Run {run.run_id} has no node {name!r} that ended.")
             edits |= {e.at: self.agent.dump_text({"result": e.value}, e.at) for e in ended}
         sources = [self.run_id, *(run.run_id for run in nodes.values())]
-        return self._derive("fork", edits, None, None, True, sources)
+        return self._derive("fork", edits, sources=sources)
 
     def replay(self) -> GraphRun:
         """Run again from the tape alone: no node, model or tool is executed.
@@ -267,10 +261,16 @@ class GraphRun(StoredRun):
         """
         if self.status != "done":
             raise RunError(f"Run {self.run_id} is {self.status}: only a run that is done can be replayed.")
-        return self._derive("replay", self._row["options"]["results"], None, None, True)
+        return self._derive("replay", self._row["options"]["results"])
 
     def _derive(
-        self, mode: str, edits: Mapping[str, Any], answers: Any, inputs: Any, wait: bool, sources: Sequence[str] = ()
+        self,
+        mode: str,
+        edits: Mapping[str, Any],
+        answers: Any = None,
+        inputs: Any = None,
+        sources: Sequence[str] = (),
+        wait: bool = True,
     ) -> GraphRun:
         if self._row["options"]["tape"]["mode"] == "trace":
             raise RunError(
