@@ -56,13 +56,17 @@ _LINES = """
         ifnull(query, message) AS query, ifnull(answer, '') AS answer,
         iif(graph = '', (SELECT ifnull(group_concat(value), '') FROM json_each(options, '$.kb')), graph) AS kb,
         json_extract(options, '$.tape.sources[0]') AS origin,
+        (WITH RECURSIVE up(id) AS (
+            SELECT json_extract(runs.options, '$.tape.sources[0]')
+            UNION SELECT json_extract(o.options, '$.tape.sources[0]') FROM up JOIN runs AS o ON o.run_id = up.id
+        ) SELECT json_group_array(id) FROM up WHERE id IS NOT NULL) AS origins,
         (SELECT ifnull(group_concat(value, ', '), '') FROM json_each(options, '$.edited')) AS edited,
         ifnull(nullif(json_extract(text, '$.title'), ''), message) AS title,
         ifnull(json_extract(text, '$.tags'), '[]') AS tags, ifnull(json_extract(text, '$.note'), '') AS note
     FROM runs LEFT JOIN drafts ON drafts.run_id = runs.run_id AND name = 'about'
     WHERE runs.run_id IN (SELECT value FROM json_each(?)) ORDER BY created_at DESC, runs.run_id
 """
-"""A list of runs, with what a person has added: title, tags, note."""
+"""A list of runs, with those that each was made from, and what a person has added: title, tags, note."""
 
 
 def new_run_id() -> str:
@@ -234,7 +238,7 @@ class RunStore(Tables):
     def lines(self, run_ids: Sequence[str]) -> list[Json]:
         """Return what a list shows of runs, without what they found, newest first."""
         rows = self.rows(_LINES, [json.dumps(list(run_ids))])
-        return [{**row, "tags": json.loads(row["tags"])} for row in rows]
+        return [row | {name: json.loads(row[name]) for name in ("tags", "origins")} for row in rows]
 
     def report(self, report_id: str, user: str) -> Json:
         """Return the newest report of that id and user; empty without one, or when it was rejected or forgotten."""

@@ -114,7 +114,7 @@ class RecordedGraph:
         self._saver = copy.copy(wb._work.durable.saver)  # one connection; what may be read back differs by graph
 
         def record_store(store: Any) -> RecordedStore:
-            return RecordedStore(self._runs.store if store is None else store, effects.recorder_in_node)
+            return RecordedStore(self._runs.store if store is None else store, effects.place_in_node)
 
         copier = langgraph_copy.Copier(effects.current, record_store, replacements)
         self._recorded = copier.copy(graph, saver=self._saver)

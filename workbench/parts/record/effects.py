@@ -94,28 +94,32 @@ def state_digests(state: Any, plain_state: Any, unkeyed: Collection[str]) -> dic
 
 @dataclasses.dataclass
 class Place:
-    """Where the running code stands: its node, and how often each call was made in it."""
+    """Where the running code stands: its run, its node, how often each call was made in it, and what models are asked.
 
-    at: str
-    task: str
-    calls: Counter[str]
+    Outside of nodes ``at`` is empty.
+    """
+
+    recorder: Recorder
+    at: str = ""
+    task: str = ""
+    calls: Counter[str] = dataclasses.field(default_factory=Counter)
+    waiting: list[Effect] = dataclasses.field(default_factory=list)
 
 
-_recorder: ContextVar[Recorder | None] = ContextVar("workbench_recorder", default=None)
 _place: ContextVar[Place | None] = ContextVar("workbench_place", default=None)
 
 
 def recording(recorder: Recorder) -> None:
     """Make this recorder the one of the current task and of what it starts."""
-    _recorder.set(recorder)
+    _place.set(Place(recorder))
 
 
 def current() -> Recorder:
     """Return the recorder of the current run."""
-    recorder = _recorder.get()
-    if recorder is None:
+    place = _place.get()
+    if place is None:
         raise RunError("A recorded graph runs by agent.ask, not called directly.")
-    return recorder
+    return place.recorder
 
 
 class Recorder(KnownEffects):
@@ -148,7 +152,6 @@ class Recorder(KnownEffects):
         recorded = [effect for effects in sources for effect in effects]
         self.past = None if mode == "live" else past_store(effect for effect in recorded if effect.kind == "memory")
         self._written = {digest(effect.value) for effect in own if effect.kind == "memory" and effect.name == "put"}
-        self.pending_calls: dict[tuple[str, str], list[Effect]] = defaultdict(list)
         self._own = {id(effect) for effect in own}
         self._recorded = [*own, *recorded]
         self._calls: dict[str, list[Effect]] = defaultdict(list)
@@ -232,10 +235,9 @@ class Recorder(KnownEffects):
         self.keep(dataclasses.replace(made, value=value))
         return with_edit(value, edit.get("state"), node.reducers)
 
-    @staticmethod
-    async def _made(effect: Effect, execute: Execute) -> tuple[Effect, GraphInterrupt | None]:
+    async def _made(self, effect: Effect, execute: Execute) -> tuple[Effect, GraphInterrupt | None]:
         """Return the effect as executing it made it; where that asked a person, with the questions, and the pause."""
-        token, pause = _place.set(Place(effect.at, effect.task, Counter())), None
+        token, pause = _place.set(Place(self, effect.at, effect.task)), None
         started, began = time.time(), time.perf_counter()
         try:
             value = await execute()
@@ -410,7 +412,7 @@ class Recorder(KnownEffects):
 
     def next_call(self, name: str) -> Json:
         """Return where the next call of this name stands, and the id of its task, as fields of its effect."""
-        place = _place.get() or Place("", "", Counter())
+        place = _place.get() or Place(self)
         place.calls[name] += 1
         return {"at": f"{place.at}:{name}/{place.calls[name]}", "task": place.task}
 
@@ -558,32 +560,34 @@ class RecordedCalls(BaseCache):
 
     def lookup(self, prompt: str, llm_string: str) -> Any:
         """Return the recorded reply of a chat model, or None."""
-        recorder = recorder_in_node()
-        if recorder is None:
+        place = place_in_node()
+        if place is None:
             return self.behind.lookup(prompt, llm_string) if self.behind else None
+        recorder = place.recorder
         parts = recorder.parts_of_call(prompt, digest(llm_string))
         effect = Effect(
             "model", "model", parts, None, input=prompt, started_at=time.time(), **recorder.next_call("model")
         )
         recorded = recorder.find("model", "model", parts, effect.at)
         if recorded is None:
-            recorder.pending_calls[digest(parts), effect.task].append(effect)
+            place.waiting.append(effect)
             return None
         recorder.keep_recorded(recorded, effect.at, effect.task)
         return [_generation(reply) for reply in recorded.value]
 
     def update(self, prompt: str, llm_string: str, return_val: Any) -> None:
         """Record the reply of a chat model."""
-        recorder, place = recorder_in_node(), _place.get()
-        if recorder is None or place is None:
+        place = place_in_node()
+        if place is None:
             if self.behind:
                 self.behind.update(prompt, llm_string, return_val)
             return
-        parts = recorder.parts_of_call(prompt, digest(llm_string))
-        effect = recorder.pending_calls[digest(parts), place.task].pop(0)
+        parts = place.recorder.parts_of_call(prompt, digest(llm_string))
+        effect = next(effect for effect in place.waiting if effect.parts == parts)
+        place.waiting.remove(effect)
         replies = [getattr(generation, "message", generation.text) for generation in return_val]
         seconds, tokens = time.time() - effect.started_at, sum(map(_tokens, return_val))
-        recorder.keep(dataclasses.replace(effect, value=replies, seconds=seconds, tokens=tokens))
+        place.recorder.keep(dataclasses.replace(effect, value=replies, seconds=seconds, tokens=tokens))
 
     def clear(self, **kwargs: Any) -> None:
         """Clear the cache behind this one."""
@@ -603,9 +607,10 @@ def _generation(reply: Any) -> Generation:
     return ChatGeneration(message=reply) if isinstance(reply, BaseMessage) else Generation(text=reply)
 
 
-def recorder_in_node() -> Recorder | None:
-    """Return the recorder of the node that runs; None outside of nodes."""
-    return _recorder.get() if _place.get() is not None else None
+def place_in_node() -> Place | None:
+    """Return where the code stands in a node; None outside of nodes."""
+    place = _place.get()
+    return place if place and place.at else None
 
 
 def _tokens(generation: Any) -> int:
@@ -640,9 +645,10 @@ def wrapped(target: Any) -> Any:
 
 def _wrapped_function(function: Callable[..., Any], name: str) -> Any:
     def call(args: Any, kwargs: Any, execute: Execute) -> Awaitable[Any]:
-        recorder = _recorder.get()
-        if recorder is None:
+        place = _place.get()
+        if place is None:
             return execute()
+        recorder = place.recorder
         return recorder.call("call", name, "", recorder.next_call(name), args, kwargs, execute)
 
     return recorded_function(function, call)

@@ -19,7 +19,7 @@ from workbench.parts.record.digests import plain
 from workbench.records.sqlite import PATIENCE_S, begin_with_log
 
 if TYPE_CHECKING:
-    from workbench.parts.record.effects import Recorder
+    from workbench.parts.record.effects import Place, Recorder
     from workbench.records.tape import Effect
 
 
@@ -37,31 +37,32 @@ class RecordedStore(BaseStore):
 
     Args:
         store: the original.
-        recorder: returns the recorder of the current run, or None outside of runs.
+        place: returns where the code stands in a node of a run, or None outside of nodes.
     """
 
-    def __init__(self, store: BaseStore, recorder: Callable[[], Recorder | None]):
-        self.store, self._recorder = store, recorder
+    def __init__(self, store: BaseStore, place: Callable[[], Place | None]):
+        self.store, self._place = store, place
         self.supports_ttl, self.ttl_config = store.supports_ttl, store.ttl_config
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations, or answer them as the source of a fork was answered."""
-        ops, recorder = list(ops), self._recorder()
-        if recorder is None:
+        ops, place = list(ops), self._place()
+        if place is None:
             return self.store.batch(ops)
+        recorder = place.recorder
         store = self.store if recorder.past is None else recorder.past
         return [self._call(recorder, op, lambda op=op: store.batch([op])[0]) for op in ops]  # type: ignore[misc]
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations, or answer them as the source of a fork was answered."""
-        ops, recorder = list(ops), self._recorder()
+        ops, place = list(ops), self._place()
         # SQLite takes less time than waking a thread
-        if isinstance(self.store, SqliteStore) or (recorder is not None and recorder.past is not None):
+        if isinstance(self.store, SqliteStore) or (place and place.recorder.past is not None):
             return self.batch(ops)
         results = await self.store.abatch(ops)
-        if recorder is None:
+        if place is None:
             return results
-        return [self._call(recorder, op, partial(results.__getitem__, index)) for index, op in enumerate(ops)]
+        return [self._call(place.recorder, op, partial(results.__getitem__, index)) for index, op in enumerate(ops)]
 
     @staticmethod
     def _call(recorder: Recorder, op: Op, execute: Callable[[], Result]) -> Result:
