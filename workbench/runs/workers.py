@@ -32,10 +32,9 @@ from workbench.ports import Context
 from workbench.records.conversations import SqlConversations, SqliteConversations
 from workbench.records.lease import Lease
 from workbench.records.store import RunRow, RunStore, new_run_id
-from workbench.records.tape import Effect, read
 from workbench.runs.driver import Answer, Driver, Listener, Live, pending
 from workbench.runs.fork import forked
-from workbench.state import Data, Json, RetrievalResult
+from workbench.state import Data, Json
 
 T = TypeVar("T")
 
@@ -221,17 +220,6 @@ class Work:
             snapshot, outer = inner.state, f"{inner.name}:"
         return [f"{outer}{node}" for node in snapshot.next]
 
-    def found_by_step(self, run_id: str) -> dict[str, list[RetrievalResult]]:
-        """Return what each finished step found."""
-        from workbench.graphs.merge import gather
-
-        runs = self.driver(run_id).runs
-        return gather(runs.records(run_id), runs, run_id)
-
-    def tape(self, run_id: str) -> list[Effect]:
-        """Return every effect of the run."""
-        return read(self.driver(run_id).runs, run_id)
-
     def listening(self, run_id: str, listener: Listener) -> AbstractContextManager[None]:
         """Hear the events of this stretch of work from its beginning, and None at its end."""
         live = self._live.get(run_id)
@@ -357,7 +345,7 @@ class Work:
             self._converse(driver, Live(run_id), wanted)
             return
         last = driver.runs.decisions(run_id)
-        if status == "interrupted" and last and _same(last[-1], reply):
+        if status == "interrupted" and last and as_json(reply).get("decisions") == repeat_answer(last[-1])["decisions"]:
             self.resume(run_id)
             return
         hint = f" {self._taken_by(row)}" if status == "running" else _HINTS.get(status, "")
@@ -560,14 +548,3 @@ def _stop(live: Live) -> None:
         live.begun.wait(timeout=30)  # what is cancelled before it begins can write nothing down
         live.work.cancel()
         live.finished.wait(timeout=30)
-
-
-def _same(decision: Data, reply: Data) -> bool:
-    """Return whether an answer is the one that was recorded."""
-    try:
-        answer = reply["decisions"][0]
-        edits = (answer.get("edited_action") or {}).get("args", {})
-    except (KeyError, IndexError, TypeError, AttributeError):
-        return False
-    kinds = answer.get("type") == decision["action"] and answer.get("message", "") == decision["message"]
-    return kinds and edits == decision["edits"]

@@ -25,7 +25,7 @@ from langchain_core.messages import BaseMessage, convert_to_messages
 from langchain_core.outputs import ChatGeneration, Generation
 from langgraph.errors import GraphInterrupt
 from langgraph.graph.message import add_messages
-from langgraph.store.base import PutOp
+from langgraph.store.base import Op, PutOp
 from langgraph.types import Command, Interrupt, Overwrite, Send
 from pydantic import BaseModel
 
@@ -398,17 +398,21 @@ class Recorder(KnownEffects):
         self.keep(made)
         return made.value
 
-    def memory_call(self, name: str, args: Any, execute: Callable[[], Any]) -> Any:
+    def memory_call(self, op: Op, execute: Callable[[], Any]) -> Any:
         """Use the store, or read from the tape what it gave; what is written is written again."""
+        name, args = type(op).__name__.removesuffix("Op").lower(), plain(op)
         parts = {"input": digest(args), "written": digest(self._written)}
         effect, recorded = Effect("memory", name, parts, None, input=args, **self.next_call(name)), None
         if self.past is not None and name != "put":
             recorded = next(iter(self.look_up("memory", name, effect.parts, effect.at)), None)
         value = execute() if recorded is None else recorded.value
-        if name == "put":
+        if isinstance(op, PutOp):
+            value = {"namespace": list(op.namespace), "key": op.key, "value": op.value}
             self._written.add(digest(value))
         self.keep(dataclasses.replace(effect, value=value, replayed=recorded is not None))
-        return value
+        if name == "listnamespaces":
+            value = [tuple(namespace) for namespace in value]
+        return None if isinstance(op, PutOp) else value
 
     def next_call(self, name: str) -> Json:
         """Return where the next call of this name stands, and the id of its task, as fields of its effect."""
@@ -455,13 +459,14 @@ class QuestionNames:
         return names
 
 
-def questions(effects: Iterable[Effect]) -> Iterator[tuple[str, str, Interrupt]]:
-    """Yield what a run asked, in order: the node's place, the name of the question, and LangGraph's pause."""
-    question_names = QuestionNames()
-    for effect in effects:
-        if effect.kind in ("node", "edge") and effect.outcome != "value":
+def questions(effects: Iterable[Effect]) -> Iterator[tuple[str, str, Interrupt, bool]]:
+    """Yield what a run asked: the node's place, the question's name, LangGraph's pause, and whether it still waits."""
+    question_names, of_nodes = QuestionNames(), [effect for effect in effects if effect.kind in ("node", "edge")]
+    last = {effect.at: effect for effect in of_nodes}
+    for effect in of_nodes:
+        if effect.outcome != "value":
             for name, pause in zip(question_names.names(effect), effect.value, strict=True):
-                yield effect.at, name, pause
+                yield effect.at, name, pause, last[effect.at] is effect
 
 
 def _asked_in_call(effect: Effect) -> bool:

@@ -118,7 +118,7 @@ def recording(run: GraphRun, runs: Sequence[Any] = ()) -> Any:
 
 def answered(run: GraphRun) -> list[tuple[str, Any, Any]]:
     """Return each question that was answered: the place that asked, LangGraph's pause, and the decision."""
-    pauses = {name: (at, pause) for at, name, pause in questions(run.effects)}
+    pauses = {name: (at, pause) for at, name, pause, _ in questions(run.effects)}
     return [(*pauses[d["review_id"]], d) for d in run.decisions if d["review_id"] in pauses]
 
 

@@ -11,15 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from langgraph.store.base import BaseStore, Op, PutOp, Result
+from langgraph.store.base import BaseStore, Op, Result
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
-from workbench.parts.record.digests import plain
 from workbench.records.sqlite import PATIENCE_S, begin_with_log
 
 if TYPE_CHECKING:
-    from workbench.parts.record.effects import Place, Recorder
+    from workbench.parts.record.effects import Place
     from workbench.records.tape import Effect
 
 
@@ -51,7 +50,7 @@ class RecordedStore(BaseStore):
             return self.store.batch(ops)
         recorder = place.recorder
         store = self.store if recorder.past is None else recorder.past
-        return [self._call(recorder, op, lambda op=op: store.batch([op])[0]) for op in ops]  # type: ignore[misc]
+        return [recorder.memory_call(op, lambda op=op: store.batch([op])[0]) for op in ops]  # type: ignore[misc]
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations, or answer them as the source of a fork was answered."""
@@ -62,17 +61,7 @@ class RecordedStore(BaseStore):
         results = await self.store.abatch(ops)
         if place is None:
             return results
-        return [self._call(place.recorder, op, partial(results.__getitem__, index)) for index, op in enumerate(ops)]
-
-    @staticmethod
-    def _call(recorder: Recorder, op: Op, execute: Callable[[], Result]) -> Result:
-        name = type(op).__name__.removesuffix("Op").lower()
-        if isinstance(op, PutOp):
-            item = {"namespace": list(op.namespace), "key": op.key, "value": op.value}
-            recorder.memory_call(name, plain(op), lambda: (execute(), item)[1])
-            return None
-        value = recorder.memory_call(name, plain(op), execute)
-        return [tuple(namespace) for namespace in value] if name == "listnamespaces" else value
+        return [place.recorder.memory_call(op, partial(results.__getitem__, index)) for index, op in enumerate(ops)]
 
 
 def past_store(effects: Iterable[Effect]) -> InMemoryStore:

@@ -87,13 +87,10 @@ class GraphRun(StoredRun):
         """Return its questions while it is paused; empty otherwise, and at a breakpoint."""
         if self.status != "paused":
             return []
-        effects = self.effects
-        last = {effect.at: effect for effect in effects if effect.kind in ("node", "edge")}
-        waiting = {id(pause) for effect in last.values() if effect.outcome != "value" for pause in effect.value}
         return [
             Question(pause.id, at, name, pause.value, pause.response_schema)
-            for at, name, pause in questions(effects)
-            if id(pause) in waiting
+            for at, name, pause, waits in questions(self.effects)
+            if waits
         ]
 
     # as every run is shown
