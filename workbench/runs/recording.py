@@ -273,11 +273,6 @@ def checked_marks(marks: Mapping[Any, str], pieces: Iterable[Piece]) -> dict[str
     return {keys[key]: mark for key, mark in marks.items()}
 
 
-def live_steps(run: Recording) -> list[str]:
-    """Return the steps that this run did itself, where the tape of another run had no answer."""
-    return [r["step_id"] for r in run.records if "effect" in r and not r.get("replayed")]
-
-
 def origin_of(run: Recording) -> str | None:
     """Return the run from which this one was made; None for a run of its own."""
     return next(iter((run.options.get("tape") or {}).get("sources", [])), None)
