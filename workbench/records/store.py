@@ -52,7 +52,7 @@ TABLES = ("plans", "records", "bodies", "decisions", "events", "tapes", "drafts"
 
 
 _LINES = """
-    SELECT runs.run_id, message, status, owner, user_id, session_id, created_at, ended_at, graph,
+    SELECT runs.run_id, message, status, owner, user_id, session_id, created_at, ended_at, error, graph,
         ifnull(query, message) AS query, ifnull(answer, '') AS answer,
         iif(graph = '', (SELECT ifnull(group_concat(value), '') FROM json_each(options, '$.kb')), graph) AS kb,
         json_extract(options, '$.tape.sources[0]') AS origin,
