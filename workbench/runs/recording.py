@@ -11,7 +11,7 @@ from workbench.extensions import Extended
 from workbench.knowledge.dated import question_dates
 from workbench.plans import Plan
 from workbench.records.document import run_document
-from workbench.records.figures import Piece, pieces
+from workbench.records.figures import Piece, own, pieces
 from workbench.records.prompts import Prompts
 from workbench.records.proposals import MARKS
 from workbench.records.store import RunRow
@@ -271,6 +271,11 @@ def checked_marks(marks: Mapping[Any, str], pieces: Iterable[Piece]) -> dict[str
     if wrong := [mark for mark in marks.values() if mark not in MARKS]:
         raise RunError(f"{shown(wrong[0])} is no mark of evidence. Known: pinned, struck, or '' for neither.")
     return {keys[key]: mark for key, mark in marks.items()}
+
+
+def live_steps(run: Recording) -> list[str]:
+    """Return the steps that this run did itself, where the tape of another run had no answer."""
+    return [record["step_id"] for record in own(run.records) if "effect" in record]
 
 
 def origin_of(run: Recording) -> str | None:

@@ -9,9 +9,8 @@ from workbench.errors import RunError
 from workbench.graphs.merge import PLACES, distinct
 from workbench.graphs.reflect import Proposal, propose
 from workbench.plans import IDLE
-from workbench.records.figures import own
 from workbench.records.tape import begun
-from workbench.runs.recording import Recording, recorded
+from workbench.runs.recording import Recording, live_steps, recorded
 from workbench.state import Data, Json
 from workbench.tools.registry import BUILT_IN
 from workbench.views.render import FrameList
@@ -146,7 +145,7 @@ def _point(visit: Data, run: Recording, fork: Recording | None, gold: frozenset[
         answer_changes=before.answer != after.answer,
         seconds=round(sum(e.seconds for e in work), 3),
         tokens=sum(e.tokens for e in work),
-        live=[r["step_id"] for r in own(fork.records) if "effect" in r] if fork else [],
+        live=live_steps(fork) if fork else [],
     )
 
 
