@@ -31,7 +31,7 @@ _CLEAR = 16
 _WIDEST = 20_000
 """Pixels; a browser draws no more."""
 _OUT = {"left": (-1, 0), "right": (1, 0), "top": (0, -1), "bottom": (0, 1)}
-_BOWS, _DETOUR = (0.25, 0.75, 1.5, 2.5), 3
+_BOWS, _DETOUR = (0.15, 0.4, 0.8, 1.5, 2.5), 3
 """How far an edge goes straight on from its node, as shares of its length; how much longer than the shortest it is."""
 Point = tuple[float, float]
 Route = tuple[Data, Sequence[Point]]
@@ -101,11 +101,14 @@ def _route(edge: Data, nodes: Mapping[str, Data], around: Sequence[Patch]) -> Se
     pair = [nodes[edge["fromNode"]], nodes[edge["toNode"]]]
     sides = [[edge[key]] if edge.get(key) in SIDES else SIDES for key in ("fromSide", "toSide")]
     routes = [_curve(pair, chosen[:2], chosen[2:]) for chosen in product(*map(sorted, sides), _BOWS, _BOWS)]
-    lengths = [sum(map(dist, route, route[1:])) for route in routes]
-    near = [(length, route) for length, route in zip(lengths, routes, strict=True) if length < _DETOUR * min(lengths)]
-    routes = [route for _, route in sorted(near)]
+    routes.sort(key=_length)
+    routes = [route for route in routes if _length(route) < _DETOUR * _length(routes[0])]
     clear = (route for route in routes if not _crossed(route, around))
     return next(clear, None) or min(routes, key=lambda route: _crossed(route, around))
+
+
+def _length(route: Sequence[Point]) -> float:
+    return sum(map(dist, route, route[1:]))
 
 
 def _curve(pair: Sequence[Data], sides: Sequence[str], bows: Sequence[float]) -> Sequence[Point]:
