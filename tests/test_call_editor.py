@@ -16,6 +16,7 @@ from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.labels import Labels
 from workbench.views.markup import draw
+from workbench.views.run import calls as calls_picture
 from workbench.widgets.bench import Bench
 from workbench.widgets.calls import Calls
 
@@ -84,3 +85,17 @@ def test_what_a_model_said_is_text(done: Run) -> None:
     call: dict[str, Any] = {**done.calls()[0], "reply": ALL, "messages": [["human", ALL]]}
     shown = draw("calls.edited", Labels("en"), call=call)
     assert "<script" not in shown and "<img" not in shown
+
+
+def test_a_call_shows_what_became_of_its_reply_and_what_it_took(done: Run, server: ScriptedServer) -> None:
+    first = iter(["I would search first."])
+    invents = {"needs": [{"need": 1, "verdict": "met", "passages": [99]}], "enough": True, "steps": [], "reasoning": ""}
+    planner, reflector = GOOD["planner"], lambda _: invents
+    server.respond = responder(**{**GOOD, "planner": lambda text: next(first, planner(text)), "reflector": reflector})
+    run = done._workspace.ask(QUESTION, kb="notes", session="another")
+    refused, repaired, reflected, *_ = run.calls()
+    assert (refused["outcome"], repaired["outcome"], reflected["outcome"]) == ("refused", "repaired", "overruled")
+    assert "Expecting value" in refused["why"] and "passage [99]" in reflected["why"]
+    shown = str(calls_picture(run.calls(), Labels("en")).html)
+    for words in ("not usable", "repaired", "overruled", "7 tokens in, 5 out", "&lt;evidence&gt;"):
+        assert words in shown

@@ -13,7 +13,7 @@ from tests import handmade
 from workbench.errors import KnowledgeError
 from workbench.graphs.conversation import build_conversation
 from workbench.plans import Plan, PlanStep
-from workbench.runs.pictures import around
+from workbench.runs.pictures import _drawable, around
 from workbench.session import Workbench
 from workbench.views.drawing import Drawing
 from workbench.views.graph import graph, walked
@@ -193,7 +193,8 @@ def test_a_run_draws_itself(wb):
     executor = frame[frame.name == "executor"].iloc[0]
     assert executor.times == len(run.records) and not set(frame.status) - {"done", "pending"}
     near = run.knowledge()
-    assert len(near.to_frame()) > 2 and "Ang Lee" in words(near)
+    assert {"Ang Lee", "Yu-wen Wang", "Sihung Lung"} <= {*words(near)}, "who is named in the answer is in its figure"
+    assert "检索：审阅反思" in words(graph(walked(_drawable(), run.log, "done"), "", "zh")), "no name is cut"
 
 
 def test_a_run_without_its_corpus_says_so(workspace):

@@ -128,6 +128,8 @@ def test_from_the_question_to_the_answer_by_keys_without_scrolling_and_then_with
     nb.page.locator(".wb-answer").wait_for()
     nb.wait(f"{IN_WINDOW}('.wb-answer p')")
     nb.wait("document.activeElement.closest('.wb-bench')")
+    nb.page.locator(".wb-past [data-do=fork]").last.click()  # far below
+    nb.wait(f"{IN_WINDOW}('.wb-bench .wb-question') && {IN_WINDOW}('.wb-decision .wb-primary:enabled')")
     nb.restart_kernel()
     nb.wait("document.querySelector('.wb-bench').dataset.dead?.startsWith('Run this cell')")
     assert not nb.eval("document.querySelectorAll('.wb-bench button:enabled').length")

@@ -19,7 +19,9 @@ from workbench.views.knowledge import knowledge as draw_knowledge
 from workbench.views.labels import labels_for
 from workbench.views.timeline import when
 
-_MOST_SEEDS = 8
+_MOST_SEEDS = 40
+_MOST_EXPANDED = 8
+"""Names of the answer whose neighbours are shown."""
 _MOST_NEIGHBOURS = 10
 """Neighbours of one entity that are shown."""
 _MOST_NODES = 120
@@ -64,9 +66,11 @@ def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Aro
     """
     mentioned = [mention["entity_id"] for mention in knowledge.link(text)]
     entity_ids = dict.fromkeys([*mentioned, *(f"doc:{doc_id}" for doc_id in documents)])
-    seeds = [entity_id for entity_id in entity_ids if knowledge.entity(entity_id) is not None][:_MOST_SEEDS]
+    found = {entity_id: entity for entity_id in entity_ids if (entity := knowledge.entity(entity_id))}
+    seeds = [*found][:_MOST_SEEDS]
     ids = dict.fromkeys(seeds)
-    for seed in seeds:
+    named = [seed for seed in seeds if found[seed]["type"] not in GROUPING]  # a genre has a thousand
+    for seed in named[:_MOST_EXPANDED]:
         ids |= dict.fromkeys(_neighbours(knowledge, seed, seeds)[:_MOST_NEIGHBOURS])
     read = map(knowledge.entity, list(ids)[:_MOST_NODES])
     entities = {entity["entity_id"]: entity for entity in read if entity is not None}

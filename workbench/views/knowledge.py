@@ -14,7 +14,7 @@ from workbench.text import CJK
 from workbench.views.blocks import Block, Lines, Span, clipped, columns
 from workbench.views.drawing import SHARES, Body, Drawing, Patch, free_patch, sheet, short, width
 from workbench.views.labels import Labels, labels_for
-from workbench.views.markup import draw
+from workbench.views.markup import NOTHING, draw
 from workbench.views.render import Shown
 
 
@@ -91,8 +91,9 @@ def knowledge(graph: Around, language: str = "en") -> Drawing:
     pairs: dict[frozenset[str], list[Relation]] = {}
     for relation in graph.relations:
         pairs.setdefault(frozenset((relation["source"], relation["target"])), []).append(relation)
-    taken = [*places.values()]
-    lines = [_line(graph, relations, places, taken, labels) for relations in pairs.values()]
+    taken = [place._replace(y=place.y + 8, high=_APART + 6) for place in places.values()]  # a name is below its disc
+    drawn_lines = [_line(graph, relations, places, taken, labels) for relations in pairs.values()]
+    lines = [*(line for line, _ in drawn_lines), *(words for _, words in drawn_lines)]  # no line strikes words out
     rows, inks = dict[str, Markup](), dict[str, dict[str, None]]()
     for i, entity in graph.entities.items():
         ink, word = _ink(entity), _word("type", entity["type"], graph, labels)
@@ -103,7 +104,8 @@ def knowledge(graph: Around, language: str = "en") -> Drawing:
     hidden = len(every.entities) - len(drawn)
     under += [labels("knowledge_hidden", n=hidden)] if hidden else []
     height = max([_HEIGHT, *(place.y + 40 for place in taken)])
-    legend = [*(("●", ink, ", ".join(words)) for ink, words in inks.items()), ("⬤", "dim", labels("of_the_answer"))]
+    legend = [("●", ink, labels("comma").join(kinds)) for ink, kinds in inks.items()]
+    legend.append(("⬤", "dim", labels("of_the_answer")))
     return sheet(every.rows(), Body(lines, rows, _WIDTH, height), labels("knowledge_around"), " · ".join(under), legend)
 
 
@@ -136,8 +138,8 @@ def _line(
     places: Mapping[str, Patch],
     taken: list[Patch],
     labels: Labels,
-) -> Markup:
-    """Return a line between two entities, with its words between two of the answer, where there is room for them."""
+) -> tuple[Markup, Markup]:
+    """Return a line between two entities, and its words between two of the answer, where there is room for them."""
     source, target = relations[0]["source"], relations[0]["target"]
     words = labels("comma").join(dict.fromkeys(_word("rel", relation["type"], graph, labels) for relation in relations))
     ends = a, b = places[source], places[target]
@@ -146,7 +148,8 @@ def _line(
     at = free_patch(words, way, taken)
     taken += [at] if at else []
     title = f"{words}\n{relations[0]['sentence'][:300]}"
-    return draw("svg.relation", ends=ends, title=title, words=words, at=at, seeds=bool(way))
+    line = draw("svg.relation", ends=ends, title=title, seeds=bool(way))
+    return line, draw("svg.plate", x=at.x, y=at.y + 4, wide=0.85 * at.wide, text=words, ink="dim") if at else NOTHING
 
 
 def _ink(entity: Entity) -> str:

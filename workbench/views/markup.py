@@ -55,6 +55,7 @@ def _environment() -> Environment:
     result.globals |= {"glyph": glyph, "button": button, "badge": badge, "family": family, "milliseconds": milliseconds}
     result.globals |= {"ROWS": ROWS, "NL": Markup("\n")}
     result.filters |= {"safely": safe, "brief": cut, "step": step_name, "whole": partial(safe, limit=sys.maxsize)}
+    result.filters |= {"laid_out": laid_out, "parts": parts}
     result.tests["web"] = re.compile(r"https?://\S+$").match
     return result
 
@@ -115,6 +116,31 @@ def step_name(text: object) -> str:
     '+naive 0 ~step_2'
     """
     return _STEP.sub(r"\2 \1", str(text))
+
+
+_TAGGED = re.compile(r"<(\w+)>\n(.*?)\n</\1>", re.DOTALL)
+
+
+def parts(text: str) -> list[tuple[str, str]]:
+    """Return the parts of a prompt, each with the tag around it.
+
+    >>> parts("Say.\\n<evidence>\\n[1] x\\n</evidence>\\nNow.")
+    [('', 'Say.'), ('evidence', '[1] x'), ('', 'Now.')]
+    """
+    before, *found = _TAGGED.split(text)
+    pairs = [("", before)]
+    while found:
+        tag, inside, after, *found = found
+        pairs += [(tag, inside), ("", after)]
+    return [(tag, inside.strip()) for tag, inside in pairs if inside.strip()]
+
+
+def laid_out(text: str) -> str:
+    """Return JSON with a line for each value, and another text as it is."""
+    try:
+        return json.dumps(json.loads(text), ensure_ascii=False, indent=2)
+    except ValueError:
+        return text
 
 
 def joined(parts: Iterable[Any]) -> Markup:

@@ -128,11 +128,11 @@ def plan_changes(changes: Data, version: int, labels: Labels) -> Markup:
     if not count_changes(changes):
         return Markup()
     rows = [
-        (labels("changed"), step_id, "\n".join(field_changes(fields, labels)))
+        (labels("changed"), step_name(step_id), "\n".join(field_changes(fields, labels)))
         for step_id, fields in changes["changed"].items()
     ]
     for kind in ("added", "removed"):
-        rows += [(labels(kind), step_id, "") for step_id in changes[kind]]
+        rows += [(labels(kind), step_name(step_id), "") for step_id in changes[kind]]
     rows += [(labels("changed"), labels("plan_order"), "")] if changes["moved"] else []
     table = clipped(labels("changes"), columns(labels, "change:change", "step", "changes"), rows)
     html = Markup(page_html([table], labels, "wb-worked"))
@@ -167,7 +167,8 @@ def field_changes(fields: Mapping[str, Sequence[Any]], labels: Labels) -> Iterat
             pairs = {key: (old.get(key), new.get(key)) for key in dict.fromkeys([*old, *new])}
         for key, (before, after) in pairs.items():
             if before != after:
-                yield f"{key}{labels('colon')}{_brief(before, labels)} → {_brief(after, labels)}"
+                title = labels.get(f"form_{key}", key)
+                yield f"{title}{labels('colon')}{_brief(before, labels)} → {_brief(after, labels)}"
 
 
 def _brief(value: Any, labels: Labels) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import ipywidgets
+import traitlets
 
 from workbench.records.prompts import LANGUAGES, SLOTS, Prompt
 from workbench.runs.calls import Call
@@ -25,7 +26,13 @@ class Calls(Panel):
     """The prompts and replies of the models of a run; the form of one call replaces the list while it is edited.
 
     It asks for ``{"edits": {...}}``, as ``Run.fork`` takes them.
+
+    Attributes:
+        opened: whether a call is being edited.
+        dock: the bar that sends the edits.
     """
+
+    opened = traitlets.Bool(False)
 
     def __init__(self, labels: Labels):
         super().__init__(labels)
@@ -47,15 +54,19 @@ class Calls(Panel):
         self._fields = Fields(schema, labels, lambda _: self._changed(), title=title, own=controls)
         self.fields = self._fields.fields
         self.slots, self.diff = ipywidgets.HTML(), Pick()
-        self.button = press_button("", self.submit, "wb-primary")
-        explanation = ipywidgets.HTML(el("div.wb-dim.wb-small", labels("fork_edits_told")))
         boxes = {name: field.box for name, field in self.fields.items()}
         heading = ipywidgets.HTML(el("div.wb-strong.wb-small", labels("call_of_role")))
-        inside = [self._head, boxes["reply"], heading, boxes["system"], boxes["user"], self.slots]
-        self.form = ipywidgets.VBox([*inside, boxes["model"], self.diff, self.button, explanation])
+        self.prompt = ipywidgets.VBox([heading, boxes["system"], boxes["user"], self.slots])
+        self.more = press_button(labels("call_prompt"), lambda: self._show_prompt(True), "wb-quiet")
+        self.form = ipywidgets.VBox([self._head, boxes["reply"], self.diff, boxes["model"], self.more, self.prompt])
         self.form.add_class("wb-call-form")
         self.region = ipywidgets.VBox([self.list, self.form])
-        display_if(self.form, False)
+        self.button = press_button("", self.submit, "wb-primary")
+        back = press_button(labels("respond_back"), self.close)
+        explanation = ipywidgets.HTML(el("div.wb-band.wb-small", labels("fork_edits_told")))
+        buttons = ipywidgets.HBox([self.button, back]).add_class("wb-buttons")
+        self.dock = ipywidgets.HBox([explanation, buttons]).add_class("wb-decision").add_class("wb-run")
+        self.close()
 
     def show(self, run: Run, run_calls: Iterable[Call], settings: Settings) -> None:
         """Show the calls of a run; an open form stays, with its text.
@@ -71,11 +82,6 @@ class Calls(Panel):
         if self._call and self._call["key"] not in self._calls:
             self.close()
 
-    @property
-    def opened(self) -> bool:
-        """Return whether a call is being edited."""
-        return self._call is not None
-
     def open(self, key: str) -> None:
         """Edit a call: the form has its prompt and its reply."""
         call, run = self._calls.get(key), self._run
@@ -89,20 +95,27 @@ class Calls(Panel):
         self._head.show(draw("calls.edited", self.labels, call=call))
         prompt = {part: getattr(self._prompt, part) if self._prompt else "" for part in _PARTS}
         self._fields.show({"reply": self._reply, "model": call["model"], **prompt}, again=True)
-        for widget in (*(self.fields[part].box for part in _PARTS), self.slots):
-            display_if(widget, self._prompt)
+        self._show_prompt(False)
+        display_if(self.more, self._prompt)
         slots = ", ".join(f"${slot}" for slot in SLOTS.get(call["role"], ()))
         self.slots.value = el("div.wb-dim.wb-small", self.labels("call_slots", slots=slots))
         self._changed()
-        display_if(self.list, False)
-        display_if(self.form, True)
+        self._show_form(True)
         self.fields["reply"].control.widget.focus()
 
     def close(self) -> None:
         """Return to the list and discard what was typed."""
         self._call = None
-        display_if(self.form, False)
-        display_if(self.list, True)
+        self._show_form(False)
+
+    def _show_form(self, opened: bool) -> None:
+        display_if(self.form, opened)
+        display_if(self.list, not opened)
+        self.opened = opened
+
+    def _show_prompt(self, shown: bool) -> None:
+        display_if(self.prompt, shown)
+        display_if(self.more, not shown)
 
     def submit(self) -> None:
         """Ask for the fork, unless nothing was changed."""
@@ -143,8 +156,6 @@ class Calls(Panel):
     def _pressed(self, event: Event) -> None:
         if event.kind == "edit":
             self.open(event.key)
-        elif event.kind == "close":
-            self.close()
 
 
 def model_names(settings: Settings | None, answered: Iterable[str] = ()) -> list[str]:

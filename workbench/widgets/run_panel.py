@@ -60,20 +60,20 @@ class Working:
         self._connect()
 
     def _laid_out(self) -> ipywidgets.Box:
-        display_if(self.calls.region, False)
         below = [part.region for part in (self.verdict, self.calls, self.memory, self.ask) if part]
         self.side = ipywidgets.VBox([self.turns, self.editor.form, self.review.inside, self.answer, *below])
         self.forks = ipywidgets.VBox([self.past.region, self.by_hand.region])
         regions = {"plan": self.editor.region, "side": self.side, "evidence": self.evidence}
         regions |= {"timeline": self.timeline, "past": self.forks}
         self.grid = ipywidgets.Box([region.add_class(f"wb-region-{name}") for name, region in regions.items()])
-        self.dock = ipywidgets.VBox([self.review.dock, self.fork_bar]).add_class("wb-dock")
+        self.dock = ipywidgets.VBox([self.review.dock, self.fork_bar, self.calls.dock]).add_class("wb-dock")
         return ipywidgets.VBox([self.grid.add_class("wb-work"), self.dock])
 
     def _connect(self) -> None:
         run_and = self._run_and
         self.editor.observe(lambda _: self._edited(), ["plan", "problems"])
         self.editor.observe(lambda _: self._chosen(), "chosen")
+        self.calls.observe(lambda _: self._edited(), "opened")
         self.review.observe(lambda change: run_and(self._answer)(change.new), "response")
         for part in (self.past, self.calls, self.by_hand):
             part.on_request(run_and(lambda run, request: self._fork(run, **request["edits"])))
@@ -87,6 +87,7 @@ class Working:
         self._piece, self._sentence = "", ""
         self._at = ("", "")
         self.calls.close()
+        display_if(self.calls.region, False)
 
     # show
 
@@ -141,7 +142,6 @@ class Working:
 
     def _show_side(self, run: Run, document: Data, now: Now) -> None:
         paused = document["status"] == "paused" and document["review"]
-        display_if(self.review.dock, paused)
         display_if(self.review.inside, paused)
         display_if(self.answer, not paused)
         if document["status"] != "running":
@@ -186,8 +186,10 @@ class Working:
             faults, labels = len(editor.problems), self._labels
             message = forecast_text(editor.foreseen, labels) if editor.foreseen else ""
             self.fork_bar.show(draw("run.fork_bar", labels, edits=edits, problems=faults, message=message))
-        display_if(self.fork_bar, forks)
-        display_if(self.dock, forks or status == "paused")
+        call = self.calls.opened
+        for part, shown in ((self.review.dock, status == "paused"), (self.fork_bar, forks), (self.calls.dock, call)):
+            display_if(part, shown and (not call or part is self.calls.dock))
+        display_if(self.dock, forks or call or status == "paused")
 
     def _chosen(self) -> None:
         """Show the form of a step in place of the reasons."""

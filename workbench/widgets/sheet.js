@@ -66,6 +66,12 @@ const followed = (root) => {
   };
 };
 
+// A bench that became shorter under the person who works on it comes back into the window.
+const kept = (root) => {
+  const box = root.getBoundingClientRect();
+  if (root.contains(document.activeElement) && box.top < 0 && box.bottom < innerHeight / 2) root.scrollIntoView({ block: "start" });
+};
+
 // What waits, fails or ends while its bench or table is out of view says so in a corner of the window.
 const announced = (root) => {
   let status = root.querySelector(".wb-status")?.textContent;
@@ -125,6 +131,7 @@ export default {
           asked = false;
           named(root);
           refocus();
+          kept(root);
         });
       }).observe(root, { childList: true, subtree: true, attributes: true, attributeFilter: ["style", "disabled"] });
       named(root);
