@@ -45,7 +45,6 @@ WALK_NODES = {
     "merge",
     "planner",
     "plans",
-    "recall",
     "reflect",
     "retrieval_graph",
     "review_panel",

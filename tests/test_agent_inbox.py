@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from workbench.errors import InvalidAnswer
-from workbench.graphs.agent_inbox import from_agent_inbox, to_agent_inbox
-from workbench.records import proposals
+from workbench.graphs.agent_inbox import to_agent_inbox
 from workbench.runs.run import Run
 from workbench.session import Workbench
 
@@ -144,22 +143,3 @@ def test_an_edit_that_does_not_fit_is_explained_and_the_run_stays_paused(
     with pytest.raises(InvalidAnswer, match=told):
         waiting.answer_review(edited_in_an_inbox(waiting, **edits))
     assert waiting.status == "paused" and not waiting.decisions
-
-
-def test_a_graph_of_one_s_own() -> None:
-    form = {"properties": {"to": {"type": "string"}, "copies": {"type": "integer"}}, "required": ["to"]}
-    request = {
-        "action_requests": [{"name": "send", "args": {"to": "a@b", "copies": 1}, "description": "Send?"}],
-        "review_configs": [{"action_name": "send", "allowed_decisions": ["approve", "edit"], "args_schema": form}],
-    }
-    asked = to_agent_inbox(request)
-    assert asked["config"] == {
-        "allow_accept": True,
-        "allow_edit": True,
-        "allow_respond": False,
-        "allow_ignore": False,
-    }
-    args = {"to": "a@b", "copies": "2"}
-    answer = from_agent_inbox([{"type": "edit", "args": {"action": "send", "args": args}}], request)
-    assert answer["decisions"][0]["edited_action"] == {"name": "send", "args": {"to": "a@b", "copies": 2}}
-    assert proposals.allowed({}) == ("approve", "edit", "reject", "respond")

@@ -282,8 +282,3 @@ def test_no_file_of_the_package_holds_a_word_of_films():
         if path != TMDB
     }
     assert {name: words for name, words in found.items() if words} == {}
-
-
-def test_the_words_would_be_seen():
-    assert WORDS.search("a director's cut") and WORDS.search("《夜航灯》的导演") and WORDS.search("directors_zh")
-    assert not WORDS.search("the directory of a forecast, redirected, microfilmstrip, actorless")

@@ -312,44 +312,6 @@ def test_the_planner_and_rewriting_are_cancelled_at_the_server_too(place, server
         assert run.status == "cancelled"
 
 
-def plan_reply(value: object) -> Reply:
-    return Reply([value if isinstance(value, str) else json.dumps(value)])
-
-
-STEP = {"name": "a", "objective": "look", "query": "Ang Lee", "tool": "naive_search"}
-PLANS = {
-    "good": ([plan_reply({"steps": [STEP]})], "llm", 1),
-    "repaired": ([plan_reply({"steps": []}), plan_reply({"steps": [STEP]})], "llm", 2),
-    "no JSON": ([plan_reply("Let me think...")], "rules", 2),
-    "other JSON": ([plan_reply({"hello": 1})], "rules", 2),
-    "a list": ([plan_reply([1, 2])], "rules", 2),
-    "empty": ([Reply([""])], "rules", 2),
-    "a page": ([Reply(body=b"<html>", content_type="text/html")], "rules", 1),
-    "no choices": ([Reply(body=b'{"id": "x", "choices": []}')], "rules", 1),
-    "null choices": ([Reply(body=b'{"id": "x", "choices": null}')], "rules", 1),
-}
-
-
-@pytest.mark.parametrize("name", PLANS)
-@pytest.mark.few(5)
-def test_a_planner_that_misbehaves_is_repaired_or_replaced_and_says_so(name, place, server):
-    replies, planner, requests = PLANS[name]
-    server.answer(*replies)
-    with bench(place, server.url, also=["planner"], chat_timeout_s=1) as wb:
-        run = wb.start(QUESTION, kb="notes", review="plan").wait()
-        told = notes_of(run)
-        assert run.status == "paused" and len(server.requests) == requests
-        metadata = run.plan.metadata
-        assert metadata["planner"] == planner
-        if planner == "rules":
-            assert metadata["instead_of"] == "llm" and metadata["refused"]
-            assert any("so the rules do it" in note for note in told)
-        assert KEY not in json.dumps(metadata) + "".join(told) + json.dumps(run.to_dict())
-        server.answer(GOOD)
-        assert run.approve().answer == "Ang Lee directed it [1]."
-    no_key_in(place)
-
-
 def test_the_key_is_not_told_however_it_is_written(place, server):
     with Workbench.open(place, chat_model="openai:m", chat_base_url=server.url, chat_api_key=f" {KEY}\n") as wb:
         assert wb.ask(QUESTION, kb="notes").status == "done", "blanks around a key are no part of it"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import re
+import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -23,14 +21,10 @@ from workbench.runs.asking import LONGEST_MESSAGE
 from workbench.runs.recording import origin_of
 from workbench.session import Workbench
 from workbench.widgets.bench import Bench
-from workbench.widgets.follow import Follow, Now
+from workbench.widgets.follow import Now
 
 QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"
 SECONDS = 60
-BOATS = [
-    {"id": "b1", "type": "Boat", "title": "Otter", "builders": ["Ann Lee", "Bo Chan"], "text": "Otter is a boat."},
-    {"id": "b2", "type": "Boat", "title": "Heron", "builders": ["Ann Lee", "Cy Dove"], "text": "Heron is a boat."},
-]
 
 
 def text(pick: Any) -> str:
@@ -50,13 +44,15 @@ def shown(widget: Any) -> bool:
     return widget.layout.display != "none"
 
 
-def examples(bench: Bench) -> list[str]:
-    return [button.tooltip for button in bench.ask.examples.children]
-
-
 @pytest.fixture
 def bench(wb: Workbench) -> Bench:
     return wb.bench(kb="film")
+
+
+def test_a_bench_can_be_shown_without_langgraph() -> None:
+    """Its import is most of a second, which only a run has to pay for."""
+    code = "import workbench.widgets.bench, sys; sys.exit('langgraph' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_an_empty_bench_asks(bench: Bench) -> None:
@@ -68,21 +64,6 @@ def test_an_empty_bench_asks(bench: Bench) -> None:
     bench.ask.message.value = "   "
     bench.ask.submit()
     assert bench.run is None
-
-
-def test_the_examples_are_of_the_base_that_is_chosen(wb: Workbench, tmp_path: Path) -> None:
-    boats = tmp_path / "boats.jsonl"
-    boats.write_text("".join(json.dumps(boat) + "\n" for boat in BOATS), encoding="utf-8")
-    wb.add_knowledge("boats", [boats])
-    assert wb.knowledge.names() == ["boats", "film"]
-    bench = wb.bench(kb="film")
-    of_films = examples(bench)
-    assert len(of_films) == 2 and not any("Otter" in question or "Heron" in question for question in of_films)
-    bench.ask.kb.value = "boats"
-    assert all("Otter" in question or "Heron" in question for question in examples(bench))
-    bench.ask.kb.value = "film"
-    assert examples(bench) == of_films
-    assert examples(wb.bench()) != of_films, "where none was asked for, the first one"
 
 
 def test_a_model_and_its_effort_are_chosen_for_each_role(wb: Workbench, bench: Bench) -> None:
@@ -176,37 +157,6 @@ def test_an_edited_plan_of_a_finished_run_becomes_a_fork(bench: Bench) -> None:
     )
 
 
-class Ending:
-    """A run that ends while what it did before is still being told."""
-
-    run_id = "ending"
-
-    def __init__(self) -> None:
-        self.told: list[str] = []
-        self.looked = threading.Event()
-
-    def events(self) -> Iterator[dict[str, str]]:
-        yield {"status": "token", "content": "a"}
-        assert self.looked.wait(SECONDS)
-
-    def wait(self) -> None:
-        """It has ended."""
-
-    def changed(self, now: Now, read: bool) -> None:
-        self.looked.set()
-        time.sleep(0.3)
-        self.told.append("changed")
-
-    def ended(self, now: Now, fault: WorkbenchError | None) -> None:
-        self.told.append("ended")
-
-
-def test_the_end_is_the_last_thing_that_a_follower_tells() -> None:
-    run = Ending()
-    follow = Follow(run, run.changed, run.ended)  # type: ignore[arg-type]
-    assert follow.wait(SECONDS) and run.told == ["changed", "ended"]
-
-
 def comes(true: Callable[[], Any]) -> bool:
     """Whether it becomes true."""
     until = time.monotonic() + SECONDS
@@ -228,28 +178,6 @@ def test_a_bench_follows_its_run_whoever_moves_it(workspace: Path) -> None:
         bench.put(gone)
         elsewhere.runs.remove(gone.run_id)
         assert comes(lambda: "This run is gone" in text(bench.head) and not shown(bench.working.dock))
-
-
-def test_a_run_that_works_is_cancelled_at_once(wb: Workbench) -> None:
-    begun, ended = threading.Event(), threading.Event()
-
-    @wb.tools.tool(name="slow", description="slow", intents=["compare"])
-    async def slow(query: str) -> list[str]:
-        begun.set()
-        try:
-            await asyncio.sleep(SECONDS)
-        finally:
-            ended.set()
-        return []
-
-    bench = wb.bench(kb="film")
-    for box in bench.ask.points.values():
-        box.value = False
-    bench.ask.message.value = QUESTION
-    bench.ask.submit()
-    assert begun.wait(SECONDS) and comes(lambda: "Cancel this run for good?" in text(bench.head))
-    bench.head.press("cancel")
-    assert ended.wait(SECONDS / 2) and comes(lambda: bench.run.status == "cancelled")
 
 
 def test_a_bench_goes_on_with_a_run_that_was_answered_before_its_pause_was_shown(

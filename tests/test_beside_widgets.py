@@ -119,11 +119,6 @@ def test_the_table_of_runs_is_a_frame_too(wb: Workbench, asked: Run) -> None:
     assert wb.runs.lines(text=asked.run_id)[0]["title"] == ENGLISH
 
 
-def test_in_a_plain_shell_they_show_their_static_form(asked: Run, stopped: Run) -> None:
-    bundle = asked._workspace.compare(asked, stopped)._repr_mimebundle_()
-    assert "They first differ in" in bundle["text/plain"] and "They first differ in" in bundle["text/html"]
-
-
 # comparisons
 
 

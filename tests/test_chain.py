@@ -14,7 +14,7 @@ from tests.linked import LinkedKnowledge
 from tests.shelf import small_base
 from workbench.testing import ManualClock
 from workbench.tools import deep_research, hybrid
-from workbench.tools.chain import ChainOutput, Walk, search
+from workbench.tools.chain import ChainOutput, search
 from workbench.tools.deep_research import DeepResearchInput
 from workbench.tools.tool import Search, StepLog
 
@@ -112,29 +112,6 @@ TEXTS = st.lists(
 )
 
 
-@given(texts=TEXTS, question=st.lists(st.sampled_from([*NAMES, "river", "king", "who"]), min_size=1, max_size=5))
-def test_paths_are_ways_of_the_graph_and_nothing_comes_twice(texts, question):
-    knowledge = LinkedKnowledge("m", {n: f"{' '.join(t)}." for n, t in zip(NAMES, texts, strict=True)})
-    query = " ".join(question)
-    walk = Walk(query, knowledge)
-    walk.step()
-    found = walk.best(50)
-    assert len(found) == len(set(found))
-    for chunk_id in found:
-        path = walk.path(chunk_id)
-        assert len({reached for reached, _ in path}) == len(path) <= 4
-        at = path[0][1].parent if path else ""
-        for reached, step in path:
-            one, other = step.parent.rpartition("#")[0], reached.rpartition("#")[0]
-            assert step.parent == at
-            names, named = (one, other) if step.by == "title" else (other, one)
-            assert named in knowledge.passages(doc_ids=[names])[0]["text"]
-            at = reached
-    output, _ = explored(knowledge, query)
-    scores = [r["score"] for r in output.results]
-    assert scores == sorted(scores, reverse=True) and all(0 <= s <= 1 for s in scores)
-
-
 # --- Several searches as one step ---
 
 WHERE = "Where did the husband of the director of Lanterns at Dusk study?"
@@ -156,18 +133,6 @@ def test_chains_lead_to_the_answer(english, tool):
     assert steps and all(a["to"] == b["from"] for way in steps for a, b in itertools.pairwise(way))
     assert any("Mara K. Velden" in path for path in output.paths)
     assert {name for r in output.results for name in r["metadata"]["tools"]} == {tool}
-
-
-def test_every_search_is_a_sub_step_and_every_round_a_thought(english):
-    output, log = research(english, WHERE)
-    assert [step["detail"]["tool"] for step in log.sub_steps][:2] == ["hybrid_search", "chain_exploration"]
-    assert log.sub_steps[0]["name"] == f"search 1: {WHERE}"
-    assert [thought["round"] for thought in output.thoughts] == [*range(1, len(output.thoughts) + 1)]
-    first = output.thoughts[0]
-    queries = [step["detail"]["query"] for step in log.sub_steps if step["name"].startswith("search 2")]
-    assert [ask["query"] for ask in first["asks"]] == queries
-    assert set(first["evidence"]) <= {r["source_id"] for r in output.results}
-    assert output.results[0]["metadata"]["research"] == {"round": 1, "query": WHERE}
 
 
 def test_it_returns_what_it_has_when_its_time_is_nearly_over(english, monkeypatch):

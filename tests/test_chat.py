@@ -104,17 +104,6 @@ def test_a_thought_is_kept_apart_however_it_is_cut_up(name, size):
     assert (thinking.said, thinking.thought) == (said, thought) == split(text)
 
 
-async def test_thoughts_in_a_stream_are_no_chunks_of_the_answer():
-    for name, (text, said, thought) in THOUGHTS.items():
-        thinking = Thinking()
-        with scripted_server(Reply([text[:9], text[9:30], text[30:]])) as server:
-            chunks = [c async for c in stream_text(model_at(server.url), [HumanMessage("q")], thinking=thinking)]
-        if name == "the closing tag alone":
-            assert thinking.prefilled and thinking.said == said
-        else:
-            assert ("".join(chunks), thinking.thought) == (said, thought), name
-
-
 async def test_after_a_closing_tag_alone_the_next_thoughts_are_held_back():
     with scripted_server(Reply(["T\n</think>", SAID]), Reply(["U\n", "</think>", SAID]), Reply([SAID])) as server:
         model = model_at(server.url)

@@ -15,27 +15,6 @@ from experiments.pairs import idle
 from workbench.session import Workbench
 
 
-def test_a_run_with_nothing_to_do_is_few_transactions_and_wakes_hardly_a_thread(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Counted, since a time is another on every machine: what is added here, every run pays."""
-    with Workbench.open(tmp_path / "ws") as wb:
-        ask, said, woken = idle(wb, tmp_path), list[str](), list[str]()
-        ask("first")
-        loop, wake = wb._work.loop._loop, wb._work.loop._loop.call_soon_threadsafe
-
-        def counted(*given, **named):
-            woken.extend([] if threading.current_thread() is wb._work.loop._thread else [repr(given[0])])
-            return wake(*given, **named)
-
-        monkeypatch.setattr(loop, "call_soon_threadsafe", counted)
-        for connection in (wb._work.durable.runs._db.conn, wb._work.durable._graph.checkpointer.conn):
-            connection.set_trace_callback(said.append)
-        ask("second")
-        assert 40 < len([sql for sql in said if sql.startswith(("BEGIN", "SAVEPOINT"))]) <= 75
-        assert len(woken) <= 14, woken
-
-
 def test_a_file_that_another_process_holds_does_not_hold_up_the_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -285,14 +285,6 @@ def test_models_and_their_calls_from_the_terminal(cli):
         assert refused.exit_code == 1 and "Known: all, router" in refused.stderr
 
 
-def test_demo_without_its_corpus_says_what_to_do(cli, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    demo = sys.modules["workbench.cli.knowledge"]  # the package gives the command that name
-    monkeypatch.setattr(demo, "__file__", str(tmp_path / "site-packages" / "workbench" / "cli" / "demo.py"))
-    done = cli("demo", "--workspace", str(tmp_path / "ws"))
-    assert done.exit_code == 1 and "clone of the repository" in done.stderr
-
-
 def test_demo_shows_plan_reflection_and_a_cited_answer(cli, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     Path("data").mkdir()
@@ -329,15 +321,6 @@ def test_utf8_whatever_the_locale(indexed):
     )
     assert done.returncode == 0, done.stderr.decode()
     assert "《喜宴》" in done.stdout.decode("utf-8")
-
-
-def test_help_is_instant_and_imports_nothing_heavy():
-    heavy = "{'langgraph', 'chromadb', 'plotly', 'pandas', 'rich', 'pydantic', 'numpy'}"
-    check = f"import sys, workbench.cli; print({heavy} & set(sys.modules))"
-    assert subprocess.run([sys.executable, "-c", check], capture_output=True, text=True).stdout.strip() == "set()"
-    begun = time.process_time()
-    assert "Exit codes" in CliRunner().invoke(main, ["--help"]).output
-    assert time.process_time() - begun < 0.5
 
 
 @pytest.mark.slow
@@ -401,11 +384,3 @@ def test_on_a_terminal_the_person_is_asked(indexed, tmp_path):
     assert "Please type one of a, e, s, r, q." in heard
     assert "version 2" in heard
     assert "1993" in heard
-
-
-@pytest.mark.full
-def test_on_a_terminal_a_run_can_be_left_waiting(indexed):
-    env = environment(indexed, TERM="xterm", COLUMNS="80")
-    code, heard = converse(["ask", WHEN, "--kb", "film", "--review", "all"], [("> ", "q\n")], env)
-    assert code == 3, heard
-    assert "--approve" in heard

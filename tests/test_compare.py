@@ -96,18 +96,6 @@ def test_one_edited_step(wb: Workbench) -> None:
     assert "最先出现的不同：第一版计划" in str(found) and 'lang="zh-Hans"' in found._repr_html_()
 
 
-def test_claims_go_by_their_sources_not_by_their_numbers(wb: Workbench) -> None:
-    run = done(wb, CHINESE)
-    fork = run.fork(query=ENGLISH)
-    found = wb.compare(run, fork)
-    lost = [claim["sides"][0] for claim in found.claims if claim["changes"] == ["lost"]]
-    assert lost and all(side["citations"] for side in lost)
-    for claim in found.claims:
-        if claim["changes"] == ["shared"]:
-            one, two = ([c["result_id"] for c in side["citations"]] for side in claim["sides"])
-            assert one == two
-
-
 def test_what_else_differs_is_said(wb: Workbench, workspace: Path) -> None:
     run = done(wb, ENGLISH)
     fork = run.fork(settings={"max_iterations": 1}, query=CHINESE)

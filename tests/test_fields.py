@@ -96,25 +96,6 @@ def test_a_number_that_is_none_is_told_and_kept_as_typed():
     assert fields.value["filters"] == {"year_from": 1993} and heard[-1] == "filters.year_from"
 
 
-def test_a_message_is_shown_beneath_its_field_with_its_fix():
-    fields, _ = form()
-    fixed: list[str] = []
-    message = Message("count is 0.", "Change to 50", lambda: fixed.append("count"))
-    fields.report({"count": [message], "filters.ratio": [Message("far")]})
-    count = fields.fields["count"]
-    note = count.box.children[-1]
-    assert 'role="alert"' in note.html and "count is 0." in note.html and "Change to 50" in note.html
-    assert "wb-wrong" in count.box._dom_classes and "wb-wrong" not in fields.fields["query"].box._dom_classes
-    ratio = dict(form_fields(fields))["filters.ratio"].box.children[-1]
-    assert "far" in ratio.html and "<button" not in ratio.html
-    for key in ("0", "9", "x"):
-        note.press("fix", key)
-    assert fixed == ["count"]
-    fields.report({})
-    note.press("fix", "0")
-    assert "wb-wrong" not in count.box._dom_classes and fixed == ["count"]
-
-
 def test_a_form_of_every_tool():
     for name, tool in ToolRegistry().items():
         fields = Fields(tool.input_schema.model_json_schema(), Labels("zh"))

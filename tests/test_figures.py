@@ -13,13 +13,12 @@ from tests import handmade
 from workbench.errors import KnowledgeError
 from workbench.graphs.conversation import build_conversation
 from workbench.plans import Plan, PlanStep
-from workbench.runs.pictures import _drawable, around
+from workbench.runs.pictures import _drawable
 from workbench.session import Workbench
 from workbench.views.drawing import Drawing
 from workbench.views.graph import graph, walked
 from workbench.views.knowledge import Around, knowledge
 from workbench.views.plan_graph import dag
-from workbench.views.timeline import when
 
 RUN = handmade.run()
 
@@ -48,26 +47,6 @@ def drawn(drawing, tag, **attributes):
     return [one for one in found if all(one.get(key.replace("_", "-")) == value for key, value in attributes.items())]
 
 
-def test_the_critical_path_is_drawn_heavy_and_boxes_do_not_overlap():
-    plan = dag(RUN.plan, RUN.records)
-    assert [len(drawn(plan, "path", stroke_width=width)) for width in ("1.5", "2.5")] == [1, 2]
-    assert list(plan.to_frame().critical) == [False, True, True, True]
-    assert plan.to_frame().attempts.max() == 2
-    assert len({box.get("transform") for box in drawn(plan, "g", role="img")}) == 4
-
-
-def taped(step_id="step_0_喜宴"):
-    """The records of the run, one of them from another run's tape."""
-    return [{**record, "replayed": record["step_id"] == step_id} for record in RUN.records]
-
-
-def test_what_is_recorded_is_dashed_and_empty():
-    for figure in (dag(RUN.plan, taped()), when(RUN.log, taped(), RUN.decisions)):
-        [box] = drawn(figure, "rect", stroke_dasharray="4 3", fill="#fff")
-        assert box.get("stroke") and any("┄" in text for text in words(figure))
-    assert any("recorded" in text.lower() for text in words(when(RUN.log, taped(), RUN.decisions)))
-
-
 @pytest.mark.parametrize("status", ["success", "partial", "failed", "timeout", "cancelled", "skipped"])
 def test_each_status_has_its_sign_and_word(status):
     record = handmade.record("step_0_喜宴", "hybrid_search", 0, 10, 3, status=status)
@@ -80,16 +59,6 @@ def test_a_plan_before_it_runs_and_one_with_a_cycle():
     assert ElementTree.fromstring(dag(Plan()).svg) is not None
     steps = [PlanStep(step_id=a, objective="", tool="t", depends_on=[b]) for a, b in ("ab", "ba")]
     assert len(drawn(dag(Plan(steps=steps)), "g", role="img")) == 2
-
-
-def test_the_timeline_has_three_levels_and_folds_waiting():
-    times = when(RUN.log, RUN.records, RUN.decisions)
-    lanes = [lane.get("data-key") for lane in drawn(times, "g") if lane.get("data-key")]
-    assert len(lanes) == 1 + 5 + 2 * 4  # the graph, the attempts, the inside of the tools that told of it
-    assert words(times).count("waiting for a person · 42.03 s") == 1
-    assert [text for text in words(times) if text in ("0 s", "0.5", "1", "1.5", "2")] == ["0 s", "0.5", "1", "1.5", "2"]
-    assert times.to_frame().end_ms.max() < 3500
-    assert when([], []).data == ()
 
 
 GRAPH = build_conversation().get_graph(xray=True)
@@ -175,14 +144,6 @@ def test_what_relates_the_entities_of_the_answer_has_its_words():
     assert "x, Studio" in words(picture)  # a corpus may bring types of its own
 
 
-def test_the_data_behind_a_figure_is_a_frame():
-    frame = dag(RUN.plan, RUN.records).to_frame()
-    assert list(frame.step_id) == [step.step_id for step in RUN.plan.steps]
-    times = when(RUN.log, taped(), RUN.decisions).to_frame()
-    assert set(times.kind) == {"node", "waiting", "step", "sub_step"}
-    assert (times.end_ms >= times.start_ms).all() and set(times[times.replayed].step_id) == {"step_0_喜宴"}
-
-
 def test_a_run_draws_itself(wb):
     run = wb.ask("Compare The Wedding Banquet and Eat Drink Man Woman", kb="film", review="reflect")
     frame = run.graph().to_frame()
@@ -209,9 +170,3 @@ def test_what_is_drawn_in_a_bench_needs_no_plotly():
     drawn = "import workbench.views.plan_graph, workbench.views.timeline, workbench.views.decisions"
     check = f"import sys; {drawn}; print({{'plotly', 'pandas', 'networkx'}} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", check], capture_output=True, text=True).stdout.strip() == "set()"
-
-
-def test_what_is_around_an_answer_is_read_from_the_index(wb, monkeypatch):
-    film = wb.knowledge.get("film")
-    monkeypatch.setattr("workbench.knowledge.graph.graph.build", None)
-    assert around(film, ["mv21858"], "Who directed Brewster McCloud?").relations

@@ -13,7 +13,7 @@ from langchain_core.documents import Document
 from workbench.errors import Divergence, RunError, SettingsError
 from workbench.futures.replay import full_document
 from workbench.plans import Plan, PlanStep
-from workbench.records.tape import Effect, Tape, canonical, read
+from workbench.records.tape import canonical
 from workbench.runs.recording import found_pieces, live_steps, origin_of
 from workbench.session import Workbench
 
@@ -164,23 +164,6 @@ def test_a_result_that_does_not_fit_is_refused(small):
     ]:
         with pytest.raises(RunError, match=why):
             run.fork(at=at, result=result)
-
-
-def test_a_result_is_put_in_its_place_on_the_bench_and_comes_along_in_a_graft(small):
-    run = small.ask(SIX)
-    bench = small.wb.bench(run)
-    by_hand = bench.working.by_hand
-    by_hand.place.value = "s3/1"
-    assert "s3 was found." in by_hand.result.value
-    by_hand.result.value = by_hand.result.value.replace("s3 was found.", "Memento was typed.")
-    by_hand.button.click()
-    bench.wait()
-    fork = bench.run
-    bench.close()
-    assert live_steps(fork) == ["s4"] and any("typed" in r["evidence"] for r in fork.evidence)
-    small.calls.clear()
-    grafted = small.wb.graft({"s4": fork}, base=run)
-    assert not small.calls and any("typed" in r["evidence"] for r in grafted.evidence)
 
 
 def test_what_will_run_is_counted_as_it_will_run(small, tmp_path):
@@ -344,39 +327,6 @@ def test_what_cannot_be_replayed_says_why(wb):
         private.fork()
 
 
-class Shelf:
-    """A store of tapes in memory."""
-
-    def __init__(self):
-        self.kept: dict[tuple[str, str], bytes] = {}
-
-    def save_page(self, run_id, page, effects):
-        self.kept.setdefault((run_id, page), effects)
-
-    def pages(self, run_id):
-        return [effects for (run, _), effects in self.kept.items() if run == run_id]
-
-    def records(self, run_id):
-        return []
-
-
-def test_a_tape_keeps_a_page_once_and_answers_by_content():
-    shelf = Shelf()
-    first = Tape(shelf, "r1")
-    assert first.effect("memory", "list", {"b": 1, "a": 2}, lambda: ["x"]) == ["x"]
-    first.flush("node")
-    first.keep(Effect("memory", "list", {"version": "", "input": {"b": 1, "a": 2}}, ["x"]))
-    first.flush("node")
-    assert [e.value for e in read(shelf, "r1")] == [["x"]], "a node that runs again keeps its page once"
-    fork = Tape(shelf, "r2", "fork", ["r1"])
-    assert fork.effect("memory", "list", {"a": 2, "b": 1}, lambda: ["not asked"]) == ["x"]
-    assert fork.effect("memory", "list", {"a": 3}, lambda: ["asked"]) == ["asked"]
-    with pytest.raises(Divergence, match=r"input\.a"):
-        Tape(shelf, "r3", "replay", ["r1"]).effect("memory", "list", {"a": 3, "b": 1}, list)
-    with pytest.raises(Divergence, match="no such effect"):
-        Tape(shelf, "r3", "replay", ["r1"]).effect("model", "answer", {}, list)
-
-
 def test_tapes_can_be_let_go_and_what_the_runs_did_stays(small):
     run = small.ask(SIX)
     before = full_document(run)
@@ -386,19 +336,6 @@ def test_tapes_can_be_let_go_and_what_the_runs_did_stays(small):
     assert full_document(small.wb.run(run.run_id)) == before
     with pytest.raises(RunError, match="has no tape"):
         small.wb.replay(run.run_id)
-
-
-def test_a_fork_asks_the_model_that_it_names(workspace):
-    from tests.servers import Reply, only, scripted_server
-
-    with scripted_server(Reply(["In ", "2000 ", "[1]."])) as server:
-        opened = {"chat_model": "openai:one", "chat_base_url": server.url, **only("writer")}
-        with Workbench.open(workspace, **opened) as wb:
-            run = wb.ask("When was Memento released?", kb="film")
-            fork = run.fork(settings={"chat_model": "openai:two"})
-            assert fork.status == "done" and [r["model"] for r in server.requests] == ["one", "two"]
-            offline = run.fork(settings={"chat_model": ""})
-            assert offline.status == "done" and len(server.requests) == 2 and offline.answer != run.answer
 
 
 def test_a_piece_of_evidence_is_struck_out_or_pinned_in_a_fork(wb):

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
-from workbench import Plan, PlanStep
+from workbench import Plan
 from workbench.errors import RunError
-from workbench.futures.graft import Joined, signatures
 from workbench.futures.replay import full_document
 from workbench.records.tape import canonical
 from workbench.runs.recording import found_pieces, live_steps, origin_of
@@ -127,29 +124,6 @@ def test_what_cannot_be_grafted_is_said(wb):
             wb.graft(steps, **options)
 
 
-def test_joined_plans_hold_every_wanted_step_whatever_the_branches_call_theirs():
-    """Random plans: the joined one is valid, and each wanted step in it is what it was, with what it depends on."""
-    rng = random.Random(7)
-
-    def plan() -> Plan:
-        steps: list[PlanStep] = []
-        for number in range(rng.randint(1, 6)):
-            before = [s.step_id for s in steps if rng.random() < 0.4]
-            query = rng.choice("abc")
-            steps.append(
-                PlanStep(step_id=f"s{number}", objective="", tool="t", tool_input={"q": query}, depends_on=before)
-            )
-        return Plan(steps=steps)
-
-    for _ in range(300):
-        plans = {name: plan() for name in ("base", "one", "two")}
-        wanted = [(n, step.step_id) for n in ("one", "two") for step in plans[n].steps if rng.random() < 0.5]
-        joined = Joined("base", plans, wanted)
-        there = set(signatures(joined.plan).values())  # refuses a cycle and unknown ids
-        assert {signatures(plans[name])[step_id] for name, step_id in wanted} <= there
-        assert set(joined.origins) == set(joined.plan.by_id())
-
-
 UNKNOWN = "Who directed The Zorgon Chronicles?"
 
 
@@ -165,12 +139,6 @@ def test_a_stop_is_played_on_and_what_ran_is_said(wb, message):
     assert len(point["live"]) == 1 and point["seconds"] > 0
     assert run.to_dict() == before
     assert len(found.to_frame()) == 1 and point["live"][0] in found._repr_html_()
-
-
-def test_where_the_rules_know_nothing_more_to_do_it_is_said(wb):
-    found = wb.runs.what_if(wb.ask(COMPARE["en"], kb="film"))
-    [point] = found
-    assert point["go_on"] is None and not point["pieces"] and len(found.to_frame()) == 1
 
 
 def test_every_pass_that_went_on_is_stopped_from_the_tape_alone(wb):

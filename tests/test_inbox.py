@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,8 +12,6 @@ from typing import Any
 import pytest
 
 from tests import forked
-from workbench.errors import WorkbenchError
-from workbench.graphs.reviewers import answer
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.widgets.inbox import Inbox
@@ -62,15 +58,6 @@ def test_everything_that_waits_newest_first(wb: Workbench, three: list[Run]) -> 
     assert CHINESE in plan and "plan · run " in plan and three[0].run_id in plan
     assert "3 runs" in box.list.html
     assert box.list.html.count('role="option"') == 3
-
-
-def test_nothing_waits(wb: Workbench) -> None:
-    box = wb.inbox(lang="en")
-    assert "Nothing is waiting for you." in box.list.html
-    assert box.opens.disabled and box.approve.disabled and box.stop.disabled
-    assert "Nothing is waiting" in str(box) and not box.waiting
-    with pytest.raises(WorkbenchError, match="en, zh"):
-        wb.inbox(lang="fr")
 
 
 def test_open_tells_the_run(wb: Workbench, three: list[Run]) -> None:
@@ -135,35 +122,6 @@ os._exit(9)
         assert wb.run(run.run_id).status == "done"
 
 
-def test_it_looks_by_itself_while_it_is_displayed_and_no_longer(wb: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workbench.widgets.inbox._EVERY_S", 0.02)
-
-    async def seen(true: Callable[[], Any]) -> None:
-        end = time.monotonic() + 20
-        while not true():
-            assert time.monotonic() < end
-            await asyncio.sleep(0.01)
-
-    async def story() -> None:
-        box = wb.inbox(lang="en")
-        run = await wb.start(UNKNOWN, kb="film", review=["plan"]).aio.wait()
-        await asyncio.sleep(0.1)
-        assert not box.waiting  # nobody looks at it
-        threads = set(threading.enumerate())
-        box._view_count = 1  # what a front-end does that shows it
-        await seen(lambda: [run.run_id for run in box.waiting] == [run.run_id])
-        assert set(threading.enumerate()) <= threads
-        await run.aio.answer_review(answer("reject"))
-        await seen(lambda: not box.waiting)
-        box._view_count = 0
-        await seen(lambda: not box._ticks)
-        box._view_count = 1
-        box.close()
-        await seen(lambda: not box._ticks)
-
-    asyncio.run(story())
-
-
 def test_a_closed_workspace_is_told_and_ends_the_looking(workspace: Path) -> None:
     with Workbench.open(workspace) as wb:
         wb.ask(UNKNOWN, kb="film", review=["plan"])
@@ -173,24 +131,6 @@ def test_a_closed_workspace_is_told_and_ends_the_looking(workspace: Path) -> Non
     box.approve.click()
     box.refresh()
     assert "is closed" in box.list.html
-
-
-def test_static_forms(wb: Workbench, three: list[Run]) -> None:
-    box = wb.inbox(lang="zh")
-    bundle = box._repr_mimebundle_()
-    for form in bundle.values():
-        assert CHINESE in form and "Zorblax" in form and "反思" in form
-    assert "wb-static" in bundle["text/html"] and "等待你决定" in str(box)
-    assert [run.run_id for run in box.waiting] == [run.run_id for run in reversed(three)]
-    assert [run.point for run in box.waiting] == ["reflect", "step", "plan"]
-
-
-def test_more_than_are_listed(wb: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workbench.widgets.inbox.MAX_ROWS", 2)
-    for _ in range(3):
-        wb.ask(UNKNOWN, kb="film", review=["plan"])
-    box = wb.inbox(lang="en")
-    assert "newest 2 are listed" in box.list.html and len(box.waiting) == 2
 
 
 def test_importing_the_session_loads_no_widgets() -> None:

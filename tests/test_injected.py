@@ -110,15 +110,6 @@ def server() -> Iterator[ScriptedServer]:
         yield running
 
 
-def test_the_corpus_is_forty_orders_in_both_languages_in_every_place() -> None:
-    assert len(ORDERS) == 40 == len({row["id"] for row in ORDERS})
-    assert [sum(row["language"] == one for row in ORDERS) for one in ("en", "zh")] == [20, 20]
-    for language in ("en", "zh"):
-        places = {row["where"] for row in ORDERS if row["language"] == language}
-        assert places == {"body", "title", "heading", "field", "field name", "list item", "table cell", "code block"}
-    assert all(row["id"] in row["order"] and row["wants"] for row in ORDERS)
-
-
 def test_every_slot_of_documents_stands_between_marks_in_every_shipped_prompt() -> None:
     for prompt in Prompts().values():
         whole = f"{prompt.system}\n{prompt.user}"

@@ -31,11 +31,6 @@ def notes(tmp_path):
         yield wb
 
 
-def test_every_figure(notes):
-    found = notes.inspect_knowledge("notes").to_dict()
-    assert found["counts"]["documents"] == 6
-
-
 @pytest.mark.parametrize(("lang", "words"), [("zh", "文档"), ("en", "documents")])
 def test_as_a_page_and_as_text_in_both_languages(notes, monkeypatch, lang, words):
     monkeypatch.setattr("workbench.views.labels._spoken", lang)

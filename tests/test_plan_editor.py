@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import time
 from typing import Any
 
 import pytest
 
 from tests import handmade
-from workbench.plans import Plan, PlanBudget, PlanStep
+from workbench.plans import Plan, PlanStep
 from workbench.tools.registry import ToolRegistry, check
 from workbench.views.labels import Labels
 from workbench.widgets.form import Field, Message, form_fields
@@ -232,71 +230,3 @@ def test_what_has_run_is_history_while_paused_and_free_when_done():
     running.bar.press("add")
     running.list.press("remove", A)
     assert ids(running) == [A, B, C, D] and "Add step" not in running.bar.html
-
-
-def test_rows_say_how_each_step_stands():
-    told = [
-        record(A, replayed=True),
-        record(B, "timeout", error="No answer within 0.5 s."),
-        record(C, "skipped", error="step_1_b timed out"),
-    ]
-    for language, words in (
-        (
-            "en",
-            (
-                "recorded",
-                "No answer within 0.5 s. Attempt 1 of 2.",
-                "Skipped: its dependency step_1_b timed out.",
-                "0.2 of ≈ 0.4 s",
-            ),
-        ),
-        (
-            "zh",
-            ("沿用记录", "第 1 次尝试，共 2 次。", "已跳过：前置步骤 step_1_b 超时。", "0.2 / 约 0.4 秒"),
-        ),
-    ):
-        made = PlanEditor(Labels(language), lambda one: check(one, TOOLS), TOOLS, forecast)
-        made.show(document(status="running", point=None, records=told), live={D: 0.2})
-        for row, word in zip((A, B, C, D), words, strict=True):
-            assert word in made.list.picture.rows[row]
-        before = made.list.picture
-        made.show(document(status="running", point=None, records=told), live={D: 0.3})
-        assert list(made.list.picture.changed(before) or {}) == [D], "only the row that changed is sent"
-
-
-def test_a_step_that_cannot_change_has_no_fix_and_a_fix_keeps_what_was_typed_since():
-    made = editor(document(Plan(steps=[step(A, budget=PlanBudget(top_k=0)), step(B)]), records=[record(A)]))
-    made.chosen = A
-    assert message(made, "budget.top_k").fix == ""
-
-    async def typing() -> None:
-        made = editor()
-        made.chosen = A
-        put(made, "budget.top_k", 0)
-        made.settle()
-        put(made, "objective", "typed since")
-        fix(made, "budget.top_k")
-        assert of(made, A)["objective"] == "typed since" and not made.problems
-
-    asyncio.run(typing())
-
-
-def test_while_a_loop_runs_the_check_waits_for_a_pause_in_typing():
-    async def typing() -> None:
-        counted: list[Plan] = []
-        made = PlanEditor(Labels("en"), lambda one: counted.append(one) or check(one, TOOLS), TOOLS)  # type: ignore[func-returns-value]
-        made.show(document(), editable=True)
-        made.chosen = A
-        counted.clear()
-        for typed in (3, 2, 1, 0):
-            put(made, "budget.top_k", typed)
-        assert counted == [] and made.plan["steps"][0]["budget"]["top_k"] == 0, "the plan is there at once"
-        until = time.monotonic() + 10
-        while not made.problems and time.monotonic() < until:
-            await asyncio.sleep(0.01)
-        assert len(counted) == 1 and made.problems
-        put(made, "budget.top_k", 5)
-        made.settle()
-        assert not made.problems, "whoever acts on the plan need not wait"
-
-    asyncio.run(typing())

@@ -13,9 +13,8 @@ import pytest
 from tests.servers import Reply, scripted_server
 from tests.shelf import shelf, where
 from workbench.graphs.plan import RulePlanner
-from workbench.graphs.planner import continued
 from workbench.graphs.route import decide
-from workbench.plans import Plan, PlanStep
+from workbench.plans import Plan
 from workbench.session import Workbench
 from workbench.settings import Settings
 from workbench.tools.registry import ToolRegistry, check
@@ -142,13 +141,6 @@ def test_another_agent_is_one_step_of_its_tool(shelf: Any, agent: str, tool: str
     assert [s.tool for s in plan.steps] == [tool]
 
 
-def test_what_stands_in_for_a_missing_tool_is_said(shelf: Any) -> None:
-    others = {name: tool for name, tool in ToolRegistry().items() if name != "deep_research"}
-    plan = plan_for(shelf, "Who is Ang Lee?", worker="film:deep_research_agent", tools=others)
-    assert [s.tool for s in plan.steps] == ["hybrid_search"]
-    assert any("deep_research" in assumption and "hybrid_search" in assumption for assumption in plan.assumptions)
-
-
 def own_tools() -> ToolRegistry:
     tools = ToolRegistry()
 
@@ -182,39 +174,6 @@ def test_planning_anew_goes_on_behind_what_has_run(wb: Workbench) -> None:
     assert run.review["point"] == "plan" and run.plan.version == 2 == len(run.plans)
     assert run.plan.steps[0] == first and len(run.plan.steps) > 2
     assert [step.step_id.split("_")[1] for step in run.plan.steps] == [str(n) for n in range(len(run.plan.steps))]
-
-
-def step(step_id: str, query: str = "q", *after: str, **tool_input: Any) -> PlanStep:
-    return PlanStep(
-        step_id=step_id,
-        objective="",
-        tool="hybrid_search",
-        tool_input={"query": query, **tool_input},
-        depends_on=list(after),
-    )
-
-
-def test_what_ended_well_is_not_run_again() -> None:
-    before = Plan(steps=[step("step_0_a", "one"), step("step_1_b", "two"), step("step_2_c", "three")])
-    records: list[Any] = [
-        {"step_id": "step_0_a", "attempt": 1, "status": "success"},
-        {"step_id": "step_1_b", "attempt": 1, "status": "failed"},
-    ]
-    made = Plan(
-        steps=[
-            step("step_0_x", "one"),
-            step("step_1_y", "two", "step_0_x"),
-            step("step_2_z", "four", entities={"$from": "step_0_x.entities"}),
-        ]
-    )
-    plan = continued(made, before, records)
-    assert shape(plan) == [
-        "step_0_a hybrid_search",
-        "step_1_b hybrid_search",
-        "step_2_y hybrid_search <- step_0_a",
-        "step_3_z hybrid_search <- step_0_a",
-    ]
-    assert plan.problems() == []
 
 
 # The planner that asks a model.

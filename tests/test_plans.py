@@ -21,31 +21,6 @@ def record(step_id: str, status: str = "success", attempt: int = 1, **fields):
     }
 
 
-def ids(steps) -> list[str]:
-    return [s.step_id for s in steps]
-
-
-def test_conditional_step_waits_for_any_end_and_for_being_activated():
-    plan = Plan(steps=[step("a"), step("b", "a", condition="if_insufficient")])
-    failed = [record("a", "failed", attempt=2)]
-    assert ids(plan.ready_steps(failed)) == []
-    assert ids(plan.ready_steps(failed, ["b"])) == ["b"]
-    assert plan.blocked_steps(failed) == {}
-
-
-def test_a_failed_step_is_ready_again_while_it_has_retries():
-    plan = Plan(steps=[step("a"), step("b", "a")])
-    assert ids(plan.ready_steps([record("a", "failed", 1)])) == ["a"]
-    assert ids(plan.ready_steps([record("a", "failed", 1), record("a", "failed", 2)])) == []
-    assert plan.blocked_steps([record("a", "timeout", 2)]) == {"b": "a timed out"}
-
-
-def test_reference_implies_the_dependency():
-    plan = Plan(steps=[step("a"), step("b", tool_input={"entities": {"$from": "a.entities"}})])
-    assert plan.topological_order() == ["a", "b"]
-    assert ids(plan.ready_steps()) == ["a"]
-
-
 @pytest.mark.parametrize(
     ("steps", "field", "said"),
     [

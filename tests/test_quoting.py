@@ -6,6 +6,10 @@ from typing import cast
 
 import pytest
 
+from tests.shelf import shelf  # noqa: F401
+from workbench.knowledge.library import Library
+from workbench.language.answer import judge
+from workbench.language.question import read
 from workbench.language.quoting import Quotes, best_quotes, split_sentences
 from workbench.language.support import checked
 from workbench.state import RetrievalResult
@@ -136,3 +140,13 @@ def test_a_statement_is_held_against_what_it_cites(said: str, verdict: str) -> N
 def test_what_states_nothing_is_not_checked() -> None:
     assert not checked("The corpus does not say. What was it? These are:", {})
     assert not checked("资料库中没有提到。", {})
+
+
+@pytest.mark.parametrize(
+    ("question", "heading"),
+    [("films from the 1960s", "No film in the corpus holds"), ("1960年代的电影", "资料库中没有符合条件的电影")],
+)
+def test_a_list_for_which_no_document_holds_begins_with_that(shelf: Library, question: str, heading: str) -> None:  # noqa: F811
+    base = shelf.get("film")
+    results = evidence(("Diner", "Diner (1982) is one of the Baltimore films set in the 1960s, 1960年代的电影。"))
+    assert judge(read(question, [base]), results, [base]).text.startswith(heading)

@@ -173,18 +173,6 @@ def test_the_part_of_the_recipe_is_found(tmp_path: Path, monkeypatch: pytest.Mon
             del sys.modules[name]
 
 
-def test_what_a_page_says_is_printed_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = tmp_path / "page.md"
-    monkeypatch.setattr(snippets, "PROJECT", tmp_path)
-    page.write_text("```python\nprint(1 + 1)\n```\n\n```text\n2\n```\n")
-    snippets.run("page.md")
-    page.write_text("```python\nprint(1 + 1)\n```\n\n```text\n3\n```\n")
-    with pytest.raises(AssertionError, match="this was printed:\n2"):
-        snippets.run("page.md")
-    assert snippets.unknown_of("workbench ask hello --kbs film") == "--kbs"
-    assert snippets.unknown_of("workbench kb ad") == "ad"
-
-
 # --- the snippets run, in one folder for all ---
 
 

@@ -44,18 +44,6 @@ def test_ours_state_everything_that_a_plan_a_form_and_a_drawing_need(registry):
             assert all(spec.get("description") for spec in schema.model_json_schema()["properties"].values()), name
 
 
-def test_ours_are_imported_when_first_asked_for():
-    import subprocess
-    import sys
-
-    code = (
-        "import sys; from workbench.tools.registry import ToolRegistry; r = ToolRegistry(); 'hybrid_search' in r; "
-        "assert 'workbench.tools.hybrid' not in sys.modules; r['hybrid_search']; "
-        "assert 'workbench.tools.hybrid' in sys.modules; assert 'langchain_core' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
 def test_a_function_becomes_a_tool_by_its_signature(registry):
     @registry.tool(description="Award winners", intents={"qa"}, parallel=False)
     def awards(query: str, knowledge, top_k: int = 10, kind: Literal["oscar", "bear"] = "bear") -> list[str]:
@@ -102,24 +90,6 @@ def test_a_plain_tool_does_not_hold_up_the_loop(registry):
     assert time.perf_counter() - begun < 0.6
 
 
-def test_a_tool_may_give_more_than_results(registry):
-    class Seen(BaseModel):
-        results: list[dict[str, Any]]
-        people: list[str]
-
-    @registry.tool(description="People", output_schema=Seen)
-    def people(query: str) -> dict[str, Any]:
-        return {"results": ["Ang Lee directed it."], "people": ["Ang Lee"]}
-
-    @registry.tool(description="People, forgotten", output_schema=Seen)
-    def forgetful(query: str) -> dict[str, Any]:
-        return {"results": []}
-
-    assert run(registry["people"], query="q").people == ["Ang Lee"]
-    with pytest.raises(ToolError, match=r"forgetful gave an output without a valid people.*has: results, people"):
-        run(registry["forgetful"], query="q")
-
-
 def _no_annotation(query): ...
 def _stars(query: str, *more: str): ...
 def _nameless(*, year: int): ...
@@ -143,16 +113,6 @@ def _nameless(*, year: int): ...
 def test_what_cannot_be_a_tool_is_said_at_once(registry, function, options, message):
     with pytest.raises(ToolError, match=message):
         registry.tool(**{"description": "Mine", "name": "mine", **options})(function)
-
-
-def test_a_cell_can_be_run_again_with_replace(registry):
-    for text in ("one", "two"):
-
-        @registry.tool(description="Mine", replace=True)
-        def mine(query: str, text: str = text) -> list[str]:
-            return [text]
-
-    assert run(registry["mine"], query="q").results[0]["evidence"] == "two"
 
 
 def test_any_langchain_retriever_is_a_tool(registry):

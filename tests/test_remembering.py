@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -306,48 +305,6 @@ class Outage(HashingEmbeddings):
         if not self.up or (self._poison and any(self._poison in text for text in texts)):
             raise ModelError("away")
         return super().array(texts)
-
-
-def test_recall_by_meaning_comes_back_after_an_outage_and_ranks_what_has_a_vector_meanwhile(store, monkeypatch):
-    from workbench.parts.memory import service
-
-    model = Outage()
-    memory = Recalling(store, Settings.load(**CORE, history_window=2), model)
-    conversation = talk(store, "ann", "s", *[(f"Which tide is number {n}?", "High.") for n in range(12)])
-    memory.embed(conversation)
-    model.up = False
-    talk(store, "ann", "s", *[(f"Which kiln is number {n}?", "Hot.") for n in range(12)])
-    for _ in range(5):  # more than any count of attempts
-        with pytest.raises(ModelError):
-            memory.embed(conversation)
-    found, note = memory.find("Which tide is number 3?", "ann", conversation)
-    assert "by words alone" in note and "number 3" in found[0]["user_message"]
-    model.up = True
-    found, _ = memory.find("Which tide is number 3?", "ann", conversation)
-    held = next(reversed(memory._held.values()))
-    assert found[0]["user_message"] == "Which tide is number 3?" and len(held.episodes) - held.embedded == 12, (
-        "half of them by vectors"
-    )
-    found, note = memory.find("Which kiln is number 4?", "ann", conversation)
-    assert found[0]["user_message"] == "Which kiln is number 4?" and not note
-    monkeypatch.setattr(service.asyncio, "sleep", ups := Sleeps(model))
-    model.up = False
-    assert not asyncio.run(memory.keep_up("ann"))
-    assert asyncio.run(memory.keep_up("ann", service.RETRIES_S)) and ups.waits == [0.0, 1.0, 2.0]
-    memory.find("Which kiln?", "ann", conversation)
-    held = next(reversed(memory._held.values()))
-    assert not store.unembedded(model.name, 99, conversation) and len(held.episodes) == held.embedded
-
-
-class Sleeps:
-    """Notes the waits, and lets the model answer after the third."""
-
-    def __init__(self, model: Outage):
-        self.waits, self._model = list[float](), model
-
-    async def __call__(self, seconds: float) -> None:
-        self.waits.append(seconds)
-        self._model.up = len(self.waits) == 3
 
 
 def test_an_exchange_that_the_model_refuses_holds_up_no_other(store):

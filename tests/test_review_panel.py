@@ -108,28 +108,6 @@ def test_approve_says_what_will_happen_and_is_kept_with_its_note(wb: Workbench, 
     assert (decision["action"], decision["note"], decision["edits"]) == ("approve", "looks right", {})
 
 
-def test_what_is_done_or_on_the_tape_is_not_counted_as_what_will_run(wb: Workbench) -> None:
-    run = wb.ask(UNKNOWN, kb="film", review=["plan", "reflect"])
-    run.approve()
-    run.respond("Ang Lee")  # planned anew, with the steps that are done in it
-    done = {record["step_id"] for record in run.records if record["status"] != "skipped"}
-    waits = [s for s in run.plan.steps if s.condition == "always" and s.step_id not in done]
-    assert run.review["point"] == "plan" and done & set(run.plan.by_id())
-    assert panel(run).primary.description.startswith("Approve: run")
-    assert run.review["ahead"] == [step.step_id for step in waits]
-    whole = wb.ask(QUESTION, kb="film")
-    fork = whole.fork(review=["plan"])
-    assert panel(fork).primary.description == "Approve: no step will run"
-    fork.approve()
-    assert not [r for r in fork.records if r["status"] == "success" and not r.get("replayed")]
-    held = whole.plan
-    for step in held.steps:
-        held = held.replace(step.step_id, condition="held")
-    fork = whole.fork(plan=held, review=["plan"])
-    assert not fork.records and fork.review["ahead"] == []
-    assert panel(fork).primary.description == "Approve: no step will run"  # all held: nothing is recorded either
-
-
 def test_a_step_that_is_held_back_can_be_freed_at_a_reflection(wb: Workbench) -> None:
     run = wb.ask(QUESTION, kb="film", review=["plan", "reflect"])
     name = run.plan.steps[0].step_id
@@ -158,19 +136,6 @@ def test_respond_opens_a_field_and_sends_its_text(wb: Workbench, send: Callable[
 
 
 # the edit is the edit
-
-
-def test_a_query_is_planned_anew(wb: Workbench) -> None:
-    run = wb.ask(QUESTION, kb="film", review=["plan"])
-    review = panel(run)
-    query = field(review, "Query · changing it makes a new plan")
-    assert query.value == QUESTION
-    query.value = "Who directed Pushing Hands?"
-    assert review.primary.description == "Plan again for this query"
-    review.primary.click()
-    assert run.decisions[0]["edits"] == {"query": "Who directed Pushing Hands?"}
-    assert run.status == "paused" and "Pushing Hands" in run.plan.steps[0].tool_input["query"]  # type: ignore[union-attr]
-    query.value = QUESTION
 
 
 def test_problems_of_the_plan_keep_it_from_running(waiting: Run) -> None:
@@ -302,17 +267,6 @@ def test_a_refused_answer_is_explained_and_everything_stays(wb: Workbench) -> No
     assert run.decisions[0]["note"] == "try" and review.refusal.html == ""
 
 
-def test_the_same_answer_again_is_an_answer_too() -> None:
-    review, heard = Review(Labels("en")), list[Any]()
-    review.observe(lambda change: heard.append(change.new), "response")
-    review.show(document(request("merge", {})))
-    for _ in range(2):
-        review.primary.click()
-        review.primary.click()  # one is on its way
-        review.refuse("no")
-    assert len(heard) == 2 and heard[0] == heard[1] and heard[0] is not heard[1]
-
-
 # a graph of one's own
 
 FORM = {
@@ -386,6 +340,3 @@ def test_only_the_answers_that_are_allowed_have_buttons(allowed: list[str], show
     found = [name for name in ("stop", "respond", "form") if getattr(review, name).layout.display is None]
     assert found == shown
     assert review.primary.disabled == ("approve" not in allowed)
-
-
-# why

@@ -13,7 +13,7 @@ import pytest
 from langchain_core.language_models import FakeListChatModel
 
 from tests.servers import Reply, ScriptedServer, only, scripted_server
-from tests.servers.roles import needs, passages, responder, role_of
+from tests.servers.roles import needs, responder, role_of
 from workbench.errors import RunError, SettingsError
 from workbench.records.prompts import SLOTS, Prompts, fenced
 from workbench.runs.fork import checked
@@ -345,18 +345,3 @@ def test_prompts_are_set_taken_back_and_read_from_files(tmp_path) -> None:
 
 
 # --- documents that give orders ---
-
-
-def test_the_prompt_of_the_writer_has_fields_scores_sources_and_totals(bench, server, tmp_path) -> None:
-    about = {"text": "A ship.", "url": "http://s/"}
-    rows = [{"id": str(n), "title": f"Ship {n}", "length": 10 + n, **about} for n in range(7)]
-    ships = tmp_path / "ships.jsonl"
-    ships.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    server.respond = responder(**GOOD)
-    wb = bench(**only("writer"))
-    wb.add_knowledge("ships", [ships])
-    run = wb.ask("How many ships have a length over 12?", kb="ships")
-    [call] = run.calls()
-    system = call["messages"][0][1]
-    assert "Totals: 4 hold (length > 12)" in system and "length: 1" in system and "score 0." in system
-    assert passages(system), "numbered"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.shelf import shelf
-from workbench.graphs.route import build_router, decide, is_small_talk, parse_worker_name
+from workbench.graphs.route import decide, is_small_talk, parse_worker_name
 
 __all__ = ["shelf"]
 
@@ -71,17 +71,3 @@ def test_without_automatic_routing_nothing_is_searched(shelf: Any) -> None:
     decision, prefixes = decide("Who is Ang Lee?", [], "", shelf, auto_route=False)
     assert (prefixes, decision["kb_prefix"], decision["worker_name"]) == ([], "general", "")
     assert "off" in decision["reason"]
-
-
-def test_the_graph_decides_as_the_function_does(shelf: Any) -> None:
-    import asyncio
-
-    from workbench.testing import memory_context
-
-    context = memory_context([shelf.get("film"), shelf.get("essays")])
-    state = asyncio.run(build_router().ainvoke({"message": "Who is Ang Lee?"}, context=context))
-    decision, prefixes = decide("Who is Ang Lee?", [], "", shelf)
-    assert state["route_decision"] == decision
-    assert (state["kb_prefix"], state["kb_prefixes"]) == ("film", prefixes)
-    assert state["worker_name"] == "film:fusion_agent:retrieve_only"
-    assert state["routing_ms"] >= 0

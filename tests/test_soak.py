@@ -34,10 +34,3 @@ def test_what_leaves_nothing_is_forgotten_in_time(wb, monkeypatch):
     assert len(private.runs.ids(1000)) <= 7 and not private.runs.has(first.run_id)
     threads = private._graph.checkpointer.conn.execute("SELECT count(DISTINCT thread_id) FROM checkpoints")
     assert threads.fetchone()[0] <= 7
-
-
-def test_a_curve_that_grows_is_told():
-    flat = soak.Curve("memory MB", list(range(100)), [500.0] * 100)
-    grows = soak.Curve("threads", list(range(100)), [float(n) for n in range(100)])
-    assert soak.verdict([flat])[1] and not soak.verdict([flat, grows])[1]
-    assert "GROWS" in soak.verdict([grows])[0]

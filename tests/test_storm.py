@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.storm import ledger
-from tests.storm.scenarios import ADDINGS, KEEPINGS, QUESTIONS, TALKS, Talk
+from tests.storm.scenarios import ADDINGS, KEEPINGS, QUESTIONS, TALKS
 from tests.storm.storm import Storm
-from tests.storm.trial import talked
-from workbench.parts.memory.summarizing import summarize
 
 
 @pytest.mark.slow
@@ -40,49 +37,3 @@ def test_a_killed_gc_or_removal_loses_nothing_and_the_next_ones_leave_nothing_of
     with Storm(tmp_path, seed=5, only=only) as storm:
         outcomes = list(storm.trials(kills=8, workers=2))
     assert [f"{outcome.scenario}, {outcome.moments}: {fault}" for outcome in outcomes for fault in outcome.faults] == []
-
-
-def test_the_harness_sees_what_is_wrong_with_a_conversation():
-    short = Talk("short", 9)
-    rows = [
-        (role, text, 0, f"{n} {role}")
-        for n in range(1, 10)
-        for role, text in (("user", short.message(n)), ("assistant", "So."))
-    ]
-    summary = summarize([{"role": row[0], "content": row[1]} for row in rows[:12]])
-    notes = [(f"I like shelf {n}",) for n in range(1, 10) if n % 3]
-    episodes = [(f"{n} user", f"{n} assistant") for n in range(1, 10)]
-    well = {"messages": rows, "episodes": episodes, "memories": notes, "bare": 0, "summaries": [(summary, 12, "rules")]}
-    assert talked(short, well) == []
-    for part, value, fault in (
-        ("messages", rows[:4] + rows[2:], "20 messages"),
-        ("messages", [(*rows[0][:2], 1, rows[0][3]), *rows[1:]], "partial"),
-        ("episodes", episodes[1:], "8 episodes"),
-        ("memories", [*notes, notes[0]], "7 notes"),
-        ("bare", 2, "2 episodes have no vector"),
-        ("summaries", [(summary, 4, "rules")], "covers 4 of 18"),
-        ("summaries", [("The person: I am a baker", 12, "rules")], "a baker"),
-    ):
-        assert fault in talked(short, {**well, part: value})[0]
-
-
-def test_the_harness_sees_what_is_lost_and_what_was_changed():
-    before = {
-        ("records", "r1", "s0", "1"): ["a"],
-        ("messages", "m1"): ["user", "now", "[]", "Who?", 0],
-        ("messages", "m2"): ["assistant", "now", "[]", "Christ", 1],
-        ("runs", "r1"): ["Who?", "{}", "now", None],
-    }
-    well = {
-        **before,
-        ("messages", "m2"): ["assistant", "now", "[]", "Christopher", 0],
-        ("runs", "r1"): ["Who?", "{}", "now", "{}"],
-    }
-    assert ledger.lost(before, well) == []
-    assert ledger.lost(before, {**well, ("records", "r1", "s0", "1"): ["b"]}) == ["records r1 s0 1 was changed"]
-    assert ledger.lost(before, {key: row for key, row in well.items() if key[0] != "messages"}) == [
-        "messages m1 is gone",
-        "messages m2 is gone",
-    ]
-    assert ledger.counts(well) - ledger.counts(before) == {"assistant: Christopher": 1}
-    assert ledger.finished_steps(before) == {("s0", 1)}

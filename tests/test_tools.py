@@ -121,20 +121,6 @@ def test_discover_holds_every_condition_newest_first(film):
     assert output.candidates == titles(output) and output.results[0]["score"] > 0.7
 
 
-def test_a_tool_of_ones_own_may_return_the_bases_own_passages(film):
-    registry = ToolRegistry()
-
-    @registry.tool(description="First passages")
-    def first(query: str, knowledge: Any, top_k: int = 5) -> list[dict]:
-        return knowledge.passages(doc_ids=knowledge.select(where("directors = 李安")))[:top_k]
-
-    tool = registry["first"]
-    output = asyncio.run(tool(read_input(tool, {"query": "喜宴哪一年上映？", "top_k": 20}), film, StepLog()))
-    assert output.results[0]["metadata"]["title"] == "The Wedding Banquet" == output.candidates[0]
-    assert output.results[0]["source_id"] == f"{output.results[0]['metadata']['doc_id']}#0"
-    assert output.results[0]["score"] > 0.5 > output.results[-1]["score"]
-
-
 @pytest.mark.parametrize("tool", list(MODELS))
 def test_more_of_a_signal_never_lowers_a_probability(tool):
     for name in MODELS[tool].weights:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser.bench_page import OPEN, QUESTION, BenchPage
@@ -15,23 +14,6 @@ from tests.browser.bench_page import OPEN, QUESTION, BenchPage
 MODEL = """from langchain_core.language_models import FakeListChatModel
 wb.close()
 wb = Workbench.open(wb.path, chat_model=FakeListChatModel(responses=["<b>nothing</b> is of use [1]."]))"""
-
-
-@pytest.mark.full
-def test_what_the_models_saw_and_said_stands_under_the_answer(
-    notebook: Callable[..., Any], workspace: Path, tmp_path: Path
-) -> None:
-    nb, bench = asked(notebook)
-    calls = nb.page.locator(".wb-calls")
-    expect(calls).to_contain_text("What the models saw and said")
-    calls.locator("summary").first.click()
-    one = calls.locator(".wb-call").first
-    one.locator("summary").first.click()
-    expect(one).to_contain_text("You plan searches over a corpus")
-    expect(one).to_contain_text("<b>nothing</b> is of use [1].")
-    expect(one.locator("b")).to_have_count(0)
-    expect(calls.locator(".wb-call")).not_to_have_count(1)
-    shot(bench, tmp_path, "bench-calls")
 
 
 def test_a_reply_is_edited_and_the_fork_answers_with_it(
@@ -52,30 +34,6 @@ def test_a_reply_is_edited_and_the_fork_answers_with_it(
     nb.page.locator(".wb-calls summary").first.click()
     expect(nb.page.locator(".wb-calls")).to_contain_text("reply edited")
     expect(nb.page.locator(".wb-calls")).to_contain_text("from the tape")
-
-
-@pytest.mark.full
-def test_a_prompt_with_an_unknown_slot_is_refused_with_its_reason(
-    notebook: Callable[..., Any], workspace: Path, tmp_path: Path
-) -> None:
-    nb, bench = asked(notebook)
-    opened(bench, "writer")
-    part = bench.root.get_by_label("Prompt: what is asked", exact=True)
-    right = part.input_value()
-    part.fill(right + "\n$weather")
-    form = nb.page.locator(".wb-call-form")
-    expect(form.get_by_role("alert")).to_contain_text("There is no slot $weather here. Known: $question, $memory")
-    expect(form.get_by_role("button", name="1 problem")).to_be_disabled()
-    shot(bench, tmp_path, "bench-call-refused")
-    nb.theme(dark=True)
-    shot(bench, tmp_path, "bench-call-refused-dark")
-    part.fill(right + "\nBe brief.")
-    expect(form.get_by_role("button", name="Run again from here with 1 edit")).to_be_enabled()
-    bench.root.get_by_label("Reply", exact=True).fill("Otherwise.")
-    expect(form.get_by_role("alert")).to_contain_text("not both")
-    bench.root.get_by_label("Reply", exact=True).press("Escape")
-    expect(form).to_be_hidden()
-    expect(nb.page.locator(".wb-calls")).to_be_visible()
 
 
 def asked(notebook: Callable[..., Any]) -> tuple[Any, BenchPage]:

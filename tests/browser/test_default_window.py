@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.browser.lab import PANEL
 
 QUESTION = "When was The Wedding Banquet released, and who directed it?"
@@ -28,56 +26,6 @@ CONTRAST = """control => {
     && [...node.childNodes].some(child => child.nodeType === Node.TEXT_NODE && child.data.trim()));
   return Math.min(...[control, ...words].map(contrast));
 }"""
-# One control of each kind that is to be seen in a cell: its element, its classes and its states make its kind.
-KINDS = """cell => Object.fromEntries([...cell.querySelectorAll(
-    '.wb-root button, .wb-root :is(input, select, textarea), .wb-root a[href], .wb-bench [role=option]')]
-  .filter(one => one.checkVisibility() && !one.closest('svg') && !['checkbox', 'radio'].includes(one.type)
-    && (one.textContent.trim() || one.value || one.placeholder)).reverse()
-  .map(one => [[one.tagName, one.className, one.disabled && 'disabled', one.getAttribute('aria-pressed'),
-    one.getAttribute('aria-selected')].join(' '), one]))"""
-READABLE, DIMMED = 4.5, 3.0
-
-
-def unreadable(page, cell):
-    """What cannot be read: the kind of a control, in which state, and its contrast."""
-    kinds = cell.evaluate_handle(KINDS).get_properties()
-    assert kinds
-    for kind, handle in kinds.items():
-        control = handle.as_element()
-        enabled = control.is_enabled()
-        for state in ("rest", "hover", "pressed", "focus") if enabled else ("rest",):
-            if state == "hover":
-                control.hover()
-            elif state == "pressed":
-                page.mouse.down()
-            elif state == "focus":
-                page.mouse.move(2, 2)
-                page.mouse.up()  # beside it: it is not clicked
-                page.keyboard.press("Shift")  # now it is the keyboard that brings the focus
-                control.focus()
-            ratio = control.evaluate(CONTRAST)
-            if ratio < (READABLE if enabled else DIMMED):
-                yield f"{state}: {kind}: {ratio:.2f}"
-
-
-@pytest.mark.full
-def test_every_control_can_be_read_in_every_state(notebook, workspace):
-    step = f'paused = wb.ask({QUESTION!r}, kb="film", review={{"plan"}}, session="paused"); bench = wb.bench(paused)'
-    step += "\nbench.working.editor.chosen = paused.plan.steps[0].step_id; bench"
-    done = f'wb.bench(wb.ask({QUESTION!r}, kb="film", session="done"))'
-    nb = notebook([OPEN, step, done, 'wb.bench(session="empty")', "wb.inbox()"])
-    nb.default_window()
-    nb.run_all()
-    poor = []
-    for theme in ("light", "dark"):
-        nb.theme(dark=theme == "dark")
-        for number, ready in ((1, ".wb-band"), (2, ".wb-piece"), (3, ".wb-ask"), (4, ".wb-row")):
-            cell = f"{PANEL}.content.widgets[{number}].node"
-            nb.eval(f"{PANEL}.content.scrollToItem({number}, 'start')")
-            nb.wait(f"{cell}.querySelector({ready!r})?.checkVisibility()")
-            element = nb.page.evaluate_handle(cell).as_element()
-            poor += [f"{theme}, cell {number}, {said}" for said in unreadable(nb.page, element)]
-    assert not poor, "\n".join(poor)
 
 
 def test_a_citation_brings_its_evidence_into_view(notebook, workspace):
@@ -133,11 +81,3 @@ def test_from_the_question_to_the_answer_by_keys_without_scrolling_and_then_with
     nb.restart_kernel()
     nb.wait("document.querySelector('.wb-bench').dataset.dead?.startsWith('Run this cell')")
     assert not nb.eval("document.querySelectorAll('.wb-bench button:enabled').length")
-
-
-def test_a_question_mark_lists_the_keys(notebook, workspace):
-    nb = notebook([OPEN, 'wb.bench(kb="film")'])
-    nb.run_all()
-    nb.default_window()
-    nb.page.locator("summary[aria-label=Keys]").click()
-    nb.page.locator(".wb-keys").get_by_text("Ctrl+Enter").wait_for()

@@ -73,17 +73,6 @@ def test_a_verdict_is_pressed_noted_kept_over_a_restart_and_taken_back(
     assert kept() == []
 
 
-@pytest.mark.full
-def test_what_is_incognito_is_not_judged(notebook: Callable[..., Any], workspace: Path) -> None:
-    nb = notebook([OPEN, 'wb.bench(kb="film", review=None, incognito=True)'])
-    nb.run_all()
-    bench = BenchPage(nb.page)
-    bench.ask(QUESTION)
-    expect(nb.page.locator(".wb-answer")).to_be_visible()
-    expect(bench.root.locator(".wb-head")).to_contain_text("done")
-    expect(nb.page.locator(".wb-thought")).to_be_hidden()
-
-
 def shot(bench: BenchPage, tmp_path: Path, name: str) -> None:
     place = Path(os.environ.get("SCREENSHOTS", tmp_path))
     place.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -103,28 +102,3 @@ def test_ask_edit_decide_fork_compare(
     beside = page.locator(".wb-futures")
     expect(beside).to_contain_text(done.run_id)
     expect(beside).to_contain_text(ended.run_id)
-
-
-def test_a_person_strikes_a_need_and_adds_one_and_the_evidence_is_judged_again(
-    notebook: Callable[..., Any], workspace: Path, store: Workbench
-) -> None:
-    nb = notebook(
-        [OPEN, 'run = wb.start("Where was the director of Titanic born?", kb="film", review=["reflect"])\nrun']
-    )
-    nb.run_all()
-    page, bench = nb.page, BenchPage(nb.page)
-    paused = newest(store, "paused", decided=0)
-    words = [entry["need"] for entry in paused.reflections[-1]["signals"]["needs"] if entry["kind"] == "words"]
-    needs = page.locator(".wb-needs")
-    expect(needs).to_contain_text(words[0])
-
-    needs.locator(".wb-field", has_text=words[0]).get_by_role("combobox").select_option("not needed")
-    bench.fill("Another need", "the year of its release")
-    bench.press("Reflect again as edited")
-    judged = newest(store, "paused", decided=1)
-    assert judged.decisions[0]["edits"] == {"needs": {words[0]: "struck", "the year of its release": "open"}}
-    expect(needs).to_contain_text("not needed")
-    expect(needs).to_contain_text("the year of its release")
-    if where := os.environ.get("SCREENSHOTS"):
-        nb.screenshot(Path(where) / "needs.png")
-    nb.clean()

@@ -75,11 +75,10 @@ def test_a_control_that_goes_away_leaves_no_key_to_the_notebook(notebook):
     assert cells(nb) == before
 
 
-@pytest.mark.full
-def test_without_the_root_the_notebook_takes_the_keys(notebook):
-    """The guard is what does it: the same button outside of it gives its keys away."""
-    nb = notebook(["1", "import ipywidgets\nipywidgets.Button(description='bare').add_class('bare')"])
+def test_no_key_of_a_paused_bench_reaches_the_notebook(notebook, workspace):
+    asked = 'run = wb.ask("List films directed by Ang Lee", kb="film", review={"plan"}); wb.bench(run)'
+    nb = notebook(["from workbench import Workbench", 'wb = Workbench.open("workspace")', asked])
     nb.run_all()
-    nb.page.locator(".bare").focus()
-    nb.page.keyboard.press("a")
-    assert len(nb.cells()) == 3
+    nb.wait("document.querySelectorAll('.wb-root [role=option]').length > 0")
+    press_all(nb, KEYS[:-1])
+    assert nb.kernel("run.status") == "paused"

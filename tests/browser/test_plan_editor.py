@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.browser.lab import Notebook
 
 CELL = """
@@ -76,48 +74,3 @@ def test_a_cycle_is_made_seen_and_fixed_by_one_click(notebook):
     alert.get_by_role("button", name="Change to 50").click()
     nb.wait("!document.querySelector('.wb-alert')")
     assert limit.input_value() == "50"
-
-
-@pytest.mark.full
-def test_by_keys_alone(notebook):
-    nb = notebook([CELL])
-    nb.run_all()
-    root = nb.page.locator(".wb-root")
-    rows = root.get_by_role("option")
-    rows.nth(0).focus()
-    nb.page.keyboard.press("ArrowDown")
-    nb.page.keyboard.press("Enter")
-    kernel(nb, "editor.chosen", "step_1_b")
-    assert rows.nth(1).get_attribute("aria-selected") == "true"
-    nb.page.keyboard.press("Alt+ArrowUp")
-    kernel(nb, "[s['step_id'] for s in editor.plan['steps']]", ["step_1_b", "step_0_a", "step_2_c"])
-    nb.wait("document.activeElement.dataset.key === 'step_1_b'")
-    nb.page.keyboard.press("Delete")
-    kernel(nb, "[s['step_id'] for s in editor.plan['steps']]", ["step_0_a", "step_2_c"])
-    root.get_by_role("button", name="Add step").focus()
-    nb.page.keyboard.press("Control+z")
-    nb.page.keyboard.press("Control+z")
-    kernel(nb, "[s['step_id'] for s in editor.plan['steps']]", ["step_0_a", "step_1_b", "step_2_c"])
-    root.get_by_role("button", name="Graph").click()
-    nb.wait("document.querySelectorAll('.wb-box').length === 3")
-    assert len(nb.cells()) == 1
-
-
-@pytest.mark.full
-def test_every_field_has_a_name(notebook):
-    nb = notebook([CELL])
-    nb.run_all()
-    nb.page.locator(".wb-root").get_by_role("option").nth(2).click()
-    nb.wait("document.querySelector('.wb-step-form textarea[aria-labelledby]')")
-    nameless = nb.eval(
-        "[...document.querySelectorAll('.wb-step-form :is(input, textarea, select)')]"
-        ".filter(one => one.checkVisibility())"
-        ".filter(one => !document.getElementById(one.getAttribute('aria-labelledby'))?.innerText)"
-        ".map(one => one.outerHTML)"
-    )
-    assert nameless == []
-    assert nb.page.locator(".wb-root b, .wb-root mjx-container").count() == 0, "a text is text"
-    for width in (1460, 1000, 675):
-        nb.resize(width)
-        wide = nb.eval("(root => root.scrollWidth - root.clientWidth)(document.querySelector('.wb-root'))")
-        assert wide <= 0, width

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser.bench_page import OPEN, BenchPage
@@ -36,24 +35,6 @@ def test_a_report_from_its_outline_to_its_references(notebook: Callable[..., Any
     page.locator(".wb-report .wb-cite:visible").first.click()
     expect(page.locator(".wb-piece[aria-selected=true]")).to_have_count(1)
     assert nb.kernel("wb.runs.list()[0].report.status") == "completed"
-
-
-@pytest.mark.full
-def test_an_outline_and_its_report_in_chinese(notebook: Callable[..., Any], workspace: Path) -> None:
-    asked = 'run = wb.report("李安的电影：家庭、饮食", kb="film", review={"outline"})'
-    nb = notebook([OPEN, asked, "wb.bench(run)"], name="zh")
-    nb.run_all()
-    nb.resize(1000, 2400)
-    bench = BenchPage(nb.page)
-    expect(bench.band).to_contain_text("按这份提纲撰写吗")
-    sections = nb.page.get_by_label("章节，每行一节")
-    sections.fill(sections.input_value() + "\n战争")
-    expect(bench.primary).to_contain_text("按修改撰写")
-    picture(bench, "outline-zh")
-    bench.primary.click()
-    expect(nb.page.locator(".wb-report .wb-chapter").first).to_be_visible()
-    picture(bench, "report-zh")
-    assert "战争" in nb.kernel("run.report.text")
 
 
 def picture(bench: BenchPage, name: str) -> None:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from playwright.sync_api import expect
 
-from tests.browser.bench_page import OPEN, QUESTION, BenchPage
+from tests.browser.bench_page import OPEN, QUESTION
 from tests.browser.test_hostile_bench import WIDER
 from tests.browser.test_journey import newest, store  # noqa: F401 - a fixture
 from workbench.session import Workbench
 
-SHAPES = {675: (False, "en"), 1000: (True, "zh"), 1460: (True, "en")}
 ASKED = f'wb.ask({QUESTION!r}, kb="film"); run = wb.ask({QUESTION!r}, kb="film", review={{"plan", "reflect"}})'
 # Every control has a name that a screen reader can say: the browser's own computation, by label, text or attribute.
 UNNAMED = """() => [...document.querySelectorAll('.wb-root :is(button, input, select, textarea, [role=option])')]
@@ -45,28 +43,3 @@ def test_every_shape(notebook: Callable[..., Any], store: Workbench) -> None:  #
         expect(page.locator(".wb-region-plan").first).to_be_visible()
         side, plan = page.evaluate(TOP, ".wb-region-side"), page.evaluate(TOP, ".wb-region-plan")
         assert side < plan if width == 675 else side == plan, width
-
-
-@pytest.mark.full
-def test_keys_and_focus(notebook: Callable[..., Any], store: Workbench) -> None:  # noqa: F811
-    nb = notebook([OPEN, 'wb.bench(kb="film", review=["plan", "reflect"])'])
-    nb.run_all()
-    page, bench = nb.page, BenchPage(nb.page)
-    page.get_by_label("Question", exact=True).fill(QUESTION)
-    page.keyboard.press("Control+Enter")
-    newest(store, "paused", decided=0)
-    step = bench.steps.first
-    step.focus()
-    page.keyboard.press("Enter")
-    expect(page.locator(".wb-step-form")).to_be_visible()
-    page.get_by_label("Objective", exact=True).focus()
-    page.keyboard.press("Escape")
-    expect(page.locator(".wb-step-form")).to_be_hidden()
-    key = step.get_attribute("data-key")
-    step.focus()
-    page.keyboard.press("Control+Enter")
-    newest(store, "paused", decided=1)
-    expect(bench.band).to_contain_text("evidence")
-    assert page.evaluate("document.activeElement.dataset.key") == key, "rows that were patched keep the focus"
-    page.keyboard.press("Control+Enter")
-    newest(store, "done", decided=2)

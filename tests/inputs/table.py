@@ -130,168 +130,118 @@ def _edit(value: object) -> Given:
 
 _GOOD = b'{"id": "a", "text": "one"}\n'
 ASK = ("ask", WHEN, "--kb", "film")
-ROWS: dict[str, list[Row]] = {
-    "Questions and options": [
-        Row("nothing", "`workbench ask`", cli("ask", "", "--kb", "film")),
-        Row(
-            "blanks, tabs, a NUL",
-            "`workbench ask -`",
-            cli("ask", "-", "--kb", "film", given=" \t\x00\n"),
+QUESTIONS = [
+    Row("nothing", "`workbench ask`", cli("ask", "", "--kb", "film")),
+    Row("blanks, tabs, a NUL", "`workbench ask -`", cli("ask", "-", "--kb", "film", given=" \t\x00\n")),
+    Row("100,000 characters", "`workbench ask -`", cli("ask", "-", "--kb", "film", given="喜" * 100_000)),
+    Row(
+        "half a surrogate pair, a bidi control, an emoji", "`wb.ask`",
+        python(lambda wb: wb.ask(f"\ud800\u202e🎬 {WHEN}", kb="film")),
+    ),
+    Row("no text", "`wb.ask`", python(lambda wb: wb.ask(1993))),
+    Row("an unknown knowledge base", "`--kb`", cli("ask", WHEN, "--kb", "films")),
+    Row("a number for it", "`wb.ask(kb=)`", python(lambda wb: wb.ask(WHEN, kb=3))),
+    Row("an unknown review point", "`--review`", cli(*ASK, "--review", "end")),
+    Row("the same in Python", "`wb.ask(review=)`", python(lambda wb: wb.ask(WHEN, review={"end"}))),
+    Row("an unknown threshold", "`wb.ask(thresholds=)`", python(lambda wb: wb.ask(WHEN, thresholds={"most": 1}))),
+    Row(
+        "a threshold that is no number", "`wb.ask(thresholds=)`",
+        python(lambda wb: wb.ask(WHEN, thresholds={"min_top_score": float("nan")})),
+    ),
+    Row("no date", "`--as-of`", cli(*ASK, "--as-of", "someday")),
+    Row("the same in Python", "`wb.ask(known=)`", python(lambda wb: wb.ask(WHEN, known=3))),
+    Row("a worker of four parts", "`wb.ask(worker=)`", python(lambda wb: wb.ask(WHEN, worker="a:b:c:d"))),
+    Row("a session that is no text", "`wb.ask(session=)`", python(lambda wb: wb.ask(WHEN, session=7))),
+    Row("decisions that are none", "`wb.ask(decisions=)`", python(lambda wb: wb.ask(WHEN, decisions=[3]))),
+    Row("an unknown run", "`workbench show`", cli("show", "nothing")),
+    Row("an unknown tool", "`wb.tools[...]`", python(lambda wb: wb.tools["hybrid_serch"])),
+    Row("an unknown memory", "`memory edit`", cli("memory", "edit", "nothing", "x")),
+    Row("an unknown section", "`wb.memory`", python(lambda wb: wb.memory.core_memory_update("mood", "x"))),
+    Row("no reason", "`wb.memory`", python(lambda wb: wb.memory.invalidate("a", " "))),
+    Row("an unknown command", "`workbench`", cli("aks")),
+    Row("an unknown setting", "`Settings.load`", python(lambda wb: Settings.load(max_task=3))),
+    Row("a setting that is not allowed", "`WORKBENCH_MAX_TASKS=many`", cli("runs", WORKBENCH_MAX_TASKS="many")),
+]  # fmt: skip
+ANSWERS = [
+    Row("no JSON", "`resume --edit`", edited(b"{")),
+    Row("100,000 brackets", "`resume --edit`", edited(b"[" * 100_000)),
+    Row("no object", "`resume --edit`", edited(b"[1]")),
+    Row("no UTF-8", "`resume --edit`", edited(b'{"query": "\xff"}')),
+    Row("an unknown field", "`resume --edit`", _edit({"colour": 1})),
+    Row("an unknown tool", "`resume --edit`", _edit(_step(tool="telepathy"))),
+    Row("a step that depends on itself", "`resume --edit`", _edit(_step(depends_on=["a"]))),
+    Row(
+        "a reference to nothing",
+        "`resume --edit`",
+        _edit(_step(tool_input={"query": {"$from": "z.query"}})),
+    ),
+    Row("a number of more than 64 bits", "`resume --edit`", _edit(_step(budget={"top_k": 10**30}))),
+    Row(
+        "10,000 steps",
+        "`resume --edit`",
+        _edit({"plan": {"steps": [{"step_id": f"s{n}", "objective": "", "tool": "discover"} for n in range(10_000)]}}),
+    ),
+    Row(
+        "a cycle",
+        "`plan.topological_order`",
+        python(
+            lambda wb: Plan.load(
+                {
+                    "steps": [
+                        {**PLAN["steps"][0], "depends_on": ["b"]},
+                        {**PLAN["steps"][0], "step_id": "b", "depends_on": ["a"]},
+                    ]
+                }
+            ).topological_order()
         ),
-        Row(
-            "100,000 characters",
-            "`workbench ask -`",
-            cli("ask", "-", "--kb", "film", given="喜" * 100_000),
-        ),
-        Row(
-            "half a surrogate pair, a bidi control, an emoji",
-            "`wb.ask`",
-            python(lambda wb: wb.ask(f"\ud800\u202e🎬 {WHEN}", kb="film")),
-        ),
-        Row("no text", "`wb.ask`", python(lambda wb: wb.ask(1993))),
-        Row("an unknown knowledge base", "`--kb`", cli("ask", WHEN, "--kb", "films")),
-        Row("a number for it", "`wb.ask(kb=)`", python(lambda wb: wb.ask(WHEN, kb=3))),
-        Row("an unknown review point", "`--review`", cli(*ASK, "--review", "end")),
-        Row("the same in Python", "`wb.ask(review=)`", python(lambda wb: wb.ask(WHEN, review={"end"}))),
-        Row(
-            "an unknown threshold",
-            "`wb.ask(thresholds=)`",
-            python(lambda wb: wb.ask(WHEN, thresholds={"most": 1})),
-        ),
-        Row(
-            "a threshold that is no number",
-            "`wb.ask(thresholds=)`",
-            python(lambda wb: wb.ask(WHEN, thresholds={"min_top_score": float("nan")})),
-        ),
-        Row("no date", "`--as-of`", cli(*ASK, "--as-of", "someday")),
-        Row("the same in Python", "`wb.ask(known=)`", python(lambda wb: wb.ask(WHEN, known=3))),
-        Row(
-            "a worker of four parts",
-            "`wb.ask(worker=)`",
-            python(lambda wb: wb.ask(WHEN, worker="a:b:c:d")),
-        ),
-        Row(
-            "a session that is no text",
-            "`wb.ask(session=)`",
-            python(lambda wb: wb.ask(WHEN, session=7)),
-        ),
-        Row(
-            "decisions that are none",
-            "`wb.ask(decisions=)`",
-            python(lambda wb: wb.ask(WHEN, decisions=[3])),
-        ),
-        Row("an unknown run", "`workbench show`", cli("show", "nothing")),
-        Row("an unknown tool", "`wb.tools[...]`", python(lambda wb: wb.tools["hybrid_serch"])),
-        Row("an unknown memory", "`memory edit`", cli("memory", "edit", "nothing", "x")),
-        Row(
-            "an unknown section",
-            "`wb.memory`",
-            python(lambda wb: wb.memory.core_memory_update("mood", "x")),
-        ),
-        Row("no reason", "`wb.memory`", python(lambda wb: wb.memory.invalidate("a", " "))),
-        Row("an unknown command", "`workbench`", cli("aks")),
-        Row("an unknown setting", "`Settings.load`", python(lambda wb: Settings.load(max_task=3))),
-        Row(
-            "a setting that is not allowed",
-            "`WORKBENCH_MAX_TASKS=many`",
-            cli("runs", WORKBENCH_MAX_TASKS="many"),
-        ),
-    ],
-    "Answers and plans": [
-        Row("no JSON", "`resume --edit`", edited(b"{")),
-        Row("100,000 brackets", "`resume --edit`", edited(b"[" * 100_000)),
-        Row("no object", "`resume --edit`", edited(b"[1]")),
-        Row("no UTF-8", "`resume --edit`", edited(b'{"query": "\xff"}')),
-        Row("an unknown field", "`resume --edit`", _edit({"colour": 1})),
-        Row("an unknown tool", "`resume --edit`", _edit(_step(tool="telepathy"))),
-        Row("a step that depends on itself", "`resume --edit`", _edit(_step(depends_on=["a"]))),
-        Row(
-            "a reference to nothing",
-            "`resume --edit`",
-            _edit(_step(tool_input={"query": {"$from": "z.query"}})),
-        ),
-        Row("a number of more than 64 bits", "`resume --edit`", _edit(_step(budget={"top_k": 10**30}))),
-        Row(
-            "10,000 steps",
-            "`resume --edit`",
-            _edit(
-                {"plan": {"steps": [{"step_id": f"s{n}", "objective": "", "tool": "discover"} for n in range(10_000)]}}
-            ),
-        ),
-        Row(
-            "a cycle",
-            "`plan.topological_order`",
-            python(
-                lambda wb: Plan.load(
-                    {
-                        "steps": [
-                            {**PLAN["steps"][0], "depends_on": ["b"]},
-                            {**PLAN["steps"][0], "step_id": "b", "depends_on": ["a"]},
-                        ]
-                    }
-                ).topological_order()
-            ),
-        ),
-        Row(
-            "an answer where nothing waits",
-            "`run.approve`",
-            python(lambda wb: wb.ask(WHEN, kb="film").approve()),
-        ),
-    ],
-    "Files of a corpus": [
-        Row("a broken line", "`a.jsonl`", added("a.jsonl", _GOOD + b"{oops\n")),
-        Row("an id used twice", "`a.jsonl`", added("a.jsonl", _GOOD * 2)),
-        Row("no text", "`a.jsonl`", added("a.jsonl", b'{"id": "b", "year": 1993}\n')),
-        Row(
-            "100,000 brackets",
-            "`a.jsonl`",
-            added("a.jsonl", _GOOD + b'{"text": "x", "m": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n"),
-        ),
-        Row("NaN", "`a.jsonl`", added("a.jsonl", _GOOD + b'{"text": "x", "rating": NaN}\n')),
-        Row(
-            "a number of more than 64 bits",
-            "`a.jsonl`",
-            added("a.jsonl", _GOOD + b'{"text": "x", "n": 99999999999999999999}\n'),
-        ),
-        Row("a line of 20 MB", "`a.jsonl`", added("a.jsonl", _GOOD + b"x" * 20 * 2**20 + b"\n")),
-        Row("Latin-1", "`a.txt`", added("a.txt", "élan vital".encode("latin-1"))),
-        Row(
-            "GB18030, or UTF-16 with its mark",
-            "`a.txt`",
-            added("a.txt", "推手是李安的电影。".encode("gb18030")),
-        ),
-        Row("UTF-16 without its mark", "`a.txt`", added("a.txt", "film".encode("utf-16-le"))),
-        Row("a PDF", "`a.md`", added("a.md", b"%PDF-1.7 ...")),
-        Row("a picture", "`a.md`", added("a.md", b"\x89PNG\r\n\x1a\n")),
-        Row("a damaged gzip", "`a.jsonl.gz`", added("a.jsonl.gz", gzip.compress(_GOOD, mtime=0)[:20])),
-        Row(
-            "a quote that is never closed",
-            "`a.csv`",
-            added("a.csv", b'id,text\n1,one\n2,"open\n3,three\n'),
-        ),
-        Row("no triple", "`a.tsv`", added("a.tsv", b"Tampopo\tdirected_by\n")),
-        Row("a blank file", "`a.txt`", added("a.txt", b" \n")),
-        Row("a pipe", "`kb add`", lambda: (os.mkfifo("pipe.txt"), cli("kb", "add", "notes", "pipe.txt")())[1]),
-        Row(
-            "another kind of file",
-            "`kb add`",
-            lambda: (Path("a.xyz").touch(), cli("kb", "add", "notes", "a.xyz")())[1],
-        ),
-        Row("no such file", "`kb add`", cli("kb", "add", "notes", "nowhere.md")),
-        Row("a name that is none", "`kb add`", cli("kb", "add", "My Notes", "films.jsonl")),
-    ],
-    "Workspaces": [
-        Row("a file", "`--workspace`", cli("runs", "--workspace", "films.jsonl")),
-        Row("nothing there", "`--workspace`", cli("runs", "--workspace", "nowhere")),
-        Row("a newer version", "`workbench.db`", broken(_newer, "runs")),
-        Row("a damaged database", "`workbench.db`", broken(_damaged("workbench.db"), "runs")),
-        Row("damaged checkpoints", "`checkpoints.db`", broken(_damaged("checkpoints.db"), *ASK)),
-        Row(
-            "a damaged index",
-            "`knowledge/film/index.db`",
-            broken(_damaged("knowledge/film/index.db"), *ASK),
-        ),
-    ],
+    ),
+    Row(
+        "an answer where nothing waits",
+        "`run.approve`",
+        python(lambda wb: wb.ask(WHEN, kb="film").approve()),
+    ),
+]
+CORPORA = [
+    Row("a broken line", "`a.jsonl`", added("a.jsonl", _GOOD + b"{oops\n")),
+    Row("an id used twice", "`a.jsonl`", added("a.jsonl", _GOOD * 2)),
+    Row("no text", "`a.jsonl`", added("a.jsonl", b'{"id": "b", "year": 1993}\n')),
+    Row(
+        "100,000 brackets", "`a.jsonl`",
+        added("a.jsonl", _GOOD + b'{"text": "x", "m": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n"),
+    ),
+    Row("NaN", "`a.jsonl`", added("a.jsonl", _GOOD + b'{"text": "x", "rating": NaN}\n')),
+    Row(
+        "a number of more than 64 bits", "`a.jsonl`",
+        added("a.jsonl", _GOOD + b'{"text": "x", "n": 99999999999999999999}\n'),
+    ),
+    Row("a line of 20 MB", "`a.jsonl`", added("a.jsonl", _GOOD + b"x" * 20 * 2**20 + b"\n")),
+    Row("Latin-1", "`a.txt`", added("a.txt", "élan vital".encode("latin-1"))),
+    Row("GB18030, or UTF-16 with its mark", "`a.txt`", added("a.txt", "推手是李安的电影。".encode("gb18030"))),
+    Row("UTF-16 without its mark", "`a.txt`", added("a.txt", "film".encode("utf-16-le"))),
+    Row("a PDF", "`a.md`", added("a.md", b"%PDF-1.7 ...")),
+    Row("a picture", "`a.md`", added("a.md", b"\x89PNG\r\n\x1a\n")),
+    Row("a damaged gzip", "`a.jsonl.gz`", added("a.jsonl.gz", gzip.compress(_GOOD, mtime=0)[:20])),
+    Row("a quote that is never closed", "`a.csv`", added("a.csv", b'id,text\n1,one\n2,"open\n3,three\n')),
+    Row("no triple", "`a.tsv`", added("a.tsv", b"Tampopo\tdirected_by\n")),
+    Row("a blank file", "`a.txt`", added("a.txt", b" \n")),
+    Row("a pipe", "`kb add`", lambda: (os.mkfifo("pipe.txt"), cli("kb", "add", "notes", "pipe.txt")())[1]),
+    Row("another kind of file", "`kb add`", lambda: (Path("a.xyz").touch(), cli("kb", "add", "notes", "a.xyz")())[1]),
+    Row("no such file", "`kb add`", cli("kb", "add", "notes", "nowhere.md")),
+    Row("a name that is none", "`kb add`", cli("kb", "add", "My Notes", "films.jsonl")),
+]  # fmt: skip
+WORKSPACES = [
+    Row("a file", "`--workspace`", cli("runs", "--workspace", "films.jsonl")),
+    Row("nothing there", "`--workspace`", cli("runs", "--workspace", "nowhere")),
+    Row("a newer version", "`workbench.db`", broken(_newer, "runs")),
+    Row("a damaged database", "`workbench.db`", broken(_damaged("workbench.db"), "runs")),
+    Row("damaged checkpoints", "`checkpoints.db`", broken(_damaged("checkpoints.db"), *ASK)),
+    Row("a damaged index", "`knowledge/film/index.db`", broken(_damaged("knowledge/film/index.db"), *ASK)),
+]  # fmt: skip
+ROWS = {
+    "Questions and options": QUESTIONS,
+    "Answers and plans": ANSWERS,
+    "Files of a corpus": CORPORA,
+    "Workspaces": WORKSPACES,
 }
 
 

@@ -68,6 +68,8 @@ const followed = (root) => {
 
 // A bench that became shorter under the person who works on it comes back into the window.
 const kept = (root) => {
+  const side = root.querySelector(".wb-region-side"); // beside what is scrolled it stays, from where its end is seen
+  if (side) side.style.top = `${Math.min(0, innerHeight - 190 - side.offsetHeight)}px`;
   const box = root.getBoundingClientRect();
   if (root.contains(document.activeElement) && box.top < 0 && box.bottom < innerHeight / 2) root.scrollIntoView({ block: "start" });
 };

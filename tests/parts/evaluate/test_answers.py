@@ -13,7 +13,7 @@ import pytest
 from tests import handmade
 from tests.servers import Reply, ScriptedServer, only, scripted_server
 from tests.servers.roles import responder
-from workbench.parts.evaluate.answers import USER, ask_all, eval_answers, f1, faults, normal
+from workbench.parts.evaluate.answers import eval_answers, faults
 from workbench.parts.evaluate.prompts import eval_prompts, pairs_text
 from workbench.session import Workbench
 
@@ -50,10 +50,6 @@ def questions(tmp_path: Path) -> Path:
     path = tmp_path / "questions.jsonl"
     path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in ROWS), encoding="utf-8")
     return path
-
-
-def test_the_measures() -> None:
-    assert normal("The Kiln!") == "kiln" and f1("老舍写的", "老舍") == pytest.approx(2 / 3)
 
 
 def test_ways_floor_and_ceiling_stand_beside_one_another(wb, questions, server) -> None:
@@ -187,31 +183,3 @@ def test_lists_and_counts_are_whole_and_of_no_other_document() -> None:
     count = {"is": 2, "cite": ["film-1", "film-2"]}
     assert wrong("2 部 [1][2]。", number=count) == [] and wrong("3 部 [1]。", number=count) == ["count"]
     assert wrong("喜宴 [1]。", some={"least": 2, "of": [*exact, {"say": ["断背山"], "cite": []}]}) == ["missing"]
-
-
-class Bench:
-    """Answers everything in the same way, and notes what it was asked."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, str]] = []
-
-    def ask(self, message: str, *, kb: str, session: str, user: str) -> SimpleNamespace:
-        assert user == USER
-        self.asked.append((message, session))
-        return answered()
-
-    def map(self, messages: list[str], *, progress: Any, **options: Any) -> list[SimpleNamespace]:
-        return [answered() for _ in messages]
-
-
-def test_conversations_keep_to_themselves() -> None:
-    bench: Any = Bench()
-    rows = [
-        {"id": "0", "question": "喜宴？", "session": "a"},
-        {**ROW, "session": "a"},
-        {**ROW, "id": "2", "earlier": ["?"]},
-    ]
-    assert len(ask_all(bench, rows, kb="film")) == 3
-    sessions = [session for _, session in bench.asked]
-    assert sessions[0] == sessions[1] != sessions[2] == sessions[3]
-    assert len(ask_all(bench, [ROW], kb="film")) == 1 and len(bench.asked) == 4, "what stands alone is asked at once"

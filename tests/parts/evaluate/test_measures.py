@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from workbench.errors import MissingExtra
-from workbench.parts.evaluate.measures import difference, mean_interval, means, score_rankings
+from workbench.parts.evaluate.measures import means, score_rankings
 
 
 def test_without_the_library_the_error_ends_with_the_install_line(monkeypatch) -> None:
@@ -25,16 +25,3 @@ def test_measures_by_hand() -> None:
     assert means(found, ["1", "3"])["R@5"] == 50.0
     many = [f"d{n:02}" for n in range(60)]  # as ordered, not as named
     assert score_rankings({"q": ["d00"]}, {"q": many[::-1]}, [59])["R@59"]["q"] == 0.0
-
-
-def test_differences_are_paired_and_the_same_twice() -> None:
-    ids = [str(n) for n in range(200)]
-    low = {i: float(int(i) % 2) for i in ids}
-    high = {i: low[i] if int(i) % 10 else 1.0 for i in ids}
-    apart = difference(high, low)
-    assert apart == difference(high, low)
-    assert apart["difference"] == 10.0 and 5 < apart["low"] < 10 < apart["high"] < 15
-    unpaired = mean_interval(high)
-    assert apart["high"] - apart["low"] < unpaired[1] - unpaired[0]
-    together = difference(high, low, 9)
-    assert together["high"] - together["low"] > apart["high"] - apart["low"], "nine hold together"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,8 @@ from workbench import Workbench
 from workbench.cli import main
 from workbench.errors import CorpusError, ToolError, UnknownTool
 from workbench.parts.evaluate.questions import choose, read_rows
-from workbench.parts.evaluate.rankers import WITHOUT, RankResult, ranker, without
-from workbench.parts.evaluate.retrieval import eval_retrieval, reliability
+from workbench.parts.evaluate.rankers import WITHOUT
+from workbench.parts.evaluate.retrieval import eval_retrieval
 
 TURNS = [
     ("a1", "a", "Ann: I adopted a grey cat from the shelter."),
@@ -163,27 +162,6 @@ def test_the_parts_are_left_out_in_the_table(wb, folder) -> None:
     assert table["tools"]["fusion_agent"]["passes"] >= 1 and "steps" not in table["tools"]["bm25"]
     with pytest.raises(ToolError, match="no part 'answer'"):
         eval_retrieval(wb, "small", folder / "small.jsonl", tools=["fusion_agent"], parts=["answer"])
-
-
-def test_without_a_plan_there_is_one_search_whatever_is_asked(wb) -> None:
-    context = wb.ports()
-
-    def found(name: str, ports: Any) -> RankResult:
-        return asyncio.run(ranker(name, ports)(ASKED[0][0], wb.knowledge.get("small")))
-
-    one = found("fusion_agent", without("plan", without("reflect", context)))
-    assert (one.steps, one.passes) == (1, 1)
-    assert one.documents == found("hybrid_search", context).documents
-    assert [score for _, score in one.scores] == sorted((score for _, score in one.scores), reverse=True)
-
-
-def test_an_honest_score_has_no_error_and_a_boast_has_all_of_it() -> None:
-    honest = reliability([(0.25, n % 4 == 0) for n in range(100)])
-    boast = reliability([(0.95, n % 4 == 0) for n in range(100)])
-    assert honest["ECE"] == 0 and boast["ECE"] == pytest.approx(0.7)
-    assert [(one["low"], one["findings"]) for one in boast["bins"]] == [(0.9, 100)]
-    assert reliability([(1.0, True)])["bins"][0]["low"] == 0.9
-    assert reliability([])["bins"] == []
 
 
 def test_what_scores_say_is_held_against_the_gold_documents(wb, folder) -> None:

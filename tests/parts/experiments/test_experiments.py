@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 import yaml
@@ -72,18 +71,6 @@ def test_a_sweep_shares_what_its_cells_have_in_common_and_equals_runs_alone(plac
         assert list(table["asked"]) == [3] * 4 and list(table["scored"]) == [3] * 4
         assert len(done.figure().to_frame()) == 4 and {"plan", "tool"} <= set(done.calls()["kind"])
         assert [look["what"] for look in done.looks] == ["check", "look", "look"]
-
-
-@pytest.mark.full
-def test_6_ways_to_reflect_4_to_merge_and_4_to_write_execute_under_a_tenth_of_their_effects(place: Path) -> None:
-    reflect = {"max_iterations": [3, 2, 1], "thresholds.min_evidence": [3, 8]}
-    grid = {**reflect, "merge_max_results": [10, 5, 2, 1], "merge_max_characters": [10_000, 5_000, 400, 150]}
-    with opened(place) as wb:
-        done = wb.experiments.run(spec(place, name="tenth", grid=grid))
-        status = done.status()
-        assert (status["cells"], status["done"]) == (288, 288)
-        assert status["executed"] < 0.1 * (status["executed"] + status["replayed"])
-        assert done.check(20) == []
 
 
 def test_more_values_run_what_is_missing_and_a_changed_question_runs_again(place: Path) -> None:
@@ -170,11 +157,6 @@ def test_two_workers_run_each_cell_once(place: Path) -> None:
     with opened(place) as wb:
         done = wb.experiments.run(spec(place, name="workers", repeats=3), workers=2)
         assert done.status()["done"] == len(done.to_frame()) == 36
-
-
-def test_what_is_no_experiment_is_named_without_a_file_too(place: Path) -> None:
-    with opened(place) as wb, pytest.raises(WorkbenchError, match=r"gird: Extra inputs are not permitted. Known: name"):
-        wb.experiments.run({**SWEEP, "gird": {}})
 
 
 KILLED = """
@@ -358,14 +340,6 @@ def test_a_threshold_and_a_model_review_where_no_person_does(place: Path) -> Non
         assert wb.experiments.get("reviewers").spec.configurations[2] == ways[2]
 
 
-def test_what_a_changed_environment_makes_stale_is_said(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sweep = {**SWEEP, "name": "variable", "questions": QUESTIONS[:1], "grid": {"max_iterations": [1]}}
-    with opened(place) as wb:
-        wb.experiments.run(sweep)
-        monkeypatch.setenv("OPENAI_ORGANIZATION", "another")
-        assert any("environment has changed" in look["detail"] for look in wb.experiments.run(sweep).looks)
-
-
 def test_an_experiment_is_steered_while_it_runs(place: Path) -> None:
     acts = list[str]()
 
@@ -412,32 +386,6 @@ def test_a_notebook_shows_progress_over_the_one_table_of_runs(place: Path) -> No
         live.table.table.press("sort:title")
         live.table.table.press("choose", live.table._rows[0]["run_id"])
         assert live.table.request["do"] == "open" and "6 of 6" in live._repr_mimebundle_()["text/plain"]
-
-
-def test_the_table_in_a_notebook_says_that_it_waits_fails_or_has_ended(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen, lives = list[str](), list[Live]()
-
-    def watch(experiment: Experiment) -> Live:
-        lives.append(Live(experiment))
-        lives[-1].state.observe(
-            lambda change: seen.append(change["new"].rpartition("toasts: ")[2].split("<")[0]), "value"
-        )
-        return lives[-1]
-
-    def broken(experiment: Experiment, *_: Any) -> Any:
-        experiment.tell("paused", "It is paused.")
-        raise ConnectionError("the server is gone")
-
-    monkeypatch.setattr(Experiment, "_start", broken)
-    monkeypatch.setattr(Experiment, "watch", watch)
-    monkeypatch.setattr("workbench.parts.experiments.experiment.in_kernel", lambda: True)
-    monkeypatch.setattr("workbench.parts.experiments.live.display", lambda *_, **__: Mock())
-    with opened(place) as wb:
-        wb.experiments.run(spec(place, name="toasts", grid={"max_iterations": [1]}))
-    assert seen == ["waiting for you", "failed"] * 3 + ["done"]
-    assert "wb-going" not in lives[0].state.value  # else sheet.js shows no toast
 
 
 def test_a_paused_experiment_waits(place: Path) -> None:

@@ -19,8 +19,8 @@ import yaml
 
 from tests.parts.experiments.test_experiments import opened, place  # noqa: F401, a fixture
 from workbench.errors import WorkbenchError
-from workbench.experiments import parameters, results
-from workbench.parts.experiments import kernels, notebooks
+from workbench.experiments import parameters, result, results
+from workbench.parts.experiments import notebooks
 
 NAMES = ("ask", "fusion", "memory", "prompts", "reflect_policy", "report", "retrieval_quality", "your_graph")
 IMPORT = "from workbench.experiments import parameters, result"
@@ -120,18 +120,6 @@ def test_a_sweep_over_a_notebook_keeps_a_failing_one_with_its_error(place: Path)
     assert json.loads(Path(frame["run_id"][1]).read_text())["cells"]
 
 
-@pytest.mark.full
-def test_a_warm_kernel_takes_a_third_of_the_time_of_a_cold_one(place: Path) -> None:  # noqa: F811
-    import papermill
-
-    path = notebook(place, "import time\nresult('cpu', time.process_time())")  # not of the clock: others work here too
-    with opened(place) as wb:
-        done = wb.experiments.run(sweep(path, name="warm", grid={"top_k": [1, 2, 3, 4, 5, 6]}, measure="cpu"))
-        warm = done.to_frame()["cpu"].median()
-    papermill.execute_notebook(str(path), str(place / "cold.ipynb"), {"top_k": 1}, progress_bar=False)
-    assert 3 * warm <= results(place / "cold.ipynb")["cpu"]
-
-
 ISOLATED = """
 import os, random, sys
 import numpy
@@ -155,30 +143,6 @@ def test_warm_kernels_share_nothing_and_one_that_dies_is_started_again(place: Pa
         frame = done.to_frame()
         assert set(frame["status"]) == {"done"} and set(frame["clean"]) == set(frame["here"]) == {1.0}
         assert frame["random"].nunique() == 6
-
-
-ENDS = """
-kernel = get_ipython().kernel
-shut_down = kernel._at_shutdown
-async def ended():
-    await shut_down()
-    kernel.iopub_socket.io_thread.schedule = lambda function: None  # it has ended just now: nobody answers a flush
-kernel._at_shutdown = ended
-"""
-
-
-def test_a_warm_kernel_does_not_wait_at_its_end_for_a_thread_that_has_ended(
-    place: Path,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    late = list[Any]()
-
-    async def terminate(provisioner: Any, restart: bool = False) -> None:  # 2.5 s after a kernel was asked to end
-        late.append(provisioner)
-
-    monkeypatch.setattr(kernels._Provisioner, "terminate", terminate)
-    assert notebooks.execute(notebook(place, ENDS), place / "ends.ipynb", {"top_k": 1}, place) == ({}, "")
-    assert late == []
 
 
 def test_a_runner_that_is_killed_takes_its_kernels_along_and_is_continued(place: Path) -> None:  # noqa: F811
@@ -260,3 +224,39 @@ def test_a_notebook_runs_as_documented_from_elsewhere_and_its_runs_have_its_name
     assert done.returncode == 0, done.stderr[-2000:]
     found = results(tmp_path / "out.ipynb")
     assert FINDS[name](found), found
+
+
+@pytest.mark.slow
+def test_the_notebook_runs_with_other_parameters_and_recorded_decisions(project, workspace, tmp_path):
+    out = tmp_path / "out.ipynb"
+    given = ["-p", "workspace", str(workspace), "-p", "corpus", str(project / "data" / "films.jsonl")]
+    given += ["-p", "question", "喜宴哪一年上映？", "-y", "thresholds: {min_evidence: 2}"]
+    given += ["-y", "decisions: [{point: plan, action: approve}, {point: reflect, action: reject}]"]
+    command = [sys.executable, "-m", "papermill", "experiments/ask.ipynb", str(out), *documented(project, "ask")]
+    done = subprocess.run([*command, *given], capture_output=True, text=True, cwd=project)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = results(out)
+    assert found["status"] == "done" and "1993" in found["answer"]
+    assert found["decisions"] == ["approve", "reject"] and found["stop_reason"] == "stopped_by_reviewer"
+    assert found["titles"][0] == "The Wedding Banquet" and found["iterations"] == 1
+
+
+def test_results_of_a_file_that_is_no_notebook(tmp_path):
+    path = tmp_path / "x.ipynb"
+    with pytest.raises(WorkbenchError, match="cannot be read"):
+        results(path)
+    path.write_text("not json")
+    with pytest.raises(WorkbenchError, match="cannot be read"):
+        results(path)
+
+
+def test_a_result_must_be_plain_and_the_last_of_a_name_counts(tmp_path):
+    with pytest.raises(WorkbenchError, match="'x' cannot be kept as JSON"):
+        result("x", float("nan"))
+    outputs = [
+        nbformat.v4.new_output("display_data", {"application/json": n}, metadata={"workbench": {"name": "n"}})
+        for n in (1, 2)
+    ]
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("", outputs=outputs)])
+    nbformat.write(book, tmp_path / "n.ipynb")
+    assert results(tmp_path / "n.ipynb") == {"n": 2}

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
 
-from experiments import claims
 from workbench.parts.experiments import statistics
-from workbench.parts.experiments.people import Pauses
 from workbench.parts.experiments.statistics import (
     detectable,
     differences,
@@ -69,12 +66,6 @@ def drawn(sets: int) -> Iterator[np.ndarray]:
         yield np.where(random.random(n) < ties, 0.0, random.choice([-1.0, -0.5, 0.5, 1.0, 1.0], n))
 
 
-def test_all_trials_together_have_the_p_values_of_scipy_on_200_data_sets() -> None:
-    for values in drawn(200):
-        theirs = permutation_p(np.c_[values, np.ones(len(values))])
-        assert float(claims.permutation_ps(values[None])[0]) == pytest.approx(theirs, abs=0.035), values
-
-
 def test_evalstats_says_the_same_of_200_data_sets() -> None:
     paired = pytest.importorskip("evalstats.core.paired", reason="evalstats is not installed; it needs matplotlib")
     for values in (values for values in drawn(200) if values.any()):
@@ -83,50 +74,6 @@ def test_evalstats_says_the_same_of_200_data_sets() -> None:
         assert permutation_p(np.c_[values, np.ones(len(values))]) == pytest.approx(theirs.p_value, abs=0.035), values
         ours, ends = np.array(interval(values, np.ones(len(values)), 0.95)), [theirs.ci_low, theirs.ci_high]
         assert ours == pytest.approx(100 * np.array(ends), abs=200 / len(values) + 1), values
-
-
-@pytest.mark.parametrize("draw", claims.DRAWS)
-@pytest.mark.parametrize("way", claims.WAYS)
-def test_what_is_measured_of_all_trials_together_is_what_each_one_says(way: str, draw: claims.Draw) -> None:
-    cluster, n = claims.CLUSTER if draw is claims.clustered else 1, 60
-    values = claims.apart(draw, n, 2, False, 0.3, 5, np.random.default_rng(4))
-    names, ends = [str(number) for number in range(n)], [n * (look + 1) // 50 // 4 * 4 for look in range(50)]
-    clusters = {name: str(int(name) // cluster) for name in names}
-    alone = []
-    for trial in values:
-        table = {"base": dict.fromkeys(names, 0.0), **{str(k): scores(list(row)) for k, row in enumerate(trial)}}
-        parts = [{k: {q: v[q] for q in names[:end]} for k, v in table.items()} for end in ends]
-        seen = {
-            "once": lambda t=table, _=parts: [differences(t, "base", 5, clusters, error_of_look(0))],
-            "looks": lambda _=table, p=parts: [
-                differences(part, "base", 5, clusters, error_of_look(k)) for k, part in enumerate(p[:6])
-            ],
-            "watched": lambda _=table, p=parts: [live_differences(part, "base", 5, clusters) for part in p[4::9]],
-        }[way]()
-        alone.append(any(d.decision.startswith(("better", "worse")) for look in seen for d in look.values()))
-    assert list(claims.claims(way, values, cluster)) == alone
-
-
-def reported(pauses: Pauses, seed: int) -> dict[str, Any]:
-    """Return what the threshold that one half of the runs gives is worth on the other half."""
-    runs = sorted({row["run_id"] for row in pauses})
-    chosen = set(np.random.default_rng(seed).permutation(runs)[: len(runs) // 2].tolist())
-    fitted, held_out = (Pauses(row for row in pauses if (row["run_id"] in chosen) is half) for half in (True, False))
-    return held_out.above(fitted.threshold()["margin"])
-
-
-def test_the_missed_support_on_the_reporting_half_is_at_most_5_percent_in_95_of_100_splits() -> None:
-    random = np.random.default_rng(5)
-    sure = random.random(1200)
-    mattered = random.random(1200) < np.clip(0.5 - sure, 0, 1)
-    pauses = Pauses(
-        {"run_id": f"{n // 2}", "margin": margin, "mattered": bool(error), "alone": 0.0, "person": 1.0, "gain": 1.0}
-        | {"seconds": 1.0}
-        for n, (margin, error) in enumerate(zip(sure.tolist(), mattered.tolist(), strict=True))
-    )
-    reports = [reported(pauses, seed) for seed in range(100)]
-    assert sum(report["missed_support"] <= 0.05 for report in reports) >= 95
-    assert {"asked", "bound"} <= reports[0].keys() and np.mean([report["asked"] for report in reports]) < 0.6
 
 
 def test_few_questions_are_decided_by_the_permutation_test_alone() -> None:

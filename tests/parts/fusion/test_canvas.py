@@ -338,16 +338,6 @@ def test_explanation_asks_the_base_and_tells_the_evidence_and_the_way(desk):
     assert any("双射有反函数，反函数也是双射" in text for text in kinds(entry["ren-wu-2"]))
 
 
-def test_review_goes_from_the_weakest_and_of_equals_from_what_others_rest_on(desk, folder):
-    worked = desk.canvas(MATHS).work("review", ["shuang-she", "mi-ji", "ji-he", "guan-xi", "di-ka-er", "zi-ji"])
-    scores = [entry["score"] for entry in worked.entries]
-    assert scores == sorted(scores) and scores[0] < scores[-1]
-    power = worked.entries[0]
-    assert power["node"] == "mi-ji"
-    assert power["score"] < 0.4 and "1 天" in power["note"]  # as the learner's answer is
-    assert any("8个元素" in row["text"] for row in power["rows"]) and "复习" in str(worked)
-
-
 def test_what_was_found_is_written_into_a_copy_beside_its_targets(desk, folder):
     before, copy = LEAF.read_bytes(), folder / "copy.canvas"
     worked = desk.canvas(LEAF).work("verification", ["answer-light", "answer-calvin"])
@@ -374,15 +364,6 @@ def test_a_copy_keeps_what_it_does_not_know_and_is_never_a_broken_file(desk, fol
     (folder / "notes.canvas").write_text(json.dumps({"nodes": odd[:1], "mine": 7}).replace(": 7}", ": 1e400}"))
     with pytest.raises(reading.CanvasError, match="too large"):
         desk.canvas(folder / "notes.canvas").work("review", ["a"]).save(folder / "big.canvas")
-
-
-@pytest.mark.parametrize(
-    ("operation", "nodes", "why"),
-    [("sing", [], "no operation 'sing'"), ("review", ["zz"], "no node 'zz'"), ("review", "zz", "no node 'zz'")],
-)
-def test_an_unknown_operation_or_node_says_what_is_known(desk, operation, nodes, why):
-    with pytest.raises(reading.CanvasError, match=f"{why}.*Known: "):
-        desk.canvas(LEAF).work(operation, nodes)
 
 
 def test_canvas_from_the_terminal(workspace, tmp_path):

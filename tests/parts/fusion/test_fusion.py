@@ -62,13 +62,6 @@ def test_found_by_both_never_ranks_below_found_by_one_that_no_source_puts_before
 # --- The graph ---
 
 
-async def test_it_ends_where_nothing_else_can_be_asked(wb, monkeypatch):
-    monkeypatch.setattr(fusion, "measure_quality", lambda *_: 0.0)
-    monkeypatch.setattr(fusion, "further", lambda *_: [])
-    state = await ask(wb, "Memento")
-    assert state["retry_count"] == 0 and state["asked"] == [{"pass": 1, "query": "Memento"}]
-
-
 async def test_both_sources_work_at_once_and_a_sure_cascade_asks_one(wb, monkeypatch):
     import threading
 
@@ -309,17 +302,6 @@ def test_settings_reach_it_and_a_call_wins(workspace, monkeypatch):
         given = wb.fusion("Memento", kb="film", max_retries=0).plan.step("fusion").tool_input
     names = ("fusion_strategy", "quality_threshold", "max_retries", "rerank_model")
     assert [given[name] for name in names] == ["zscore", 0.2, 0, ""], "the base knows its reranker"
-
-
-def test_ones_own_reranker_reads_for_it(wb):
-    read = []
-
-    def longest(query: str, texts: list[str]) -> list[float]:
-        read.append(len(texts))
-        return [float(len(text)) for text in texts]
-
-    wb.register("reranker", longest)
-    assert wb.fusion("Memento", kb="film", max_retries=0).status == "done" and read
 
 
 def test_at_the_terminal(workspace, monkeypatch):

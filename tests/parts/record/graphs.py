@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, TypedDict
 
-from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.messages.tool import tool_call
@@ -22,7 +21,7 @@ from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.managed import RemainingSteps
-from langgraph.prebuilt import ToolNode, ToolRuntime, tools_condition
+from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
@@ -83,13 +82,12 @@ class Calling(Scripted):
     """Calls another tool in place of ``search``."""
 
     name_of_tool: str
-    args: Any = None
 
     def _generate(self, *given: Any, **named: Any) -> ChatResult:
         result = super()._generate(*given, **named)
         message: Any = result.generations[0].message
         for call in message.tool_calls:
-            call |= {"name": self.name_of_tool, "args": self.args or {}}
+            call |= {"name": self.name_of_tool, "args": {}}
         return result
 
 
@@ -464,160 +462,6 @@ def middleware() -> Any:
     return create_agent(Scripted(), [search], middleware=[HumanInTheLoopMiddleware(interrupt_on={"search": True})])
 
 
-class Planned(Log, total=False):
-    plan: list[str]
-
-
-def plan_and_execute() -> Any:
-    def plan(state: Planned) -> Any:
-        executed["plan"] += 1
-        return {"plan": state["question"].split() if not state["log"] else state["plan"][1:]}
-
-    def work(state: Planned) -> Any:
-        executed["work"] += 1
-        return {"log": [f"did {state['plan'][0]}"]}
-
-    graph = StateGraph(Planned).add_node("plan", plan).add_node("work", work).add_node("finish", finish)
-    graph.add_edge(START, "plan").add_edge("work", "plan")
-    return graph.add_conditional_edges("plan", lambda state: "work" if state["plan"] else "finish").compile()
-
-
-def reflection() -> Any:
-    """A draft is criticized and written again, until it was criticized twice."""
-    model = Scripted()
-
-    def write(state: MessagesState) -> Any:
-        executed["write"] += 1
-        return {"messages": [AIMessage(model.invoke(state["messages"]).tool_calls[0]["args"]["query"] + "!")]}
-
-    def criticize(state: MessagesState) -> Any:
-        executed["criticize"] += 1
-        return {"messages": [HumanMessage(f"{state['messages'][-1].content} Longer.")]}
-
-    graph = StateGraph(MessagesState).add_node("write", write).add_node("criticize", criticize)
-    graph.add_edge(START, "write").add_edge("criticize", "write")
-    return graph.add_conditional_edges("write", lambda s: "criticize" if len(s["messages"]) < 5 else END).compile()
-
-
-@tool(response_format="content_and_artifact")
-def retrieve(query: str) -> Any:
-    """Find documents."""
-    executed["retrieve"] += 1
-    return query, [Document(f"{query}: Ann Lee.", id=query, metadata={"score": 0.5})]
-
-
-def agentic_rag() -> Any:
-    """A search is graded, and asked in other words where nothing good was found."""
-
-    def ask(state: MessagesState) -> Any:
-        executed["ask"] += 1
-        count = len(state["messages"])
-        call = {"name": "retrieve", "args": {"query": f"Mill {count}"}, "id": f"call {count}"}
-        return {"messages": [AIMessage("", tool_calls=[call])]}
-
-    def grade(state: MessagesState) -> str:
-        return "answer" if len(state["messages"]) > 4 else "ask"
-
-    def answer(state: MessagesState) -> Any:
-        executed["answer"] += 1
-        return {"messages": [AIMessage(f"From {state['messages'][-1].text}")]}
-
-    graph = StateGraph(MessagesState).add_node("ask", ask).add_node("answer", answer)
-    graph.add_node("tools", ToolNode([retrieve])).add_edge(START, "ask").add_edge("ask", "tools")
-    return graph.add_conditional_edges("tools", grade, ["ask", "answer"]).compile()
-
-
-class Grounded(Log, total=False):
-    documents: list[Document]
-
-
-def self_rag() -> Any:
-    """Documents are filtered, an answer is written, and written again where they do not support it."""
-
-    def find(state: Grounded) -> Any:
-        executed["find"] += 1
-        return {"documents": [Document(text, id=text) for text in ("Moss", "Mill", "Other")], "log": ["found"]}
-
-    def keep(state: Grounded) -> Any:
-        executed["keep"] += 1
-        return {"documents": [d for d in state["documents"] if d.page_content in state["question"]]}
-
-    def write(state: Grounded) -> Any:
-        executed["write"] += 1
-        return {"answer": state["documents"][len(state["log"]) - 1].page_content, "log": ["written"]}
-
-    def check(state: Grounded) -> str:
-        return END if state["answer"] == "Mill" else "write"
-
-    graph = StateGraph(Grounded)
-    graph.add_sequence([("find", find), ("keep", keep), ("write", write)]).add_edge(START, "find")
-    return graph.add_conditional_edges("write", check, [END, "write"]).compile()
-
-
-def prebuilt_with_state() -> Any:
-    """LangChain's agent with a field of its own, which a hook before each call of the model counts up."""
-    from langchain.agents import AgentState, create_agent
-    from langchain.agents.middleware import before_model
-
-    class Counting(AgentState[Any]):
-        turns: int
-
-    @before_model(state_schema=Counting)
-    def count_turns(state: Any, runtime: Any) -> Any:
-        executed["count"] += 1
-        return {"turns": state.get("turns", 0) + 1}
-
-    return create_agent(Scripted(), [search], middleware=[count_turns], system_prompt="Look it up.")
-
-
-def workers() -> Any:
-    """A supervisor sends to two agents of LangChain, which are subgraphs."""
-    from langchain.agents import create_agent
-
-    def boss(state: MessagesState) -> Command[Any]:
-        executed["boss"] += 1
-        count = sum(message.type == "tool" for message in state["messages"])
-        return Command(goto=["one", "two", END][count], update={"messages": [HumanMessage(f"Mill {count}")]})
-
-    graph = StateGraph(MessagesState).add_node("boss", boss, destinations=("one", "two", END)).add_edge(START, "boss")
-    for name in ("one", "two"):
-        graph.add_node(name, create_agent(Scripted(), [search], name=name)).add_edge(name, "boss")
-    return graph.compile()
-
-
-def swarm() -> Any:
-    """An agent of LangChain hands over to another by a tool that leads out of its graph."""
-    from langchain.agents import create_agent
-
-    @tool
-    def hand_over(runtime: ToolRuntime) -> Command[Any]:
-        """Hand over to the other agent."""
-        executed["hand_over"] += 1
-        told = ToolMessage("handed over", tool_call_id=runtime.tool_call_id or "")
-        messages = [*runtime.state["messages"], told, HumanMessage("Moss Mill")]
-        return Command(goto="second", graph=Command.PARENT, update={"messages": messages})
-
-    graph = StateGraph(MessagesState)
-    graph.add_node(
-        "first", create_agent(Calling(name_of_tool="hand_over"), [hand_over], name="first"), destinations=("second",)
-    )
-    graph.add_node("second", create_agent(Scripted(), [search], name="second"))
-    return graph.add_edge(START, "first").compile()
-
-
-class Verdict(BaseModel):
-    good: bool
-
-
-def structured() -> Any:
-    """LangChain's agent ends with a form, which is a field of its state."""
-    from langchain.agents import create_agent
-    from langchain.agents.structured_output import ToolStrategy
-
-    model = Calling(name_of_tool="Verdict", args={"good": True})
-    return create_agent(model, [search], response_format=ToolStrategy(Verdict))
-
-
 def langgraph_supervisor() -> Any:
     """The package's supervisor of two agents of LangChain."""
     import langgraph_supervisor as package
@@ -636,6 +480,10 @@ def langgraph_swarm() -> Any:
     first = create_agent(Calling(name_of_tool="transfer_to_second"), [hand_over], name="first")
     second = create_agent(Scripted(), [search], name="second")
     return package.create_swarm([first, second], default_active_agent="first").compile()
+
+
+class Verdict(BaseModel):
+    good: bool
 
 
 @dataclass
@@ -682,14 +530,6 @@ KINDS: dict[str, Kind] = {
     "inbox": Kind(inbox, LOG, [[{"type": "accept", "args": None}]]),
     "middleware": Kind(middleware, SAID, [{"decisions": [{"type": "approve"}]}]),
     "defaults": Kind(defaults, LOG),
-    "plan_and_execute": Kind(plan_and_execute, LOG),
-    "reflection": Kind(reflection, SAID),
-    "agentic_rag": Kind(agentic_rag, SAID),
-    "self_rag": Kind(self_rag, LOG),
-    "prebuilt_with_state": Kind(prebuilt_with_state, SAID),
-    "workers": Kind(workers, SAID),
-    "swarm": Kind(swarm, SAID),
-    "structured": Kind(structured, SAID),
     "langgraph_supervisor": Kind(langgraph_supervisor, SAID),
     "langgraph_swarm": Kind(langgraph_swarm, SAID),
 }

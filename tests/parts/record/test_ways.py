@@ -16,12 +16,11 @@ from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tools import tool
 from langgraph.config import get_stream_writer
 from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.prebuilt import ToolNode
 from langgraph.types import interrupt
 from pydantic import BaseModel
 
 from tests.parts.record import graphs
-from tests.parts.record.graphs import KINDS, LOG, SAID, Log, Reader, Scripted, executed, search
+from tests.parts.record.graphs import KINDS, LOG, SAID, Log, Reader, Scripted, executed
 from tests.parts.record.test_record import finished
 from tests.shelves import corpus, workbench
 from workbench.errors import CapsuleError, InvalidAnswer, RunError
@@ -244,18 +243,6 @@ def test_a_decision_reaches_each_graph_in_its_own_shape(
     assert says in text, text
 
 
-def test_an_edit_reaches_the_action_and_a_decision_that_is_not_taken_is_refused() -> None:
-    asked = {"action_request": {"action": "write", "args": {"text": "a"}}, "config": {"allow_edit": True}}
-    question = Question("1", "act/1", "", asked, None)
-    assert question.request["review_configs"][0]["args_schema"]["properties"] == {"text": {"type": "string"}}
-    assert question.decisions == ["edit"]
-    assert question.answer("edit", {"text": "b"}) == [
-        {"type": "edit", "args": {"action": "write", "args": {"text": "b"}}}
-    ]
-    with pytest.raises(InvalidAnswer, match="takes edit; not 'approve'"):
-        question.answer("approve")
-
-
 class Verdict(BaseModel):
     """What a person says of a text."""
 
@@ -332,20 +319,6 @@ def test_a_pause_of_another_session_is_listed_and_says_which_cell_to_run(tmp_pat
         inbox.picked = run_id
         inbox.approve.click()
         assert second.run(run_id).wait().state["log"] == ["accept None"]
-
-
-def test_what_waits_is_in_the_inbox_with_the_runs_of_the_workspace(wb: Workbench) -> None:
-    run = wb.record(KINDS["inbox"].build(), "waiting").ask(LOG)
-    inbox = wb.inbox()
-    assert "Moss Mill" in inbox.list.html and "Write?" in inbox.list.html
-    assert run.run_id in str(inbox)
-    inbox.picked = run.run_id
-    inbox.opens.click()
-    assert "Moss Mill" in inbox.below.children[0].state.value
-    inbox.picked = run.run_id
-    inbox.approve.click()
-    assert run.wait().state["log"] == ["accept None"]
-    assert run.run_id not in inbox.list.html
 
 
 def test_a_waiting_run_is_answered_from_the_terminal_by_its_id_alone(tmp_path: Path) -> None:
@@ -427,20 +400,6 @@ def test_a_graph_is_named_and_each_answer_that_a_node_could_have_had_is_played(
         wb.record("tide")
 
 
-def test_a_hundred_recorded_answers_hold_in_forks(wb: Workbench) -> None:
-    def ask(state: Log) -> Any:
-        return {"log": [f"{n}: {interrupt({'number': n})}" for n in range(20)]}
-
-    agent = wb.record(StateGraph(Log).add_node("ask", ask).add_edge(START, "ask").compile(), "hundred")
-    for seed in range(5):
-        run = agent.ask({**LOG, "question": str(seed)})
-        for n in range(20):
-            run.answer(f"{seed}.{n}")
-        fork = run.fork(input={**LOG, "question": "else"})
-        assert run.status == fork.status == "done" and fork.state["log"] == run.state["log"]
-        assert run.state["log"][7] == f"7: {seed}.7" and run.fork().executed == []
-
-
 def test_the_calls_of_models_are_counted_as_those_of_every_run(wb: Workbench) -> None:
     run = finished(wb.record(KINDS["react"].build(), "cost"), KINDS["react"])
     first, last = run.calls()
@@ -464,18 +423,6 @@ def test_the_documents_of_a_recorded_graph_are_measured_like_a_tool(wb: Workbenc
     questions.write_text(json.dumps({"id": "1", "question": "Who directed Film 3?", "gold": [gold]}))
     table = eval_retrieval(wb, "film", questions, tools=[wb.record(graph, "finder")], cuts=(1, 5))
     assert table["tools"]["finder"]["R@5"] == table["tools"]["bm25"]["R@5"] == 100.0
-
-
-def test_tools_are_found_by_their_code() -> None:
-    def version(answer: str) -> str:
-        @tool
-        def look(query: str) -> str:
-            """Look."""
-            return f"{answer} {query}"
-
-        return langgraph_copy.code_version(ToolNode([look, search]))
-
-    assert version("a") == version("a") != version("b")
 
 
 def test_what_a_node_finds_in_a_module_is_a_part_of_its_code_and_read_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,6 @@ from workbench.views.labels import Labels
 from workbench.views.outline import outline
 from workbench.views.render import display_data
 from workbench.views.review import why
-from workbench.widgets.review import Review, primary
 
 H78, H18 = "Harbour (year 1978)", "Harbour (year 2018)"
 ROWS = [
@@ -190,24 +189,6 @@ def paused(asked: Any) -> Any:
         "run_id": "r", "review_id": "0-clarify", "point": "clarify", "in_force": {"query": AMBIGUOUS, "answers": {}},
     }  # fmt: skip
     return {**run_document(handmade.paused()), "review": request}
-
-
-def test_the_form_has_a_field_a_question_and_the_button_says_what_will_happen(library):
-    asked, labels = opened(library, AMBIGUOUS), Labels("en")
-    document, review = paused(asked), Review(labels)
-    review.show(document)
-    form: Any = review._form
-    field = form.answers.fields["name:Harbour"].control.widget
-    assert list(field.options) == asked[0]["options"] and asked[0]["assumed"] in field.placeholder
-    assert (review.primary.description, review.stop.description) == ("Continue with what is assumed", "Write no report")
-    review.submit()
-    assert [one["type"] for one in review.response["decisions"]] == ["approve"]
-    field.value = "1978"
-    assert form.edits(None) == {"answers": {"name:Harbour": "1978"}}
-    assert primary(document["review"], form.edits(None), 0, labels) == "Continue as edited"
-    review.show(document)
-    review.submit()
-    assert review.response["decisions"][0]["edited_action"]["args"] == {"answers": {"name:Harbour": "1978"}}
 
 
 def test_what_is_asked_stands_in_every_form_and_is_no_markup(library):

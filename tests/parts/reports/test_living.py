@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 import subprocess
@@ -141,30 +140,6 @@ def test_an_outline_of_a_person_stays(harbour):
     new = old.update().report
     assert [one["title"] for one in new.sections] == ["Ferry crossing", "Bridge"]
     assert same_but(old, new, "Bridge") and "42 arches" in sections(new)["Bridge"]
-
-
-def test_what_was_answered_before_the_report_holds_for_its_update(wb, tmp_path):
-    file = tmp_path / "plays.jsonl"
-    rows = [
-        {"id": f"p{year}", "title": "Harbour", "type": "Play", "year": year, "text": f"Harbour of {year} is a {kind}."}
-        for year, kind in ((1978, "comedy of sailors"), (2018, "tragedy of smugglers"))
-    ]
-    rows += [
-        {"id": f"k{n}", "title": f"Kiln {n}", "type": "Play", "year": 1990 + n, "text": "Bricks."} for n in range(6)
-    ]
-    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    wb.add_knowledge("plays", [file])
-    run = wb.report("What is Harbour about?", kb="plays", review={"clarify"})
-    assert run.report.status == "needs_clarification"
-    (asked,) = run.review["action_requests"][0]["args"]["questions"]
-    run.edit({"answers": {asked["question_id"]: "that of 2018"}})
-    old = run.report
-    file.write_text(file.read_text(encoding="utf-8").replace("Bricks", "Tiles"), encoding="utf-8")
-    wb.add_knowledge("plays", [file])
-    new = old.update().report
-    assert new.status == "completed" and new.run.query == old.run.query
-    assert new.clarifications == old.clarifications and "2018" in new.clarifications[0]["answer"]
-    assert same_but(old, new, *written(new))
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

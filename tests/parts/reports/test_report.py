@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from workbench.language.support import statements
 from workbench.parts.reports import kinds
 from workbench.parts.reports.kinds import ReportType, register_report_type
 from workbench.plans import Plan, PlanStep
-from workbench.records import writing
 from workbench.runs.recording import live_steps
 from workbench.runs.run import Run
 from workbench.session import Workbench
@@ -115,22 +113,6 @@ def test_a_second_report_takes_over_what_its_evidence_did_not_change(wb, shelf):
     old, new = ({s["section_id"]: s["text"] for s in one.sections} for one in (first, third))
     assert fresh == {i for i in old if "four times" in old[i]} and third.metrics["sections_written"] == len(fresh)
     assert all(old[i] == new[i] for i in old if i not in fresh)
-
-
-def test_a_file_that_cannot_be_written_stays_as_it_was(wb, tmp_path, monkeypatch):
-    report, file = wb.report("Ang Lee's films: war", kb="film").report, tmp_path / "r.md"
-    file.write_text("before", encoding="utf-8")
-
-    def full(handle: int, mode: str) -> None:
-        os.write(handle, b"half")
-        os.close(handle)
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(writing.os, "fdopen", full)
-    with pytest.raises(WorkbenchError, match="No space left"):
-        report.write(file, replace=True)
-    assert not [*tmp_path.glob(".r.md.*")]
-    assert file.read_text(encoding="utf-8") == "before"
 
 
 def test_another_person_s_report_is_not_taken_over(shared_wb, english):

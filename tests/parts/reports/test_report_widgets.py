@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import click
 import ipywidgets
-import jsonschema
 import pytest
 
 from tests.harbour import harbour
 from tests.test_review_panel import field, panel
-from workbench.cli.follow import edited
-from workbench.cli.page import Page
-from workbench.parts.reports.forms import OutlineForm
-from workbench.records import proposals
-from workbench.records.document import SCHEMA_FILE
 from workbench.runs.run import Run
 from workbench.session import Workbench
-from workbench.views.labels import Labels, labels_for
 from workbench.widgets.review import Review
 
 TOPIC = "The harbour: bridge, ferry, fish"
@@ -53,18 +43,6 @@ def titles(review: Review) -> list[tuple[str, str]]:
 # the outline
 
 
-def test_an_outline_says_what_it_will_take_and_shows_every_section(asked: Run) -> None:
-    review = panel(asked)
-    proposed = proposals.proposal(asked.review)
-    assert isinstance(form(review), OutlineForm)
-    assert titles(review) == [(one["section_id"], one["title"]) for one in proposed["sections"]]
-    assert review.primary.description == f"Approve: write {len(proposed['sections'])} sections"
-    assert "words" in review.why.html
-    assert "write this outline?" in review.band.html
-    review.primary.click()
-    assert asked.decisions[0]["action"] == "approve" and asked.status == "done"
-
-
 def lines(review: Review) -> ipywidgets.Textarea:
     return field(review, "Sections, one per line; indent the parts of one by two spaces")
 
@@ -89,20 +67,6 @@ def test_sections_are_renamed_moved_put_below_one_another_removed_and_added(aske
     assert outlined[1]["evidence_ids"] == proposed[0]["evidence_ids"] and outlined[2]["evidence_ids"] == []
 
 
-def test_what_was_edited_is_there_after_a_restart(wb: Workbench, asked: Run) -> None:
-    review = Review(Labels("en"), wb.runs)
-    review.show(asked.to_dict())
-    first, second, *_ = lines(review).value.splitlines()
-    lines(review).value = f"{second}\n  {first}"
-    field(review, "Title").value = "All of it"
-    edits = form(review).edits(None)
-    again = Review(Labels("en"), wb.runs)
-    again.show(asked.to_dict())
-    assert form(again).edits(None) == edits and edits["title"] == "All of it"
-    field(again, "Title").value = asked.report.title
-    assert "title" not in form(again).edits(None)
-
-
 def finish(run: Run) -> Run:
     while run.status == "paused":
         run.approve()
@@ -121,26 +85,3 @@ def test_a_report_shows_itself_on_a_page_and_nothing_in_it_is_markup(asked: Run)
 
 
 # the terminal
-
-
-@pytest.fixture
-def page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Page:
-    return Page(str(tmp_path), False)
-
-
-def test_the_editor_opens_what_can_be_changed_and_gives_what_was(
-    asked: Run, page: Page, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened: list[dict[str, Any]] = []
-
-    def edit(shown: str, **_: Any) -> str:
-        opened.append(json.loads(shown))
-        return json.dumps({**opened[-1], "title": "Edited"})
-
-    monkeypatch.setattr(click, "edit", edit)
-    schema = jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text("utf-8")))
-    while asked.status == "paused":
-        schema.validate(json.loads(json.dumps(asked.to_dict())))
-        assert edited(page, asked.review, labels_for(TOPIC)) == {"title": "Edited"}
-        asked.approve()
-    assert [set(one) for one in opened] == [{"title", "sections"}]

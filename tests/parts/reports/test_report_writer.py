@@ -17,7 +17,6 @@ from workbench.language.support import statements
 from workbench.models.chat import close_chat_model, open_chat_model
 from workbench.parts.reports.writer import (
     Draft,
-    outlined_by_model,
     section_by_model,
 )
 from workbench.ports import Context
@@ -125,17 +124,6 @@ def asked(server: ScriptedServer) -> list[str]:
 
 
 @LANGUAGES
-async def test_a_few_pieces_are_written_in_one_call(language, context, server) -> None:
-    writes(server)
-    draft = await section(context(), pieces(5, language), language, wish="Be brief.", summary="what burns")
-    assert draft is not None and asked(server) == ["section"] and not draft.notes
-    assert numbers(draft.text) == [1, 2, 3, 4, 5]
-    told = "\n".join(str(m["content"]) for m in server.requests[0]["messages"])
-    assert "Be brief." in told and "what burns" in told and TITLE[language] in told
-    assert ("报告的问题" in told) == (language == "zh")
-
-
-@LANGUAGES
 async def test_more_pieces_are_written_in_passes_that_see_the_end_of_what_stands_there(
     language, context, server
 ) -> None:
@@ -208,25 +196,12 @@ async def test_a_budget_holds_between_the_calls(context, server) -> None:
     assert "WORKBENCH_TOKEN_BUDGET" in draft.notes[0]
 
 
-async def test_the_claims_stand_where_nothing_joins_them(context, server) -> None:
-    writes(server, reduce=lambda _: "I would rather not.", map=lambda text: "no" if "[20]" in text else claims(text))
-    draft = await section(context(), pieces(20))
-    assert draft and draft.notes and "- Kiln 1 burns 100 kilos of dry wood in a day. [1]\n- Kiln 2" in draft.text
-    assert numbers(draft.text) == [*range(1, 17)], "the last batch, of four, gave nothing"
-    writes(server, map=lambda _: "no")
-    nothing = await section(context(), pieces(20))
-    assert nothing and not nothing.text and nothing.notes
-
-
 # --- models that misbehave ---
-
-
-GOOD = {"en": "Kiln 1 burns 100 kilos of dry wood in a day [1].", "zh": "第1座窑炉每天烧掉100公斤干木柴 [1]。"}
 
 
 async def test_an_address_of_no_source_is_taken_out_and_noted(context, server) -> None:
     writes(
-        server, section=lambda _: {"text": f"{GOOD['en']} See https://evil.example/x?y=1, and www.evil.example [1]."}
+        server, section=lambda _: {"text": "It burns [1]. See https://evil.example/x?y=1, and www.evil.example [1]."}
     )
     draft = await section(context(), pieces(3))
     assert draft and "evil" not in draft.text and any("https://evil.example/x" in note for note in draft.notes)
@@ -244,30 +219,3 @@ async def test_claims_and_drafts_of_a_hostile_model_bring_in_no_marks(context, s
 
 
 # --- outlines and abstracts ---
-
-
-def part(title: str, *evidence: int) -> dict[str, Any]:
-    return {"title": title, "summary": "what burns", "query": "", "evidence": list(evidence)}
-
-
-@LANGUAGES
-async def test_an_outline_names_evidence_that_is_there(language, context, server) -> None:
-    server.respond = responder(outline=lambda _: {"sections": [part("# Fuel", 2, 1, 2), part("Heat", 3)]})
-    made = await outlined_by_model(context(), QUESTION[language], pieces(3, language), ["wood"])
-    assert made == [
-        {"title": "Fuel", "summary": "what burns", "query": "", "evidence": [2, 1, 2]},
-        {"title": "Heat", "summary": "what burns", "query": "", "evidence": [3]},
-    ]
-    assert "wood" in user(server.requests[0]) and ("问题" in user(server.requests[0])) == (language == "zh")
-
-
-async def test_an_outline_is_mended_once_or_refused(context, server) -> None:
-    said = iter([{"sections": [part("Fuel", 9)]}, {"sections": [part("Fuel", 1)]}])
-    server.respond = responder(outline=lambda _: next(said))
-    made = await outlined_by_model(context(), "x", pieces(3), [])
-    assert made and made[0]["evidence"] == [1] and "there is no [9]" in user(server.requests[1])
-    for bad in ({"sections": []}, {"sections": [part("***", 1)]}, "nothing"):
-        server.requests.clear()
-        server.respond = responder(outline=lambda _, bad=bad: bad)
-        assert await outlined_by_model(context(), "x", pieces(3), []) is None, bad
-        assert len(server.requests) == 2

@@ -179,25 +179,6 @@ async def test_cancelling_the_call_cancels_the_run(wb, mode) -> None:
     assert run.status == "cancelled"
 
 
-@pytest.mark.parametrize("mode", MODES)
-async def test_a_run_that_fails_is_an_error_and_goes_on_by_resume(wb, mode) -> None:
-    told: list[str] = []
-
-    async def moody(state: Any, context: Any) -> Any:
-        told.append(state["query"])
-        if len(told) == 1:
-            raise RuntimeError("no writer today")
-        return {"answer": "In 1993.", "citations": []}
-
-    wb.register("handler", moody, kb="notes")
-    async with client(wb, mode) as agent:
-        failed = await agent.call_tool("ask", {"question": QUESTION, "kb": "notes"})
-        run_id = failed.structured_content["run_id"]
-        assert failed.is_error and "no writer today" in failed.structured_content["error"]
-        done = await agent.call_tool("answer", {"run_id": run_id, "decision": "resume"})
-    assert done.structured_content["answer"] == "In 1993." and not done.is_error
-
-
 async def test_over_standard_input_and_output(folder) -> None:
     code = "from workbench.cli import main; main()"
     environment = {**os.environ, "WORKBENCH_EMBEDDING_MODEL": "hashing", "WORKBENCH_RERANK_MODEL": "none"}

@@ -144,22 +144,6 @@ def test_an_address_that_is_none_is_refused(wrong) -> None:
         Settings.load(metrics=wrong)
 
 
-def test_summaries_and_recalls_are_counted_and_what_the_model_failed_at(tmp_path, port) -> None:
-    with scripted_server(Reply(status=500, message="out of order")) as server:
-        told = {
-            "models": {"summarizer": "openai:m"},
-            "chat_base_url": server.url,
-            "summary_from": 2,
-            "history_window": 1,
-        }
-        with Workbench.open(tmp_path / "w", metrics=str(port), model_backoff_s=0.01, **told, **CORE) as wb:
-            runs = [wb.ask(f"Town {n}?", kb="general", session="s") for n in range(2)]
-            assert [run.status for run in runs] == ["done", "done"]
-            found = when(port, lambda found: found.get("workbench_summary_generation_errors_total", 0) >= 1)
-    assert found["workbench_vector_search_seconds_count"] == 2
-    assert found["workbench_summary_generation_seconds_count"] >= 1
-
-
 SAID = "In 1993 [1]."
 
 
