@@ -51,7 +51,7 @@ class BenchPage:
     def depends(self, step_id: str, on: str) -> None:
         """Let a step wait for another one."""
         self.choose(step_id)
-        self.page.wait_for_function("id => document.querySelector('.wb-step-form').innerText.includes(id)", arg=step_id)
+        self.page.wait_for_function("id => document.querySelector('.wb-step-form').innerHTML.includes(id)", arg=step_id)
         self.page.wait_for_function(f"{KERNEL} === 'idle'")  # every field of the form has come
         field = self.page.locator(".wb-step-form .jupyter-widget-tagsinput input").last
         field.fill(on)
