@@ -187,13 +187,10 @@ def test_the_same_version_keeps_edits_and_typing_and_another_one_lets_them_go():
     made = editor()
     made.chosen = A
     put(made, "objective", "mine")
-    made.fields.fields["tool_input"].form.value = False
-    made.fields.fields["tool_input"].control.widget.value = "{"
     changes: list[Any] = []
     made.fields.fields["objective"].control.widget.observe(changes.append, "value")
     made.show(document(), live={}, editable=True)
     assert of(made, A)["objective"] == "mine" and made.edits == 1 and changes == []
-    assert made.fields.fields["tool_input"].control.widget.value == "{" and made.problems
     second = plan().model_copy(update={"version": 2})
     made.show(document(second), editable=True)
     assert made.edits == 0 and not made.problems and made.chosen == A

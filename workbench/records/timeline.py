@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from typing import Any, Literal
@@ -128,19 +128,6 @@ def work_ticks(span: float, limit: int) -> list[float]:
     """
     step = next((s * 10**e for e in range(-1, 9) for s in (1, 2, 5) if span / (s * 10**e) <= limit), span)
     return [round(step * i, 6) for i in range(int(span / step) + 1)]
-
-
-def side_by_side(segments: Iterable[Bar]) -> list[Bar]:
-    """Overlapping runs of one node, which the executor's parallel tasks are, as one bar."""
-    merged: list[Bar] = []
-    for bar in sorted(segments, key=lambda b: (b.start_ms, b.end_ms)):
-        place = next((n for n in reversed(range(len(merged))) if merged[n].name == bar.name), None)
-        if place is None or merged[place].end_ms <= bar.start_ms:
-            merged.append(bar)
-            continue
-        both = merged[place], bar
-        merged[place] = replace(both[0], end_ms=max(b.end_ms for b in both), duration_ms=round(busy_ms(both), 3))
-    return merged
 
 
 def attempts(segments: Sequence[Bar]) -> list[tuple[Bar, list[Bar]]]:

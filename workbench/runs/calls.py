@@ -120,8 +120,8 @@ def _outcome(call: Call, after: Call | None, state: Data) -> tuple[str, str]:
     if call["role"] == "planner" and not after and "instead_of" in plan:
         return "refused", "\n".join(plan["refused"])
     if call["role"] == "reflector":
-        signals = [r["signals"] for r in reflections if call["at"].startswith(f"pass {r['current_iteration']}")]
-        if overruled := [reason for seen in signals for reason in seen.get("overruled", [])]:
+        signals = {f"pass {r['current_iteration']}": r["signals"] for r in reflections}
+        if overruled := signals.get(call["at"].removesuffix(" repair"), {}).get("overruled"):
             return "overruled", "\n".join(overruled)
     return "repaired" if call["at"].endswith("repair") else "", ""
 

@@ -118,7 +118,7 @@ def step_name(text: object) -> str:
     return _STEP.sub(r"\2 \1", str(text))
 
 
-_TAGGED = re.compile(r"<(\w+)>\n(.*?)\n</\1>", re.DOTALL)
+_PART = re.compile(r"<(\w+)>\n(.*?)\n</\1>|(.+?)(?=<\w+>\n|\Z)", re.DOTALL)
 
 
 def parts(text: str) -> list[tuple[str, str]]:
@@ -127,12 +127,8 @@ def parts(text: str) -> list[tuple[str, str]]:
     >>> parts("Say.\\n<evidence>\\n[1] x\\n</evidence>\\nNow.")
     [('', 'Say.'), ('evidence', '[1] x'), ('', 'Now.')]
     """
-    before, *found = _TAGGED.split(text)
-    pairs = [("", before)]
-    while found:
-        tag, inside, after, *found = found
-        pairs += [(tag, inside), ("", after)]
-    return [(tag, inside.strip()) for tag, inside in pairs if inside.strip()]
+    found = ((tag, (inside or between).strip()) for tag, inside, between in _PART.findall(text))
+    return [pair for pair in found if pair[1]]
 
 
 def laid_out(text: str) -> str:

@@ -43,10 +43,7 @@ def dag(
     labels = labels_for(plan.problem_statement)
     view = PlanView(plan, labels, list(records))
     rows = dag_rows(view, versions)
-    step_ids = {row["step_id"] for row in rows}
-    removed = {step.step_id for version in versions for step in version.steps} - step_ids
     facts = [labels("version", n=plan.version), labels("steps", n=len(rows))]
-    facts += [labels("count_removed", n=len(removed))] if removed else []
     badges = {row["step_id"]: f"+v{row['added_in']}" for row in rows if row["added_in"]}
     added = {(f"+v{n}", "run", labels("added_in", n=n)): None for n in (row["added_in"] for row in rows) if n}
     heading = title or plan.problem_statement or labels("plan")

@@ -10,7 +10,7 @@ from dataclasses import asdict
 
 from markupsafe import Markup
 
-from workbench.records.timeline import GAPS, Bar, attempts, bars, side_by_side, span_ms, work_ticks
+from workbench.records.timeline import GAPS, Bar, attempts, bars, span_ms, work_ticks
 from workbench.state import Data, Decision, ExecutionRecord
 from workbench.views.drawing import Body, Drawing, sheet, short, width
 from workbench.views.labels import SIGNS, Labels, milliseconds
@@ -78,7 +78,7 @@ def _body(segments: Sequence[Bar], records: Sequence[ExecutionRecord], labels: L
 
 def _graph_lane(segments: Sequence[Bar], total: float, labels: Labels) -> Markup:
     """Return the nodes, and a mark where a gap is folded."""
-    nodes = side_by_side([bar for bar in segments if bar.kind == "node"])
+    nodes = [bar for bar in segments if bar.kind == "node"]
     drawn = []
     for n, bar in enumerate([*nodes, *(bar for bar in segments if bar.kind in GAPS)]):
         gap, name = bar.kind in GAPS, labels.get(f"node_{bar.name}", bar.name)

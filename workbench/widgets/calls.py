@@ -89,8 +89,8 @@ class Calls(Panel):
             return
         name = call["prompt"].split(" ")[0]
         editable = call["role"] in SLOTS and name in {f"{call['role']}.{language}" for language in LANGUAGES}
-        names = model_names(self._settings, (call["model"] for call in self._calls.values()))
-        self._model.options = names  # before the call is set: the widget reports a change
+        # Before the call is set: the widget reports a change.
+        self._model.options = model_names(self._settings, (call["model"] for call in self._calls.values()))
         self._call, self._prompt = call, prompts_of(run)[name] if editable else None
         self._head.show(draw("calls.edited", self.labels, call=call))
         prompt = {part: getattr(self._prompt, part) if self._prompt else "" for part in _PARTS}
@@ -144,14 +144,14 @@ class Calls(Panel):
         return "" if self._call is None or self._call["failed"] else self._call["reply"]
 
     def _changed(self) -> None:
-        edits = self.edits
-        count = len(edits) - ("at" in edits) - ("prompts" in edits) + sum(map(len, edits.get("prompts", {}).values()))
-        call, prompt, typed = self._call, self._prompt, self._fields.value
+        edits, call, prompt, typed = self.edits, self._call, self._prompt, self._fields.value
         pairs = [(self._reply, typed["reply"])] if call else []
         pairs += [(getattr(prompt, part), typed[part]) for part in _PARTS if prompt]
-        self.diff.show(draw("calls.diff", pairs=[diff for pair in pairs if (diff := changed_lines(*pair))]))
-        words = self.labels("call_rerun", n=count) if edits else self.labels("call_nothing_edited")
-        self.button.description, self.button.disabled = words, not edits
+        changed = [pair for pair in pairs if pair[0] != pair[1]]
+        self.diff.show(draw("calls.diff", pairs=[changed_lines(*pair) for pair in changed]))
+        words = self.labels("call_rerun", n=len(changed) + ("models" in edits))
+        self.button.description = words if edits else self.labels("call_nothing_edited")
+        self.button.disabled = not edits
 
     def _pressed(self, event: Event) -> None:
         if event.kind == "edit":

@@ -187,10 +187,10 @@ class Working:
             faults, labels = len(editor.problems), self._labels
             message = forecast_text(editor.foreseen, labels) if editor.foreseen else ""
             self.fork_bar.show(draw("run.fork_bar", labels, edits=edits, problems=faults, message=message))
-        call = self.calls.opened
-        for part, shown in ((self.review.dock, status == "paused"), (self.fork_bar, forks), (self.calls.dock, call)):
-            display_if(part, shown and (not call or part is self.calls.dock))
-        display_if(self.dock, forks or call or status == "paused")
+        bars = ((self.review.dock, status == "paused"), (self.fork_bar, forks), (self.calls.dock, self.calls.opened))
+        for bar, shown in bars:
+            display_if(bar, shown)
+        display_if(self.dock, any(shown for _, shown in bars))
 
     def _chosen(self) -> None:
         """Show the form of a step in place of the reasons."""
