@@ -34,7 +34,7 @@ def test_a_citation_brings_its_evidence_into_view(notebook, workspace):
     nb.run_all()
     nb.default_window()
     nb.page.locator(".wb-cite:visible").first.click()
-    marked = nb.page.locator(".wb-piece[aria-selected=true] mark")
+    marked = nb.page.locator(".wb-piece[aria-selected=true] mark").last
     marked.wait_for()
     nb.wait("""(() => { const box = document.querySelector('.wb-piece mark').getBoundingClientRect();
         return box.top >= 0 && box.bottom <= innerHeight; })()""")

@@ -54,8 +54,8 @@ def _environment() -> Environment:
     )
     result.globals |= {"glyph": glyph, "button": button, "badge": badge, "family": family, "milliseconds": milliseconds}
     result.globals |= {"ROWS": ROWS, "NL": Markup("\n")}
-    result.filters |= {"safely": safe, "brief": cut, "step": step_name, "whole": partial(safe, limit=sys.maxsize)}
-    result.filters |= {"laid_out": laid_out, "parts": parts}
+    result.filters |= {"safely": safe, "brief": cut, "whole": partial(safe, limit=sys.maxsize)}
+    result.filters |= {"step": step_name, "laid_out": laid_out, "parts": parts}
     result.tests["web"] = re.compile(r"https?://\S+$").match
     return result
 

@@ -41,10 +41,9 @@ class Calls(Panel):
         self._settings: Settings | None = None
         self._call: Call | None = None
         self._prompt: Prompt | None = None
-        self.list, self._head = Pick(listener=self._pressed), Pick(listener=self._pressed)
+        self.list, self._head = Pick(listener=self._pressed), Pick()
         self._model = ipywidgets.Combobox()
-        rows = {"reply": 6, "system": 8, "user": 8}
-        controls = {name: text(ipywidgets.Textarea(rows=count)) for name, count in rows.items()}
+        controls = {name: text(ipywidgets.Textarea(rows=6)) for name in ("reply", *_PARTS)}
         controls["model"] = text(self._model)
         schema = {"properties": {name: {} for name in controls}, "required": [*controls]}
 
@@ -57,8 +56,7 @@ class Calls(Panel):
         boxes = {name: field.box for name, field in self.fields.items()}
         heading = ipywidgets.HTML(el("div.wb-strong.wb-small", labels("call_of_role")))
         self.prompt = ipywidgets.VBox([heading, boxes["system"], boxes["user"], self.slots])
-        self.more = press_button(labels("call_prompt"), lambda: self._show_prompt(True), "wb-quiet")
-        self.form = ipywidgets.VBox([self._head, boxes["reply"], self.diff, boxes["model"], self.more, self.prompt])
+        self.form = ipywidgets.VBox([self._head, boxes["reply"], self.diff, boxes["model"], self.prompt])
         self.form.add_class("wb-call-form")
         self.region = ipywidgets.VBox([self.list, self.form])
         self.button = press_button("", self.submit, "wb-primary")
@@ -78,15 +76,15 @@ class Calls(Panel):
         """
         self._run, self._settings = run, settings
         self._calls = {call["key"]: call for call in run_calls}
-        self.list.show(calls(list(self._calls.values()), self.labels))
+        self.list.show(calls([*self._calls.values()], self.labels))
         if self._call and self._call["key"] not in self._calls:
             self.close()
 
     def open(self, key: str) -> None:
         """Edit a call: the form has its prompt and its reply."""
-        call, run = self._calls.get(key), self._run
-        if call is None or run is None:
+        if (run := self._run) is None or key not in self._calls:
             return
+        call = self._calls[key]
         name = call["prompt"].split(" ")[0]
         editable = call["role"] in SLOTS and name in {f"{call['role']}.{language}" for language in LANGUAGES}
         # Before the call is set: the widget reports a change.
@@ -95,8 +93,7 @@ class Calls(Panel):
         self._head.show(draw("calls.edited", self.labels, call=call))
         prompt = {part: getattr(self._prompt, part) if self._prompt else "" for part in _PARTS}
         self._fields.show({"reply": self._reply, "model": call["model"], **prompt}, again=True)
-        self._show_prompt(False)
-        display_if(self.more, self._prompt)
+        display_if(self.prompt, self._prompt)
         slots = ", ".join(f"${slot}" for slot in SLOTS.get(call["role"], ()))
         self.slots.value = el("div.wb-dim.wb-small", self.labels("call_slots", slots=slots))
         self._changed()
@@ -113,14 +110,10 @@ class Calls(Panel):
         display_if(self.list, not opened)
         self.opened = opened
 
-    def _show_prompt(self, shown: bool) -> None:
-        display_if(self.prompt, shown)
-        display_if(self.more, not shown)
-
     def submit(self) -> None:
         """Ask for the fork, unless nothing was changed."""
-        if self.edits:
-            self.ask(edits=self.edits)
+        if edits := self.edits:
+            self.ask(edits=edits)
 
     @property
     def edits(self) -> Json:
