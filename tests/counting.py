@@ -14,7 +14,6 @@ from workbench.session import Workbench
 
 @pytest.fixture
 def calls(wb) -> Counter[str]:
-    """How often the tool ``look`` was called, by query: what a fork, a graft or a question of what-if runs again."""
     counted = Counter[str]()
 
     @wb.tools.tool(name="look", description="looks a thing up")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
 
+from tests.servers import Reply, ScriptedServer, scripted_server
 from workbench.session import Workbench
 
 FILMS = Path(__file__).resolve().parent.parent / "data" / "films.jsonl"
@@ -34,7 +36,6 @@ def film_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def knowing_films(folder: Path, film_index: Path) -> Path:
-    """Make a workspace that knows the films."""
     (folder / "knowledge").mkdir(parents=True)
     (folder / "knowledge" / "film").symlink_to(film_index / "knowledge" / "film", target_is_directory=True)
     return folder
@@ -55,6 +56,19 @@ def shared_wb(tmp_path_factory: pytest.TempPathFactory, film_index: Path) -> Ite
 
 @pytest.fixture
 def wb(workspace: Path) -> Iterator[Workbench]:
-    """That workspace, open."""
     with Workbench.open(workspace) as opened:
         yield opened
+
+
+@pytest.fixture
+def opens() -> Iterator[Callable[..., Workbench]]:
+    """Opens a workspace, as often as is asked; all are closed at the end."""
+    with ExitStack() as closing:
+        yield lambda folder, **settings: closing.enter_context(Workbench.open(folder, **settings))
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    """A model that says nothing of use until it is told what to say."""
+    with scripted_server(Reply(["nothing"])) as running:
+        yield running

@@ -14,7 +14,6 @@ class LinkedKnowledge(MemoryKnowledge):
     """A few texts, with the links between them: a document's id is its title, and nothing else is a phrase."""
 
     def link(self, text: str, kind: LinkKind = "name") -> list[Mention]:
-        """Return every id that is in the text, in its order."""
         found = [(text.find(doc_id), doc_id) for doc_id in self._texts] if kind == "title" else []
         return [Mention(start=at, end=at + len(i), surface=i, doc_ids=[i]) for at, i in sorted(found) if at >= 0]
 

@@ -22,20 +22,17 @@ FOOD = [
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A base of fast food chains and two things of one name."""
     library = small_base(tmp_path_factory.mktemp("chains"), FOOD)
     yield library.get("base")
     library.close()
 
 
 def readings(question: str, bases: list[Any]) -> list[str]:
-    """What a question may mean, as texts."""
     left = left_open(read(question, bases), bases, [])
     return [reading.text for reading in left.readings] if left else []
 
 
 def turn(question: str) -> list[dict[str, str]]:
-    """A conversation of one question."""
     return [{"role": "user", "content": question}, {"role": "assistant", "content": "Yes."}]
 
 

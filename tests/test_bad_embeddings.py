@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.servers import Reply, ScriptedServer, scripted_server
-from tests.test_bad_models import KEY, QUESTION, fill, no_key_in
+from tests.shelves import fill
+from tests.test_bad_models import KEY, QUESTION, TEXTS, no_key_in
 from workbench.errors import ModelError, SettingsError
 from workbench.models.embeddings import text_model
 from workbench.session import Workbench
@@ -86,13 +87,13 @@ def test_indexing_with_a_bad_server_keeps_nothing_wrong(name, tmp_path, server, 
     words = spoil(server, name)
     with bench(tmp_path, server.url, chat_timeout_s=0.5) as wb:
         with pytest.raises(ModelError) as raised:
-            fill(wb)
+            fill(wb, TEXTS)
         said = str(raised.value)
         assert words in said and server.url in said and KEY not in said and "\n" not in said
         assert raised.value.__suppress_context__, "a traceback shows nothing of what the library raised"
         fix(server)
     with bench(tmp_path, server.url) as wb:
-        fill(wb)
+        fill(wb, TEXTS)
         run = wb.ask(QUESTION, kb="notes")
         assert run.status == "done" and "Ang Lee" in run.answer
         assert {r["status"] for r in run.records} <= {"success", "skipped"}
@@ -115,7 +116,7 @@ FULL = pytest.mark.full
 )
 def test_asking_with_a_bad_server_shows_it_in_the_records(name, tmp_path, server):
     with bench(tmp_path, server.url) as wb:
-        fill(wb)
+        fill(wb, TEXTS)
     spoil(server, name)
     with bench(tmp_path, server.url, chat_timeout_s=0.5) as wb:
         run = wb.ask(QUESTION, kb="notes")
@@ -130,13 +131,13 @@ def test_asking_with_a_bad_server_shows_it_in_the_records(name, tmp_path, server
 
 def test_another_model_behind_the_same_name(tmp_path, server):
     with bench(tmp_path, server.url) as wb:
-        fill(wb)
+        fill(wb, TEXTS)
         server.embed = lambda text: [1.0, 0.5]
         (wb.path / "notes" / "new.md").write_text("# New\n\nEat Drink Man Woman is a film by Ang Lee.\n")
         (failed,) = {r["error"] for r in wb.ask(QUESTION, kb="notes").records if r["status"] == "failed"}
         assert "2 numbers, and the index has 4" in failed and "kb rebuild" in failed
         server.embed = embed
-        fill(wb)
+        fill(wb, TEXTS)
         assert "Ang Lee" in wb.ask(QUESTION, kb="notes", session="b").answer
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers import Reply, ScriptedServer, closed_port, only, scripted_server
+from tests.shelves import CORE, noted
 from workbench.models.wire import MOST_BYTES
 from workbench.session import Workbench
 from workbench.views.labels import labels_for
@@ -26,41 +27,18 @@ TEXTS = {
 
 
 def event(delta: dict | None, finish: str | None = None) -> bytes:
-    """One event of a stream, as bytes."""
     choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": finish}]
     head = {"id": "x", "object": "chat.completion.chunk", "created": 0, "model": "m"}
     return b"data: " + json.dumps({**head, "choices": choices}).encode() + b"\n\n"
 
 
 def stream(*events: bytes) -> Reply:
-    """A stream of one's own making."""
     return Reply(body=b"".join(events), content_type="text/event-stream")
 
 
-def fill(wb: Workbench) -> None:
-    """A knowledge base of three notes."""
-    folder = wb.path / "notes"
-    folder.mkdir(exist_ok=True)
-    for name, text in TEXTS.items():
-        (folder / f"{name}.md").write_text(f"# {name}\n\n{text}\n", encoding="utf-8")
-    wb.add_knowledge("notes", [folder])
-
-
-@pytest.fixture(scope="module")
-def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("indexed")
-    with Workbench.open(folder, embedding_model="hashing", rerank_model="none") as wb:
-        fill(wb)
-    return folder
-
-
 @pytest.fixture
-def place(tmp_path: Path, indexed: Path) -> Path:
-    """A workspace of one's own over the three notes."""
-    folder = tmp_path / "workspace"
-    folder.mkdir()
-    (folder / "knowledge").symlink_to(indexed / "knowledge", target_is_directory=True)
-    return folder
+def place(tmp_path: Path) -> Path:
+    return noted(tmp_path / "workspace", TEXTS)
 
 
 @pytest.fixture
@@ -73,14 +51,12 @@ def bench(place: Path, url: str, **settings) -> Workbench:
     """The workspace, open, with a chat model at that address."""
     # One pass is enough, so that only the writer is asked.
     fast = {"model_backoff_s": 0.01, "chat_timeout_s": 5, "max_iterations": 1}
-    names = {"embedding_model": "hashing", "rerank_model": "none"}
     roles = only("writer", "rewriter", *settings.pop("also", ()))
     opened = {"chat_model": "openai:scripted", "chat_base_url": url, "chat_api_key": KEY}
-    return Workbench.open(place, **{**opened, **roles, **names, **fast, **settings})
+    return Workbench.open(place, **{**opened, **roles, **CORE, **fast, **settings})
 
 
 def said(wb: Workbench, run) -> list[dict]:
-    """What the conversation keeps."""
     return wb.ports().conversations.list_messages(run.row["conversation_id"])
 
 

@@ -28,7 +28,6 @@ SECONDS = 60
 
 
 def text(pick: Any) -> str:
-    """What a picture says."""
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", pick.picture.html)).split())
 
 
@@ -158,7 +157,6 @@ def test_an_edited_plan_of_a_finished_run_becomes_a_fork(bench: Bench) -> None:
 
 
 def comes(true: Callable[[], Any]) -> bool:
-    """Whether it becomes true."""
     until = time.monotonic() + SECONDS
     while not true() and time.monotonic() < until:
         time.sleep(0.02)

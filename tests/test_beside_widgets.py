@@ -41,20 +41,15 @@ def asked(wb: Workbench) -> Run:
 
 @pytest.fixture(scope="module")
 def stopped(asked: Run) -> Run:
-    """Its other future."""
     return asked.fork(at="0-reflect", decision={"action": "reject"})
 
 
 def words(html: str) -> str:
-    """What is to be read in it."""
     return " ".join(read(html).text.split())
 
 
 def text(*picks: Any) -> str:
     return words(" ".join(pick.picture.html for pick in picks))
-
-
-# decisions
 
 
 def test_decisions_are_listed_and_each_is_made_again_in_a_fork(asked: Run) -> None:
@@ -68,9 +63,6 @@ def test_decisions_are_listed_and_each_is_made_again_in_a_fork(asked: Run) -> No
     fork = asked.fork(**past.request["edits"], wait=False).wait()
     assert (fork.status, fork.review["review_id"]) == ("paused", "0-reflect")
     assert all(record.get("replayed") for record in fork.records)
-
-
-# runs
 
 
 def test_runs_are_searched_sorted_marked_and_acted_on(wb: Workbench, asked: Run, stopped: Run) -> None:
@@ -117,9 +109,6 @@ def test_the_table_of_runs_is_a_frame_too(wb: Workbench, asked: Run) -> None:
     assert frame.loc[asked.run_id, "answer"] == asked.answer.splitlines()[0][:200]
     wb.runs.annotate(asked.run_id, title="")
     assert wb.runs.lines(text=asked.run_id)[0]["title"] == ENGLISH
-
-
-# comparisons
 
 
 def test_in_a_kernel_a_run_is_shown_by_the_widget_that_is_registered_for_its_class(asked, monkeypatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.servers import Reply, ScriptedServer, scripted_server
+from tests.servers import ScriptedServer
 from tests.servers.roles import responder, role_of
 from tests.test_hostile import ALL
 from tests.test_roles import CORE, GOOD, KEY, QUESTION
@@ -21,14 +21,8 @@ from workbench.widgets.calls import Calls
 
 
 @pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with scripted_server(Reply(["nothing"])) as running:
-        running.respond = responder(**GOOD)
-        yield running
-
-
-@pytest.fixture
 def done(tmp_path: Path, server: ScriptedServer) -> Iterator[Run]:
+    server.respond = responder(**GOOD)
     (tmp_path / "Kiln.md").write_text("# Kiln\n\nThe east kiln was built in 1993 by Mei Lan.\n", encoding="utf-8")
     told = {"chat_model": "openai:m", "chat_base_url": server.url, "chat_api_key": KEY, **CORE}
     with Workbench.open(tmp_path / "w", **told) as wb:
@@ -37,7 +31,6 @@ def done(tmp_path: Path, server: ScriptedServer) -> Iterator[Run]:
 
 
 def on_bench(run: Run, role: str, lang: str = "en") -> tuple[Bench, Calls]:
-    """The bench on a run, with the form of the last call of a role open."""
     bench = run._workspace.bench(run, lang=lang)
     calls = bench.working.calls
     assert calls is not None

@@ -112,8 +112,6 @@ TEXTS = st.lists(
 )
 
 
-# --- Several searches as one step ---
-
 WHERE = "Where did the husband of the director of Lanterns at Dusk study?"
 TOOLS = {tool.name: tool for tool in (deep_research.DEEP, deep_research.DEEPER)}
 

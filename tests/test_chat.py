@@ -56,8 +56,6 @@ async def test_an_answer_comes_in_the_models_own_chunks():
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
 
 
-# thoughts are kept apart
-
 SAID = "The kiln was built in 1911 [1]."
 THOUGHTS = {
     "think": ("<think>T</think>\n\n" + SAID, SAID, "T"),
@@ -138,9 +136,6 @@ async def test_thoughts_of_a_field_of_their_own(field):
 async def test_a_thought_alone_is_no_answer(text):
     with scripted_server(Reply([text])) as server, pytest.raises(ModelError, match="thought, and then said nothing"):
         await chunks_of(model_at(server.url))
-
-
-# what a server says when it does not answer
 
 
 SAYS = {

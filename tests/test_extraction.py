@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from tests.servers import Reply, ScriptedServer, scripted_server
+from tests.servers import Reply, ScriptedServer
 from tests.servers.roles import role_of
-from workbench.cli import main
 from workbench.session import Workbench
 
 NOTES = {
@@ -50,13 +48,6 @@ def _names() -> list[str]:
 
 
 @pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with scripted_server() as running:
-        running.respond = reads
-        yield running
-
-
-@pytest.fixture
 def notes(tmp_path: Path) -> Path:
     (folder := tmp_path / "notes").mkdir()
     for name, text in NOTES.items():
@@ -65,27 +56,13 @@ def notes(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, server: ScriptedServer) -> Iterator[Callable[..., Workbench]]:
-    opened: list[Workbench] = []
-
-    def make(folder: str = "w", **settings: Any) -> Workbench:
-        given = {
-            "chat_model": "openai:m",
-            "chat_base_url": server.url,
-            "index_token_budget": BUDGET,
-            **CORE,
-            **settings,
-        }
-        opened.append(Workbench.open(tmp_path / folder, **given))
-        return opened[-1]
-
-    yield make
-    for wb in opened:
-        wb.close()
+def bench(tmp_path: Path, server: ScriptedServer, opens: Any) -> Callable[..., Workbench]:
+    server.respond = reads
+    told = {"chat_model": "openai:m", "chat_base_url": server.url, "index_token_budget": BUDGET, **CORE}
+    return lambda folder="w", **settings: opens(tmp_path / folder, **{**told, **settings})
 
 
 def stated(wb: Workbench) -> dict[str, tuple[str, str]]:
-    """Relations that a text states, by the names of their ends; with where they stand."""
     sql = (
         "SELECT a.name, r.type, b.name, r.chunk_id, r.sentence FROM relations r "
         "JOIN entities a ON a.entity_id = r.source JOIN entities b ON b.entity_id = r.target "
@@ -104,7 +81,7 @@ def test_what_a_model_reads_joins_the_graph_and_nothing_else_does(bench, notes, 
     report = wb.add_knowledge("notes", [notes])
     found = stated(wb)
     assert set(found) == {
-        *("The east kiln built_by Mei Lan", "Mei Lan learned_from Wu Ke", "Wu Ke came_from Dehua", "老舍 出生于 北京"),
+        *("The east kiln built_by Mei Lan", "Mei Lan learned_from Wu Ke", "Wu Ke came_from Dehua", "老舍 出生于 北京")
     }, "no relation whose names do not stand in the passage, whatever the model says"
     assert found["Wu Ke came_from Dehua"][1] == "Wu Ke came from Dehua."
     assert wb.knowledge.get("notes").entity("Mei Lan")["doc_id"] == "Mei Lan.md", "a title is the document itself"
@@ -223,14 +200,3 @@ def test_what_documents_order_is_data_to_the_reader(bench, notes, server):
         text = request["messages"][-1]["content"]
         if role_of(request) == "extractor":
             assert text.count("</evidence>") == 1 and text.rstrip().endswith("</evidence>")
-
-
-def test_the_terminal_says_what_was_asked(tmp_path, notes, server, monkeypatch):
-    for name, value in {**CORE, "chat_model": "openai:m", "chat_base_url": server.url}.items():
-        monkeypatch.setenv(f"WORKBENCH_{name.upper()}", str(value))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("WORKBENCH_INDEX_TOKEN_BUDGET", str(BUDGET))
-    told = CliRunner().invoke(main, ["kb", "add", "notes", str(notes)])
-    assert "4 passages by openai:m" in told.output
-    key = sqlite3.connect(next(tmp_path.glob("**/index.db"))).execute("SELECT count(*) FROM said").fetchone()
-    assert key[0] >= len(NOTES)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from xml.etree import ElementTree
 
 import pytest
@@ -12,11 +10,9 @@ import pytest
 from tests import handmade
 from workbench.errors import KnowledgeError
 from workbench.graphs.conversation import build_conversation
-from workbench.plans import Plan, PlanStep
 from workbench.session import Workbench
 from workbench.views.drawing import Drawing
 from workbench.views.graph import graph, walked
-from workbench.views.knowledge import Around, knowledge
 from workbench.views.plan_graph import dag
 
 RUN = handmade.run()
@@ -41,7 +37,6 @@ def words(figure):
 
 
 def drawn(drawing, tag, **attributes):
-    """The elements of a drawing with these attributes."""
     found = ElementTree.fromstring(drawing.svg).iter(f"{{http://www.w3.org/2000/svg}}{tag}")
     return [one for one in found if all(one.get(key.replace("_", "-")) == value for key, value in attributes.items())]
 
@@ -51,13 +46,6 @@ def test_each_status_has_its_sign_and_word(status):
     record = handmade.record("step_0_喜宴", "hybrid_search", 0, 10, 3, status=status)
     sign = {"success": "✓", "partial": "◐", "failed": "✗", "timeout": "◷", "cancelled": "⊖", "skipped": "⊘"}[status]
     assert any(text.startswith(sign) for text in words(dag(handmade.plan("Compare"), [record])))
-
-
-def test_a_plan_before_it_runs_and_one_with_a_cycle():
-    assert sum("○ not begun" in text for text in words(dag(handmade.plan("Compare")))) >= 3
-    assert ElementTree.fromstring(dag(Plan()).svg) is not None
-    steps = [PlanStep(step_id=a, objective="", tool="t", depends_on=[b]) for a, b in ("ab", "ba")]
-    assert len(drawn(dag(Plan(steps=steps)), "g", role="img")) == 2
 
 
 GRAPH = build_conversation().get_graph(xray=True)
@@ -105,44 +93,6 @@ def test_the_node_where_a_run_stands_is_marked(status):
     assert len(drawn(graph(found, ""), "rect", stroke_width="3")) == 1
 
 
-def entity(name, kind="Film", aliases=()):
-    return {"entity_id": name, "name": name, "type": kind, "aliases": list(aliases), "doc_id": None}
-
-
-def relation(source, kind, target):
-    return {
-        "relation_id": f"{source}|{kind}|{target}",
-        "source": source,
-        "type": kind,
-        "target": target,
-        "sentence": f"{source} and {target}.",
-        "chunk_id": "",
-    }
-
-
-NEAR = Around(
-    {
-        e["name"]: e
-        for e in (entity("喜宴"), entity("Ang Lee", "Person", ["李安"]), entity("Hulk"), entity("x", "Studio"))
-    },
-    (
-        relation("喜宴", "directed_by", "Ang Lee"),
-        relation("Hulk", "directed_by", "Ang Lee"),
-        relation("x", "made_it", "Hulk"),
-    ),
-    seeds=("喜宴", "Ang Lee"),
-)
-
-
-def test_what_relates_the_entities_of_the_answer_has_its_words():
-    picture = knowledge(NEAR, language="zh")
-    assert len(drawn(picture, "line", stroke_width="1.5")) == 1 and len(drawn(picture, "line")) == 3
-    texts = [one.text for one in drawn(picture, "text")]
-    assert "李安" in texts
-    assert any("made it" in text for text in words(picture)) and "Hulk, Film" in words(picture)
-    assert "x, Studio" in words(picture)  # a corpus may bring types of its own
-
-
 def test_a_run_draws_itself(wb):
     run = wb.ask("Compare The Wedding Banquet and Eat Drink Man Woman", kb="film", review="reflect")
     frame = run.graph().to_frame()
@@ -162,9 +112,3 @@ def test_a_run_without_its_corpus_says_so(workspace):
     (workspace / "knowledge" / "film").unlink()
     with Workbench.open(workspace) as wb, pytest.raises(KnowledgeError, match="without its corpus"):
         wb.run(run_id).knowledge()
-
-
-def test_what_is_drawn_in_a_bench_needs_no_plotly():
-    drawn = "import workbench.views.plan_graph, workbench.views.timeline, workbench.views.decisions"
-    check = f"import sys; {drawn}; print({{'plotly', 'pandas', 'networkx'}} & set(sys.modules))"
-    assert subprocess.run([sys.executable, "-c", check], capture_output=True, text=True).stdout.strip() == "set()"

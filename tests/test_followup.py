@@ -15,7 +15,6 @@ __all__ = ["shelf"]
 
 
 def said(*turns: str) -> list[dict[str, str]]:
-    """A conversation: user, assistant, user, ..."""
     return [{"role": ("user", "assistant")[i % 2], "content": text} for i, text in enumerate(turns)]
 
 

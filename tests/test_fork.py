@@ -45,8 +45,6 @@ def small(tmp_path_factory):
 
 
 class Bench:
-    """A workbench whose tools count their own calls and whose planner gives ``plan``."""
-
     def __init__(self, wb: Workbench):
         self.wb, self.calls, self.plan = wb, Counter[str](), Plan(steps=[])
 

@@ -68,9 +68,6 @@ def test_a_disk_that_fills_while_adding(tmp_path, verb, documents, notes, kib, w
         assert content(wb) == after
 
 
-# --- files that a person names ---
-
-
 def saved_by(door: str, folder: Path, target: Path) -> Path:
     """Write the same thing through one of the doors that write files."""
     if door == "canvas":

@@ -50,11 +50,7 @@ def test_evidence_of_both_branches_each_with_where_it_came_from(wb, calls, langu
     assert origin_of(made) == base.run_id and made.answer
     again = wb.replay(made.run_id)
     assert same(again, made) and origin_of(again) == made.run_id
-    assert {origin["run_id"] for origin in origins(made).values()} == {
-        base.run_id,
-        one.run_id,
-        two.run_id,
-    }
+    assert {origin["run_id"] for origin in origins(made).values()} == {base.run_id, one.run_id, two.run_id}
 
 
 def test_a_wanted_step_replaces_that_of_the_base(wb, calls):

@@ -28,7 +28,6 @@ def piece(doc_id: str, title: str, text: str, score: float = 0.8, **metadata: An
 
 
 def runtime(context: Any) -> Any:
-    """A runtime that keeps what the node writes to the stream."""
     written: list[Any] = []
     return SimpleNamespace(context=context, stream_writer=written.append, written=written)
 

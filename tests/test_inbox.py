@@ -75,10 +75,7 @@ def test_answer_right_there(wb: Workbench, three: list[Run], button: str, action
     box.list.press("choose", box.waiting[1].run_id)
     box.note.value = "from the inbox"
     getattr(box, button).click()
-    assert box.note.value == "" and [run.run_id for run in box.waiting] == [
-        three[2].run_id,
-        three[0].run_id,
-    ]
+    assert box.note.value == "" and [run.run_id for run in box.waiting] == [three[2].run_id, three[0].run_id]
     assert box.picked == "" and box.approve.disabled and box.stop.disabled  # a second click answers nothing else
     until(lambda: three[1].decisions)
     assert (three[1].decisions[0]["action"], three[1].decisions[0]["note"]) == (action, "from the inbox")

@@ -109,9 +109,6 @@ def test_either_script_finds_texts_of_the_other(library, asked, found):
     assert library.get("rows").search("words", asked, 1)[0][0] == found
 
 
-# one name of several
-
-
 @pytest.mark.parametrize(
     ("text", "meant"),
     [
@@ -158,9 +155,6 @@ def test_a_text_names_the_bearer_that_is_related_to_what_it_is_about(tmp_path):
     }
     found.close()
     assert named == {"h0": ["doc:h1"], "h9": ["doc:h2"]}
-
-
-# the matcher, and folding
 
 
 def entity(name: str, number: int) -> Entity:

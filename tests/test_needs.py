@@ -114,7 +114,6 @@ def test_what_cannot_be_said_of_a_need_is_refused_and_the_run_waits(wb, given) -
 
 
 def planned(wb: Workbench, *criteria: str) -> Plan:
-    """A plan of one's own."""
     step = PlanStep(step_id="s", objective=ASKED, tool="hybrid_search", tool_input={"query": ASKED})
     return Plan(steps=[step], acceptance_criteria=list(criteria))
 
@@ -144,8 +143,6 @@ def test_a_list_that_a_word_did_not_filter_says_so_and_does_not_answer(wb) -> No
     cold = wb.ask("List the notes since 2020 that are cold", kb="notes")
     assert "Kiln 7 is cold" in cold.answer and cold.reflections[-1]["signals"]["answered"] is True
 
-
-# --- The ledger never contradicts the answer ---
 
 MIXED = {
     **{title: (text, {}) for title, text in TEXTS.items()},

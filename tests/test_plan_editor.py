@@ -67,7 +67,6 @@ def editor(told: dict[str, Any] | None = None, language: str = "en", editable: b
 
 
 def put(made: PlanEditor, name: str, value: Any) -> None:
-    """Type into a field of the form."""
     at(made, name).control.widget.value = value
 
 
@@ -77,13 +76,11 @@ def at(made: PlanEditor, path: str) -> Field:
 
 
 def message(made: PlanEditor, path: str) -> Message:
-    """The only message of a field."""
     (only,) = at(made, path).messages
     return only
 
 
 def fix(made: PlanEditor, path: str) -> None:
-    """Press the button of the first message of a field."""
     at(made, path).box.children[-1].press("fix", "0")
 
 

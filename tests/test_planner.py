@@ -163,9 +163,6 @@ def test_a_tool_of_ones_own_joins_for_its_intents(shelf: Any) -> None:
     assert len(plan_for(shelf, "喜宴哪一年上映？", tools=own_tools(), max_tasks=2).steps) == 2
 
 
-# The node.
-
-
 def test_planning_anew_goes_on_behind_what_has_run(wb: Workbench) -> None:
     run = wb.ask("Who directed The Wedding Banquet?", kb="film", review=["plan", "reflect"]).approve()
     first, *_ = run.plan.steps
@@ -174,9 +171,6 @@ def test_planning_anew_goes_on_behind_what_has_run(wb: Workbench) -> None:
     assert run.review["point"] == "plan" and run.plan.version == 2 == len(run.plans)
     assert run.plan.steps[0] == first and len(run.plan.steps) > 2
     assert [step.step_id.split("_")[1] for step in run.plan.steps] == [str(n) for n in range(len(run.plan.steps))]
-
-
-# The planner that asks a model.
 
 
 def drafted(tool: str = "hybrid_search", **more: Any) -> dict[str, Any]:
@@ -188,7 +182,6 @@ def condition(field: str, op: str, *values: str) -> dict[str, Any]:
 
 
 def llm_plan(workspace: Path, *answers: Any, kb: str | list[str] = "film") -> tuple[Plan, list[str]]:
-    """The plan that is reviewed, and what the model was sent for it."""
     with scripted_server(*(Reply([json.dumps(answer, ensure_ascii=False)]) for answer in answers)) as server:
         models = {"chat_base_url": server.url, "models": {"planner": "openai:m"}}
         with Workbench.open(workspace, **models) as wb:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.test_remembering import bench, server  # noqa: F401  fixtures
+from tests.test_remembering import bench  # noqa: F401  a fixture
 from workbench.parts.memory.preferences import read_preferences
 from workbench.parts.memory.recall import by_rules
 from workbench.parts.memory.service import find_store

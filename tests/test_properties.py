@@ -58,9 +58,6 @@ def dags(draw: st.DrawFn) -> Plan:
     return Plan(steps=draw(st.permutations(steps)), execution_mode=mode)
 
 
-# plans
-
-
 @given(dags())
 def test_a_plan_comes_back_from_its_json_and_differs_in_nothing(plan: Plan) -> None:
     again = Plan.load(json.loads(json.dumps(plan.dump())))
@@ -106,8 +103,6 @@ def test_what_holds_itself_is_refused() -> None:
     assert "nested deeper" in unkeepable(inside)
 
 
-# reducers
-
 ROWS = st.lists(st.fixed_dictionaries({"id": st.integers(0, 4), "v": st.integers()}), max_size=8)
 
 
@@ -125,9 +120,6 @@ def test_the_last_attempt_counts_in_whatever_order_records_come(rows: list) -> N
     step = PlanStep(step_id="a", objective="", tool="t")
     records = [make_record(step, attempt, 1, "skipped", "") for attempt in dict.fromkeys(r["v"] for r in rows)]
     assert last_records(records) == last_records(reversed(records))
-
-
-# running
 
 
 @given(dags(), st.data())
@@ -152,9 +144,6 @@ def test_every_step_ends_once_and_nothing_waits_for_ever(plan: Plan, data: st.Da
     unasked = {s.step_id for s in plan.steps if s.condition == "if_insufficient" and s.step_id not in activated}
     for waiting in left:
         assert waiting in unasked or any(d in left for d in plan.step(waiting).dependencies())
-
-
-# names and texts
 
 
 @pytest.fixture(scope="module")
@@ -189,9 +178,6 @@ def test_texts_of_any_kind_are_read_and_shown(text: str) -> None:
     assert "\x1b" not in visible(text) and "\u202e" not in visible(text)
     assert "".join("".join(sentences(safe)).split()) == "".join(safe.split())
     assert fold(safe) is not None and terms(safe) is not None and detect_language(safe) in ("zh", "en")
-
-
-# loaders
 
 
 @given(st.sampled_from(["a.jsonl", "a.csv", "a.md", "a.txt", "a.jsonl.gz"]), st.binary(max_size=300))

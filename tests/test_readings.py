@@ -106,8 +106,6 @@ def turned(read: Question, gold: Mapping[str, Any]) -> bool:
     )
 
 
-# --- The same at the door: what was asked is applied or said, over small corpora ---
-
 TODAY = date.today()
 MONTH_AGO = (TODAY.replace(day=1) - timedelta(days=1)).isoformat()
 PAPERS = f"""title,authors,venue,year,published,topics,abstract

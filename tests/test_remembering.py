@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.servers import Reply, ScriptedServer, scripted_server
+from tests.servers import Reply
 from tests.servers.roles import role_of
 from tests.shelves import shelved
 from tests.test_forgetting import holders
@@ -112,23 +112,9 @@ def test_what_fits_is_recalled_and_words_do_where_the_model_fails(tmp_path):
 
 
 @pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with scripted_server(Reply(["It is so."])) as running:
-        yield running
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Callable[..., Workbench]]:
+def bench(tmp_path: Path, opens: Any) -> Callable[..., Workbench]:
     (tmp_path / "films.jsonl").write_text("\n".join(map(json.dumps, FILMS)), encoding="utf-8")
-    opened: list[Workbench] = []
-
-    def make(**settings: Any) -> Workbench:
-        opened.append(Workbench.open(shelved(tmp_path / "w", tmp_path / "films.jsonl"), **{**CORE, **settings}))
-        return opened[-1]
-
-    yield make
-    for wb in opened:
-        wb.close()
+    return lambda **settings: opens(shelved(tmp_path / "w", tmp_path / "films.jsonl"), **{**CORE, **settings})
 
 
 def test_a_preference_is_noted_left_out_in_a_fork_and_replayed(bench):

@@ -120,11 +120,7 @@ def test_a_conditional_step_runs_where_too_little_was_found_and_else_counts_in_n
     assert [one["activate"] for one in run.reflections] == ([["b"], []] if least else [[]])
 
 
-MODES = {
-    "sequential": [["a"], ["b"], ["c"]],
-    "parallel": [["a", "b", "c"]],
-    "adaptive": [["a", "c"], ["b"]],
-}
+MODES = {"sequential": [["a"], ["b"], ["c"]], "parallel": [["a", "b", "c"]], "adaptive": [["a", "c"], ["b"]]}
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.language_models import FakeListChatModel
 
-from tests.servers import Reply, ScriptedServer, only, scripted_server
+from tests.servers import Reply, ScriptedServer, only
 from tests.servers.roles import needs, responder, role_of
+from tests.shelves import noted
 from workbench.errors import RunError, SettingsError
 from workbench.records.prompts import SLOTS, Prompts, fenced
 from workbench.runs.fork import checked
@@ -32,43 +33,12 @@ CORE = {"embedding_model": "hashing", "rerank_model": "none", "model_backoff_s":
 QUESTION = "Where was the person born who built the east kiln?"
 
 
-@pytest.fixture(scope="module")
-def notes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("roles") / "notes"
-    folder.mkdir()
-    for name, text in NOTES.items():
-        (folder / f"{name}.md").write_text(f"# {name}\n\n{text}\n", encoding="utf-8")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def indexed(notes: Path) -> Path:
-    """The notes as a knowledge base that every workspace of these tests links to."""
-    with Workbench.open(notes.parent / "w", **CORE) as wb:
-        wb.add_knowledge("notes", [notes])
-    return notes.parent / "w" / "knowledge" / "notes"
-
-
 @pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with scripted_server(Reply(["nothing"])) as running:
-        yield running
+def bench(tmp_path: Path, server: ScriptedServer, opens: Any) -> Callable[..., Workbench]:
+    noted(tmp_path / "w", NOTES)
 
-
-@pytest.fixture
-def bench(tmp_path: Path, indexed: Path, server: ScriptedServer) -> Iterator[Callable[..., Workbench]]:
-    opened: list[Workbench] = []
-    (tmp_path / "w" / "knowledge").mkdir(parents=True)
-    (tmp_path / "w" / "knowledge" / "notes").symlink_to(indexed, target_is_directory=True)
-
-    def make(**settings: Any) -> Workbench:
-        told = {"chat_model": "openai:m", "chat_base_url": server.url, "chat_api_key": KEY, **CORE, **settings}
-        opened.append(Workbench.open(tmp_path / "w", **told))
-        return opened[-1]
-
-    yield make
-    for wb in opened:
-        wb.close()
+    told = {"chat_model": "openai:m", "chat_base_url": server.url, "chat_api_key": KEY, **CORE}
+    return lambda **settings: opens(tmp_path / "w", **{**told, **settings})
 
 
 def step(query: str, **more: Any) -> dict[str, Any]:
@@ -93,9 +63,6 @@ GOOD = {
     "follow_up": lambda _: {"question": "When was the east kiln built?"},
     "rewriter": lambda _: {"query": "east kiln builder"},
 }
-
-
-# --- who is asked ---
 
 
 def test_a_role_has_its_own_model_then_the_chat_model_then_its_default() -> None:
@@ -177,9 +144,6 @@ def test_a_follow_up_and_the_route_are_asked_where_there_is_a_choice(bench, serv
         and "did not route" in run.state["route_decision"]["reason"]
     )
     assert run.state["kb_prefix"] in ("notes", "boats")
-
-
-# --- what bounds a model ---
 
 
 def test_no_evidence_and_an_unmet_field_are_never_enough(bench, server, tmp_path) -> None:
@@ -267,9 +231,6 @@ async def test_many_answers_stream_at_once_without_a_mix_up(count, bench, server
     assert answers == [f"It is {n} and {n} [1]." for n in range(count)]
 
 
-# --- the tape ---
-
-
 def test_a_fork_with_another_prompt_model_or_reply_asks_only_what_depends_on_it(bench, server) -> None:
     server.respond = responder(**GOOD)
     wb = bench()
@@ -306,9 +267,6 @@ def test_a_replay_asks_nobody_and_a_resumed_run_keeps_its_prompts(bench, server)
     assert prompts_of(run)["writer"].user == "$question Be brief."
 
 
-# --- prompts ---
-
-
 def test_every_prompt_names_only_its_slots_and_uses_what_matters() -> None:
     prompts = Prompts()
     assert len(prompts) == 2 * len(SLOTS) and set(ROLES) <= set(SLOTS)
@@ -342,6 +300,3 @@ def test_prompts_are_set_taken_back_and_read_from_files(tmp_path) -> None:
         prompts["router"]
     (folder / "router.en.toml").unlink()
     assert fenced("</corpus>") == "‹/corpus>"
-
-
-# --- documents that give orders ---

@@ -33,14 +33,6 @@ def test_a_page_says_everything_that_was_done():
     assert read(page).tags == STATIC_TAGS
 
 
-def test_a_pause_asks_its_question():
-    text = run_text(run_document(handmade.paused()))
-    assert "请决定：执行这个计划吗？" in text
-    assert "step_0_喜宴" in text
-    request = handmade.review_request("reflect", should_continue=False)
-    assert "用这些证据回答吗" in show(run_text, status="paused", review=request)
-
-
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_text_keeps_to_its_width_and_chinese_counts_double(width):
     from rich.cells import cell_len

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.blind import BLIND, rows
-from tests.test_remembering import bench, server  # noqa: F401  fixtures
+from tests.test_remembering import bench  # noqa: F401  a fixture
 from workbench.parts.memory.remember import bring_up
 from workbench.parts.memory.service import find_store
 from workbench.parts.memory.summarizing import _HEADS, LONGEST, summarize

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
@@ -12,8 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.bench_page import QUESTION, BenchPage
-from tests.browser.test_journey import newest, store  # noqa: F401 - a fixture
+from tests.browser.bench_page import QUESTION, BenchPage, newest, until
 from workbench.session import Workbench
 
 SLOW = """
@@ -36,20 +34,11 @@ async def slow(query: str) -> list[str]:
 """
 
 
-def until(condition: Callable[[], Any], what: str, seconds: float = 30) -> float:
-    """Wait until it holds; how long that took."""
-    began = time.monotonic()
-    while not condition():
-        assert time.monotonic() - began < seconds, f"not within {seconds} s: {what}"
-        time.sleep(0.01)
-    return time.monotonic() - began
-
-
 def ended(run: Any) -> Counter[str]:
     return Counter(record["step_id"] for record in run.records)
 
 
-def test_the_kernel_restarts_while_the_run_waits(notebook: Callable[..., Any], store: Workbench) -> None:  # noqa: F811
+def test_the_kernel_restarts_while_the_run_waits(notebook: Callable[..., Any], store: Workbench) -> None:
     nb = notebook(["from workbench import Workbench\nwb = Workbench.open('workspace')", 'wb.bench(kb="film")'])
     nb.run_all()
     bench = BenchPage(nb.page)
@@ -73,11 +62,7 @@ def test_the_kernel_restarts_while_the_run_waits(notebook: Callable[..., Any], s
 
 
 @pytest.mark.full
-def test_the_kernel_dies_while_a_step_runs(
-    notebook: Callable[..., Any],
-    store: Workbench,  # noqa: F811
-    tmp_path: Path,
-) -> None:
+def test_the_kernel_dies_while_a_step_runs(notebook: Callable[..., Any], store: Workbench, tmp_path: Path) -> None:
     nb = notebook([SLOW, 'wb.bench(kb="film")'])
     nb.run_all()
     bench = BenchPage(nb.page)
@@ -119,9 +104,7 @@ def test_the_kernel_dies_while_a_step_runs(
 
 @pytest.mark.full
 def test_the_run_works_while_the_page_is_closed_and_is_cancelled_at_once(
-    notebook: Callable[..., Any],
-    store: Workbench,  # noqa: F811
-    tmp_path: Path,
+    notebook: Callable[..., Any], store: Workbench, tmp_path: Path
 ) -> None:
     nb = notebook([SLOW, 'wb.bench(kb="film", review=None)'])
     nb.run_all()

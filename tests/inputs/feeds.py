@@ -84,7 +84,6 @@ class Place:
         self.paused()  # everything is imported, so that no input pays for it
 
     def paused(self) -> Any:
-        """A run that waits at its plan."""
         if self._paused is None or self._paused.status != "paused":
             self._paused = self.wb.ask(
                 "When was The Wedding Banquet released?", kb="film", review={"plan"}, session="p"
@@ -181,7 +180,6 @@ def plans(place: Place, rng: Random) -> bool:
 
 
 def settings(place: Place, rng: Random) -> bool:
-    """Settings in code and in the environment."""
     name = rng.choice([*all_settings().model_fields, "nothing"])
     if rng.random() < 0.5:
         Settings.load(**{name: value(rng)})
@@ -214,7 +212,6 @@ def names(place: Place, rng: Random) -> bool:
 
 
 def texts(place: Place, rng: Random) -> bool:
-    """The reading of a question, by itself."""
     one = clean(text(rng, 30)[:4_000])
     for look in (fold, terms, sentences, detect_language, visible):
         look(one)
@@ -225,7 +222,6 @@ def texts(place: Place, rng: Random) -> bool:
 
 
 def options(place: Place, rng: Random) -> bool:
-    """Questions with options that may be wrong."""
     wrong = changed(rng, {name: OPTIONS[name] for name in rng.sample(sorted(OPTIONS), 2)})
     given = {name: one for name, one in wrong.items() if name in OPTIONS} if isinstance(wrong, dict) else {}
     if not given:
@@ -234,7 +230,6 @@ def options(place: Place, rng: Random) -> bool:
 
 
 def questions(place: Place, rng: Random) -> bool:
-    """Whole questions."""
     return _asked(place, text(rng, 20), {"kb": "film", "session": f"q{rng.randrange(10**9)}"})
 
 
@@ -261,7 +256,6 @@ def answers(place: Place, rng: Random) -> bool:
 
 
 def commands(place: Place, rng: Random) -> bool:
-    """The command line, in this process."""
     done = CliRunner(env=place.environment).invoke(
         main, _words(place, rng), input=text(rng, 5).encode("utf-8", "replace")
     )

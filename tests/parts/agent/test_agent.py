@@ -10,7 +10,7 @@ import pytest
 from langchain_core.documents import Document
 from langgraph.graph import START, StateGraph
 
-from tests.servers.scripted import Reply, ScriptedServer, scripted_server
+from tests.servers.scripted import Reply
 from workbench.errors import ModelError, RunError, UnknownTool
 from workbench.session import Workbench
 
@@ -39,12 +39,6 @@ def completion(message: dict[str, Any], finish: str) -> Reply:
         "usage": {"prompt_tokens": 70, "completion_tokens": 5, "total_tokens": 75},
     }
     return Reply(body=json.dumps(body).encode())
-
-
-@pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with scripted_server() as running:
-        yield running
 
 
 @pytest.fixture

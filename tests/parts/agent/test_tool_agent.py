@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.parts.agent.test_agent import calls, driven, says, server
+from tests.parts.agent.test_agent import calls, driven, says
 from tests.servers.roles import responder
 from tests.servers.scripted import Reply
 
-__all__ = ["driven", "server"]
+__all__ = ["driven"]
 
 QUESTION = "Who directed Memento?"
 BY_NAME = ("hybrid_search", {"query": "Memento director", "top_k": 4})

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from tests import handmade
-from tests.servers import Reply, ScriptedServer, only, scripted_server
+from tests.servers import Reply, ScriptedServer, only
 from tests.servers.roles import responder
+from tests.shelves import CORE, noted
 from workbench.parts.evaluate.answers import eval_answers, faults
 from workbench.parts.evaluate.prompts import eval_prompts, pairs_text
 from workbench.session import Workbench
@@ -27,21 +28,10 @@ TEXTS = {"kiln": "The kiln was built in 1993 by Mei Lan.", "茶馆": "《茶馆�
 
 
 @pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with scripted_server(Reply(["It was built in 1993 [1]."])) as running:
-        yield running
-
-
-@pytest.fixture
 def wb(tmp_path: Path, server: ScriptedServer) -> Iterator[Workbench]:
-    folder = tmp_path / "notes"
-    folder.mkdir()
-    for name, text in TEXTS.items():
-        (folder / f"{name}.md").write_text(f"# {name}\n\n{text}\n", encoding="utf-8")
-    core = {"embedding_model": "hashing", "rerank_model": "none"}
-    told = {"chat_model": "openai:m", "chat_base_url": server.url, **core, **only("writer")}
-    with Workbench.open(tmp_path / "w", **told) as opened:
-        opened.add_knowledge("notes", [folder])
+    server.answer(Reply(["It was built in 1993 [1]."]))
+    told = {"chat_model": "openai:m", "chat_base_url": server.url, **CORE, **only("writer")}
+    with Workbench.open(noted(tmp_path / "w", TEXTS), **told) as opened:
         yield opened
 
 
@@ -144,8 +134,6 @@ def test_a_prompt_of_any_role_is_measured_by_what_that_role_does(wb, questions, 
     assert "calls" in pairs_text(table)
 
 
-# --- an answer against its row ---
-
 ROW = {
     "id": "1", "kind": "compare", "split": "dev", "question": "对比《喜宴》和《饮食男女》的风格",
     "must": [{"say": ["1993"], "cite": ["film-1"]}],
@@ -158,7 +146,6 @@ def answered(answer: str = "《喜宴》于1993年上映 [1]。", status: str = 
 
 
 def wrong(said: str, **gold: Any) -> list[str]:
-    """The kinds of what is wrong."""
     return [fault.partition(":")[0] for fault in faults({"id": "1", "question": "?", **gold}, answered(said))]
 
 

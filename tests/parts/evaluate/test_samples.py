@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.parts.evaluate.test_answers import questions, server, wb
+from tests.parts.evaluate.test_answers import questions, wb
 from tests.servers.roles import responder
 from tests.servers.scripted import Reply
 from workbench.errors import RunError
 from workbench.parts.evaluate.samples import sample
 
-__all__ = ["questions", "server", "wb"]
+__all__ = ["questions", "wb"]
 
 RIGHT, WRONG = "Mei Lan built it in 1993 [1].", "By Mei Lan [1]."
 

@@ -43,9 +43,6 @@ def _count() -> None:
     executed.clear()
 
 
-# nothing crosses
-
-
 class Sampled(Scripted):
     temperature: float = 0.0
     named: str = "one"
@@ -148,9 +145,6 @@ def runtime_typed(node: Any) -> Any:
     return node
 
 
-# one thing changed
-
-
 def test_an_edge_is_an_effect_and_can_lead_elsewhere(wb: Workbench) -> None:
     run = finished(wb.record(KINDS["routed_by_a_model"].build(), "edge"), KINDS["routed_by_a_model"])
     [way] = [effect for effect in run.effects if effect.kind == "edge"]
@@ -179,9 +173,6 @@ def test_nodes_of_several_runs_are_put_together(wb: Workbench) -> None:
     assert executed == {"finish": 1} and set(grafted.options["tape"]["sources"]) == {first.run_id, second.run_id}
     with pytest.raises(RunError, match="has no node 'middle'"):
         first.graft({"middle": second})
-
-
-# streams
 
 
 class Streaming(Scripted):
@@ -215,9 +206,6 @@ def test_a_run_streams_what_its_graph_streams_and_its_replay_the_same(wb: Workbe
     [run] = agent.runs()
     assert plain(list(run.replay().stream())) == plain(list(run.stream())) == plain(events)
     assert dict(executed) == before
-
-
-# people
 
 
 @pytest.mark.parametrize(
@@ -339,9 +327,6 @@ def test_a_waiting_run_is_answered_from_the_terminal_by_its_id_alone(tmp_path: P
     asked = json.loads(shell("record", "tests.parts.record.graphs:inbox", json.dumps(LOG), "--json").stdout)
     done = shell("resume", asked["run_id"], "--edit", str(edit), "--json")
     assert json.loads(done.stdout)["state"]["log"] == ["edit {'action': 'write', 'args': {'text': 'Fen Mill'}}"]
-
-
-# elsewhere
 
 
 def test_a_sealed_run_is_replayed_and_forked_in_another_workspace(wb: Workbench, tmp_path: Path) -> None:

@@ -40,9 +40,6 @@ def titles(review: Review) -> list[tuple[str, str]]:
     return [(one["section_id"], one["title"]) for one in form(review)._fields.value["sections"]]
 
 
-# the outline
-
-
 def lines(review: Review) -> ipywidgets.Textarea:
     return field(review, "Sections, one per line; indent the parts of one by two spaces")
 
@@ -82,6 +79,3 @@ def test_a_report_shows_itself_on_a_page_and_nothing_in_it_is_markup(asked: Run)
     assert "<img" not in page and "<script" not in page and 'href="javascript' not in page
     assert f'id="{asked.run_id}-ref-1"' in page and f'href="#{asked.run_id}-ref-1"' in page
     assert "score" in page and "<h2>" in page
-
-
-# the terminal
