@@ -41,14 +41,11 @@ WALK_NODES = {
     "followup",
     "fusion",
     "generate",
-    "hops",
-    "merge",
+    "chain",
     "planner",
-    "plans",
     "reflect",
     "retrieval_graph",
     "review_panel",
-    "route",
     "session",
 }
 

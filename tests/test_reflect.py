@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.handmade import record
-from tests.test_merge import piece
+from tests.test_retrieval_graph import piece
 from workbench.graphs.needs import LinkedName, Supply, is_enough, signals, thresholds
 from workbench.graphs.reflect import Proposal, propose
 from workbench.graphs.retrieval import build_retrieval

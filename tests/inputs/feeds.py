@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -212,12 +213,21 @@ def names(place: Place, rng: Random) -> bool:
 
 
 def texts(place: Place, rng: Random) -> bool:
-    one = clean(text(rng, 30)[:4_000])
-    for look in (fold, terms, sentences, detect_language, visible):
+    one, base = clean(text(rng, 30)[:4_000]), place.wb.knowledge.get("film")
+    for look in (fold, terms, detect_language):
         look(one)
-    found = read(one, [place.wb.knowledge.get("film")])["names"]
+    if clean(one) != one or "\x00" in one or {"\x1b", "\u202e"} & set(visible(one)):
+        raise Lost(f"what nobody sees is in {one!r}")
+    if "".join("".join(sentences(one)).split()) != "".join(one.split()):
+        raise Lost(f"sentences lose a part of {one!r}")
+    found = read(one, [base])["names"]
     if any(one[n["start"] : n["end"]] != n["surface"] for n in found):
         raise Lost(f"a name that is not there: {one!r}")
+    spans = sorted((name["start"], name["end"]) for name in found)
+    if any(second[0] < first[1] for first, second in pairwise(spans)):
+        raise Lost(f"names that overlap: {one!r}")
+    if not all(0 <= mention["start"] < mention["end"] <= len(one) for mention in base.link(one)):
+        raise Lost(f"a mention outside of {one!r}")
     return True
 
 
