@@ -410,7 +410,7 @@ def signals_fitted(rows: Sequence[Seen]) -> dict[str, float]:
 
 def chosen_by(seen: Seen, model: Mapping[str, float]) -> tuple[list[int], float]:
     """Return the chosen sentences and how good they are."""
-    chosen = seen.reader.choose(model, 60, 4)
+    chosen = seen.reader.choose(model)
     text = printed([seen.reader.pool[row] for row in chosen])
     return chosen, quality(seen.case, text, seen.whole)
 
@@ -441,7 +441,7 @@ def answers_fitted(
     positive = [
         seen.reader.together(chosen) for seen in rows for chosen, value in [chosen_by(seen, model)] if value >= 0.5
     ]
-    negative = [seen.reader.together(seen.reader.choose(model, 60, 4)) for seen in unanswerable]
+    negative = [seen.reader.together(seen.reader.choose(model)) for seen in unanswerable]
     names = list(positive[0])
     values = np.array([[one[name] for name in names] for one in [*positive, *negative]])
     labels = np.array([1.0] * len(positive) + [0.0] * len(negative))

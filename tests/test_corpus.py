@@ -227,7 +227,7 @@ TRIPLES = [
 def test_triples_give_a_document_for_each_head(tmp_path, order):
     path = written(tmp_path / "kb.tsv", "".join(f"{line}\r\n" for line in TRIPLES[::order]))
     dandelion, tampopo = load([path]).documents
-    assert (tampopo.doc_id, tampopo.title, tampopo.type) == ("Tampopo", "Tampopo", "Node")
+    assert (tampopo.doc_id, tampopo.title) == ("Tampopo", "Tampopo")
     assert tampopo.fields == {"directed_by": ["Jûzô Itami"], "has_tags": ["ramen", "拉面"]}
     assert tampopo.text == "Tampopo — directed by: Jûzô Itami.\nTampopo — has tags: ramen, 拉面."
     assert dandelion.fields == {"sequel_of": ["Tampopo"]}

@@ -186,7 +186,7 @@ DOOR = [  # base, question, what the answer holds, what it does not
     (
         "group",
         "Papers by Olaf Brandt about noise",
-        "No document|author is Olaf Brandt|Noise of Harbours",
+        "No document|authors is Olaf Brandt|Noise of Harbours",
         "not applied",
     ),
     ("workshop", "Which tool is the most expensive?", "Bench saw", "Lathe|not applied"),

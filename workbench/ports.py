@@ -165,7 +165,7 @@ class Words(TypedDict):
 
 
 SearchKind = Literal["words", "meaning"]
-LinkKind = Literal["name", "value", "title"]
+LinkKind = Literal["name", "title"]
 AroundKind = Literal["relations", "mentions", "communities", "links", "shared"]
 
 

@@ -6,25 +6,27 @@ Only names that a passage has are taken, and only relations between two of them,
 from __future__ import annotations
 
 import asyncio
+import math
 import re
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from itertools import groupby
 from typing import Any, Literal
 
 from pydantic import Field
 
 from workbench.graphs.roles import ModelForm, Reply, ask_model
-from workbench.knowledge.adding.extraction import Extraction, Forecast, Titled
+from workbench.knowledge.adding.extraction import Extraction, Titled
 from workbench.knowledge.names.entities import LONGEST_NAME, Name, Stated
 from workbench.ports import Context
 from workbench.records.prompts import fenced
-from workbench.records.spending import Spent, price, spent
+from workbench.records.spending import price, spent
 from workbench.records.tape import Effect, NoTape, estimated_tokens
 from workbench.state import Json
 from workbench.text import detect_language, fold, sentences
 
-_PASSAGES, _CHARACTERS = 4, 6_000
+_PASSAGES = 4
 """Of one call."""
 _UNTYPED = "Other"
 
@@ -58,22 +60,24 @@ class ReadPassages(ModelForm):
     passages: list[ReadPassage] = Field(max_length=_PASSAGES)
 
 
-class _Counted(NoTape):
-    """Keeps of the calls what they took, and not what was said."""
+class _Calls(NoTape):
+    """Keeps the calls while texts are indexed, to add up what they took."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.total = Spent()
+        self._kept = list[Effect]()
 
     def keep(self, effect: Effect) -> None:
-        """Add it up."""
-        sums: list[Any] = [round(a + b, 9) for a, b in zip(self.total, spent([effect]), strict=True)]
-        self.total = Spent(*sums)
+        """Keep a call."""
+        self._kept.append(effect)
 
     def calls(self) -> list[Effect]:
-        """Return all calls as one."""
-        usage = {"input": self.total.input, "output": self.total.output, "cached": self.total.cached}
-        return [Effect("model", "extractor", {}, {"usage": usage, "money": self.total.money})]
+        """Return all calls."""
+        return self._kept
+
+
+Batch = Sequence[tuple[int, Titled]]
+"""The passages of one call, each with its place."""
 
 
 class ModelExtractor:
@@ -86,103 +90,98 @@ class ModelExtractor:
 
     def __init__(self, context: Context, submit: Callable[[Coroutine[Any, Any, Any]], Future[Any]]):
         settings = context.settings
-        self._tape, self._budget, self._submit = _Counted(), settings.index_token_budget, submit
+        self._budget, self._submit = settings.index_token_budget, submit
         within = settings.model_copy(update={"token_budget": self._budget, "money_budget": 0.0})
-        self._context = replace(context, settings=within, tape=self._tape)
-        self.model = settings.role_model("extractor")
+        self._context = replace(context, settings=within, tape=_Calls())
+        self._model = settings.role_model("extractor")
         labels = [context.prompts.for_language("extractor", language).label for language in ("en", "zh")]
-        self.recipe = f"{self.model} {' '.join(labels)}"
-        self._failed, self._begun, self._dearer, self._why = 0, 0, 1.0, ""
+        self.recipe = f"{self._model} {' '.join(labels)}"
+        self._estimated, self._note = 0, ""
 
-    def forecast(self, passages: Iterable[Titled]) -> Forecast:
-        """Estimate tokens and money: each text is read once, as much is written, and each call has its instructions."""
-        count = texts = 0
-        for passage in passages:
-            count, texts = count + 1, texts + estimated_tokens(passage.title + passage.text)
-        instructions = estimated_tokens(self._prompt("en", {"passages": ""}))
-        read = texts + -(-count // _PASSAGES) * instructions
-        money = price(self._context.prices, self.model, {"input": read, "output": texts, "cached": 0})
-        return Forecast(self.model, count, read + texts, money, self._budget)
+    def refusal(self, passages: Iterable[Titled]) -> str:
+        """Return the forecast of what reading these takes, where it exceeds the budget, else "".
 
-    def _prompt(self, language: str, slots: Mapping[str, str]) -> Any:
-        return self._context.prompts.for_language("extractor", language).messages(slots)
+        Each text is read once, as much is written, and each call has its instructions.
+        """
+        lengths = [estimated_tokens(passage.title + passage.text) for passage in passages]
+        calls, texts = math.ceil(len(lengths) / _PASSAGES), sum(lengths)
+        read = texts + calls * self._instructions("en")
+        if read + texts <= self._budget:
+            return ""
+        money = price(self._context.prices, self._model, {"input": read, "output": texts, "cached": 0})
+        cost = f", {money:.2f} by the prices" if money is not None else ""
+        return (
+            f"{len(lengths):,} passages for {self._model}: about {read + texts:,} tokens{cost}. "
+            f"WORKBENCH_INDEX_TOKEN_BUDGET is {self._budget:,}: raise it to ask"
+        )
+
+    def _instructions(self, language: str) -> int:
+        prompt = self._context.prompts.for_language("extractor", language)
+        return estimated_tokens(prompt.messages({"passages": ""}))
 
     def read(self, passages: Sequence[Titled]) -> dict[int, Extraction | None]:
         """Return the names and statements of each passage, by its place; see ``extraction.Extractor``.
 
         Those of calls that were not made, or not answered, are left out.
         """
-        batches = list(_batches(passages))
-
-        async def every() -> list[Reply | None]:
-            free = asyncio.Semaphore(self._context.settings.max_concurrency)
-            return list(await asyncio.gather(*(self._read([passages[at] for at in batch], free) for batch in batches)))
-
-        if self._why:
-            return {}
-        work = self._submit(every())
+        work = self._submit(self._read(list(_batches(passages))))
         try:
-            replies = work.result()
+            extractions: dict[int, Extraction | None] = work.result()
         except BaseException:  # an interrupt: nothing more is asked
             work.cancel()
             raise
-        extractions: dict[int, Extraction | None] = {}
-        for places, reply in zip(batches, replies, strict=True):
-            if reply is not None and reply.replied:
-                by_number = {passage.passage: passage for passage in reply.form.passages} if reply.form else {}
-                extractions |= {at: _grounded(passages[at], by_number.get(n)) for n, at in enumerate(places, 1)}
         return extractions
 
-    async def _read(self, batch: Sequence[Titled], free: asyncio.Semaphore) -> Reply | None:
-        """Let the model read one batch; None where the budget is spent."""
-        texts = "\n\n".join(f"[{n}] {passage.title}\n{passage.text}" for n, passage in enumerate(batch, 1))
-        slots = {"passages": fenced(texts)}
-        tokens = estimated_tokens(self._prompt(detect_language(texts), slots)) + estimated_tokens(texts)
-        async with free:
-            if not self._allowed(tokens):
-                return None
-            before, self._begun = self._tape.total.tokens, self._begun + tokens
-            reply = await ask_model(
-                self._context, "extractor", ReadPassages, slots, question=texts, prompt="extractor", quiet=True
-            )
-            self._begun -= tokens
-            self._dearer = max(self._dearer, (self._tape.total.tokens - before) / tokens)
-        self._failed = 0 if reply.replied else self._failed + 1
-        # Calls that fail one after the other; then the server is taken to be away.
-        if self._failed >= 3:
-            self._why = reply.refused[-1]
-        return reply
+    async def _read(self, batches: Sequence[Batch]) -> dict[int, Extraction | None]:
+        """Read batches, so many at once as there may be calls, while the budget lasts and the server answers."""
+        extractions: dict[int, Extraction | None] = {}
+        at_once = self._context.settings.max_concurrency
+        for start in range(0, len(batches), at_once):
+            wave = batches[start : start + at_once]
+            if self._note or not self._allowed(wave):
+                break
+            replies = await asyncio.gather(*map(self._ask, wave))
+            for batch, reply in zip(wave, replies, strict=True):
+                by_number = {passage.passage: passage for passage in reply.form.passages} if reply.form else {}
+                if reply.replied:
+                    extractions |= {at: _grounded(text, by_number.get(n)) for n, (at, text) in enumerate(batch, 1)}
+            if not any(reply.replied for reply in replies):  # its server is away
+                self._note = replies[-1].refused[-1]
+        return extractions
+
+    async def _ask(self, batch: Batch) -> Reply:
+        slots = {"passages": fenced(_texts(batch))}
+        return await ask_model(
+            self._context, "extractor", ReadPassages, slots, question=batch[0][1].text, prompt="extractor", quiet=True
+        )
+
+    def _allowed(self, wave: Sequence[Batch]) -> bool:
+        """Check whether these calls are within the budget, as much dearer than estimated as those so far."""
+        used = spent(self._context.tape.calls()).tokens
+        estimate = sum(self._instructions("en") + 2 * estimated_tokens(_texts(batch)) for batch in wave)
+        dearer = max(1.0, used / self._estimated) if self._estimated else 1.0
+        if used + estimate * dearer > self._budget:
+            self._note = f"{used:,} of {self._budget:,} tokens are spent (WORKBENCH_INDEX_TOKEN_BUDGET)"
+        self._estimated += estimate
+        return not self._note
 
     def spent(self) -> Json:
         """Return tokens and money so far, and why no more calls are made."""
-        total = self._tape.total
-        summary = {"name": self.model, "tokens": total.tokens, "money": None if total.unpriced else total.money}
-        return {**summary, "note": self._why}
-
-    def _allowed(self, tokens: int) -> bool:
-        """Check whether so many more tokens are within the budget, with those of the calls that are under way.
-
-        A call is taken to be as much dearer than estimated as the dearest one so far.
-        """
-        spent = self._tape.total.tokens
-        if not self._why and spent + (self._begun + tokens) * self._dearer > self._budget:
-            self._why = f"{spent:,} of {self._budget:,} tokens are spent (WORKBENCH_INDEX_TOKEN_BUDGET)"
-        return not self._why
+        total = spent(self._context.tape.calls())
+        money = None if total.unpriced else total.money
+        return {"name": self._model, "tokens": total.tokens, "money": money, "note": self._note}
 
 
-def _batches(passages: Sequence[Titled]) -> Iterator[list[int]]:
-    """Yield the places of the passages of each call: few, short together, and of one language."""
-    batch: list[int] = []
-    length, language = 0, ""
-    for at, passage in enumerate(passages):
-        own = detect_language(passage.text)
-        if batch and (len(batch) == _PASSAGES or length + len(passage.text) > _CHARACTERS or own != language):
-            yield batch
-            batch, length = [], 0
-        batch.append(at)
-        length, language = length + len(passage.text), own
-    if batch:
-        yield batch
+def _texts(batch: Batch) -> str:
+    return "\n\n".join(f"[{n}] {passage.title}\n{passage.text}" for n, (_, passage) in enumerate(batch, 1))
+
+
+def _batches(passages: Sequence[Titled]) -> Iterator[Batch]:
+    """Yield the passages of each call: few, and of one language."""
+    for _, own in groupby(enumerate(passages), key=lambda entry: detect_language(entry[1].text)):
+        remaining = list(own)
+        for start in range(0, len(remaining), _PASSAGES):
+            yield remaining[start : start + _PASSAGES]
 
 
 def _grounded(passage: Titled, read_passage: ReadPassage | None) -> Extraction | None:

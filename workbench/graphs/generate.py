@@ -22,7 +22,7 @@ from workbench.graphs.roles import (
     evidence_text,
     totals_by_step,
 )
-from workbench.knowledge.dated import DatedBase, dated_bases, question_dates
+from workbench.knowledge.dated import PartialBase, dated_bases, question_dates
 from workbench.language.answer import judge, write
 from workbench.language.citing import cite
 from workbench.models.chat import Limits, server_name, stream_text, token_usage
@@ -185,7 +185,7 @@ def dates_note(state: Data, context: Context) -> str:
     if not as_of and not known_date:
         return ""
     say = Labels(detect_language(state["message"]))
-    hidden = sum(len(base.hidden) for base in dated_bases(context, state) if isinstance(base, DatedBase))
+    hidden = sum(len(base.hidden) for base in dated_bases(context, state) if isinstance(base, PartialBase))
     dates = [
         *([say("reply_as_of", date=as_of)] if as_of else []),
         *([say("reply_known", date=known_date)] if known_date else []),

@@ -297,7 +297,6 @@ def ask_person(
     edits: type[BaseModel],
     check_edits: Callable[[Any], None] = lambda _: None,
     *,
-    key: str = "",
     details: Data = MappingProxyType({}),
 ) -> Decision:
     """Pause for an answer. The code before this call runs again on resume, so it must not have effects.
@@ -310,10 +309,9 @@ def ask_person(
         description: why, in a sentence.
         edits: what may be changed of it; a ``Strict`` model whose values say None where nothing changes.
         check_edits: refuses edits that fit the model and yet cannot be (see ``refuse``).
-        key: which of several that may ask at this point at once, such as a section's id.
         details: further keys of the request: ``ahead``, ``in_force``.
     """
-    review_id = "-".join(filter(None, (str(len(state.get("decisions", []))), point, key)))
+    review_id = f"{len(state.get('decisions', []))}-{point}"
     request = {
         "action_requests": [{"name": point, "args": proposal, "description": description}],
         "review_configs": [

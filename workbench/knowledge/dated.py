@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from calendar import monthrange
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
 
@@ -34,8 +34,36 @@ def question_dates(state: Data) -> list[str]:
 
 
 def dated(base: KnowledgeBase, dates: Sequence[str]) -> KnowledgeBase:
-    """Return the base as of these dates, ``dates_asked``; itself where none is asked."""
-    return cast(KnowledgeBase, DatedBase(base, *dates)) if any(dates) else base
+    """Return the base as of these dates, of what holds and of what is known; itself where none is asked.
+
+    As far as two dates say it: a year is not before a day of itself.
+    """
+    if not any(dates):
+        return base
+    as_of, known = dates
+    tests: list[tuple[str, Op, str]] = [
+        ("valid_from", "gt", as_of),
+        ("valid_to", "lt", as_of),
+        ("known_since", "gt", known),
+    ]
+
+    def hidden() -> frozenset[str]:
+        fields = date_fields(base)
+        conditions = [Condition(field=fields[key], op=op, value=day) for key, op, day in tests if day and key in fields]
+        return frozenset(doc_id for condition in conditions for doc_id in base.select([condition]))
+
+    return cast(KnowledgeBase, PartialBase(base, hidden, f"@{as_of}/{known}"))
+
+
+def restricted(base: KnowledgeBase, conditions: Sequence[Data]) -> KnowledgeBase:
+    """Return the base with only the documents for which the conditions hold; itself without conditions."""
+    if not conditions:
+        return base
+
+    def hidden() -> frozenset[str]:
+        return frozenset(base.select()) - frozenset(base.select(cast(Any, conditions)))
+
+    return cast(KnowledgeBase, PartialBase(base, hidden))
 
 
 def dated_bases(context: Context, state: Data) -> list[KnowledgeBase]:
@@ -79,11 +107,16 @@ def _text(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-class DatedBase:
-    """A base without the documents that are later than a date, or had ended before it."""
+class PartialBase:
+    """A base without some of its documents; ``mark`` tells its fingerprint from that of the whole."""
 
-    def __init__(self, base: KnowledgeBase, as_of: str, known: str = ""):
-        self._base, self.as_of, self.known = base, as_of, known
+    def __init__(self, base: KnowledgeBase, hidden: Callable[[], frozenset[str]], mark: str = ""):
+        self._base, self._hidden, self._mark = base, hidden, mark
+
+    @cached_property
+    def hidden(self) -> frozenset[str]:
+        """Return the ids of the documents that are left out."""
+        return self._hidden()
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._base, name)
@@ -104,20 +137,6 @@ class DatedBase:
         chunk_ids = [chunk_id for chunk_id in item["chunk_ids"] if self._has(chunk_id)]
         return {**item, "chunk_ids": chunk_ids} if chunk_ids else None
 
-    @cached_property
-    def hidden(self) -> frozenset[str]:
-        """Ids of the documents that are left out. As far as two dates say it: a year is not before a day of itself."""
-        fields = date_fields(self._base)
-        tests: list[tuple[str, Op, str]] = [
-            ("valid_from", "gt", self.as_of),
-            ("valid_to", "lt", self.as_of),
-            ("known_since", "gt", self.known),
-        ]
-        conditions = [
-            Condition(field=fields[key], op=op, value=date) for key, op, date in tests if date and key in fields
-        ]
-        return frozenset(doc_id for condition in conditions for doc_id in self._base.select([condition]))
-
     def _has(self, item: Any) -> bool:
         """Check whether an id, a hit, a passage, a relation or a community is of documents none of which is left out.
 
@@ -134,8 +153,8 @@ class DatedBase:
         return not self._has(result["metadata"])
 
     def fingerprint(self) -> str:
-        """Return the fingerprint of the documents and of the dates."""
-        return f"{self._base.fingerprint()}@{self.as_of}/{self.known}"
+        """Return the fingerprint of the whole base, and what it is without."""
+        return self._base.fingerprint() + self._mark
 
     def about(self) -> About:
         """Return what the base holds, with the count of documents without those that are left out."""
@@ -169,21 +188,3 @@ class DatedBase:
         lists = (value if isinstance(value, list) else [value] for value in values if value is not None)
         counted = Counter(str(value) for each in lists for value in set(each))
         return sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))
-
-
-class RestrictedBase(DatedBase):
-    """A base without the documents for which conditions do not hold."""
-
-    def __init__(self, base: KnowledgeBase, conditions: Sequence[Condition]):
-        super().__init__(base, "")
-        self._conditions = conditions
-
-    @cached_property
-    def hidden(self) -> frozenset[str]:
-        """Ids of the documents that are left out."""
-        return frozenset(self._base.select()) - frozenset(self._base.select(self._conditions))
-
-
-def restricted(base: KnowledgeBase, conditions: Sequence[Data]) -> KnowledgeBase:
-    """Return the base with only the documents for which the conditions hold; itself without conditions."""
-    return cast(KnowledgeBase, RestrictedBase(base, cast(Any, conditions))) if conditions else base

@@ -307,12 +307,10 @@ class CorpusKnowledge:
 
     @_in_one_generation
     def link(self, text: str, kind: LinkKind = "name") -> list[Mention]:
-        """Return the known names, the values of categories, or the titles in a text, in its order; the longest wins.
+        """Return the known names or the titles in a text, in its order; the longest wins.
 
         Values that only group (genres, countries, years) are not names.
         """
-        if kind == "value":
-            return schema.spoken(self._view.spoken, text)
         if kind == "title":
             return self._names.titles([text])[0]
         return self._names.link(text, self._view.weight, math.log(1 + self._view.passages))

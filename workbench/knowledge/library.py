@@ -144,7 +144,7 @@ class Library:
             try:
                 addition = Addition(index, folder, name, self._settings, tell, self.extractor(), replace=replace)
                 reading.places = addition.places
-                report = addition.run(map(addition.joined, reading), reading, files)
+                report = addition.run(reading, reading, files)
             finally:
                 index.close()
         report.seconds = round(time.monotonic() - begun, 3)

@@ -17,7 +17,7 @@ from dataclasses import field
 from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import (
     AfterValidator,
@@ -32,7 +32,6 @@ from pydantic.dataclasses import dataclass
 
 from workbench.errors import CorpusError
 from workbench.records.sqlite import translate_errors
-from workbench.state import Data, Json
 from workbench.text import CJK, fold
 
 FILE = "vocabulary.toml"
@@ -66,8 +65,6 @@ class FieldMeaning(NamedTuple):
 
 
 _UNITS = "eur|usd|gbp|cny|kg|g|km|m|cm|mm|ms|s|min|h|kw|w|mw|kb|mb|gb|hz|khz|pct"
-_JOINED = {"authors": "author"}
-"""Fields that are one under two names in one corpus."""
 GROUPING = frozenset(
     {"Year", "Date", "Tag", "Keyword", "Topic", "Language", "Country", "Genre", "Category", "Status", "Type", "Kind"}
 )
@@ -104,24 +101,6 @@ class Vocabulary:
     values: Mapping[str, Mapping[str, Words]] = field(default_factory=dict)
     measure: _Text = ""
     enrichment: Literal["", "tmdb"] = ""
-
-    def joined(self, fields: Data) -> Json:
-        """Return the fields of a document, those under one name that the vocabulary calls otherwise.
-
-        >>> words = Vocabulary(fields={"author": FieldWords({"en": ["author", "authors"]})})
-        >>> words.joined({"authors": ["Mara"], "year": 1920})
-        {'author': ['Mara'], 'year': 1920}
-        """
-        merged: Json = {}
-        for name, value in fields.items():
-            own = name if name in self.fields else self._field_by_word.get(fold(name), _JOINED.get(name, name))
-            merged[own] = [*_many(merged[own]), *_many(value)] if own in merged else value
-        return merged
-
-    @cached_property
-    def _field_by_word(self) -> dict[str, str]:
-        pairs = ((name, word) for name, words in self.fields.items() for many in words.names.values() for word in many)
-        return {fold(word): name for name, word in reversed(list(pairs))}
 
     def meaning(self, name: str) -> FieldMeaning:
         """Return what a field of this name says of a document.
@@ -265,16 +244,13 @@ def _common(what: str) -> dict[str, dict[str, list[str]]]:
     return {fold(word): entry for entry in _general()[what].values() for many in entry.values() for word in many}
 
 
-def _many(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, list) else [value]
-
-
 def _meaning(name: str) -> FieldMeaning:
     relation = _RELATIONS.get(name.lower()) or next((pair for pair in _RELATIONS.values() if pair[0] == name), None)
     if relation:
         return FieldMeaning(*relation, category=relation[1] in GROUPING)
     words = [w.lower() for w in re.findall(r"[A-Z]?[^\W_A-Z]+|[A-Z]+", name)] or [name]
     words[-1] = re.sub(r"(?<=[^sui])s$", "", re.sub(r"ies$", "y", words[-1]))
+    words = words[words[0] == "has" and len(words) > 1 :]
     if words[-1] == "by" and len(words) > 1:  # written_by, founded by: somebody did
         return FieldMeaning("_".join(words), "Person")
     kind = "".join(w[:1].upper() + w[1:] for w in words)

@@ -8,8 +8,8 @@ where they probably do not answer. ``nothing``: no evidence, or the only name as
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from workbench.language.asking_back import Open, left_open
@@ -47,8 +47,6 @@ class Judgement:
         kind: of the answer that it allows.
         text: that answer, with its marks.
         probability: how likely the answer answers, 0 to 1.
-        documents: what the evidence has of each document, by id.
-        holding: ids of the documents of the evidence that hold for the conditions, in the order that is asked for.
         missing_fields: ``(title, field)`` pairs that are asked for and are in no field and no quotation.
         not_applied: what the question asks for and the answer was not filtered by.
     """
@@ -56,8 +54,6 @@ class Judgement:
     kind: Kind = "nothing"
     text: str = ""
     probability: float = 0.0
-    documents: Mapping[str, Document] = field(default_factory=dict)
-    holding: tuple[str, ...] = ()
     missing_fields: tuple[tuple[str, str], ...] = ()
     not_applied: tuple[str, ...] = ()
 
@@ -83,17 +79,15 @@ def judge(
         message: as the person typed it; without one nothing is asked back.
         history: the messages before it, oldest first, each with ``role`` and ``content``.
     """
-    documents = group_by_document(results)
     listed = [entry["content"] for entry in history if entry["role"] == "assistant"]
     listed = listed if listed and asks_for_more(message, question) else []
-    fields = FieldsWriter(question, documents, bases, listed)
+    fields = FieldsWriter(question, group_by_document(results), bases, listed)
     missing = tuple(name["name"] for name in question["names"] if not is_about(name, results))
-    none = Judgement(text=_nothing(fields, missing), documents=documents)
+    none = Judgement(text=_nothing(fields, missing))
     if left := left_open(question, bases, history) if message else None:
         return replace(none, kind="asks", text=_asking(left, fields))
     if not results and not question["count"]:
         return none
-    none = replace(none, holding=tuple(document.doc_id for document in fields.holding))
     searched = [name for name in question["names"] if _same_script(name, results)]
     all_missing = missing and len(missing) == len(searched) == len(question["names"])
     recommends = question["intent"] == "recommend"

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
-from workbench.knowledge.names.schema import spoken, spoken_words
 from workbench.language.dates import read_dates
 from workbench.language.names import QUOTED, blotted, names_in
 from workbench.language.numbers import NumberSpan, read_limit, read_numbers
@@ -207,15 +206,30 @@ class _Reader:
 
     def _names_and_values(self) -> tuple[list[NameRead], list[Span]]:
         text = self.text[:LONGEST]
-        by_name = {field["name"]: field for field in self.fields}
-        words = spoken(spoken_words(f for f in self.fields if f["type"] == "category"), text)
-        names = names_in(text, self.bases)
-        words = [m for m in words if fold(m["value"]) not in (*_YES, *_NO)]
-        values = [Span(m["start"], m["end"], by_name[m["field"]], m["value"]) for m in words]
+        words = [
+            (word, field, value)
+            for field in self.fields
+            for value in field["values"]
+            for word in (value, *(w for words in field["values_called"].get(value, {}).values() for w in words))
+            if len(word) > 1 and not word.isdigit() and fold(value) not in (*_YES, *_NO)
+        ]
+        values = self._calls(words, self.folded, [])
         linked = [
-            n for n in names if n["doc_id"] or not any(v.start <= n["start"] and n["end"] <= v.end for v in values)
+            n
+            for n in names_in(text, self.bases)
+            if n["doc_id"] or not any(v.start <= n["start"] and n["end"] <= v.end for v in values)
         ]
         return linked, values
+
+    def _calls(self, words: Iterable[tuple[str, Field, str]], text: str, taken: Sequence[Any]) -> list[Span]:
+        """Return where words call fields or values in a folded text, longer words first, in the order of the text."""
+        calls = list[Span]()
+        folded = ((fold(word), field, value) for word, field, value in words)
+        for word, field, value in sorted(folded, key=lambda entry: -len(entry[0])):
+            if word[:3] in text:  # else no form of it is there
+                spans = [Span(*span, field, value) for span in word_spans(word, text, verb=not value)]
+                calls += [span for span in spans if not meets(span, [*calls, *taken])]
+        return sorted(calls, key=at)
 
     def _nouns(self) -> dict[str, str]:
         """Return folded noun -> the table whose documents it calls, "" for those of all."""
@@ -242,13 +256,9 @@ class _Reader:
         return conditions[0] if len(conditions) == 1 else None
 
     def _called(self) -> list[Span]:
-        """Return where fields are called by their words, longer words first; words of values belong to the values."""
-        called = list[Span]()
-        pairs = [(fold(word), field) for field in self.fields for word in field_words(field)]
-        for word, field in sorted(pairs, key=lambda pair: -len(pair[0])):
-            spans = [Span(*span, field) for span in word_spans(word, self.plain)]
-            called += [span for span in spans if not meets(span, [*called, *self.values, *self.dates])]
-        return sorted(called, key=at)
+        """Return where fields are called by their words; words of values belong to the values."""
+        words = [(word, field, "") for field in self.fields for word in field_words(field)]
+        return self._calls(words, self.plain, [*self.values, *self.dates])
 
     def _is_plural(self, value: Span) -> bool:
         """Return True for a value that means the documents that have it: "laptops"."""

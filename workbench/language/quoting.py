@@ -33,6 +33,8 @@ Similar = Callable[[str, Sequence[str]], Words]
 Rerank = Callable[[str, Sequence[str]], list[float] | None]
 PASSAGES, RERANKED = 10, 8
 """So many of the first pieces of evidence are read; so many of their sentences are reranked, which costs most."""
+BUDGET, QUOTES = 60, 4
+"""Words of an answer in all, with the titles (a Chinese character counts half a word), and its most sentences."""
 SIGNALS = ("said", "above", "near", "sense", "foreign_sense", "first", "begins", "led")
 """What is seen of a sentence, each about 0 to 1, for the weights of ``quoting.json``:
 
@@ -89,8 +91,6 @@ def best_quotes(
     *,
     similar: Similar | None = None,
     rerank: Rerank | None = None,
-    budget: float = 60,
-    limit: int = 4,
 ) -> Quotes:
     """Return the sentences that answer best together, and how probably they do.
 
@@ -99,11 +99,9 @@ def best_quotes(
         results: the evidence, best first.
         similar: ``KnowledgeBase.words``, for words that mean nearly the same.
         rerank: ``KnowledgeBase.rerank``.
-        budget: words in all, with their titles; a Chinese character counts half a word.
-        limit: the most sentences.
     """
     reader = Reader(question, split_sentences(results[:PASSAGES]), similar, rerank)
-    chosen = reader.beginning() or reader.choose({**weights()["signals"], **weights()["steps"]}, budget, limit)
+    chosen = reader.beginning() or reader.choose({**weights()["signals"], **weights()["steps"]})
     seen = reader.together(chosen)
     score = sum(weight * seen[name] for name, weight in weights()["answers"].items())
     probability = 1 / (1 + math.exp(-score)) if chosen else 0.0
@@ -266,19 +264,17 @@ class Reader:
         rows = [row for row, sentence in enumerate(self.pool) if sentence.doc_id == document]
         return rows[:_DEFINING]
 
-    def choose(self, model: Mapping[str, float], budget: float, limit: int) -> list[int]:
+    def choose(self, model: Mapping[str, float]) -> list[int]:
         """Return rows of the sentences that answer best together: what one says is worth less in the next.
 
         Args:
             model: the weight of each signal and of what counts between sentences.
-            budget: words in all.
-            limit: the most sentences.
         """
         scores = self.scores(model)
         covered, meant = np.zeros(len(self.place)), np.zeros(self.near.shape[1:])
         titled = np.zeros(len(scores), bool)
-        rest, quotes, left = set(range(len(scores))), list[int](), budget
-        while rest and len(quotes) < limit and left >= _SHORTEST:
+        rest, quotes, left = set(range(len(scores))), list[int](), float(BUDGET)
+        while rest and len(quotes) < QUOTES and left >= _SHORTEST:
             repeated = (self.covered * covered) @ self.weights
             fresh = np.maximum(self.near - meant, 0.0) @ self.near_weights
             gains = scores - model["repeated"] * repeated + model["fresh"] * fresh

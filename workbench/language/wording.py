@@ -45,8 +45,8 @@ def field_words(field: Field) -> list[str]:
     return words + [word[:-2] for word in words if field["type"] == "date" and re.fullmatch("..+(?:日期|时间)", word)]
 
 
-def word_spans(word: str, text: str) -> list[tuple[int, int]]:
-    """Return the spans of a folded word in a folded text, with plural and verb endings.
+def word_spans(word: str, text: str, verb: bool = True) -> list[tuple[int, int]]:
+    """Return the spans of a folded word in a folded text, with plural endings and those of a ``verb``.
 
     >>> word_spans("editors", "who edited it?"), word_spans("play", "two plays")
     ([(4, 10)], [(4, 9)])
@@ -58,8 +58,9 @@ def word_spans(word: str, text: str) -> list[tuple[int, int]]:
     else:
         bare = re.sub(r"ies$", "y", re.sub(r"(?<=[a-rt-z])s$", "", word))
         inflected = bool(re.search(r"e$|[^aeiou]y$", bare))
-        stem = bare[:-1] + r"(?:y|ies|ied|e|es|ed|ing)" if inflected else re.escape(bare) + r"(?:s|es|ed|ing)?"
-        if re.search(r"[a-z]{3}[st]or$", bare):  # what an editor has done is edited
+        verbal = "|ed|ing" if verb else ""
+        stem = bare[:-1] + rf"(?:y|ies|ied|e|es{verbal})" if inflected else bare + rf"(?:s|es{verbal})?"
+        if verb and re.search(r"[a-z]{3}[st]or$", bare):  # what an editor has done is edited
             stem = rf"(?:{stem}|{bare[:-2]}ed)"
         ending = rf"(?<![a-z0-9]){stem}(?![a-z0-9])"
     return [match.span() for match in re.finditer(ending, text)]

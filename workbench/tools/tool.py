@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from workbench.errors import ToolError
-from workbench.knowledge.dated import DatedBase, restricted
+from workbench.knowledge.dated import PartialBase, restricted
 from workbench.ports import Clock, KnowledgeBase, ToolLog
 from workbench.state import Json, Op, SubStep
 from workbench.text import clean
@@ -195,7 +195,7 @@ def shown_results(output: Any, base: KnowledgeBase) -> BaseModel:
 
     A tool comes to documents by more ways than a search: names, links, the graph.
     """
-    if not isinstance(base, DatedBase):
+    if not isinstance(base, PartialBase):
         return cast(BaseModel, output)
     return cast(BaseModel, output.model_copy(update={"results": [r for r in output.results if not base.hides(r)]}))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from workbench.knowledge.indexes import keywords, stores, vectors
 from workbench.knowledge.indexes.index import Index, fingerprint
 from workbench.knowledge.knowledge_base import open_model
 from workbench.knowledge.names import entities, phrases, schema, surfaces
-from workbench.knowledge.reading import corpus, triples
+from workbench.knowledge.reading import corpus
 from workbench.knowledge.reading.corpus import Document, Problem, Reading
 from workbench.knowledge.reading.files import EMPTY, Note
 from workbench.knowledge.vocabulary import Vocabulary
@@ -79,7 +79,7 @@ computed is there for the next one.
 """
 
 
-_VERSION = 16
+_VERSION = 17
 """Version of what is derived from a document; when it is raised, the next ``add`` derives everything again."""
 _CACHE_MB = 128
 """Pages that SQLite caches: names come in no order, and each goes to a page of its own."""
@@ -142,10 +142,6 @@ class Addition:
         """Return where each id was read first, on disk."""
         return self._spool.places
 
-    def joined(self, document: Document) -> Document:
-        """Return a document whose fields have the names that the vocabulary knows."""
-        return replace(document, fields=self._vocabulary.joined(document.fields))
-
     def run(self, documents: Iterable[Document], reading: Reading, paths: Sequence[Path]) -> AddReport:
         """Add these documents, which were read from these paths."""
         self._index.write_much(_CACHE_MB)
@@ -171,8 +167,6 @@ class Addition:
         return report
 
     def _titled(self, document: Document) -> list[Titled]:
-        if document.type == triples.NODE:  # triples name what they are about
-            return []
         return [Titled(document.title, text, vectors.vector_key("", text)) for text in self._cut(document)]
 
     def _lost(self, reading: Reading, paths: Sequence[Path]) -> list[str]:
@@ -223,7 +217,7 @@ class Addition:
             sql, last = f"SELECT doc_id FROM documents WHERE doc_id > ? ORDER BY doc_id LIMIT {spool.BATCH}", ""
             while ids := [row[0] for row in self._index.rows(sql, (last,))]:
                 # How many times the graph reads every document.
-                self._progress("graph", done, 4 * documents)
+                self._progress("graph", done, 3 * documents)
                 yield from self._sources(ids)
                 done, last = done + len(ids), ids[-1]
 

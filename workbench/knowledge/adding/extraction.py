@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
@@ -41,42 +40,17 @@ class Extraction(NamedTuple):
     relations: list[Stated]
 
 
-@dataclass(frozen=True)
-class Forecast:
-    """Estimate the cost of reading so many passages with a model.
-
-    Attributes:
-        model: who would read.
-        passages: that it has not read yet.
-        tokens: that it would read and write.
-        money: what they cost; None where the model has no price.
-        budget: tokens that one ``add`` may take.
-    """
-
-    model: str
-    passages: int
-    tokens: int
-    money: float | None
-    budget: int
-
-    def __str__(self) -> str:
-        money = f", {self.money:.2f} by the prices" if self.money is not None else ""
-        return f"{self.passages:,} passages for {self.model}: about {self.tokens:,} tokens{money}"
-
-
 class Extractor(Protocol):
     """A model that reads what is indexed.
 
     Attributes:
-        model: its name.
         recipe: the model and the versions of its prompts: what is kept is kept under it.
     """
 
-    model: str
     recipe: str
 
-    def forecast(self, passages: Iterable[Titled]) -> Forecast:
-        """Return what reading these will take."""
+    def refusal(self, passages: Iterable[Titled]) -> str:
+        """Return the forecast of what reading these takes, where it exceeds the budget, else ""."""
 
     def read(self, passages: Sequence[Titled]) -> dict[int, Extraction | None]:
         """Return what each names and states, by its place; None where the model said nothing that can be used.
@@ -112,12 +86,8 @@ class Modelled:
 
     def limit(self, passages: Iterable[Titled]) -> None:
         """Ask no model in this ``add`` where reading these would exceed the budget."""
-        if self.extractor is None:
-            return
-        forecast = self.extractor.forecast(self._missing(passages))
-        if forecast.tokens > forecast.budget:
-            self.extractor, self.recipe = None, self._before
-            self._note = f"{forecast}. WORKBENCH_INDEX_TOKEN_BUDGET is {forecast.budget:,}: raise it to ask"
+        if self.extractor and (refusal := self.extractor.refusal(self._missing(passages))):
+            self.extractor, self.recipe, self._note = None, self._before, refusal
 
     def _missing(self, passages: Iterable[Titled]) -> Iterator[Titled]:
         remaining = iter(passages)

@@ -98,7 +98,7 @@ def rebuild(
                 reading = corpus.Reading([path for path in paths if path.exists()])
                 reading.places = addition.places
                 documents = chain(reading, _remaining(reading, old, report) if intact else ())
-                added = addition.run(map(addition.joined, _checked(documents, report, paths)), reading, [])
+                added = addition.run(_checked(documents, report, paths), reading, [])
             finally:
                 index.close()
         report.added, report.problems, report.model = added.added, added.problems, added.model

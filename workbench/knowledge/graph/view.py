@@ -116,11 +116,6 @@ class View:
         return dict(list(tables.items())[:50])
 
     @cached_property
-    def spoken(self) -> schema.Spoken:
-        """Return the words for every value of a category."""
-        return schema.spoken_words(self.fields.values())
-
-    @cached_property
     def matrix(self) -> vectors.Matrix:
         """Return every passage's vector."""
         return vectors.Matrix.load(self._index)

@@ -14,10 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from workbench.knowledge.aliases import is_alias, says_names
+from workbench.knowledge.aliases import says_names
 from workbench.knowledge.names.linking import Matcher, mentions_in, nearest
 from workbench.knowledge.names.surfaces import Bearer, compiled, surface_key, surnames, writings
-from workbench.knowledge.reading import triples
 from workbench.knowledge.reading.files import LOOKS, STRUCTURE
 from workbench.knowledge.vocabulary import FieldMeaning, Vocabulary
 from workbench.plans import canonical_json
@@ -112,7 +111,6 @@ class GraphBuilder:
         self._related: dict[str, set[str]] = defaultdict(set)
         self._titles: dict[str, set[str]] = defaultdict(set)
         self._surnames: set[str] = set()
-        self._heads: dict[str, str] = {}
         self._years: dict[str, int] = {}
         self._untitled: set[str] = set()
 
@@ -121,12 +119,8 @@ class GraphBuilder:
         for source in read():
             self._add_document(source)
         for source in read():
-            if source.type == triples.NODE:
-                self._add_triples(source)
             self._add_links(source)
-        for source in read():
-            if source.type != triples.NODE:
-                self._add_names(source)
+            self._add_names(source)
         self._add_mentions(read)
         rows = (
             (e["entity_id"], e["name"], e["type"], canonical_json(e["aliases"]), e["doc_id"])
@@ -149,9 +143,6 @@ class GraphBuilder:
         if self.leads[source.doc_id][:LONGEST_NAME] == source.title:  # made of its text
             self._untitled.add(doc)
         self._write("mentions", ((doc, chunk_id) for chunk_id, _, _ in source.passages))
-        if source.type == triples.NODE:
-            self._heads.setdefault(source.title, doc)
-            return
         if year := read_year(source.fields):
             self._years[doc] = year
         aliases_by_key = {surface_key(name): aliases for name, aliases in source.names.items()}
@@ -179,17 +170,6 @@ class GraphBuilder:
             self._surnames.update(surnames(name, surface_key(name)))
         return entity_id
 
-    def _add_triples(self, source: Source) -> None:
-        """Every triple of a head, when all heads are known: its tail may be one of them."""
-        doc = document_entity(source.doc_id)
-        for relation, tail, sentence, chunk_id in triples.statements(source.title, source.fields, source.passages):
-            if is_alias(relation) and tail not in self._heads:
-                continue  # another name of the head, which it bears
-            kind = self._vocabulary.meaning(relation).type
-            node = self._heads.get(tail) or self._stated("node", surface_key(tail) or tail, tail, kind)
-            self._write("mentions", [(node, chunk_id)])
-            self._relate(doc, relation, node, sentence, chunk_id)
-
     def _add_links(self, source: Source) -> None:
         """Add where the edges of a canvas lead from a node, and the group that it is in."""
         doc, node = document_entity(source.doc_id), source.fields.get(STRUCTURE, {"id": "", "links": ()})
@@ -207,9 +187,9 @@ class GraphBuilder:
         entity = Entity(entity_id=entity_id, name=name, type=kind, aliases=list(aliases), doc_id=doc_id)
         return self.entities.setdefault(entity_id, entity)
 
-    def _stated(self, origin: str, key: str, name: str, kind: str) -> str:
-        """Return the entity of a name that no field has: of a triple (``node``) or of a text (``name``)."""
-        entity_id = self._by_key.setdefault(key, f"{origin}:{key}")
+    def _named(self, key: str, name: str, kind: str) -> str:
+        """Return the entity of a name in a text."""
+        entity_id = self._by_key.setdefault(key, f"name:{key}")
         self._enter(entity_id, name, kind)
         return entity_id
 
@@ -224,7 +204,7 @@ class GraphBuilder:
             for surface, kind, sentence in names:
                 key = surface_key(surface)
                 if key and key not in self._titles and key not in self._surnames:
-                    entity_id = self._stated("name", key, surface, kind)
+                    entity_id = self._named(key, surface, kind)
                     self._mention(doc, entity_id, sentence, chunk_id)
 
     def _state(self, doc: str, stated: Stated, kinds: Mapping[str, str], chunk_id: str) -> None:
@@ -246,7 +226,7 @@ class GraphBuilder:
         if len(bearers) == 1:
             return next(iter(bearers))
         kind = kinds.get(key, "Name")
-        return "" if not key or bearers or key in self._surnames else self._stated("name", key, name, kind)
+        return "" if not key or bearers or key in self._surnames else self._named(key, name, kind)
 
     def _add_mentions(self, read: Read) -> None:
         """Store who has which name, and find every known name in every text."""
@@ -258,8 +238,7 @@ class GraphBuilder:
         bearers_by_key = {key: bearers for key, bearers in bearers_by_key.items() if bearers}
         matcher = Matcher(bearers_by_key)
         for source in read():
-            if source.type != triples.NODE:
-                self._link(source, bearers_by_key, matcher)
+            self._link(source, bearers_by_key, matcher)
 
     def _degrees(self) -> Mapping[str, int]:
         """Count the relations of each entity."""

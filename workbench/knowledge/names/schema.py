@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from workbench.errors import KnowledgeError, shown
@@ -12,7 +12,7 @@ from workbench.knowledge.aliases import is_alias, says_names
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.names.surfaces import surface_key
 from workbench.knowledge.vocabulary import FieldWords, Vocabulary, unit_in
-from workbench.ports import Field, Mention
+from workbench.ports import Field
 from workbench.state import Condition, Data, Op, Sort
 from workbench.text import CJK, amount, fold, iso
 
@@ -132,46 +132,6 @@ def _are_names(values: Sequence[str]) -> bool:
     surnames = SURNAMES if any(CJK.match(value) for value in values) else ""
     names = [v for v in values if _PROPER.fullmatch(v) and (not CJK.match(v) or v[0] in surnames or "·" in v)]
     return 2 * len(names) > len(values)
-
-
-class Spoken(NamedTuple):
-    """Every word for a value of a category: as one pattern, and folded word -> (field, value)."""
-
-    pattern: re.Pattern[str] | None
-    values: Mapping[str, tuple[str, str]]
-
-
-def spoken_words(fields: Iterable[Field]) -> Spoken:
-    """Return the words for the values of these fields: the values, their other words, and plurals."""
-    values: dict[str, tuple[str, str]] = {}
-    for field in fields:
-        for value in field["values"]:
-            synonyms = field["values_called"].get(value, {})
-            for word in (value, *(w for words in synonyms.values() for w in words)):
-                if len(word) > 1 and not word.isdigit():
-                    for form in (fold(word), *_plurals(fold(word))):
-                        values.setdefault(form, (field["name"], value))
-    words = sorted(values, key=lambda word: (-len(word), word))
-    patterns = (re.escape(w) if CJK.match(w) else rf"(?<![a-z0-9]){re.escape(w)}(?![a-z0-9])" for w in words)
-    return Spoken(re.compile("|".join(patterns)) if words else None, values)
-
-
-def _plurals(word: str) -> list[str]:
-    if not re.fullmatch(r"[a-z][a-z -]+", word):
-        return []
-    return [re.sub(r"y$", "ies", word) if re.search(r"[^aeiou]y$", word) else f"{word}s"]
-
-
-def spoken(words: Spoken, text: str) -> list[Mention]:
-    """Return the values in a text, in its order."""
-    # folded character by character, so that places stay
-    folded = "".join(f if len(f := fold(c)) == 1 else c for c in text)
-    mentions = []
-    for match in words.pattern.finditer(folded) if words.pattern else ():
-        start, end = match.span()
-        field, value = words.values[match.group()]
-        mentions.append(Mention(start=start, end=end, surface=text[start:end], field=field, value=value))
-    return mentions
 
 
 def where(condition: Condition, field: Field, keys: Callable[[str, str], list[str]]) -> tuple[str, list[Any]]:

@@ -217,7 +217,7 @@ def chunks(text: str, limit: int, title: str = "") -> list[str]:
     r"""Return text in passages of at most ``limit`` characters; each, and each section in it, begins with its headings.
 
     Prose is cut between sentences; a list item, a row and a block of code only where they are longer than a passage.
-    A table that continues has its head again, and code its fences. The document's own title is no heading.
+    A table that continues has its head again. The document's own title is no heading.
 
     >>> chunks("One is here. Two is here. Three is here.", 26)
     ['One is here. Two is here.', 'Three is here.']
@@ -265,39 +265,27 @@ def _pieces(text: str, limit: int, title: str) -> Iterator[tuple[str, str, str]]
 
 
 def _cut(block: Block, last: Block, room: int) -> Iterator[tuple[str, str, str]]:
-    """Yield the pieces of a block that have room in a passage; ``last`` is the block before it."""
+    """Yield the pieces of a block that have room in a passage; ``last`` is the block before it.
+
+    Code that is longer is cut like prose, without its fences.
+    """
     glue = "\n" if block.kind == last.kind and not block.apart else "\n\n"
     head = f"{block.head}\n" if block.kind == "row" and block.head else ""
     continues = last.kind == "row" and last.head == block.head and not block.apart
     text = block.text if continues else head + block.text
-    if block.kind == "code":
-        yield from ((glue, piece, piece) for piece in _cut_code(block, room))
+    fenced = "\n".join([block.head, block.text, re.sub("[^`~].*", "", block.head)])
+    if block.kind == "code" and len(fenced) <= room:
+        yield glue, fenced, fenced
     elif block.kind in ("row", "item") and len(head) + len(block.text) <= room:
         yield glue, text, head + block.text
     else:
-        before = ""
-        for sentence in (part for long in sentences(text) for part in _short(long, room)):
-            tight = CJK.match(sentence) and before.endswith(_TIGHT)
-            yield ("" if tight else " ") if before else glue, sentence, sentence
-            before = sentence
-
-
-def _cut_code(block: Block, room: int) -> Iterator[str]:
-    """Yield code in one piece, else line by line between fences of its own."""
-    longest_fence = 20
-    fence = block.head[: len(block.head) - len(block.head.lstrip("`~"))][:longest_fence]
-    begin = block.head if len(block.head) <= longest_fence else fence
-    room -= len(begin) + len(fence) + 2
-    lines = list[str]()
-    for part in (
-        part for line in block.text.split("\n") for part in ([line] if len(line) <= room else _short(line, room))
-    ):
-        if lines and sum(map(len, lines)) + len(lines) + len(part) > room:
-            yield "\n".join([begin, *lines, fence])
-            lines = []
-        lines.append(part)
-    if any(lines):
-        yield "\n".join([begin, *lines, fence])
+        code = block.kind == "code"
+        before, parts = "", [*filter(str.strip, text.split("\n"))] if code else sentences(text)
+        for part in (part for long in parts for part in ([long] if len(long) <= room else _short(long, room))):
+            tight = CJK.match(part) and before.endswith(_TIGHT)
+            joint = "\n" if code else " " * (not tight)
+            yield joint if before else glue, part, part
+            before = part
 
 
 def _short(sentence: str, limit: int) -> Iterator[str]:
@@ -369,8 +357,9 @@ def _triples(path: Path) -> Read:
         if isinstance(head, str):
             yield line, head
         else:
-            text, names = triples.card(head.name, head.tails), tuple(dict.fromkeys(aliases.of_document(head.tails)))
-            yield line, Document(head.name, head.name, text, "", "", triples.NODE, head.tails, names, source=source)
+            name, tails = head
+            names = tuple(dict.fromkeys(aliases.of_document(tails)))
+            yield line, Document(name, name, triples.card(name, tails), fields=tails, aliases=names, source=source)
 
 
 def _json_file(path: Path, doc_id: str) -> Read:
