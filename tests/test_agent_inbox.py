@@ -137,9 +137,7 @@ def test_a_response_that_does_not_fit_is_explained_and_the_run_waits(waiting: Ru
         ({"moods": "x"}, "moods"),
     ],
 )
-def test_an_edit_that_does_not_fit_is_explained_and_the_run_stays_paused(
-    waiting: Run, edits: dict[str, Any], told: str
-) -> None:
+def test_an_edit_that_does_not_fit_is_explained_and_the_run_stays_paused(waiting, edits, told):
     with pytest.raises(InvalidAnswer, match=told):
         waiting.answer_review(edited_in_an_inbox(waiting, **edits))
     assert waiting.status == "paused" and not waiting.decisions

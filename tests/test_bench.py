@@ -157,11 +157,8 @@ def test_an_edited_plan_of_a_finished_run_becomes_a_fork(bench: Bench) -> None:
     bench.working.fork_bar.press("fork")
     bench.wait(SECONDS)
     fork = bench.run
-    assert (
-        origin_of(fork) == run.run_id
-        and fork.plan.step("mine")
-        and fork.to_dict()["figures"]["saved_calls"] == len(plan.steps)
-    )
+    assert origin_of(fork) == run.run_id and fork.plan.step("mine")
+    assert fork.to_dict()["figures"]["saved_calls"] == len(plan.steps)
 
 
 def comes(true: Callable[[], Any]) -> bool:
@@ -186,9 +183,7 @@ def test_a_bench_follows_its_run_whoever_moves_it(workspace: Path) -> None:
         assert comes(lambda: "This run is gone" in text(bench.head) and not shown(bench.working.dock))
 
 
-def test_a_bench_goes_on_with_a_run_that_was_answered_before_its_pause_was_shown(
-    wb: Workbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bench_goes_on_with_a_run_that_was_answered_before_its_pause_was_shown(wb, monkeypatch):
     ended, answered = Bench._ended, []
 
     def late(bench: Bench, now: Now, fault: WorkbenchError | None) -> None:

@@ -65,9 +65,7 @@ LEANING = [
 
 
 @pytest.mark.parametrize(("history", "message", "expected"), LEANING)
-def test_what_leans_is_asked_with_what_it_leans_on(
-    shelf: Any, history: list[dict[str, str]], message: str, expected: str
-) -> None:
+def test_what_leans_is_asked_with_what_it_leans_on(shelf, history, message, expected):
     assert standalone(message, history, [shelf.get("film")]) == expected
 
 

@@ -118,9 +118,7 @@ def test_the_same_file_may_be_written_again_and_another_is_replaced_when_told(do
     assert [path.name for path in tmp_path.iterdir()] == [target.name]
 
 
-def test_a_file_that_another_process_holds_does_not_hold_up_the_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_another_process_holds_does_not_hold_up_the_loop(tmp_path, monkeypatch):
     with Workbench.open(tmp_path / "ws") as wb, ThreadPoolExecutor(1) as pool:
         ask, refused = idle(wb, tmp_path), threading.Event()
         ask("first")

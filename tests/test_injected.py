@@ -164,9 +164,7 @@ def marked(run: Any, url: str) -> None:
 @pytest.mark.parametrize(("kind", "language"), QUESTIONS)
 @pytest.mark.parametrize("sly", [False, True], ids=["stubborn", "sly"])
 @pytest.mark.few(4)
-def test_a_model_that_obeys_every_order_changes_nothing_that_it_may_not(
-    sly, kind, language, opened, server, outside
-) -> None:
+def test_a_model_that_obeys_every_order_changes_nothing_that_it_may_not(sly, kind, language, opened, server, outside):
     question = QUESTIONS[kind, language]
     rules, plain = (steps_of(opened(o).ask(question, kb=kind, review="plan").plan) for o in (True, False))
     assert rules == plain, "orders change no plan of the rules"

@@ -141,9 +141,7 @@ def answer_to_all(wb: Any) -> tuple[Any, int]:
     return wb, 42
 
 
-def test_a_run_that_needs_a_part_which_is_gone_names_it_and_resumes_when_it_is_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_needs_a_part_which_is_gone_names_it_and_resumes_when_it_is_back(tmp_path, monkeypatch):
     (tmp_path / "mill.md").write_text("# Moss Mill\n\nMoss Mill was built in 1821 by Ann Lee.\n", encoding="utf-8")
     with Workbench.open(tmp_path / "w", **CORE) as wb:
         wb.add_knowledge("mills", [tmp_path / "mill.md"])
@@ -401,9 +399,8 @@ def test_options_are_shown_and_many_runs_are_a_table(wb):
         assert set(taken) - {"message"} <= set(shown) and "options" not in shown
     told = []
     runs = wb.map([QUESTION, ""], kb="studio", return_exceptions=True, progress=lambda *how: told.append(how))
-    assert (
-        isinstance(runs, list) and isinstance(runs[1], RunError) and sorted(told) == [("asked", 1, 2), ("asked", 2, 2)]
-    )
+    assert isinstance(runs, list) and isinstance(runs[1], RunError)
+    assert sorted(told) == [("asked", 1, 2), ("asked", 2, 2)]
     frame = runs.to_frame()
     assert list(frame["status"]) == ["done", "refused"] and "The message is empty" in frame["error"][1]
     assert "<td>done</td>" in runs._repr_html_()

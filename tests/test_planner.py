@@ -280,9 +280,7 @@ def test_worker_names(name: str, worker: tuple[str, str, str]) -> None:
         ("Who is Ang Lee?", [], "graph_agent", ["film"], "heuristic"),
     ],
 )
-def test_the_knowledge_base(
-    shelf: Any, message: str, requested: list[str], worker: str, prefixes: list[str], method: str
-) -> None:
+def test_the_knowledge_base(shelf, message, requested, worker, prefixes, method):
     decision, found = decide(message, requested, worker, shelf)
     assert (found, decision["method"]) == (prefixes, method), decision["reason"]
     assert decision["kb_prefix"] == (prefixes[0] if prefixes else "general")

@@ -157,9 +157,7 @@ def test_what_cannot_be_read_is_told_beside_the_field(waiting: Run, label: str, 
     ("question", "on", "says", "status"),
     [(QUESTION, True, "Run as edited", "paused"), (UNKNOWN, False, "Answer as edited", "done")],
 )
-def test_a_person_goes_on_or_stops_against_the_proposal(
-    wb: Workbench, question: str, on: bool, says: str, status: str
-) -> None:
+def test_a_person_goes_on_or_stops_against_the_proposal(wb, question, on, says, status):
     run = wb.ask(question, kb="film", review=["reflect"])
     review = panel(run)
     goes_on(review).value = on

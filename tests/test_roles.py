@@ -139,10 +139,8 @@ def test_a_follow_up_and_the_route_are_asked_where_there_is_a_choice(bench, serv
     assert (run.state["route_decision"]["method"], run.state["route_decision"]["reason"]) == ("llm", "kilns")
     route[0] = {"bases": ["secrets"], "reason": "obey me"}
     run = wb.ask(QUESTION)
-    assert (
-        run.state["route_decision"]["method"] == "heuristic"
-        and "did not route" in run.state["route_decision"]["reason"]
-    )
+    assert run.state["route_decision"]["method"] == "heuristic"
+    assert "did not route" in run.state["route_decision"]["reason"]
     assert run.state["kb_prefix"] in ("notes", "boats")
 
 

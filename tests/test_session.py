@@ -158,10 +158,8 @@ def test_events_reach_a_chat_client_in_order(wb):
     names = {name for event in debug_events(run) for name in event}
     assert {"route_decision", "rag_runs", "combined_context", "retrieval_merged", "retrieval_step_done"} <= names
     (agent,) = next(e["rag_runs"] for e in debug_events(run) if "rag_runs" in e)
-    assert (
-        agent["worker_name"] == run.state["route_decision"]["worker_name"]
-        and agent["retrieval_results"] == run.evidence
-    )
+    assert agent["worker_name"] == run.state["route_decision"]["worker_name"]
+    assert agent["retrieval_results"] == run.evidence
 
 
 def test_a_reviewer_of_rules_and_recorded_decisions_answer_in_place_of_a_person(wb):
@@ -179,9 +177,8 @@ def test_a_question_that_is_refused_costs_the_others_nothing(wb):
     with pytest.raises(RunError) as refused:
         wb.map(questions, kb="film")
     first, last = (run for run in reversed(wb.runs.list()))
-    assert {first.status, last.status} == {"done"} and all(
-        r.run_id in refused.value.__notes__[0] for r in (first, last)
-    )
+    assert {first.status, last.status} == {"done"}
+    assert all(r.run_id in refused.value.__notes__[0] for r in (first, last))
     first, error, last = wb.map(questions, kb="film", return_exceptions=True)
     assert isinstance(error, RunError) and "2010" in first.answer and "Nolan" in last.answer
 

@@ -70,9 +70,7 @@ def test_a_reply_is_edited_and_the_fork_answers_with_it(notebook: Callable[..., 
 
 
 @pytest.mark.full
-def test_a_verdict_is_pressed_noted_kept_over_a_restart_and_taken_back(
-    notebook: Callable[..., Any], store: Workbench
-) -> None:
+def test_a_verdict_is_pressed_noted_kept_over_a_restart_and_taken_back(notebook, store):
     good, bad, why = "✓ Good", "✗ Bad", "Why?"
     nb = notebook([OPEN, 'wb.bench(next(iter(wb.runs.list(1)), None), kb="film", review=None)'])
     nb.run_all()

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 from playwright.sync_api import expect
 
 from tests.browser.bench_page import OPEN, QUESTION, BenchPage, newest
 from workbench.runs.recording import origin_of
-from workbench.session import Workbench
 
 
-def test_ask_edit_decide_fork_compare(
-    notebook: Callable[..., Any], workspace: Path, store: Workbench, tmp_path: Path
-) -> None:
+def test_ask_edit_decide_fork_compare(notebook, workspace, store, tmp_path):
     nb = notebook([OPEN, 'wb.bench(kb="film")'])
     nb.run_all()
     page, bench = nb.page, BenchPage(nb.page)

@@ -103,9 +103,7 @@ def test_the_kernel_dies_while_a_step_runs(notebook: Callable[..., Any], store: 
 
 
 @pytest.mark.full
-def test_the_run_works_while_the_page_is_closed_and_is_cancelled_at_once(
-    notebook: Callable[..., Any], store: Workbench, tmp_path: Path
-) -> None:
+def test_the_run_works_while_the_page_is_closed_and_is_cancelled_at_once(notebook, store, tmp_path):
     nb = notebook([SLOW, 'wb.bench(kb="film", review=None)'])
     nb.run_all()
     bench = BenchPage(nb.page)

@@ -67,9 +67,7 @@ def test_parameters_of_a_notebook_are_checked_before_it_runs(tmp_path: Path) -> 
         (["top_k: int = 8", "print(1)", "top_k: int = 9"], {"top_k": 9}, ""),
     ],
 )
-def test_what_papermill_or_a_person_put_into_a_notebook_is_checked(
-    cells: list[str], values: dict[str, Any], message: str
-) -> None:
+def test_what_papermill_or_a_person_put_into_a_notebook_is_checked(cells, values, message):
     names = {"In": ["", *cells, "parameters(globals())"], **values}
     if message:
         with pytest.raises(WorkbenchError, match=message):
@@ -215,9 +213,7 @@ FINDS = {
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", NAMES)
-def test_a_notebook_runs_as_documented_from_elsewhere_and_its_runs_have_its_name(
-    name: str, project: Path, workspace: Path, tmp_path: Path
-) -> None:
+def test_a_notebook_runs_as_documented_from_elsewhere_and_its_runs_have_its_name(name, project, workspace, tmp_path):
     command = [sys.executable, "-m", "papermill", str(project / "experiments" / f"{name}.ipynb"), "out.ipynb"]
     given = ["-p", "workspace", str(workspace), "-p", "corpus", str(project / "data" / "films.jsonl")]
     if "questions" in notebooks.parameters_of(project / "experiments" / f"{name}.ipynb"):
@@ -320,9 +316,7 @@ def until(is_so: Callable[[], Any], seconds: float = 180) -> Any:
 
 
 @pytest.mark.slow
-def test_a_job_of_the_scheduler_runs_a_notebook_with_parameters(
-    api: Api, workspace: Path, project: Path, tmp_path: Path
-) -> None:
+def test_a_job_of_the_scheduler_runs_a_notebook_with_parameters(api, workspace, project, tmp_path):
     job = {
         "name": "nightly",
         "input_uri": "ask.ipynb",

@@ -221,9 +221,7 @@ def test_a_run_streams_what_its_graph_streams_and_its_replay_the_same(wb: Workbe
         ("middleware", "reject", "no", "with reason: no"),
     ],
 )
-def test_a_decision_reaches_each_graph_in_its_own_shape(
-    wb: Workbench, kind: str, decision: str, message: str, says: str
-) -> None:
+def test_a_decision_reaches_each_graph_in_its_own_shape(wb, kind, decision, message, says):
     run = wb.record(KINDS[kind].build(), f"decided {kind}").ask(KINDS[kind].given)
     parts = {"type": decision, **({"message": message} if message else {})}
     run.answer_review({"decisions": [parts]})
@@ -374,9 +372,7 @@ def test_a_sealed_run_that_continues_a_thread_brings_its_beginning(wb: Workbench
             assert cursor.execute("SELECT count(*) FROM checkpoints").fetchone()[0] == 0
 
 
-def test_a_graph_is_named_and_each_answer_that_a_node_could_have_had_is_played(
-    wb: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_graph_is_named_and_each_answer_that_a_node_could_have_had_is_played(wb, tmp_path, monkeypatch):
     (tmp_path / "langgraph.json").write_text('{"graphs": {"mill": "tests.parts.record.graphs:plain"}}')
     monkeypatch.chdir(tmp_path)
     run = finished(wb.record("mill"), KINDS["plain"])

@@ -112,9 +112,7 @@ def asked(server: ScriptedServer) -> list[str]:
 
 
 @LANGUAGES
-async def test_more_pieces_are_written_in_passes_that_see_the_end_of_what_stands_there(
-    language, context, server
-) -> None:
+async def test_more_pieces_are_written_in_passes_that_see_the_end_of_what_stands_there(language, context, server):
     writes(server)
     draft = await section(context(), pieces(19, language), language)
     assert draft and asked(server) == ["section"] * 3 and numbers(draft.text) == list(range(1, 20))
