@@ -62,6 +62,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "few"))
 
 Settings.model_config["env_file"] = None  # a person's own .env stays out of the tests
 
+from tests.shelf import shelf  # noqa: E402, F401 - a fixture for every test
+
 
 @pytest.fixture(scope="session")
 def project() -> Path:

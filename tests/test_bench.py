@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -56,12 +55,6 @@ def bench(wb: Workbench) -> Bench:
     return wb.bench(kb="film")
 
 
-def test_a_bench_can_be_shown_without_langgraph() -> None:
-    """Its import is most of a second, which only a run has to pay for."""
-    code = "import workbench.widgets.bench, sys; sys.exit('langgraph' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
 def test_an_empty_bench_asks(bench: Bench) -> None:
     assert "Ask a question" in text(bench.head) and shown(bench.ask.region)
     assert not shown(bench.working.evidence) and bench.ask.kb.value == "film"
@@ -110,16 +103,6 @@ def test_a_bench_keeps_a_conversation_of_its_own(wb: Workbench, bench: Bench) ->
     assert again.run.session_id == first.session_id and "The Wedding Banquet" in again.run.query
     assert f"Read as: {again.run.query}" in text(again.head)
     assert not wb.bench(kb="film").follows_up(), "another bench has another conversation"
-
-
-def test_an_answer_given_elsewhere_is_shown(wb: Workbench, bench: Bench) -> None:
-    run = ask(bench).run
-    wb.run(run.run_id).approve()
-    bench.working.review.submit()
-    bench.wait(SECONDS)
-    assert run.status == "done" and len(run.decisions) == 1
-    assert "It was continued elsewhere" in text(bench.head)
-    assert run.answer[2:30] in text(bench.working.answer)
 
 
 def test_a_run_whose_process_died_is_gone_on_with(workspace: Path) -> None:
@@ -211,14 +194,6 @@ def test_a_note_and_the_language_survive_a_restart_and_a_new_conversation_begins
     again.head.press("new_conversation")
     assert again.ask.message.placeholder != again.labels("follow_up")
     assert ask(again, QUESTION).run.session_id != first.run.session_id
-
-
-def test_the_conversation_before_opens_its_runs(bench: Bench) -> None:
-    first = ask(bench, review=()).run
-    second = ask(bench, "Who directed it?", review=()).run
-    assert QUESTION in text(bench.working.turns)
-    bench.working.turns.press("open", first.run_id)
-    assert bench.run_id == first.run_id != second.run_id
 
 
 def test_what_is_refused_is_told_and_changes_nothing(bench: Bench, wb: Workbench) -> None:

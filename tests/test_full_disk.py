@@ -116,6 +116,10 @@ def test_the_same_file_may_be_written_again_and_another_is_replaced_when_told(do
     assert saved_by(door, tmp_path, target) == saved_by(door, tmp_path, target) == target
     assert write_file(target, b"newer", replace=True).read_bytes() == b"newer"
     assert [path.name for path in tmp_path.iterdir()] == [target.name]
+    (tmp_path / "link").symlink_to(target)
+    with pytest.raises(WorkbenchError, match="is a link"):
+        write_file(tmp_path / "link", b"through it", replace=True)
+    assert (tmp_path / "link").is_symlink() and target.read_bytes() == b"newer"
 
 
 def test_a_file_that_another_process_holds_does_not_hold_up_the_loop(tmp_path, monkeypatch):

@@ -9,7 +9,6 @@ from typing import Any, cast
 import pytest
 
 from tests.servers import Reply, scripted_server
-from tests.shelf import shelf  # noqa: F401
 from workbench.graphs.generate import generate, messages
 from workbench.graphs.route import read_question
 from workbench.knowledge.library import Library
@@ -154,7 +153,7 @@ def test_what_states_nothing_is_not_checked() -> None:
     ("question", "heading"),
     [("films from the 1960s", "No film in the corpus holds"), ("1960年代的电影", "资料库中没有符合条件的电影")],
 )
-def test_a_list_for_which_no_document_holds_begins_with_that(shelf: Library, question: str, heading: str) -> None:  # noqa: F811
+def test_a_list_for_which_no_document_holds_begins_with_that(shelf: Library, question: str, heading: str) -> None:
     base = shelf.get("film")
     results = evidence(("Diner", "Diner (1982) is one of the Baltimore films set in the 1960s, 1960年代的电影。"))
     assert judge(read(question, [base]), results, [base]).text.startswith(heading)

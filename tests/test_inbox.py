@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -128,8 +127,3 @@ def test_a_closed_workspace_is_told_and_ends_the_looking(workspace: Path) -> Non
     box.approve.click()
     box.refresh()
     assert "is closed" in box.list.html
-
-
-def test_importing_the_session_loads_no_widgets() -> None:
-    script = "import sys, workbench.session; sys.exit('ipywidgets' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", script], timeout=60).returncode == 0

@@ -123,15 +123,6 @@ def test_each_field_of_a_step(field: str, value: Any, path: tuple[str, ...]):
     assert made.plan == plan().dump() and made.edits == 0
 
 
-def test_what_another_tool_does_not_accept_is_left_out_and_comes_back_with_undo():
-    made = editor()
-    made.chosen = D
-    put(made, "tool", "naive_search")
-    assert not made.problems and of(made, D)["tool_input"] == {"query": D}
-    made.pressed(Event("undo"))
-    assert "entities" in of(made, D)["tool_input"]
-
-
 def test_add_remove_and_reorder():
     made = editor()
     made.bar.press("add")

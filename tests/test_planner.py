@@ -13,8 +13,9 @@ import pytest
 from tests.servers import Reply, scripted_server
 from tests.shelf import where
 from workbench.graphs.plan import RulePlanner
+from workbench.graphs.planner import continued
 from workbench.graphs.route import decide, is_small_talk, parse_worker_name
-from workbench.plans import Plan
+from workbench.plans import Plan, PlanStep
 from workbench.session import Workbench
 from workbench.settings import Settings
 from workbench.tools.registry import ToolRegistry, check
@@ -169,6 +170,23 @@ def test_planning_anew_goes_on_behind_what_has_run(wb: Workbench) -> None:
     assert run.review["point"] == "plan" and run.plan.version == 2 == len(run.plans)
     assert run.plan.steps[0] == first and len(run.plan.steps) > 2
     assert [step.step_id.split("_")[1] for step in run.plan.steps] == [str(n) for n in range(len(run.plan.steps))]
+
+
+def test_what_ended_well_is_not_run_again():
+    def steps(*given: tuple[str, str, list[str]]) -> Plan:
+        told = {"objective": "", "tool": "hybrid_search"}
+        return Plan(steps=[PlanStep(step_id=i, tool_input={"query": q}, depends_on=on, **told) for i, q, on in given])
+
+    before = steps(("step_0_a", "one", []), ("step_1_b", "two", []), ("step_2_c", "three", []))
+    records: list[Any] = [
+        {"step_id": i, "attempt": 1, "status": status}
+        for i, status in (("step_0_a", "success"), ("step_1_b", "failed"))
+    ]
+    made = steps(("step_0_x", "one", []), ("step_1_y", "two", ["step_0_x"]))
+    plan = continued(made, before, records)
+    assert [f"{step.step_id} {step.depends_on}" for step in plan.steps] == [
+        "step_0_a []", "step_1_b []", "step_2_y ['step_0_a']",
+    ]  # fmt: skip
 
 
 def drafted(tool: str = "hybrid_search", **more: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from langchain_core.language_models import FakeListChatModel
 from tests.servers import Reply, ScriptedServer, only
 from tests.servers.roles import needs, responder, role_of
 from tests.shelves import noted
-from workbench.errors import RunError, SettingsError
+from workbench.errors import SettingsError
 from workbench.records.prompts import SLOTS, Prompts, fenced
 from workbench.runs.fork import checked
 from workbench.runs.recording import prompts_of
@@ -227,28 +227,6 @@ async def test_many_answers_stream_at_once_without_a_mix_up(count, bench, server
 
     answers = await asyncio.gather(*map(streamed, range(count)))
     assert answers == [f"It is {n} and {n} [1]." for n in range(count)]
-
-
-def test_a_fork_with_another_prompt_model_or_reply_asks_only_what_depends_on_it(bench, server) -> None:
-    server.respond = responder(**GOOD)
-    wb = bench()
-    run = wb.ask(QUESTION, kb="notes")
-    before = len(server.requests)
-    again = run.fork()
-    assert len(server.requests) == before and all(call["replayed"] for call in again.calls())
-    fork = run.fork(prompts={"reflector": {"system": prompts_of(run)["reflector"].system + "\nBe strict."}})
-    made = [call["role"] for call in fork.calls() if not call["replayed"]]
-    assert made == ["reflector"] and len(server.requests) == before + 1
-    assert [c["name"] for c in wb.compare(run, fork).caveats if c["what"] == "prompts"] == ["reflector.en"]
-    fork = run.fork(models={"checker": "openai:other"})
-    assert [c["role"] for c in fork.calls() if not c["replayed"]] == ["checker"]
-    written = next(call for call in run.calls() if call["role"] == "writer")
-    fork = run.fork(at=written["place"], result="The kiln burns coal [1].")
-    assert fork.answer.startswith("The kiln burns coal [1]") and fork.calls().by_role("writer")[0]["edited"]
-    assert [c["role"] for c in fork.calls() if not c["replayed"]] == ["checker"]
-    assert wb.replay(fork.run_id).answer == fork.answer
-    with pytest.raises(RunError, match="no effect at '99'"):
-        run.fork(at="99", result="x")
 
 
 def test_a_replay_asks_nobody_and_a_resumed_run_keeps_its_prompts(bench, server) -> None:

@@ -164,26 +164,6 @@ def test_the_graph_is_the_one_that_runs():
     assert len({box.get("transform") for box in boxes}) == len(found.nodes)
 
 
-def test_where_a_run_went_and_how_often():
-    found = walked(GRAPH, LOG, "done")
-    nodes = {node["name"]: node for node in found.nodes}
-    assert nodes["executor"]["times"] == 4 and nodes["executor"]["status"] == "done"
-    assert nodes["executor"]["duration_ms"] == 894 + 410 + 470  # side by side counts once
-    assert nodes["kb_handler"]["status"] == "pending"
-    taken = {(edge["source"], edge["target"]): edge["times"] for edge in found.edges if edge["times"]}
-    assert taken == {("retrieval:merger", "generate"): 1, ("generate", "persist"): 1, ("persist", "__end__"): 1}
-
-
-@pytest.mark.parametrize("status", ["running", "paused", "failed", "interrupted", "cancelled"])
-def test_the_node_where_a_run_stands_is_marked(status):
-    found = walked(GRAPH, LOG[:1], status, ["retrieval:review_plan"])
-    assert [node["name"] for node in found.nodes if node["status"] == status] == ["review_plan"]
-    assert walked(GRAPH, LOG[:1], status, ["retrieval"]).rows()[12]["status"] == status  # its first node
-    said = words(graph(found, "Where", "zh"))
-    assert any("审阅计划" in text and {*text} & {*"▸‖✗↻⊖"} for text in said)
-    assert len(drawn(graph(found, ""), "rect", stroke_width="3")) == 1
-
-
 def test_a_run_draws_itself(wb):
     run = wb.ask("Compare The Wedding Banquet and Eat Drink Man Woman", kb="film", review="reflect")
     frame = run.graph().to_frame()

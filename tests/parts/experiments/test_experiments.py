@@ -394,16 +394,6 @@ def test_a_paused_experiment_waits(place: Path) -> None:
         assert ended == [1, 2, 3] and [look["what"] for look in looks] == ["pause", "resume"]
 
 
-def test_the_forecast_says_what_is_there_and_what_would_run(place: Path) -> None:
-    with opened(place) as wb:
-        path = spec(place, name="forecast")
-        before = wb.experiments.prepare(path).forecast()
-        assert [before[name] for name in ("cells", "done", "to_run", "alone")] == [12, 0, 12, 3]
-        assert "12 to run: 3 alone, 9 from their tapes" in before["text"]
-        done = wb.experiments.run(path)
-        assert (done.forecast()["to_run"], done.forecast()["seconds"]) == (0, 0)
-
-
 def test_every_look_is_logged_and_spends_from_the_error(place: Path) -> None:
     def look(name: str, done: int, total: int) -> None:
         if done == 5:
