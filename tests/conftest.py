@@ -50,7 +50,7 @@ WALK_NODES = {
 }
 
 from tests.counting import calls  # noqa: E402, F401 - a fixture for every test
-from tests.films import film_index, opens, server, shared_wb, wb, workspace  # noqa: E402, F401 - fixtures for every test
+from tests.films import film_index, opens, server, shared_wb, shelf, wb, workspace  # noqa: E402, F401 - for every test
 from workbench.settings import Settings  # noqa: E402 - only now is the environment what tests are to see
 
 # `make full` draws many, and `HYPOTHESIS_PROFILE=long pytest tests/test_properties.py` very many.
@@ -61,8 +61,6 @@ settings.register_profile("long", max_examples=5_000, deadline=None, suppress_he
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "few"))
 
 Settings.model_config["env_file"] = None  # a person's own .env stays out of the tests
-
-from tests.shelf import shelf  # noqa: E402, F401 - a fixture for every test
 
 
 @pytest.fixture(scope="session")

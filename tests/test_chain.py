@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.linked import LinkedKnowledge
-from tests.shelf import small_base
+from tests.counting import LinkedKnowledge
+from tests.films import small_base
 from workbench.graphs.plan import RulePlanner
 from workbench.graphs.route import read_question
 from workbench.knowledge.library import Library

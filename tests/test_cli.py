@@ -20,9 +20,9 @@ import pytest
 from click.testing import CliRunner
 
 from tests import forked
+from tests.films import VOCABULARY
 from tests.parts.agent.test_agent import calls
 from tests.servers import Reply, scripted_server
-from tests.shelf import VOCABULARY
 from workbench.cli import main
 from workbench.records.document import SCHEMA_FILE
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.shelf import small_base
+from tests.films import small_base
 from workbench.language.asking_back import left_open
 from workbench.language.followup import standalone
 from workbench.language.question import read

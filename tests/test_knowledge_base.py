@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests import forked
-from tests.shelf import VOCABULARY, where
+from tests.films import VOCABULARY, where
 from workbench.errors import CorpusError, KnowledgeError, UnknownKnowledge
 from workbench.knowledge.library import Library
 from workbench.session import Workbench

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.shelf import VOCABULARY
+from tests.films import VOCABULARY
 from workbench.errors import CorpusError
 from workbench.knowledge import aliases, vocabulary
 from workbench.knowledge.library import Library

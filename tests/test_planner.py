@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.films import where
 from tests.servers import Reply, scripted_server
-from tests.shelf import where
 from workbench.graphs.plan import RulePlanner
 from workbench.graphs.planner import continued
 from workbench.graphs.route import decide, is_small_talk, parse_worker_name

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.films import where
 from tests.handmade import record
-from tests.shelf import where
 from tests.shelves import CORE
 from workbench.errors import PlanError
 from workbench.graphs.execute import make_record

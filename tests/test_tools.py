@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 
-from tests.shelf import VOCABULARY, where
+from tests.films import VOCABULARY, where
 from workbench.errors import PlanError, ToolError
 from workbench.knowledge.library import Library
 from workbench.plans import Plan, PlanStep

@@ -30,14 +30,6 @@ class BenchPage:
     def press(self, name: str) -> None:
         self.root.get_by_role("button", name=name).and_(self.page.locator(":visible")).first.click()
 
-    def press_slowly(self, name: str, seconds: float = 1.0) -> None:
-        """Press and release with time between, in which what is pressed may be drawn anew."""
-        pressed = self.root.get_by_role("button", name=name).or_(self.root.locator("summary", has_text=name))
-        pressed.and_(self.page.locator(":visible")).first.hover()
-        self.page.mouse.down()
-        self.page.wait_for_timeout(seconds * 1000)
-        self.page.mouse.up()
-
     def view(self, name: str) -> None:
         self.root.get_by_role("button", name=name, exact=True).click()
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.films import VOCABULARY
 from tests.servers import Reply, closed_port
 from tests.servers.tmdb import PARASITE, TmdbServer, tmdb_server
-from tests.shelf import VOCABULARY
 from workbench.futures.replay import full_document
 from workbench.parts.sources import tmdb
 from workbench.plans import Plan, PlanStep
