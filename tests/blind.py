@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 BLIND = Path(__file__).parents[1] / "data" / "blind"
+SETS = ("films", "lab", "tool", "company")
 
 
 def rows(path: Path) -> list[dict[str, Any]]:

@@ -24,6 +24,7 @@ from workbench.runs.recording import origin_of
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.labels import Labels
+from workbench.views.runs import runs_table
 from workbench.widgets.bench import Bench
 from workbench.widgets.display import register
 from workbench.widgets.follow import Now
@@ -264,7 +265,13 @@ def test_runs_are_searched_sorted_marked_and_acted_on(wb: Workbench, asked: Run,
     runs.show(asked.run_id)
     assert {asked.run_id, stopped.run_id} <= set(runs.table.picture.rows) and runs._marked == [asked.run_id]
     assert f"forked from {asked.run_id}" in words(runs.table.picture.rows[stopped.run_id])
+    assert all(head in words(runs.table.picture.html) for head in ("Model", "Tokens", "Cost", "Backed"))
     assert asked.answer.splitlines()[0][2:42] in words(runs.table.picture.rows[asked.run_id])
+    [row] = wb.runs.lines(text=asked.run_id)
+    twins = [{**row, "run_id": "twin", "created_at": "2999-01-01"}, row]
+    costs = dict.fromkeys(("twin", asked.run_id), wb.runs.costs(asked.run_id))
+    drawn = runs_table(twins, Labels("en"), total=2, costs=costs).rows
+    assert ["asked again" in drawn[run_id] for run_id in costs] == [True, False]
     runs.table.press("mark", stopped.run_id)
     runs.table.press("compare")
     assert runs.request == {"do": "compare", "runs": [asked.run_id, stopped.run_id], "n": 1}

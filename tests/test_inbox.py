@@ -59,26 +59,32 @@ def test_everything_that_waits_newest_first(wb: Workbench, three: list[Run]) -> 
     assert "step · run step_0_wedding_banquet, step_1_eat_drink_man_woman now?" in step
     assert CHINESE in plan and "plan · run " in plan and three[0].run_id in plan
     assert "3 runs" in box.list.html
-    assert box.list.html.count('role="option"') == 3
+    assert box.list.html.count('role="row"') == 3 and box.list.html.count('data-do="approve"') == 1
 
 
 def test_open_tells_the_run(wb: Workbench, three: list[Run]) -> None:
     box, heard = wb.inbox(lang="en"), list[str]()
     box.observe(lambda change: heard.append(change.new) if change.new else None, "chosen")
-    box.list.press("choose", box.waiting[2].run_id)
-    box.opens.click()
-    box.opens.click()
+    box.list.press("open", three[0].run_id)
+    box.list.press("open", three[0].run_id)
     assert heard == [three[0].run_id] * 2
 
 
-@pytest.mark.parametrize(("button", "action"), [("approve", "approve"), ("stop", "reject")])
-def test_answer_right_there(wb: Workbench, three: list[Run], button: str, action: str) -> None:
+@pytest.mark.parametrize("action", ["approve", "reject"])
+def test_answer_right_there(wb: Workbench, three: list[Run], action: str) -> None:
     box = wb.inbox(lang="en")
+    for run, happens in zip(three, ("Approve: run", "Approve: run 2 steps", "Approve: run 1 step"), strict=True):
+        box.list.press("choose", run.run_id)
+        drawn = box.list.picture.rows
+        assert happens in drawn[run.run_id] and "".join(drawn.values()).count('data-do="approve"') == 1
     box.list.press("choose", box.waiting[1].run_id)
     box.note.value = "from the inbox"
-    getattr(box, button).click()
-    assert box.note.value == "" and [run.run_id for run in box.waiting] == [three[2].run_id, three[0].run_id]
-    assert box.picked == "" and box.approve.disabled and box.stop.disabled  # a second click answers nothing else
+    box.list.press(action, box.waiting[1].run_id)
+    assert box.note.value == "" and [run.run_id for run in box.waiting] == [
+        three[2].run_id,
+        three[0].run_id,
+    ]
+    assert "data-do" not in box.list.html  # a second click answers nothing else
     until(lambda: three[1].decisions)
     assert (three[1].decisions[0]["action"], three[1].decisions[0]["note"]) == (action, "from the inbox")
     box.refresh()
@@ -89,7 +95,7 @@ def test_what_was_answered_elsewhere_is_not_answered_again(wb: Workbench, three:
     box = wb.inbox(lang="en")
     assert box.picked == box.waiting[0].run_id
     three[2].reject("from a script")
-    box.approve.click()  # what is shown was answered meanwhile: it is not answered again
+    box.list.press("approve", three[2].run_id)  # what is shown was answered meanwhile: it is not answered again
     assert [d["action"] for d in three[2].decisions] == ["reject"]
     assert three[2].run_id not in "".join(rows(box))
 
@@ -99,7 +105,7 @@ def test_an_answer_to_another_question_of_the_run_is_never_given(wb: Workbench) 
     box = wb.inbox(lang="en")
     run.approve()
     assert run.review["point"] == "reflect"  # type: ignore[index]
-    box.stop.click()
+    box.list.press("reject", run.run_id)
     assert run.status == "paused" and [d["action"] for d in run.decisions] == ["approve"]
     assert [run.point for run in box.waiting] == ["reflect"]
 
@@ -116,18 +122,18 @@ os._exit(9)
     with Workbench.open(workspace) as wb:
         box = wb.inbox(lang="en")
         [run] = box.waiting
-        box.approve.click()
+        box.list.press("approve", run.run_id)
         wb.run(run.run_id).wait(30)
         assert wb.run(run.run_id).status == "done"
 
 
 def test_a_closed_workspace_is_told_and_ends_the_looking(workspace: Path) -> None:
     with Workbench.open(workspace) as wb:
-        wb.ask(UNKNOWN, kb="film", review=["plan"])
+        run = wb.ask(UNKNOWN, kb="film", review=["plan"])
         box = wb.inbox(lang="en")
         box._view_count = 1
     assert box.tick() is False and "is closed" in box.list.html
-    box.approve.click()
+    box.list.press("approve", run.run_id)
     box.refresh()
     assert "is closed" in box.list.html
 

@@ -48,7 +48,7 @@ def test_what_is_known_is_seen_with_its_turn_author_and_time(bench: Make) -> Non
     assert now["said"] == "Actually, I like horror films now." and now["created_at"].startswith("20")
     assert [row["replaced_by"] for row in wb.memory.view(ended=True).memories] == [now["id"], ""]
     assert list(known.to_frame()["content"]) == contents(known)
-    assert "horror" in str(wb.memory) and "turn 3" in str(wb.memory)
+    assert "horror" in str(known) and "turn 3 of conversation “s”" in known._repr_html_()
     assert wb.memory.view("nobody").memories == [] and wb.memory.view(session="other").memories == []
 
 
@@ -60,7 +60,7 @@ def test_a_memory_is_edited_ended_and_each_is_undone(bench: Make) -> None:  # no
     edited = memory.edit(first["id"], "I don't like comedy films.", why="a slip")
     [now] = memory.view().memories
     assert now["id"] == edited and (now["author"], now["polarity"]) == ("person", "dislike")
-    assert "comedy" in now["about"] and "by hand" in str(memory)
+    assert "comedy" in now["about"] and "by hand" in str(memory.view())
     run = wb.ask("Recommend some films.", kb="film", session="t")
     assert "comedy" in run.state["memory_context"] and "Cold Soup" not in run.answer
     assert memory.undo() == first["id"] and contents(memory.view()) == [first["content"]]
@@ -148,7 +148,7 @@ def test_hostile_text_is_text_wherever_memory_shows_itself(bench: Make) -> None:
     for section in ("name", "facts", "archival"):
         wb.memory.core_memory_update(section, ALL) if section != "archival" else wb.memory.archival_memory_insert(ALL)
     run = wb.ask(ALL, kb="film", session=f"s {NAME}")
-    shown = [wb.memory, wb.memory.view(ended=True), wb.memory.search(ALL), run.prompt_parts()]
+    shown = [wb.memory.view(ended=True), wb.memory.search(ALL), run.prompt_parts()]
     for one in shown:
         html = one._repr_html_()
         assert "<script" not in html and "<img" not in html and "\x1b" not in html + str(one)

@@ -106,11 +106,11 @@ def test_hostile_text_stays_text(notebook: Callable[..., Any], tmp_path: Path) -
         plain(page)
         waits = store.ask(f"banquet {ALL}", kb="film", review={"plan"}, session=NAME)
         inbox = page.locator(".wb-inbox")
-        waiting = inbox.get_by_role("option").filter(has_text=waits.run_id)  # not the one that goes
+        waiting = inbox.get_by_role("row").filter(has_text=waits.run_id)  # not the one that goes
         waiting.click()
         for note in (WAYS, ALL):
             inbox.get_by_label("Note", exact=True).fill(note)
-            inbox.get_by_role("button", name="Stop here").click()
+            waiting.get_by_role("button", name="Stop here").click()
             if note == WAYS:
                 expect(inbox).to_contain_text("characters")
             plain(page)

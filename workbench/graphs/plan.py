@@ -45,12 +45,12 @@ def say(key: str, query: str, **words: object) -> str:
 
 
 def slug(name: str) -> str:
-    """Return a short ASCII label of a name.
+    """Return a short label of a name.
 
-    >>> slug("The Teahouse"), slug("Amélie"), slug("茶馆")
-    ('teahouse', 'amelie', 'name')
+    >>> slug("The Teahouse"), slug("Amélie"), slug("《茶馆》")
+    ('teahouse', 'amelie', '茶馆')
     """
-    words = re.findall(r"[a-z0-9]+", fold(name).replace("'", ""))
+    words = re.findall(r"[a-z0-9\u4e00-\u9fff]+", fold(name).replace("'", ""))
     words = words[1:] if len(words) > 1 and words[0] in ("the", "a", "an") else words
     return "_".join(words)[:40].strip("_") or "name"
 

@@ -12,7 +12,7 @@ from langgraph.runtime import Runtime
 
 from workbench.extensions import required
 from workbench.graphs.model_plan import planned_by_model
-from workbench.graphs.plan import FIRST_SEARCH, FULL, PLANNED_BY, SEARCH, say, scaled_budget
+from workbench.graphs.plan import FIRST_SEARCH, FULL, PLANNED_BY, SEARCH, say, scaled_budget, slug
 from workbench.graphs.roles import model_plans
 from workbench.graphs.route import is_driven, read_question
 from workbench.plans import ENDED_WELL, Plan, PlanStep, call_key, fresh_id, last_records, needed, step_renamed
@@ -156,8 +156,8 @@ def with_aspects(
         for kb in prefixes:
             own = {"kb_prefix": kb} if len(prefixes) > 1 else {}
             step = PlanStep(
-                step_id=fresh_id(plan, "aspect"),
-                objective=say("plan_search", query),
+                step_id=fresh_id(plan, slug(group)),
+                objective=say("plan_search", f"{query}: {group}"),
                 tool=SEARCH,
                 tool_input={"query": f"{query} {group}", **own},
                 budget=scaled_budget(settings, *FULL),

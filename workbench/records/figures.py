@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from workbench.plans import ENDED_WELL, last_records, work_seconds
 from workbench.records.timeline import elapsed_ms, moment_ms
-from workbench.state import Citation, Data, ExecutionRecord, Merged, RetrievalResult, Supported
+from workbench.state import Citation, Data, ExecutionRecord, Json, Merged, RetrievalResult, Supported
 
 _WRITERS = ("generate", "kb_handler")
 
@@ -137,7 +137,7 @@ class Piece(TypedDict):
     ``n`` is its place in the merge, None when it did not come so far; ``step`` found it, with the highest score where
     several did. ``score`` is after the merge. ``why`` it was dropped: ``results`` and ``characters`` are the two limits
     of the merge, ``duplicate`` the same piece again, whose ``of`` is the place of the one that was kept, ``struck`` a
-    person's decision. ``mark`` is that of a person, ``signals`` are the parts of its score.
+    person's decision. ``mark`` is that of a person, ``signals`` are the parts of its score, ``fields`` its document's.
     """
 
     key: str
@@ -155,6 +155,7 @@ class Piece(TypedDict):
     of: int | None
     mark: str
     signals: dict[str, float]
+    fields: Json
 
 
 def pieces(
@@ -194,6 +195,7 @@ def pieces(
             of=places.get(identity(result)) if why == "duplicate" else None,
             mark=marks.get("/".join(identity(result)), ""),
             signals=result["metadata"].get("signals") or {},
+            fields=result["metadata"].get("fields") or {},
         )
 
     rows = []

@@ -59,7 +59,7 @@ _COLUMNS = (*_ROW, "owner")
 _WITH_RESULT = "iif(result IS NULL, NULL, '{}') AS result"
 _LINE = (
     *("run_id", "message", "status", "owner", "user_id", "session_id", "created_at", "ended_at"),
-    *("query", "answer", "graph", "json_extract(options, '$.kb') AS kb"),
+    *("query", "answer", "error", "graph", "json_extract(options, '$.kb') AS kb"),
     *("json_extract(options, '$.tape.sources[0]') AS origin", "json_extract(options, '$.edited') AS edited"),
     "(SELECT text FROM drafts WHERE drafts.run_id = runs.run_id AND name = 'about') AS about",
 )

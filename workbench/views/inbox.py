@@ -82,7 +82,14 @@ def duration(start: str, now: datetime, labels: Labels) -> str:
 
 
 def inbox(
-    waiting: Sequence[WaitingRun], labels: Labels, now: datetime, *, picked: str = "", more: int = 0, refused: str = ""
+    waiting: Sequence[WaitingRun],
+    labels: Labels,
+    now: datetime,
+    *,
+    picked: str = "",
+    approval: str = "",
+    more: int = 0,
+    refused: str = "",
 ) -> Picture:
     """Return the list, newest first.
 
@@ -90,14 +97,15 @@ def inbox(
         waiting: the runs that wait.
         labels: the words.
         now: the end of the waiting times.
-        picked: the id of the run that the buttons act on.
+        picked: the id of the run that has buttons.
+        approval: what approving it does.
         more: the number of runs that are listed, when there are more.
         refused: why the last answer was refused.
     """
-    rows = {run.run_id: _row(run, labels, now, run.run_id == picked) for run in waiting}
+    rows = {run.run_id: _row(run, labels, now, approval if run.run_id == picked else "") for run in waiting}
     return Picture(draw("inbox.list", labels, count=len(rows), more=more, refused=refused), rows)
 
 
-def _row(run: WaitingRun, labels: Labels, now: datetime, picked: bool) -> Markup:
+def _row(run: WaitingRun, labels: Labels, now: datetime, approval: str) -> Markup:
     words = {"text": short(run.request, labels), "waits": duration(run.since, now, labels)}
-    return draw("inbox.row", labels, run=run, picked=picked, **words)
+    return draw("inbox.row", labels, run=run, approval=approval, **words)

@@ -105,7 +105,7 @@ def cut(value: Any, limit: int = 160) -> str:
     return text if len(text) <= limit else f"{text[:limit]}… +{len(text) - limit}"
 
 
-_STEP = re.compile(r"(?<![A-Za-z0-9_])step_([0-9]+)_([A-Za-z0-9_]+)")
+_STEP = re.compile(r"(?<![A-Za-z0-9_])step_([0-9]+)_(\w+)")
 
 
 def step_name(text: object) -> str:

@@ -12,7 +12,7 @@ from workbench.views.markup import Picture, draw
 
 PAGE = 20
 """Runs of one page."""
-SORTS = {"title": "question_asked", "status": "status", "kb": "knowledge_base", "created_at": "when"}
+SORTS = {"title": "question_asked", "status": "status", "kb": "runs_kb", "created_at": "when"}
 """Columns by which the table can be sorted, with their labels."""
 
 
@@ -39,12 +39,14 @@ def runs_table(
         here: the run on the bench.
         costs: of ``wb.runs.costs``, by run.
     """
-    letters = dict(zip(marked, LETTERS, strict=False))
-    drawn = {}
+    letters, drawn, first_asked = dict(zip(marked, LETTERS, strict=False)), {}, dict[str, str]()
+    for row in sorted(rows, key=lambda row: str(row["created_at"])):
+        first_asked.setdefault(row["title"], row["run_id"])
     for row in rows:
         run_id = row["run_id"]
         place = {"mark": letters.get(run_id, "✓") if run_id in marked else "", "here": run_id == here}
-        drawn[run_id] = draw("runs.row", labels, row=row, cost=costs[run_id], origin=origin_text(row, labels), **place)
+        twin = origin_text(row, labels) or labels("runs_again") * (first_asked[row["title"]] != run_id)
+        drawn[run_id] = draw("runs.row", labels, row=row, cost=costs[run_id], twin=twin, **place)
     first = page * PAGE
     span = {"first": first + 1 if rows else 0, "last": first + len(rows), "total": total, "page": page}
     state = {"marked": len(marked), "letters": [*letters.values()], "sort": sort, "sorts": SORTS}

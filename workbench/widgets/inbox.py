@@ -13,10 +13,12 @@ import traitlets
 from workbench.errors import WorkbenchError, WorkspaceError
 from workbench.graphs.reviewers import answer
 from workbench.runs.run import Run
+from workbench.state import Json
 from workbench.views.blocks import clipped, columns, one_line
 from workbench.views.inbox import WaitingRun, inbox, short, waiting_since
 from workbench.views.render import display_data
-from workbench.widgets.panel import CellRoot, Event, Pick, labels_in, press_button
+from workbench.widgets.panel import CellRoot, Event, Pick, display_if, labels_in
+from workbench.widgets.review import primary
 
 MAX_ROWS = 100
 """The number of runs that are listed at most."""
@@ -28,7 +30,7 @@ class Inbox(CellRoot):
 
     Attributes:
         chosen: the run that was opened, on a bench below the list.
-        picked: the id of the run that the buttons act on.
+        picked: the id of the run that has buttons.
     """
 
     chosen = traitlets.Unicode("")
@@ -42,12 +44,8 @@ class Inbox(CellRoot):
         self.labels = labels = labels_in(lang, wb.settings.lang, message=newest.message if newest else "")
         self.list = Pick(listener=self._pressed)
         self.note = ipywidgets.Text(description=labels("decision_note"), placeholder=labels("why"))
-        self.opens = press_button(labels("inbox_open"), self._open, "wb-primary")
-        self.approve = press_button(labels("inbox_approve"), lambda: self._answer("approve"))
-        self.stop = press_button(labels("stop_here"), lambda: self._answer("reject"))
-        buttons = ipywidgets.HBox([self.opens, self.approve, self.stop]).add_class("wb-buttons")
         self.below = ipywidgets.VBox()
-        super().__init__([self.list, self.note, buttons, self.below], lang=labels.html_lang)
+        super().__init__([self.list, self.note, self.below], lang=labels.html_lang)
         self.add_class("wb-inbox")
         self.observe(lambda _: self._watch(), "_view_count")
         self._view_count = 0  # front-ends count from now on
@@ -70,18 +68,15 @@ class Inbox(CellRoot):
         return readable
 
     def _show(self) -> None:
-        labels, picked = self.labels, self._picked()
-        if picked is None:  # no other row takes its place: a second click must not answer a row that nobody chose
-            self.picked = ""
-        more = MAX_ROWS if self._has_more else 0
-        now = datetime.now(UTC)
-        self.list.show(inbox(self.waiting, labels, now, picked=self.picked, more=more, refused=self._refused))
-        for button in (self.opens, self.approve, self.stop):
-            button.disabled = picked is None
+        labels, picked, now = self.labels, self._waiting_run(self.picked), datetime.now(UTC)
+        approval = primary(picked.request, {}, 0, labels) if picked else ""
+        state: Json = {"more": MAX_ROWS if self._has_more else 0, "refused": self._refused, "approval": approval}
+        self.list.show(inbox(self.waiting, labels, now, picked=self.picked, **state))
+        display_if(self.note, picked)
         self.update_static_form()
 
-    def _picked(self) -> WaitingRun | None:
-        return next((run for run in self.waiting if run.run_id == self.picked), None)
+    def _waiting_run(self, run_id: str) -> WaitingRun | None:
+        return next((run for run in self.waiting if run.run_id == run_id), None)
 
     def _read(self) -> None:
         """Read every waiting run that is not known yet."""
@@ -90,7 +85,7 @@ class Inbox(CellRoot):
         for run in paused[:MAX_ROWS]:
             decisions = run.decisions
             key = (run.run_id, len(decisions))
-            entry = self._waiting.get(key) or _waiting_run(run, decisions)
+            entry = self._waiting.get(key) or _read_run(run, decisions)
             if entry is not None:
                 waiting[key] = entry
         self._has_more, self._waiting = len(paused) > MAX_ROWS, waiting
@@ -114,29 +109,31 @@ class Inbox(CellRoot):
     # what is pressed
 
     def _pressed(self, event: Event) -> None:
+        waiting = self._waiting_run(event.key)
+        if waiting is None:
+            return
         if event.kind == "choose":
             self.picked = event.key
             self._show()
+        elif event.kind == "open":
+            self._open(event.key)
+        elif event.kind in ("approve", "reject"):
+            self._answer(event.kind, waiting)
 
-    def _open(self) -> None:
-        if picked := self._picked():
-            self.chosen = ""
-            self.chosen = picked.run_id
-            for bench in self.below.children:
-                bench.close()
-            run = self._wb.run(self.chosen)
-            self.below.children = [self._wb.bench(run, lang=self.labels.language)]
+    def _open(self, run_id: str) -> None:
+        self.chosen = ""
+        self.chosen = run_id
+        for bench in self.below.children:
+            bench.close()
+        self.below.children = [self._wb.bench(self._wb.run(run_id), lang=self.labels.language)]
 
-    def _answer(self, kind: str) -> None:
-        """Answer the picked run, unless it was answered in the meantime."""
-        picked = self._picked()
-        if picked is None:
-            return
+    def _answer(self, kind: str, waiting: WaitingRun) -> None:
+        """Answer a run, unless it was answered in the meantime."""
         self._refused = ""
         try:
-            run = self._wb.run(picked.run_id)
+            run = self._wb.run(waiting.run_id)
             request = run.review
-            if request is not None and request.get("review_id") == picked.review_id:
+            if request is not None and request.get("review_id") == waiting.review_id:
                 run.answer_review(answer(kind, note=self.note.value), wait=False)
             self.note.value = ""
         except WorkbenchError as error:
@@ -156,7 +153,7 @@ class Inbox(CellRoot):
         return self._repr_mimebundle_()["text/plain"]
 
 
-def _waiting_run(run: Run, decisions: Any) -> WaitingRun | None:
+def _read_run(run: Run, decisions: Any) -> WaitingRun | None:
     """Return the request of a run, or why it cannot be read; None when it was answered at this very moment."""
     try:
         request = run.review

@@ -61,8 +61,9 @@ class Working:
 
     def _laid_out(self) -> ipywidgets.Box:
         display_if(self.calls.region, False)
-        below = [part.region for part in (self.verdict, self.calls, self.memory, self.ask) if part]
-        self.side = ipywidgets.VBox([self.turns, self.editor.form, self.review.inside, self.answer, *below])
+        knew = [self.memory.region] if self.memory else []
+        below = [part.region for part in (self.verdict, self.calls, self.ask)]
+        self.side = ipywidgets.VBox([self.turns, *knew, self.editor.form, self.review.inside, self.answer, *below])
         self.forks = ipywidgets.VBox([self.past.region, self.by_hand.region])
         regions = {"plan": self.editor.region, "side": self.side, "evidence": self.evidence}
         regions |= {"timeline": self.timeline, "past": self.forks}
@@ -304,6 +305,9 @@ class Working:
     def _on_evidence(self, event: Event) -> None:
         if event.kind == "choose":
             self._piece, self._sentence = "" if self._piece == event.key else event.key, ""
+            if piece := self._piece_by_key(self._piece):
+                cited = self._document.get("citations", ())
+                self._sentence = next((c["sentence"] for c in cited if c["result_id"] == piece["result_id"]), "")
         kind, _, what = event.kind.partition(":")
         if kind in ("mark", "relevant") and (piece := self._piece_by_key(event.key)):
             self._bench.act(lambda: self._mark(piece, kind, what))

@@ -291,10 +291,9 @@ def test_a_pause_of_another_session_is_listed_and_says_which_cell_to_run(tmp_pat
     with Workbench.open(tmp_path / "w") as second:
         inbox = second.inbox()
         assert "Write?" in inbox.list.html
-        inbox.picked = run_id
-        inbox.approve.click()
+        inbox.list.press("approve", run_id)
         assert "Run the cell with wb.record(..., name=&#x27;lost&#x27;)" in inbox.list.picture.html
-        inbox.opens.click()
+        inbox.list.press("open", run_id)
         assert "recorded in another session" in inbox.below.children[0].graph.value
         lost = second.run(done.run_id)
         assert lost.state == state and lost.effects and len(second.runs.lines()) == 2
@@ -302,8 +301,7 @@ def test_a_pause_of_another_session_is_listed_and_says_which_cell_to_run(tmp_pat
             with pytest.raises(RunError, match="recorded in another session"):
                 again()
         second.record(graph, "lost")
-        inbox.picked = run_id
-        inbox.approve.click()
+        inbox.list.press("approve", run_id)
         assert second.run(run_id).wait().state["log"] == ["accept None"]
 
 

@@ -217,12 +217,9 @@ def read(path: Path, name: str, read_file: Callable[[Path, str], Read], also: se
                 if isinstance(document, str):
                     yield 1, f"node {shown(card.node['id'])}: {card.file.name}: {document}"
                 else:
-                    shown_part = section(document.text, node_text(card.node, "subpath"))
-                    if shown_part == document.text:
-                        also.add(document.source)  # it needs no document of its own
-                        title = document.title
-                    fields = {**document.fields, **fields}
-                    text = "\n\n".join([shown_part, *card.text.split("\n\n")[1:]])
+                    also.add(document.source)  # it needs no document of its own
+                    title, fields = document.title, {**document.fields, **fields}
+                    text = "\n\n".join([document.text, *card.text.split("\n\n")[1:]])
         address = node_text(card.node, "url")
         url = clean(address) if re.match("https?://", address) else ""
         doc_id = f"{name}#{fields[STRUCTURE]['id']}"
@@ -270,22 +267,6 @@ def title_and_text(node: Data) -> tuple[str, str]:
     return (sentences(content)[0][:longest] if sentences(content) else ""), content
 
 
-def section(text: str, subpath: str) -> str:
-    r"""Return the part of a text under the heading, or the block, that a subpath names; all of it where there is none.
-
-    >>> section("# Tea\n## Green\nHot.\n## Black\nStrong.", "#Green"), section("One.\n\nTwo. ^b", "#^b")
-    ('## Green\nHot.\n', 'Two. ^b')
-    """
-    name = re.escape(subpath.rpartition("#")[2].strip())
-    if name.startswith(r"\^"):
-        return next((block for block in re.split(r"\n\s*\n", text) if re.search(rf"{name}\s*$", block)), text)
-    begin = re.search(rf"(?m)^(#{{1,6}})[ \t]+{name}[ \t]*$", text) if name else None
-    if begin is None:
-        return text
-    end = re.search(rf"(?m)^#{{1,{len(begin[1])}}}[ \t]", text[begin.end() :])
-    return text[begin.start() : begin.end() + end.start() if end else None]
-
-
 def beside(folder: Path, file: str) -> Path:
     """Return the file that a node names, inside the folder of its canvas, whether from there or from the vault's root.
 
@@ -300,9 +281,8 @@ def beside(folder: Path, file: str) -> Path:
         raise CanvasError(f"{label} is hidden, by the dot before its name, and is not read: give it another name")
     root = Path(os.path.realpath(folder))
     home = next((path for path in (root, *root.parents) if (path / VAULT).is_dir()), root)
-    shorter = [n for n in range(1, len(name.parts)) if root.parts[-n:] == name.parts[:n]]
-    for base, start in ((root, 0), (home, 0), *((root, n) for n in shorter)):
-        path = Path(os.path.realpath(base.joinpath(*name.parts[start:])))
+    for base in (root, home):
+        path = Path(os.path.realpath(base / name))
         if not path.is_relative_to(home):
             raise CanvasError(f"{label} is a link out of the folder of the canvas, and is not read: copy it here")
         if os.path.lexists(path):

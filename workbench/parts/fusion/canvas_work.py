@@ -34,8 +34,7 @@ _NEEDS = re.compile(
 """Labels of edges that lead from a node to its prerequisite; every other edge leads from the prerequisite."""
 _WORTH = {"contradicted": 0.0, "missing": 0.0, "unsupported": 0.0, "partly": 0.5, "covered": 1.0, "supported": 1.0}
 _PRONOUN = re.compile(r"^(?:It|They|This|These)\b\s*|^(?:它们|它|这)")
-_REVIEW_DAYS = (1, 3, 7)
-"""Days until a node is reviewed again: of weak, fair and strong support."""
+_FIGURE = re.compile(r"\d[\d,.]*")
 
 
 class Row(TypedDict):
@@ -173,7 +172,7 @@ def _row(kind: str, text: str, because: str = "", node: str = "") -> Row:
 
 
 def decomposition(desk: Desk, target: str) -> Entry:
-    """Ask what a node presupposes, consists of, leads to and states, as smaller questions in the order of learning."""
+    """Ask what a node presupposes and consists of, as smaller questions in the order of learning."""
     return desk.entry(target, list(_smaller_questions(desk, target)))
 
 
@@ -193,13 +192,6 @@ def _smaller_questions(desk: Desk, target: str) -> Iterator[Row]:
     for node in members[:most_rows]:
         question = labels("canvas_ask_part", title=desk.title(node), whole=desk.title(target))
         yield _row("part", question, desk.title(target), node)
-    above = [(end, label) for _, start, label, end in desk.links if start == target and start in desk.needs[end]]
-    for node, label in [(node, label) for node, label in above if is_name(desk.title(node))][:most_rows]:
-        edge = " → ".join(filter(None, (desk.title(target), label, desk.title(node))))
-        yield _row("leads_to", labels("canvas_ask_what", title=desk.title(node)), edge, node)
-    for number, sentence in enumerate(desk.statements(target)[:most_rows]):
-        key = "canvas_ask_why" if number else "canvas_ask_own"
-        yield _row("statement", labels(key, title=desk.title(target), said=cut(sentence, 200)), sentence)
 
 
 def scoring(desk: Desk, target: str) -> Entry:
@@ -265,6 +257,8 @@ def _verified(desk: Desk, target: str) -> tuple[Entry, float]:
             node, because = desk.node_for(passage), f"{passage['title']}: {cut(_nearest(sentence, text), 160)}"
             if verdict == "unsupported":
                 node, because = "", f"{desk.labels('canvas_nearest')}{desk.labels('colon')}{because}"
+            if figures := list(filter(_FIGURE.fullmatch, support.lost(sentence, f"{passage['title']}\n{text}"))):
+                because += desk.labels("canvas_figures", figures=desk.labels("comma").join(figures))
         rows.append(_row(verdict, sentence, because, node))
         strengths.append(max(_WORTH[verdict], covered / 2))
     entry = desk.scored_entry(target, rows, "canvas_no_statement")
@@ -278,7 +272,7 @@ def _nearest(sentence: str, text: str) -> str:
 
 
 def review(desk: Desk, targets: Sequence[str]) -> list[Entry]:
-    """Return what to review, the weakest first; of equals prerequisites first.
+    """Return what of each node is weak, the weakest node first; of equals prerequisites first.
 
     A node that a learner has answered is as strong as the best answer; any other as its support.
     """
@@ -289,16 +283,8 @@ def review(desk: Desk, targets: Sequence[str]) -> list[Entry]:
         answers = [scoring(desk, end) for start, end in desk.answered if start == node]
         scored = [(answer, answer["score"] or 0.0) for answer in answers] or [_verified(desk, node)]
         entry, score = max(scored, key=lambda pair: pair[1])
-        title, question = desk.title(node), _question(desk, node)
-        if question != desk.text(node).strip():
-            question = desk.labels("canvas_ask_recall", title=title)
-        prerequisites = desk.labels("comma").join(desk.title(lower) for lower in desk.needs[node])
-        rows = [_row("question", question, prerequisites, node)]
-        for weak in [row for row in entry["rows"] if _WORTH[row["kind"]] < 1][:2]:
-            why = desk.labels("canvas_ask_why", title=title, said=cut(weak["text"], 200))
-            rows.append(_row("question", why, weak["because"], weak["node"]))
-        note = desk.labels("canvas_again", n=_REVIEW_DAYS[(score >= 0.4) + (score >= 0.8)])
-        ranked.append((score, layers[node][0], desk.entry(node, rows, score, note)))
+        weak = [row for row in entry["rows"] if _WORTH[row["kind"]] < 1]
+        ranked.append((score, layers[node][0], desk.entry(node, weak, score, entry["note"])))
     return [entry for *_, entry in sorted(ranked, key=lambda row: row[:2])]
 
 
@@ -313,9 +299,6 @@ def explanation(desk: Desk, targets: Sequence[str]) -> list[Entry]:
             node = desk.node_for(citation["source"])
             source = f"[{citation['n']}] {citation['source']['title']}"
             rows.append(_row("evidence", citation["sentence"], source, node))
-        if not run.citations:
-            for passage, text in desk.sources(run.query, "")[:3]:
-                rows.append(_row("nearest", _nearest(run.query, text), passage["title"], desk.node_for(passage)))
         above = [row for row in _smaller_questions(desk, target) if row["kind"] == "presupposes"]
         rows += [_row("way", row["because"], "", row["node"]) for row in above[:1]]
         entry = desk.entry(target, rows, None, f"{desk.labels.status(run.status)} · {run.run_id}")

@@ -30,6 +30,8 @@ _CLEAR = 16
 _WIDEST = 20_000
 """Pixels; a browser draws no more."""
 _OUT = {"left": (-1, 0), "right": (1, 0), "top": (0, -1), "bottom": (0, 1)}
+_BOWS = (0.25, 0.75, 1.5, 3.0)
+"""How far an edge goes straight on from its node, as shares of its length."""
 Point = tuple[float, float]
 Route = tuple[Data, Sequence[Point]]
 _INK = dict(
@@ -93,23 +95,23 @@ def _words(routes: Iterable[Route], boxes: Iterable[Patch], unit: float) -> Iter
 def _route(edge: Data, nodes: Mapping[str, Data], around: Sequence[Patch]) -> Sequence[Point]:
     """Return a curve from border to border, at right angles to both: the shortest one that keeps off the nodes.
 
-    An edge may name its sides; otherwise each pair of sides is tried, each with narrow and with wide bows.
+    An edge may name its sides; otherwise each pair of sides is tried, each with a narrow or a wide bow at both ends.
     """
     pair = [nodes[edge["fromNode"]], nodes[edge["toNode"]]]
     sides = [[edge[key]] if edge.get(key) in SIDES else SIDES for key in ("fromSide", "toSide")]
-    routes = [_curve(pair, chosen, wide) for *chosen, wide in product(*map(sorted, sides), (0.5, 0.25, 1.0))]
+    routes = [_curve(pair, chosen[:2], chosen[2:]) for chosen in product(*map(sorted, sides), _BOWS, _BOWS)]
     routes.sort(key=lambda route: sum(map(dist, route, route[1:])))
     clear = (route for route in routes if not _crossed(route, around))
     return next(clear, None) or min(routes, key=lambda route: _crossed(route, around))
 
 
-def _curve(pair: Sequence[Data], sides: Sequence[str], wide: float) -> Sequence[Point]:
+def _curve(pair: Sequence[Data], sides: Sequence[str], bows: Sequence[float]) -> Sequence[Point]:
     first, last = map(_port, pair, pair[::-1], sides)
-    bow = min(max(dist(first, last) * wide, 30), 400 * wide)
-    (a, b), (c, d) = (
-        (x + bow * _OUT[s][0], y + bow * _OUT[s][1]) for (x, y), s in zip((first, last), sides, strict=True)
-    )
-    return first, (a, b), (c, d), last
+    middle = []
+    for (x, y), side, wide in zip((first, last), sides, bows, strict=True):
+        bow = min(max(dist(first, last) * wide, 30), 400 * wide)
+        middle.append((x + bow * _OUT[side][0], y + bow * _OUT[side][1]))
+    return first, *middle, last
 
 
 def _port(node: Data, other: Data, side: str) -> Point:
@@ -140,7 +142,13 @@ def canvas_blocks(canvas: Canvas, name: str, labels: Labels) -> Iterator[Block]:
     most_rows = 200
     yield Lines((((name, "strong"), (f"  {_counted(canvas, labels)}", "dim")),))
     rows = [
-        (node["id"], labels(f"canvas_{node['type']}"), node_title(node), _path(canvas, node["id"]), node_color(node))
+        (
+            node["id"],
+            labels(f"canvas_{node['type']}"),
+            node_title(node),
+            _path(canvas, node["id"]),
+            _color(node, labels),
+        )
         for node in list(canvas.nodes.values())[:most_rows]
     ]
     heads = columns(labels, "canvas_id:code", "kb_type", "title", "canvas_group", "canvas_color")
@@ -155,15 +163,21 @@ def canvas_blocks(canvas: Canvas, name: str, labels: Labels) -> Iterator[Block]:
         yield clipped(labels("canvas_problems", n=len(canvas.problems)), heads, faults)
 
 
+def _color(node: Data, labels: Labels) -> str:
+    color = node_color(node)
+    return labels.get(f"canvas_{color}", color)
+
+
 def _path(canvas: Canvas, node_id: str) -> str:
     return " › ".join(filter(None, (node_title(canvas.nodes[i]) for i in canvas.around(node_id)[::-1])))
 
 
 def work_blocks(operation: str, entries: Sequence[Data], labels: Labels) -> Iterator[Block]:
-    """Yield what an operation found for each node."""
-    yield Lines((((labels(f"canvas_{operation}"), "strong"),),))
+    """Yield what an operation found, node by node."""
+    heads, rows = columns(labels, "canvas_node", "canvas_what", "canvas_said", "canvas_because"), list[Sequence[str]]()
     for entry in entries:
-        heads = columns(labels, "canvas_what", "canvas_said", "canvas_because")
-        rows = [(labels(f"canvas_{row['kind']}"), row["text"], row["because"]) for row in entry["rows"]]
         score = f" · {entry['score']:.0%}" if entry["score"] is not None else ""
-        yield clipped(f"{entry['title']}{score}", heads, rows, notes=filter(None, [entry["note"]]))
+        results = [(labels(f"canvas_{row['kind']}"), row["text"], row["because"]) for row in entry["rows"]]
+        names = [f"{entry['title']}{score}", *[""] * len(results)]
+        rows += [(name, *cells) for name, cells in zip(names, results or [("", entry["note"], "")], strict=False)]
+    yield clipped(labels(f"canvas_{operation}"), heads, rows)

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from workbench.errors import RunError, UnknownRun, WorkbenchError, WorkspaceBusy, shown
 from workbench.parts.memory.service import find_store
-from workbench.records.conversations import SqliteConversations
 from workbench.records.lease import taken
 from workbench.records.sqlite import PATIENCE_S, translate_errors
 from workbench.state import Data
@@ -47,7 +46,6 @@ class Forgotten(Shown):
         counts: how many went: ``memories``, ``messages``, ``summaries``, ``feedback``, ``runs``.
         runs: ids of every run that goes, newest first.
         dependents: those of them that only had it from memory, by their tapes.
-        left: names of labels that say what cannot be reached from here.
     """
 
     kind: Kind
@@ -55,7 +53,6 @@ class Forgotten(Shown):
     counts: Mapping[str, int]
     runs: tuple[str, ...]
     dependents: tuple[str, ...]
-    left: tuple[str, ...]
     message: str = ""
 
     def blocks(self) -> list[Block]:
@@ -69,7 +66,7 @@ class Forgotten(Shown):
             reasons = {True: labels("forgot_had_it"), False: labels("forgot_said_it")}
             runs = [(run_id, reasons[run_id in self.dependents]) for run_id in self.runs]
             blocks.append(clipped(labels("forgot_these_runs"), columns(labels, "run:code", "forgot_why"), runs))
-        return [*blocks, Lines(tuple(((labels(name), "dim"),) for name in self.left))]
+        return [*blocks, Lines([(labels("forgot_elsewhere"), "dim")])]
 
 
 def forget(
@@ -160,14 +157,12 @@ class _Forgetting:
             if candidate.key in self._gone and candidate.key not in counted[candidate.table]:
                 counted[candidate.table].append(candidate.key)
         text = next((t.text for t in candidates if t.table in ("memories", "messages") and t.key in self._gone), "")
-        server = not isinstance(self._store.conversations_store, SqliteConversations)
         return Forgotten(
             kind=self._kind,
             done=False,
             counts={name: len(keys) for name, keys in counted.items()},
             runs=tuple(counted["runs"]),
             dependents=tuple(run_id for run_id in counted["runs"] if _exchange_id(run_id) not in self._gone),
-            left=("forgot_elsewhere", *(["forgot_server"] if server else [])),
             message="忘" if detect_language(text) == "zh" else "",
         )
 

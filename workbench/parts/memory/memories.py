@@ -72,7 +72,7 @@ class MemoryView(Shown):
         return str(self)
 
 
-class Memories(Shown):
+class Memories:
     """What is remembered in a workspace; ``wb.memory``. ``user`` is whose, in every method.
 
     The three tools of an agent are methods too: ``core_memory_update``, ``archival_memory_insert`` and
@@ -81,18 +81,6 @@ class Memories(Shown):
 
     def __init__(self, wb: Any):
         self._wb, self._store = wb, find_recalling(wb).store
-
-    @property
-    def message(self) -> str:  # type: ignore[override]
-        """Return what is known, by which the language of the labels is chosen."""
-        return self.view().message
-
-    def blocks(self) -> list[Block]:
-        """Return tables of what is known of the user that ``ask`` takes when none is named."""
-        return self.view().blocks()
-
-    def __repr__(self) -> str:
-        return str(self)
 
     # looking
 
@@ -199,7 +187,7 @@ class Memories(Shown):
         return core_memory(self._store.memories(user))
 
     def archival_memory_insert(self, content: str, *, user: str = "default", author: str = "person") -> str:
-        """Keep a text for later: it is found by ``archival_memory_search``, and is in a prompt while there is room.
+        """Keep a text for later: ``archival_memory_search`` finds it, and a message that shares a word with it.
 
         Returns:
             Its id.

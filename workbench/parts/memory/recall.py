@@ -83,16 +83,14 @@ def assembled(
     """Return all that was recalled, in the order of a prompt, with what is in it and why the rest is not.
 
     The budget goes to core memory first, the newest before what is older, then to the last messages from the newest on,
-    to the summary, and to exchanges by how well they fit. What was archived, and shares no word with the message, has
-    what is left then.
+    to the summary, and to exchanges by how well they fit. Of what was archived only that is recalled which shares a
+    word with the message.
     """
-    labels = Labels(detect_language(message))
-    core, spare = list[Remembered](), list[Remembered]()
+    labels, core, words = Labels(detect_language(message)), list[Remembered](), content_stems(message)
     for memory in recalled["memories"]:
-        text = labels(f"core_{memory['section']}") + labels("colon") + memory["content"]
-        core.append(_entry("core", text, memory, message_id=memory["message_id"]))
-        if memory["section"] == "archival" and not content_stems(message) & content_stems(memory["content"]):
-            spare.append(core[-1])
+        if memory["section"] != "archival" or words & content_stems(memory["content"]):
+            text = labels(f"core_{memory['section']}") + labels("colon") + memory["content"]
+            core.append(_entry("core", text, memory, message_id=memory["message_id"]))
     row = recalled["summary"]
     summary = [_entry("summary", row["summary"], {**row, "id": "summary"})] if row else []
     episodes = [
@@ -101,9 +99,8 @@ def assembled(
         if not episode["shown"]
     ]
     history = [_entry("history", row["content"], row, message_id=row["id"]) for row in stored]
-    always = [entry for entry in reversed(core) if entry not in spare]
     left, shown = context.settings.memory_token_budget, 0
-    for entry in [*always, *reversed(history), *summary, *episodes, *reversed(spare)]:
+    for entry in [*reversed(core), *reversed(history), *summary, *episodes]:
         why = "left_out" if entry["id"] in left_out else "budget" if entry["tokens"] > left else ""
         if entry["part"] == "episode" and not why:
             why = "enough" if shown >= _EPISODES else ""

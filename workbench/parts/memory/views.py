@@ -103,8 +103,7 @@ def _cells(row: Row, labels: Labels) -> dict[str, str]:
 def source(row: Row, labels: Labels) -> str:
     """Return where something was said: which turn of which conversation, else by hand or on which day."""
     if row.get("turn"):
-        words = labels("mem_turn", n=row["turn"])
-        return f"{words} · {cut(row['session'], 40)}" if row.get("session") else words
+        return labels("mem_turn", n=row["turn"], session=cut(row["session"], 40))
     if row.get("author") == "person":
         return labels("mem_by_hand")
     return day(row.get("at") or row.get("created_at") or "")
@@ -140,14 +139,14 @@ def panel(parts: Sequence[Row], labels: Labels, *, current: Mapping[str, Row], u
     tokens = f"{sum(part['tokens'] for part in used):,}"
     words = labels("mem_panel_told", n=len(used) - messages, m=messages, tokens=tokens)
     rows = [_recalled(part, labels, current.get(part["id"])) for part in of_memory if part["part"] != "history"]
-    tables = page_html(prompt_blocks(parts, labels), labels, "wb-worked")
-    return Picture(draw("memory.panel", labels, told=words, tables=Markup(tables), rows=rows, undo=undo))
+    tables, texts = page_html(prompt_blocks(parts, labels), labels, "wb-worked"), [row["part"]["text"] for row in rows]
+    return Picture(draw("memory.panel", labels, told=words, texts=texts, tables=Markup(tables), rows=rows, undo=undo))
 
 
 def _recalled(part: Row, labels: Labels, now: Row | None) -> Json:
     """Return one thing that was recalled: from where, whether it was used; and what can be done about it."""
-    tokens = labels("mem_of_tokens", n=f"{part['tokens']:,}")
-    notes = [source(part, labels), author(part["author"], labels), tokens]
+    notes = [source(part, labels)]
+    notes += [labels("mem_noted", who=author(part["author"], labels))] if part["author"] else []
     notes += [labels(f"mem_why_{part['why']}")] if part["why"] else []
     if part["part"] == "core" and not now:
         notes.append(labels("mem_over"))

@@ -20,6 +20,7 @@ from workbench.parts.reports.checking import written_sections
 from workbench.parts.reports.citing import references
 from workbench.parts.reports.kinds import report_type
 from workbench.parts.reports.markdown import Chapter, escaped, markdown
+from workbench.parts.reports.outline import enough, title_of
 from workbench.parts.reports.showing import consistency_texts
 from workbench.parts.reports.writer import abstract_by_model, writes
 from workbench.ports import Context
@@ -29,7 +30,7 @@ from workbench.text import detect_language, fold
 from workbench.views.labels import Labels
 
 _GONE: Any = {"result_id": "", "metadata": {}}
-_MOST_DEFINED = 10
+_MOST_LISTED = 10
 
 
 def renumbered(text: str, sources: Sequence[str], numbers: Mapping[str, int]) -> str:
@@ -78,6 +79,7 @@ class _Assembly:
         self.sections: Any = [{**s, "text": renumbered(s["text"], s["sources"], self.numbers)} for s in sections]
         self.reading = state["route_decision"]["question"]
         self.chapters: list[Chapter] = []
+        self.bases = context.bases(state["kb_prefixes"])
         self.notes: list[str] = []
 
     def by_number(self) -> dict[int, RetrievalResult]:
@@ -160,26 +162,39 @@ class _Assembly:
         return with_marks(text, await supported(self.context, text, self.results, self.state["message"]))
 
     def _findings(self) -> str:
-        """Return the first cited sentence of each of several sections, a line each: an abstract without a model."""
-        pattern = r"(?![-*|] ).*?\[\d+\]"
-        firsts = [(s["title"], re.match(pattern, s["text"])) for s in self.sections if "." not in s["section_id"]]
-        lines = [self._term(title, sentence[0].replace("**", "")) for title, sentence in firsts if sentence]
+        """Return a line for each of several sections: an abstract without a model."""
+        lines = [self._term(s["title"], self._finding(s)) for s in self.sections if "." not in s["section_id"]]
         return "\n".join(lines) if len(lines) > 1 else ""
+
+    def _finding(self, section: Data) -> str:
+        """Return the cited sentence that says most of the title, else the documents, else that nothing was found."""
+        queries = {outline["section_id"]: outline["query"] for outline in self.state["outline"]["sections"]}
+        about = queries[section["section_id"]] != self.state["query"]  # else it has what no other section is about
+        quotes = [s for s in citing.marked_sentences(section["text"]) if about and re.search(r"\[\d+\]", s)]
+        names = "|".join(sorted(map(re.escape, map(title_of, self.results)), key=len, reverse=True))
+        texts = [re.sub(names, "", quote) for quote in quotes]  # the name of a document says nothing
+        says = enough(section["title"], texts, self.bases) if texts else []
+        if any(says):
+            quotes = [quotes[says.index(max(says))]]
+        elif documents := self._documents(section):
+            return documents
+        return (quotes or [self.labels("part_nothing")])[0].replace("**", "").rstrip(".。")
 
     def _rests(self) -> str:
         """Return which documents each section rests on, a line a section: a summary without a model."""
-        labels, fields = self.labels, FieldsWriter(self.reading, {}, self.context.bases(self.state["kb_prefixes"]))
-        titles = {r["result_id"]: str(r["metadata"].get("title") or r["source_id"]) for r in self.results}
-        lines = []
-        for section in self.sections:
-            marks: dict[str, int] = {}
-            for piece in section["sources"]:
-                if piece in titles and f"[{self.numbers[piece]}]" in section["text"]:
-                    marks.setdefault(titles[piece], self.numbers[piece])
-            if marks and list(map(fold, marks)) != [fold(section["title"])]:  # else it says so itself
-                names = [labels("cited_title", title=escaped(fields.called(title)), n=n) for title, n in marks.items()]
-                lines.append(self._term(section["title"], labels("comma").join(names)))
-        return "\n".join(lines)
+        documents = [(section["title"], self._documents(section)) for section in self.sections]
+        return "\n".join(self._term(title, names) for title, names in documents if names)
+
+    def _documents(self, section: Data) -> str:
+        """Return the documents that a section cites; nothing where its title is the only one."""
+        labels, fields, marks = self.labels, FieldsWriter(self.reading, {}, self.bases), dict[str, int]()
+        titles = {r["result_id"]: title_of(r) for r in self.results}
+        for piece in section["sources"]:
+            if piece in titles and f"[{self.numbers[piece]}]" in section["text"]:
+                marks.setdefault(titles[piece], self.numbers[piece])
+        names = [labels("cited_title", title=escaped(fields.called(title)), n=n) for title, n in marks.items()]
+        names[_MOST_LISTED:] = ["…"] * (len(names) > _MOST_LISTED)
+        return "" if list(map(fold, marks)) == [fold(section["title"])] else labels("comma").join(names)
 
     def _open(self) -> str:
         missing = [section["title"] for section in self.sections if not section["sources"]]
@@ -195,7 +210,7 @@ class _Assembly:
             first = next(iter(split_sentences([result])), None)
             if first and fold(title) in names and result["result_id"] not in used and fold(first.text) not in text:
                 defined.setdefault(fold(title), (title, f"{first.text} [{n}]"))
-        terms = sorted(defined.values())[:_MOST_DEFINED]
+        terms = sorted(defined.values())[:_MOST_LISTED]
         return "\n".join(self._term(title, sentence) for title, sentence in terms)
 
     def _term(self, title: str, text: str) -> str:

@@ -28,7 +28,7 @@ from workbench.parts.reports.assembly import assemble
 from workbench.parts.reports.checking import checked, consistency, fingerprint
 from workbench.parts.reports.clarify import clarify, review_clarify
 from workbench.parts.reports.kinds import Aspect, Topic, report_type
-from workbench.parts.reports.outline import by_aspect, carried, new_outline, outlined, placed, plain_outline
+from workbench.parts.reports.outline import by_aspect, carried, new_outline, outlined, placed, plain_outline, title_of
 from workbench.parts.reports.writer import Draft, outlined_by_model, section_by_model, section_text, writes
 from workbench.plans import Plan
 from workbench.ports import Context, call_outliner, call_writer
@@ -144,10 +144,7 @@ async def review_outline(state: ConversationState, runtime: Runtime[Context]) ->
     report, outline = state["report"], state["outline"]
     if "outline" not in state.get("review", []) or not outline["sections"]:
         return {}
-    pieces = [
-        {"result_id": r["result_id"], "title": str(r["metadata"].get("title") or r["source_id"]), "score": r["score"]}
-        for r in merged_evidence(state)
-    ]
+    pieces = [{"result_id": r["result_id"], "title": title_of(r), "score": r["score"]} for r in merged_evidence(state)]
     known_ids = {piece["result_id"] for piece in pieces}
 
     def check(edits: OutlineEdits) -> None:

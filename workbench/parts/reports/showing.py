@@ -61,11 +61,11 @@ def written_so_far(report: Report, heard: Collection[str], labels: Labels) -> Ma
 
 
 def _status_line(report: Report, labels: Labels) -> str:
-    """Return how it ended, its score, how much of it is supported."""
-    status, check = report.status, report.consistency
+    """Return how it ended, in how many sections something was found, how much of it is supported."""
+    status, sections = report.status, report.sections
     words = [labels.get(f"report_{status}", labels(status))]
-    words += [labels("report_scored", n=f"{check['score']:.2f}")] if check else []
-    words += consistency_texts(check, labels)
+    words += [labels("report_found", n=sum(bool(s["evidence_ids"]) for s in sections), of=len(sections))]
+    words += consistency_texts(report.consistency, labels)
     words += [labels("report_taken_over")] if report.cache_hit else []
     return " · ".join(words)
 
