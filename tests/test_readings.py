@@ -203,6 +203,7 @@ DOOR = [  # base, question, what the answer holds, what it does not
     ("zu", "不要海洋方法的论文，列出来", "盐沼固碳|潮汐表再考", "漂流|港口|未应用"),
     ("zu", "几年前发表的论文", "未应用的条件：“几年前”", ""),
     ("zu", "“王大山”写的论文有哪些？", "没有符合条件的文档：表是论文，作者是王大山", ""),
+    ("plays", "Which play has the highest rating?", "Nothing here|not applied: “highest”", ""),
     ("plays", "List some dramas", "2 plays|Paper Lanterns|Glass Orchard", "Ferry|not applied"),
     ("plays", "列出几部剧情剧", "共 2 部|纸灯笼|玻璃果园", "夜渡|未应用"),
     ("plays", "林乔写了几部戏？", "共 2 部|纸灯笼|盐路", "未应用"),

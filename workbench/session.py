@@ -50,7 +50,6 @@ from workbench.widgets.indexing import watched
 if TYPE_CHECKING:
     from workbench.futures.compare import Comparison
     from workbench.graphs.agents import AgentPool
-    from workbench.knowledge.adding.extraction import Extractor
     from workbench.views.knowledge import Inspected
     from workbench.widgets.bench import Bench
     from workbench.widgets.inbox import Inbox
@@ -88,7 +87,6 @@ class Workbench(Extended):
         self.prompts, self._prices = Prompts(path / "prompts"), read_prices(settings.prices)
         self.knowledge = Library(path / "knowledge", settings)
         self.tools = ToolRegistry(self.knowledge)
-        self.knowledge.extractor = self._extractor
         self._agents: AgentPool | None = None
         lease = Lease(path / "leases")
         try:
@@ -254,14 +252,6 @@ class Workbench(Extended):
                 self._chats[name] = open_chat_model(settings, role)
                 keep_secret(*model_secrets(self._chats[name]))
         return {role: self._chats[name] for role, name in names.items()}
-
-    def _extractor(self) -> Extractor | None:
-        """Return the extractor of names while indexing; None without a model or a token budget for it."""
-        if not self.settings.index_token_budget or not self.settings.role_model("extractor"):
-            return None
-        from workbench.graphs.extract import ModelExtractor
-
-        return ModelExtractor(self.ports(), self._work.loop.submit)
 
     def _planner_for(self, settings: Settings) -> Planner:
         from workbench.graphs.plan import RulePlanner

@@ -19,7 +19,7 @@ from workbench.state import Data, Json
 
 PREFIX = "langchain:"
 ROLES = (
-    *("router", "follow_up", "planner", "reflector", "rewriter", "writer", "checker", "judge", "extractor"),
+    *("router", "follow_up", "planner", "reflector", "rewriter", "writer", "checker", "judge"),
     *("memory", "summarizer", "agent"),
 )
 """What a chat model may do. Each has a deterministic default."""
@@ -180,9 +180,6 @@ class Settings(BaseSettings):
     )
     reflector_window: int = Field(5, ge=1, le=50, description="results of each step that the reflector's model reads")
     token_budget: int = Field(0, ge=0, description="tokens that the models of one run may use; 0: no limit")
-    index_token_budget: int = Field(
-        0, ge=0, description="tokens that the extractor may use in one `kb add`; 0: indexing uses no model"
-    )
     money_budget: float = Field(
         0, ge=0, description="money that the models of one run may cost, by the prices; 0: no limit"
     )

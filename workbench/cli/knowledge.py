@@ -60,11 +60,6 @@ def show_report(page: Page, report: AddReport, wb: Workbench) -> None:
     summary = " · ".join(f"{number:,} {name}" for name, number in numbers.items() if number) or "nothing there"
     page.say(f"✓ {report.name}: {summary} · {report.seconds:.1f} s")
     page.say("  " + " · ".join(f"{count:,} {what}" for what, count in counts.items()), "dim")
-    if model := report.model:
-        words = "{read:,} passages by {name}, " if "name" in model else ""
-        page.say("  " + (words + "{by_rules:,} passages by rules").format(**model), "dim")
-        if model["note"]:
-            page.say(f"! {model['note']}")
     places: dict[str, list[str]] = {}
     for problem in report.problems:
         place = f"{problem['file']}:{problem['line']}" if problem["line"] else problem["file"]

@@ -57,15 +57,11 @@ def model_plans(context: Context) -> bool:
 
 
 class Reply(NamedTuple):
-    """A model's reply: the filled-in form, or None; the faults of its replies; whether it needed the repair.
-
-    ``replied`` is True if its server answered, usably or not.
-    """
+    """A model's reply: the filled-in form, or None; the faults of its replies; whether it needed the repair."""
 
     form: Any
     refused: list[str]
     mended: bool = False
-    replied: bool = True
 
 
 async def ask_model(
@@ -100,7 +96,7 @@ async def ask_model(
     messages = prompt_template.messages(slots)
     for attempt in (1, 2):
         if over := budget_spent(context):
-            return Reply(None, [*refused, over], replied=False)
+            return Reply(None, [*refused, over])
         reply = await _reply(
             context, role, messages, form, prompt_template, f"{at} repair".strip() if attempt == 2 else at
         )
@@ -117,7 +113,7 @@ async def ask_model(
         raise ModelError(f"The model gave nothing usable as {role}, and WORKBENCH_ON_FAILURE is 'raise': {refused[-1]}")
     if not quiet:
         tell(f"The model gave nothing usable as {role}, so the rules do it. {refused[-1]}")
-    return Reply(None, refused, replied=not reply.get("error"))
+    return Reply(None, refused)
 
 
 async def _reply(

@@ -11,7 +11,7 @@ import shutil
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from typing import Any
 from workbench.errors import KnowledgeError, UnknownKnowledge, WorkspaceBusy, shown
 from workbench.knowledge import vocabulary as vocabularies
 from workbench.knowledge.adding.adding import Addition, AddReport, Progress
-from workbench.knowledge.adding.extraction import Extractor
 from workbench.knowledge.adding.rebuilding import READY, RebuildReport, rebuild, remember, settle
 from workbench.knowledge.indexes import stores
 from workbench.knowledge.indexes.index import Index
@@ -48,7 +47,6 @@ class Library:
         self.root, self._settings = Path(root), settings
         self._open: dict[str, CorpusKnowledge] = {}
         self.reranker: Any = None
-        self.extractor: Callable[[], Extractor | None] = lambda: None
         self._lock = threading.Lock()
 
     def names(self) -> list[str]:
@@ -142,7 +140,7 @@ class Library:
                 vocabularies.keep(folder, words)
             index = Index(folder / "index.db", create=True)
             try:
-                addition = Addition(index, folder, name, self._settings, tell, self.extractor(), replace=replace)
+                addition = Addition(index, folder, name, self._settings, tell, replace=replace)
                 reading.places = addition.places
                 report = addition.run(reading, reading, files)
             finally:
@@ -164,7 +162,7 @@ class Library:
             raise UnknownKnowledge(name, names)
         with self.writing(name) as folder:
             self._forget(name)
-            report = rebuild(name, folder, self._settings, progress or _silent, self.extractor())
+            report = rebuild(name, folder, self._settings, progress or _silent)
         report.seconds = round(time.monotonic() - begun, 3)
         return report
 

@@ -26,6 +26,7 @@ from workbench.language.quoting import (
     split_sentences,
 )
 from workbench.language.quoting import weights as fitted
+from workbench.language.words import pattern
 from workbench.ports import Bases, Field
 from workbench.state import Citation, Data, Evidence, Json, NameRead, Question, RetrievalResult
 from workbench.text import CJK, fold
@@ -99,9 +100,12 @@ def judge(
         return _of_fields(none, text, fields, results)
     chosen = _chosen(question, results, fields, bases)
     absent = [pair for pair in fields.missing if not any(_says(q, *pair, fields) for q in chosen.quotes)]
-    # Where no document of the corpus holds for a list's conditions, no quotation of the others is that list.
+    # Where no document of the corpus holds for a list's conditions, no quotation is that list. No sentence
+    # chooses among documents by what their fields do not have.
     empty_list = question["intent"] == "list" and question["conditions"] and not fields.selected
-    says = chosen.sure and not empty_list and _says_words(question, chosen.quotes, bases)
+    chooses = len(fields.schema) > 1 and pattern("intent.which").search(question["text"].lower())
+    unsaid = empty_list or (chooses and question["not_applied"])
+    says = chosen.sure and not unsaid and _says_words(question, chosen.quotes, bases)
     kind: Kind = "quotation" if says and not absent else "closest"
     quotes = chosen.quotes if kind == "quotation" else chosen.quotes[:CLOSEST]
     if not quotes:

@@ -497,6 +497,8 @@ class _Reader:
     def _sort(self, numbers: Sequence[NumberSpan]) -> tuple[Sort | None, bool]:
         """Return the order that a superlative asks for, and whether it asks for a single document."""
         masked = blotted(self.plain, map(at, [*self.values, *numbers, *self.dates]))
+        asked = self.find("intent.which")
+        which = asked and any(0 <= start - asked.end() <= 2 for start, _ in self.heads)
         scope = [self.table] if self.table else []
         for name, descending in (("last_date", True), ("first_date", False), ("most", True), ("least", False)):
             match = pattern(f"order.{name}").search(masked)
@@ -513,7 +515,7 @@ class _Reader:
                 field = of_kind[0] if firsts and firsts.count(firsts[0]) == len(firsts) else None
             about = bool(headed or self.table)
             if field is None or not (field_word or about):
-                if about or of_kind:  # of documents with such fields it is not left unsaid
+                if about or of_kind or which:  # of documents it is not left unsaid
                     self.skip((start, end))
                 continue
             self.used += [(start, end), *([at(field_word)] if field_word else [])]

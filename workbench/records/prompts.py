@@ -41,11 +41,10 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "checker": ("sentences", "evidence"),
     "agent": ("corpus", "question", "today"),
     "judge": ("question", "gold", "answer", "evidence"),
-    "extractor": ("passages",),
     "memory": ("known", "history", "message"),
     "summarizer": ("summary", "messages"),
 }
-"""What each prompt may name, all filled in: a prompt a role, and more of the planner, writer and extractor."""
+"""What each prompt may name, all filled in: a prompt a role, and more of the planner and writer."""
 _PARTS = ("system", "user")
 LONGEST = 100_000
 """Characters of a prompt's text."""

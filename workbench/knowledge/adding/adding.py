@@ -16,7 +16,6 @@ from typing import Any
 
 from workbench.knowledge import vocabulary
 from workbench.knowledge.adding import spool
-from workbench.knowledge.adding.extraction import Extractor, Modelled, Titled
 from workbench.knowledge.graph import graph as communities
 from workbench.knowledge.indexes import keywords, stores, vectors
 from workbench.knowledge.indexes.index import Index, fingerprint
@@ -29,8 +28,7 @@ from workbench.knowledge.vocabulary import Vocabulary
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, word_vectors
 from workbench.plans import canonical_json
-from workbench.settings import RULES, Settings
-from workbench.state import Json
+from workbench.settings import Settings
 
 
 def insert(
@@ -72,7 +70,7 @@ def delete(connection: sqlite3.Connection, doc_id: str) -> None:
 
 
 Progress = Callable[[str, int, int], None]
-"""``progress(stage, done, total)``; stages: read, vectors, words, model, write, graph, chroma.
+"""``progress(stage, done, total)``; stages: read, vectors, words, write, graph, chroma.
 
 ``total`` is 0 while it is not known. An exception in it ends the ``add``: the base stays unchanged, and what was
 computed is there for the next one.
@@ -88,11 +86,7 @@ _GRAPH = ("entities", "relations", "mentions", "names", "communities", "homes")
 
 @dataclass
 class AddReport:
-    """The result of one ``add``. Counts are documents; ``problems`` are lines and files that were left out.
-
-    ``model`` has the passages ``read`` by a model and those left to rules (``by_rules``), ``tokens``, ``money``, and a
-    ``note`` of why no more was asked; it is empty without a model.
-    """
+    """The result of one ``add``. Counts are documents; ``problems`` are lines and files that were left out."""
 
     name: str
     added: int = 0
@@ -101,7 +95,6 @@ class AddReport:
     unchanged: int = 0
     problems: list[Problem] = field(default_factory=list)
     seconds: float = 0.0
-    model: Json = field(default_factory=dict)
 
 
 class Addition:
@@ -114,7 +107,6 @@ class Addition:
         name: str,
         settings: Settings,
         progress: Progress,
-        extractor: Extractor | None = None,
         *,
         replace: bool = False,
     ):
@@ -124,17 +116,14 @@ class Addition:
         self._dimensions = set[int]()
         self._vocabulary = vocabulary.stored(folder)
         self._spool = spool.Spool(index, replace)
-        self._modelled = Modelled(index, extractor, forget=settings.models.get("extractor") == RULES)
 
     @property
     def _recipe(self) -> str:
-        recipe: Json = {
+        recipe = {
             "version": _VERSION,
             "chunk_characters": self._settings.chunk_characters,
             "vocabulary": asdict(self._vocabulary),
         }
-        if self._modelled.recipe:
-            recipe["model"] = self._modelled.recipe
         return canonical_json(recipe)
 
     @property
@@ -150,24 +139,17 @@ class Addition:
             self._progress("read", count, 0)
         self._progress("read", count, count)
         changes = self._spool.compare(self._lost(reading, paths))
-        if not self._modelled.complete:
-            self._spool.everything()
-        self._modelled.limit(passage for batch in self._spool.documents() for d in batch for passage in self._titled(d))
         new_recipe = self._index.meta("recipe", self._recipe) != self._recipe
         if new_recipe:
             self._spool.everything()
-        if new_recipe or changes or not self._modelled.complete or not self._index.generation:
+        if new_recipe or changes or not self._index.generation:
             self._write()
         self._follow()
         new, changed, deleted = (changes.get(kind, 0) for kind in ("new", "changed", "gone"))
         report = self._report
         report.problems = [*reading.problems, *report.problems]
         report.added, report.changed, report.deleted, report.unchanged = new, changed, deleted, count - new - changed
-        report.model = self._modelled.report()
         return report
-
-    def _titled(self, document: Document) -> list[Titled]:
-        return [Titled(document.title, text, vectors.vector_key("", text)) for text in self._cut(document)]
 
     def _lost(self, reading: Reading, paths: Sequence[Path]) -> list[str]:
         """Return the sources that lost documents: files read to their end, or gone from a folder that was given.
@@ -201,7 +183,6 @@ class Addition:
             self._clean(connection)
             self._index.set_meta("embedding_model", self._model.name)
             self._index.set_meta("recipe", self._recipe)
-            self._modelled.finish()
             self._index.set_meta("generation", str(self._index.generation + 1))
             self._index.set_meta("fingerprint", f"{self._index.generation} {fingerprint(self._index)}")
 
@@ -229,7 +210,7 @@ class Addition:
         self._progress("graph", done, done)
 
     def _compute(self, documents: Sequence[Document], done: int, total: int) -> None:
-        """Store vectors, words and what a model reads of some documents by content at once."""
+        """Store vectors and words of some documents by content at once."""
 
         def progress(stage: str) -> Callable[[int, int], None]:
             return lambda part, size: self._progress(stage, done + len(documents) * part // size, total)
@@ -239,8 +220,6 @@ class Addition:
         vectors.ensure(self._index, self._model, texts, self._dimensions, progress("vectors"))
         if rerank.available(self._settings, self._model.name):
             self._ensure_words(texts, progress("words"))
-        passages = [passage for document in documents for passage in self._titled(document)]
-        self._modelled.ensure(passages, progress("model"))
 
     def _cut(self, document: Document) -> list[str]:
         return corpus.chunks(document.text, self._settings.chunk_characters, document.title)
@@ -259,24 +238,19 @@ class Addition:
 
     def _sources(self, doc_ids: Sequence[str]) -> Iterator[entities.Source]:
         """Yield these documents with the names in their passages."""
-        passages: dict[str, list[tuple[str, str, str]]] = {}
-        columns = "doc_id, position, chunk_id, text, digest"
-        rows = self._index.rows_in(f"SELECT {columns} FROM passages WHERE doc_id IN ({{}})", doc_ids)
-        for doc_id, _, *passage in sorted(rows):
-            passages.setdefault(doc_id, []).append(tuple(passage))
+        passages: dict[str, list[entities.NamedPassage]] = {}
+        rows = self._index.rows_in(
+            "SELECT doc_id, position, chunk_id, text FROM passages WHERE doc_id IN ({})", doc_ids
+        )
+        for doc_id, _, chunk_id, text in sorted(rows):
+            passages.setdefault(doc_id, []).append((chunk_id, text, phrases.names_in(text)))
         for d in spool.stored(self._index, doc_ids):
-            own = {chunk_id: Titled(d.title, text, digest) for chunk_id, text, digest in passages.get(d.doc_id, [])}
-            read = self._modelled.extractions(list(own.values()))
-            passage_names = [
-                (i, p.text, read[p].names if p in read else phrases.names_in(p.text)) for i, p in own.items()
-            ]
-            stated = {i: read[p].relations for i, p in own.items() if p in read}
-            yield entities.Source(d.doc_id, d.title, d.type, d.fields, d.aliases, d.names, passage_names, stated)
+            own = passages.get(d.doc_id, [])
+            yield entities.Source(d.doc_id, d.title, d.type, d.fields, d.aliases, d.names, own)
 
     def _clean(self, connection: Any) -> None:
         """Delete what was computed for texts that are gone."""
         connection.execute("DELETE FROM vectors WHERE key NOT IN (SELECT vector FROM passages)")
-        connection.execute("DELETE FROM said WHERE digest NOT IN (SELECT digest FROM passages)")
 
     def _follow(self) -> None:
         """Update the store of vectors."""

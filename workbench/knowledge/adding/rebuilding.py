@@ -23,7 +23,6 @@ from pathlib import Path
 from workbench.errors import KnowledgeError
 from workbench.knowledge import vocabulary
 from workbench.knowledge.adding.adding import Addition, AddReport, Progress
-from workbench.knowledge.adding.extraction import Extractor
 from workbench.knowledge.adding.spool import COLUMNS, of_row
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.reading import corpus
@@ -71,9 +70,7 @@ def remembered(folder: Path) -> list[str]:
         return []
 
 
-def rebuild(
-    name: str, folder: Path, settings: Settings, progress: Progress, extractor: Extractor | None = None
-) -> RebuildReport:
+def rebuild(name: str, folder: Path, settings: Settings, progress: Progress) -> RebuildReport:
     """Make the base in this folder again, while it is held for writing.
 
     Raises:
@@ -93,7 +90,7 @@ def rebuild(
             try:
                 if intact:
                     _copy_state(old, index, settings)
-                addition = Addition(index, new, name, settings, progress, extractor)
+                addition = Addition(index, new, name, settings, progress)
                 addition.places.before = old if intact else None
                 reading = corpus.Reading([path for path in paths if path.exists()])
                 reading.places = addition.places
@@ -101,7 +98,7 @@ def rebuild(
                 added = addition.run(_checked(documents, report, paths), reading, [])
             finally:
                 index.close()
-        report.added, report.problems, report.model = added.added, added.problems, added.model
+        report.added, report.problems = added.added, added.problems
         if paths:
             remember(new, paths)
         report.kept = _swap(folder, new, intact)
@@ -111,17 +108,12 @@ def rebuild(
 
 
 def _copy_state(old: sqlite3.Connection, index: Index, settings: Settings) -> None:
-    """Copy the generation, the model and the answers of an extractor, so that nothing is paid for twice."""
+    """Copy the generation and the model."""
     meta = dict(old.execute("SELECT key, value FROM meta"))
     index.set_meta("generation", meta.get("generation", "0"))  # so that who has the old one open sees a newer one
     model = meta.get("embedding_model", "")
     if model and text_model(settings, model).name == model:  # another one in the settings is meant
         index.set_meta("embedding_model", model)
-    if meta.get("extractor"):
-        index.set_meta("extractor", meta["extractor"])
-        with index.transaction() as connection:
-            rows = old.execute("SELECT key, digest, value FROM said")
-            connection.executemany("INSERT OR IGNORE INTO said VALUES (?, ?, ?)", rows)
 
 
 def _checked(

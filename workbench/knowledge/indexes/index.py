@@ -71,8 +71,6 @@ TABLES = """
     CREATE INDEX mentions_by_passage ON mentions (chunk_id);
     CREATE TABLE communities (community_id TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE homes (entity_id TEXT PRIMARY KEY, community_id TEXT NOT NULL) WITHOUT ROWID;
-    -- what a model answered about a passage, by what it was asked
-    CREATE TABLE said (key TEXT PRIMARY KEY, digest TEXT NOT NULL, value TEXT NOT NULL);
 """
 
 
@@ -198,13 +196,11 @@ class Index:
 
 
 def fingerprint(index: Index) -> str:
-    """Return hex digest of the documents' digests, in an order of their own, and of what a model said of them."""
+    """Return hex digest of the documents' digests, in an order of their own."""
     digest_of_all = hashlib.sha256()
     rows = index.connection().execute("SELECT digest FROM documents ORDER BY digest")
     for place, (digest,) in enumerate(rows):
         digest_of_all.update(f"\n{digest}".encode() if place else digest.encode())
-    for key, value in index.connection().execute("SELECT key, value FROM said ORDER BY key"):
-        digest_of_all.update(f"\n{key} {value}".encode())
     return digest_of_all.hexdigest()
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from workbench.knowledge.aliases import says_names
 from workbench.knowledge.names.linking import Matcher, mentions_in, nearest
@@ -28,29 +28,13 @@ LONGEST_NAME = 80
 NO_WORDS = Vocabulary()
 
 
-class Name(NamedTuple):
-    """A name found in a text: as written, its type (Person, Place, Organisation, Work, Name), and its sentence."""
-
-    surface: str
-    type: str
-    sentence: str
-
-
-class Stated(NamedTuple):
-    """A statement about two names, and the sentence that makes it."""
-
-    subject: str
-    relation: str
-    object: str
-    sentence: str
+NamedPassage = tuple[str, str, Iterable[tuple[str, str]]]
+"""Chunk id, text, and each name found in it with its sentence."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """The input of the graph: one document and its passages, ``(chunk_id, text, names found in it)`` each.
-
-    ``stated`` is what a model read in the passages, by chunk id.
-    """
+    """The input of the graph: one document and its passages."""
 
     doc_id: str
     title: str
@@ -58,8 +42,7 @@ class Source:
     fields: Data
     aliases: Sequence[str]
     names: Mapping[str, list[str]]
-    passages: Sequence[tuple[str, str, Iterable[Name]]]
-    stated: Mapping[str, Sequence[Stated]] = field(default_factory=dict)
+    passages: Sequence[NamedPassage]
 
 
 def values(name: str, value: Any) -> list[str]:
@@ -187,46 +170,16 @@ class GraphBuilder:
         entity = Entity(entity_id=entity_id, name=name, type=kind, aliases=list(aliases), doc_id=doc_id)
         return self.entities.setdefault(entity_id, entity)
 
-    def _named(self, key: str, name: str, kind: str) -> str:
-        """Return the entity of a name in a text."""
-        entity_id = self._by_key.setdefault(key, f"name:{key}")
-        self._enter(entity_id, name, kind)
-        return entity_id
-
     def _add_names(self, source: Source) -> None:
         """Add the names in the texts. Titles and surnames are left to the linker, which resolves them."""
         doc = document_entity(source.doc_id)
         for chunk_id, _, names in source.passages:
-            names = list(names)
-            kinds = {surface_key(surface): kind for surface, kind, _ in names}
-            for stated in source.stated.get(chunk_id, ()):
-                self._state(doc, stated, kinds, chunk_id)
-            for surface, kind, sentence in names:
+            for surface, sentence in names:
                 key = surface_key(surface)
                 if key and key not in self._titles and key not in self._surnames:
-                    entity_id = self._named(key, surface, kind)
+                    entity_id = self._by_key.setdefault(key, f"name:{key}")
+                    self._enter(entity_id, surface, "Name")
                     self._mention(doc, entity_id, sentence, chunk_id)
-
-    def _state(self, doc: str, stated: Stated, kinds: Mapping[str, str], chunk_id: str) -> None:
-        """Add a relation that a model read, between the entities of its two names."""
-        ends = [self._resolve(doc, name, kinds) for name in (stated.subject, stated.object)]
-        if not all(ends) or ends[0] == ends[1]:
-            return
-        self._write("mentions", ((end, chunk_id) for end in ends))
-        if doc in ends:
-            self._join(*ends)
-        self._relate(ends[0], stated.relation, ends[1], stated.sentence, chunk_id)
-
-    def _resolve(self, doc: str, name: str, kinds: Mapping[str, str]) -> str:
-        """Return the document itself, that of the title, or the entity of a name in a text; "" is none."""
-        key = surface_key(name)
-        bearers = self._titles.get(key, set())
-        if doc in bearers:
-            return doc
-        if len(bearers) == 1:
-            return next(iter(bearers))
-        kind = kinds.get(key, "Name")
-        return "" if not key or bearers or key in self._surnames else self._named(key, name, kind)
 
     def _add_mentions(self, read: Read) -> None:
         """Store who has which name, and find every known name in every text."""

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 
 from workbench.knowledge import vocabulary
-from workbench.knowledge.names.entities import LONGEST_NAME, Name
+from workbench.knowledge.names.entities import LONGEST_NAME
 from workbench.knowledge.names.surfaces import LONGEST, SAYS_LITTLE, is_ordinary, ordinary_words, surface_key
 from workbench.text import MONTHS, sentences
 
@@ -51,14 +51,14 @@ def _is_no_name(word: str, begins: bool) -> bool:
     return joins or word.lower() in _NO_NAMES or (begins and word.lower() in ordinary_words())
 
 
-def names_in(text: str) -> Iterator[Name]:
-    """Yield the names in a text, in its order; ordinary words and countries alone are no entities."""
+def names_in(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the names in a text with their sentences, in its order; ordinary words and countries are no entities."""
     for sentence in sentences(text):
         for start, end in capitalised(sentence):
             surface, titled = sentence[start:end], sentence[start - 1 : start] in ("《", "「", "『")
             plain = is_ordinary(surface_key(surface)) or vocabulary.country(surface) or len(surface) > LONGEST_NAME
             if titled or not plain:
-                yield Name(surface, "Name", sentence)
+                yield surface, sentence
 
 
 def phrases(sentence: str) -> set[str]:
