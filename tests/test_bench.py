@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from html import unescape
 from pathlib import Path
 from types import SimpleNamespace
@@ -217,18 +217,9 @@ CHINESE, ENGLISH = "对比《喜宴》和《饮食男女》的风格", "Compare 
 
 
 @pytest.fixture(scope="module")
-def wb(film_index: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
-    """One workspace for all: runs are only added."""
-    folder = tmp_path_factory.mktemp("beside")
-    (folder / "knowledge").symlink_to(film_index / "knowledge", target_is_directory=True)
-    with Workbench.open(folder) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def asked(wb: Workbench) -> Run:
+def asked(shared_wb: Workbench) -> Run:
     """A run that went on at its reflection, with a note."""
-    run = wb.ask(ENGLISH, kb="film", review=["reflect"]).respond("the father", note="he is the point")
+    run = shared_wb.ask(ENGLISH, kb="film", review=["reflect"]).respond("the father", note="he is the point")
     while run.status == "paused":
         run.approve()
     return run
@@ -260,16 +251,16 @@ def test_decisions_are_listed_and_each_is_made_again_in_a_fork(asked: Run) -> No
     assert all(record.get("replayed") for record in fork.records)
 
 
-def test_runs_are_searched_sorted_marked_and_acted_on(wb: Workbench, asked: Run, stopped: Run) -> None:
-    runs = RunTable(Labels("en"), wb)
+def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, asked: Run, stopped: Run) -> None:
+    runs = RunTable(Labels("en"), shared_wb)
     runs.show(asked.run_id)
     assert {asked.run_id, stopped.run_id} <= set(runs.table.picture.rows) and runs._marked == [asked.run_id]
     assert f"forked from {asked.run_id}" in words(runs.table.picture.rows[stopped.run_id])
     assert all(head in words(runs.table.picture.html) for head in ("Model", "Tokens", "Cost", "Backed"))
     assert asked.answer.splitlines()[0][2:42] in words(runs.table.picture.rows[asked.run_id])
-    [row] = wb.runs.lines(text=asked.run_id)
+    [row] = shared_wb.runs.lines(text=asked.run_id)
     twins = [{**row, "run_id": "twin", "created_at": "2999-01-01"}, row]
-    costs = dict.fromkeys(("twin", asked.run_id), wb.runs.costs(asked.run_id))
+    costs = dict.fromkeys(("twin", asked.run_id), shared_wb.runs.costs(asked.run_id))
     drawn = runs_table(twins, Labels("en"), total=2, costs=costs).rows
     assert ["asked again" in drawn[run_id] for run_id in costs] == [True, False]
     runs.table.press("mark", stopped.run_id)
@@ -279,7 +270,8 @@ def test_runs_are_searched_sorted_marked_and_acted_on(wb: Workbench, asked: Run,
     assert runs.request == {"do": "open", "runs": [stopped.run_id], "n": 2}
     runs.tags.value, runs.note.value = "fathers, draft", "look again"
     runs.save.click()
-    tagged, noted = ({run.run_id for run in wb.runs.find(**by)} for by in ({"tag": "draft"}, {"text": "look again"}))
+    found = ({"tag": "draft"}, {"text": "look again"})
+    tagged, noted = ({run.run_id for run in shared_wb.runs.find(**by)} for by in found)
     assert tagged == noted == {asked.run_id, stopped.run_id}
     runs.search.value = "no such words"
     assert not runs.table.picture.rows and "No runs" in text_of(runs.table)
@@ -289,27 +281,27 @@ def test_runs_are_searched_sorted_marked_and_acted_on(wb: Workbench, asked: Run,
     assert not runs.table.picture.rows
     runs.search.value = runs.status.value = ""
     runs.table.press("sort:title")
-    titles = [wb.runs.lines(text=run_id)[0]["title"] for run_id in runs.table.picture.rows]
+    titles = [shared_wb.runs.lines(text=run_id)[0]["title"] for run_id in runs.table.picture.rows]
     assert titles == sorted(titles, key=str.casefold)
     runs.table.press("export")
-    assert (wb.path / "exports" / f"{asked.run_id}.zip").is_file() and "2 runs exported" in runs.message.value
+    assert (shared_wb.path / "exports" / f"{asked.run_id}.zip").is_file() and "2 runs exported" in runs.message.value
     gone = stopped.fork()
     runs.show(asked.run_id)
     for marked in (*runs._marked, gone.run_id):
         runs.table.press("mark", marked)
     assert "Delete 1 run with all" in text_of(runs.table)
     runs.table.press("delete")
-    assert gone.run_id not in wb.runs and gone.run_id not in runs.table.picture.rows and not runs._marked
+    assert gone.run_id not in shared_wb.runs and gone.run_id not in runs.table.picture.rows and not runs._marked
 
 
-def test_the_table_of_runs_is_a_frame_too(wb: Workbench, asked: Run) -> None:
-    wb.runs.annotate(asked.run_id, title="Fathers")
-    frame = wb.runs.to_frame(text="Fathers").set_index("run_id")
+def test_the_table_of_runs_is_a_frame_too(shared_wb: Workbench, asked: Run) -> None:
+    shared_wb.runs.annotate(asked.run_id, title="Fathers")
+    frame = shared_wb.runs.to_frame(text="Fathers").set_index("run_id")
     assert frame.loc[asked.run_id, "title"] == "Fathers" and frame.loc[asked.run_id, "message"] == ENGLISH
     assert {"answer", "status", "kb", "model", "tokens", "money", "tags", "note"} <= set(frame)
     assert frame.loc[asked.run_id, "answer"] == asked.answer.splitlines()[0][:200]
-    wb.runs.annotate(asked.run_id, title="")
-    assert wb.runs.lines(text=asked.run_id)[0]["title"] == ENGLISH
+    shared_wb.runs.annotate(asked.run_id, title="")
+    assert shared_wb.runs.lines(text=asked.run_id)[0]["title"] == ENGLISH
 
 
 def test_in_a_kernel_a_run_is_shown_by_the_widget_that_is_registered_for_its_class(asked, monkeypatch) -> None:

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests import forked
-from tests.shelves import fill
+from tests.shelves import fill, noted
 from tests.test_bad_models import TEXTS
 from workbench.cli import main
 from workbench.errors import InvalidAnswer, NotPaused, RunError, UnknownRun, WorkbenchError
@@ -357,23 +357,21 @@ QUESTION = "When was the Aldermoor kiln built?"
 
 
 @pytest.fixture
-def wb(tmp_path: Path) -> Iterator[Workbench]:
-    (tmp_path / "kiln.md").write_text("# Kiln\n\nThe Aldermoor kiln was built in 1993.\n", encoding="utf-8")
-    with Workbench.open(tmp_path / "w", **CORE) as opened:
-        opened.add_knowledge("notes", [tmp_path / "kiln.md"])
+def kilns(tmp_path: Path) -> Iterator[Workbench]:
+    with Workbench.open(noted(tmp_path / "w", {"Kiln": "The Aldermoor kiln was built in 1993."}), **CORE) as opened:
         yield opened
 
 
 @pytest.fixture
-def run(wb: Workbench) -> Any:
-    return wb.ask(QUESTION, kb="notes", session="kilns", user="ann")
+def run(kilns: Workbench) -> Any:
+    return kilns.ask(QUESTION, kb="notes", session="kilns", user="ann")
 
 
-def test_each_person_has_one_verdict_and_the_newest_holds(wb, run) -> None:
-    assert wb.feedback(run=run.run_id) == [] == wb.feedback()
+def test_each_person_has_one_verdict_and_the_newest_holds(kilns, run) -> None:
+    assert kilns.feedback(run=run.run_id) == [] == kilns.feedback()
     run.feedback(True, "zuerst\x00", arm="a").feedback(False, "too short", who="bob", hard=3, seen=None)
     assert run.feedback(False, "短", arm="b") is run
-    bob, ann = wb.feedback(run=run.run_id)
+    bob, ann = kilns.feedback(run=run.run_id)
     assert (bob["who"], bob["good"], bob["note"], bob["labels"]) == (
         "bob",
         False,
@@ -385,29 +383,29 @@ def test_each_person_has_one_verdict_and_the_newest_holds(wb, run) -> None:
     assert (ann["user_id"], ann["session_id"], ann["message_id"]) == (
         "ann",
         "kilns",
-        wb.messages("kilns", "ann")[-1]["id"],
+        kilns.messages("kilns", "ann")[-1]["id"],
     )
     assert ann["when"] > bob["when"]
     run.feedback(None)
-    assert [one["who"] for one in wb.feedback(run=run.run_id)] == ["bob"]
+    assert [one["who"] for one in kilns.feedback(run=run.run_id)] == ["bob"]
 
 
-def test_it_is_a_table_with_a_column_for_each_label(wb, run) -> None:
+def test_it_is_a_table_with_a_column_for_each_label(kilns, run) -> None:
     run.feedback(True, "<b>", arm="a")
-    wb.ask("hello", user="bob").feedback(False, topic="talk")
-    table = wb.feedback().to_frame()
+    kilns.ask("hello", user="bob").feedback(False, topic="talk")
+    table = kilns.feedback().to_frame()
     assert list(table["good"]) == [True, False] and list(table["arm"].dropna()) == ["a"]
     assert list(table["agent_type"]) == ["fusion_agent", ""] and list(table["topic"].dropna()) == ["talk"]
-    assert "&lt;b&gt;" in wb.feedback()._repr_html_() and "<b>" not in wb.feedback()._repr_html_()
-    assert [one["user_id"] for one in wb.feedback(user="bob")] == ["bob"]
-    assert wb.feedback(run=run.run_id) == wb.feedback(session="kilns") == wb.feedback(run=run.run_id) != []
-    assert list(wb.feedback(user="eve").to_frame().columns)[:3] == ["run_id", "good", "note"]
+    assert "&lt;b&gt;" in kilns.feedback()._repr_html_() and "<b>" not in kilns.feedback()._repr_html_()
+    assert [one["user_id"] for one in kilns.feedback(user="bob")] == ["bob"]
+    assert kilns.feedback(run=run.run_id) == kilns.feedback(session="kilns") == kilns.feedback(run=run.run_id) != []
+    assert list(kilns.feedback(user="eve").to_frame().columns)[:3] == ["run_id", "good", "note"]
 
 
-def test_ratings_are_counted_by_kind_of_answer_and_agent(wb, run, tmp_path) -> None:
+def test_ratings_are_counted_by_kind_of_answer_and_agent(kilns, run, tmp_path) -> None:
     run.feedback(True).feedback(False, who="bob")
-    wb.ask(QUESTION, kb="notes", worker="notes:naive_rag_agent").feedback(True)
-    ratings = wb.feedback().ratings()
+    kilns.ask(QUESTION, kb="notes", worker="notes:naive_rag_agent").feedback(True)
+    ratings = kilns.feedback().ratings()
     by_agent = {row["agent_type"]: row for row in ratings}
     kind = run.state["answer_kind"]
     assert by_agent["fusion_agent"] == {"answer_kind": kind, "agent_type": "fusion_agent", "good": 1, "bad": 1} and kind
@@ -416,42 +414,42 @@ def test_ratings_are_counted_by_kind_of_answer_and_agent(wb, run, tmp_path) -> N
     assert json.loads(told.output)["ratings"] == ratings
 
 
-def test_a_fork_and_a_replay_are_judged_apart_from_their_origin(wb, run) -> None:
+def test_a_fork_and_a_replay_are_judged_apart_from_their_origin(kilns, run) -> None:
     run.feedback(True)
-    fork, replay = run.fork(), wb.replay(run.run_id)
-    assert wb.feedback(run=fork.run_id) == wb.feedback(run=replay.run_id) == []
+    fork, replay = run.fork(), kilns.replay(run.run_id)
+    assert kilns.feedback(run=fork.run_id) == kilns.feedback(run=replay.run_id) == []
     fork.feedback(False, "the fork")
-    assert [one["good"] for one in wb.feedback(run=run.run_id)] == [True]
-    assert [(one["run_id"], one["session_id"]) for one in wb.feedback(run=fork.run_id)] == [
+    assert [one["good"] for one in kilns.feedback(run=run.run_id)] == [True]
+    assert [(one["run_id"], one["session_id"]) for one in kilns.feedback(run=fork.run_id)] == [
         (fork.run_id, fork.session_id)
     ]
-    assert len(wb.feedback()) == 2 and len(wb.feedback(session="kilns")) == 1
+    assert len(kilns.feedback()) == 2 and len(kilns.feedback(session="kilns")) == 1
 
 
-def test_it_goes_with_the_conversation_and_outlives_the_run(wb, run) -> None:
+def test_it_goes_with_the_conversation_and_outlives_the_run(kilns, run) -> None:
     run.feedback(True)
-    wb.runs.remove(run.run_id)
-    assert [one["question"] for one in wb.feedback()] == [QUESTION]
-    wb.clear("kilns", "ann")
-    assert wb.feedback() == []
+    kilns.runs.remove(run.run_id)
+    assert [one["question"] for one in kilns.feedback()] == [QUESTION]
+    kilns.clear("kilns", "ann")
+    assert kilns.feedback() == []
 
 
-def test_where_there_is_no_answer_nothing_is_kept(wb, run, tmp_path) -> None:
-    paused = wb.ask(QUESTION, kb="notes", review="plan")
-    secret = wb.ask(QUESTION, kb="notes", incognito=True)
-    capsule = wb.export(run.run_id, tmp_path / "run.zip")
+def test_where_there_is_no_answer_nothing_is_kept(kilns, run, tmp_path) -> None:
+    paused = kilns.ask(QUESTION, kb="notes", review="plan")
+    secret = kilns.ask(QUESTION, kb="notes", incognito=True)
+    capsule = kilns.export(run.run_id, tmp_path / "run.zip")
     with Workbench.open(tmp_path / "other", **CORE) as other:
         brought = other.import_capsule(capsule)
         with pytest.raises(RunError, match=r"no answer in a conversation here.*brought from another workspace"):
             brought.feedback(True)
-    wb.clear("kilns", "ann")
+    kilns.clear("kilns", "ann")
     for judged, said in ((paused, "is paused"), (secret, "incognito"), (run, "that was cleared")):
         with pytest.raises(RunError, match=said):
             judged.feedback(True)
-    assert wb.feedback() == []
+    assert kilns.feedback() == []
 
 
-def test_what_does_not_fit_is_refused(wb, run) -> None:
+def test_what_does_not_fit_is_refused(kilns, run) -> None:
     for given, said in (
         ({"good": "yes"}, "good is 'yes'. Give True, False, or None"),
         ({"note": 7}, "note is 7. Give text"),
@@ -463,12 +461,12 @@ def test_what_does_not_fit_is_refused(wb, run) -> None:
     ):
         with pytest.raises(RunError, match=said):
             run.feedback(**{"good": True, **given})
-    assert wb.feedback(run=run.run_id) == []
+    assert kilns.feedback(run=run.run_id) == []
 
 
-def test_in_the_terminal(wb, run) -> None:
+def test_in_the_terminal(kilns, run) -> None:
     def cli(*words: str) -> Any:
-        return CliRunner().invoke(main, ["feedback", *words, "--workspace", str(wb.path)])
+        return CliRunner().invoke(main, ["feedback", *words, "--workspace", str(kilns.path)])
 
     assert "Nothing was said yet" in cli().stderr
     kept = json.loads(cli(run.run_id, "--bad", "--note", "太短\x1b[2J", "--json").stdout)["feedback"]
@@ -481,4 +479,4 @@ def test_in_the_terminal(wb, run) -> None:
     for wrong in (["--good"], [run.run_id, "--good", "--withdraw"], [run.run_id, "--note", "x"]):
         assert cli(*wrong).exit_code == 2
     assert "Unknown run 'nobody'" in cli("nobody", "--good").stderr
-    assert cli(run.run_id, "--withdraw").exit_code == 0 and wb.feedback(run=run.run_id) == []
+    assert cli(run.run_id, "--withdraw").exit_code == 0 and kilns.feedback(run=run.run_id) == []
