@@ -126,7 +126,7 @@ def test_a_file_that_another_process_holds_does_not_hold_up_the_loop(tmp_path, m
     with Workbench.open(tmp_path / "ws") as wb, ThreadPoolExecutor(1) as pool:
         ask, refused = idle(wb, tmp_path), threading.Event()
         ask("first")
-        saver = wb._work.loop.call(wb._work.durable.graph()).checkpointer
+        saver = wb._work.durable.graph.checkpointer
         put = saver.put
 
         def held(*given):

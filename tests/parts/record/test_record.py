@@ -394,6 +394,10 @@ def test_two_questions_at_once_are_answered_by_their_ids(wb: Workbench) -> None:
     run.answer({question.id: question.value.upper() for question in run.questions})
     assert run.state["log"] == ["left: LEFT", "right: RIGHT"]
     assert run.fork(answers={"left": "no"}).state["log"] == ["left: no", "right: RIGHT"]
+    decided = wb.record(graph.compile(), "both").ask(LOG)
+    for message in ("one", "two"):  # a decision is for what is shown
+        decided.answer_review({"decisions": [{"type": "respond", "message": message}]})
+    assert decided.state["log"] == ["left: one", "right: two"]
 
 
 def test_a_run_is_drawn_and_says_what_is_not_on_its_tape(wb: Workbench) -> None:

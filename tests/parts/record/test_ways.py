@@ -104,7 +104,7 @@ def test_of_two_runs_that_differ_in_one_thing_no_effect_crosses(wb: Workbench, w
     assert own.key != foreign.key or own.reads != foreign.reads, "their keys differ"
     with pytest.raises(RunError, match="The replay diverges"):  # and so the one does not answer the other
         other._row["options"]["tape"]["sources"] = [first.run_id]
-        other._derive("replay", {}, None, None, True, [first.run_id])
+        other._derive("replay", {}, sources=[first.run_id])
     assert not executed
 
 
