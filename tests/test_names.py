@@ -210,3 +210,8 @@ def test_a_text_and_its_simplified_form_are_the_same_when_folded():
     assert not [c for c in every if fold(c) != fold(simplified(c))]
     text = "計畫、規畫與藉口；答覆、瞭解、著名、看著、乾隆、頭髮、發展、皇后、後來、裡面、鐘錶、姓鍾、於是、徵求"
     assert fold(simplified(text)) == fold(text)
+
+
+def test_the_tail_of_a_triple_that_is_a_head_is_that_head(library):
+    relations = library.get("triples").around("relations", ["doc:霸王别姬"])
+    assert [(r["type"], r["target"]) for r in relations] == [("directed_by", "doc:陈凯歌")]
