@@ -245,8 +245,8 @@ def test_bad_triples_are_listed_with_their_place_and_the_good_ones_kept(tmp_path
     assert [(p["line"], p["reason"][:29]) for p in loaded.problems] == [
         (2, "2 cells: a triple is head, re"),
         (3, "4 cells: a triple is head, re"),
-        (4, "the relation is empty: write "),
-        (7, "the head has more than 500 ch"),
+        (4, "one of the three is empty: wr"),
+        (7, "one of the three has more tha"),
         (9, "not UTF-8: invalid start byte"),
     ]
     assert loaded.sources == [path.resolve().as_posix()]

@@ -55,28 +55,23 @@ def test_everything_that_waits_newest_first(wb: Workbench, three: list[Run]) -> 
     box = wb.inbox(lang="en")
     assert [run.run_id for run in box.waiting] == [run.run_id for run in reversed(three)]
     newest, step, plan = rows(box)
-    assert "Zorblax" in newest and "reflect · run 1 more step? ! " in newest
-    assert "step · run step_0_wedding_banquet, step_1_eat_drink_man_woman now?" in step
-    assert CHINESE in plan and "plan · run " in plan and three[0].run_id in plan
+    assert "Zorblax" in newest and "reflect · " in newest and "Approve: run 1 step" in newest
+    assert "step · Approve: run 2 steps step_0_wedding_banquet, step_1_eat_drink_man_woman" in step
+    assert CHINESE in plan and "plan · Approve: run " in plan and three[0].run_id in plan
     assert "3 runs" in box.list.html
     assert box.list.html.count('role="row"') == 3 and box.list.html.count('data-do="approve"') == 1
 
 
 def test_open_tells_the_run(wb: Workbench, three: list[Run]) -> None:
-    box, heard = wb.inbox(lang="en"), list[str]()
-    box.observe(lambda change: heard.append(change.new) if change.new else None, "chosen")
-    box.list.press("open", three[0].run_id)
-    box.list.press("open", three[0].run_id)
-    assert heard == [three[0].run_id] * 2
+    box = wb.inbox(lang="en")
+    for run in three[:2]:
+        box.list.press("open", run.run_id)
+        assert [bench.run_id for bench in box.below.children] == [run.run_id]
 
 
 @pytest.mark.parametrize("action", ["approve", "reject"])
 def test_answer_right_there(wb: Workbench, three: list[Run], action: str) -> None:
     box = wb.inbox(lang="en")
-    for run, happens in zip(three, ("Approve: run", "Approve: run 2 steps", "Approve: run 1 step"), strict=True):
-        box.list.press("choose", run.run_id)
-        drawn = box.list.picture.rows
-        assert happens in drawn[run.run_id] and "".join(drawn.values()).count('data-do="approve"') == 1
     box.list.press("choose", box.waiting[1].run_id)
     box.note.value = "from the inbox"
     box.list.press(action, box.waiting[1].run_id)

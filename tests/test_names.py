@@ -364,3 +364,8 @@ def test_a_vocabulary_that_is_wrong_is_refused_by_its_key(tmp_path, text, where)
     (tmp_path / "vocabulary.toml").write_text(text, encoding="utf-8")
     with pytest.raises(CorpusError, match=re.escape(where)):
         vocabulary.load(tmp_path / "vocabulary.toml")
+
+
+def test_the_tail_of_a_triple_that_is_a_head_is_that_head(library):
+    relations = library.get("triples").around("relations", ["doc:霸王别姬"])
+    assert [(r["type"], r["target"]) for r in relations] == [("directed_by", "doc:陈凯歌")]

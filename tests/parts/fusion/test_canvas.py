@@ -13,7 +13,9 @@ from workbench.cli import main
 from workbench.knowledge.reading.corpus import load
 from workbench.knowledge.reading.files import Unreadable
 from workbench.parts.fusion import canvas as reading
+from workbench.parts.fusion.drawing import work_blocks
 from workbench.session import Workbench
+from workbench.views.labels import Labels
 
 
 def node(node_id, text="", x=0, y=0, width=200, height=80, **more):
@@ -309,6 +311,8 @@ def test_verification_holds_each_sentence_against_others_and_no_answer_is_a_sour
     number = found(desk, MATHS, "verification", "da-mi-ji")["da-mi-ji"]
     assert kinds(number)["有3个元素的集合，幂集有6个元素。"] == "contradicted"
     assert "（该出处没有的数字：6）" in number["rows"][1]["because"]
+    [table] = work_blocks("verification", [answer, number], Labels("zh"))
+    assert table.title == "核对 · 与来源矛盾 2 · 有来源支持 2" and len(table.rows) == 4
     light = kinds(found(desk, LEAF, "verification", "answer-light")["answer-light"])
     assert light["The light reactions turn the energy of light into ATP and NADPH."] == "supported"
     assert light["They take place in the stroma."] == "partly"  # the Calvin cycle does
