@@ -20,7 +20,6 @@ from workbench.records.tape import canonical
 
 @pytest.fixture(scope="module")
 def used(tmp_path_factory) -> Path:
-    """A workspace with three runs that are done, one that was cancelled, and one that waits."""
     folder = tmp_path_factory.mktemp("used") / "workspace"
     with opened(folder) as wb:
         wb.add_knowledge("film", [corpus(folder.parent / "films.jsonl")])
@@ -58,7 +57,7 @@ def test_checkpoints_of_what_is_done_go_and_every_run_still_shows_the_same(folde
     with opened(folder) as wb:
         before = {run.run_id: canonical(run.to_dict()) for run in wb.runs.list()}
         said, done = by_kind(wb.gc()), by_kind(wb.gc(yes=True))
-        kind = "checkpoints of cancelled runs"
+        kind = "earlier checkpoints of ended runs"
         assert said[kind]["count"] == done[kind]["count"] > 0 and said[kind]["bytes"] == done[kind]["bytes"]
         assert "checkpoints of finished runs" not in said, "they went when the runs ended"
         assert done["free pages of checkpoints.db"]["bytes"] > 0

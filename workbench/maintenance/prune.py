@@ -78,10 +78,8 @@ def prune(
     freed = [Freed(kind="runs", count=len(outdated), bytes=sum(sizes), detail="")]
     if tapes:
         freed.append(_tapes(runs, yes))
-    # the next run of a thread continues where a finished run of a recorded graph stands
-    for file, unneeded in ((checkpoints, "1"), (graphs, _NOT_LAST)):
-        if file.exists():
-            freed += _checkpoints(runs, file, set(outdated), unneeded, yes)
+    if checkpoints.exists():
+        freed += _checkpoints(runs, checkpoints, set(outdated), yes)
     freed += left_behind(path, library, delete=yes)
     freed += to_inspect(library)
     files = [runs, checkpoints, graphs, *(library.root / name / "index.db" for name in library.names())]
@@ -120,9 +118,10 @@ def _drop(connection: sqlite3.Connection, table: str, where: str, yes: bool, *va
     return count, size
 
 
-def _checkpoints(runs: Path, path: Path, outdated: set[str], unneeded: str, yes: bool) -> list[Freed]:
-    """Delete the unneeded checkpoints of finished runs, of cancelled ones all but the last, and of unknown runs.
+def _checkpoints(runs: Path, path: Path, outdated: set[str], yes: bool) -> list[Freed]:
+    """Delete the checkpoints of finished runs, of cancelled ones all but the last, and of unknown runs.
 
+    Of a recorded graph the last one stays: the next run of its thread continues there.
     The threads are read before the runs: a run has its row before its first checkpoint, so no new run is unknown.
     """
     freed = []
@@ -133,14 +132,14 @@ def _checkpoints(runs: Path, path: Path, outdated: set[str], unneeded: str, yes:
         select = "SELECT thread_id FROM checkpoints UNION SELECT thread_id FROM writes"
         threads = {row[0] for row in connection.execute(select)}
         with _transaction(runs, write=False) as store:
-            rows = store.execute("SELECT run_id, status, owner, result IS NOT NULL FROM runs").fetchall()
+            rows = store.execute("SELECT run_id, status, owner, graph = '' AND result IS NOT NULL FROM runs").fetchall()
         run_ids = {row[0] for row in rows}
-        done = {i for i, status, owner, result in rows if status == "done" and owner is None and result}
-        cancelled = {i for i, status, owner, _ in rows if status == "cancelled" and owner is None}
+        ended = {i for i, status, owner, _ in rows if status in ("done", "cancelled") and owner is None}
+        done = {i for i, status, _, has_result in rows if status == "done" and has_result} & ended
         unknown = {run_id for run_id in threads if run_id not in run_ids or run_id in outdated}
         for kind, chosen, where in (
-            ("checkpoints of finished runs", threads & done - unknown, f"thread_id = ? AND {unneeded}"),
-            ("checkpoints of cancelled runs", threads & cancelled - unknown, f"thread_id = ? AND {_NOT_LAST}"),
+            ("checkpoints of finished runs", threads & done - unknown, "thread_id = ?"),
+            ("earlier checkpoints of ended runs", threads & ended - done - unknown, f"thread_id = ? AND {_NOT_LAST}"),
             ("checkpoints of removed runs", unknown, "thread_id = ?"),
         ):
             count = size = 0

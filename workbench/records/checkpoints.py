@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -72,13 +72,6 @@ class Checkpoints(SqliteSaver):
     async def aget_tuple(self, config: Any) -> Any:
         """Override the saver's method with a patient one."""
         return await self._patiently(lambda: _checked_parts(self.get_tuple(config)))
-
-    async def alist(self, config: Any, **how: Any) -> AsyncIterator[Any]:
-        """Override the saver's method with a patient one."""
-        for checkpoints in await self._patiently(
-            lambda: [_checked_parts(checkpoint) for checkpoint in self.list(config, **how)]
-        ):
-            yield checkpoints
 
     async def aput(self, *args: Any, **options: Any) -> Any:
         """Override the saver's method with a patient one."""

@@ -10,8 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sqlite3
-import threading
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +20,7 @@ from typing import Any, ClassVar
 
 from workbench.errors import WorkbenchError, WorkspaceError
 from workbench.extensions import required
-from workbench.records.sqlite import PATIENCE_S, begin_with_log, translate_errors
+from workbench.records.sqlite import Tables
 from workbench.settings import Settings
 from workbench.state import Citation, Data, Json
 from workbench.text import clean, keep_secret
@@ -358,46 +356,24 @@ _ABOUT = {
 
 
 class SqliteConversations(SqlConversations):
-    """Conversations in a SQLite file, which other tables and other processes may share.
-
-    One connection under one lock: SQLite writes one at a time anyway, and a transaction here takes well under a
-    millisecond. Transactions take the write lock at once, so two processes wait for each other instead of failing.
-    """
+    """Conversations in a SQLite file, which other tables and other processes may share."""
 
     _types: ClassVar = {"serial": "INTEGER PRIMARY KEY AUTOINCREMENT", "bytes": "BLOB"}
 
     def __init__(self, path: str | Path, now: Callable[[], datetime] | None = None):
         super().__init__(now)
-        self._path = str(path)
-        self._lock = threading.RLock()
-        with translate_errors(self._path):
-            self._connection = sqlite3.connect(
-                self._path, timeout=PATIENCE_S, check_same_thread=False, isolation_level=None
-            )
-            self._connection.row_factory = sqlite3.Row
-            self._connection.execute("PRAGMA foreign_keys = ON")
-            begin_with_log(self._connection)
+        self._tables = Tables(path)
         self.create_tables("conversation", VERSION, TABLES)
 
     @contextmanager
     def transaction(self) -> Iterator[Execute]:
         """See ``SqlConversations``."""
-        with self._lock, translate_errors(self._path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._execute
-            except BaseException:
-                self._connection.rollback()
-                raise
-            self._connection.commit()
-
-    def _execute(self, sql: str, parameters: Sequence[Any] = ()) -> list[Json]:
-        return [dict(row) for row in self._connection.execute(sql, parameters).fetchall()]
+        with self._tables.transaction() as connection:
+            yield lambda sql, parameters=(): [dict(row) for row in connection.execute(sql, parameters)]
 
     def close(self) -> None:
         """Close the file; what was stored stays stored."""
-        with self._lock:
-            self._connection.close()
+        self._tables.close()
 
 
 def digest(*parts: str) -> str:

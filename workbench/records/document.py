@@ -14,7 +14,7 @@ from typing import Any, Literal, NotRequired
 from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
-from workbench.plans import Plan, PlanStep
+from workbench.plans import PlanStep
 from workbench.records.figures import Figures, figures
 from workbench.state import (
     Citation,
@@ -157,7 +157,7 @@ def run_document(run: Any, holder: str | None = None, as_of: Sequence[str] = ())
         "document": "workbench.run/1",
         "kb_prefix": route["kb_prefix"] if route else "",
         "route_decision": route,
-        "plan": plan_document(run.plan),
+        "plan": run.plan.dump() if run.plan else None,
         "evidence": evidence_lines(merged.get("retrieval_results", [])),
         "statistics": merged.get("statistics") or {},
         "log": [{name: entry[name] for name in LogEntry.__annotations__} for entry in run.log or []],
@@ -168,13 +168,6 @@ def run_document(run: Any, holder: str | None = None, as_of: Sequence[str] = ())
     if as_of:
         document["as_of"] = as_of
     return json.loads(json.dumps({name: document[name] for name in RunDocument.__annotations__ if name in document}))
-
-
-def plan_document(plan: Plan | Data | None) -> Json | None:
-    """Return the JSON form of a plan, whether it comes as a ``Plan`` or as JSON already; an empty one is None."""
-    if not plan:
-        return None
-    return (plan if isinstance(plan, Plan) else Plan.load(plan)).dump()
 
 
 def evidence_lines(results: Iterable[Data]) -> list[EvidenceLine]:

@@ -113,23 +113,16 @@ def begin_with_log(connection: sqlite3.Connection) -> None:
 
 
 def create_tables(connection: sqlite3.Connection, script: str, version: int) -> None:
-    """Make the tables of a new file in one transaction, of which one process at a time does the work.
+    """Make the tables of a new file, all or none; of two processes at once the second one finds them made.
 
     Args:
-        connection: in autocommit, or with nothing begun.
-        script: the statements.
+        connection: with nothing begun.
+        script: the statements, each of which changes nothing when it is executed again.
         version: of the tables; ``PRAGMA user_version`` is 0 before they are there.
     """
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
-            for statement in statements(script):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {version}")
-    except BaseException:
-        connection.rollback()
-        raise
-    connection.commit()
+    if not connection.execute("PRAGMA user_version").fetchone()[0]:
+        with connection:
+            connection.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {version}; COMMIT;")
 
 
 class Tables:
@@ -137,20 +130,22 @@ class Tables:
 
     Args:
         path: the file.
-        script: makes the tables.
+        script: makes the tables, where they are not made elsewhere.
         version: of the tables.
     """
 
-    def __init__(self, path: Path | str, script: str, version: int):
+    def __init__(self, path: Path | str, script: str = "", version: int = 0):
         from sqlite_utils import Database  # it imports pandas: only who opens a file pays for it
 
         self._path, self._lock = path, threading.RLock()
         with translate_errors(path):
-            connection = sqlite3.connect(path, check_same_thread=False, timeout=PATIENCE_S)
+            connection = sqlite3.connect(path, check_same_thread=False, timeout=PATIENCE_S, isolation_level=None)
             connection.row_factory = sqlite3.Row
             try:
+                connection.execute("PRAGMA foreign_keys = ON")
                 begin_with_log(connection)
-                create_tables(connection, script, version)
+                if script:
+                    create_tables(connection, script, version)
                 self._db = Database(connection)
             except BaseException:
                 connection.close()
@@ -163,9 +158,15 @@ class Tables:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Yield the connection; what was written is undone where the block raises."""
-        with self._lock, translate_errors(self._path), self._db.conn as connection:
-            yield connection
+        """Yield the connection; what was written is undone where the block raises.
+
+        The write lock is taken at once, so that two processes wait for each other instead of failing.
+        """
+        connection = self._db.conn
+        with self._lock, translate_errors(self._path):
+            connection.execute("BEGIN IMMEDIATE")
+            with connection:  # commits, or rolls back
+                yield connection
 
     def write(self, sql: str, values: Iterable[Any]) -> int:
         """Execute one statement, and return how many rows it changed."""
@@ -176,20 +177,6 @@ class Tables:
         """Return the rows of a query."""
         with self._lock, translate_errors(self._path), closing(self._db.execute(sql, tuple(values))) as cursor:
             return [dict(row) for row in cursor.fetchall()]
-
-
-def statements(script: str) -> Iterator[str]:
-    """Yield the statements of a script, one by one, so that they can run in a transaction.
-
-    >>> list(statements("CREATE TABLE a (b); INSERT INTO a VALUES (';');"))
-    ['CREATE TABLE a (b);', "INSERT INTO a VALUES (';');"]
-    """
-    begun = ""
-    for part in script.split(";")[:-1]:
-        begun += f"{part};"
-        if sqlite3.complete_statement(begun):
-            yield begun.strip()
-            begun = ""
 
 
 def faults(path: Path) -> list[str]:

@@ -25,45 +25,48 @@ from workbench.text import without_secrets
 VERSION = 13
 """Of the tables."""
 _SCHEMA = """
-    CREATE TABLE runs (
+    CREATE TABLE IF NOT EXISTS runs (
         run_id TEXT PRIMARY KEY, conversation_id TEXT, user_id TEXT, session_id TEXT, message TEXT NOT NULL,
         options TEXT NOT NULL, status TEXT NOT NULL, owner TEXT, error TEXT, result BLOB,
         created_at TEXT NOT NULL, ended_at TEXT, query TEXT, answer TEXT, report TEXT, graph TEXT NOT NULL DEFAULT ''
     );
-    CREATE INDEX runs_by_time ON runs (created_at);
-    CREATE TABLE plans (
+    CREATE INDEX IF NOT EXISTS runs_by_time ON runs (created_at);
+    CREATE TABLE IF NOT EXISTS plans (
         run_id TEXT, version INTEGER, plan TEXT NOT NULL, author TEXT, reason TEXT, PRIMARY KEY (run_id, version)
     );
-    CREATE TABLE records (
+    CREATE TABLE IF NOT EXISTS records (
         run_id TEXT, step_id TEXT, attempt INTEGER, record TEXT NOT NULL, PRIMARY KEY (run_id, step_id, attempt)
     );
-    CREATE TABLE bodies (run_id TEXT, ref TEXT, body BLOB NOT NULL, PRIMARY KEY (run_id, ref));
-    CREATE TABLE decisions (run_id TEXT, review_id TEXT, decision TEXT NOT NULL, PRIMARY KEY (run_id, review_id));
-    CREATE TABLE events (
+    CREATE TABLE IF NOT EXISTS bodies (run_id TEXT, ref TEXT, body BLOB NOT NULL, PRIMARY KEY (run_id, ref));
+    CREATE TABLE IF NOT EXISTS decisions (
+        run_id TEXT, review_id TEXT, decision TEXT NOT NULL, PRIMARY KEY (run_id, review_id)
+    );
+    CREATE TABLE IF NOT EXISTS events (
         position INTEGER PRIMARY KEY, run_id TEXT, key TEXT, event TEXT NOT NULL, UNIQUE (run_id, key)
     );
-    CREATE TABLE tapes (run_id TEXT, page TEXT, effects BLOB NOT NULL, PRIMARY KEY (run_id, page));
-    CREATE TABLE drafts (run_id TEXT, name TEXT, text TEXT NOT NULL, PRIMARY KEY (run_id, name));
-    CREATE INDEX runs_by_report ON runs (report);
+    CREATE TABLE IF NOT EXISTS tapes (run_id TEXT, page TEXT, effects BLOB NOT NULL, PRIMARY KEY (run_id, page));
+    CREATE TABLE IF NOT EXISTS drafts (run_id TEXT, name TEXT, text TEXT NOT NULL, PRIMARY KEY (run_id, name));
+    CREATE INDEX IF NOT EXISTS runs_by_report ON runs (report);
 """
 TABLES = ("plans", "records", "bodies", "decisions", "events", "tapes", "drafts", "runs")
 
 
-_ROW = (
-    *("run_id", "conversation_id", "user_id", "session_id", "message", "options", "status", "error", "result"),
-    *("created_at", "ended_at", "graph"),
-)
-
-
-_COLUMNS = (*_ROW, "owner")
-_WITH_RESULT = "iif(result IS NULL, NULL, '{}') AS result"
-_LINE = (
-    *("run_id", "message", "status", "owner", "user_id", "session_id", "created_at", "ended_at"),
-    *("query", "answer", "error", "graph", "json_extract(options, '$.kb') AS kb"),
-    *("json_extract(options, '$.tape.sources[0]') AS origin", "json_extract(options, '$.edited') AS edited"),
-    "(SELECT text FROM drafts WHERE drafts.run_id = runs.run_id AND name = 'about') AS about",
-)
-"""Columns of a list of runs; ``about`` is what a person has added: title, tags, note."""
+_LINES = """
+    SELECT runs.run_id, message, status, owner, user_id, session_id, created_at, ended_at, error, graph,
+        ifnull(query, message) AS query, ifnull(answer, '') AS answer,
+        iif(graph = '', (SELECT ifnull(group_concat(value), '') FROM json_each(options, '$.kb')), graph) AS kb,
+        json_extract(options, '$.tape.sources[0]') AS origin,
+        (WITH RECURSIVE up(id) AS (
+            SELECT json_extract(runs.options, '$.tape.sources[0]')
+            UNION SELECT json_extract(o.options, '$.tape.sources[0]') FROM up JOIN runs AS o ON o.run_id = up.id
+        ) SELECT json_group_array(id) FROM up WHERE id IS NOT NULL) AS origins,
+        (SELECT ifnull(group_concat(value, ', '), '') FROM json_each(options, '$.edited')) AS edited,
+        ifnull(nullif(json_extract(text, '$.title'), ''), message) AS title,
+        ifnull(json_extract(text, '$.tags'), '[]') AS tags, ifnull(json_extract(text, '$.note'), '') AS note
+    FROM runs LEFT JOIN drafts ON drafts.run_id = runs.run_id AND name = 'about'
+    WHERE runs.run_id IN (SELECT value FROM json_each(?)) ORDER BY created_at DESC, runs.run_id
+"""
+"""A list of runs, with those that each was made from, and what a person has added: title, tags, note."""
 
 
 def new_run_id() -> str:
@@ -90,6 +93,10 @@ class RunRow(TypedDict):
     created_at: str
     ended_at: str | None
     graph: str
+
+
+_ROW = tuple(name for name in RunRow.__annotations__ if name != "owner")
+"""What is kept of a run wherever it is carried."""
 
 
 def runs_are_gone(folder: Path) -> bool:
@@ -210,7 +217,8 @@ class RunStore(Tables):
         Raises:
             UnknownRun: lists the newest ones.
         """
-        columns = "*" if whole else f"{', '.join(c for c in _COLUMNS if c != 'result')}, {_WITH_RESULT}"
+        names = ", ".join(RunRow.__annotations__)
+        columns = names if whole else names.replace("result", "iif(result IS NULL, NULL, '{}') AS result")
         rows = self.rows(f"SELECT {columns} FROM runs WHERE run_id = ?", (run_id,))
         if not rows:
             newest = self.rows("SELECT run_id FROM runs ORDER BY created_at DESC LIMIT 5")
@@ -228,13 +236,9 @@ class RunStore(Tables):
         return [row["run_id"] for row in self.rows(sql, (*equals.values(), limit))]
 
     def lines(self, run_ids: Sequence[str]) -> list[Json]:
-        """Return what a list of runs shows, without what they found, in one query per 500 runs."""
-        rows_by_id = dict[str, Json]()
-        for start in range(0, len(run_ids), 500):
-            part = run_ids[start : start + 500]
-            sql = f"SELECT {', '.join(_LINE)} FROM runs WHERE run_id IN ({', '.join('?' * len(part))})"
-            rows_by_id |= {row["run_id"]: row for row in self.rows(sql, part)}
-        return [rows_by_id[run_id] for run_id in run_ids if run_id in rows_by_id]
+        """Return what a list shows of runs, without what they found, newest first."""
+        rows = self.rows(_LINES, [json.dumps(list(run_ids))])
+        return [row | {name: json.loads(row[name]) for name in ("tags", "origins")} for row in rows]
 
     def report(self, report_id: str, user: str) -> Json:
         """Return the newest report of that id and user; empty without one, or when it was rejected or forgotten."""
@@ -406,7 +410,6 @@ class RunStore(Tables):
             return loaded(text)
 
     def _row(self, row: Json) -> RunRow:
-        row = {name: value for name, value in row.items() if name not in ("query", "answer", "report")}
         result = None if row["result"] is None else self._loaded(row["result"])
         return RunRow(**{**row, "options": self._loaded(row["options"]), "result": result})  # type: ignore[typeddict-item]
 

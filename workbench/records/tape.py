@@ -19,12 +19,15 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from itertools import chain
 from types import MappingProxyType
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from workbench.errors import Divergence
 from workbench.plans import Plan, PlanStep, canonical_json
 from workbench.state import Data, ExecutionRecord, Json
 from workbench.text import without_secrets
+
+if TYPE_CHECKING:
+    from workbench.records.store import RunStore
 
 _WIDE = (("\u3000", "\u9fff"), ("\uac00", "\ud7af"), ("\uf900", "\ufaff"), ("\uff00", "\uffef"))
 
@@ -196,22 +199,6 @@ class KnownEffects:
         return effect
 
 
-class TapeStore(Protocol):
-    """The storage of tapes: pages of effects by run."""
-
-    def save_page(self, run_id: str, page: str, effects: bytes) -> None:
-        """Keep a page, once."""
-
-    def pages(self, run_id: str) -> list[bytes]:
-        """Return every page of a run, oldest first."""
-
-    def records(self, run_id: str) -> list[ExecutionRecord]:
-        """Return what each attempt at each step did."""
-
-    def body(self, run_id: str, ref: str) -> Json:
-        """Return what an attempt found."""
-
-
 class Tape(KnownEffects):
     """Records the effects of one run, and answers them from other runs' tapes as far as its mode allows.
 
@@ -228,7 +215,7 @@ class Tape(KnownEffects):
 
     def __init__(
         self,
-        store: TapeStore,
+        store: RunStore,
         run_id: str,
         mode: Mode = "live",
         sources: Iterable[str] = (),
@@ -365,7 +352,7 @@ def with_value(effect: Effect, value: Any) -> Effect:
 
 def digest(value: Any) -> str:
     """Return 16 hex digits of a value's canonical JSON."""
-    return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:16]
+    return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def places(effects: Iterable[Effect]) -> dict[str, Effect]:
@@ -398,7 +385,7 @@ def fingerprints(effects: Iterable[Effect]) -> dict[str, str]:
     return {effect.name.removesuffix(".fingerprint"): str(effect.value) for effect in read}
 
 
-def read(store: TapeStore, run_id: str) -> list[Effect]:
+def read(store: RunStore, run_id: str) -> list[Effect]:
     """Return every effect of a run: its pages in the order in which they were kept, then the calls of tools.
 
     A tool's effect is its record and its body, which are kept anyway; the tape repeats neither.
@@ -406,7 +393,7 @@ def read(store: TapeStore, run_id: str) -> list[Effect]:
     return [*(effect for page in store.pages(run_id) for effect in unpacked(page)), *_tool_calls(store, run_id)]
 
 
-def _tool_calls(store: TapeStore, run_id: str) -> Iterator[Effect]:
+def _tool_calls(store: RunStore, run_id: str) -> Iterator[Effect]:
     for record in store.records(run_id):
         if "effect" in record:
             ref = record["raw_output_ref"]
@@ -518,7 +505,7 @@ def packed(effects: Iterable[Effect]) -> bytes:
     return zlib.compress(without_secrets(text).encode(), 1)
 
 
-def save_page(store: TapeStore, run_id: str, page: str, effects: bytes) -> None:
+def save_page(store: RunStore, run_id: str, page: str, effects: bytes) -> None:
     """Keep a page under a name and a digest.
 
     The digest keeps apart what two executions of one task recorded; equal pages have equal names, and the store ignores

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from workbench.errors import RunError, ToolError, shown
 from workbench.records.tape import Effect, places, result_name
 from workbench.runs.recording import Recording
-from workbench.state import Json, RetrievalResult
+from workbench.state import Json
 
 
 def replaced_result(run: Recording, at: str, result: Any) -> Json:
@@ -57,7 +57,7 @@ def _tool_value(run: Recording, at: str, effect: Effect, result: Any) -> Json:
     fields = dict(result) if isinstance(result, Mapping) else {RESULTS: result}
     if RESULTS in fields:
         listed = fields[RESULTS] if isinstance(fields[RESULTS], (list, tuple)) else [fields[RESULTS]]
-        fields[RESULTS] = [_piece(piece, f"{at}#{n}") for n, piece in enumerate(listed, 1)]
+        fields[RESULTS] = [_piece(piece, f"{at}#{n}", record["tool"]) for n, piece in enumerate(listed, 1)]
     output = {**body["output"], RESULTS: body["results"], **fields}
     version = next(v["plan"] for v in reversed(run.plans) if record["step_id"] in v["plan"].by_id())
     step = version.step(record["step_id"])
@@ -73,7 +73,7 @@ def _tool_value(run: Recording, at: str, effect: Effect, result: Any) -> Json:
     return {"record": {**new, "raw_input": record["raw_input"]}, "body": new_body}
 
 
-def _piece(piece: Any, name: str) -> Any:
+def _piece(piece: Any, name: str, tool: str) -> Any:
     """Return a piece of evidence: of a text and of a document what is missing is filled in."""
     if isinstance(piece, Document):
         name = str(piece.id or name)
@@ -82,13 +82,6 @@ def _piece(piece: Any, name: str) -> Any:
         piece = {"evidence": piece}
     if not isinstance(piece, Mapping):
         return piece
-    whole = RetrievalResult(
-        result_id=name,
-        source_id=name,
-        source_type="chunk",
-        granularity="low_level",
-        score=1.0,
-        evidence="",
-        metadata={},
-    )
-    return {**whole, **piece}
+    from workbench.tools.evidence import make_evidence
+
+    return {**make_evidence(name, "", 1.0, tool, ""), "result_id": name, **piece}

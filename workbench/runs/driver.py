@@ -10,9 +10,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from workbench.errors import (
     DecisionDiffers,
@@ -37,6 +37,7 @@ from workbench.state import Data, Json
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
+    from workbench.records.checkpoints import Checkpoints
 
 PATIENCE_S = 2.0
 Listener = Callable[[Json | None], object]
@@ -78,17 +79,18 @@ class Live:
             for listener in self.listeners:
                 listener(event)
 
-    def listen(self, listener: Listener) -> None:
+    @contextmanager
+    def listening(self, listener: Listener) -> Iterator[None]:
         """Hear everything from the beginning of this stretch of work."""
         with self._turn:
             for event in self.heard:
                 listener(event)
             self.listeners.append(listener)
-
-    def leave(self, listener: Listener) -> None:
-        """Hear no more."""
-        with self._turn:
-            self.listeners.remove(listener)
+        try:
+            yield
+        finally:
+            with self._turn:
+                self.listeners.remove(listener)
 
 
 class Driver:
@@ -103,39 +105,33 @@ class Driver:
     def __init__(self, runs: RunStore, conversations: SqlConversations, checkpoints: Path | str):
         self.runs, self.conversations = runs, conversations
         self.store: Conversations = conversations
-        self._path, self._lock = checkpoints, asyncio.Lock()
-        self._places = asyncio.Semaphore(2)
-        self._graph: Any = None
+        self._path, self._places = checkpoints, asyncio.Semaphore(2)
 
-    def has(self, run_id: str) -> bool:
-        """Return whether the run is kept here."""
-        return self.runs.has(run_id)
+    @cached_property
+    def saver(self) -> Checkpoints:
+        """Open the checkpoints when they are first used."""
+        from workbench.records.checkpoints import Checkpoints
 
-    async def graph(self) -> Any:
-        """Return the conversation graph on this place's checkpoints, compiled when first asked for."""
-        async with self._lock:
-            if self._graph is None:
-                from workbench.graphs.conversation import build_conversation
-                from workbench.records.checkpoints import Checkpoints
+        return Checkpoints.open(self._path)
 
-                self._graph = build_conversation(Checkpoints.open(self._path))
-            return self._graph
+    @cached_property
+    def graph(self) -> Any:
+        """Compile the conversation graph when it is first used."""
+        from workbench.graphs.conversation import build_conversation
 
-    async def close(self) -> None:
+        return build_conversation(self.saver)
+
+    def close(self) -> None:
         """Close the checkpoints and the stores."""
-        if self._graph is not None:
-            self._graph.checkpointer.conn.close()
+        if "saver" in vars(self):
+            self.saver.conn.close()
         self.conversations.close()
         self.runs.close()
 
     async def forget(self, run_ids: Sequence[str]) -> None:
         """Delete runs from the checkpoints and from the store: one transaction per file."""
-        await self.forget_checkpoints(run_ids)
+        await self.saver.delete_threads(run_ids)
         self.runs.remove(run_ids)
-
-    async def forget_checkpoints(self, run_ids: Sequence[str]) -> None:
-        """Delete where runs stood."""
-        await (await self.graph()).checkpointer.delete_threads(run_ids)
 
     async def drive(self, live: Live, graph_input: Any, ports: Callable[[], Context], config: Data) -> None:
         """Work on the run until it pauses, ends or is stopped; the store's row says how it stands.
@@ -158,20 +154,18 @@ class Driver:
             self._settle(live, request)
 
     async def _reviewed(self, live: Live, request: Data) -> Any:
-        """Ask the reviewer, who sees the evidence too; a synchronous one has a thread, so that no other run waits."""
+        """Ask the reviewer, who sees the evidence too, in a thread, so that no other run waits."""
         from workbench.graphs.merge import distinct, gather
 
         results = gather(self.runs.records(live.run_id), self.runs, live.run_id)
         seen, loop = {**request, "evidence": distinct(results)}, asyncio.get_running_loop()
-        called = live.reviewer if inspect.isroutine(live.reviewer) else getattr(live.reviewer, "__call__", None)  # noqa: B004
         assert live.reviewer is not None
-        if inspect.iscoroutinefunction(called):
-            return await cast(Any, live.reviewer(seen))
         # A pool of its own: a reviewer may wait for a person, and must not use up the threads of tools. It is not
         # waited for at the end, or a reviewer that never returns would hold a cancelled run.
         pool = ThreadPoolExecutor(1, "reviewer")
         try:
-            return await loop.run_in_executor(pool, live.reviewer, seen)
+            answer: Any = await loop.run_in_executor(pool, live.reviewer, seen)
+            return await answer if inspect.isawaitable(answer) else answer
         finally:
             pool.shutdown(wait=False)
 
@@ -197,7 +191,7 @@ class Driver:
         """Run the graph to its next pause or its end; return the request of the pause, or None at the end."""
         from langgraph.errors import is_invalid_resume
 
-        graph = await self.graph()
+        graph = self.graph
         # The state is read now, not when the answer came: another process may have answered in between.
         if isinstance(graph_input, Answer):
             graph_input = _resuming(graph_input, await graph.aget_state(config))

@@ -11,7 +11,6 @@ from math import isfinite
 from typing import Any, TypedDict
 
 from workbench.errors import RunError, WorkbenchError, shown
-from workbench.records.conversations import SqlConversations
 from workbench.runs.recording import Recording
 from workbench.state import Data, Json
 from workbench.text import clean
@@ -99,7 +98,8 @@ def give(run: Recording, good: bool | None, note: str, who: str, labels: Data) -
         raise RunError(f"Run {run.run_id} is {status}: there is no whole answer to judge yet.")
     metadata = {"note": _text("note", note), "who": _text("who", who) or run.row["user_id"], "labels": _checked(labels)}
     metadata["answer_kind"] = run.state.get("answer_kind", "")
-    conversations, message_id = _conversations(run), _answer_id(run)
+    conversations = run._work.driver(run.run_id).conversations
+    message_id = conversations.message_id(run.row["conversation_id"], f"{run.run_id}:assistant")  # as persisted
     key = ":".join(filter(None, ["feedback", str(metadata["who"]), str(labels.get("piece") or "")]))
     if good is None:
         conversations.remove_feedback(message_id, key)
@@ -125,15 +125,6 @@ def _read(row: Data) -> Feedback:
     columns = {name: row[name] for name in ("agent_type", "user_id", "session_id", "message_id")}
     renamed = {"run_id": "thread_id", "good": "is_positive", "when": "created_at", "question": "query"}
     return Feedback(**columns, **{name: row[column] for name, column in renamed.items()}, **row["metadata"])  # type: ignore[typeddict-item]
-
-
-def _conversations(run: Recording) -> SqlConversations:
-    return run._work.driver(run.run_id).conversations
-
-
-def _answer_id(run: Recording) -> str:
-    """Return the id of the message that is the answer, by which ``persist`` keeps it once."""
-    return SqlConversations.message_id(run.row["conversation_id"], f"{run.run_id}:assistant")
 
 
 def _agent_type(run: Recording) -> str:

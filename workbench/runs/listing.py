@@ -40,7 +40,7 @@ class WorkspaceRuns:
             text: words that are in its id, title, question, answer's first line, tags or note.
             tag: one of its tags.
             equals: the value of a column, as ``status="done"``, ``kb="papers"``, ``graph="my_agent"``,
-                ``session_id="talk"``, or ``origin=run_id`` for what was made of a run.
+                ``session_id="talk"``, or ``origin=run_id`` for what was made of a run, and of that.
         """
         stored = {name: equals[name] for name in equals if name in ("session_id", "user_id", "graph")}
         narrowed = bool(text or tag or equals.keys() - stored.keys())
@@ -144,7 +144,8 @@ def _fits(row: Data, words: Iterable[str], tag: str, equals: Mapping[str, str]) 
     texts = [row[name] for name in ("run_id", "title", "message", "answer", "note")]
     text = " ".join([*texts, *row["tags"]]).casefold()
     has_words = all(word in text for word in words) and (not tag or tag in row["tags"])
-    return has_words and all(str(row.get(name) or "") == value for name, value in equals.items())
+    values = {**row, "origin": equals.get("origin") in row["origins"] and equals["origin"]}
+    return has_words and all(str(values.get(name) or "") == value for name, value in equals.items())
 
 
 def checked_limit(limit: Any) -> int:

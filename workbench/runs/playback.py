@@ -10,7 +10,7 @@ import inspect
 import json
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
@@ -19,7 +19,7 @@ from typing import Any, NoReturn, cast
 
 from pydantic import SecretStr, create_model
 
-from workbench.errors import KnowledgeError, RunError, UnknownKnowledge
+from workbench.errors import KnowledgeError, RunError
 from workbench.graphs.reviewers import ReplayReviewer, Reviewer
 from workbench.ports import (
     Context,
@@ -86,7 +86,7 @@ class TapedBases:
 
     def __init__(self, real: KnowledgeBases, tape: Tape):
         self.real, self._tape = real, tape
-        self._open: dict[str, TapedBase] = {}
+        self._opened = cache(lambda name: TapedBase(name, real, tape))
 
     def names(self) -> list[str]:
         """Known names, sorted; those of the recorded run in a replay."""
@@ -101,9 +101,7 @@ class TapedBases:
         Raises:
             UnknownKnowledge: neither here nor on the tape.
         """
-        if name not in self._open:
-            self._open[name] = TapedBase(name, self.real, self._tape)
-        return cast(KnowledgeBase, self._open[name])
+        return cast(KnowledgeBase, self._opened(name))
 
 
 class TapedBase:
@@ -112,13 +110,8 @@ class TapedBase:
     def __init__(self, name: str, bases: KnowledgeBases, tape: Tape):
         self.name, self._bases, self._tape = name, bases, tape
         self._known: dict[tuple[str, str], Any] = {}
-        self._here = tape.mode != "replay" and self._is_here()
+        self._here = tape.mode != "replay" and name in bases.names()
         self._fingerprint: str = self._of_documents()
-
-    def _is_here(self) -> bool:
-        with suppress(UnknownKnowledge):
-            return bool(self._bases.get(self.name))
-        return False
 
     def _of_documents(self) -> str:
         name = f"{self.name}.fingerprint"

@@ -11,11 +11,11 @@ from workbench.extensions import Extended
 from workbench.knowledge.dated import question_dates
 from workbench.plans import Plan
 from workbench.records.document import run_document
-from workbench.records.figures import Piece, pieces
+from workbench.records.figures import Piece, own, pieces
 from workbench.records.prompts import Prompts
 from workbench.records.proposals import MARKS
 from workbench.records.store import RunRow
-from workbench.records.tape import Effect, begun, places
+from workbench.records.tape import Effect, begun, places, read
 from workbench.runs.calls import Calls, model_calls
 from workbench.state import (
     Citation,
@@ -193,7 +193,7 @@ class Recording(StoredRun, Extended):
 
     def tape(self) -> list[Effect]:
         """Everything that the run asked of the world, and what came of it."""
-        return self._work.tape(self.run_id)
+        return read(self._store, self.run_id)
 
     def results_by_place(self) -> Json:
         """Return what can be put in place by hand, by its place: the output of a tool, the reply of a model."""
@@ -207,7 +207,9 @@ class Recording(StoredRun, Extended):
 
     def _results_by_step(self) -> dict[str, list[RetrievalResult]]:
         """Return what each step that has ended well found, by step."""
-        return self._work.found_by_step(self.run_id)
+        from workbench.graphs.merge import gather
+
+        return gather(self.records, self._store, self.run_id)
 
     def _read_once(self, runs: Sequence[Any] = ()) -> Recording:
         """Return the run, read once, to be compared with others."""
@@ -226,6 +228,8 @@ def recorded(run: Recording, run_id: str = "") -> Recording:
     """
     still = Recording(run._work, run_id or run.run_id)
     still._work, still._store = cast(Any, _MemoizingProxy(still._work)), cast(Any, _MemoizingProxy(still._store))
+    for name in ("tape", "_results_by_step"):
+        setattr(still, name, cache(getattr(still, name)))
     still.row  # noqa: B018, raises where there is none
     return still
 
@@ -271,7 +275,7 @@ def checked_marks(marks: Mapping[Any, str], pieces: Iterable[Piece]) -> dict[str
 
 def live_steps(run: Recording) -> list[str]:
     """Return the steps that this run did itself, where the tape of another run had no answer."""
-    return [r["step_id"] for r in run.records if "effect" in r and not r.get("replayed")]
+    return [record["step_id"] for record in own(run.records) if "effect" in record]
 
 
 def origin_of(run: Recording) -> str | None:

@@ -7,8 +7,9 @@ import queue
 from collections.abc import AsyncGenerator, Iterator
 from typing import TYPE_CHECKING, Any
 
+from pydantic_core import to_jsonable_python
+
 from workbench.graphs.reviewers import answer
-from workbench.plans import Plan
 from workbench.runs import feedback as thought
 from workbench.runs.by_hand import replaced_result
 from workbench.runs.calls import own_prompts
@@ -101,7 +102,8 @@ class Run(Recording):
 
     def _edited(self, edits: Json, note: str) -> Json:
         request = self._seen or self.review or {}
-        return answer("edit", point=request.get("point", ""), edits=_plain(edits), note=note)
+        values = to_jsonable_python(edits, exclude_none=True, serialize_unknown=True)
+        return answer("edit", point=request.get("point", ""), edits=values, note=note)
 
     def resume(self, *, wait: bool = True) -> Run:
         """Continue a run whose process died, that failed, or that was interrupted; a finished one stays unchanged."""
@@ -211,17 +213,6 @@ class Run(Recording):
 
         document = without_clock(self.to_dict())
         return {"text/plain": run_text(document), "text/html": run_html(document)}
-
-
-def _plain(value: Any) -> Any:
-    """Plans and steps inside edits as JSON."""
-    if isinstance(value, Plan):
-        return value.dump()
-    if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json", exclude_none=True)
-    if isinstance(value, dict):
-        return {name: _plain(inner) for name, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
 
 class RunAio:

@@ -9,7 +9,6 @@ from workbench.errors import RunError
 from workbench.graphs.merge import PLACES, distinct
 from workbench.graphs.reflect import Proposal, propose
 from workbench.plans import IDLE
-from workbench.records.proposals import JUDGED_BY
 from workbench.records.tape import begun
 from workbench.runs.recording import Recording, live_steps, recorded
 from workbench.state import Data, Json
@@ -63,6 +62,7 @@ def what_if(run: Run, gold: Collection[str] = ()) -> WhatIf:
     still = recorded(run)
     visits, points = _visits(still), WhatIf()
     for place, visit in enumerate(visits):
+        visit["went_on"] = visit is not visits[-1]
         edits = _otherwise(still, visits[:place], visit)
         played = recorded(run.fork(**edits)) if edits else None
         if played and played.status != "done":
@@ -72,7 +72,7 @@ def what_if(run: Run, gold: Collection[str] = ()) -> WhatIf:
 
 
 def _visits(run: Recording) -> list[Json]:
-    """Return each reflection of the run: ``{"reflection", "went_on", "before", "decision"}``.
+    """Return each reflection of the run: ``{"reflection", "before", "decision"}``.
 
     ``before`` are decisions at other points since the reflection before; ``decision`` is the recorded one, if any.
     """
@@ -81,25 +81,14 @@ def _visits(run: Recording) -> list[Json]:
         if decision["point"] != "reflect":
             before.append(decision)
             continue
-        seen = {"reflection": decision["proposal"], "went_on": _went_on(decision)}
-        visits.append({**seen, "before": before, "decision": decision})
+        visits.append({"reflection": decision["proposal"], "before": before, "decision": decision})
         before = []
     if visits:
         return visits
     for reflection in run.reflections:
         now = [d for d in before if _iteration(d, run) == reflection["current_iteration"]]
-        seen = {"reflection": reflection, "went_on": reflection["should_continue"]}
-        visits.append({**seen, "before": now, "decision": None})
+        visits.append({"reflection": reflection, "before": now, "decision": None})
     return visits
-
-
-def _went_on(decision: Data) -> bool:
-    if decision["action"] in ("reject", "respond"):
-        return decision["action"] == "respond"
-    edits, proposal = decision["edits"], decision["proposal"]
-    if "should_continue" in edits:
-        return bool(edits["should_continue"])
-    return bool(proposal["should_continue"] or set(edits) & {"next_steps", "activate", "rewrite_query", *JUDGED_BY})
 
 
 def _iteration(decision: Data, run: Recording) -> int:

@@ -6,13 +6,13 @@ A run has one owner, whose lease says that it lives. Opening a workspace resumes
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,10 +32,9 @@ from workbench.ports import Context
 from workbench.records.conversations import SqlConversations, SqliteConversations
 from workbench.records.lease import Lease
 from workbench.records.store import RunRow, RunStore, new_run_id
-from workbench.records.tape import Effect, read
 from workbench.runs.driver import Answer, Driver, Listener, Live, pending
 from workbench.runs.fork import forked
-from workbench.state import Data, Json, RetrievalResult
+from workbench.state import Data, Json
 
 T = TypeVar("T")
 
@@ -133,7 +132,7 @@ class Work:
     Attributes:
         durable: the driver whose runs outlive the process.
         loop: where the work is done.
-        drivers: of parts, for runs of other graphs.
+        stores: closed after the last work.
         lease: says that this process lives.
     """
 
@@ -150,8 +149,9 @@ class Work:
         self.lease = lease
         self.durable = Driver(RunStore(path / "workbench.db"), conversations, path / "checkpoints.db")
         self.loop = LoopThread("workbench")
-        self.drivers: list[Any] = []
         self._private: Driver | None = None
+        self.stores = ExitStack()
+        self.stores.callback(self.durable.close)
         self._context, self._max_concurrency = context, max_concurrency
         self._live: dict[str, Live] = {}
         self._releasing: list[asyncio.Future[None]] = []
@@ -162,8 +162,7 @@ class Work:
         for live in list(self._live.values()):
             _stop(live)
         self.loop.settle(_PATIENCE_S)
-        for driver in filter(None, (self.durable, self._private, *self.drivers)):
-            self.loop.call(driver.close())
+        self.stores.close()
         for closing in also:
             self.loop.call(closing)
         self.loop.close()
@@ -173,8 +172,7 @@ class Work:
 
     def driver(self, run_id: str) -> Driver:
         """Return the stores that keep this run."""
-        others = (driver for driver in (self._private, *self.drivers) if driver and driver.has(run_id))
-        return next(others, self.durable)
+        return self._private if self._private and self._private.runs.has(run_id) else self.durable
 
     def status(self, run_id: str) -> str:
         """Return how the run stands; one whose process died without a word is interrupted."""
@@ -195,11 +193,7 @@ class Work:
         """Return what a list shows of runs; only one that is said to run is looked at more closely."""
         rows = self.durable.runs.lines(run_ids)
         for row in rows:
-            owner, about = row.pop("owner"), json.loads(row.pop("about") or "{}")
-            row |= {"kb": row["graph"] or ",".join(json.loads(row["kb"] or "[]")), "answer": row["answer"] or ""}
-            row |= {"title": about.get("title") or row["message"], "tags": about.get("tags", [])}
-            row |= {"note": about.get("note", ""), "edited": ", ".join(json.loads(row["edited"] or "[]"))}
-            row["holder"], row["query"] = None, row["query"] or row["message"]
+            owner, row["holder"] = row.pop("owner"), None
             if row["status"] == "running":
                 with suppress(UnknownRun):  # removed just now
                     row["status"] = self.status(row["run_id"])
@@ -226,30 +220,13 @@ class Work:
             snapshot, outer = inner.state, f"{inner.name}:"
         return [f"{outer}{node}" for node in snapshot.next]
 
-    def found_by_step(self, run_id: str) -> dict[str, list[RetrievalResult]]:
-        """Return what each finished step found."""
-        from workbench.graphs.merge import gather
-
-        runs = self.driver(run_id).runs
-        return gather(runs.records(run_id), runs, run_id)
-
-    def tape(self, run_id: str) -> list[Effect]:
-        """Return every effect of the run."""
-        return read(self.driver(run_id).runs, run_id)
-
-    @contextmanager
-    def listening(self, run_id: str, listener: Listener) -> Iterator[None]:
+    def listening(self, run_id: str, listener: Listener) -> AbstractContextManager[None]:
         """Hear the events of this stretch of work from its beginning, and None at its end."""
         live = self._live.get(run_id)
         if live is None:
             listener(None)
-            yield
-            return
-        live.listen(listener)
-        try:
-            yield
-        finally:
-            live.leave(listener)
+            return nullcontext()
+        return live.listening(listener)
 
     def wait(self, run_id: str, timeout: float | None = None) -> None:
         """Wait until the run pauses or ends, here or in another process.
@@ -320,7 +297,7 @@ class Work:
             live.finished.set()
             live.unwritten = type(error)(f"{error} Then continue with `workbench resume {run_id}`.")
             raise live.unwritten from error
-        self.start(driver, live, first)
+        self._converse(driver, live, first)
 
     def fork(self, run_id: str, edits: Data) -> str:
         """Begin a run that is made from another, and give its id.
@@ -365,10 +342,10 @@ class Work:
                 raise NotPaused(f"The run asks {asked}. Look at run.review, and answer that.")
             wanted = Answer(as_json(reply), request["review_id"])
             self.take(driver, row)
-            self.start(driver, Live(run_id), wanted)
+            self._converse(driver, Live(run_id), wanted)
             return
         last = driver.runs.decisions(run_id)
-        if status == "interrupted" and last and _same(last[-1], reply):
+        if status == "interrupted" and last and as_json(reply).get("decisions") == repeat_answer(last[-1])["decisions"]:
             self.resume(run_id)
             return
         hint = f" {self._taken_by(row)}" if status == "running" else _HINTS.get(status, "")
@@ -392,7 +369,7 @@ class Work:
         if status == "cancelled":
             raise RunError(f"Run {run_id} was cancelled. Ask again.")
         self.take(driver, row)
-        self.start(driver, Live(run_id), self._next_input(driver, run_id))
+        self._converse(driver, Live(run_id), self._next_input(driver, run_id))
 
     def cancel(self, run_id: str) -> None:
         """Stop the run for good, with its tools; a process that works on it hears of it at once, and stops.
@@ -426,22 +403,25 @@ class Work:
         Raises:
             RunError: a run still runs.
         """
-        stored = [run_id for run_id in run_ids if self.driver(run_id).runs.has(run_id)]
-        by_driver = dict[Any, list[str]]()
-        for run_id in stored:
-            driver = self.driver(run_id)
-            by_driver.setdefault(driver, []).append(run_id)
-            with suppress(UnknownRun):  # another process has just removed it
+        by_driver = defaultdict[Driver, list[str]](list)
+        for run_id in run_ids:
+            with suppress(UnknownRun):
                 if self.holder(run_id):
                     raise RunError(f"Run {run_id} is running. Cancel it first.")
+                driver = self.driver(run_id)
                 if (row := driver.runs.get(run_id))["status"] not in _ENDED:
                     self.take(driver, row)  # no process answers or resumes it now
-        for driver, run_ids_of_driver in by_driver.items():
-            self.loop.call(driver.forget(run_ids_of_driver))
-        for run_id in stored:
-            self._live.pop(run_id, None)
+                by_driver[driver].append(run_id)
+        for driver, stored in by_driver.items():
+            self.loop.call(driver.forget(stored))
+            for run_id in stored:
+                self._live.pop(run_id, None)
 
-    def start(self, driver: Any, live: Live, graph_input: Any) -> None:
+    def _converse(self, driver: Driver, live: Live, graph_input: Any) -> None:
+        ports = partial(self._context, driver, live.run_id)
+        self.start(driver, live, partial(driver.drive, live, graph_input, ports, self._config(live.run_id)))
+
+    def start(self, driver: Driver, live: Live, drive: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Begin a stretch of work on a run that this process has taken."""
 
         async def work() -> None:
@@ -449,8 +429,7 @@ class Work:
             heeding = asyncio.ensure_future(self._heed(driver, live))
             try:
                 live.publish({"status": "start"})
-                ports = partial(self._context, driver, live.run_id)
-                await driver.drive(live, graph_input, ports, self._config(live.run_id))
+                await drive()
                 self._releasing = [task for task in self._releasing if not task.done()]
                 self._releasing.append(asyncio.ensure_future(self._release(driver, live.run_id)))
             finally:
@@ -469,15 +448,16 @@ class Work:
     async def _release(self, driver: Driver, run_id: str) -> None:
         """Delete the checkpoints of a run that is done: its result, records and decisions say the same."""
         with suppress(WorkbenchError):  # they stay until `gc`; or the run was removed just now
-            if driver is self.durable and driver.runs.get(run_id)["status"] == "done":
-                await driver.forget_checkpoints([run_id])
+            row = driver.runs.get(run_id)
+            # the next run of a thread continues where that of a recorded graph stands
+            if driver is self.durable and row["status"] == "done" and not row["graph"]:
+                await driver.saver.delete_threads([run_id])
 
     def _observe(self, driver: Driver, run_id: str) -> None:
         """Tell the observer of runs that this one has ended."""
-        if self.ended is None or driver in self.drivers:
-            return
         with suppress(WorkspaceError):  # the disk is full, which the run itself reports
-            if driver.runs.get(run_id)["status"] in _ENDED:
+            row = driver.runs.get(run_id)
+            if self.ended and row["status"] in _ENDED and not row["graph"]:
                 self.ended(run_id)
 
     async def _heed(self, driver: Driver, live: Live) -> None:
@@ -537,12 +517,12 @@ class Work:
         if self._private is None:
             runs = _InMemory(self.durable.runs)
             self._private = Driver(runs, SqliteConversations(":memory:"), ":memory:")
+            self.stores.callback(self._private.close)
         return self._private
 
     def _snapshot(self, run_id: str, subgraphs: bool = False) -> Any:
         async def look() -> Any:
-            graph = await self.driver(run_id).graph()
-            return await graph.aget_state(self._config(run_id), subgraphs=subgraphs)
+            return await self.driver(run_id).graph.aget_state(self._config(run_id), subgraphs=subgraphs)
 
         return self.loop.call(look())
 
@@ -568,14 +548,3 @@ def _stop(live: Live) -> None:
         live.begun.wait(timeout=30)  # what is cancelled before it begins can write nothing down
         live.work.cancel()
         live.finished.wait(timeout=30)
-
-
-def _same(decision: Data, reply: Data) -> bool:
-    """Return whether an answer is the one that was recorded."""
-    try:
-        answer = reply["decisions"][0]
-        edits = (answer.get("edited_action") or {}).get("args", {})
-    except (KeyError, IndexError, TypeError, AttributeError):
-        return False
-    kinds = answer.get("type") == decision["action"] and answer.get("message", "") == decision["message"]
-    return kinds and edits == decision["edits"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -50,21 +50,14 @@ def waiting_since(log: Sequence[Data], decisions: Sequence[Data], created_at: st
     return max(moments).isoformat()
 
 
-def short(request: Data, labels: Labels) -> str:
-    """Return the proposal in a few words."""
+def details(request: Data, labels: Labels) -> str:
+    """Return what the proposal is about: the steps, the needs, the sections, or what a custom graph says."""
     kind, proposal = proposals.kind(request), proposals.proposal(request)
-    if kind == "plan":
-        number = len(request.get("ahead", proposal["plan"]["steps"]))
-        return labels("inbox_plan" if number else "inbox_plan_none", n=number)
     if kind == "step":
-        return labels("inbox_step", steps=name_list(proposal["wave"], labels))
-    if kind == "reflect":
-        number = len(proposal["next_steps"]) + len(proposal["activate"])
-        next_action = labels("inbox_more_steps", n=number) if proposal["should_continue"] else labels("inbox_answer")
-        return f"{next_action} {needs_text([proposal], labels)}".strip()
+        return name_list(proposal["wave"], labels)
     if kind == "outline":
         return labels("comma").join(section["title"] for section in proposal["sections"])
-    return str(proposal["title"]) if kind else proposals.description(request)
+    return needs_text([proposal], labels) if kind else proposals.description(request)
 
 
 def duration(start: str, now: datetime, labels: Labels) -> str:
@@ -86,8 +79,8 @@ def inbox(
     labels: Labels,
     now: datetime,
     *,
+    approvals: Mapping[str, str],
     picked: str = "",
-    approval: str = "",
     more: int = 0,
     refused: str = "",
 ) -> Picture:
@@ -97,15 +90,15 @@ def inbox(
         waiting: the runs that wait.
         labels: the words.
         now: the end of the waiting times.
+        approvals: what approving does, by the id of the run.
         picked: the id of the run that has buttons.
-        approval: what approving it does.
         more: the number of runs that are listed, when there are more.
         refused: why the last answer was refused.
     """
-    rows = {run.run_id: _row(run, labels, now, approval if run.run_id == picked else "") for run in waiting}
+    rows = {run.run_id: _row(run, labels, now, approvals[run.run_id], run.run_id == picked) for run in waiting}
     return Picture(draw("inbox.list", labels, count=len(rows), more=more, refused=refused), rows)
 
 
-def _row(run: WaitingRun, labels: Labels, now: datetime, approval: str) -> Markup:
-    words = {"text": short(run.request, labels), "waits": duration(run.since, now, labels)}
-    return draw("inbox.row", labels, run=run, approval=approval, **words)
+def _row(run: WaitingRun, labels: Labels, now: datetime, approval: str, picked: bool) -> Markup:
+    words = {"details": details(run.request, labels), "waits": duration(run.since, now, labels)}
+    return draw("inbox.row", labels, run=run, approval=approval, picked=picked, **words)

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from workbench.records.figures import Piece
 from workbench.state import Data
-from workbench.text import content_terms, fold, sentences, terms
+from workbench.text import content_terms, sentences, terms
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import reading_text
 from workbench.views.markup import BLANK, NOTHING, Picture, draw, el, joined, safe
@@ -119,7 +119,6 @@ def changed_lines(before: str, after: str) -> list[tuple[str, str]]:
 
 _MOST_SHOWN = 400
 _LONGEST_PREVIEW = 600
-_MOST_VALUES = 12
 
 
 def evidence(
@@ -184,17 +183,8 @@ def _ranks(piece: Piece, pieces: Sequence[Piece]) -> list[tuple[str, int, str]]:
     return [(name, rank(name, value), f"{value:.2f}") for name, value in piece["signals"].items() if value]
 
 
-def _fields(piece: Piece, sentence: str) -> list[tuple[str, list[tuple[str, bool]]]]:
-    """Return the typed fields of a piece's document, and of each value whether a sentence has it."""
-    said, rows = fold(sentence), list[tuple[str, list[tuple[str, bool]]]]()
-    for name, value in piece["fields"].items():
-        texts = [str(text) for text in (value if isinstance(value, list) else [value]) if not isinstance(text, dict)]
-        rows += [(name, [(text, fold(text) in said) for text in texts[:_MOST_VALUES]])] if texts else []
-    return rows
-
-
 def _piece(piece: Piece, labels: Labels, opened: bool, sentence: str, place: int, acts: Markup) -> Markup:
     text = str(piece["text"])
     shown = _marked(text, sentence) if opened else " ".join(text.split())[:_LONGEST_PREVIEW]
-    use = {"sentence": sentence, "fields": _fields(piece, sentence)} if opened else {"sentence": "", "fields": ()}
-    return draw("run.piece", labels, piece=piece, text=shown, opened=opened, place=place, acts=acts, **use)
+    said = sentence if opened else ""
+    return draw("run.piece", labels, piece=piece, text=shown, opened=opened, place=place, acts=acts, sentence=said)

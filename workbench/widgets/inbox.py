@@ -15,7 +15,7 @@ from workbench.graphs.reviewers import answer
 from workbench.runs.run import Run
 from workbench.state import Json
 from workbench.views.blocks import clipped, columns, one_line
-from workbench.views.inbox import WaitingRun, inbox, short, waiting_since
+from workbench.views.inbox import WaitingRun, inbox, waiting_since
 from workbench.views.render import display_data
 from workbench.widgets.panel import CellRoot, Event, Pick, display_if, labels_in
 from workbench.widgets.review import primary
@@ -29,11 +29,10 @@ class Inbox(CellRoot):
     """The widget of ``Workbench.inbox``.
 
     Attributes:
-        chosen: the run that was opened, on a bench below the list.
         picked: the id of the run that has buttons.
+        below: the bench of the run that was opened.
     """
 
-    chosen = traitlets.Unicode("")
     picked = traitlets.Unicode("")
 
     def __init__(self, wb: Any, lang: str | None = None):
@@ -68,12 +67,14 @@ class Inbox(CellRoot):
         return readable
 
     def _show(self) -> None:
-        labels, picked, now = self.labels, self._waiting_run(self.picked), datetime.now(UTC)
-        approval = primary(picked.request, {}, 0, labels) if picked else ""
-        state: Json = {"more": MAX_ROWS if self._has_more else 0, "refused": self._refused, "approval": approval}
-        self.list.show(inbox(self.waiting, labels, now, picked=self.picked, **state))
+        labels, now, picked = self.labels, datetime.now(UTC), self._waiting_run(self.picked)
+        state: Json = {"more": MAX_ROWS if self._has_more else 0, "refused": self._refused, "picked": self.picked}
+        self.list.show(inbox(self.waiting, labels, now, approvals=self._approvals(), **state))
         display_if(self.note, picked)
         self.update_static_form()
+
+    def _approvals(self) -> dict[str, str]:
+        return {run.run_id: primary(run.request, {}, 0, self.labels) for run in self.waiting}
 
     def _waiting_run(self, run_id: str) -> WaitingRun | None:
         return next((run for run in self.waiting if run.run_id == run_id), None)
@@ -121,8 +122,6 @@ class Inbox(CellRoot):
             self._answer(event.kind, waiting)
 
     def _open(self, run_id: str) -> None:
-        self.chosen = ""
-        self.chosen = run_id
         for bench in self.below.children:
             bench.close()
         self.below.children = [self._wb.bench(self._wb.run(run_id), lang=self.labels.language)]
@@ -141,9 +140,9 @@ class Inbox(CellRoot):
         self.refresh()
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        labels = self.labels
+        labels, approvals = self.labels, self._approvals()
         rows = [
-            (one_line(run.message), labels(f"point_{run.point}"), one_line(short(run.request, labels)), run.run_id)
+            (one_line(run.message), labels(f"point_{run.point}"), approvals[run.run_id], run.run_id)
             for run in self.waiting
         ]
         heads = columns(labels, "question_asked", "point", "proposed_in_short", "run:code")

@@ -13,7 +13,9 @@ from workbench.cli import main
 from workbench.knowledge.reading.corpus import load
 from workbench.knowledge.reading.files import Unreadable
 from workbench.parts.fusion import canvas as reading
+from workbench.parts.fusion.drawing import work_blocks
 from workbench.session import Workbench
+from workbench.views.labels import Labels
 
 
 def node(node_id, text="", x=0, y=0, width=200, height=80, **more):
@@ -58,9 +60,6 @@ def write(folder, nodes, edges=(), name="notes.canvas"):
     path = folder / name
     path.write_text(json.dumps({"nodes": list(nodes), "edges": list(edges)}), "utf-8")
     return path
-
-
-# --- read as knowledge ---
 
 
 def test_nodes_are_documents_and_edges_and_groups_relations(folder, tmp_path):
@@ -115,9 +114,6 @@ def test_each_node_is_in_the_smallest_group_that_holds_it_and_no_group_is_around
         assert one not in canvas.around(one)
 
 
-# --- files beside it ---
-
-
 @pytest.mark.parametrize(
     ("file", "why"),
     [
@@ -158,9 +154,6 @@ def test_no_link_is_fetched(folder, monkeypatch):
     found = load([write(folder, [node(f"l{n}", url, type="link") for n, url in enumerate(schemes)])])
     assert [document.url for document in found.documents] == ["http://a.b/c", *[""] * 5]
     assert not found.problems
-
-
-# --- malformed ---
 
 
 @pytest.mark.parametrize(
@@ -222,9 +215,6 @@ def test_hostile_text_is_only_text(folder):
     assert all(document.digest() for document in loaded.documents)  # it can be kept
 
 
-# --- shown ---
-
-
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
     with Workbench.open(tmp_path_factory.mktemp("desk")) as opened:
@@ -255,8 +245,6 @@ def test_a_canvas_is_drawn_with_everything_escaped(desk, folder):
     many = desk.canvas(write(folder, [node(f"n{n}", "x", n) for n in range(1200)]))
     assert "200 nodes and edges are not drawn" in many._repr_html_()
 
-
-# --- worked on ---
 
 SAMPLES = Path(__file__).resolve().parents[3] / "data" / "canvases"
 MATHS, LEAF = SAMPLES / "离散数学.canvas", SAMPLES / "photosynthesis.canvas"
@@ -323,6 +311,8 @@ def test_verification_holds_each_sentence_against_others_and_no_answer_is_a_sour
     number = found(desk, MATHS, "verification", "da-mi-ji")["da-mi-ji"]
     assert kinds(number)["有3个元素的集合，幂集有6个元素。"] == "contradicted"
     assert "（该出处没有的数字：6）" in number["rows"][1]["because"]
+    [table] = work_blocks("verification", [answer, number], Labels("zh"))
+    assert table.title == "核对 · 与来源矛盾 2 · 有来源支持 2" and len(table.rows) == 4
     light = kinds(found(desk, LEAF, "verification", "answer-light")["answer-light"])
     assert light["The light reactions turn the energy of light into ATP and NADPH."] == "supported"
     assert light["They take place in the stroma."] == "partly"  # the Calvin cycle does

@@ -24,53 +24,57 @@ from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, 
 VERSION = 13
 """Of the tables: a file of another version is built again."""
 TABLES = """
-    CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-    INSERT INTO meta VALUES ('generation', '0');
-    CREATE TABLE documents (
+    CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+    INSERT OR IGNORE INTO meta VALUES ('generation', '0');
+    CREATE TABLE IF NOT EXISTS documents (
         doc_id TEXT PRIMARY KEY, digest TEXT NOT NULL, title TEXT NOT NULL, text TEXT NOT NULL, url TEXT NOT NULL,
         licence TEXT NOT NULL, type TEXT NOT NULL, fields TEXT NOT NULL, aliases TEXT NOT NULL, names TEXT NOT NULL,
         source TEXT NOT NULL, year INTEGER
     );
-    CREATE INDEX documents_by_source ON documents (source);
-    CREATE TABLE passages (
+    CREATE INDEX IF NOT EXISTS documents_by_source ON documents (source);
+    CREATE TABLE IF NOT EXISTS passages (
         number INTEGER PRIMARY KEY, chunk_id TEXT NOT NULL UNIQUE, doc_id TEXT NOT NULL, position INTEGER NOT NULL,
         text TEXT NOT NULL, digest TEXT NOT NULL, vector TEXT NOT NULL
     );
-    CREATE INDEX passages_by_document ON passages (doc_id, position);
-    CREATE INDEX passages_by_text ON passages (digest);
-    CREATE VIRTUAL TABLE terms USING fts5 (title, names, body, tokenize = 'unicode61 remove_diacritics 0');
-    CREATE VIRTUAL TABLE term_counts USING fts5vocab (terms, row);
-    CREATE TABLE vectors (key TEXT PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
-    CREATE TABLE words (word TEXT PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
+    CREATE INDEX IF NOT EXISTS passages_by_document ON passages (doc_id, position);
+    CREATE INDEX IF NOT EXISTS passages_by_text ON passages (digest);
+    CREATE VIRTUAL TABLE IF NOT EXISTS terms USING fts5 (
+        title, names, body, tokenize = 'unicode61 remove_diacritics 0'
+    );
+    CREATE VIRTUAL TABLE IF NOT EXISTS term_counts USING fts5vocab (terms, row);
+    CREATE TABLE IF NOT EXISTS vectors (key TEXT PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS words (word TEXT PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
     -- what typed fields hold, whatever they are called
-    CREATE TABLE facts (
+    CREATE TABLE IF NOT EXISTS facts (
         field TEXT NOT NULL, key TEXT NOT NULL, doc_id TEXT NOT NULL, value TEXT NOT NULL, number REAL, day TEXT,
         PRIMARY KEY (field, key, doc_id)
     ) WITHOUT ROWID;
-    CREATE INDEX facts_by_document ON facts (doc_id, field);
-    CREATE TABLE entities (
+    CREATE INDEX IF NOT EXISTS facts_by_document ON facts (doc_id, field);
+    CREATE TABLE IF NOT EXISTS entities (
         entity_id TEXT PRIMARY KEY, name TEXT NOT NULL, type TEXT NOT NULL, aliases TEXT NOT NULL, doc_id TEXT
     ) WITHOUT ROWID;
     -- who has which name, however it is written
-    CREATE TABLE names (
+    CREATE TABLE IF NOT EXISTS names (
         key TEXT NOT NULL, place INTEGER NOT NULL, rank INTEGER NOT NULL, lead INTEGER NOT NULL,
         entity_id TEXT NOT NULL, year INTEGER, category INTEGER NOT NULL, PRIMARY KEY (key, place)
     ) WITHOUT ROWID;
-    CREATE INDEX names_by_entity ON names (entity_id);
-    CREATE TABLE phrases (key TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (key, number)) WITHOUT ROWID;
-    CREATE INDEX phrases_by_passage ON phrases (number);
-    CREATE TABLE relations (
+    CREATE INDEX IF NOT EXISTS names_by_entity ON names (entity_id);
+    CREATE TABLE IF NOT EXISTS phrases (
+        key TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (key, number)
+    ) WITHOUT ROWID;
+    CREATE INDEX IF NOT EXISTS phrases_by_passage ON phrases (number);
+    CREATE TABLE IF NOT EXISTS relations (
         relation_id TEXT PRIMARY KEY, source TEXT NOT NULL, type TEXT NOT NULL, target TEXT NOT NULL,
         sentence TEXT NOT NULL, chunk_id TEXT NOT NULL
     ) WITHOUT ROWID;
-    CREATE INDEX relations_by_source ON relations (source);
-    CREATE INDEX relations_by_target ON relations (target);
-    CREATE TABLE mentions (
+    CREATE INDEX IF NOT EXISTS relations_by_source ON relations (source);
+    CREATE INDEX IF NOT EXISTS relations_by_target ON relations (target);
+    CREATE TABLE IF NOT EXISTS mentions (
         entity_id TEXT NOT NULL, chunk_id TEXT NOT NULL, PRIMARY KEY (entity_id, chunk_id)
     ) WITHOUT ROWID;
-    CREATE INDEX mentions_by_passage ON mentions (chunk_id);
-    CREATE TABLE communities (community_id TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-    CREATE TABLE homes (entity_id TEXT PRIMARY KEY, community_id TEXT NOT NULL) WITHOUT ROWID;
+    CREATE INDEX IF NOT EXISTS mentions_by_passage ON mentions (chunk_id);
+    CREATE TABLE IF NOT EXISTS communities (community_id TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS homes (entity_id TEXT PRIMARY KEY, community_id TEXT NOT NULL) WITHOUT ROWID;
 """
 
 

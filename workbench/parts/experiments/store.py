@@ -17,17 +17,17 @@ VERSION = 2
 ACTS = ("pause", "resume", "drop", "take", "add", "clone", "change")
 """Acts by which an experiment is changed while it runs; ``take`` runs what was dropped after all."""
 _SCHEMA = """
-    CREATE TABLE experiments (
+    CREATE TABLE IF NOT EXISTS experiments (
         name TEXT PRIMARY KEY, spec TEXT NOT NULL, created_at TEXT NOT NULL, state TEXT NOT NULL,
         steered TEXT NOT NULL DEFAULT '[]'
     );
-    CREATE TABLE cells (
+    CREATE TABLE IF NOT EXISTS cells (
         experiment TEXT, cell TEXT, configuration INTEGER NOT NULL, parameters TEXT NOT NULL, question TEXT NOT NULL,
         repeat INTEGER NOT NULL, proof TEXT NOT NULL, status TEXT NOT NULL, owner TEXT, run_id TEXT, scores TEXT,
         seconds REAL, tokens INTEGER, money REAL, executed INTEGER, replayed INTEGER, error TEXT, ended_at TEXT,
         PRIMARY KEY (experiment, cell)
     );
-    CREATE TABLE looks (experiment TEXT, at TEXT, what TEXT, detail TEXT);
+    CREATE TABLE IF NOT EXISTS looks (experiment TEXT, at TEXT, what TEXT, detail TEXT);
 """
 
 
@@ -113,7 +113,6 @@ class ExperimentStore:
         """Take the cells of a question that have not ended and that no living process has taken; return all of it."""
         mine, where = "experiment = ?1 AND question = ?2", (self.name, question)
         with self.tables.transaction() as connection:
-            connection.execute("BEGIN IMMEDIATE")
             owners = connection.execute(f"SELECT DISTINCT owner FROM cells WHERE {mine}", where).fetchall()
             free = [row["owner"] for row in owners if row["owner"] and not alive(row["owner"])]
             connection.execute(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from math import dist
@@ -30,8 +31,8 @@ _CLEAR = 16
 _WIDEST = 20_000
 """Pixels; a browser draws no more."""
 _OUT = {"left": (-1, 0), "right": (1, 0), "top": (0, -1), "bottom": (0, 1)}
-_BOWS = (0.25, 0.75, 1.5, 3.0)
-"""How far an edge goes straight on from its node, as shares of its length."""
+_BOWS, _DETOUR = (0.25, 0.75, 1.5, 2.5), 3
+"""How far an edge goes straight on from its node, as shares of its length; how much longer than the shortest it is."""
 Point = tuple[float, float]
 Route = tuple[Data, Sequence[Point]]
 _INK = dict(
@@ -100,7 +101,9 @@ def _route(edge: Data, nodes: Mapping[str, Data], around: Sequence[Patch]) -> Se
     pair = [nodes[edge["fromNode"]], nodes[edge["toNode"]]]
     sides = [[edge[key]] if edge.get(key) in SIDES else SIDES for key in ("fromSide", "toSide")]
     routes = [_curve(pair, chosen[:2], chosen[2:]) for chosen in product(*map(sorted, sides), _BOWS, _BOWS)]
-    routes.sort(key=lambda route: sum(map(dist, route, route[1:])))
+    lengths = [sum(map(dist, route, route[1:])) for route in routes]
+    near = [(length, route) for length, route in zip(lengths, routes, strict=True) if length < _DETOUR * min(lengths)]
+    routes = [route for _, route in sorted(near)]
     clear = (route for route in routes if not _crossed(route, around))
     return next(clear, None) or min(routes, key=lambda route: _crossed(route, around))
 
@@ -133,7 +136,7 @@ def _at(route: Sequence[Point], share: float) -> Point:
 
 def _crossed(route: Sequence[Point], around: Sequence[Patch]) -> int:
     """Return how many of these nodes a curve runs over, or along."""
-    points = [Patch(*_at(route, n / 12), _CLEAR, _CLEAR) for n in range(1, 12)]
+    points = [Patch(*_at(route, n / 36), _CLEAR, _CLEAR) for n in range(3, 34)]
     return sum(any(map(box.meets, points)) for box in around)
 
 
@@ -174,10 +177,15 @@ def _path(canvas: Canvas, node_id: str) -> str:
 
 def work_blocks(operation: str, entries: Sequence[Data], labels: Labels) -> Iterator[Block]:
     """Yield what an operation found, node by node."""
-    heads, rows = columns(labels, "canvas_node", "canvas_what", "canvas_said", "canvas_because"), list[Sequence[str]]()
+    heads, rows = (
+        columns(labels, "canvas_node", "canvas_what::whole", "canvas_said", "canvas_because"),
+        list[Sequence[str]](),
+    )
     for entry in entries:
         score = f" · {entry['score']:.0%}" if entry["score"] is not None else ""
         results = [(labels(f"canvas_{row['kind']}"), row["text"], row["because"]) for row in entry["rows"]]
         names = [f"{entry['title']}{score}", *[""] * len(results)]
         rows += [(name, *cells) for name, cells in zip(names, results or [("", entry["note"], "")], strict=False)]
-    yield clipped(labels(f"canvas_{operation}"), heads, rows)
+    counts = Counter(kind for _, kind, *_ in rows if kind)
+    title = " · ".join([labels(f"canvas_{operation}"), *(f"{kind} {n}" for kind, n in counts.items())])
+    yield clipped(title, heads, rows)

@@ -18,7 +18,7 @@ from workbench.errors import RunError
 from workbench.parts.record import capsule, effects, langgraph_copy
 from workbench.parts.record.digests import digest, plain
 from workbench.parts.record.effects import Recorder
-from workbench.parts.record.looking import reply_text
+from workbench.parts.record.looking import reply_text, text_of
 from workbench.parts.record.memory import RecordedStore
 from workbench.parts.record.run import GraphRun
 from workbench.parts.record.store import GraphRuns
@@ -106,13 +106,17 @@ class RecordedGraph:
     def __init__(self, wb: Any, graph: Any, name: str, wrap: Sequence[Any], why: str = ""):
         self.name, self.graph, self._wb, self._why = name, graph, wb, why
         self._runs: GraphRuns = wb._services["record"]
-        self._store = self._runs.driver.runs
+        self._store = wb._work.durable.runs
         if graph is None:
             self._serde = serializer()
             return
         replacements = {id(target): effects.wrapped(target) for target in wrap}
-        self._saver = copy.copy(self._runs.driver.saver)  # one connection; what may be read back differs by graph
-        copier = langgraph_copy.Copier(effects.current, self._recorded_store, replacements)
+        self._saver = copy.copy(wb._work.durable.saver)  # one connection; what may be read back differs by graph
+
+        def record_store(store: Any) -> RecordedStore:
+            return RecordedStore(self._runs.store if store is None else store, effects.place_in_node)
+
+        copier = langgraph_copy.Copier(effects.current, record_store, replacements)
         self._recorded = copier.copy(graph, saver=self._saver)
         self._serde = self._saver.serde = langgraph_copy.serializer(graph, self._recorded)
         effects.install()
@@ -124,7 +128,7 @@ class RecordedGraph:
     @property
     def version(self) -> str:
         """Return a digest of the code of all nodes: an experiment's answers stand as long as it does."""
-        return digest({path: node.version for path, node in langgraph_copy.nodes(self._copy)})
+        return digest({node.path: node.version for node in langgraph_copy.nodes(self._copy)})
 
     @property
     def _copy(self) -> Any:
@@ -190,7 +194,7 @@ class RecordedGraph:
             self._save(run_id, Effect("begin", CHECKPOINTS, {}, begin, at="begin"))
         self._store.create(
             run_id,
-            _question_text(inputs),
+            text_of(inputs, "question", "query"),
             {**options, "input": self.dump_text(inputs, "input")},
             owner=str(self._wb._work.lease.owner),
             session_id=thread,
@@ -251,10 +255,6 @@ class RecordedGraph:
         """Return the value that ``dump_text`` wrote."""
         kind, _, content = base64.b64decode(text).partition(b"\n")
         return self._serde.loads_typed((kind.decode(), content))
-
-    def _recorded_store(self, store: Any) -> RecordedStore:
-        """Return a store whose uses in a node are effects; that of the workspace where a graph has none."""
-        return RecordedStore(self._runs.driver.memory if store is None else store, effects.recorder_in_node)
 
     def load_effects(self, run_id: str) -> list[Effect]:
         """Return what a run asked of the world, in order."""
@@ -358,13 +358,3 @@ class RecordedGraph:
         rows = [(run_id, *row) for row in self.load_beginning(run_id)]
         with self._saver.cursor() as cursor:
             cursor.executemany("INSERT OR IGNORE INTO checkpoints VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
-
-
-def _question_text(inputs: Any) -> str:
-    """Return what a graph is asked, as text: the last message, the question, or everything."""
-    fields = inputs if isinstance(inputs, Mapping) else {}
-    messages = fields.get("messages")
-    if isinstance(messages, list) and messages:
-        return str(getattr(messages[-1], "text", messages[-1]))
-    question = fields.get("question") or fields.get("query")
-    return question if isinstance(question, str) else json.dumps(plain(inputs), ensure_ascii=False)

@@ -28,7 +28,7 @@ class GraphBench(Root):
         run: the run that is shown; None before the first.
     """
 
-    run: GraphRun | None = None
+    run: Any = None
 
     def __init__(self, agent: RecordedGraph):
         labels = self._labels = labels_in(None, agent._wb.settings.lang, message="")
@@ -38,10 +38,10 @@ class GraphBench(Root):
         self.runs = ipywidgets.Dropdown(options=[], description=labels("record_runs"))
         self.status, self.asks, self.state, self.graph, self.timeline = (ipywidgets.HTML() for _ in range(5))
         self.review, self.by_hand = Review(labels, agent._wb.runs), ByHand(labels)
-        self.go_on = press_button(labels("record_continue"), lambda: self._act(lambda: self._shown.answer(None)))
+        self.go_on = press_button(labels("record_continue"), lambda: self._act(lambda: self.run.answer(None)))
         self.question = ipywidgets.VBox([self.asks, self.review.form, self.review.dock])
         self.review.observe(lambda change: self._answer(change.new), "response")
-        self.by_hand.on_request(lambda request: self._act(lambda: self._shown.fork(**request["edits"])))
+        self.by_hand.on_request(lambda request: self._act(lambda: self.run.fork(**request["edits"])))
         self.runs.observe(self._choose, "value")
         tabs = ipywidgets.Tab([ipywidgets.VBox([self.state, self.by_hand.region]), self.graph, self.timeline])
         tabs.titles = tuple(labels(f"record_{name}") for name in ("state", "graph", "timeline"))
@@ -51,11 +51,6 @@ class GraphBench(Root):
             display_if(part, False)
         for run in agent.runs()[:1]:
             self.show(run)
-
-    @property
-    def _shown(self) -> GraphRun:
-        assert self.run is not None
-        return self.run
 
     def _act(self, work: Callable[[], GraphRun]) -> None:
         """Do what a button does, and show the run or why it was refused."""
@@ -75,7 +70,7 @@ class GraphBench(Root):
 
     def _answer(self, answer: Any) -> None:
         if answer:  # an equal answer comes after an empty one
-            self._act(lambda: self._shown.answer_review(answer))
+            self._act(lambda: self.run.answer_review(answer))
 
     def _choose(self, change: Mapping[str, Any]) -> None:
         if change["new"] and (self.run is None or change["new"] != self.run.run_id):

@@ -77,5 +77,5 @@ def _values(contents: Json) -> Iterator[str]:
     yield contents["run"]["options"]["input"]
     yield contents["run"]["result"]["state"]
     yield from (effect["value"] for page in contents["tapes"] for effect in page["effects"])
-    yield from (line["decision"][name] for line in contents["decisions"] for name in ("asked", "answer"))
+    yield from (line["decision"]["answer"] for line in contents["decisions"])
     yield from (line["event"]["streamed"] for line in contents["events"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,6 +11,8 @@ from langchain_core.documents import Document
 from langgraph.store.base import Item
 from langgraph.types import Command, Send
 from pydantic import BaseModel
+
+from workbench.records import tape
 
 
 def plain(value: Any) -> Any:
@@ -44,13 +45,7 @@ def digest(value: Any) -> str:
     >>> digest({"a": 1, "b": {2, 3}}) == digest({"b": {3, 2}, "a": 1})
     True
     """
-    return plain_digest(plain(value))
-
-
-def plain_digest(value: Any) -> str:
-    """Return the digest of what ``plain`` returned."""
-    text = json.dumps(value, sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return tape.digest(plain(value))
 
 
 def leaves(value: Any) -> Iterator[Any]:

@@ -25,16 +25,20 @@ from langchain_core.messages import BaseMessage, convert_to_messages
 from langchain_core.outputs import ChatGeneration, Generation
 from langgraph.errors import GraphInterrupt
 from langgraph.graph.message import add_messages
-from langgraph.store.base import PutOp
+from langgraph.store.base import Op, PutOp
 from langgraph.types import Command, Interrupt, Overwrite, Send
 from pydantic import BaseModel
 
 from workbench.errors import Divergence, RunError
 from workbench.parts.record import langgraph_copy as langgraph
-from workbench.parts.record.digests import digest, leaves, plain, plain_digest
+from workbench.parts.record.digests import digest, leaves, plain
 from workbench.parts.record.memory import past_store
+from workbench.records import tape
 from workbench.records.tape import Effect, KnownEffects, Mode, divergence
 from workbench.state import Json
+
+Execute = Callable[[], Awaitable[Any]]
+"""What makes a result where the tape has none."""
 
 
 def copied(value: Any) -> Any:
@@ -84,34 +88,38 @@ _MISSING = "missing"
 def state_digests(state: Any, plain_state: Any, unkeyed: Collection[str]) -> dict[str, str]:
     """Return digests of the fields of a state, by name; under "" that of a state that is no dict."""
     if isinstance(state, dict):
-        return {name: plain_digest(value) for name, value in plain_state.items() if name not in unkeyed}
-    return {"": plain_digest(plain_state)}
+        return {name: tape.digest(value) for name, value in plain_state.items() if name not in unkeyed}
+    return {"": tape.digest(plain_state)}
 
 
 @dataclasses.dataclass
 class Place:
-    """Where the running code stands: its node, and how often each call was made in it."""
+    """Where the running code stands: its run, its node, how often each call was made in it, and what models are asked.
 
-    at: str
-    task: str
-    calls: Counter[str]
+    Outside of nodes ``at`` is empty.
+    """
+
+    recorder: Recorder
+    at: str = ""
+    task: str = ""
+    calls: Counter[str] = dataclasses.field(default_factory=Counter)
+    waiting: list[Effect] = dataclasses.field(default_factory=list)
 
 
-_recorder: ContextVar[Recorder | None] = ContextVar("workbench_recorder", default=None)
 _place: ContextVar[Place | None] = ContextVar("workbench_place", default=None)
 
 
 def recording(recorder: Recorder) -> None:
     """Make this recorder the one of the current task and of what it starts."""
-    _recorder.set(recorder)
+    _place.set(Place(recorder))
 
 
 def current() -> Recorder:
     """Return the recorder of the current run."""
-    recorder = _recorder.get()
-    if recorder is None:
+    place = _place.get()
+    if place is None:
         raise RunError("A recorded graph runs by agent.ask, not called directly.")
-    return recorder
+    return place.recorder
 
 
 class Recorder(KnownEffects):
@@ -144,7 +152,6 @@ class Recorder(KnownEffects):
         recorded = [effect for effects in sources for effect in effects]
         self.past = None if mode == "live" else past_store(effect for effect in recorded if effect.kind == "memory")
         self._written = {digest(effect.value) for effect in own if effect.kind == "memory" and effect.name == "put"}
-        self.pending_calls: dict[tuple[str, str], tuple[str, float, float]] = {}
         self._own = {id(effect) for effect in own}
         self._recorded = [*own, *recorded]
         self._calls: dict[str, list[Effect]] = defaultdict(list)
@@ -180,35 +187,67 @@ class Recorder(KnownEffects):
             "config": digest([self.base, langgraph.user_config(config)]),
             "context": digest(langgraph.run_context(config)),
         }
-        if "result" in edit:
-            self.keep(Effect(node.kind, path, parts, edit["result"], at=at, task=task, edited=True))
-            return edit["result"]
         plain_state = plain(state)
+        effect = Effect(node.kind, path, parts, None, at=at, task=task, input=plain_state)
+        if "result" in edit:
+            self.keep(dataclasses.replace(effect, value=edit["result"], edited=True))
+            return edit["result"]
         digests = state_digests(state, plain_state, node.unkeyed)
         has_edited_call = any(place.startswith(f"{at}:") for place in self._edits)
         answered = [question for question in self._questions[at] if question in self.answers]
         while True:
             parts["answers"] = digest([self.answers[question] for question in answered])
-            effect = self._find_node(at, node, parts, digests)
-            if effect is None or (effect.outcome == "value" and has_edited_call):
+            recorded = self._find_node(at, node, parts, digests)
+            if recorded is None or (recorded.outcome == "value" and has_edited_call):
                 break
-            self.keep_recorded(effect, at, task)
-            if effect.outcome == "value":
-                return with_edit(effect.value, edit.get("state"), node.reducers)
-            seen = dataclasses.replace(effect, at=at, parts=parts, replayed=id(effect) not in self._own)
+            self.keep_recorded(recorded, at, task)
+            if recorded.outcome == "value":
+                return with_edit(recorded.value, edit.get("state"), node.reducers)
+            seen = dataclasses.replace(recorded, at=at, parts=parts, replayed=id(recorded) not in self._own)
             questions = self._note_questions(seen)
             # after a kill the graph that it called asks again, and LangGraph has the answer
-            if effect.outcome == "called" and set(questions) <= set(answered):
+            if recorded.outcome == "called" and set(questions) <= set(answered):
                 break
             if any(question not in self.answers or question in answered for question in questions):
-                self._ask_again(questions[0], effect.value[0], config)
+                self._ask_again(questions[0], recorded.value[0], config)
             answered += questions
         if self.mode == "replay" and not has_edited_call:
             raise self._divergence(at, node, parts, digests)
         if not self._interrupts_in_called_graph(path):
             answers = [self.answers[question] for question in answered]
             config = langgraph.with_resume(config, answers, self._order_of_answers(at, answered))
-        return await self._execute(at, task, parts, node, (state, plain_state, digests), config, edit)
+        inputs = ReadState(state) if type(state) is dict else copied(state)
+        made, pause = await self._made(effect, lambda: langgraph.execute(node, inputs, config, self.task))
+        fields = sorted(inputs.fields - node.unkeyed) if isinstance(inputs, ReadState) else [""]
+        made = dataclasses.replace(made, reads={name: digests.get(name, _MISSING) for name in fields})
+        if pause is not None:
+            if not all(langgraph.is_own(question, config) for question in made.value):
+                made = dataclasses.replace(made, outcome="called")
+            for question in made.value:
+                if call := self._asking.pop(id(question), None):
+                    self._askers[digest([question])] = call.at
+                    self.keep(dataclasses.replace(call, value=[question]))
+            self.keep(made)
+            self._note_questions(made)
+            raise pause
+        value = with_messages(made.value, {name for name, reduce in node.reducers.items() if reduce is add_messages})
+        name_messages(value, f"{at} {digest([parts, digests])}")
+        self.keep(dataclasses.replace(made, value=value))
+        return with_edit(value, edit.get("state"), node.reducers)
+
+    async def _made(self, effect: Effect, execute: Execute) -> tuple[Effect, GraphInterrupt | None]:
+        """Return the effect as executing it made it; where that asked a person, with the questions, and the pause."""
+        token, pause = _place.set(Place(self, effect.at, effect.task)), None
+        started, began = time.time(), time.perf_counter()
+        try:
+            value = await execute()
+        except GraphInterrupt as asked:
+            value, pause = list(asked.args[0]), asked
+        finally:
+            _place.reset(token)
+        seconds, outcome = time.perf_counter() - began, "value" if pause is None else "interrupt"
+        made = dataclasses.replace(effect, value=value, outcome=outcome, seconds=seconds, started_at=started)
+        return made, pause
 
     def keep_recorded(self, effect: Effect, at: str, task: str) -> None:
         """Keep an effect from the tape of another run, after the calls that were made in it."""
@@ -223,44 +262,6 @@ class Recorder(KnownEffects):
                     self._written.add(digest(call.value))
                     self.past.batch([PutOp(tuple(call.value["namespace"]), call.value["key"], call.value["value"])])
         self.keep(dataclasses.replace(effect, at=at, task=task, replayed=True))
-
-    async def _execute(
-        self,
-        at: str,
-        task: str,
-        parts: Json,
-        node: langgraph.Node,
-        read: tuple[Any, Any, Json],
-        config: Any,
-        edit: Json,
-    ) -> Any:
-        state, plain_state, digests = read
-        inputs = ReadState(state) if type(state) is dict else copied(state)
-        token = _place.set(Place(at, task, Counter()))
-        started, began = time.time(), time.perf_counter()
-        where_and_when: Json = {"at": at, "task": task, "input": plain_state, "started_at": started}
-        effect = Effect(node.kind, node.path, dict(parts), None, **where_and_when)
-        try:
-            value = await langgraph.execute(node, inputs, config, self.task)
-        except GraphInterrupt as pause:
-            questions = list(pause.args[0])
-            outcome = "interrupt" if all(langgraph.is_own(question, config) for question in questions) else "called"
-            reads, seconds = self._reads(inputs, digests, node), time.perf_counter() - began
-            for question in questions:
-                if call := self._asking.pop(id(question), None):
-                    self._askers[digest([question])] = call.at
-                    self.keep(dataclasses.replace(call, value=[question]))
-            effect = dataclasses.replace(effect, outcome=outcome, value=questions, reads=reads, seconds=seconds)
-            self.keep(effect)
-            self._note_questions(effect)
-            raise
-        finally:
-            _place.reset(token)
-        value = with_messages(value, {name for name, reduce in node.reducers.items() if reduce is add_messages})
-        name_messages(value, f"{at} {digest([parts, digests])}")
-        seconds = time.perf_counter() - began
-        self.keep(dataclasses.replace(effect, value=value, reads=self._reads(inputs, digests, node), seconds=seconds))
-        return with_edit(value, edit.get("state"), node.reducers)
 
     def _note_questions(self, effect: Effect) -> list[str]:
         at, names = effect.at, self._names.names(effect)
@@ -295,11 +296,6 @@ class Recorder(KnownEffects):
         except GraphInterrupt as again:
             self._pauses |= {pause.id: question for pause in again.args[0]}
             raise
-
-    @staticmethod
-    def _reads(inputs: Any, digests: Mapping[str, str], node: langgraph.Node) -> dict[str, str]:
-        fields = sorted(inputs.fields - node.unkeyed) if isinstance(inputs, ReadState) else [""]
-        return {name: digests.get(name, _MISSING) for name in fields}
 
     def _find_node(self, at: str, node: langgraph.Node, parts: Json, digests: Mapping[str, str]) -> Effect | None:
         """Return the recorded execution of this key that read the same state; one that ended before one that asked."""
@@ -348,8 +344,8 @@ class Recorder(KnownEffects):
         if tool is not None:
             parts["version"] = self._version(tool)
             parts["state"] = digest(request.state) if _needs_state(tool) else ""
-        where = self.next_call(call["name"])
-        return await self._call("tool", call["name"], parts, call["args"], lambda: execute(request), where, call["id"])
+        effect = Effect("tool", call["name"], parts, None, input=plain(call["args"]), **self.next_call(call["name"]))
+        return await self._call(effect, lambda: execute(request), call["id"])
 
     def task(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that an entrypoint calls as a ``@task``, with its calls recorded."""
@@ -369,71 +365,60 @@ class Recorder(KnownEffects):
         kind: str,
         name: str,
         version: str,
-        where: tuple[str, str],
+        where: Json,
         args: Any,
         kwargs: Any,
-        execute: Callable[[], Awaitable[Any]],
+        execute: Execute,
     ) -> Awaitable[Any]:
         """Call a function, or take its result from the tape."""
         inputs = [args, kwargs]
-        return self._call(kind, name, self.parts_of_call(inputs, version), inputs, execute, where)
+        parts = self.parts_of_call(inputs, version)
+        return self._call(Effect(kind, name, parts, None, input=plain(inputs), **where), execute)
 
     def parts_of_call(self, inputs: Any, version: str = "") -> Json:
         """Return what a call depends on."""
         return {"version": version, "input": digest(inputs), "config": digest(self.base)}
 
-    async def _call(
-        self,
-        kind: str,
-        name: str,
-        parts: Json,
-        inputs: Any,
-        execute: Callable[[], Awaitable[Any]],
-        where: tuple[str, str],
-        call_id: str = "",
-    ) -> Any:
-        at, task = where
-        if "result" in (edit := self._edits.get(at, {})):
-            value = tool_result(edit["result"], name, call_id) if kind == "tool" else edit["result"]
-            self.keep(Effect(kind, name, parts, value, at=at, task=task, input=plain(inputs), edited=True))
+    async def _call(self, effect: Effect, execute: Execute, call_id: str = "") -> Any:
+        if "result" in (edit := self._edits.get(effect.at, {})):
+            value = edit["result"]
+            if effect.kind == "tool":
+                value = tool_result(value, effect.name, call_id)
+            self.keep(dataclasses.replace(effect, value=value, edited=True))
             return value
-        effect = self.find(kind, name, parts, at)
-        if effect is not None:
-            self.keep_recorded(effect, at, task)
-            return with_call_id(effect.value, call_id)
-        token = _place.set(Place(at, task, Counter()))
-        started, began = time.time(), time.perf_counter()
-        where_and_when: Json = {"at": at, "task": task, "input": plain(inputs), "started_at": started}
-        try:
-            value = await execute()
-        except GraphInterrupt as pause:
-            call = Effect(kind, name, parts, pause.args[0], outcome="interrupt", **where_and_when)
-            for question in pause.args[0]:  # of several calls at once that ask, LangGraph hears the first alone
-                self._asking.setdefault(id(question), call)
-            raise
-        finally:
-            _place.reset(token)
-        seconds = time.perf_counter() - began
-        self.keep(Effect(kind, name, parts, value, seconds, **where_and_when))
-        return value
+        recorded = self.find(effect.kind, effect.name, effect.parts, effect.at)
+        if recorded is not None:
+            self.keep_recorded(recorded, effect.at, effect.task)
+            return with_call_id(recorded.value, call_id)
+        made, pause = await self._made(effect, execute)
+        if pause is not None:
+            for question in made.value:  # of several calls at once that ask, LangGraph hears the first alone
+                self._asking.setdefault(id(question), made)
+            raise pause
+        self.keep(made)
+        return made.value
 
-    def memory_call(self, name: str, args: Any, execute: Callable[[], Any]) -> Any:
+    def memory_call(self, op: Op, execute: Callable[[], Any]) -> Any:
         """Use the store, or read from the tape what it gave; what is written is written again."""
-        at, task = self.next_call(name)
-        parts, effect = {"input": digest(args), "written": digest(self._written)}, None
+        name, args = type(op).__name__.removesuffix("Op").lower(), plain(op)
+        parts = {"input": digest(args), "written": digest(self._written)}
+        effect, recorded = Effect("memory", name, parts, None, input=args, **self.next_call(name)), None
         if self.past is not None and name != "put":
-            effect = next(iter(self.look_up("memory", name, parts, at)), None)
-        value = execute() if effect is None else effect.value
-        if name == "put":
+            recorded = next(iter(self.look_up("memory", name, effect.parts, effect.at)), None)
+        value = execute() if recorded is None else recorded.value
+        if isinstance(op, PutOp):
+            value = {"namespace": list(op.namespace), "key": op.key, "value": op.value}
             self._written.add(digest(value))
-        self.keep(Effect("memory", name, parts, value, at=at, task=task, input=args, replayed=effect is not None))
-        return value
+        self.keep(dataclasses.replace(effect, value=value, replayed=recorded is not None))
+        if name == "listnamespaces":
+            value = [tuple(namespace) for namespace in value]
+        return None if isinstance(op, PutOp) else value
 
-    def next_call(self, name: str) -> tuple[str, str]:
-        """Return where the next call of this name stands, and the id of its task."""
-        place = _place.get() or Place("", "", Counter())
+    def next_call(self, name: str) -> Json:
+        """Return where the next call of this name stands, and the id of its task, as fields of its effect."""
+        place = _place.get() or Place(self)
         place.calls[name] += 1
-        return f"{place.at}:{name}/{place.calls[name]}", place.task
+        return {"at": f"{place.at}:{name}/{place.calls[name]}", "task": place.task}
 
     # places
 
@@ -474,13 +459,14 @@ class QuestionNames:
         return names
 
 
-def questions(effects: Iterable[Effect]) -> Iterator[tuple[str, str, Interrupt]]:
-    """Yield what a run asked, in order: the node's place, the name of the question, and LangGraph's pause."""
-    question_names = QuestionNames()
-    for effect in effects:
-        if effect.kind in ("node", "edge") and effect.outcome != "value":
+def questions(effects: Iterable[Effect]) -> Iterator[tuple[str, str, Interrupt, bool]]:
+    """Yield what a run asked: the node's place, the question's name, LangGraph's pause, and whether it still waits."""
+    question_names, of_nodes = QuestionNames(), [effect for effect in effects if effect.kind in ("node", "edge")]
+    last = {effect.at: effect for effect in of_nodes}
+    for effect in of_nodes:
+        if effect.outcome != "value":
             for name, pause in zip(question_names.names(effect), effect.value, strict=True):
-                yield effect.at, name, pause
+                yield effect.at, name, pause, last[effect.at] is effect
 
 
 def _asked_in_call(effect: Effect) -> bool:
@@ -579,32 +565,34 @@ class RecordedCalls(BaseCache):
 
     def lookup(self, prompt: str, llm_string: str) -> Any:
         """Return the recorded reply of a chat model, or None."""
-        recorder = recorder_in_node()
-        if recorder is None:
+        place = place_in_node()
+        if place is None:
             return self.behind.lookup(prompt, llm_string) if self.behind else None
-        at, task = recorder.next_call("model")
+        recorder = place.recorder
         parts = recorder.parts_of_call(prompt, digest(llm_string))
-        effect = recorder.find("model", "model", parts, at)
-        if effect is None:
-            recorder.pending_calls[digest(parts), task] = (at, time.time(), time.perf_counter())
+        effect = Effect(
+            "model", "model", parts, None, input=prompt, started_at=time.time(), **recorder.next_call("model")
+        )
+        recorded = recorder.find("model", "model", parts, effect.at)
+        if recorded is None:
+            place.waiting.append(effect)
             return None
-        recorder.keep_recorded(effect, at, task)
-        return [_generation(reply) for reply in effect.value]
+        recorder.keep_recorded(recorded, effect.at, effect.task)
+        return [_generation(reply) for reply in recorded.value]
 
     def update(self, prompt: str, llm_string: str, return_val: Any) -> None:
         """Record the reply of a chat model."""
-        recorder, place = recorder_in_node(), _place.get()
-        if recorder is None or place is None:
+        place = place_in_node()
+        if place is None:
             if self.behind:
                 self.behind.update(prompt, llm_string, return_val)
             return
-        parts, task = recorder.parts_of_call(prompt, digest(llm_string)), place.task
-        at, started, began = recorder.pending_calls.pop((digest(parts), task), (f"{place.at}:model/1", 0.0, 0.0))
-        seconds = time.perf_counter() - began
-        tokens = sum(_tokens(generation) for generation in return_val)
+        parts = place.recorder.parts_of_call(prompt, digest(llm_string))
+        effect = next(effect for effect in place.waiting if effect.parts == parts)
+        place.waiting.remove(effect)
         replies = [getattr(generation, "message", generation.text) for generation in return_val]
-        where_and_when: Json = {"at": at, "task": task, "input": prompt, "started_at": started}
-        recorder.keep(Effect("model", "model", parts, replies, seconds, tokens, **where_and_when))
+        seconds, tokens = time.time() - effect.started_at, sum(map(_tokens, return_val))
+        place.recorder.keep(dataclasses.replace(effect, value=replies, seconds=seconds, tokens=tokens))
 
     def clear(self, **kwargs: Any) -> None:
         """Clear the cache behind this one."""
@@ -624,9 +612,10 @@ def _generation(reply: Any) -> Generation:
     return ChatGeneration(message=reply) if isinstance(reply, BaseMessage) else Generation(text=reply)
 
 
-def recorder_in_node() -> Recorder | None:
-    """Return the recorder of the node that runs; None outside of nodes."""
-    return _recorder.get() if _place.get() is not None else None
+def place_in_node() -> Place | None:
+    """Return where the code stands in a node; None outside of nodes."""
+    place = _place.get()
+    return place if place and place.at else None
 
 
 def _tokens(generation: Any) -> int:
@@ -660,10 +649,11 @@ def wrapped(target: Any) -> Any:
 
 
 def _wrapped_function(function: Callable[..., Any], name: str) -> Any:
-    def call(args: Any, kwargs: Any, execute: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
-        recorder = _recorder.get()
-        if recorder is None:
+    def call(args: Any, kwargs: Any, execute: Execute) -> Awaitable[Any]:
+        place = _place.get()
+        if place is None:
             return execute()
+        recorder = place.recorder
         return recorder.call("call", name, "", recorder.next_call(name), args, kwargs, execute)
 
     return recorded_function(function, call)

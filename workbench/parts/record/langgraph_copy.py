@@ -177,13 +177,13 @@ class Copier:
         return recorded
 
 
-def nodes(twin: Pregel[Any]) -> Iterator[tuple[str, Node]]:
-    """Yield the original nodes of a copy, those of its subgraphs among them, by their paths."""
+def nodes(twin: Pregel[Any]) -> Iterator[Node]:
+    """Yield the original nodes of a copy, those of its subgraphs among them."""
     for node in twin.nodes.values():
         if isinstance(node.bound, Pregel):
             yield from nodes(node.bound)
         elif hasattr(node.bound, "original"):
-            yield node.bound.original.path, node.bound.original
+            yield node.bound.original
 
 
 def _tool_node(node: ToolNode, recorder: Callable[[], Any]) -> ToolNode:
@@ -435,15 +435,10 @@ def serializer(graph: Any, twin: Pregel[Any]) -> JsonPlusSerializer:
 
     They are those of its states, and those that its nodes find behind their names, as the form of an answer.
     """
-    classes = (value for _, node in nodes(twin) for value in reachable(node.runnable) if isinstance(value, type))
+    classes = (value for node in nodes(twin) for value in reachable(node.runnable) if isinstance(value, type))
     kinds = [kind for kind in classes if issubclass(kind, (BaseModel, Enum)) or dataclasses.is_dataclass(kind)]
     allowed: set[Any] = {(kind.__module__, kind.__name__) for kind in (Document, Final, Item, SearchItem, *kinds)}
     for level in [graph, *(child for _, child in graph.get_subgraphs(recurse=True))]:
-        builder = getattr(level, "builder", None)
-        if builder is not None:
-            schemas = [builder.state_schema, builder.input_schema, builder.output_schema, builder.context_schema]
-            schemas += [node.input_schema for node in builder.nodes.values()]
-            allowed |= build_serde_allowlist(schemas=schemas, channels=builder.channels)
-        else:
-            allowed |= build_serde_allowlist(schemas=[level.input_channels and Any], channels=level.channels)
+        schemas = [*getattr(getattr(level, "builder", None), "schemas", ()), level.context_schema]
+        allowed |= build_serde_allowlist(schemas=schemas, channels=level.channels)
     return JsonPlusSerializer(pickle_fallback=False, allowed_msgpack_modules=allowed)

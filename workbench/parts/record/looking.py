@@ -20,6 +20,7 @@ from workbench.parts.record.effects import questions
 from workbench.records.tape import EDITED, Effect
 from workbench.runs.calls import Calls, make_call
 from workbench.state import Json, RetrievalResult
+from workbench.tools.evidence import make_evidence
 from workbench.views.blocks import one_line
 from workbench.views.markup import cut
 
@@ -117,7 +118,7 @@ def recording(run: GraphRun, runs: Sequence[Any] = ()) -> Any:
 
 def answered(run: GraphRun) -> list[tuple[str, Any, Any]]:
     """Return each question that was answered: the place that asked, LangGraph's pause, and the decision."""
-    pauses = {name: (at, pause) for at, name, pause in questions(run.effects)}
+    pauses = {name: (at, pause) for at, name, pause, _ in questions(run.effects)}
     return [(*pauses[d["review_id"]], d) for d in run.decisions if d["review_id"] in pauses]
 
 
@@ -163,14 +164,19 @@ def state_lines(state: Any) -> list[str]:
     return lines + [f"{name}: {as_text(value)}" if name else as_text(value) for name, value in fields.items()]
 
 
-def reply_text(state: Any) -> str:
-    """Return the text of the last message, or of ``answer`` or ``output``; of another state all that it says."""
-    fields = state if isinstance(state, Mapping) else {"output": state}
+def text_of(state: Any, *names: str) -> str:
+    """Return the text of the last message, or of the first of these fields; of another state all that it says."""
+    fields = state if isinstance(state, Mapping) else {names[-1]: state}
     messages = fields.get("messages")
     if isinstance(messages, list) and messages:
         return str(getattr(messages[-1], "text", "") or _message_line(plain(messages[-1])))
-    answer = fields.get("answer") or fields.get("output") or " · ".join(state_lines(fields))
-    return answer if isinstance(answer, str) else as_text(answer)
+    text = next(filter(None, map(fields.get, names)), None) or " · ".join(state_lines(fields))
+    return text if isinstance(text, str) else as_text(text)
+
+
+def reply_text(state: Any) -> str:
+    """Return what a graph answers."""
+    return text_of(state, "answer", "output")
 
 
 def _message_line(message: Any) -> str:
@@ -227,15 +233,14 @@ def _pieces(effect: Effect) -> Iterator[RetrievalResult]:
             continue
         metadata = dict(document.metadata)
         source = str(document.id or metadata.get("id") or metadata.get("source") or digest(document.page_content))
-        yield RetrievalResult(
-            result_id=source,
-            source_id=source,
-            source_type="chunk",
-            granularity="low_level",
-            score=float(metadata.get("score") or metadata.get("relevance_score") or 0.0),
-            evidence=document.page_content,
-            metadata={"doc_id": source, **metadata, "at": effect.at},
-        )
+        score = float(metadata.get("score") or metadata.get("relevance_score") or 0.0)
+        piece = make_evidence(source, document.page_content, score, effect.name, "", doc_id=source)
+        yield {
+            **piece,
+            "result_id": source,
+            "score": score,
+            "metadata": {**piece["metadata"], **metadata, "at": effect.at},
+        }
 
 
 # what is not on the tape
@@ -259,8 +264,8 @@ def unrecorded(run: GraphRun) -> pandas.DataFrame:
     sums = frame.groupby("node").sum()
     shares = (sums[["time", "bytes"]] / sums[["time", "bytes"]].sum()).fillna(0).round(3)
     rows = []
-    for path, node in langgraph_copy.nodes(run.agent._copy):
-        reads = sorted(set(_reads(langgraph_copy.reachable(node.runnable))))
+    for node in langgraph_copy.nodes(run.agent._copy):
+        path, reads = node.path, sorted(set(_reads(langgraph_copy.reachable(node.runnable))))
         row = {"node": path, "reads": reads, "opaque": bool(reads) and not sums["has_calls"].get(path, 0)}
         rows.append(row | {name: shares[name].get(path, 0.0) for name in ("time", "bytes")})
     return pandas.DataFrame(rows, columns=["node", "reads", "opaque", "time", "bytes"])

@@ -11,15 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from langgraph.store.base import BaseStore, Op, PutOp, Result
+from langgraph.store.base import BaseStore, Op, Result
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
-from workbench.parts.record.digests import plain
 from workbench.records.sqlite import PATIENCE_S, begin_with_log
 
 if TYPE_CHECKING:
-    from workbench.parts.record.effects import Recorder
+    from workbench.parts.record.effects import Place
     from workbench.records.tape import Effect
 
 
@@ -37,41 +36,32 @@ class RecordedStore(BaseStore):
 
     Args:
         store: the original.
-        recorder: returns the recorder of the current run, or None outside of runs.
+        place: returns where the code stands in a node of a run, or None outside of nodes.
     """
 
-    def __init__(self, store: BaseStore, recorder: Callable[[], Recorder | None]):
-        self.store, self._recorder = store, recorder
+    def __init__(self, store: BaseStore, place: Callable[[], Place | None]):
+        self.store, self._place = store, place
         self.supports_ttl, self.ttl_config = store.supports_ttl, store.ttl_config
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations, or answer them as the source of a fork was answered."""
-        ops, recorder = list(ops), self._recorder()
-        if recorder is None:
+        ops, place = list(ops), self._place()
+        if place is None:
             return self.store.batch(ops)
+        recorder = place.recorder
         store = self.store if recorder.past is None else recorder.past
-        return [self._call(recorder, op, lambda op=op: store.batch([op])[0]) for op in ops]  # type: ignore[misc]
+        return [recorder.memory_call(op, lambda op=op: store.batch([op])[0]) for op in ops]  # type: ignore[misc]
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations, or answer them as the source of a fork was answered."""
-        ops, recorder = list(ops), self._recorder()
+        ops, place = list(ops), self._place()
         # SQLite takes less time than waking a thread
-        if isinstance(self.store, SqliteStore) or (recorder is not None and recorder.past is not None):
+        if isinstance(self.store, SqliteStore) or (place and place.recorder.past is not None):
             return self.batch(ops)
         results = await self.store.abatch(ops)
-        if recorder is None:
+        if place is None:
             return results
-        return [self._call(recorder, op, partial(results.__getitem__, index)) for index, op in enumerate(ops)]
-
-    @staticmethod
-    def _call(recorder: Recorder, op: Op, execute: Callable[[], Result]) -> Result:
-        name = type(op).__name__.removesuffix("Op").lower()
-        if isinstance(op, PutOp):
-            item = {"namespace": list(op.namespace), "key": op.key, "value": op.value}
-            recorder.memory_call(name, plain(op), lambda: (execute(), item)[1])
-            return None
-        value = recorder.memory_call(name, plain(op), execute)
-        return [tuple(namespace) for namespace in value] if name == "listnamespaces" else value
+        return [place.recorder.memory_call(op, partial(results.__getitem__, index)) for index, op in enumerate(ops)]
 
 
 def past_store(effects: Iterable[Effect]) -> InMemoryStore:

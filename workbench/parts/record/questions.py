@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 
 from workbench.errors import InvalidAnswer
+from workbench.graphs.agent_inbox import ACTIONS
 from workbench.parts.record.digests import plain
 from workbench.state import Json
 
-_INBOX: Mapping[str, str] = {"approve": "accept", "edit": "edit", "respond": "response", "reject": "ignore"}
+_INBOX = {decision: name for name, decision in ACTIONS.items()}
 """A decision, and its name in Agent Inbox."""
 _ALLOWS = {**_INBOX, "respond": "respond"}
-_APPROVAL = "tool_approval"
 _WHOLE = "answer"
 """The one field of a form whose answer is not an object."""
 
@@ -45,24 +45,17 @@ class Question(NamedTuple):
     @property
     def request(self) -> Json:
         """Return it as the request of a review point: what is proposed, what can be filled in, and which decisions."""
-        value, inbox, args = self.value, self._inbox, Json()
-        text, decisions, form = "", list(_INBOX), None
-        if actions := self._actions:
+        value, (_, actions, config), form = self.value, self._proposal, None
+        decisions = config.get("allowed_decisions") or _constants(self.schema) or list(_INBOX)
+        if actions:
             name = ", ".join(str(action.get("name")) for action in actions)
             text = str(actions[0].get("description") or "")
-            args = dict(actions[0].get("args") or {})
-            if len(actions) > 1:
-                args = {f"{n} {action.get('name')}": action.get("args") or {} for n, action in enumerate(actions, 1)}
-            configs = list(value.get("review_configs") or [{}])
-            form = configs[0].get("args_schema") if len(actions) == 1 else None
-            decisions = configs[0].get("allowed_decisions") or _constants(self.schema) or decisions
-        elif inbox is not None:
-            action, config = inbox["action_request"], inbox.get("config") or {}
-            name, args, text = action.get("action"), dict(action.get("args") or {}), str(inbox.get("description") or "")
-            decisions = [name for name, flag in _ALLOWS.items() if config.get(f"allow_{flag}")]
+            args = {f"{n} {action.get('name')}": action.get("args") or {} for n, action in enumerate(actions, 1)}
+            if len(actions) == 1:
+                args, form = dict(actions[0].get("args") or {}), config.get("args_schema")
         else:
             text = value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
-            name, decisions = self.at, ["approve", "respond", "reject"]
+            name, args, decisions = self.at, Json(), ["approve", "respond", "reject"]
             if form := self._answer_schema:
                 fields = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
                 fields = fields if isinstance(fields, Mapping) else {}
@@ -88,14 +81,17 @@ class Question(NamedTuple):
         Raises:
             InvalidAnswer: the question does not take this decision, or a field is missing.
         """
-        [config] = self.request["review_configs"]
+        [config], (shape, actions, _) = self.request["review_configs"], self._proposal
         if decision not in config["allowed_decisions"]:
             raise InvalidAnswer(f"{self.at} takes {', '.join(config['allowed_decisions'])}; not {decision!r}.")
-        if decision == "edit" or (decision == "approve" and self._answer_schema and not self._actions):
+        if decision == "edit" or (decision == "approve" and self._answer_schema and not actions):
             args = {**self.request["action_requests"][0]["args"], **(args or {})}
             if lacking := [name for name in config["args_schema"].get("required", ()) if name not in args]:
                 raise InvalidAnswer(f"{self.at} needs {', '.join(lacking)}.")
-        if actions := self._actions:
+        if shape == "inbox":
+            content = {"edit": {"action": actions[0]["name"], "args": args}, "respond": message}
+            return [{"type": _INBOX[decision], "args": content.get(decision)}]
+        if actions:
             parts: Json = {"type": decision, **({"message": message} if message else {})}
             decided = [parts for _ in actions]
             if decision == "edit":
@@ -105,10 +101,7 @@ class Question(NamedTuple):
                 names = [action["name"] for action in actions]
                 edits = [{"name": name, "args": new} for name, new in zip(names, new_args, strict=True)]
                 decided = [{**parts, "edited_action": edit} for edit in edits]
-            return decided[0] if "action_requests" not in self.value else {"decisions": decided}
-        if self._inbox is not None:
-            content = {"edit": {"action": self.request["action_requests"][0]["name"], "args": args}, "respond": message}
-            return [{"type": _INBOX[decision], "args": content.get(decision)}]
+            return decided[0] if shape == "one" else {"decisions": decided}
         if decision == "respond":
             return read_json(message)
         if form := self._answer_schema:
@@ -116,11 +109,23 @@ class Question(NamedTuple):
         return decision == "approve"
 
     @property
-    def _actions(self) -> list[Mapping[str, Any]]:
-        """Return the tool calls that LangChain's middleware asks about: all at once, or one."""
-        if not isinstance(self.value, Mapping):
-            return []
-        return list(self.value.get("action_requests") or ([self.value] if self.value.get("type") == _APPROVAL else []))
+    def _proposal(self) -> tuple[str, list[Json], Json]:
+        """Return the shape in which it is asked, the actions that are proposed, and which decisions are allowed.
+
+        LangChain's middleware asks about ``all`` calls of tools at once, or about ``one``.
+        """
+        value = self.value[0] if isinstance(self.value, list) and len(self.value) == 1 else self.value
+        match value:
+            case {"action_requests": [_, *_] as actions}:
+                return "all", actions, (value.get("review_configs") or [{}])[0]
+            case {"type": "tool_approval"}:
+                return "one", [value], {}
+            case {"action_request": {**action}}:
+                config = value.get("config") or {}
+                allowed = [name for name, flag in _ALLOWS.items() if config.get(f"allow_{flag}")]
+                proposed = {"name": action.get("action"), "args": action.get("args")}
+                return "inbox", [{**proposed, "description": value.get("description")}], {"allowed_decisions": allowed}
+        return "", [], {}
 
     @property
     def _answer_schema(self) -> Json | None:
@@ -135,11 +140,6 @@ class Question(NamedTuple):
             if isinstance(schema, Mapping) and schema is self.schema:
                 return {"properties": {_WHOLE: schema}, "required": [_WHOLE], "$defs": schema.get("$defs", {})}
         return None
-
-    @property
-    def _inbox(self) -> Mapping[str, Any] | None:
-        value = self.value[0] if isinstance(self.value, list) and len(self.value) == 1 else self.value
-        return value if isinstance(value, Mapping) and isinstance(value.get("action_request"), Mapping) else None
 
 
 def _schema_of(args: Mapping[str, Any]) -> Json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import NotPaused, RunError
@@ -86,13 +87,10 @@ class GraphRun(StoredRun):
         """Return its questions while it is paused; empty otherwise, and at a breakpoint."""
         if self.status != "paused":
             return []
-        effects = self.effects
-        last = {effect.at: effect for effect in effects if effect.kind in ("node", "edge")}
-        waiting = {id(pause) for effect in last.values() if effect.outcome != "value" for pause in effect.value}
         return [
             Question(pause.id, at, name, pause.value, pause.response_schema)
-            for at, name, pause in questions(effects)
-            if id(pause) in waiting
+            for at, name, pause, waits in questions(self.effects)
+            if waits
         ]
 
     # as every run is shown
@@ -116,16 +114,17 @@ class GraphRun(StoredRun):
         return iter(())
 
     def answer_review(self, answer: Any, *, wait: bool = True) -> GraphRun:
-        """Answer all its questions by one decision, in the shape of LangChain's middleware; at a breakpoint go on."""
+        """Answer its first question by a decision in the shape of LangChain's middleware; at a breakpoint go on."""
         [decision] = answer["decisions"]
         args, message = decision.get("edited_action", {}).get("args"), str(decision.get("message") or "")
-        return self.answer({q.id: q.answer(decision["type"], args, message) for q in self.questions}, wait=wait)
+        return self.answer({q.id: q.answer(decision["type"], args, message) for q in self.questions[:1]}, wait=wait)
 
     # going on
 
     def begin(self) -> None:
         """Start working on it."""
-        self._work.start(self.agent._runs.driver, Live(self.run_id), self)
+        live = Live(self.run_id)
+        self._work.start(self._work.durable, live, partial(self.agent.drive, live, self))
 
     def wait(self, timeout: float | None = None) -> GraphRun:
         """Wait until it pauses or ends.
@@ -170,24 +169,17 @@ class GraphRun(StoredRun):
         seen = self._store.get(self.run_id)
         if self.status != "paused":
             raise NotPaused(f"Run {self.run_id} is {self.status} and asks nothing.")
-        questions = self.questions
-        if len(questions) == 1 and not (isinstance(answer, Mapping) and questions[0].id in answer):
-            answer = {questions[0].id: answer}
-        ids = [question.id for question in questions]
-        if questions and not (isinstance(answer, Mapping) and answer and set(answer) <= set(ids)):
-            raise RunError(f"The run asks {len(ids)} questions. Answer with a dict by their ids: {', '.join(ids)}.")
-        answers = [
-            {
-                "review_id": question.name,
-                "asked": self.agent.dump_text(question.value, "The question"),
-                "answer": self.agent.dump_text(answer[question.id], "The answer"),
-                "who": who,
-                "decided_at": datetime.now(UTC).isoformat(),
-            }
-            for question in questions
-            if question.id in answer
+        names = {question.id: question.name for question in self.questions}
+        if len(names) == 1 and not (isinstance(answer, Mapping) and answer.keys() & names):
+            answer = dict.fromkeys(names, answer)
+        if names and not (isinstance(answer, Mapping) and answer and answer.keys() <= names.keys()):
+            raise RunError(f"The run asks {len(names)} questions. Answer with a dict by their ids: {', '.join(names)}.")
+        about = {"who": who, "decided_at": datetime.now(UTC).isoformat()}
+        decisions = [
+            {"review_id": names[each], "answer": self.agent.dump_text(value, "The answer"), **about}
+            for each, value in (answer.items() if names else ())
         ]
-        return self._continue(seen, answers, wait)
+        return self._continue(seen, decisions, wait)
 
     def resume(self, *, wait: bool = True) -> GraphRun:
         """Continue a run that was paused, interrupted or failed; what it has done is not done again."""
@@ -198,7 +190,7 @@ class GraphRun(StoredRun):
 
     def _continue(self, seen: RunRow, answers: Iterable[Json], wait: bool) -> GraphRun:
         self.agent._copy  # noqa: B018, says what is to be done where the graph is not loaded
-        self._work.take(self.agent._runs.driver, seen, answers)
+        self._work.take(self._work.durable, seen, answers)
         self.begin()
         return self.wait() if wait else self
 
@@ -238,7 +230,7 @@ class GraphRun(StoredRun):
                 raise RunError(f"Run {self.run_id} has no effect at {at!r}. It has: {listed}.")
             edit = {"state": dict(state)} if state is not None else {"result": result}
             edits = {**edits, at: self.agent.dump_text(edit, f"The edit of {at}")}
-        return self._derive("fork", edits, answers, input, wait)
+        return self._derive("fork", edits, answers, input, wait=wait)
 
     def graft(self, nodes: Mapping[str, GraphRun]) -> GraphRun:
         """Return a fork that takes what these nodes gave from other runs of the graph.
@@ -256,7 +248,7 @@ class GraphRun(StoredRun):
                 raise RunError(f"Run {run.run_id} has no node {name!r} that ended.")
             edits |= {e.at: self.agent.dump_text({"result": e.value}, e.at) for e in ended}
         sources = [self.run_id, *(run.run_id for run in nodes.values())]
-        return self._derive("fork", edits, None, None, True, sources)
+        return self._derive("fork", edits, sources=sources)
 
     def replay(self) -> GraphRun:
         """Run again from the tape alone: no node, model or tool is executed.
@@ -266,10 +258,16 @@ class GraphRun(StoredRun):
         """
         if self.status != "done":
             raise RunError(f"Run {self.run_id} is {self.status}: only a run that is done can be replayed.")
-        return self._derive("replay", self._row["options"]["results"], None, None, True)
+        return self._derive("replay", self._row["options"]["results"])
 
     def _derive(
-        self, mode: str, edits: Mapping[str, Any], answers: Any, inputs: Any, wait: bool, sources: Sequence[str] = ()
+        self,
+        mode: str,
+        edits: Mapping[str, Any],
+        answers: Any = None,
+        inputs: Any = None,
+        sources: Sequence[str] = (),
+        wait: bool = True,
     ) -> GraphRun:
         if self._row["options"]["tape"]["mode"] == "trace":
             raise RunError(

@@ -232,13 +232,9 @@ class _Assembly:
         return "\n\n".join(parts)
 
     def _writers(self) -> str:
-        labels, comma = self.labels, self.labels("comma")
-        writers = dict.fromkeys(section["by"] for section in self.sections if section["by"] != RULES)
-        ruled = [escaped(s["title"]) for s in self.sections if s["by"] == RULES and s["sources"]]
-        if not writers:
-            return labels("written_by_rules")
-        by = labels("written_by", who=comma.join(writers))
-        return by + (labels("written_by_rules_too", titles=comma.join(ruled)) if ruled else "")
+        labels, writers = self.labels, dict.fromkeys(section["by"] for section in self.sections if section["sources"])
+        names = labels("comma").join(labels.get(f"mem_by_{writer}", writer) for writer in writers)
+        return labels("written_by", who=names) if {*writers} - {RULES} else labels("written_by_rules")
 
     def support(self) -> list[Supported]:
         """Return each statement as those of an answer are kept."""
