@@ -41,19 +41,16 @@ WALK_NODES = {
     "followup",
     "fusion",
     "generate",
-    "hops",
-    "merge",
+    "chain",
     "planner",
-    "plans",
     "reflect",
     "retrieval_graph",
     "review_panel",
-    "route",
     "session",
 }
 
 from tests.counting import calls  # noqa: E402, F401 - a fixture for every test
-from tests.films import film_index, shared_wb, wb, workspace  # noqa: E402, F401 - fixtures for every test
+from tests.films import film_index, opens, server, shared_wb, shelf, wb, workspace  # noqa: E402, F401 - for every test
 from workbench.settings import Settings  # noqa: E402 - only now is the environment what tests are to see
 
 # `make full` draws many, and `HYPOTHESIS_PROFILE=long pytest tests/test_properties.py` very many.
@@ -68,7 +65,6 @@ Settings.model_config["env_file"] = None  # a person's own .env stays out of the
 
 @pytest.fixture(scope="session")
 def project() -> Path:
-    """The folder that holds pyproject.toml."""
     return Path(__file__).resolve().parent.parent
 
 

@@ -1,15 +1,22 @@
-"""The film workspace of the tests: indexed once for all of them, and lent to each under a workspace of its own."""
+"""The films of the tests: all of them or a small shelf, indexed once, and lent to each test as its own."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
 
+from tests.servers import Reply, ScriptedServer, scripted_server
+from workbench.knowledge.library import Library
+from workbench.plans import parse_condition
 from workbench.session import Workbench
+from workbench.settings import Settings
+from workbench.state import Condition
 
 FILMS = Path(__file__).resolve().parent.parent / "data" / "films.jsonl"
 
@@ -34,7 +41,6 @@ def film_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def knowing_films(folder: Path, film_index: Path) -> Path:
-    """Make a workspace that knows the films."""
     (folder / "knowledge").mkdir(parents=True)
     (folder / "knowledge" / "film").symlink_to(film_index / "knowledge" / "film", target_is_directory=True)
     return folder
@@ -55,6 +61,72 @@ def shared_wb(tmp_path_factory: pytest.TempPathFactory, film_index: Path) -> Ite
 
 @pytest.fixture
 def wb(workspace: Path) -> Iterator[Workbench]:
-    """That workspace, open."""
     with Workbench.open(workspace) as opened:
         yield opened
+
+
+@pytest.fixture
+def opens() -> Iterator[Callable[..., Workbench]]:
+    """Opens a workspace, as often as is asked; all are closed at the end."""
+    with ExitStack() as closing:
+        yield lambda folder, **settings: closing.enter_context(Workbench.open(folder, **settings))
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    """A model that says nothing of use until it is told what to say."""
+    with scripted_server(Reply(["nothing"])) as running:
+        yield running
+
+
+VOCABULARY = FILMS.with_name("films.vocabulary.toml")
+DIRECTORS = {"Ang Lee", "Christopher Nolan", "Steven Spielberg", "Tim Burton", "Spike Lee"}
+ESSAYS = {
+    "photosynthesis": "Photosynthesis is how plants turn sunlight, water and carbon dioxide into sugar and oxygen.",
+    "tea": "Oolong tea is partly oxidised; green tea is not. Tea is made of the leaves of one plant.",
+    "bees": "Honey bees dance to tell the others where flowers are. A hive has one queen.",
+}
+
+
+def where(*lines: str) -> list[Condition]:
+    """Conditions by their lines: ``where("directors = Ang Lee", "year >= 1994")``."""
+    return [parse_condition(line) for line in lines]
+
+
+@pytest.fixture(scope="session")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
+    """Knowledge bases ``film`` (by five directors, and every tenth of the rest) and ``essays``, to read only."""
+    base = tmp_path_factory.getbasetemp()
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shelf"
+    with FileLock(f"{shared}.lock"):
+        if not shared.exists():
+            _fill(shared.with_name("shelf-making"))
+            shared.with_name("shelf-making").rename(shared)
+    library = Library(shared / "kb", Settings.load(**SHELF))
+    yield library
+    library.close()
+
+
+SHELF = {"embedding_model": "hashing", "rerank_model": "none"}
+
+
+def _fill(folder: Path) -> None:
+    films = [json.loads(line) for line in FILMS.read_text(encoding="utf-8").splitlines()]
+    kept = [film for place, film in enumerate(films) if DIRECTORS & set(film["directors"]) or place % 10 == 0]
+    (folder / "essays").mkdir(parents=True)
+    (folder / "films.jsonl").write_text("".join(json.dumps(f, ensure_ascii=False) + "\n" for f in kept), "utf-8")
+    for name, text in ESSAYS.items():
+        (folder / "essays" / f"{name}.md").write_text(f"# {name.title()}\n\n{text}\n", "utf-8")
+    with closing(Library(folder / "kb", Settings.load(**SHELF))) as library:
+        library.add("film", [folder / "films.jsonl"], vocabulary=VOCABULARY)
+        library.add("essays", [folder / "essays"])
+
+
+def small_base(folder: Path, documents: Iterable[tuple[str, str, str]], embedding_model: str = "hashing") -> Library:
+    """A library with one base, ``base``, of documents by hand: ``(id, title, text)`` each."""
+    path = folder / "corpus.jsonl"
+    lines = (json.dumps({"id": i, "title": title, "text": text}, ensure_ascii=False) for i, title, text in documents)
+    path.write_text("\n".join(lines), encoding="utf-8")
+    library = Library(folder / "knowledge", Settings.load(embedding_model=embedding_model))
+    library.add("base", [path], vocabulary=VOCABULARY)
+    return library

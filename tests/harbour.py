@@ -23,7 +23,6 @@ _LINES = {prompt.system.strip().splitlines()[0]: prompt.name.partition(".")[0] f
 
 
 def harbour(folder: Path, told: dict[str, str] = TOLD) -> Path:
-    """A folder of documents, one a file."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in told.items():
         (folder / f"{name}.md").write_text(f"# {name.capitalize()}\n\n{text}\n", encoding="utf-8")
@@ -31,18 +30,15 @@ def harbour(folder: Path, told: dict[str, str] = TOLD) -> Path:
 
 
 def prompt_of(request: dict[str, Any]) -> str:
-    """The name of the prompt that a request was made of."""
     return _LINES[str(request["messages"][0]["content"]).strip().splitlines()[0]]
 
 
 def evidence_of(request: dict[str, Any]) -> dict[int, str]:
-    """The passages that a request shows."""
     text = "\n".join(str(m["content"]) for m in request["messages"])
     return passages(text.partition("</evidence>")[0])
 
 
 def title_of(request: dict[str, Any]) -> str:
-    """The section that a request is for."""
     text = "\n".join(str(m["content"]) for m in request["messages"])
     return next((title for title in [*TITLES, "Herring"] if re.search(rf"^.*: {title}$", text, re.M)), "")
 

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from contextlib import chdir
 from functools import cache
 from pathlib import Path
@@ -60,6 +61,29 @@ def shelved(folder: Path, films: Path) -> Path:
     """Put the knowledge base "film" of this file, which is indexed once, into a workspace that is not there yet."""
     if not folder.exists():
         shutil.copytree(_indexed(films.read_text(encoding="utf-8")), folder / "knowledge")
+    return folder
+
+
+def fill(wb: Workbench, notes: Mapping[str, str], base: str = "notes") -> None:
+    """Add notes by their names, a file each."""
+    (folder := wb.path / base).mkdir(exist_ok=True)
+    for name, text in notes.items():
+        (folder / f"{name}.md").write_text(f"# {name}\n\n{text}\n", encoding="utf-8")
+    wb.add_knowledge(base, [folder])
+
+
+@cache
+def _noted(notes: tuple[tuple[str, str], ...]) -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="notes-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    with opened(folder) as wb:
+        fill(wb, dict(notes))
+    return folder / "knowledge"
+
+
+def noted(folder: Path, notes: Mapping[str, str]) -> Path:
+    """A workspace that is not there yet, with the knowledge base "notes" of these: they are indexed once."""
+    shutil.copytree(_noted(tuple(notes.items())), folder / "knowledge")
     return folder
 
 

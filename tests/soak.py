@@ -72,17 +72,6 @@ class Curve:
         spread = sum((a - middle_x) ** 2 for a in x)
         return 1000 * sum((a - middle_x) * (b - middle_y) for a, b in zip(x, y, strict=True)) / spread
 
-    def drawn(self, width: int = 40) -> str:
-        """The curve as a line of blocks, its least value lowest.
-
-        >>> Curve("", [1, 2, 3], [0, 5, 10]).drawn()
-        '▁▄█'
-        """
-        low, high, picked = min(self.values), max(self.values), self.values
-        if len(picked) > width:
-            picked = [self.values[round(i * (len(self.values) - 1) / (width - 1))] for i in range(width)]
-        return "".join("▁▂▃▄▅▆▇█"[int((v - low) / (high - low) * 7) if high > low else 0] for v in picked)
-
 
 def held(workspace: Path) -> Iterator[tuple[str, float]]:
     """What this process holds now: after a collection of garbage, and after freed memory was given back.
@@ -163,7 +152,7 @@ def verdict(curves: Sequence[Curve]) -> tuple[str, bool]:
         flat &= fits
         said = "" if bound is None else "flat" if fits else "GROWS"
         numbers = f"{curve.values[0]:>9,.1f}{curve.values[-1]:>9,.1f}{max(curve.values):>9,.1f}{slope:>+11,.2f}"
-        lines.append(f"{curve.name:<18}{numbers}{bound or '':>7}  {said:<6}{curve.drawn()}")
+        lines.append(f"{curve.name:<18}{numbers}{bound or '':>7}  {said}")
     return "\n".join(lines), flat
 
 

@@ -25,16 +25,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 PACKAGE = PROJECT / "workbench"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 NOT_NAMES_OF_ROOMS = {"base", "core", "factory", "helpers", "manager", "utils"}
-HEAVY = {
-    "chromadb",
-    "langgraph",
-    "langchain_core",
-    "langchain_openai",
-    "plotly",
-    "ipywidgets",
-    "pandas",
-    "networkx",
-}
+HEAVY = {"chromadb", "langgraph", "langchain_core", "langchain_openai", "plotly", "ipywidgets", "pandas", "networkx"}
 
 
 def parsed() -> Iterator[tuple[str, ast.Module]]:

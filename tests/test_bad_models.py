@@ -1,8 +1,9 @@
-"""Models that misbehave, under whole runs: what is asked again, what each failure says, what is kept, what resumes."""
+"""Models that misbehave, for chat and for vectors: what is asked again, what each failure says, what is kept."""
 
 from __future__ import annotations
 
 import json
+import math
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.servers import Reply, ScriptedServer, closed_port, only, scripted_server
+from tests.shelves import CORE, fill, noted
+from workbench.errors import ModelError, SettingsError
+from workbench.models.embeddings import text_model
 from workbench.models.wire import MOST_BYTES
 from workbench.session import Workbench
+from workbench.settings import Settings
 from workbench.views.labels import labels_for
 from workbench.views.run import calls
 
@@ -26,41 +31,18 @@ TEXTS = {
 
 
 def event(delta: dict | None, finish: str | None = None) -> bytes:
-    """One event of a stream, as bytes."""
     choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": finish}]
     head = {"id": "x", "object": "chat.completion.chunk", "created": 0, "model": "m"}
     return b"data: " + json.dumps({**head, "choices": choices}).encode() + b"\n\n"
 
 
 def stream(*events: bytes) -> Reply:
-    """A stream of one's own making."""
     return Reply(body=b"".join(events), content_type="text/event-stream")
 
 
-def fill(wb: Workbench) -> None:
-    """A knowledge base of three notes."""
-    folder = wb.path / "notes"
-    folder.mkdir(exist_ok=True)
-    for name, text in TEXTS.items():
-        (folder / f"{name}.md").write_text(f"# {name}\n\n{text}\n", encoding="utf-8")
-    wb.add_knowledge("notes", [folder])
-
-
-@pytest.fixture(scope="module")
-def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("indexed")
-    with Workbench.open(folder, embedding_model="hashing", rerank_model="none") as wb:
-        fill(wb)
-    return folder
-
-
 @pytest.fixture
-def place(tmp_path: Path, indexed: Path) -> Path:
-    """A workspace of one's own over the three notes."""
-    folder = tmp_path / "workspace"
-    folder.mkdir()
-    (folder / "knowledge").symlink_to(indexed / "knowledge", target_is_directory=True)
-    return folder
+def place(tmp_path: Path) -> Path:
+    return noted(tmp_path / "workspace", TEXTS)
 
 
 @pytest.fixture
@@ -73,14 +55,12 @@ def bench(place: Path, url: str, **settings) -> Workbench:
     """The workspace, open, with a chat model at that address."""
     # One pass is enough, so that only the writer is asked.
     fast = {"model_backoff_s": 0.01, "chat_timeout_s": 5, "max_iterations": 1}
-    names = {"embedding_model": "hashing", "rerank_model": "none"}
     roles = only("writer", "rewriter", *settings.pop("also", ()))
     opened = {"chat_model": "openai:scripted", "chat_base_url": url, "chat_api_key": KEY}
-    return Workbench.open(place, **{**opened, **roles, **names, **fast, **settings})
+    return Workbench.open(place, **{**opened, **roles, **CORE, **fast, **settings})
 
 
 def said(wb: Workbench, run) -> list[dict]:
-    """What the conversation keeps."""
     return wb.ports().conversations.list_messages(run.row["conversation_id"])
 
 
@@ -322,3 +302,149 @@ def test_the_key_is_not_told_however_it_is_written(place, server):
         run = wb.ask(QUESTION, kb="notes", session="b")
         assert run.status == "failed" and server.url in run.error and KEY[:12] not in run.error
     no_key_in(place)
+
+
+def embed(text: str) -> list[float]:
+    """Four numbers that know a few words."""
+    return [1.0, *(float(word in text) for word in ("Banquet", "Hands", "Memento"))]
+
+
+@pytest.fixture
+def embedding_server():
+    with scripted_server(Reply()) as running:
+        running.embed = embed
+        yield running
+
+
+def base_at(place: Path, url: str, **settings) -> Workbench:
+    fast = {"model_backoff_s": 0.01, "chat_timeout_s": 5, "max_iterations": 1}
+    names = {"embedding_model": "openai:vectors", "rerank_model": "none"}
+    return Workbench.open(place, embedding_base_url=url, embedding_api_key=KEY, **{**names, **fast, **settings})
+
+
+VECTORS = {
+    "fewer": (lambda text: None if "Hands" in text else embed(text), "2 vectors for 3 texts"),
+    "none": (lambda text: None, "No embedding data"),
+    "not a number": (lambda text: [1.0, math.nan, 0.0, 0.0], "not finite"),
+    "infinite": (lambda text: [1.0, math.inf, 0.0, 0.0], "not finite"),
+    "zeros": (lambda text: [0.0] * 4, "nothing but zeros"),
+    "different lengths": (lambda text: embed(text)[: 3 if "Hands" in text else 4], "different lengths"),
+    "empty": (lambda text: [], "empty vectors"),
+    "words": (lambda text: ["one", "two"], "not numbers"),
+    "nulls": (lambda text: [None, 1.0], "numbers"),
+}
+REPLIES = {
+    "wrong key": (Reply(status=401, message=f"no: {KEY}"), "WORKBENCH_EMBEDDING_API_KEY"),
+    "no such model": (Reply(status=404, message="no model"), "WORKBENCH_EMBEDDING_MODEL"),
+    "500": (Reply(status=500, message=KEY), "500"),
+    "429": (Reply(status=429, message="slow down", headers={"Retry-After": "3600"}), "429"),
+    "hangs": (Reply(hang=True), "WORKBENCH_CHAT_TIMEOUT_S"),
+    "a page": (Reply(body=b"<html>", content_type="text/html"), "often ends in /v1"),
+    "other JSON": (Reply(body=b'{"hello": 1}'), "often ends in /v1"),
+    "no JSON": (Reply(body=b"{hello"), "often ends in /v1"),
+    "a list": (Reply(body=b"[1]"), "often ends in /v1"),
+    "no UTF-8": (Reply(body=b'{"data": "\xff\xfe"}'), "failed"),
+}
+
+
+OF_MANY = ("fewer", "different lengths")
+"""What cannot be wrong of a single vector."""
+
+pytestmark = pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # of the client, about the words
+
+
+def spoil(embedding_server: ScriptedServer, name: str) -> str:
+    """Let the server misbehave; the words that a person must read."""
+    if name in VECTORS:
+        embedding_server.embed, words = VECTORS[name]
+        return words
+    reply, words = REPLIES[name]
+    embedding_server.answer(reply)
+    return words
+
+
+def fix(embedding_server: ScriptedServer) -> None:
+    embedding_server.embed = embed
+    embedding_server.answer(Reply())
+
+
+@pytest.mark.parametrize("name", [*VECTORS, *REPLIES])
+@pytest.mark.few(6)
+def test_indexing_with_a_bad_server_keeps_nothing_wrong(name, tmp_path, embedding_server, capfd):
+    words = spoil(embedding_server, name)
+    with base_at(tmp_path, embedding_server.url, chat_timeout_s=0.5) as wb:
+        with pytest.raises(ModelError) as raised:
+            fill(wb, TEXTS)
+        said = str(raised.value)
+        assert words in said and embedding_server.url in said and KEY not in said and "\n" not in said
+        assert raised.value.__suppress_context__, "a traceback shows nothing of what the library raised"
+        fix(embedding_server)
+    with base_at(tmp_path, embedding_server.url) as wb:
+        fill(wb, TEXTS)
+        run = wb.ask(QUESTION, kb="notes")
+        assert run.status == "done" and "Ang Lee" in run.answer
+        assert {r["status"] for r in run.records} <= {"success", "skipped"}
+    no_key_in(tmp_path)
+    out, err = capfd.readouterr()
+    assert KEY not in out + err
+
+
+WHILE_ASKING = ("500", "hangs", "zeros")  # the others spoil a question as they spoil an index
+FULL = pytest.mark.full
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in WHILE_ASKING else FULL)
+        for name in [*VECTORS, *REPLIES]
+        if name not in OF_MANY
+    ],
+)
+def test_asking_with_a_bad_server_shows_it_in_the_records(name, tmp_path, embedding_server):
+    with base_at(tmp_path, embedding_server.url) as wb:
+        fill(wb, TEXTS)
+    spoil(embedding_server, name)
+    with base_at(tmp_path, embedding_server.url, chat_timeout_s=0.5) as wb:
+        run = wb.ask(QUESTION, kb="notes")
+        assert run.status == "done"
+        failed = [r for r in run.records if r["status"] == "failed"]
+        assert failed and all("embedding model" in r["error"] for r in failed)
+        assert KEY not in json.dumps(run.to_dict())
+        fix(embedding_server)
+        assert "Ang Lee" in wb.ask(QUESTION, kb="notes", session="b").answer
+    no_key_in(tmp_path)
+
+
+def test_another_model_behind_the_same_name(tmp_path, embedding_server):
+    with base_at(tmp_path, embedding_server.url) as wb:
+        fill(wb, TEXTS)
+        embedding_server.embed = lambda text: [1.0, 0.5]
+        (wb.path / "notes" / "new.md").write_text("# New\n\nEat Drink Man Woman is a film by Ang Lee.\n")
+        (failed,) = {r["error"] for r in wb.ask(QUESTION, kb="notes").records if r["status"] == "failed"}
+        assert "2 numbers, and the index has 4" in failed and "kb rebuild" in failed
+        embedding_server.embed = embed
+        fill(wb, TEXTS)
+        assert "Ang Lee" in wb.ask(QUESTION, kb="notes", session="b").answer
+
+
+def test_vectors_of_two_lengths_in_two_batches(tmp_path, embedding_server):
+    notes = tmp_path / "many"
+    notes.mkdir()
+    for n in range(200):
+        (notes / f"{n:03}.md").write_text(f"# Note {n:02}\n\nThis is note {n}.\n")
+    embedding_server.embed = lambda text: embed(text)[: 3 if len(embedding_server.requests) > 1 else 4]
+    with base_at(tmp_path / "w", embedding_server.url) as wb, pytest.raises(ModelError, match="3 and 4 numbers"):
+        wb.add_knowledge("many", [notes])
+    embedding_server.embed = embed
+    with base_at(tmp_path / "w", embedding_server.url) as wb:
+        wb.add_knowledge("many", [notes])
+        assert wb.knowledge.get("many").about()["counts"]["documents"] == 200
+
+
+def test_openai_itself_wants_a_key_and_no_key_has_a_dash_of_print():
+    with pytest.raises(SettingsError, match="WORKBENCH_EMBEDDING_API_KEY"):
+        text_model(Settings(embedding_model="openai:x")).array(["a"])
+    with pytest.raises(SettingsError, match="copy it again") as raised:
+        text_model(Settings(embedding_model="openai:x", embedding_api_key="sk–123")).array(["a"])
+    assert "123" not in str(raised.value)

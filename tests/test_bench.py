@@ -1,34 +1,41 @@
-"""The bench without a browser: what is pressed, what becomes of the run in the store, what is shown."""
+"""The bench without a browser: what is pressed, what becomes of the run in the store, what is shown beside it."""
 
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from html import unescape
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from IPython.core.formatters import IPythonDisplayFormatter
 
 from tests import forked
+from tests.test_hostile import read
 from workbench.errors import WorkbenchError
 from workbench.graphs.reviewers import answer
 from workbench.plans import Plan, PlanStep
 from workbench.runs.asking import LONGEST_MESSAGE
 from workbench.runs.recording import origin_of
+from workbench.runs.run import Run
 from workbench.session import Workbench
+from workbench.views.labels import Labels
+from workbench.views.runs import runs_table
 from workbench.widgets.bench import Bench
+from workbench.widgets.display import register
 from workbench.widgets.follow import Now
+from workbench.widgets.futures import Decisions
+from workbench.widgets.runs import RunTable
 
 QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"
 SECONDS = 60
 
 
 def text(pick: Any) -> str:
-    """What a picture says."""
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", pick.picture.html)).split())
 
 
@@ -47,12 +54,6 @@ def shown(widget: Any) -> bool:
 @pytest.fixture
 def bench(wb: Workbench) -> Bench:
     return wb.bench(kb="film")
-
-
-def test_a_bench_can_be_shown_without_langgraph() -> None:
-    """Its import is most of a second, which only a run has to pay for."""
-    code = "import workbench.widgets.bench, sys; sys.exit('langgraph' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_an_empty_bench_asks(bench: Bench) -> None:
@@ -105,16 +106,6 @@ def test_a_bench_keeps_a_conversation_of_its_own(wb: Workbench, bench: Bench) ->
     assert not wb.bench(kb="film").follows_up(), "another bench has another conversation"
 
 
-def test_an_answer_given_elsewhere_is_shown(wb: Workbench, bench: Bench) -> None:
-    run = ask(bench).run
-    wb.run(run.run_id).approve()
-    bench.working.review.submit()
-    bench.wait(SECONDS)
-    assert run.status == "done" and len(run.decisions) == 1
-    assert "It was continued elsewhere" in text(bench.head)
-    assert run.answer[2:30] in text(bench.working.answer)
-
-
 def test_a_run_whose_process_died_is_gone_on_with(workspace: Path) -> None:
     asked = "from workbench import Workbench; import os, sys\n"
     asked += f"wb = Workbench.open({str(workspace)!r})\n"
@@ -150,15 +141,11 @@ def test_an_edited_plan_of_a_finished_run_becomes_a_fork(bench: Bench) -> None:
     bench.working.fork_bar.press("fork")
     bench.wait(SECONDS)
     fork = bench.run
-    assert (
-        origin_of(fork) == run.run_id
-        and fork.plan.step("mine")
-        and fork.to_dict()["figures"]["saved_calls"] == len(plan.steps)
-    )
+    assert origin_of(fork) == run.run_id and fork.plan.step("mine")
+    assert fork.to_dict()["figures"]["saved_calls"] == len(plan.steps)
 
 
 def comes(true: Callable[[], Any]) -> bool:
-    """Whether it becomes true."""
     until = time.monotonic() + SECONDS
     while not true() and time.monotonic() < until:
         time.sleep(0.02)
@@ -180,9 +167,7 @@ def test_a_bench_follows_its_run_whoever_moves_it(workspace: Path) -> None:
         assert comes(lambda: "This run is gone" in text(bench.head) and not shown(bench.working.dock))
 
 
-def test_a_bench_goes_on_with_a_run_that_was_answered_before_its_pause_was_shown(
-    wb: Workbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bench_goes_on_with_a_run_that_was_answered_before_its_pause_was_shown(wb, monkeypatch):
     ended, answered = Bench._ended, []
 
     def late(bench: Bench, now: Now, fault: WorkbenchError | None) -> None:
@@ -212,14 +197,6 @@ def test_a_note_and_the_language_survive_a_restart_and_a_new_conversation_begins
     assert ask(again, QUESTION).run.session_id != first.run.session_id
 
 
-def test_the_conversation_before_opens_its_runs(bench: Bench) -> None:
-    first = ask(bench, review=()).run
-    second = ask(bench, "Who directed it?", review=()).run
-    assert QUESTION in text(bench.working.turns)
-    bench.working.turns.press("open", first.run_id)
-    assert bench.run_id == first.run_id != second.run_id
-
-
 def test_what_is_refused_is_told_and_changes_nothing(bench: Bench, wb: Workbench) -> None:
     ask(bench, "x" * (LONGEST_MESSAGE + 1))
     assert bench.run is None and "characters" in text(bench.head)
@@ -234,3 +211,105 @@ def test_a_closed_workspace_is_told_in_the_head(workspace: Path) -> None:
     wb.close()
     bench._refreshed(None)
     assert "closed" in text(bench.head)
+
+
+CHINESE, ENGLISH = "对比《喜宴》和《饮食男女》的风格", "Compare The Wedding Banquet and Eat Drink Man Woman"
+
+
+@pytest.fixture(scope="module")
+def asked(shared_wb: Workbench) -> Run:
+    """A run that went on at its reflection, with a note."""
+    run = shared_wb.ask(ENGLISH, kb="film", review=["reflect"]).respond("the father", note="he is the point")
+    while run.status == "paused":
+        run.approve()
+    return run
+
+
+@pytest.fixture(scope="module")
+def stopped(asked: Run) -> Run:
+    return asked.fork(at="0-reflect", decision={"action": "reject"})
+
+
+def words(html: str) -> str:
+    return " ".join(read(html).text.split())
+
+
+def text_of(*picks: Any) -> str:
+    return words(" ".join(pick.picture.html for pick in picks))
+
+
+def test_decisions_are_listed_and_each_is_made_again_in_a_fork(asked: Run) -> None:
+    past = Decisions(Labels("en"))
+    past.show(asked.to_dict())
+    said = words(past.region.picture.html)
+    assert "1 · reflect" in said and "responded by you “the father” “he is the point”" in said
+    past.region.press("fork", "no such row")
+    past.region.press("fork", "0-reflect")
+    assert past.request == {"edits": {"at": "0-reflect"}, "n": 1}
+    fork = asked.fork(**past.request["edits"], wait=False).wait()
+    assert (fork.status, fork.review["review_id"]) == ("paused", "0-reflect")
+    assert all(record.get("replayed") for record in fork.records)
+
+
+def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, asked: Run, stopped: Run) -> None:
+    runs = RunTable(Labels("en"), shared_wb)
+    runs.show(asked.run_id)
+    assert {asked.run_id, stopped.run_id} <= set(runs.table.picture.rows) and runs._marked == [asked.run_id]
+    assert f"forked from {asked.run_id}" in words(runs.table.picture.rows[stopped.run_id])
+    assert all(head in words(runs.table.picture.html) for head in ("Model", "Tokens", "Cost", "Backed"))
+    assert asked.answer.splitlines()[0][2:42] in words(runs.table.picture.rows[asked.run_id])
+    [row] = shared_wb.runs.lines(text=asked.run_id)
+    twins = [{**row, "run_id": "twin", "created_at": "2999-01-01"}, row]
+    costs = dict.fromkeys(("twin", asked.run_id), shared_wb.runs.costs(asked.run_id))
+    drawn = runs_table(twins, Labels("en"), total=2, costs=costs).rows
+    assert ["asked again" in drawn[run_id] for run_id in costs] == [True, False]
+    runs.table.press("mark", stopped.run_id)
+    runs.table.press("compare")
+    assert runs.request == {"do": "compare", "runs": [asked.run_id, stopped.run_id], "n": 1}
+    runs.table.press("choose", stopped.run_id)
+    assert runs.request == {"do": "open", "runs": [stopped.run_id], "n": 2}
+    runs.tags.value, runs.note.value = "fathers, draft", "look again"
+    runs.save.click()
+    found = ({"tag": "draft"}, {"text": "look again"})
+    tagged, noted = ({run.run_id for run in shared_wb.runs.find(**by)} for by in found)
+    assert tagged == noted == {asked.run_id, stopped.run_id}
+    runs.search.value = "no such words"
+    assert not runs.table.picture.rows and "No runs" in text_of(runs.table)
+    runs.search.value = "fathers"
+    assert set(runs.table.picture.rows) == {asked.run_id, stopped.run_id}
+    runs.status.value = "paused"
+    assert not runs.table.picture.rows
+    runs.search.value = runs.status.value = ""
+    runs.table.press("sort:title")
+    titles = [shared_wb.runs.lines(text=run_id)[0]["title"] for run_id in runs.table.picture.rows]
+    assert titles == sorted(titles, key=str.casefold)
+    runs.table.press("export")
+    assert (shared_wb.path / "exports" / f"{asked.run_id}.zip").is_file() and "2 runs exported" in runs.message.value
+    gone = stopped.fork()
+    runs.show(asked.run_id)
+    for marked in (*runs._marked, gone.run_id):
+        runs.table.press("mark", marked)
+    assert "Delete 1 run with all" in text_of(runs.table)
+    runs.table.press("delete")
+    assert gone.run_id not in shared_wb.runs and gone.run_id not in runs.table.picture.rows and not runs._marked
+
+
+def test_the_table_of_runs_is_a_frame_too(shared_wb: Workbench, asked: Run) -> None:
+    shared_wb.runs.annotate(asked.run_id, title="Fathers")
+    frame = shared_wb.runs.to_frame(text="Fathers").set_index("run_id")
+    assert frame.loc[asked.run_id, "title"] == "Fathers" and frame.loc[asked.run_id, "message"] == ENGLISH
+    assert {"answer", "status", "kb", "model", "tokens", "money", "tags", "note"} <= set(frame)
+    assert frame.loc[asked.run_id, "answer"] == asked.answer.splitlines()[0][:200]
+    shared_wb.runs.annotate(asked.run_id, title="")
+    assert shared_wb.runs.lines(text=asked.run_id)[0]["title"] == ENGLISH
+
+
+def test_in_a_kernel_a_run_is_shown_by_the_widget_that_is_registered_for_its_class(asked, monkeypatch) -> None:
+    formatter = IPythonDisplayFormatter()
+    kernel = SimpleNamespace(kernel=object(), display_formatter=SimpleNamespace(ipython_display_formatter=formatter))
+    monkeypatch.setattr("IPython.core.getipython.get_ipython", lambda: kernel)
+    displayed: list[Any] = []
+    monkeypatch.setattr("IPython.display.display", lambda bundle, **_: displayed.append(bundle))
+    register()
+    assert formatter(asked) and "application/vnd.jupyter.widget-view+json" in displayed[-1]
+    assert not formatter(object())

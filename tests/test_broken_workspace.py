@@ -56,9 +56,6 @@ def told(done: subprocess.CompletedProcess[str], *words: str) -> None:
         assert word in done.stderr, done.stderr
 
 
-# what is no workspace
-
-
 def test_a_file_and_a_path_under_a_file(tmp_path):
     (tmp_path / "file").write_text("")
     for place, word in ((tmp_path / "file", "is a file"), (tmp_path / "file" / "under", "Not a directory")):
@@ -106,9 +103,6 @@ def test_a_folder_that_takes_no_new_file(folder, monkeypatch):
     monkeypatch.setattr(os, "open", refuses)
     with pytest.raises(WorkspaceError, match=r"lock cannot be written: Read-only file system\. Make the folder"):
         opened(folder)
-
-
-# full
 
 
 def limited(kib: int):
@@ -203,9 +197,6 @@ def test_a_disk_that_is_full_for_a_moment_interrupts_a_fork_which_then_goes_on(f
         wb.tools.register(ours, replace=True)
         wb._work.durable.runs._db.execute("PRAGMA max_page_count = 1000000")
         assert fork.resume().status == "done"
-
-
-# damaged
 
 
 def damage(path: Path, where: str) -> None:

@@ -93,9 +93,6 @@ def bytes_of(run) -> bytes:
     return canonical(full_document(run))
 
 
-# --- out and in ---
-
-
 def test_the_same_run_gives_the_same_bytes_here_and_where_it_was_brought(folder, sealed, elsewhere, tmp_path):
     with opened(folder) as wb:
         again = wb.export(first(wb).run_id, tmp_path / "again.zip")
@@ -249,9 +246,6 @@ def test_a_capsule_has_a_page_that_names_the_source_and_its_licence(tmp_path, el
     assert "<title>喜宴哪一年上映？</title>" in page and "CC BY-SA 4.0" in page and "<script" not in page
 
 
-# --- one run there already ---
-
-
 def test_the_same_run_again_changes_nothing_and_another_one_is_refused(sealed, elsewhere, tmp_path):
     run = elsewhere.import_capsule(sealed)
     before = dump(elsewhere)
@@ -313,9 +307,6 @@ def test_a_killed_import_leaves_nothing_half(sealed, tmp_path, at):
         assert wb.runs.list() == []
         run = wb.import_capsule(sealed)
         assert wb.replay(run.run_id).status == "done"
-
-
-# --- refused ---
 
 
 def rewritten(sealed: Path, path: Path, change) -> Path:
@@ -426,9 +417,6 @@ def test_bombs_are_refused_before_they_burst(sealed, elsewhere, tmp_path, monkey
     refused(elsewhere, tmp_path / "lying.zip", str(tmp_path))
     (tmp_path / "large.zip").write_bytes(sealed.read_bytes() + bytes(2**20))
     refused(elsewhere, tmp_path / "large.zip", "larger than")
-
-
-# --- the command line ---
 
 
 def test_the_command_line(folder, sealed, tmp_path):

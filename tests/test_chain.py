@@ -1,21 +1,28 @@
-"""Chains, alone and in ``deep_research``: by hand-made corpora in both languages, and what holds for any corpus."""
+"""Chains of searches: over names, shared phrases and typed documents."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import threading
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.linked import LinkedKnowledge
-from tests.shelf import small_base
+from tests.counting import LinkedKnowledge
+from tests.films import small_base
+from workbench.graphs.plan import RulePlanner
+from workbench.graphs.route import read_question
+from workbench.knowledge.library import Library
+from workbench.settings import Settings
+from workbench.state import RouteDecision
 from workbench.testing import ManualClock
 from workbench.tools import deep_research, hybrid
 from workbench.tools.chain import ChainOutput, search
 from workbench.tools.deep_research import DeepResearchInput
+from workbench.tools.registry import ToolRegistry, check
 from workbench.tools.tool import Search, StepLog
 
 ENGLISH = [
@@ -112,8 +119,6 @@ TEXTS = st.lists(
 )
 
 
-# --- Several searches as one step ---
-
 WHERE = "Where did the husband of the director of Lanterns at Dusk study?"
 TOOLS = {tool.name: tool for tool in (deep_research.DEEP, deep_research.DEEPER)}
 
@@ -182,3 +187,54 @@ def test_any_research_ends_and_finds_nothing_twice(texts, question):
         for result in output.results:
             for step in result["metadata"].get("chain", {}).get("steps", ()):
                 assert step["from"] != step["to"]
+
+
+def plan_for(question, base):
+    decision = RouteDecision(
+        requested_kb_prefix="texts",
+        routed_kb_prefix="texts",
+        kb_prefix="texts",
+        confidence=1.0,
+        method="override",
+        reason="",
+        worker_name="texts:fusion_agent:retrieve_only",
+        **read_question(question, [base]),
+    )
+    plan = asyncio.run(RulePlanner(Settings.load())(question, decision, [base], ToolRegistry()))
+    assert check(plan, ToolRegistry()) == []
+    return plan
+
+
+TYPED = [
+    {"id": "lan", "title": "Lanterns at Dusk", "director": "Mara Velden", "year": 1948},
+    {"id": "sal", "title": "Salt Road", "director": "Teo Brandt", "year": 1951},
+    {"id": "pier", "title": "The Pier", "director": "Mara Velden", "year": 1953},
+]
+SAID = "A drama that premiered in Oslo at the film days and ran for a summer."
+
+
+@pytest.fixture(scope="module")
+def typed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("typed")
+    lines = (json.dumps({**row, "text": SAID}) for row in TYPED)
+    (folder / "films.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    library = Library(folder / "knowledge", Settings.load(embedding_model="hashing"))
+    library.add("texts", [folder / "films.jsonl"])
+    yield library.get("texts")
+    library.close()
+
+
+@pytest.mark.parametrize(
+    ("question", "chained"),
+    [
+        ("Where was the director of Lanterns at Dusk born?", True),
+        ("Lanterns at Dusk 的 director 的妻子毕业于哪所学院？", True),
+        ("Who is the director of Lanterns at Dusk?", False),
+        ("When did Salt Road premiere in Oslo?", True),
+        ("Which documents have the director Mara Velden?", False),
+        ("Compare Salt Road and The Pier", False),
+    ],
+)
+def test_typed_documents_are_chained_when_words_are_left_that_no_field_takes(question, chained, typed):
+    tools = [step.tool for step in plan_for(question, typed).steps]
+    assert ("chain_exploration" in tools) is chained, tools

@@ -20,9 +20,9 @@ import pytest
 from click.testing import CliRunner
 
 from tests import forked
+from tests.films import VOCABULARY
 from tests.parts.agent.test_agent import calls
 from tests.servers import Reply, scripted_server
-from tests.shelf import VOCABULARY
 from workbench.cli import main
 from workbench.records.document import SCHEMA_FILE
 
@@ -96,9 +96,6 @@ def document(done) -> dict:
     return found
 
 
-# asking
-
-
 @pytest.mark.parametrize(("question", "said"), [(WHEN, "1993"), ("喜宴哪一年上映？", "《喜宴》")])
 def test_ask_answers_with_sources(cli, question, said):
     done = cli("ask", "-", "--kb", "film", input=question)
@@ -149,9 +146,6 @@ def test_edit_respond_and_reject(cli, tmp_path):
     assert (stopped.exit_code, document(stopped)["stop_reason"]) == (0, "stopped_by_reviewer")
 
 
-# looking
-
-
 def test_runs_are_listed_and_removed(cli):
     run_id = document(cli("ask", WHEN, "--kb", "film", "--session", "list-me", "--json"))["run_id"]
     listed = json.loads(cli("runs", "--session", "list-me", "--json").stdout)["runs"]
@@ -171,19 +165,6 @@ def test_a_question_without_a_session_is_alone_and_its_conversation_can_be_gone_
     assert "Ang Lee" in followed.stdout
     assert read in followed.stderr and f"workbench ask QUESTION --session {run_id}" in followed.stderr
     assert read in " ".join(cli("runs").stdout.split()), "in the list too"
-
-
-def test_knowledge_is_listed_and_removed(cli, tmp_path):
-    (tmp_path / "note.md").write_text("# Notes\n\nAng Lee was born in Taiwan.", encoding="utf-8")
-    assert cli("kb", "add", "notes", str(tmp_path)).exit_code == 0
-    names = [base["name"] for base in json.loads(cli("kb", "list", "--json").stdout)["knowledge"]]
-    assert names == ["film", "notes"]
-    assert "notes" in cli("kb", "list").stdout
-    assert cli("kb", "remove", "notes").exit_code == 0
-    assert cli("kb", "remove", "notes").exit_code == 1
-
-
-# errors
 
 
 def test_errors_are_one_line_or_one_document(cli):
@@ -215,9 +196,6 @@ def test_a_missing_workspace_is_not_made_by_looking(cli, tmp_path):
         done = cli(*words, "--workspace", str(tmp_path / "none"))
         assert done.exit_code == 1 and "There is no workspace" in done.stderr
     assert not (tmp_path / "none").exists()
-
-
-# doctor and demo
 
 
 def test_doctor_names_what_could_be_better_with_its_fix(cli, tmp_path):
@@ -300,9 +278,6 @@ def test_demo_shows_plan_reflection_and_a_cited_answer(cli, monkeypatch, tmp_pat
     again = json.loads(cli("demo", "--workspace", "ws", "--json").stdout)
     assert again["knowledge"]["unchanged"] == 2
     assert [run["status"] for run in again["runs"]] == ["done", "done"]
-
-
-# real processes
 
 
 def environment(indexed: Path, **more: str) -> dict[str, str]:

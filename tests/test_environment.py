@@ -1,8 +1,9 @@
-"""environment.yml, pyproject.toml and the lock say the same, and what is imported is what is declared."""
+"""What is declared is what is used, and blind questions are those that were frozen."""
 
 from __future__ import annotations
 
 import ast
+import hashlib
 import re
 import subprocess
 import sys
@@ -17,6 +18,8 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from rattler import MatchSpec
+
+from tests.blind import BLIND, rows
 
 ALLOWED_KEYS = {"name", "channels", "dependencies"}
 # Declared for what they bring besides an import: the lab itself, widgets' front end, the kernel, engines and plug-ins.
@@ -174,3 +177,38 @@ def test_wheel_holds_the_package_and_not_the_corpus(project: Path, tmp_path: Pat
     }
     assert set(package) == on_disk
     assert any(name.endswith("licenses/LICENSE") for name in names)
+
+
+KINDS = (".jsonl", ".csv", ".md", ".rst", ".canvas")
+
+
+def test_the_blind_sets_are_those_that_were_frozen():
+    """A vocabulary may change its form, the corpora and the gold may not."""
+    frozen = (BLIND / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
+    files = [path for path in BLIND.rglob("*") if path.is_file() and path.suffix in KINDS]
+    found = [f"{hashlib.sha256(p.read_bytes()).hexdigest()}  {p.relative_to(BLIND).as_posix()}" for p in files]
+    assert {line for line in found if not line.endswith("README.md")} == set(frozen)
+
+
+def test_the_reworded_questions_are_those_that_were_frozen():
+    """Only those in ``fitting`` are of the half that constants are fitted on."""
+    folder = BLIND.parent / "reworded"
+    for line in (folder / "SHA256SUMS").read_text(encoding="utf-8").splitlines():
+        digest, name = line.split("  ")
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+        asked = rows(folder / name)
+        fits = name.startswith("fitting/")
+        assert len(asked) == (30 if fits else 60)
+        assert all(q["gold"] and len({q["question"], q["en"], q["zh"]}) == 3 for q in asked)
+        last = {hashlib.sha256(f"half {q['id']}".encode()).hexdigest()[-1] for q in asked}
+        assert last <= set("02468ace" if fits else "13579bdf")
+
+
+FOLDER = Path(__file__).resolve().parent.parent / "experiments" / "questions"
+
+
+def test_corpora_and_questions_are_those_that_were_frozen():
+    frozen = (FOLDER / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
+    files = [path for path in FOLDER.rglob("*") if path.is_file() and path.name not in ("README.md", "SHA256SUMS")]
+    present = {f"{hashlib.sha256(p.read_bytes()).hexdigest()}  {p.relative_to(FOLDER).as_posix()}" for p in files}
+    assert present == set(frozen)

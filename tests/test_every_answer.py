@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.test_bad_models import fill
+from tests.shelves import fill
+from tests.test_bad_models import TEXTS
 from workbench.errors import InvalidAnswer
 from workbench.plans import Plan, PlanStep
 from workbench.runs.run import Run
@@ -28,7 +29,7 @@ def wb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
     """Three notes, a quick tool and one that fails, and a planner whose steps ask the query."""
     folder = tmp_path_factory.mktemp("answers")
     with Workbench.open(folder, embedding_model="hashing", rerank_model="none") as opened:
-        fill(opened)
+        fill(opened, TEXTS)
 
         @opened.tools.tool
         async def found(query: str) -> list[str]:
@@ -69,7 +70,6 @@ def new_step(draw: Any, plan: Plan) -> dict[str, Any]:
 
 @st.composite
 def valid(draw: Any, run: Run) -> dict[str, Any]:
-    """An answer that fits the pause."""
     point, plan = run.review["point"], run.plan
     kind = draw(st.sampled_from(["approve", "approve", "edit", "edit", "edit", "reject", "respond"]))
     note = draw(st.sampled_from(["", "why not"]))

@@ -7,7 +7,7 @@ import logging
 import shutil
 import time
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,8 +17,9 @@ import pytest
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from tests.servers import Reply, ScriptedServer, scripted_server
+from tests.servers import Reply, ScriptedServer
 from tests.servers.roles import needs, responder, role_of
+from tests.shelves import fill
 from workbench.errors import RunError
 from workbench.futures.replay import full_document
 from workbench.parts.serve import spans
@@ -66,14 +67,9 @@ GOOD: dict[str, Callable[[str], Any]] = {
 def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two knowledge bases and a first exchange, so that there is something to route and to follow up."""
     folder = tmp_path_factory.mktemp("every") / "w"
-    files = folder.parent / "notes"
-    files.mkdir()
-    for name, text in NOTES.items():
-        (files / f"{name}.md").write_text(f"# {name}\n\n{text}\n", encoding="utf-8")
-    (files.parent / "boats.md").write_text("# Boats\n\nA boat floats.\n", encoding="utf-8")
     with Workbench.open(folder, **CORE) as wb:
-        wb.add_knowledge("notes", [files])
-        wb.add_knowledge("boats", [files.parent / "boats.md"])
+        fill(wb, NOTES)
+        fill(wb, {"Boats": "A boat floats."}, "boats")
         wb.ask(FIRST, session="s", kb="notes")
     return folder
 
@@ -87,24 +83,10 @@ def place(tmp_path: Path, indexed: Path) -> Path:
 
 
 @pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with scripted_server(Reply(["nothing"])) as running:
-        running.respond = responder(**GOOD)
-        yield running
-
-
-@pytest.fixture
-def bench(place: Path, server: ScriptedServer) -> Iterator[Callable[..., Workbench]]:
-    opened: list[Workbench] = []
-
-    def make(**settings: Any) -> Workbench:
-        told = {"chat_model": "openai:m", "chat_base_url": server.url, "chat_api_key": KEY, **CORE}
-        opened.append(Workbench.open(place, **{**told, **settings}))
-        return opened[-1]
-
-    yield make
-    for wb in opened:
-        wb.close()
+def bench(place: Path, server: ScriptedServer, opens: Any) -> Callable[..., Workbench]:
+    server.respond = responder(**GOOD)
+    told = {"chat_model": "openai:m", "chat_base_url": server.url, "chat_api_key": KEY, **CORE}
+    return lambda **settings: opens(place, **{**told, **settings})
 
 
 def ask(wb: Workbench, **options: Any) -> Any:
@@ -116,8 +98,6 @@ def other(said: Any) -> Any:
     """A role that says something else, in the same form."""
     return lambda text: said
 
-
-# --- how many calls wait for one another ---
 
 NOTHING = {"notes": [], "question": "Who fired it in 1850?", "asks_what_was_said": False, "about": ""}
 FOUND, LATER = step("east kiln built"), {"needs": [], "enough": False, "steps": [step("Mei Lan")], "reasoning": "More."}
@@ -159,9 +139,6 @@ def test_calls_that_do_not_need_each_other_are_made_at_once(message, options, pa
         assert {role: depth for role, depth in zip(roles_asked, depths, strict=True) if depth == 1}.keys() == {
             *("router", "memory", "follow_up")
         }
-
-
-# --- replay and fork ---
 
 
 def test_a_replay_of_every_role_is_the_same_bytes_with_the_server_off(bench, server) -> None:
@@ -210,9 +187,6 @@ def test_a_fork_with_one_prompt_changed_makes_no_call_that_does_not_depend_on_it
     assert set(again) <= set(made) and made[:1] == ([role] if role in ORDER else [])
     depends = {one for one in made if ORDER.index(one) < ORDER.index(role)} if role in ORDER else set(made)
     assert depends <= ({"reflector"} if role == "rewriter" else set()), "nothing before it is asked"
-
-
-# --- servers that fail, role by role ---
 
 
 def refusal(streamed: bool) -> Reply:
@@ -279,9 +253,6 @@ def test_a_server_that_fails_leaves_the_role_to_its_default_and_is_told(role, wa
     if role == "writer":
         server.respond = responder(**GOOD)
         assert run.resume().status == "done"
-
-
-# --- models that are wrong ---
 
 
 def notes_of(run: Any) -> list[str]:
@@ -356,8 +327,6 @@ def test_a_model_that_is_wrong_ends_and_the_record_says_what_was_overruled(role,
             "a number that no source has outranks it"
         )
 
-
-# --- keys and passwords ---
 
 PASSWORD, PROXY, OWN, TMDB = "p@ss/of:roles-4711", "proxy-pass-4712", "sk-of-an-object-4713", "tmdb-secret-4714"
 SECRETS = (KEY, PASSWORD, PROXY, OWN, TMDB)

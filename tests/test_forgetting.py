@@ -30,7 +30,6 @@ from workbench.parts.memory.service import Recalling, find_store
 from workbench.parts.memory.store import MemoryStore
 from workbench.records.conversations import SqlConversations, SqliteConversations
 from workbench.session import Workbench
-from workbench.settings import Settings
 
 REMEMBERING = {**CORE, "memory_core": True, "summary_from": 4, "summary_every": 1, "history_window": 2}
 TALKS = {
@@ -117,23 +116,15 @@ def kept(wb: Workbench, user: str | None = None) -> dict[str, Any]:
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.full)])
-def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Workbench]]:
+def bench(request: pytest.FixtureRequest, tmp_path: Path, opens: Any) -> Callable[..., Workbench]:
     """Opens the same workspace again and again, over each database."""
     dsn = ""
     if request.param == "postgres":
         dsn = request.getfixturevalue("postgres")
         empty_postgres(dsn)
     corpus(tmp_path / "films.jsonl", 12)
-    opened: list[Workbench] = []
-
-    def make(**settings: Any) -> Workbench:
-        folder = shelved(tmp_path / "w", tmp_path / "films.jsonl")
-        opened.append(Workbench.open(folder, Settings.load(**{**REMEMBERING, "postgres_dsn": dsn, **settings})))
-        return opened[-1]
-
-    yield make
-    for wb in opened:
-        wb.close()
+    told = {**REMEMBERING, "postgres_dsn": dsn}
+    return lambda **settings: opens(shelved(tmp_path / "w", tmp_path / "films.jsonl"), **{**told, **settings})
 
 
 def told(wb: Workbench, session: str, *messages: str, user: str = "default") -> list[Any]:

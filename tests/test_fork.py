@@ -45,8 +45,6 @@ def small(tmp_path_factory):
 
 
 class Bench:
-    """A workbench whose tools count their own calls and whose planner gives ``plan``."""
-
     def __init__(self, wb: Workbench):
         self.wb, self.calls, self.plan = wb, Counter[str](), Plan(steps=[])
 
@@ -228,9 +226,8 @@ def test_a_replay_needs_no_tool_no_planner_and_gives_the_same_bytes(wb):
     for question in ("推荐几部类似《喜宴》的电影", "Compare Memento and Inception"):
         run = wb.ask(question, kb="film")
         again = wb.replay(run.run_id)
-        assert same(run, again) and again.to_dict()["figures"]["saved_calls"] == len(
-            [r for r in run.records if r["status"] != "skipped"]
-        )
+        assert same(run, again)
+        assert again.to_dict()["figures"]["saved_calls"] == len([r for r in run.records if r["status"] != "skipped"])
         assert {e.kind for e in again.tape() if not e.replayed} <= {"begin"}
 
 
@@ -261,9 +258,8 @@ def test_another_decision_and_what_came_before_it_is_decided_again(wb):
 def test_another_question_and_other_settings(wb):
     run = wb.ask("推荐几部类似《喜宴》的电影", kb="film")
     fewer = run.fork(settings={"merge_max_results": 5})
-    assert len(fewer.evidence) == 5 and fewer.to_dict()["figures"]["saved_calls"] == len(
-        [r for r in fewer.records if r["status"] != "skipped"]
-    )
+    assert len(fewer.evidence) == 5
+    assert fewer.to_dict()["figures"]["saved_calls"] == len([r for r in fewer.records if r["status"] != "skipped"])
     asked = run.fork(query="Who directed Memento?")
     assert "Nolan" in asked.answer and origin_of(asked) == run.run_id and asked.to_dict()["figures"]["saved_calls"] == 0
     with pytest.raises(SettingsError, match="Unknown setting"):

@@ -1,21 +1,28 @@
-"""A disk that fills while documents are added: the file is named with the fix, and the base stays as it was."""
+"""Adding while the disk fills, files that a person names, and a checkpoint file that somebody holds."""
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import json
 import resource
+import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from markupsafe import Markup
 
+from experiments.pairs import idle
 from tests.shelves import opened, workbench
 from workbench.errors import WorkbenchError
 from workbench.parts.fusion import canvases
 from workbench.records import writing
 from workbench.records.writing import write_file
+from workbench.session import Workbench
 from workbench.views.drawing import Drawing
 
 
@@ -68,9 +75,6 @@ def test_a_disk_that_fills_while_adding(tmp_path, verb, documents, notes, kib, w
         assert content(wb) == after
 
 
-# --- files that a person names ---
-
-
 def saved_by(door: str, folder: Path, target: Path) -> Path:
     """Write the same thing through one of the doors that write files."""
     if door == "canvas":
@@ -112,3 +116,31 @@ def test_the_same_file_may_be_written_again_and_another_is_replaced_when_told(do
     assert saved_by(door, tmp_path, target) == saved_by(door, tmp_path, target) == target
     assert write_file(target, b"newer", replace=True).read_bytes() == b"newer"
     assert [path.name for path in tmp_path.iterdir()] == [target.name]
+    (tmp_path / "link").symlink_to(target)
+    with pytest.raises(WorkbenchError, match="is a link"):
+        write_file(tmp_path / "link", b"through it", replace=True)
+    assert (tmp_path / "link").is_symlink() and target.read_bytes() == b"newer"
+
+
+def test_a_file_that_another_process_holds_does_not_hold_up_the_loop(tmp_path, monkeypatch):
+    with Workbench.open(tmp_path / "ws") as wb, ThreadPoolExecutor(1) as pool:
+        ask, refused = idle(wb, tmp_path), threading.Event()
+        ask("first")
+        saver = wb._work.durable.graph.checkpointer
+        put = saver.put
+
+        def held(*given):
+            try:
+                return put(*given)
+            except sqlite3.OperationalError:
+                refused.set()
+                raise
+
+        monkeypatch.setattr(saver, "put", held)
+        with closing(sqlite3.connect(tmp_path / "ws" / "checkpoints.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            second = pool.submit(ask, "second")
+            assert refused.wait(10)
+            assert wb._work.loop.call(asyncio.sleep(0, "free")) == "free" and not second.done()
+            other.execute("ROLLBACK")
+        assert second.result(30).status == "done"

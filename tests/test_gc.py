@@ -20,7 +20,6 @@ from workbench.records.tape import canonical
 
 @pytest.fixture(scope="module")
 def used(tmp_path_factory) -> Path:
-    """A workspace with three runs that are done, one that was cancelled, and one that waits."""
     folder = tmp_path_factory.mktemp("used") / "workspace"
     with opened(folder) as wb:
         wb.add_knowledge("film", [corpus(folder.parent / "films.jsonl")])

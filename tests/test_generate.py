@@ -1,19 +1,162 @@
-"""The node that answers: what it says without evidence, offline, and what a chat model is told and streams."""
+"""Answers: told everything in order, quoted from what was found, and held against what they cite."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from tests.servers import Reply, scripted_server
 from workbench.graphs.generate import generate, messages
 from workbench.graphs.route import read_question
+from workbench.knowledge.library import Library
+from workbench.language.answer import judge
+from workbench.language.question import read
+from workbench.language.quoting import Quotes, best_quotes, split_sentences
+from workbench.language.support import checked
 from workbench.models.chat import open_chat_model
 from workbench.settings import Settings
+from workbench.state import RetrievalResult
 from workbench.testing import MemoryKnowledge, memory_context
+
+FAQ = """
+## Can I get a refund?
+
+Yes, within fourteen days. Write to the office.
+
+Q: Who repairs the pumps?
+A: Oda Brandt does. She is here on Tuesdays.
+
+**What does a pass cost?** Twelve euros. Children pay half.
+"""
+CHAT = """
+[12/03/2024, 18:05:11] Rhea: When is the kiln free?
+[12/03/2024, 18:06:40] Tom: Thursday after four.
+[13/03/2024, 09:12:02] Rhea: Who has the key?
+[13/03/2024, 09:13:00] Iva: I have it. It is in locker 12.
+"""
+
+
+def evidence(*passages: tuple[str, str], score: float = 0.9) -> list[RetrievalResult]:
+    return [
+        cast(
+            RetrievalResult,
+            {
+                "result_id": f"low_level:{title}",
+                "source_type": "chunk",
+                "score": score / place,
+                "evidence": text,
+                "metadata": {"doc_id": title, "title": title},
+            },
+        )
+        for place, (title, text) in enumerate(passages, 1)
+    ]
+
+
+def texts(quotes: Quotes) -> list[str]:
+    return [quote.text for quote in quotes.quotes]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Can I get a refund?", "Yes, within fourteen days."),
+        ("Who repairs the pumps?", "Oda Brandt does."),
+        ("What does a pass cost?", "Twelve euros."),
+        ("When is the kiln free?", "Thursday after four."),
+        ("Who has the key?", "Iva: I have it."),
+    ],
+)
+def test_a_question_in_the_text_is_never_quoted_and_the_line_after_it_is(question, answer):
+    found = texts(best_quotes(question, evidence(("faq", FAQ), ("chat", CHAT))))
+    assert any(answer in text for text in found)
+    assert not any(text.endswith("?") for text in found)
+
+
+def test_a_document_of_one_sentence_is_quoted_even_where_the_sentence_is_its_title():
+    (sentence,) = split_sentences(
+        evidence(("The east kiln fires the blue glaze.", "The east kiln fires the blue glaze."))
+    )
+    assert sentence.text == "The east kiln fires the blue glaze."
+    assert texts(best_quotes("东窑烧制什么？", evidence(("东窑", "东窑烧制蓝釉。"))))[0] == "东窑烧制蓝釉。"
+
+
+def test_the_second_hop_is_quoted_beside_the_first():
+    passages = evidence(
+        ("Moss Mill", "Moss Mill is a water mill in Tarn. It was built in 1821 by Ann Lee. It burnt down in 1903."),
+        ("Tarn", "Tarn is a town on the coast. It has a harbour. Ships come from far away."),
+        ("Ann Lee", "Ann Lee was a mill builder. She was born in Oslo."),
+    )
+    found = texts(best_quotes("Where was the builder of Moss Mill born?", passages))
+    assert "She was born in Oslo." in found
+
+
+def test_unsure_where_nothing_answers_and_where_nothing_is_there():
+    passages = evidence(("Old school", "The old school opened in 1904."))
+    assert best_quotes("When did the old school open?", passages).sure
+    assert not best_quotes("Who owns the lighthouse?", evidence(("Old school", "It opened in 1904."), score=0.02)).sure
+    assert best_quotes("Who owns the lighthouse?", []) == Quotes([], 0.0)
+
+
+@pytest.mark.parametrize("question", ["What is a weir?", "Weir", "什么是“树”？", "树是什么？"])
+def test_a_question_for_nothing_but_a_title_quotes_how_its_document_begins(question: str) -> None:
+    passages = (
+        ("The Aire", "The Aire is a river with a weir, a weir and a weir. A weir is named after the weir."),
+        ("Weir (dam)", "It is a low dam across a river. Boats are lifted over it. Fish are not."),
+        ("图", "图、树、连通图。树用于定义树。"),
+        ("树", "没有回路的连通图。有n个顶点的恰有n-1条边。"),
+    )
+    quotes = best_quotes(question, evidence(*passages)).quotes
+    begins = ["It is a low dam across a river.", "Boats are lifted over it."]
+    assert [quote.text for quote in quotes] in (begins, ["没有回路的连通图。", "有n个顶点的恰有n-1条边。"])
+
+
+def test_a_sentence_that_overlapping_pieces_of_a_document_share_is_quoted_once():
+    first, second = evidence(
+        ("Log", "The pump was repaired in May."), ("Log", "The pump was repaired in May. It runs.")
+    )
+    assert [sentence.text for sentence in split_sentences([first, second])] == [
+        "The pump was repaired in May.",
+        "It runs.",
+    ]
+
+
+SOURCES = {
+    1: "kiln\nThe kiln was built in 1993 by Mei Lan.",
+    2: "glaze\nA glaze has iron.",
+    3: "茶馆\n《茶馆》由老舍写成。",
+}
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict"),
+    [
+        ("The kiln was built in 1993 [1].", "supported"), ("The kiln was built in 1883 [1].", "unsupported"),
+        ("The kiln was not built in 1993 [1].", "unsupported"), ("The kiln was built in 1993.", "uncited"),
+        ("The kiln was built in 1993 [2].", "unsupported"), ("《茶馆》由老舍写成 [3]。", "supported"),
+        ("《茶馆》不是老舍写成的 [3]。", "unsupported"), ("《茶馆》于1957年由老舍写成 [3]。", "unsupported"),
+    ],
+)  # fmt: skip
+def test_a_statement_is_held_against_what_it_cites(said: str, verdict: str) -> None:
+    [one] = checked(said, SOURCES)
+    assert one.verdict == verdict, one
+
+
+def test_what_states_nothing_is_not_checked() -> None:
+    assert not checked("The corpus does not say. What was it? These are:", {})
+    assert not checked("资料库中没有提到。", {})
+
+
+@pytest.mark.parametrize(
+    ("question", "heading"),
+    [("films from the 1960s", "No film in the corpus holds"), ("1960年代的电影", "资料库中没有符合条件的电影")],
+)
+def test_a_list_for_which_no_document_holds_begins_with_that(shelf: Library, question: str, heading: str) -> None:
+    base = shelf.get("film")
+    results = evidence(("Diner", "Diner (1982) is one of the Baltimore films set in the 1960s, 1960年代的电影。"))
+    assert judge(read(question, [base]), results, [base]).text.startswith(heading)
 
 
 def piece(doc_id: str, title: str, text: str, score: float = 0.8, **metadata: Any) -> dict[str, Any]:
@@ -28,7 +171,6 @@ def piece(doc_id: str, title: str, text: str, score: float = 0.8, **metadata: An
 
 
 def runtime(context: Any) -> Any:
-    """A runtime that keeps what the node writes to the stream."""
     written: list[Any] = []
     return SimpleNamespace(context=context, stream_writer=written.append, written=written)
 

@@ -1,7 +1,8 @@
-"""How far an indexing is, in a real kernel: a bar that becomes a line, and an interrupt that leaves all as it was."""
+"""Adding is watched, is stopped only where nothing is lost, and holds as many documents as it may."""
 
 from __future__ import annotations
 
+import gc
 import json
 import queue
 import time
@@ -10,6 +11,11 @@ import pytest
 
 from tests.forked import kernels
 from tests.shelves import environment
+from workbench.knowledge.adding.spool import MANY
+from workbench.knowledge.library import Library
+from workbench.knowledge.names.entities import Source
+from workbench.knowledge.reading.corpus import Document
+from workbench.settings import Settings
 from workbench.widgets import indexing
 
 OPEN = """
@@ -99,3 +105,39 @@ def test_who_asks_to_be_told_is_told_and_no_bar_is_shown_where_nobody_looks(capf
     with indexing.watched("hills", "") as tell:
         assert tell is None
     assert told == [("read", 1, 2)] and capfd.readouterr() == ("", "")
+
+
+def write_notes(path, documents, characters, notes=0):
+    with path.open("w") as file:
+        for number in range(documents):
+            said = f"Hill {number} has sheep. They came {number} times. "
+            text = (said * (characters // len(said) + 1))[:characters]
+            row = {"id": f"d{number}", "title": f"Hill {number}", "text": text, "notes": "z" * notes}
+            file.write(json.dumps(row) + "\n")
+    return path
+
+
+@pytest.fixture
+def library(tmp_path):
+    core = {"embedding_model": "hashing", "rerank_model": "none"}
+    library = Library(tmp_path / "kb", Settings.load(**core))
+    yield library
+    library.close()
+
+
+def test_an_add_holds_as_many_documents_as_it_may(library, tmp_path):
+    path = write_notes(tmp_path / "corpus.jsonl", 400, 100)
+    alive: dict[str, int] = {}
+    gc.freeze()  # what is there already is not looked through at every step
+
+    def look(stage: str, done: int, total: int) -> None:
+        count = sum(type(one) in (Document, Source) for one in gc.get_objects())
+        alive[stage] = max(count, alive.get(stage, 0))
+
+    try:
+        library.add("corpus", [path], progress=look)
+    finally:
+        gc.unfreeze()
+    assert library.get("corpus").about()["counts"]["documents"] == 400
+    assert max(alive.values()) <= 2 * MANY, alive
+    assert alive["graph"], "the graph was looked at while it was made"

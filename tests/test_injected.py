@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from tests.injected import KINDS, ORDERS, QUESTIONS, between_marks, obeying, template_of, write
-from tests.servers import Reply, ScriptedServer, llama_server, scripted_server, small_model
+from tests.servers import llama_server, small_model
 from tests.servers.roles import role_of
 from workbench.records.prompts import SLOTS, Prompts
 from workbench.session import Workbench
@@ -31,8 +31,6 @@ OURS = {"question", "message", "today", "tools", "budget", "wish", "most"}
 """Slots that people and the workbench fill in; every other one is documents', or made of them."""
 MARKS = ("answer", "bases", "conversation", "corpus", "evidence", "found", "reference")
 
-
-# --- what leaves the process ---
 
 _watched: list[tuple[str, str]] | None = None
 
@@ -72,9 +70,6 @@ def outside(tmp_path: Path) -> Iterator[Callable[[str], list[tuple[str, str]]]]:
     _watched = None
 
 
-# --- the corpora ---
-
-
 @pytest.fixture(scope="module")
 def corpora(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
     """The same three knowledge bases with the orders (True) and without (False)."""
@@ -102,12 +97,6 @@ def opened(tmp_path: Path, corpora: dict[bool, Path]) -> Iterator[Callable[..., 
     yield open_
     for wb in benches:
         wb.close()
-
-
-@pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with scripted_server(Reply(["nothing"])) as running:
-        yield running
 
 
 def test_every_slot_of_documents_stands_between_marks_in_every_shipped_prompt() -> None:
@@ -175,9 +164,7 @@ def marked(run: Any, url: str) -> None:
 @pytest.mark.parametrize(("kind", "language"), QUESTIONS)
 @pytest.mark.parametrize("sly", [False, True], ids=["stubborn", "sly"])
 @pytest.mark.few(4)
-def test_a_model_that_obeys_every_order_changes_nothing_that_it_may_not(
-    sly, kind, language, opened, server, outside
-) -> None:
+def test_a_model_that_obeys_every_order_changes_nothing_that_it_may_not(sly, kind, language, opened, server, outside):
     question = QUESTIONS[kind, language]
     rules, plain = (steps_of(opened(o).ask(question, kb=kind, review="plan").plan) for o in (True, False))
     assert rules == plain, "orders change no plan of the rules"

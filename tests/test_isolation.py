@@ -63,9 +63,6 @@ class Said:
         assert not found & self.gone, f"{where}: {found & self.gone} was forgotten"
 
 
-# --- The stores and what recalls from them ---
-
-
 @pytest.fixture(params=["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.full)])
 def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
     """Makes an empty store, as often as it is asked to."""
@@ -164,8 +161,6 @@ def test_one_that_takes_the_place_of_the_newest_that_was_forgotten_is_another(fr
     assert told() == ["The key is in the shed.", "The lamp is in the hall."]
 
 
-# --- A whole workspace: runs with their tapes, forks, replays, incognito, and forgetting ---
-
 ASKED = ("I like {} films.", "My cat is called {}.", "我喜欢{}电影。", "What did I say about {}?")
 ACTS = st.one_of(
     st.tuples(st.just("ask"), WHO, st.sampled_from(ASKED)),
@@ -179,13 +174,11 @@ ACTS = st.one_of(
 
 @pytest.fixture(scope="module")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file of films."""
     return corpus(tmp_path_factory.mktemp("shelf") / "films.jsonl", 5)
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.full)])
 def dsn(request: pytest.FixtureRequest) -> str:
-    """Of the database; empty for SQLite."""
     return request.getfixturevalue("postgres") if request.param == "postgres" else ""
 
 

@@ -1,14 +1,17 @@
-"""The keyword index, by itself."""
+"""Passages and turns of a conversation, ranked for a question in either language."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 from tests.films import FILMS
 from workbench.knowledge.indexes import keywords
 from workbench.knowledge.indexes.index import Index
+from workbench.models.embeddings import HashingEmbeddings
+from workbench.parts.memory.ranking import Conversation, Turn
 
 PASSAGES = {
     "a#0": ("The Wedding Banquet | 喜宴", ["Ang Lee", "李安"], "A gay immigrant marries to please his parents."),
@@ -71,3 +74,81 @@ def test_threads_stem_as_one_does():
         together = list(pool.map(keywords.stem, words, chunksize=20))
     keywords.stem.cache_clear()
     assert together == [keywords.stem(word) for word in words]
+
+
+TURNS = [
+    ("a", "1", "2024-03-04", "Mei", "I adopted a grey cat last week, she is called Biscuit."),
+    ("a", "1", "2024-03-04", "Tom", "Lovely! What will you do about your allergy?"),
+    ("a", "1", "2024-03-04", "Mei", "The doctor gave me tablets."),
+    ("a", "2", "2024-04-10", "Tom", "昨天我去了大理，住在洱海边。"),
+    ("a", "2", "2024-04-10", "Mei", "那边天气怎么样？"),
+    ("a", "2", "2024-04-10", "Tom", "一直下雨，不过米线很好吃。"),
+    ("b", "1", "2024-05-01", "Ann", "My dentist is Doctor Lin."),
+    ("b", "1", "2024-05-01", "Bo", "Mine retired in May."),
+]
+ASKED = [
+    ("a", "What is the name of Mei's cat?", ["a0"], "en"),
+    ("a", "Tom 去了哪里？", ["a3"], "zh"),
+    ("a", "大理的天气如何？", ["a5"], "zh"),
+    ("b", "Who is Ann's dentist?", ["b0"], "en"),
+]
+
+
+def numbered() -> list[dict[str, Any]]:
+    counts: dict[str, int] = {}
+    rows = []
+    for conv, session, day, speaker, text in TURNS:
+        number = counts[conv] = counts.get(conv, -1) + 1
+        row = {"id": f"{conv}{number}", "conv": conv, "session": f"{conv}-{session}", "date": day}
+        rows.append({**row, "speaker": speaker, "text": text})
+    return rows
+
+
+def talk(vectors: bool, most: int = 99) -> Conversation:
+    made, model = Conversation(), HashingEmbeddings()
+    for row in [row for row in numbered() if row["conv"] == "a"][:most]:
+        turn = Turn(row["id"], row["session"], row["date"], row["speaker"], row["text"])
+        made.add(turn, model.array([turn.text])[0] if vectors else None)
+    return made
+
+
+def session_of_best(made: Conversation, *asked: Any, **how: Any) -> str:
+    best = next(made.rank(*asked, **how)).id
+    return next(turn.session for turn in made.turns if turn.id == best)
+
+
+@pytest.mark.parametrize("vectors", [False, True])
+def test_what_a_question_is_about_comes_first_in_both_languages(vectors):
+    made, model = talk(vectors), HashingEmbeddings()
+    for conv, question, gold, _ in ASKED:
+        if conv == "a":
+            vector = model.array([question])[0] if vectors else None
+            assert gold[0] in [found.id for found in made.rank(question, vector)][:2], question
+
+
+def test_who_is_named_is_preferred_and_pronouns_name_the_roles():
+    def two(one: str, other: str) -> Conversation:
+        made = Conversation()
+        for speaker in (one, other):
+            made.add(Turn(speaker, "1", "", speaker, "My bicycle is new."))
+        return made
+
+    assert next(two("Ann", "Bo").rank("What about Bo's bicycle?")).id == "Bo"
+    roles = two("user", "assistant")
+    assert roles.signals("What did I say about it?")["who"].tolist() == [1, 0]
+    assert roles.signals("你推荐了什么？")["who"].tolist() == [0, 1]
+    assert roles.signals("我说过什么，你说过什么？")["who"].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("question", "session"),
+    [("What was said on 10 April?", "a-2"), ("3月4日说了什么？", "a-1"), ("What happened in March 2024?", "a-1")],
+)
+def test_a_day_or_a_month_that_is_asked_for_finds_its_session(question, session):
+    assert session_of_best(talk(False), question) == session
+
+
+def test_yesterday_is_a_day_and_no_word_of_the_question():
+    made = talk(False)
+    made.add(Turn("late", "a-3", "2024-04-20", "Tom", "I told you yesterday that the boat is sold."))
+    assert session_of_best(made, "What did we talk about yesterday?", today="2024-04-11") == "a-2"

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests import forked
-from tests.shelf import VOCABULARY, where
+from tests.films import VOCABULARY, where
 from workbench.errors import CorpusError, KnowledgeError, UnknownKnowledge
 from workbench.knowledge.library import Library
 from workbench.session import Workbench
@@ -53,7 +53,6 @@ def write(path: Path, films=FILMS, texts=TEXTS) -> Path:
 
 
 def answers(base) -> str:
-    """Every method's answer, as text."""
     ids = list(base.graph().nodes)
     told = {
         "fingerprint": base.fingerprint(),
@@ -89,7 +88,6 @@ def film(library, tmp_path):
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    """The films for every test that only reads them."""
     folder = tmp_path_factory.mktemp("films")
     library = Library(folder / "kb", Settings.load(**CORE))
     library.add("film", [write(folder / "films.jsonl")])
@@ -148,23 +146,6 @@ def test_the_schema_is_told_from_the_values(shared):
     told = {f["name"]: (f["type"], f["many"], f["documents"], f["low"], f["high"]) for f in shared.about()["fields"]}
     assert told["year"] == ("date", False, 4, "1993", "2010")
     assert told["directors"][0] == "name" and told["genres"][0] == "category"
-
-
-def test_names_and_relations(shared):
-    assert [m["entity_id"] for m in shared.link("诺兰? no: Nolan and 《喜宴》")] == [
-        "person:christopher nolan",
-        "doc:f1",
-    ]
-    assert shared.link("a comedy of 1993 from Taiwan") == []  # these group, and name nobody
-    assert shared.entity("李安")["name"] == "Ang Lee"
-    assert shared.entity("nolan")["name"] == "Christopher Nolan"
-    assert shared.entity("喜剧")["type"] == "Genre"
-    assert shared.entity("nobody at all") is None
-    assert shared.entity("nothing") is None
-    assert {r["type"] for r in shared.around("relations", ["doc:f1"])} == {"directed_by", "has_genre", "released_in"}
-    assert [r["source"] for r in shared.around("relations", ["person:ang lee"])] == ["doc:f1", "doc:f2"]
-    assert shared.around("mentions", ["doc:f1"]) == ["f1#0"]
-    assert shared.around("communities")[0]["doc_ids"]
 
 
 def test_adding_again_costs_nothing_and_changes_nothing(library, film, tmp_path, monkeypatch):

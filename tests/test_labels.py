@@ -1,14 +1,23 @@
-"""Every word is there in both languages, once, with the same values in it, and shown somewhere."""
+"""Words that people read: there in both languages, and on every surface of one language alone."""
 
 from __future__ import annotations
 
 import ast
 import re
 import tomllib
+from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
+from typing import Any
+
+import ipywidgets
+import pytest
 
 import workbench
+from workbench.session import Workbench
+from workbench.text import CJK
 from workbench.views.labels import catalogue
+from workbench.views.outline import ON_PAPER, run_html, run_text
 
 OF_CORPORA = ("rel_", "type_")
 """Words for types of relations and entities that corpora share; they are put together where they are shown."""
@@ -59,3 +68,102 @@ def test_every_word_is_shown_somewhere() -> None:
         and not any(key.startswith(start) and key.endswith(end) for start, end in begun)
     ]
     assert not unused, " ".join(unused)
+
+
+SHELF = {
+    "en": {
+        "The lighthouse": "The lighthouse on Skerry Rock was built by Mara Quill in 1891. It has a red lamp.",
+        "The ferry": "The ferry to Skerry Rock sails at noon. Mara Quill was its first captain.",
+        "The harbour": "The harbour has two piers and a lamp. The ferry leaves from the northern pier.",
+    },
+    "zh": {
+        "灯塔": "礁石岛上的灯塔由林海在一八九一年建造。灯塔有一盏红灯。",
+        "渡船": "开往礁石岛的渡船中午启航。林海是渡船的第一任船长。",
+        "港口": "港口有两座码头和一盏灯。渡船从北边的码头出发。",
+    },
+}
+QUESTIONS = {"en": "Compare the lighthouse and the ferry", "zh": "对比灯塔和渡船"}
+PROPER = {*"abcd", "json", "p50", "p90", "ms", "s", "md"}
+"""Latin letters that Chinese readers see: letters of runs, units, formats, commands."""
+PARTS = ("data", "annotations")
+NODES = (
+    "route recall planner dispatcher executor reflector merger generate persist retrieval conversation "
+    "clarify reporter outliner section research consistency assemble"
+)
+INSIDE = "discover reflection enrichment link seeds step choose ask on calibrate dense graph fuse rerank"
+CODE = rf"[A-Za-z]*[_\d][\w/#.+-]*|\b(?:{'|'.join([*NODES.split(), *INSIDE.split()])})\b"
+"""Ids, and what the code calls nodes and the inside of tools."""
+
+
+@pytest.fixture(params=["en", "zh"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, Workbench]]:
+    folder = tmp_path / "shelf"
+    folder.mkdir()
+    for title, text in SHELF[request.param].items():
+        (folder / f"{title}.md").write_text(f"# {title}\n\n{text}\n", encoding="utf-8")
+    with Workbench.open(tmp_path / "workspace") as wb:
+        wb.add_knowledge("1", [folder])
+        yield request.param, wb
+
+
+@pytest.mark.few(1)
+def test_every_surface_speaks_one_language_and_counts(place: tuple[str, Workbench]) -> None:
+    language, wb = place
+    faults = {line: name for name, shown in surfaces(language, wb) for line in lines(shown) if wrong(line, language)}
+    assert not faults, "\n".join(f"{name}: {line}" for line, name in faults.items())
+
+
+def wrong(line: str, language: str) -> bool:
+    """Whether nobody should read this."""
+    line = unescape(line)
+    if re.match(r"\s*[。，、；：？！,;?!]", line):
+        return True
+    if language == "en":
+        return bool(CJK.search(line) or re.search(r"(?<![\w.,:/#<-])1 (?!ms\b|is\b|was\b)[a-z]+s\b", line))
+    found = {word.lower() for word in re.findall("[A-Za-z]+", re.sub(CODE, " ", line.replace("[n]", "")))}
+    return bool(found - PROPER)
+
+
+def surfaces(language: str, wb: Workbench) -> Iterator[tuple[str, Any]]:
+    """Everything that shows a run, while it waits and when it is done, and what is made of it."""
+    run = wb.ask(QUESTIONS[language], kb="1", review=["plan", "reflect"])
+    for point in ("plan", "reflect"):
+        yield f"bench at {point}", wb.bench(run)
+        yield f"inbox at {point}", wb.inbox(lang=language)
+        yield f"page at {point}", run_html(run.to_dict())
+        run.approve()
+    while run.status == "paused":
+        run.reject("x1")
+    yield "bench", wb.bench(run)
+    yield from (("page", run_html(run.to_dict())), ("text", run_text(run.to_dict(), parts=ON_PAPER)))
+    fork = run.fork(plan=run.plan.without(run.plan.steps[-1].step_id), settings={"max_iterations": 1})
+    again = run.fork(decision={"action": "reject"}, at="1-reflect")
+    for made in (wb.compare(run, fork), wb.compare(run, fork, again)):
+        yield "text", str(made)
+        yield "page", made._repr_html_()
+    yield from (("figure", drawing.svg) for drawing in (run.dag(), run.timeline(), run.graph(), run.knowledge()))
+
+
+def lines(shown: Any) -> Iterator[str]:
+    if isinstance(shown, str) and "<" in shown:
+        shown = re.sub(r"<style.*?</style>", "", shown, flags=re.S)
+        named = re.findall(r'(?:title|aria-label|aria-valuetext|placeholder)="([^"]*)"', shown)
+        text = re.sub(r"</?(?:button|summary|b|i|code|span|a|em|svg|path|circle)\b[^>]*>", "", shown)
+        yield from unescape("\n".join([*named, re.sub(r"<[^>]*>", "\n", text)])).splitlines()
+    elif isinstance(shown, str):
+        yield from shown.splitlines()
+    elif isinstance(shown, ipywidgets.Widget):
+        said = ["description", "placeholder", "tooltip", "html"]
+        said += ["value"] if isinstance(shown, ipywidgets.HTML) else []
+        for value in (getattr(shown, name, None) for name in said):
+            yield from lines(value) if isinstance(value, str) else ()
+        yield from map(str, getattr(shown, "_options_labels", ()))
+        for child in getattr(shown, "children", ()):
+            yield from lines(child)
+    elif isinstance(shown, dict):
+        for name, value in shown.items():
+            if name in ("text", "name", "hovertext", "ticktext") or isinstance(value, dict) or name in PARTS:
+                yield from lines(value)
+    elif isinstance(shown, list | tuple):
+        for value in shown:
+            yield from lines(value)

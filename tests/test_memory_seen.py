@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from tests.servers import ScriptedServer
 from tests.test_hostile import ALL, NAME
-from tests.test_remembering import bench, server, talk  # noqa: F401  fixtures
+from tests.test_remembering import bench, talk  # noqa: F401  a fixture
 from tests.test_store import postgres  # noqa: F401  every database
 from tests.test_store import store as conversations  # noqa: F401
 from workbench.cli import main
@@ -152,9 +152,6 @@ def test_hostile_text_is_text_wherever_memory_shows_itself(bench: Make) -> None:
     for one in shown:
         html = one._repr_html_()
         assert "<script" not in html and "<img" not in html and "\x1b" not in html + str(one)
-
-
-# --- The command line, and agents by the protocol ---
 
 
 def test_every_command_says_what_it_did(bench: Make, tmp_path: Any) -> None:  # noqa: F811

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -12,10 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.shelf import VOCABULARY
-from workbench.knowledge import aliases
+from tests.films import VOCABULARY
+from workbench.errors import CorpusError
+from workbench.knowledge import aliases, vocabulary
 from workbench.knowledge.library import Library
 from workbench.knowledge.names.linking import Matcher, mentions_in
+from workbench.knowledge.names.phrases import names_in
 from workbench.knowledge.names.surfaces import compiled, surface_key, unbroken, units
 from workbench.knowledge.reading.corpus import load
 from workbench.ports import Entity
@@ -109,9 +112,6 @@ def test_either_script_finds_texts_of_the_other(library, asked, found):
     assert library.get("rows").search("words", asked, 1)[0][0] == found
 
 
-# one name of several
-
-
 @pytest.mark.parametrize(
     ("text", "meant"),
     [
@@ -158,9 +158,6 @@ def test_a_text_names_the_bearer_that_is_related_to_what_it_is_about(tmp_path):
     }
     found.close()
     assert named == {"h0": ["doc:h1"], "h9": ["doc:h2"]}
-
-
-# the matcher, and folding
 
 
 def entity(name: str, number: int) -> Entity:
@@ -210,3 +207,165 @@ def test_a_text_and_its_simplified_form_are_the_same_when_folded():
     assert not [c for c in every if fold(c) != fold(simplified(c))]
     text = "計畫、規畫與藉口；答覆、瞭解、著名、看著、乾隆、頭髮、發展、皇后、後來、裡面、鐘錶、姓鍾、於是、徵求"
     assert fold(simplified(text)) == fold(text)
+
+
+FILMS = {
+    "喜宴|The Wedding Banquet": 1993, "饮食男女|Eat Drink Man Woman": 1994, "The Dark Knight": 2008,
+    "The Dark Knight Rises": 2012, "It": 2017, "Her": 2013, "Up": 2009, "Ran": 1985, "Big": 1988, "Red": 2010,
+    "Old": 2021, "The Game": 1997, "True Lies": 1994, "The Ice Storm": 1997, "Inception|盗梦空间": 2010,
+    "Crouching Tiger, Hidden Dragon|卧虎藏龙": 2000, "Spider-Man": 2002, "蝙蝠侠：侠影之谜|Batman Begins": 2005,
+    "1917": 2019, "Seven": 1995, "Yours, Mine & Ours": 2005, "Amélie": 2001, "英|A Hero": 2021, "Arrival": 2016,
+}  # fmt: skip
+TWICE = {"Halloween": (1978, 2018)}
+PEOPLE = {
+    "Christopher Nolan|克里斯托弗·诺兰": 20, "Jonathan Nolan": 3, "Ang Lee|李安": 26, "Spike Lee": 24,
+    "Guillermo del Toro": 16, "Sam Young": 9, "M. Night Shyamalan": 9, "Louis Gossett Jr.": 4,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def names():
+    entities: list[Entity] = []
+    years: dict[str, int] = {}
+    degrees: dict[str, int] = {}
+
+    def add(written: str, kind: str, suffix: str = "") -> str:
+        name, *aliases = written.split("|")
+        entity_id = name + suffix
+        entities.append({"entity_id": entity_id, "name": name, "type": kind, "aliases": aliases, "doc_id": None})
+        return entity_id
+
+    for written, year in FILMS.items():
+        years[add(written, "Film")] = year
+    for title, both in TWICE.items():
+        for year in both:
+            entity_id = add(title, "Film", f" {year}")
+            years[entity_id], degrees[entity_id] = year, 2050 - year
+    for written, degree in PEOPLE.items():
+        degrees[add(written, "Person")] = degree
+    return compiled(entities, degrees, years=years)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # longest first, folded, in both languages
+        ("对比《喜宴》和《饮食男女》的风格", ["喜宴", "饮食男女"]),
+        ("喜宴哪一年上映？", ["喜宴"]),
+        ("who directed the wedding banquet", ["喜宴"]),
+        ("eat drink man woman or The Ice Storm", ["饮食男女", "The Ice Storm"]),
+        ("Compare The Dark Knight and The Dark Knight Rises", ["The Dark Knight", "The Dark Knight Rises"]),
+        ("dark knight", ["The Dark Knight"]),
+        ("Ｉｎｃｅｐｔｉｏｎ vs INCEPTION", ["Inception", "Inception"]),
+        ("crouching tiger hidden dragon", ["Crouching Tiger, Hidden Dragon"]),
+        ("spider man", ["Spider-Man"]),
+        ("Is Spider-Man good?", ["Spider-Man"]),
+        ("蝙蝠侠侠影之谜", ["蝙蝠侠：侠影之谜"]),
+        ("Yours, Mine and Ours", ["Yours, Mine & Ours"]),
+        ("Amelie, AMÉLIE", ["Amélie", "Amélie"]),
+        ("It was a storm. Ice fell.", []),
+        # people, by their names and surnames
+        ("李安和克里斯托弗诺兰", ["Ang Lee", "Christopher Nolan"]),
+        ("李安、諾蘭和《飲食男女》", ["Ang Lee", "Christopher Nolan", "饮食男女"]),
+        ("诺兰的电影", ["Christopher Nolan"]),
+        ("Nolan's films", ["Christopher Nolan"]),
+        ("nolan films", ["Christopher Nolan"]),
+        ("Did Jonathan Nolan write it?", ["Jonathan Nolan"]),
+        ("Jennifer Nolan", []),
+        ("did Nolan Bushnell found Atari?", []),
+        ("吉姆·诺兰", []),
+        ("Lee", []),
+        ("Ang Lee or Lee", ["Ang Lee"]),
+        ("del Toro", ["Guillermo del Toro"]),
+        ("Gossett and Shyamalan", ["Louis Gossett Jr.", "M. Night Shyamalan"]),
+        ("the young man", []),
+        # titles that are ordinary words
+        ("what is up with her and it", []),
+        ("Tell me about it", []),
+        ("Tell me about Up", ["Up"]),
+        ("Up is good", []),
+        ("Up是谁导演的", ["Up"]),
+        ("《Up》是谁导演的", ["Up"]),
+        ('What is "It" about?', ["It"]),
+        ("who directed Her?", ["Her"]),
+        ("she ran the big red game", []),
+        ("the game was good", []),
+        ("is The Game good", ["The Game"]),
+        ("The Game is good", ["The Game"]),
+        ("Seven is a number", []),
+        ("Is Seven good?", ["Seven"]),
+        ("films of 1917", []),
+        ("《1917》", ["1917"]),
+        ("I saw Old School", []),
+        ("A story of True Lies", ["True Lies"]),
+        ("the arrival of a train", []),
+        ("英是一个字", []),
+        ("《英》", ["英"]),
+        ("WHAT IS UP WITH THE OLD RED GAME", []),
+        # several of one name
+        ("Halloween", ["Halloween 1978"]),
+        ("Halloween (2018) and Halloween, 1978", ["Halloween 2018", "Halloween 1978"]),
+        ("《Halloween》2018", ["Halloween 2018"]),
+        # nothing
+        ("", []),
+        ("你好", []),
+        ("?!《》\x00", []),
+    ],
+)
+def test_link(names, text, expected):
+    mentions = mentions_in(text, names, Matcher(names), careless=True)
+    assert [m["entity_id"] for m in mentions] == expected
+    assert all(text[m["start"] : m["end"]] == m["surface"] for m in mentions)
+
+
+def test_a_text_means_what_it_is_about(names):
+    (mention,) = mentions_in("Halloween is a slasher film", names, Matcher(names), about="Halloween 2018")
+    assert mention["entity_id"] == "Halloween 2018"
+
+
+WORDS = vocabulary.load(VOCABULARY)
+
+
+def test_names_in_texts_without_a_model():
+    text = (
+        "Unfortunately, the American film was shot in New York City in May 2001 by J. K. Simmons and Brock O'Hurn for "
+        "20th Century Fox. The Duke of York's story. However it failed. 《喜宴》的作者李安在台湾出生。"
+    )
+    found = list(names_in(text))
+    surfaces = ["New York City", "J. K. Simmons", "Brock O'Hurn", "20th Century Fox", "Duke of York", "喜宴"]
+    assert [surface for surface, _ in found] == surfaces
+    assert found[4][1] == "The Duke of York's story."
+
+
+@pytest.mark.parametrize(
+    ("field", "word", "name"),
+    [
+        ("genres", "喜剧", "Comedy"), ("genres", "sci-fi", "Science Fiction"), ("countries", "美国", "United States"),
+        ("countries", "台灣", "Taiwan"), ("countries", "british", "United Kingdom"),
+        ("countries", "Atlantis", "Atlantis"), ("studios", "喜剧", "喜剧"),
+    ],
+)  # fmt: skip
+def test_a_value_by_any_of_its_words(field, word, name):
+    assert WORDS.canonical(field, word) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("[fields.budget]\nunits = 3", "fields.budget.units"),
+        ("[fields.budget]\ntype = 'money'", "fields.budget.type"),
+        ("[values.status.done]\nen = 'finished'", "values.status.done.en"),
+        ("enrichment = 'imdb'", "enrichment"),
+        ("[fields.x]\nrelation = '; DROP TABLE'", "fields.x.relation"),
+        ("not toml", "cannot be read"),
+    ],
+)
+def test_a_vocabulary_that_is_wrong_is_refused_by_its_key(tmp_path, text, where):
+    (tmp_path / "vocabulary.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(CorpusError, match=re.escape(where)):
+        vocabulary.load(tmp_path / "vocabulary.toml")
+
+
+def test_the_tail_of_a_triple_that_is_a_head_is_that_head(library):
+    relations = library.get("triples").around("relations", ["doc:霸王别姬"])
+    assert [(r["type"], r["target"]) for r in relations] == [("directed_by", "doc:陈凯歌")]

@@ -255,9 +255,6 @@ def test_a_part_that_ends_the_process_fails_its_run_alone(wb, part, error) -> No
     assert wb.ask("When was the kiln built?", kb="site").status == "done"
 
 
-# a process forked after the workspace was opened
-
-
 def _in_child(work: Any) -> str:
     reading, writing = os.pipe()
     child = os.fork()
@@ -292,9 +289,6 @@ def test_a_forked_process_is_refused_with_the_fix(wb) -> None:
         told = _in_child(work)
         assert told.startswith("WorkspaceError: This process was forked") and "spawn" in told, (door, told)
     assert run.approve().status == "done", "the parent goes on"
-
-
-# an answer is for what its holder has seen
 
 
 def test_an_answer_to_what_was_seen_is_refused_when_something_else_is_asked(wb) -> None:

@@ -1,17 +1,31 @@
-"""The plan editor without a browser: fields are set, buttons are pressed, the plan that comes out is read."""
+"""The plan editor and its forms without a browser: fields are set, buttons pressed, and what comes out is read."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
 
+import pydantic
 import pytest
+from pydantic import BaseModel
 
 from tests import handmade
+from tests.servers import ScriptedServer
+from tests.servers.roles import responder, role_of
+from tests.test_hostile import ALL, HOSTILE
+from tests.test_roles import CORE, GOOD, KEY, QUESTION
 from workbench.plans import Plan, PlanStep
+from workbench.runs.run import Run
+from workbench.session import Workbench
 from workbench.tools.registry import ToolRegistry, check
 from workbench.views.labels import Labels
-from workbench.widgets.form import Field, Message, form_fields
+from workbench.views.markup import draw
+from workbench.views.run import calls as calls_picture
+from workbench.widgets.bench import Bench
+from workbench.widgets.calls import Calls
+from workbench.widgets.form import Field, Fields, Message, form_fields
 from workbench.widgets.panel import Event
 from workbench.widgets.plan import PlanEditor
 
@@ -67,7 +81,6 @@ def editor(told: dict[str, Any] | None = None, language: str = "en", editable: b
 
 
 def put(made: PlanEditor, name: str, value: Any) -> None:
-    """Type into a field of the form."""
     at(made, name).control.widget.value = value
 
 
@@ -77,13 +90,11 @@ def at(made: PlanEditor, path: str) -> Field:
 
 
 def message(made: PlanEditor, path: str) -> Message:
-    """The only message of a field."""
     (only,) = at(made, path).messages
     return only
 
 
 def fix(made: PlanEditor, path: str) -> None:
-    """Press the button of the first message of a field."""
     at(made, path).box.children[-1].press("fix", "0")
 
 
@@ -124,15 +135,6 @@ def test_each_field_of_a_step(field: str, value: Any, path: tuple[str, ...]):
     assert others == [one for one in plan().dump()["steps"] if one["step_id"] != B]
     made.pressed(Event("undo"))
     assert made.plan == plan().dump() and made.edits == 0
-
-
-def test_what_another_tool_does_not_accept_is_left_out_and_comes_back_with_undo():
-    made = editor()
-    made.chosen = D
-    put(made, "tool", "naive_search")
-    assert not made.problems and of(made, D)["tool_input"] == {"query": D}
-    made.pressed(Event("undo"))
-    assert "entities" in of(made, D)["tool_input"]
 
 
 def test_add_remove_and_reorder():
@@ -187,13 +189,10 @@ def test_the_same_version_keeps_edits_and_typing_and_another_one_lets_them_go():
     made = editor()
     made.chosen = A
     put(made, "objective", "mine")
-    made.fields.fields["tool_input"].form.value = False
-    made.fields.fields["tool_input"].control.widget.value = "{"
     changes: list[Any] = []
     made.fields.fields["objective"].control.widget.observe(changes.append, "value")
     made.show(document(), live={}, editable=True)
     assert of(made, A)["objective"] == "mine" and made.edits == 1 and changes == []
-    assert made.fields.fields["tool_input"].control.widget.value == "{" and made.problems
     second = plan().model_copy(update={"version": 2})
     made.show(document(second), editable=True)
     assert made.edits == 0 and not made.problems and made.chosen == A
@@ -230,3 +229,182 @@ def test_what_has_run_is_history_while_paused_and_free_when_done():
     running.bar.press("add")
     running.list.press("remove", A)
     assert ids(running) == [A, B, C, D] and "Add step" not in running.bar.html
+
+
+class Inner(BaseModel):
+    year_from: int | None = None
+    ratio: float | None = pydantic.Field(None, ge=0, le=1)
+
+
+class Everything(BaseModel):
+    query: str
+    count: int = 50
+    share: float = 0.5
+    deep: bool = False
+    maybe: bool | None = None
+    kind: Literal["a", "b"] = "a"
+    names: list[str] = pydantic.Field(default_factory=list)
+    title: str | None = None
+    limit: int | None = None
+    filters: Inner = Inner()
+    anything: dict[str, Any] = pydantic.Field(default_factory=dict)
+
+
+def form(schema: Any = Everything, language: str = "en", **more: Any) -> tuple[Fields, list[str]]:
+    heard: list[str] = []
+    return Fields(schema.model_json_schema(), Labels(language), heard.append, **more), heard
+
+
+def test_defaults_are_shown_and_left_out_until_they_are_changed():
+    fields, heard = form()
+    fields.show({"query": "x"})
+    assert fields.fields["count"].control.widget.value == 50 and fields.value == {"query": "x"}
+    fields.fields["count"].control.widget.value = 7
+    assert fields.value == {"query": "x", "count": 7} and heard == ["count"]
+    fields.fields["count"].control.widget.value = 50
+    assert fields.value == {"query": "x"}
+    fields.show({"query": "x", "count": 50})
+    assert fields.value == {"query": "x", "count": 50}, "what was given is kept"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"query": "喜宴\nsecond line", "names": ["a", "喜宴"], "deep": True, "maybe": False, "kind": "b"},
+        {"query": "", "title": "", "limit": 3, "share": 1, "filters": {"year_from": None}},
+        {"query": {"$from": "step_0.query"}, "names": {"$from": "step_0.entities"}, "count": "fifty"},
+        {"query": "x", "unknown": [1, {"a": None}], "filters": {"$from": "a.b"}, "kind": "c", "names": ["", 1]},
+        {"query": "x", "deep": 1, "count": True, "limit": None, "filters": None, "anything": {"a": [1]}},
+    ],
+)
+def test_what_is_not_touched_comes_back_as_it_was(value: dict[str, Any]):
+    fields, heard = form()
+    fields.show(value)
+    assert repr(fields.value) == repr({n: value[n] for n in fields.fields if n in value}) and heard == []
+    assert set(fields.value) == set(value)
+    fields.show({"query": "y"})
+    assert fields.value == {"query": "y"}, "another value leaves nothing behind"
+
+
+def test_a_reference_is_json_and_can_become_a_value():
+    fields, _ = form()
+    fields.show({"query": "x", "names": {"$from": "step_0.entities"}})
+    field = fields.fields["names"]
+    field.control.widget.value = '["Ang Lee"]'
+    assert fields.value["names"] == ["Ang Lee"] and not fields.faults
+    field.control.widget.value = '["Ang Lee"'
+    assert fields.value["names"] == ["Ang Lee"] and "not valid JSON" in fields.faults["names"]
+    field.control.widget.value = "NaN"
+    assert "NaN" in fields.faults["names"]
+
+
+def test_a_number_that_is_none_is_told_and_kept_as_typed():
+    fields, heard = form()
+    fields.show({"query": "x"})
+    limit = fields.fields["limit"]
+    limit.control.widget.value = "many"
+    assert fields.faults == {"limit": "many is not a whole number. Enter one, or leave this empty."}
+    fields.report({})
+    assert "many is not a whole number" in limit.box.children[-1].html and limit.control.widget.value == "many"
+    limit.control.widget.value = "12"
+    fields.report({})
+    assert fields.value == {"query": "x", "limit": 12} and limit.box.children[-1].html == ""
+    within = dict(form_fields(fields))["filters.year_from"]
+    within.control.widget.value = "1993"
+    assert fields.value["filters"] == {"year_from": 1993} and heard[-1] == "filters.year_from"
+
+
+def test_a_form_of_every_tool():
+    for name, tool in ToolRegistry().items():
+        fields = Fields(tool.input_schema.model_json_schema(), Labels("zh"))
+        if "query" in fields.fields:
+            assert fields.fields["query"].control.widget.value == ""
+            fields.show({"query": "x", "top_k": 3})
+            assert fields.value["top_k"] == 3, name
+        fields.disable(True)
+        assert all(f.control.widget.disabled for p, f in form_fields(fields) if not isinstance(f.control, Fields))
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_names_and_messages_are_text(text: str):
+    schema = {"properties": {text: {"type": "string", "description": text}}, "required": [text]}
+    fields = Fields(schema, Labels("en"))
+    fields.show({text: text})
+    fields.report({text: [Message(text, text)]})
+    label, _, note = fields.fields[text].box.children
+    for html in (label.value, note.html):
+        assert "<script" not in html and "<img" not in html and "<a " not in html and "\x1b" not in html
+    assert fields.value == {text: text}
+
+
+@pytest.fixture
+def done(tmp_path: Path, server: ScriptedServer) -> Iterator[Run]:
+    server.respond = responder(**GOOD)
+    (tmp_path / "Kiln.md").write_text("# Kiln\n\nThe east kiln was built in 1993 by Mei Lan.\n", encoding="utf-8")
+    told = {"chat_model": "openai:m", "chat_base_url": server.url, "chat_api_key": KEY, **CORE}
+    with Workbench.open(tmp_path / "w", **told) as wb:
+        wb.add_knowledge("notes", [tmp_path / "Kiln.md"])
+        yield wb.ask(QUESTION, kb="notes")
+
+
+def on_bench(run: Run, role: str, lang: str = "en") -> tuple[Bench, Calls]:
+    bench = run._workspace.bench(run, lang=lang)
+    calls = bench.working.calls
+    assert calls is not None
+    calls.list.press("edit", run.calls().by_role(role)[-1]["key"])
+    return bench, calls
+
+
+def typed(calls: Calls, name: str, value: str) -> None:
+    calls.fields[name].control.widget.value = value
+
+
+def test_a_prompt_and_a_model_hold_for_the_role(done: Run, server: ScriptedServer) -> None:
+    bench, calls = on_bench(done, "writer")
+    assert "$question, $memory, $totals, $findings, $evidence" in calls.slots.value
+    typed(calls, "system", str(calls.fields["system"].value) + "\nBe brief.")
+    assert list(calls.edits["prompts"]) == ["writer.en"] and not calls.button.disabled
+    before = len(server.requests)
+    calls.button.click()
+    bench.wait()
+    assert role_of(server.requests[before]) == "writer"
+    assert "Be brief." in str(server.requests[before]["messages"][0]["content"])
+    calls.open(bench.run.calls().by_role("writer")[-1]["key"])
+    assert "Be brief." in str(calls.fields["system"].value), "the fork's own prompt is what is edited next"
+    typed(calls, "model", "rules")
+    assert calls.edits == {"models": {"writer": "rules"}}
+    calls.button.click()
+    bench.wait()
+    assert "writer" not in {call["role"] for call in bench.run.calls()}
+    bench.close()
+
+
+def test_what_a_fork_refuses_is_shown_and_the_text_stays(done: Run) -> None:
+    bench, calls = on_bench(done, "writer")
+    typed(calls, "user", "$question $weather")
+    calls.submit()
+    assert "$weather" in bench.head.html and calls.opened and bench.run_id == done.run_id
+    assert calls.fields["user"].control.widget.value == "$question $weather"
+    bench.sheet.press("escape")
+    assert not calls.opened and calls.edits == {}
+    bench.close()
+
+
+def test_what_a_model_said_is_text(done: Run) -> None:
+    call: dict[str, Any] = {**done.calls()[0], "reply": ALL, "messages": [["human", ALL]]}
+    shown = draw("calls.edited", Labels("en"), call=call)
+    assert "<script" not in shown and "<img" not in shown
+
+
+def test_a_call_shows_what_became_of_its_reply_and_what_it_took(done: Run, server: ScriptedServer) -> None:
+    first = iter(["I would search first."])
+    invents = {"needs": [{"need": 1, "verdict": "met", "passages": [99]}], "enough": True, "steps": [], "reasoning": ""}
+    planner, reflector = GOOD["planner"], lambda _: invents
+    server.respond = responder(**{**GOOD, "planner": lambda text: next(first, planner(text)), "reflector": reflector})
+    run = done._workspace.ask(QUESTION, kb="notes", session="another")
+    refused, repaired, reflected, *_ = run.calls()
+    assert (refused["outcome"], repaired["outcome"], reflected["outcome"]) == ("refused", "repaired", "overruled")
+    assert "Expecting value" in refused["why"] and "passage [99]" in reflected["why"]
+    shown = str(calls_picture(run.calls(), Labels("en")).html)
+    for words in ("not usable", "repaired", "overruled", "7 tokens in, 5 out", "&lt;evidence&gt;"):
+        assert words in shown

@@ -1,4 +1,4 @@
-"""Plans: by intent, for several knowledge bases, for other agents, with the user's own tools, anew, and by a model."""
+"""Routing and planning: the knowledge base of a message, and the steps by which it is answered."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from typing import Any
 
 import pytest
 
+from tests.films import where
 from tests.servers import Reply, scripted_server
-from tests.shelf import shelf, where
 from workbench.graphs.plan import RulePlanner
-from workbench.graphs.route import decide
-from workbench.plans import Plan
+from workbench.graphs.planner import continued
+from workbench.graphs.route import decide, is_small_talk, parse_worker_name
+from workbench.plans import Plan, PlanStep
 from workbench.session import Workbench
 from workbench.settings import Settings
 from workbench.tools.registry import ToolRegistry, check
-
-__all__ = ["shelf"]
 
 
 def plan_for(
@@ -163,9 +162,6 @@ def test_a_tool_of_ones_own_joins_for_its_intents(shelf: Any) -> None:
     assert len(plan_for(shelf, "喜宴哪一年上映？", tools=own_tools(), max_tasks=2).steps) == 2
 
 
-# The node.
-
-
 def test_planning_anew_goes_on_behind_what_has_run(wb: Workbench) -> None:
     run = wb.ask("Who directed The Wedding Banquet?", kb="film", review=["plan", "reflect"]).approve()
     first, *_ = run.plan.steps
@@ -176,7 +172,21 @@ def test_planning_anew_goes_on_behind_what_has_run(wb: Workbench) -> None:
     assert [step.step_id.split("_")[1] for step in run.plan.steps] == [str(n) for n in range(len(run.plan.steps))]
 
 
-# The planner that asks a model.
+def test_what_ended_well_is_not_run_again():
+    def steps(*given: tuple[str, str, list[str]]) -> Plan:
+        told = {"objective": "", "tool": "hybrid_search"}
+        return Plan(steps=[PlanStep(step_id=i, tool_input={"query": q}, depends_on=on, **told) for i, q, on in given])
+
+    before = steps(("step_0_a", "one", []), ("step_1_b", "two", []), ("step_2_c", "three", []))
+    records: list[Any] = [
+        {"step_id": i, "attempt": 1, "status": status}
+        for i, status in (("step_0_a", "success"), ("step_1_b", "failed"))
+    ]
+    made = steps(("step_0_x", "one", []), ("step_1_y", "two", ["step_0_x"]))
+    plan = continued(made, before, records)
+    assert [f"{step.step_id} {step.depends_on}" for step in plan.steps] == [
+        "step_0_a []", "step_1_b []", "step_2_y ['step_0_a']",
+    ]  # fmt: skip
 
 
 def drafted(tool: str = "hybrid_search", **more: Any) -> dict[str, Any]:
@@ -188,7 +198,6 @@ def condition(field: str, op: str, *values: str) -> dict[str, Any]:
 
 
 def llm_plan(workspace: Path, *answers: Any, kb: str | list[str] = "film") -> tuple[Plan, list[str]]:
-    """The plan that is reviewed, and what the model was sent for it."""
     with scripted_server(*(Reply([json.dumps(answer, ensure_ascii=False)]) for answer in answers)) as server:
         models = {"chat_base_url": server.url, "models": {"planner": "openai:m"}}
         with Workbench.open(workspace, **models) as wb:
@@ -245,3 +254,63 @@ def test_a_source_outside_is_offered_only_where_a_vocabulary_allows_it(workspace
     for name, offered in (("film", True), ("essays", False)):
         _, sent = llm_plan(workspace, {"steps": [drafted()]}, kb=name)
         assert ("- enrichment:" in sent[0]) is offered
+
+
+SMALL_TALK = """Hello | hi there! | Good morning | Thanks a lot | Thank you, bye! | Who are you? | What can you do?
+你好 | 您好！ | 谢谢你 | 再见 | 你是谁？ | 你能做什么 | 早上好 | 好的，谢谢"""
+QUESTIONS = "Hello, who directed Inception? | 你好，推荐一部电影 | Who is Ang Lee? | 再推荐几部 | | 谢谢你能来"
+
+
+def test_small_talk_is_nothing_but_small_talk() -> None:
+    assert [text for text in SMALL_TALK.replace("\n", "|").split("|") if not is_small_talk(text.strip())] == []
+    assert [text for text in QUESTIONS.split("|") if is_small_talk(text.strip())] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "worker"),
+    [
+        ("film:graph_agent:retrieve_only", ("film", "graph_agent", "retrieve_only")),
+        ("film:graph_agent", ("film", "graph_agent", "retrieve_only")), ("film", ("", "film", "retrieve_only")),
+        ("default:graph_agent", ("", "graph_agent", "retrieve_only")),
+        ("hybrid_agent", ("", "hybrid_agent", "retrieve_only")), ("", ("", "", "retrieve_only")),
+        ("general", ("", "", "retrieve_only")), ("general:graph_agent:retrieve_only", ("", "", "retrieve_only")),
+    ],
+)  # fmt: skip
+def test_worker_names(name: str, worker: tuple[str, str, str]) -> None:
+    assert tuple(parse_worker_name(name)) == worker
+
+
+@pytest.mark.parametrize(
+    ("message", "requested", "worker", "prefixes", "method"),
+    [
+        ("喜宴哪一年上映？", [], "", ["film"], "heuristic"),
+        ("How do plants turn sunlight into sugar?", [], "", ["essays"], "heuristic"),
+        ("推荐几部科幻片", [], "", ["film"], "heuristic"),
+        ("谁导演了《红高粱》？", [], "", ["film"], "heuristic"),
+        ("Hello!", [], "", [], "default"),
+        ("Best pizza dough recipe", [], "", ["film", "essays"], "heuristic"),  # searched where it may be
+        ("Who is Ang Lee?", ["essays"], "", ["essays"], "override"),
+        ("Who is Ang Lee?", ["film", "essays"], "", ["film", "essays"], "override"),
+        ("Who is Ang Lee?", ["general"], "film:graph_agent", [], "override"),
+        ("Who is Ang Lee?", [""], "film:graph_agent", [], "override"),
+        ("Hello!", [], "film:graph_agent", ["film"], "override"),
+        ("Who is Ang Lee?", ["essays"], "film:graph_agent", ["film"], "override"),
+        ("Who is Ang Lee?", [], "graph_agent", ["film"], "heuristic"),
+    ],
+)
+def test_the_knowledge_base(shelf, message, requested, worker, prefixes, method):
+    decision, found = decide(message, requested, worker, shelf)
+    assert (found, decision["method"]) == (prefixes, method), decision["reason"]
+    assert decision["kb_prefix"] == (prefixes[0] if prefixes else "general")
+    agent = "graph_agent" if "graph_agent" in worker else "fusion_agent"
+    assert decision["worker_name"] == (f"{prefixes[0]}:{agent}:retrieve_only" if prefixes else "")
+
+
+def test_what_only_another_base_knows_brings_it_in(shelf: Any) -> None:
+    assert decide("Compare Inception and Photosynthesis", [], "", shelf).kb_prefixes == ["essays", "film"]
+
+
+def test_without_automatic_routing_nothing_is_searched(shelf: Any) -> None:
+    decision, prefixes = decide("Who is Ang Lee?", [], "", shelf, auto_route=False)
+    assert (prefixes, decision["kb_prefix"], decision["worker_name"]) == ([], "general", "")
+    assert "off" in decision["reason"]

@@ -1,4 +1,4 @@
-"""What holds for every input: plans, reducers, running to the end, merging, names, loaders.
+"""What holds for every input: plans, reducers, running to the end, lines of a corpus.
 
 ``HYPOTHESIS_PROFILE=long pytest tests/test_properties.py`` draws many more.
 """
@@ -7,25 +7,19 @@ from __future__ import annotations
 
 import json
 import tempfile
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.inputs.feeds import FILMS, LIGHT
 from workbench.errors import PlanError
 from workbench.graphs.execute import make_record, unended
 from workbench.graphs.retrieval import next_wave
 from workbench.knowledge.reading import corpus
-from workbench.language.names import names_in
-from workbench.language.question import read
 from workbench.plans import Plan, PlanBudget, PlanStep, last_records, unkeepable
-from workbench.session import Workbench
 from workbench.state import keyed
-from workbench.text import clean, detect_language, fold, sentences, terms, visible
-from workbench.tools.registry import ToolRegistry, check
+from workbench.tools.registry import ToolRegistry
 
 TEXT = st.text(st.characters(), max_size=60)
 JSON = st.recursive(
@@ -58,9 +52,6 @@ def dags(draw: st.DrawFn) -> Plan:
     return Plan(steps=draw(st.permutations(steps)), execution_mode=mode)
 
 
-# plans
-
-
 @given(dags())
 def test_a_plan_comes_back_from_its_json_and_differs_in_nothing(plan: Plan) -> None:
     again = Plan.load(json.loads(json.dumps(plan.dump())))
@@ -90,23 +81,11 @@ def test_ten_thousand_steps_are_refused_at_once() -> None:
     assert "10,000 steps" in found["message"] and found["fix"]
 
 
-@given(JSON)
-def test_any_json_as_a_tools_input_is_a_plan_or_a_problem(value: object) -> None:
-    plan = Plan(steps=[PlanStep(step_id="a", objective="o", tool="naive_search", tool_input={"query": value})])
-    problems = check(plan, TOOLS)
-    assert all(p["message"] and p["fix"] for p in problems)
-    if not problems:
-        assert isinstance(value, str) or set(value) == {"$from"}
-        json.dumps(plan.dump()).encode()
-
-
 def test_what_holds_itself_is_refused() -> None:
     inside: dict = {}
     inside["again"] = inside
     assert "nested deeper" in unkeepable(inside)
 
-
-# reducers
 
 ROWS = st.lists(st.fixed_dictionaries({"id": st.integers(0, 4), "v": st.integers()}), max_size=8)
 
@@ -125,9 +104,6 @@ def test_the_last_attempt_counts_in_whatever_order_records_come(rows: list) -> N
     step = PlanStep(step_id="a", objective="", tool="t")
     records = [make_record(step, attempt, 1, "skipped", "") for attempt in dict.fromkeys(r["v"] for r in rows)]
     assert last_records(records) == last_records(reversed(records))
-
-
-# running
 
 
 @given(dags(), st.data())
@@ -152,57 +128,6 @@ def test_every_step_ends_once_and_nothing_waits_for_ever(plan: Plan, data: st.Da
     unasked = {s.step_id for s in plan.steps if s.condition == "if_insufficient" and s.step_id not in activated}
     for waiting in left:
         assert waiting in unasked or any(d in left for d in plan.step(waiting).dependencies())
-
-
-# names and texts
-
-
-@pytest.fixture(scope="module")
-def films(tmp_path_factory: pytest.TempPathFactory):
-    folder = tmp_path_factory.mktemp("films")
-    (folder / "f.jsonl").write_text("\n".join(map(json.dumps, FILMS)), "utf-8")
-    with Workbench.open(folder / "ws", **LIGHT) as wb:
-        wb.add_knowledge("film", [folder / "f.jsonl"])
-        yield wb.knowledge.get("film")
-
-
-PHRASES = st.lists(
-    st.sampled_from(["喜宴", "《", "》", "Ang Lee", "李安", " and ", "和", "“", "”", "1993", "的导演"]) | TEXT
-).map("".join)
-
-
-@given(PHRASES)
-def test_a_name_stands_where_it_is_said_to_stand(films, text: str) -> None:
-    text = clean(text)
-    found = names_in(text, [films])
-    assert all(text[n["start"] : n["end"]] == n["surface"] for n in found)
-    assert all(one["end"] <= two["start"] for one, two in pairwise(found))
-    for mention in films.link(text):
-        assert 0 <= mention["start"] < mention["end"] <= len(text)
-    read(text, [films])
-
-
-@given(st.text(st.characters(), max_size=200))
-def test_texts_of_any_kind_are_read_and_shown(text: str) -> None:
-    safe = clean(text)
-    assert (clean(safe) == safe and safe.encode() and "\x00" not in safe) or not safe
-    assert "\x1b" not in visible(text) and "\u202e" not in visible(text)
-    assert "".join("".join(sentences(safe)).split()) == "".join(safe.split())
-    assert fold(safe) is not None and terms(safe) is not None and detect_language(safe) in ("zh", "en")
-
-
-# loaders
-
-
-@given(st.sampled_from(["a.jsonl", "a.csv", "a.md", "a.txt", "a.jsonl.gz"]), st.binary(max_size=300))
-@example("a.csv", b"\n")
-def test_any_bytes_give_documents_or_problems(name: str, raw: bytes) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, name)
-        path.write_bytes(raw)
-        loaded = corpus.load([path])
-    assert all(p["reason"] and p["file"] == str(path) for p in loaded.problems)
-    assert all(d.digest() and d.text.encode() for d in loaded.documents)
 
 
 @given(st.lists(st.binary(max_size=80).map(lambda raw: raw.replace(b"\n", b"")) | st.none() | JSON, max_size=8))

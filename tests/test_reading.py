@@ -29,9 +29,6 @@ def reasons(loaded) -> str:
     return "\n".join(problem["reason"] for problem in loaded.problems)
 
 
-# --- ids ---
-
-
 @pytest.fixture
 def library(tmp_path):
     library = Library(tmp_path / "knowledge", Settings.load(embedding_model="hashing"))
@@ -103,8 +100,6 @@ def test_a_file_that_is_moved_keeps_its_documents(tmp_path, library):
     assert library.add("b", [new.parent]).changed == 1 and base(library) == {"1": "Two."}
 
 
-# --- encodings ---
-
 TEXTS = [
     ("danny-avila/rag_api#291", "big5", "倉庫的開放時間是上午九點到下午五點。"),
     ("danny-avila/rag_api#291", "cp950", "圖書館週一休館，逾期罰款每天十元。"),
@@ -166,8 +161,6 @@ def test_lines_of_one_file_have_one_encoding(tmp_path, name):
     assert sorted(document.title for document in loaded.documents) == sorted(people) and not loaded.problems
 
 
-# --- tables ---
-
 NUMBERS = [
     ("simonw/sqlite-utils#179", ["1,200", "3,450", "12,000"], [1200, 3450, 12000]),
     ("pandas-dev/pandas#59299", ["1,20", "22,3", "1.234,56"], [1.2, 22.3, 1234.56]),
@@ -210,12 +203,7 @@ def test_numbers_are_read_in_the_writing_of_their_column(tmp_path, library, sour
 
 
 DATES = [
-    (
-        "submersion-app/submersion#1828",
-        ["15/04/1991", "03/04/1991"],
-        ["1991-04-15", "1991-04-03"],
-        "",
-    ),
+    ("submersion-app/submersion#1828", ["15/04/1991", "03/04/1991"], ["1991-04-15", "1991-04-03"], ""),
     ("dannymcc/may#250", ["12/31/2026", "12/01/2026"], ["2026-12-31", "2026-12-01"], ""),
     ("etalab/csvapi#62", ["07/03/2024", "01/02/2024"], ["07/03/2024", "01/02/2024"], "may be read in two ways"),
     ("wireservice/csvkit#280", ["02/01/2014", "31/12/2012"], ["2014-01-02", "2012-12-31"], ""),
@@ -285,8 +273,6 @@ def test_people_are_named_given_name_first_and_one_by_one(tmp_path, cell, people
     assert not cell.startswith("Lee,") or document.names["Ann Lee"] == ["Lee, Ann"]
 
 
-# --- files of text ---
-
 FRONT = [
     ("YAML", "---\nversion: 1.10\ntags: [a, b]\n---\nBody.", {"version": "1.10", "tags": ["a", "b"]}),
     (
@@ -319,12 +305,7 @@ HTML = [
         "# K\n\nText.",
         "",
     ),
-    (
-        "no main",
-        "<nav>Docs</nav><h1>Install</h1><p>Run it.</p><footer>Legal</footer>",
-        "# Install\n\nRun it.",
-        "",
-    ),
+    ("no main", "<nav>Docs</nav><h1>Install</h1><p>Run it.</p><footer>Legal</footer>", "# Install\n\nRun it.", ""),
     ("header", "<header><h1>Title</h1></header><p>Text.</p>", "# Title\n\nText.", ""),
     ("signs", "<p>5&nbsp;kg soft&shy;hyphen zero\u200bwidth</p>", "5 kg softhyphen zerowidth", ""),
 ]
@@ -397,8 +378,6 @@ def test_text_has_no_signs_that_nobody_sees(tmp_path):
     assert document.text == "The red door\nis open.\n\nPage\ntwo."
 
 
-# --- DOCX and the other binary formats ---
-
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:m="urn:m" xmlns:mc="urn:mc"'
 
 
@@ -468,7 +447,6 @@ WORDS = [
 
 @pytest.fixture(scope="module")
 def shelf(tmp_path_factory):
-    """Return the text of the file of a row, and what is said of it: all files are read at once, by one process."""
     folder, names = tmp_path_factory.mktemp("shelf"), {}
     kinds = [
         (HTML, "html", lambda content: f"<body>{content}</body>".encode()),

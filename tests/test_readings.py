@@ -106,8 +106,6 @@ def turned(read: Question, gold: Mapping[str, Any]) -> bool:
     )
 
 
-# --- The same at the door: what was asked is applied or said, over small corpora ---
-
 TODAY = date.today()
 MONTH_AGO = (TODAY.replace(day=1) - timedelta(days=1)).isoformat()
 PAPERS = f"""title,authors,venue,year,published,topics,abstract
@@ -260,9 +258,7 @@ FLAGS = [
 
 
 @pytest.mark.parametrize(("text", "conditions", "not_applied"), FLAGS, ids=lambda value: str(value)[:24])
-def test_a_field_of_yes_and_no_is_a_condition_by_its_name(
-    tmp_path: Path, text: str, conditions: list[Any], not_applied: list[str]
-) -> None:
+def test_a_field_of_yes_and_no_is_a_condition_by_its_name(tmp_path, text, conditions, not_applied):
     (tmp_path / "shop.csv").write_text(SHOP, "utf-8")
     library = Library(tmp_path / "kb", Settings.load(embedding_model="hashing", rerank_model="none"))
     library.add("shop", [tmp_path / "shop.csv"])

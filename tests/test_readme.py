@@ -173,9 +173,6 @@ def test_the_part_of_the_recipe_is_found(tmp_path: Path, monkeypatch: pytest.Mon
             del sys.modules[name]
 
 
-# --- the snippets run, in one folder for all ---
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory, film_index: Path) -> Path:
     return snippets.prepared(tmp_path_factory.mktemp("snippets"), film_index)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.handmade import record
-from tests.test_merge import piece
+from tests.test_retrieval_graph import piece
 from workbench.graphs.needs import LinkedName, Supply, is_enough, signals, thresholds
 from workbench.graphs.reflect import Proposal, propose
 from workbench.graphs.retrieval import build_retrieval
@@ -54,9 +54,6 @@ def proposed(query: str = "喜宴 上映", of: Plan | None = None, records=(DONE
     return propose(Proposal(query, of or plan(HYBRID, NAIVE), seen(**state), records, tools, **more), 3, one_step)
 
 
-# --- how much is enough ---
-
-
 @pytest.mark.parametrize(
     ("intent", "overrides", "supply", "least"),
     [
@@ -75,9 +72,6 @@ def proposed(query: str = "喜宴 上映", of: Plan | None = None, records=(DONE
 def test_how_much_is_enough(intent, overrides, supply, least) -> None:
     enough = thresholds(intent, overrides, Supply(intent, **supply))
     assert least.items() <= enough.items() and enough["min_probability"] == weights()["sure"]
-
-
-# --- what is seen ---
 
 
 def test_each_side_of_a_comparison_is_counted_and_a_name_inside_another_word_is_not_that_name() -> None:
@@ -120,8 +114,6 @@ def test_candidates_and_filters_are_counted(supply, evidence, holds, enough) -> 
     assert holds.items() <= found.items() and is_enough(found) is enough
 
 
-# --- what is proposed ---
-
 NAMES = {"writings": ["喜宴", "The Wedding Banquet"]}
 LOST = {"answered": False, "missing_fields": [["喜宴", "片长"]]}
 COUNT = {"need": "at least 3 sources", "kind": "count", "met": 0.33, "said": "open"}
@@ -152,20 +144,8 @@ PROPOSALS = {  # what is seen, further arguments -> steps as (tool, input), acti
     ),
     "low again": ({"top_score": 0.1, "iteration": 2}, NAMES, [], [], "no_further_action"),
     "missing field": (LOST, {}, [("local_search", {"query": "喜宴 片长", "entities": ["喜宴"]})], [], None),
-    "missing words": (
-        {**UNSURE, "needs": NEEDS},
-        {},
-        [],
-        [],
-        "no_further_action",
-    ),
-    "missing side": (
-        {"missing": ["Hulk"]},
-        {},
-        [("local_search", {"query": "Hulk", "entities": ["Hulk"]})],
-        [],
-        None,
-    ),
+    "missing words": ({**UNSURE, "needs": NEEDS}, {}, [], [], "no_further_action"),
+    "missing side": ({"missing": ["Hulk"]}, {}, [("local_search", {"query": "Hulk", "entities": ["Hulk"]})], [], None),
     "a person counts": ({"needs": [COUNT]}, {}, [], ["step_1_naive"], None),
     "and no more": ({"needs": [{**COUNT, "said": "struck"}]}, {}, [], [], "quality_satisfied"),
     "last pass": ({**NOTHING, "iteration": 3}, {}, [], [], "max_iterations_reached"),
@@ -233,8 +213,6 @@ def test_when_every_step_failed_and_nothing_is_left_it_is_an_error() -> None:
     state = {**NOTHING, "failures": ["k"]}
     assert proposed("q", plan(step), [failed], ["keyword_search"], state=state)["stop_reason"] == "error"
 
-
-# --- the node in the graph ---
 
 NOTES = {
     "Hulk": "Hulk is a 2003 superhero film directed by Ang Lee.",

@@ -1,15 +1,16 @@
-"""What is remembered: kept with its history, recalled within a budget, taped, and nobody else's."""
+"""Memory: noted, obeyed, recalled, summed up, taken back; by rules and by models, in English and Chinese."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.servers import Reply, ScriptedServer, scripted_server
+from tests.blind import BLIND, rows
+from tests.servers import Reply
 from tests.servers.roles import role_of
 from tests.shelves import shelved
 from tests.test_forgetting import holders
@@ -18,9 +19,12 @@ from tests.test_store import store as conversations  # noqa: F401
 from workbench.errors import ModelError, WorkbenchError
 from workbench.graphs.route import decide
 from workbench.models.embeddings import HashingEmbeddings
-from workbench.parts.memory.preferences import apply_preferences
+from workbench.parts.memory.preferences import apply_preferences, read_preferences
+from workbench.parts.memory.recall import by_rules
+from workbench.parts.memory.remember import bring_up
 from workbench.parts.memory.service import Recalling, find_store
 from workbench.parts.memory.store import MemoryStore, core_memory
+from workbench.parts.memory.summarizing import _HEADS, LONGEST, summarize
 from workbench.records.conversations import SqlConversations
 from workbench.runs.recording import debug_events
 from workbench.session import Workbench
@@ -112,23 +116,9 @@ def test_what_fits_is_recalled_and_words_do_where_the_model_fails(tmp_path):
 
 
 @pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with scripted_server(Reply(["It is so."])) as running:
-        yield running
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Callable[..., Workbench]]:
+def bench(tmp_path: Path, opens: Any) -> Callable[..., Workbench]:
     (tmp_path / "films.jsonl").write_text("\n".join(map(json.dumps, FILMS)), encoding="utf-8")
-    opened: list[Workbench] = []
-
-    def make(**settings: Any) -> Workbench:
-        opened.append(Workbench.open(shelved(tmp_path / "w", tmp_path / "films.jsonl"), **{**CORE, **settings}))
-        return opened[-1]
-
-    yield make
-    for wb in opened:
-        wb.close()
+    return lambda **settings: opens(shelved(tmp_path / "w", tmp_path / "films.jsonl"), **{**CORE, **settings})
 
 
 def test_a_preference_is_noted_left_out_in_a_fork_and_replayed(bench):
@@ -327,3 +317,145 @@ def test_a_key_that_a_model_repeats_and_one_that_a_person_types_are_kept_nowhere
         told = json.dumps([run.to_dict(), run._store.contents(run.run_id), wb.messages("s")], ensure_ascii=False)
         assert key not in told and "[secret]" in run.message and server.requests
     assert not holders(tmp_path / "w", key)
+
+
+CONVERSATIONS = [
+    # what is asked to be remembered answers the person's question
+    ["remember that I live in Oslo", "Noted", "Where do I live?", "“I live in Oslo”"],
+    ["请记住我住在奥斯陆。", "记住了", "我住在哪里？", "“我住在奥斯陆”"],
+    ["Remember that I am in Oslo.", "Noted", "Remember that I live in Rome.", "", "Where do I live?", "live in Rome"],
+    # the newest note on one thing holds
+    ["I love Chinese food.", "Noted", "I hate Chinese food.", "Noted", "Do I like Chinese food?", "I hate Chinese"],
+    ["Remember that I live in Osaka.", "", "Remember that I live in Rome.", "", "Where do I live?", "!Osaka"],
+    ["Remember that my tea is oolong.", "", "Remember that my tea is jasmine.", "", "What is my tea?", "!oolong"],
+    ["记住我住在成都", "", "记住我住在杭州", "", "我住在哪里？", "!成都"],
+    ["My name is Rhea. Please call me Ray.", "Noted", "What is my name?", "Ray"],
+    ["我叫小安。", "记住了", "我叫什么？", "小安", "What is my name?", "小安"],
+    ["I love horror.", "", "I don't like horror any more.", "", "What films do I like?", "!I love horror"],
+    # likes are asked for in the first person
+    ["I like westerns.", "", "What kind of films do I like?", "“I like westerns”"],
+    ["我喜欢科幻片。", "", "我喜欢什么类型的电影？", "“我喜欢科幻片”"],
+    ["What kind of films do I like?", "Nothing of that is noted"],
+    ["I do not like long answers.", "", "What kind of answers do I like?", "“I do not like long answers”"],
+    # the conversation is asked only where the question says so
+    ["Who wrote Cold Soup?", "", "What did I ask about Cold Soup?", "You asked on"],
+    ["I don't like horror films.", "", "What did I say about horror?", "“I don't like horror films.”"],
+    ["What did I say about opera?", "Nothing in this conversation is about “opera”."],
+    ["我说过关于京剧的什么？", "在这段对话里没有找到"],
+    # and the rest of a message is answered
+    ["I don't like horror. Which films are there?", "Paper Boats"],
+    ["I don't like horror, recommend something else.", "Noted: I don't like horror."],
+]
+
+
+@pytest.mark.parametrize("turns", CONVERSATIONS, ids=lambda turns: turns[-2])
+@pytest.mark.few(12)
+def test_memory_holds_what_was_asked_for_and_says_what_it_does_not_hold(bench, turns):
+    wb = bench()
+    for message, expected in zip(turns[::2], turns[1::2], strict=True):
+        answer = wb.ask(message, kb="film", session="s").answer
+        assert (expected[1:] not in answer) if expected.startswith("!") else (expected in answer), (message, answer)
+
+
+def test_what_an_answer_said_is_quoted_and_never_the_question(bench):
+    wb = bench()
+    held = find_store(wb)
+    for asked, answer, again in (
+        ("《喜宴》是谁导演的？", "《喜宴》由李安执导 [1]。它拍于1993年。", "刚才说的那个导演是谁？"),
+        ("Who directed Paper Boats?", "R. Lund made it [1].", "Who was the director you mentioned earlier?"),
+    ):
+        conversation = held.get_or_create_conversation_id("default", again)
+        message = held.append_message(conversation, "user", asked)
+        held.append_message(conversation, "assistant", answer, answers=message)
+        run = wb.ask(again, kb="film", session=again)
+        assert answer.split(" [1]")[0] in run.answer and asked not in run.answer and not run.records
+
+
+ORDINARY = [
+    "What was agreed on 3 May?", "Which films were made before 2003?", "Was the mill owned by Ann Lee before?",
+    "2003年之前上映的电影有哪些？", "刚刚上映的电影有哪些？", "How do I reset the kiln?", "Do I need a permit?",
+    "Am I allowed to open the kiln at night?", "Where can I find the manual?", "我怎么重置窑炉？",
+    "I want to know who built the mill.", "I'd like a film about rivers.", "I am looking for papers on whales.",
+    "I have a question about kilns.", "I like it when it rains", "I liked Paper Boats, what next?",
+    "My pump is leaking.", "Remember the Titans", "Call me back later", "Who will forget The Long Dark?",
+    "Forget about Paris, which films are from 2005?", "我想看一部喜剧", "我叫了外卖", "喜欢这部电影的人还喜欢什么",
+    "He said that he likes tea.",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("message", ORDINARY)
+def test_an_ordinary_message_is_searched_as_it_is(message):
+    assert by_rules(message) == {"noted": [], "recalls": None, "to_search": message}
+
+
+@pytest.mark.parametrize(
+    ("message", "stated", "rest"),
+    [
+        ("I like horror, drama and comedy.", ["horror, drama and comedy"], ""),
+        ("I like horror but I hate comedy. What now?", ["horror", "comedy"], "What now?"),
+        ("Hi, my name is Dana.", ["Dana"], ""),
+        ("Please remember that I like tea, and recommend a film.", ["tea"], "recommend a film."),
+        ("我不喜欢铜管乐队，推荐别的", ["铜管乐队"], "推荐别的"),
+        ("我叫小安，记住我住在成都。", ["小安", "我住在成都"], ""),
+        ("I live in Oslo. Which films are set there?", [], "I live in Oslo. Which films are set there?"),
+        ("I like tea. " * 300, [], "I like tea. " * 300),
+    ],
+)
+def test_what_a_message_states_and_what_remains_to_be_answered(message, stated, rest):
+    notes, left = read_preferences(message)
+    assert ([note["about"] for note in notes], left) == (stated, rest)
+
+
+@pytest.mark.parametrize("name", ["film_en", "film_zh", "work_en", "work_zh", "friends_en", "family_zh"])
+def test_every_sentence_of_a_real_conversation_stands_in_it(name):
+    turns = [
+        {"role": row["role"], "content": row["text"]}
+        for row in rows(BLIND / "memory" / name / "turns.jsonl")
+        if row["role"] in ("user", "assistant")
+    ]
+    heads = tuple(head for heads in _HEADS.values() for head in heads)
+    lines = summarize(turns).splitlines()
+    found = [next(line.removeprefix(head) for head in heads if line.startswith(head)) for line in lines]
+    assert 1 <= len(found) <= 3 and max(map(len, found)) <= LONGEST
+    assert all(any(sentence in turn["content"] for turn in turns) for sentence in found)
+
+
+@pytest.mark.parametrize(
+    ("before", "asked", "after", "old"),
+    [
+        ("I don't like horror films.", "Do I like horror?", "Actually, I like horror films now.", "don't like horror"),
+        ("我不喜欢恐怖片。", "我喜欢恐怖片吗？", "我现在喜欢恐怖片了。", "不喜欢恐怖片"),
+    ],
+)
+@pytest.mark.few(2)
+def test_what_does_not_hold_any_more_is_in_no_prompt_and_in_no_newer_summary(bench, before, asked, after, old):
+    wb = bench(summary_from=4, summary_every=1, history_window=2)
+    for message in (before, asked, "How old is the bridge?", "And the mill?", "And the kiln?"):
+        wb.ask(message, kb="general", session="s")
+        wb._work.loop.settle(10)
+    for message in (after, "How old is the well?", "And the inn?"):
+        run = wb.ask(message, kb="general", session="s")
+        wb._work.loop.settle(10)
+        if message == after:
+            continue
+        prompt = [part["text"] for part in run.prompt_parts() if part["kept"] and part["part"] in ("core", "summary")]
+        assert not any(old in text for text in prompt), prompt
+    summary = find_store(wb).get_summary(run.row["conversation_id"])["summary"]
+    assert old not in summary and 1 <= len(summary.splitlines()) <= 3 and not summary.startswith("{")
+
+
+def test_a_summary_that_a_model_made_leaves_the_prompt_when_what_it_may_say_has_ended(bench):
+    wb = bench(summary_from=90, history_window=2)
+    run = wb.ask("Remember that I live in Leeds.", kb="general", session="s")
+    wb._work.loop.settle(10)
+    store, conversation = find_store(wb), run.row["conversation_id"]
+    store.save_summary(conversation, "They live in Leeds.", 0, author="openai:m")
+    [memory] = store.memories("default")
+
+    def recalled():
+        return wb.ports().memory.recall("?", user_id="default", conversation_id=conversation)["summary"]
+
+    assert recalled()["summary"] == "They live in Leeds."
+    wb.memory.invalidate(memory["id"], "moved")
+    assert recalled() is None
+    assert wb.call(bring_up(wb.ports(), store, conversation, "default")) and recalled()["summary"] == ""

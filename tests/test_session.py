@@ -1,24 +1,30 @@
-"""The session over the real films: ask, pause, answer, cancel, follow up, several at once."""
+"""The session over the real films; budgets that stop while a person thinks; what people think of answers."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
-from workbench.errors import (
-    InvalidAnswer,
-    NotPaused,
-    RunError,
-    UnknownRun,
-    WorkbenchError,
-)
+from tests import forked
+from tests.shelves import fill, noted
+from tests.test_bad_models import TEXTS
+from workbench.cli import main
+from workbench.errors import InvalidAnswer, NotPaused, RunError, UnknownRun, WorkbenchError
 from workbench.events import for_client
 from workbench.graphs.reviewers import RuleReviewer
-from workbench.plans import PlanStep
+from workbench.plans import Plan, PlanBudget, PlanStep
 from workbench.runs.recording import debug_events
 from workbench.session import Workbench
+from workbench.testing import EPOCH, ManualClock
 
 
 def test_a_question_is_answered_with_its_source(wb):
@@ -152,10 +158,8 @@ def test_events_reach_a_chat_client_in_order(wb):
     names = {name for event in debug_events(run) for name in event}
     assert {"route_decision", "rag_runs", "combined_context", "retrieval_merged", "retrieval_step_done"} <= names
     (agent,) = next(e["rag_runs"] for e in debug_events(run) if "rag_runs" in e)
-    assert (
-        agent["worker_name"] == run.state["route_decision"]["worker_name"]
-        and agent["retrieval_results"] == run.evidence
-    )
+    assert agent["worker_name"] == run.state["route_decision"]["worker_name"]
+    assert agent["retrieval_results"] == run.evidence
 
 
 def test_a_reviewer_of_rules_and_recorded_decisions_answer_in_place_of_a_person(wb):
@@ -173,9 +177,8 @@ def test_a_question_that_is_refused_costs_the_others_nothing(wb):
     with pytest.raises(RunError) as refused:
         wb.map(questions, kb="film")
     first, last = (run for run in reversed(wb.runs.list()))
-    assert {first.status, last.status} == {"done"} and all(
-        r.run_id in refused.value.__notes__[0] for r in (first, last)
-    )
+    assert {first.status, last.status} == {"done"}
+    assert all(r.run_id in refused.value.__notes__[0] for r in (first, last))
     first, error, last = wb.map(questions, kb="film", return_exceptions=True)
     assert isinstance(error, RunError) and "2010" in first.answer and "Nolan" in last.answer
 
@@ -221,3 +224,259 @@ def test_removing_a_run_and_clearing_a_session(wb):
     assert wb.clear(session="gone", user="ann") == 2
     with pytest.raises(WorkbenchError, match="Name a session, a user"):
         wb.clear()
+
+
+STEP_S = 8.0
+DAY = 86_400.0
+REVIEW = ("plan", "reflect")
+
+
+def open_with(folder: Path, clock: ManualClock) -> Workbench:
+    """The workspace on this clock, with a tool that takes eight seconds of it, and a plan of two such steps."""
+    wb = Workbench.open(folder, embedding_model="hashing", rerank_model="none", max_iterations=9)
+    wb._clock = clock
+
+    @wb.tools.tool
+    async def slow(query: str) -> list[str]:
+        """Takes eight seconds."""
+        clock.advance(STEP_S)
+        return [f"{query} is a film."]
+
+    @wb.register("planner")
+    async def two(query: str, decision: Any, knowledge: Any, tools: Any) -> Plan:
+        return Plan(steps=[step("s0"), step("s1", "s0")])
+
+    return wb
+
+
+def step(step_id: str, *behind: str) -> PlanStep:
+    budget = PlanBudget(timeout_s=20)
+    return PlanStep(
+        step_id=step_id, objective="", tool="slow", tool_input={"query": step_id}, depends_on=[*behind], budget=budget
+    )
+
+
+def more(n: int) -> dict[str, Any]:
+    """What the person says at each reflection: once more, in another step."""
+    made = step(f"more_{n}").model_dump(mode="json")
+    return {"decisions": [{"type": "edit", "edited_action": {"name": "reflect", "args": {"next_steps": [made]}}}]}
+
+
+def go_on(folder: str, run_id: str, wall: str) -> None:
+    """Give one answer, in a process whose wall clock says ``wall`` seconds after the beginning."""
+    with open_with(Path(folder), ManualClock(EPOCH + timedelta(seconds=float(wall)))) as wb:
+        run = wb.run(run_id)
+        answered(run)
+        print(json.dumps(told(run)))
+
+
+def answered(run: Any) -> None:
+    """One more step at each reflection, as long as there is time for it."""
+    if run.review["point"] == "reflect" and run.reflections[-1]["remaining_budget"] > 0:
+        run.answer_review(more(len(run.reflections)))
+    else:
+        run.approve()
+
+
+def told(run: Any) -> dict[str, Any]:
+    """All that must not depend on when, or where, the answers came."""
+    return {
+        "status": run.status,
+        "ends": [(r["step_id"], r["attempt"], r["status"], r["error"], r["duration_ms"]) for r in run.records],
+        "budgets": [(r["remaining_budget"], r["should_continue"], r["stop_reason"]) for r in run.reflections],
+        "stop": run.state["stop_reason"],
+        "answer": run.answer,
+        "retrieval_ms": run.state.get("merged", {}).get("statistics", {}).get("total_duration_ms"),
+        "in order": [r["started_at"] for r in run.records] == sorted(r["started_at"] for r in run.records),
+    }
+
+
+@pytest.fixture(scope="module")
+def at_once(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("at-once")
+    with open_with(folder, ManualClock()) as wb:
+        fill(wb, TEXTS)
+        run = wb.ask("Who directed it?", kb="notes", review=REVIEW)
+        while run.status == "paused":
+            answered(run)
+        return json.loads(json.dumps(told(run)))
+
+
+def test_thirty_seconds_are_spent_at_once(at_once):
+    assert at_once["status"] == "done" and at_once["in order"]
+    spent = [row for row in at_once["ends"] if row[2] == "success"]
+    assert 3 <= len(spent) <= 4, "four steps of eight seconds, the last with what is left"
+    assert at_once["budgets"][0][0] == 14.0
+
+
+WALLS = {
+    "days later": [DAY, 3 * DAY, 9 * DAY, 30 * DAY],
+    "set back by a day each time": [-DAY, -2 * DAY, -3 * DAY, -4 * DAY],
+    "set back so that new work lies on old": [0, 0, 0, 0],
+    "half over": [STEP_S / 2, STEP_S, STEP_S * 1.5, 2],
+    "forwards, then back": [30 * DAY, -DAY, 3 * DAY, 1],
+}
+
+
+def begun(folder: Path) -> str:
+    with open_with(folder, ManualClock()) as wb:
+        fill(wb, TEXTS)
+        return wb.ask("Who directed it?", kb="notes", review=REVIEW).run_id
+
+
+@pytest.mark.parametrize("name", WALLS)
+@pytest.mark.few(2)
+def test_the_same_as_at_once_whatever_the_clock_says(name, tmp_path, at_once):
+    run_id = begun(tmp_path)
+    for wall in (*WALLS[name], *[WALLS[name][-1]] * 9):
+        with open_with(tmp_path, ManualClock(EPOCH + timedelta(seconds=wall))) as wb:
+            run = wb.run(run_id)
+            answered(run)
+            said = json.loads(json.dumps(told(run)))
+        if said["status"] != "paused":
+            break
+    assert said == at_once
+
+
+@pytest.mark.full
+def test_the_same_as_at_once_in_other_processes(tmp_path, at_once):
+    run_id = begun(tmp_path)
+    code = "import sys; from tests.test_session import go_on; go_on(*sys.argv[1:])"
+    for wall in (3 * DAY, 0.0, -DAY, 4.0, 4.0, 4.0):
+        command = [sys.executable, "-c", code, str(tmp_path), run_id, str(wall)]
+        done = forked.run(command, capture_output=True, text=True, cwd=Path(__file__).parent.parent, timeout=120)
+        assert done.returncode == 0, done.stderr
+        said = json.loads(done.stdout)
+        if said["status"] != "paused":
+            break
+    assert said == at_once
+
+
+CORE = {"embedding_model": "hashing", "rerank_model": "none"}
+QUESTION = "When was the Aldermoor kiln built?"
+
+
+@pytest.fixture
+def kilns(tmp_path: Path) -> Iterator[Workbench]:
+    with Workbench.open(noted(tmp_path / "w", {"Kiln": "The Aldermoor kiln was built in 1993."}), **CORE) as opened:
+        yield opened
+
+
+@pytest.fixture
+def run(kilns: Workbench) -> Any:
+    return kilns.ask(QUESTION, kb="notes", session="kilns", user="ann")
+
+
+def test_each_person_has_one_verdict_and_the_newest_holds(kilns, run) -> None:
+    assert kilns.feedback(run=run.run_id) == [] == kilns.feedback()
+    run.feedback(True, "zuerst\x00", arm="a").feedback(False, "too short", who="bob", hard=3, seen=None)
+    assert run.feedback(False, "短", arm="b") is run
+    bob, ann = kilns.feedback(run=run.run_id)
+    assert (bob["who"], bob["good"], bob["note"], bob["labels"]) == (
+        "bob",
+        False,
+        "too short",
+        {"hard": 3, "seen": None},
+    )
+    assert (ann["who"], ann["good"], ann["note"], ann["labels"]) == ("ann", False, "短", {"arm": "b"})
+    assert (ann["run_id"], ann["question"], ann["agent_type"]) == (run.run_id, QUESTION, "fusion_agent")
+    assert (ann["user_id"], ann["session_id"], ann["message_id"]) == (
+        "ann",
+        "kilns",
+        kilns.messages("kilns", "ann")[-1]["id"],
+    )
+    assert ann["when"] > bob["when"]
+    run.feedback(None)
+    assert [one["who"] for one in kilns.feedback(run=run.run_id)] == ["bob"]
+
+
+def test_it_is_a_table_with_a_column_for_each_label(kilns, run) -> None:
+    run.feedback(True, "<b>", arm="a")
+    kilns.ask("hello", user="bob").feedback(False, topic="talk")
+    table = kilns.feedback().to_frame()
+    assert list(table["good"]) == [True, False] and list(table["arm"].dropna()) == ["a"]
+    assert list(table["agent_type"]) == ["fusion_agent", ""] and list(table["topic"].dropna()) == ["talk"]
+    assert "&lt;b&gt;" in kilns.feedback()._repr_html_() and "<b>" not in kilns.feedback()._repr_html_()
+    assert [one["user_id"] for one in kilns.feedback(user="bob")] == ["bob"]
+    assert kilns.feedback(run=run.run_id) == kilns.feedback(session="kilns") == kilns.feedback(run=run.run_id) != []
+    assert list(kilns.feedback(user="eve").to_frame().columns)[:3] == ["run_id", "good", "note"]
+
+
+def test_ratings_are_counted_by_kind_of_answer_and_agent(kilns, run, tmp_path) -> None:
+    run.feedback(True).feedback(False, who="bob")
+    kilns.ask(QUESTION, kb="notes", worker="notes:naive_rag_agent").feedback(True)
+    ratings = kilns.feedback().ratings()
+    by_agent = {row["agent_type"]: row for row in ratings}
+    kind = run.state["answer_kind"]
+    assert by_agent["fusion_agent"] == {"answer_kind": kind, "agent_type": "fusion_agent", "good": 1, "bad": 1} and kind
+    assert (by_agent["naive_rag_agent"]["good"], by_agent["naive_rag_agent"]["bad"]) == (1, 0)
+    told = CliRunner().invoke(main, ["feedback", "--workspace", str(tmp_path / "w"), "--json"])
+    assert json.loads(told.output)["ratings"] == ratings
+
+
+def test_a_fork_and_a_replay_are_judged_apart_from_their_origin(kilns, run) -> None:
+    run.feedback(True)
+    fork, replay = run.fork(), kilns.replay(run.run_id)
+    assert kilns.feedback(run=fork.run_id) == kilns.feedback(run=replay.run_id) == []
+    fork.feedback(False, "the fork")
+    assert [one["good"] for one in kilns.feedback(run=run.run_id)] == [True]
+    assert [(one["run_id"], one["session_id"]) for one in kilns.feedback(run=fork.run_id)] == [
+        (fork.run_id, fork.session_id)
+    ]
+    assert len(kilns.feedback()) == 2 and len(kilns.feedback(session="kilns")) == 1
+
+
+def test_it_goes_with_the_conversation_and_outlives_the_run(kilns, run) -> None:
+    run.feedback(True)
+    kilns.runs.remove(run.run_id)
+    assert [one["question"] for one in kilns.feedback()] == [QUESTION]
+    kilns.clear("kilns", "ann")
+    assert kilns.feedback() == []
+
+
+def test_where_there_is_no_answer_nothing_is_kept(kilns, run, tmp_path) -> None:
+    paused = kilns.ask(QUESTION, kb="notes", review="plan")
+    secret = kilns.ask(QUESTION, kb="notes", incognito=True)
+    capsule = kilns.export(run.run_id, tmp_path / "run.zip")
+    with Workbench.open(tmp_path / "other", **CORE) as other:
+        brought = other.import_capsule(capsule)
+        with pytest.raises(RunError, match=r"no answer in a conversation here.*brought from another workspace"):
+            brought.feedback(True)
+    kilns.clear("kilns", "ann")
+    for judged, said in ((paused, "is paused"), (secret, "incognito"), (run, "that was cleared")):
+        with pytest.raises(RunError, match=said):
+            judged.feedback(True)
+    assert kilns.feedback() == []
+
+
+def test_what_does_not_fit_is_refused(kilns, run) -> None:
+    for given, said in (
+        ({"good": "yes"}, "good is 'yes'. Give True, False, or None"),
+        ({"note": 7}, "note is 7. Give text"),
+        ({"note": "x" * 4_001}, "note has 4,001 characters; 4,000"),
+        ({"question": "x"}, "cannot be called 'question'"),
+        ({"arm": [1]}, r"label 'arm' is \[1\]"),
+        ({"arm": float("nan")}, "label 'arm' is nan"),
+        ({f"l{n}": n for n in range(51)}, "51 labels; 50"),
+    ):
+        with pytest.raises(RunError, match=said):
+            run.feedback(**{"good": True, **given})
+    assert kilns.feedback(run=run.run_id) == []
+
+
+def test_in_the_terminal(kilns, run) -> None:
+    def cli(*words: str) -> Any:
+        return CliRunner().invoke(main, ["feedback", *words, "--workspace", str(kilns.path)])
+
+    assert "Nothing was said yet" in cli().stderr
+    kept = json.loads(cli(run.run_id, "--bad", "--note", "太短\x1b[2J", "--json").stdout)["feedback"]
+    assert [one["good"] for one in kept] == [False]
+    shown = cli()
+    assert shown.exit_code == 0 and run.run_id in shown.stdout and "太短" in shown.stdout and "\x1b" not in shown.stdout
+    assert (
+        json.loads(cli("--json").stdout)["feedback"] == kept == json.loads(cli(run.run_id, "--json").stdout)["feedback"]
+    )
+    for wrong in (["--good"], [run.run_id, "--good", "--withdraw"], [run.run_id, "--note", "x"]):
+        assert cli(*wrong).exit_code == 2
+    assert "Unknown run 'nobody'" in cli("nobody", "--good").stderr
+    assert cli(run.run_id, "--withdraw").exit_code == 0 and kilns.feedback(run=run.run_id) == []

@@ -25,7 +25,6 @@ from workbench.text import without_secrets
 
 
 def ticking():
-    """A clock that gains a second at each look."""
     ticks = count()
     return lambda: datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=next(ticks))
 

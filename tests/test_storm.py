@@ -1,11 +1,133 @@
-"""A slice of the storm: kills -9 over the film run, adding documents and keeping order, and nothing is lost by any."""
+"""kill -9 in a wave and at drawn moments, and a long life in one process: nothing is lost, doubled or held."""
 
 from __future__ import annotations
 
+import random
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
 import pytest
 
+from tests import forked, soak
+from tests.counting import endless
 from tests.storm.scenarios import ADDINGS, KEEPINGS, QUESTIONS, TALKS
 from tests.storm.storm import Storm
+from workbench.plans import Plan, PlanStep
+from workbench.records.tape import canonical
+from workbench.session import Workbench
+
+QUESTION = "喜宴哪一年上映？"
+
+
+def prepare(wb: Workbench, calls: Path, slow_s: float) -> None:
+    """Tools that note each call in a file, and a plan of a wave of three and a step behind one of them."""
+
+    def tool(name: str, seconds: float) -> None:
+        @wb.tools.tool(name=name, description="notes the call")
+        async def work(query: str) -> list[str]:
+            import asyncio
+
+            with calls.open("a") as file:
+                file.write(f"{name}\n")
+            await asyncio.sleep(seconds)
+            return [f"《喜宴》于 1993 年上映。{query}"]
+
+    tool("quick", 0.05)
+    tool("slow", slow_s)
+
+    def step(step_id: str, tool: str, *depends_on: str) -> PlanStep:
+        return PlanStep(
+            step_id=step_id, objective="", tool=tool, tool_input={"query": step_id}, depends_on=list(depends_on)
+        )
+
+    @wb.register("planner")
+    async def wave(query, decision, knowledge, tools) -> Plan:
+        return Plan(steps=[step("s0", "quick"), step("s1", "slow"), step("s2", "quick"), step("s3", "quick", "s0")])
+
+
+def start_and_tell(folder: str, calls: str) -> None:
+    """The process that is killed: prints the run's id, then each step that is finished and durable."""
+    with Workbench.open(folder) as wb:
+        prepare(wb, Path(calls), 60)
+        run = wb.start(QUESTION, kb="film", review={"reflect"})
+        print(run.run_id, flush=True)
+        for event in run.events():
+            if "retrieval_step_done" in event:
+                print(event["retrieval_step_done"]["step_id"], flush=True)
+
+
+@pytest.fixture
+def undisturbed(workspace, tmp_path) -> bytes:
+    with Workbench.open(workspace) as wb:
+        prepare(wb, tmp_path / "other-calls", 0)
+        run = wb.ask(QUESTION, kb="film", review={"reflect"})
+        run.approve()
+        return canonical(run.to_dict())
+
+
+def test_killed_in_a_wave(workspace, tmp_path, undisturbed):
+    calls = tmp_path / "calls"
+    code = "import sys; from tests.test_storm import start_and_tell; start_and_tell(*sys.argv[1:])"
+    process = forked.Popen(
+        [sys.executable, "-c", code, str(workspace), str(calls)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parent.parent,
+    )
+    run_id = process.stdout.readline().strip()
+    finished = {process.stdout.readline().strip(), process.stdout.readline().strip()}
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    assert finished == {"s0", "s2"}
+
+    with Workbench.open(workspace) as wb:
+        prepare(wb, calls, 0)
+        run = wb.run(run_id)
+        assert run.status == "interrupted"
+        run.resume()
+        assert run.status == "paused" and run.review["point"] == "reflect"
+        assert Counter(calls.read_text().split()) == {"quick": 3, "slow": 2}, "only the unfinished step ran again"
+        run.approve()
+        assert run.status == "done"
+        assert canonical(run.to_dict()) == undisturbed
+        assert len(run.records) == len({(r["step_id"], r["attempt"]) for r in run.records})
+        assert Counter(entry["node"] for entry in run.log)["executor"] == 4
+
+
+LEFT = """
+import asyncio, atexit, sys, threading, time
+from workbench import Workbench
+
+wb, begun = Workbench.open(sys.argv[1]), threading.Event()
+
+@wb.tools.tool(intents={"qa"})
+async def slow(query: str) -> list[str]:
+    "Ends only when its names are gone."
+    begun.set()
+    while True:
+        await asyncio.sleep(0.01)
+
+print(wb.start(sys.argv[2], kb="film").run_id)
+begun.wait()
+
+@atexit.register  # as IPython does with a notebook's names
+def emptied(names=globals(), wait=time.sleep):
+    names.clear()
+    wait(0.5)
+"""
+
+
+def test_left_while_a_step_runs(workspace):
+    """A process that ends in good order, as a kernel that is restarted, leaves a run that can go on."""
+    left = forked.run([sys.executable, "-c", LEFT, workspace, QUESTION], capture_output=True, text=True, timeout=60)
+    assert left.returncode == 0 and not left.stderr, left.stderr
+    with Workbench.open(workspace) as wb:
+        run = wb.run(left.stdout.strip())
+        assert (run.status, run.error) == ("interrupted", None)
+        assert "slow" not in {record["tool"] for record in run.records}
 
 
 @pytest.mark.slow
@@ -37,3 +159,29 @@ def test_a_killed_gc_or_removal_loses_nothing_and_the_next_ones_leave_nothing_of
     with Storm(tmp_path, seed=5, only=only) as storm:
         outcomes = list(storm.trials(kills=8, workers=2))
     assert [f"{outcome.scenario}, {outcome.moments}: {fault}" for outcome in outcomes for fault in outcome.faults] == []
+
+
+@pytest.mark.full
+def test_threads_handles_and_sockets_stay(wb):
+    endless(wb)
+    soak.soak(wb, 16, 16, 1, lambda line: None)
+    before = dict(soak.held(wb.path))
+    curves, ended = soak.soak(wb, 60, 20, 2, lambda line: None)
+    after = dict(soak.held(wb.path))
+    for name in ("threads", "handles", "sockets"):
+        # A pool makes its last threads, each with its connections, when it first needs them; a leak is one a run.
+        assert after[name] <= before[name] + 5, (name, before, after)
+    assert {kind for kind, _ in ended} == set(soak.KINDS) and ended["plain", "done"] > 20
+    assert len(wb._work._live) <= 60 and {curve.name for curve in curves} >= set(soak.BOUNDS)
+
+
+def test_what_leaves_nothing_is_forgotten_in_time(wb, monkeypatch):
+    monkeypatch.setattr("workbench.runs.workers.RUNS_IN_MEMORY", 5)
+    first = wb.ask("Hello!", incognito=True)
+    for number in range(8):
+        soak.one(wb, "incognito", number, random.Random(number)) if number < 2 else wb.ask("Hello!", incognito=True)
+    private = wb._work._private
+    wb._work.loop.settle(10)
+    assert len(private.runs.ids(1000)) <= 7 and not private.runs.has(first.run_id)
+    threads = private._graph.checkpointer.conn.execute("SELECT count(DISTINCT thread_id) FROM checkpoints")
+    assert threads.fetchone()[0] <= 7

@@ -112,7 +112,6 @@ def writer(tmp_path: Path, corpus: Path, limit: int) -> Iterator[subprocess.Pope
 
 
 def seen(base) -> dict[str, set[int]]:
-    """Which generation each part of an open base is of."""
     passages = base.passages([chunk for chunk, _ in base.search("words", "comedy", 50)])
     return {
         "keywords": {p["fields"]["year"] - 1900 for p in passages},

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from typing import Any
+
 from playwright.sync_api import Page
+
+from workbench.session import Workbench
 
 QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"
 OPEN = "from workbench import Workbench\nwb = Workbench.open('workspace')"
@@ -10,8 +16,6 @@ KERNEL = "jupyterapp.shell.currentWidget.sessionContext.session.kernel.status"
 
 
 class BenchPage:
-    """The bench on a page, as people name its parts."""
-
     def __init__(self, page: Page):
         self.page, self.root = page, page.locator(".wb-bench")
         self.band = page.locator(".wb-bench .wb-band:visible").first
@@ -25,14 +29,6 @@ class BenchPage:
 
     def press(self, name: str) -> None:
         self.root.get_by_role("button", name=name).and_(self.page.locator(":visible")).first.click()
-
-    def press_slowly(self, name: str, seconds: float = 1.0) -> None:
-        """Press and release with time between, in which what is pressed may be drawn anew."""
-        pressed = self.root.get_by_role("button", name=name).or_(self.root.locator("summary", has_text=name))
-        pressed.and_(self.page.locator(":visible")).first.hover()
-        self.page.mouse.down()
-        self.page.wait_for_timeout(seconds * 1000)
-        self.page.mouse.up()
 
     def view(self, name: str) -> None:
         self.root.get_by_role("button", name=name, exact=True).click()
@@ -51,14 +47,13 @@ class BenchPage:
     def depends(self, step_id: str, on: str) -> None:
         """Let a step wait for another one."""
         self.choose(step_id)
-        self.page.wait_for_function("id => document.querySelector('.wb-step-form').innerText.includes(id)", arg=step_id)
+        self.page.wait_for_function("id => document.querySelector('.wb-step-form').innerHTML.includes(id)", arg=step_id)
         self.page.wait_for_function(f"{KERNEL} === 'idle'")  # every field of the form has come
         field = self.page.locator(".wb-step-form .jupyter-widget-tagsinput input").last
         field.fill(on)
         field.press("Enter")
 
     def fix(self) -> None:
-        """Press the first fix in the form of the chosen step."""
         self.page.locator(".wb-step-form [data-do=fix]:visible").first.click()
 
     def fork(self, *words: str) -> None:
@@ -67,3 +62,27 @@ class BenchPage:
         for word in words:
             rows = rows.filter(has_text=word)
         rows.first.locator("[data-do=fork]").click()
+
+
+def newest(store: Workbench, status: str, decided: int, runs: int = 1, seconds: float = 30) -> Any:
+    """The newest run, once there are so many, it stands so, and so many decisions are kept."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        found = store.runs.list()
+        if len(found) == runs and found[0].status == status and len(found[0].decisions) == decided:
+            return found[0]
+        time.sleep(0.05)
+    there = [
+        (run.status, [d["review_id"] for d in run.decisions], [(r["tool"], r["status"]) for r in run.records])
+        for run in store.runs.list()
+    ]
+    raise AssertionError(f"no run that is {status} after {decided} decisions: {there}")
+
+
+def until(condition: Callable[[], Any], what: str, seconds: float = 30) -> float:
+    """Wait until it holds; how long that took."""
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < seconds, f"not within {seconds} s: {what}"
+        time.sleep(0.01)
+    return time.monotonic() - began

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser.lab import Browser, Lab, Notebook, chromium, jupyterlab
+from workbench.session import Workbench
 
 FAILED = pytest.StashKey[bool]()
 
@@ -62,3 +63,10 @@ def notebook(
         for notebook in opened:
             notebook.page.close()
         lab.end_kernels(tmp_path)
+
+
+@pytest.fixture
+def store(workspace: Path) -> Iterator[Workbench]:
+    """The same workspace, open in this process too: what is there when the page says that it is."""
+    with Workbench.open(workspace) as opened:
+        yield opened

@@ -59,9 +59,7 @@ LAB_FLAGS = (
     "--LabApp.extension_manager=readonly",
     "--LanguageServerManager.autodetect=False",
 )
-LAB_SETTINGS = {
-    "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
-}
+LAB_SETTINGS = {"@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False}}
 # It asks every kernel about itself, and writes an error when that one is restarted before it has answered.
 DISABLED = {"disabledExtensions": {"@jupyterlab/debugger-extension": True}}
 SECONDS = 60.0
@@ -111,7 +109,6 @@ class Seen:
         assert not self.dialogs, "dialogs:\n" + "\n".join(self.dialogs)
 
     def forget(self) -> None:
-        """Begin anew."""
         for seen in (self.errors, self.outside, self.dialogs):
             seen.clear()
         self.restarted = False
@@ -119,8 +116,6 @@ class Seen:
 
 @dataclass(frozen=True)
 class Browser:
-    """A Chromium and what it did."""
-
     context: BrowserContext
     seen: Seen
 
@@ -160,7 +155,6 @@ class Lab:
     token: str
 
     def call(self, method: str, path: str) -> Any:
-        """One call of its REST interface."""
         request = urllib.request.Request(self.url + path, method=method)
         request.add_header("Authorization", f"token {self.token}")
         with urllib.request.urlopen(request, timeout=SECONDS) as answer:
@@ -206,11 +200,9 @@ class Notebook:
         return self.page.evaluate(f"async () => Promise.race([({javascript}), {late}])")
 
     def wait(self, condition: str, seconds: float = SECONDS) -> None:
-        """Wait until a JavaScript expression is true."""
         self.page.wait_for_function(f"() => ({condition})", timeout=seconds * 1000)
 
     def command(self, name: str, **arguments: Any) -> Any:
-        """Carry out a command of JupyterLab, as its menu does."""
         return self.eval(f"jupyterapp.commands.execute({name!r}, {json.dumps(arguments)}).then(() => null)")
 
     def keep_widget_state(self) -> None:
@@ -221,12 +213,10 @@ class Notebook:
             self.wait(told)  # the command returns before it is done
 
     def run_all(self) -> None:
-        """Run every cell to its end."""
         self.command("notebook:run-all-cells")
         self._fail_on_errors(self.cells())
 
     def run_cell(self, index: int) -> None:
-        """Run one cell to its end."""
         self.eval(f"{PANEL}.content.activeCellIndex = {index}")
         self.command("notebook:run-cell")
         self._fail_on_errors([self.cells()[index]])
@@ -250,7 +240,6 @@ class Notebook:
         return ast.literal_eval(value["data"]["text/plain"])
 
     def kernel_status(self) -> str:
-        """idle, busy, restarting, dead, ..."""
         return self.eval(f"{PANEL}.sessionContext.session?.kernel?.status ?? 'none'")
 
     def restart_kernel(self) -> None:
@@ -289,7 +278,6 @@ class Notebook:
         self.page.set_viewport_size({"width": round(now["width"] + width - output["width"]), "height": height})
 
     def screenshot(self, path: Path | str) -> None:
-        """A picture of the page."""
         self.page.screenshot(path=path)
 
     def clean(self) -> None:

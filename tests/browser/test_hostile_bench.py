@@ -9,9 +9,7 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.bench_page import BenchPage
-from tests.browser.test_journey import newest
-from tests.browser.test_restart import until
+from tests.browser.bench_page import BenchPage, newest, until
 from tests.test_hostile import ALL, HASHING, HOSTILE, NAME, STEERING
 from workbench.session import Workbench
 

@@ -2,44 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
-
-import pytest
 from playwright.sync_api import expect
 
-from tests.browser.bench_page import OPEN, QUESTION, BenchPage
+from tests.browser.bench_page import OPEN, QUESTION, BenchPage, newest
 from workbench.runs.recording import origin_of
-from workbench.session import Workbench
 
 
-@pytest.fixture
-def store(workspace: Path) -> Iterator[Workbench]:
-    """The same workspace, open in this process too: what is there when the page says that it is."""
-    with Workbench.open(workspace) as opened:
-        yield opened
-
-
-def newest(store: Workbench, status: str, decided: int, runs: int = 1, seconds: float = 30) -> Any:
-    """The newest run, once there are so many, it stands so, and so many decisions are kept."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        found = store.runs.list()
-        if len(found) == runs and found[0].status == status and len(found[0].decisions) == decided:
-            return found[0]
-        time.sleep(0.05)
-    there = [
-        (run.status, [d["review_id"] for d in run.decisions], [(r["tool"], r["status"]) for r in run.records])
-        for run in store.runs.list()
-    ]
-    raise AssertionError(f"no run that is {status} after {decided} decisions: {there}")
-
-
-def test_ask_edit_decide_fork_compare(
-    notebook: Callable[..., Any], workspace: Path, store: Workbench, tmp_path: Path
-) -> None:
+def test_ask_edit_decide_fork_compare(notebook, workspace, store, tmp_path):
     nb = notebook([OPEN, 'wb.bench(kb="film")'])
     nb.run_all()
     page, bench = nb.page, BenchPage(nb.page)
@@ -61,8 +30,17 @@ def test_ask_edit_decide_fork_compare(
     bench.depends(new, steps[0])
     expect(bench.alert.first).to_contain_text("Cycle")
     expect(bench.alert.first).to_contain_text(new)
+    described = (
+        "document.getElementById(document.querySelector('[aria-invalid=true]').getAttribute('aria-describedby'))"
+    )
+    assert "Cycle" in nb.eval(f"{described}.innerText") and page.locator(".wb-dag-cycle").count()
     expect(bench.primary).to_be_disabled()
     bench.fix()
+    nb.wait("!document.querySelector('[aria-invalid=true]') && !document.querySelector('.wb-dag-cycle')")
+    objective = bench.root.get_by_label("Objective", exact=True)
+    objective.press_sequentially("!")
+    assert nb.eval("document.activeElement.tagName") == "TEXTAREA", "what is typed into keeps its focus"
+    objective.press("Backspace")
     expect(bench.primary).to_be_enabled()
     expect(bench.primary).to_contain_text("Run as edited")
     bench.press("Run as edited")

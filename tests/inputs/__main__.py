@@ -66,7 +66,6 @@ def _stop(*_: object) -> None:
 
 
 def table(counts: dict[str, Counter[str]]) -> str:
-    """The counts as text."""
     total = sum(counts.values(), Counter(dict.fromkeys(COLUMNS, 0)))
     rows = [*counts.items(), ("all", {name: total[name] for name in COLUMNS})]
     lines = [f"{'class':<28}" + "".join(f"{name:>12}" for name in COLUMNS)]
@@ -74,7 +73,6 @@ def table(counts: dict[str, Counter[str]]) -> str:
 
 
 def main() -> int:
-    """The command."""
     parser = argparse.ArgumentParser(prog="python -m tests.inputs", description=__doc__)
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)

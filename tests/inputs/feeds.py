@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -84,7 +85,6 @@ class Place:
         self.paused()  # everything is imported, so that no input pays for it
 
     def paused(self) -> Any:
-        """A run that waits at its plan."""
         if self._paused is None or self._paused.status != "paused":
             self._paused = self.wb.ask(
                 "When was The Wedding Banquet released?", kb="film", review={"plan"}, session="p"
@@ -181,7 +181,6 @@ def plans(place: Place, rng: Random) -> bool:
 
 
 def settings(place: Place, rng: Random) -> bool:
-    """Settings in code and in the environment."""
     name = rng.choice([*all_settings().model_fields, "nothing"])
     if rng.random() < 0.5:
         Settings.load(**{name: value(rng)})
@@ -214,18 +213,25 @@ def names(place: Place, rng: Random) -> bool:
 
 
 def texts(place: Place, rng: Random) -> bool:
-    """The reading of a question, by itself."""
-    one = clean(text(rng, 30)[:4_000])
-    for look in (fold, terms, sentences, detect_language, visible):
+    one, base = clean(text(rng, 30)[:4_000]), place.wb.knowledge.get("film")
+    for look in (fold, terms, detect_language):
         look(one)
-    found = read(one, [place.wb.knowledge.get("film")])["names"]
+    if clean(one) != one or "\x00" in one or {"\x1b", "\u202e"} & set(visible(one)):
+        raise Lost(f"what nobody sees is in {one!r}")
+    if "".join("".join(sentences(one)).split()) != "".join(one.split()):
+        raise Lost(f"sentences lose a part of {one!r}")
+    found = read(one, [base])["names"]
     if any(one[n["start"] : n["end"]] != n["surface"] for n in found):
         raise Lost(f"a name that is not there: {one!r}")
+    spans = sorted((name["start"], name["end"]) for name in found)
+    if any(second[0] < first[1] for first, second in pairwise(spans)):
+        raise Lost(f"names that overlap: {one!r}")
+    if not all(0 <= mention["start"] < mention["end"] <= len(one) for mention in base.link(one)):
+        raise Lost(f"a mention outside of {one!r}")
     return True
 
 
 def options(place: Place, rng: Random) -> bool:
-    """Questions with options that may be wrong."""
     wrong = changed(rng, {name: OPTIONS[name] for name in rng.sample(sorted(OPTIONS), 2)})
     given = {name: one for name, one in wrong.items() if name in OPTIONS} if isinstance(wrong, dict) else {}
     if not given:
@@ -234,7 +240,6 @@ def options(place: Place, rng: Random) -> bool:
 
 
 def questions(place: Place, rng: Random) -> bool:
-    """Whole questions."""
     return _asked(place, text(rng, 20), {"kb": "film", "session": f"q{rng.randrange(10**9)}"})
 
 
@@ -261,7 +266,6 @@ def answers(place: Place, rng: Random) -> bool:
 
 
 def commands(place: Place, rng: Random) -> bool:
-    """The command line, in this process."""
     done = CliRunner(env=place.environment).invoke(
         main, _words(place, rng), input=text(rng, 5).encode("utf-8", "replace")
     )

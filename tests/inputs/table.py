@@ -33,8 +33,6 @@ Given = Callable[[], str]
 
 
 class Row(NamedTuple):
-    """One line of the table: what was given, where, and how to give it."""
-
     given: str
     where: str
     give: Given
@@ -170,11 +168,7 @@ ANSWERS = [
     Row("an unknown field", "`resume --edit`", _edit({"colour": 1})),
     Row("an unknown tool", "`resume --edit`", _edit(_step(tool="telepathy"))),
     Row("a step that depends on itself", "`resume --edit`", _edit(_step(depends_on=["a"]))),
-    Row(
-        "a reference to nothing",
-        "`resume --edit`",
-        _edit(_step(tool_input={"query": {"$from": "z.query"}})),
-    ),
+    Row("a reference to nothing", "`resume --edit`", _edit(_step(tool_input={"query": {"$from": "z.query"}}))),
     Row("a number of more than 64 bits", "`resume --edit`", _edit(_step(budget={"top_k": 10**30}))),
     Row(
         "10,000 steps",
@@ -195,11 +189,7 @@ ANSWERS = [
             ).topological_order()
         ),
     ),
-    Row(
-        "an answer where nothing waits",
-        "`run.approve`",
-        python(lambda wb: wb.ask(WHEN, kb="film").approve()),
-    ),
+    Row("an answer where nothing waits", "`run.approve`", python(lambda wb: wb.ask(WHEN, kb="film").approve())),
 ]
 CORPORA = [
     Row("a broken line", "`a.jsonl`", added("a.jsonl", _GOOD + b"{oops\n")),
@@ -300,7 +290,6 @@ inputs more.
 
 
 def page() -> str:
-    """Return the page."""
     parts = [HEAD]
     for title, rows in ROWS.items():
         lines = [f"## {title}", "", "| given | where | printed |", "| --- | --- | --- |"]

@@ -38,22 +38,12 @@ def main() -> int:
 
 
 def show(outcomes: list[Outcome], storm: Storm, seconds: float) -> None:
-    """Kills by the place where they fell and by how they were drawn, then the four counts."""
+    """Kills by the place where they fell, then the four counts."""
     kills = [kill for outcome in outcomes for kill in outcome.kills]
-    kinds, places = Counter(kind for kind, _, _ in kills), Counter(place for _, _, place in kills)
-    table = Counter((place, kind) for kind, _, place in kills)
-    print(f"\n{'killed at':<40}" + "".join(f"{kind:>14}" for kind in ("write", "event", "time", "all")))
-    for place, count in sorted(places.items()):
-        print(
-            f"{place:<40}"
-            + "".join(f"{table[place, kind]:>14}" for kind in ("write", "event", "time"))
-            + f"{count:>14}"
-        )
+    for place, count in sorted(Counter(place for _, _, place in kills).items()):
+        print(f"{place:<40}{count:>6}")
     hit, known = {where for kind, where, _ in kills if kind == "write"}, storm.gaps()
-    print(f"\ntrials {len(outcomes)}, kills {len(kills)} ({', '.join(f'{n} {k}' for k, n in kinds.most_common())})")
-    print(
-        f"kinds of places {len(places)}; pairs of writes between which a kill fell: {len(hit & known)} of {len(known)}"
-    )
+    print(f"\ntrials {len(outcomes)}, kills {len(kills)}; between two writes {len(hit & known)} of {len(known)}")
     for name in ("lost", "doubled", "repeated", "wrong"):
         print(f"{name:<10}{sum(len(getattr(outcome, name)) for outcome in outcomes):>6}")
     print(f"{seconds:.0f} s")

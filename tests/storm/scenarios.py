@@ -102,11 +102,7 @@ class Adding:
         return before, after
 
 
-ADDINGS = (
-    Adding("kb add, from nothing", 0, 30),
-    Adding("kb add, a change", 24, 12),
-    Adding("kb rebuild", 24, 0),
-)
+ADDINGS = (Adding("kb add, from nothing", 0, 30), Adding("kb add, a change", 24, 12), Adding("kb rebuild", 24, 0))
 
 
 @dataclass(frozen=True)
@@ -142,7 +138,4 @@ _LEFT = (
     *("knowledge/.gone.lock", "knowledge/.other.holder.json"),
     *("knowledge/film/.sources.json.01234567", "knowledge/other/.arrays.89abcdef"),
 )
-KEEPINGS = (
-    Keeping("gc --yes", left=_LEFT),
-    Keeping("kb remove"),
-)
+KEEPINGS = (Keeping("gc --yes", left=_LEFT), Keeping("kb remove"))

@@ -35,7 +35,6 @@ class Stretch:
     seconds: float = 0.0
 
     def told(self, name: str) -> list[Any]:
-        """Every value told under that name."""
         return [line[name] for line in self.lines if name in line]
 
 
@@ -53,7 +52,6 @@ class Outcome:
 
     @property
     def faults(self) -> list[str]:
-        """All of them, by kind."""
         kinds = ("lost", "doubled", "repeated", "wrong")
         return [f"{kind}: {fault}" for kind in kinds for fault in getattr(self, kind)]
 
@@ -244,7 +242,6 @@ def survive_keeping(
 
 
 def seen(folder: Path, scenario: Keeping, options: dict[str, Any]) -> dict[str, str]:
-    """What a reader can read."""
     return next(iter(stretch(process.read, folder, scenario, None, **options).told("seen")), {})
 
 
@@ -292,6 +289,5 @@ def _difference(one: str, other: str) -> str:
 
 
 def fresh(template: Path, folder: Path) -> Path:
-    """A copy of a prepared workspace; links stay links."""
     shutil.copytree(template, folder, symlinks=True)
     return folder

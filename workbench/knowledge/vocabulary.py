@@ -245,16 +245,16 @@ def _common(what: str) -> dict[str, dict[str, list[str]]]:
 
 
 def _meaning(name: str) -> FieldMeaning:
-    relation = _RELATIONS.get(name.lower()) or next((pair for pair in _RELATIONS.values() if pair[0] == name), None)
-    if relation:
-        return FieldMeaning(*relation, category=relation[1] in GROUPING)
+    common = _RELATIONS.get(name.lower()) or next((pair for pair in _RELATIONS.values() if pair[0] == name), None)
+    if common:
+        return FieldMeaning(*common, category=common[1] in GROUPING)
     words = [w.lower() for w in re.findall(r"[A-Z]?[^\W_A-Z]+|[A-Z]+", name)] or [name]
     words[-1] = re.sub(r"(?<=[^sui])s$", "", re.sub(r"ies$", "y", words[-1]))
-    words = words[words[0] == "has" and len(words) > 1 :]
-    if words[-1] == "by" and len(words) > 1:  # written_by, founded by: somebody did
-        return FieldMeaning("_".join(words), "Person")
     kind = "".join(w[:1].upper() + w[1:] for w in words)
-    return FieldMeaning("has_" + "_".join(words), kind, category=kind in GROUPING)
+    relation = "_".join(words)
+    if re.search("^has_|_(by|of|in|to|from|at)$", relation):  # a relation already; written_by: somebody did
+        return FieldMeaning(relation, "Person" if words[-1] == "by" else kind)
+    return FieldMeaning(f"has_{relation}", kind, category=kind in GROUPING)
 
 
 @cache

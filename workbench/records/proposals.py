@@ -98,7 +98,8 @@ def in_force(request: Request) -> Json:
     """
     args, form = proposal(request), schema(request)
     values = {**(request.get("in_force") or {}), **args}
-    values.setdefault(LIMITS, _judged_by(request))
+    if judged_by := _judged_by(request):  # what is judged and what can be edited are one figure
+        values[LIMITS] = {**values.get(LIMITS, {}), **judged_by}
     names = form.get("properties", {})
     editable = {name: values[name] for name in names if values.get(name) is not None}
     if isinstance(editable.get(LIMITS), Mapping):

@@ -1,14 +1,14 @@
 """What happened when, on three levels: graph node -> step -> inside the tool; on an axis of work time.
 
-The axis is the wall clock with the long gaps folded: while a person thinks, or while no process ran, nothing is
-charged and nothing is drawn to scale; the gap becomes one bar of fixed width that carries its length.
+The axis is the wall clock without its long gaps: while a person thinks, or while no process ran, nothing is charged
+and no time passes on it; the gap becomes one bar without a width that carries its length.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from typing import Any, Literal
@@ -64,8 +64,6 @@ def _folded(
 ) -> tuple[Callable[[float], float], list[Bar]]:
     """Wall-clock milliseconds -> milliseconds from the beginning, long gaps folded; and those gaps."""
     union = _union(spans)
-    # Width of a folded gap as a share of all work time.
-    width = 0.08 * max(elapsed_ms(spans), 1.0)
     starts, offsets, gaps = [union[0][0]], [0.0], list[Bar]()
 
     def at(moment: float) -> float:
@@ -75,9 +73,9 @@ def _folded(
     for (_, left), (start, _) in pairwise(union):
         begin = at(left)
         kind: Kind = "waiting" if any(left <= moment <= start + 1000 for moment in answered) else "stopped"
-        gaps.append(Bar(kind, kind, round(begin, 3), round(begin + width, 3), round(start - left, 3)))
+        gaps.append(Bar(kind, kind, round(begin, 3), round(begin, 3), round(start - left, 3)))
         starts.append(start)
-        offsets.append(begin + width)
+        offsets.append(begin)
     return at, gaps
 
 
@@ -122,31 +120,14 @@ def moment_ms(moment: str) -> float:
     return datetime.fromisoformat(moment).timestamp() * 1000
 
 
-def work_ticks(segments: Iterable[Bar], span: float, limit: int = 7) -> list[tuple[float, float]]:
-    """(place on the folded axis, ms of work) of about six round ticks; folded gaps have no ticks inside."""
-    gaps = [(bar.start_ms, bar.end_ms - bar.start_ms) for bar in segments if bar.kind in GAPS]
-    work = span - sum(width for _, width in gaps)
-    step = next((s * 10**e for e in range(-1, 9) for s in (1, 2, 5) if work / (s * 10**e) <= limit), work or 1)
-    ticks = []
-    for value in (round(step * i, 6) for i in range(int(work / step) + 1)):
-        at = value
-        for start, width in gaps:
-            at += width if start < at else 0
-        ticks.append((round(at, 3), value))
-    return ticks
+def work_ticks(span: float, limit: int) -> list[float]:
+    """Return at most so many round milliseconds of work, and 0.
 
-
-def side_by_side(segments: Iterable[Bar]) -> list[Bar]:
-    """Overlapping runs of one node, which the executor's parallel tasks are, as one bar."""
-    merged: list[Bar] = []
-    for bar in sorted(segments, key=lambda b: (b.start_ms, b.end_ms)):
-        place = next((n for n in reversed(range(len(merged))) if merged[n].name == bar.name), None)
-        if place is None or merged[place].end_ms <= bar.start_ms:
-            merged.append(bar)
-            continue
-        both = merged[place], bar
-        merged[place] = replace(both[0], end_ms=max(b.end_ms for b in both), duration_ms=round(busy_ms(both), 3))
-    return merged
+    >>> work_ticks(4200, 6)
+    [0, 1000, 2000, 3000, 4000]
+    """
+    step = next((s * 10**e for e in range(-1, 9) for s in (1, 2, 5) if span / (s * 10**e) <= limit), span)
+    return [round(step * i, 6) for i in range(int(span / step) + 1)]
 
 
 def attempts(segments: Sequence[Bar]) -> list[tuple[Bar, list[Bar]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Any, TypedDict
 
 from workbench.errors import RunError, shown
@@ -45,6 +46,8 @@ class Call(TypedDict):
         sampling: temperature and the like, as far as the model says.
         replayed: whether it comes from another run's tape.
         edited: whether a fork changed the reply.
+        outcome: ``refused``, ``repaired`` or ``overruled``; empty where the reply was followed.
+        why: the reasons for that, as the model or the reflection was given them.
     """
 
     place: str
@@ -66,6 +69,8 @@ class Call(TypedDict):
     sampling: Json
     replayed: bool
     edited: bool
+    outcome: str
+    why: str
 
 
 class Calls(FrameList[Call]):
@@ -73,7 +78,7 @@ class Calls(FrameList[Call]):
 
     columns = (
         *("place", "role", "node", "at", "model", "prompt", "input", "cached", "output", "seconds", "money"),
-        *("replayed", "edited", "said"),
+        *("replayed", "edited", "outcome", "said"),
     )
 
     def rows(self) -> list[Json]:
@@ -92,10 +97,33 @@ class Calls(FrameList[Call]):
         return Calls(call for call in self if call["role"] == role)
 
 
-def model_calls(effects: Iterable[Effect]) -> Calls:
-    """Return the calls among the effects of a tape; of one that a node made twice, the last."""
+def model_calls(effects: Iterable[Effect], state: Data) -> Calls:
+    """Return the calls among the effects of a tape; of one that a node made twice, the last.
+
+    Args:
+        effects: of the tape.
+        state: of the run, which says what of a reply was not followed.
+    """
     by_place = places(effect for effect in effects if effect.kind == "model")
-    return Calls(make_call(place, effect) for place, effect in by_place.items())
+    calls = Calls(make_call(place, effect) for place, effect in by_place.items())
+    for role in {call["role"] for call in calls}:
+        for call, after in pairwise([*calls.by_role(role), None]):
+            call["outcome"], call["why"] = _outcome(call, after, state)
+    return calls
+
+
+def _outcome(call: Call, after: Call | None, state: Data) -> tuple[str, str]:
+    """Return what became of a reply, and why; ``after`` is the next call of its role."""
+    plan, reflections = (state.get("plan") or {}).get("metadata") or {}, state.get("reflections", [])
+    if after and after["at"].endswith("repair"):  # asked again, with what was wrong
+        return "refused", after["messages"][-1][1].partition("\n")[2]
+    if call["role"] == "planner" and not after and "instead_of" in plan:
+        return "refused", "\n".join(plan["refused"])
+    if call["role"] == "reflector":
+        signals = {f"pass {r['current_iteration']}": r["signals"] for r in reflections}
+        if overruled := signals.get(call["at"].removesuffix(" repair"), {}).get("overruled"):
+            return "overruled", "\n".join(overruled)
+    return "repaired" if call["at"].endswith("repair") else "", ""
 
 
 def own_prompts(prompts: Any, among: Mapping[str, Prompt]) -> dict[str, Json]:
@@ -136,4 +164,6 @@ def make_call(place: str, effect: Effect) -> Call:
         sampling=dict(reply.get("sampling") or {}),
         replayed=effect.replayed,
         edited=effect.edited,
+        outcome="",
+        why="",
     )

@@ -14,15 +14,16 @@ from workbench.views import plan_graph
 from workbench.views.drawing import Drawing
 from workbench.views.graph import graph as draw_graph
 from workbench.views.graph import walked
-from workbench.views.knowledge import Around
+from workbench.views.knowledge import MENTION, Around
 from workbench.views.knowledge import knowledge as draw_knowledge
 from workbench.views.labels import labels_for
 from workbench.views.timeline import when
 
-_MOST_SEEDS = 8
+_MOST_SEEDS = 40
+_MOST_EXPANDED = 8
+"""Names of the answer whose neighbours are shown."""
 _MOST_NEIGHBOURS = 10
 """Neighbours of one entity that are shown."""
-_MOST_NODES = 120
 
 
 def dag(run: Recording) -> Drawing:
@@ -64,11 +65,13 @@ def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Aro
     """
     mentioned = [mention["entity_id"] for mention in knowledge.link(text)]
     entity_ids = dict.fromkeys([*mentioned, *(f"doc:{doc_id}" for doc_id in documents)])
-    seeds = [entity_id for entity_id in entity_ids if knowledge.entity(entity_id) is not None][:_MOST_SEEDS]
+    found = {entity_id: entity for entity_id in entity_ids if (entity := knowledge.entity(entity_id))}
+    seeds = [*found][:_MOST_SEEDS]
     ids = dict.fromkeys(seeds)
-    for seed in seeds:
+    named = [seed for seed in seeds if found[seed]["type"] not in GROUPING]  # a genre has a thousand
+    for seed in named[:_MOST_EXPANDED]:
         ids |= dict.fromkeys(_neighbours(knowledge, seed, seeds)[:_MOST_NEIGHBOURS])
-    read = map(knowledge.entity, list(ids)[:_MOST_NODES])
+    read = map(knowledge.entity, ids)
     entities = {entity["entity_id"]: entity for entity in read if entity is not None}
     relations = {
         relation["relation_id"]: relation
@@ -85,7 +88,7 @@ def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Aro
 def _neighbours(knowledge: KnowledgeBase, entity_id: str, seeds: Collection[str]) -> list[str]:
     """Return the ids next to an entity: neighbours of several seeds first, then well connected ones, groups last."""
     read = map(knowledge.entity, _ends(knowledge.around("relations", [entity_id])) - {entity_id})
-    neighbours = {entity["entity_id"]: entity for entity in read if entity}
+    neighbours = {entity["entity_id"]: entity for entity in read if entity and entity["type"] != MENTION}
 
     def order(neighbour: str) -> tuple[int, bool, int, str]:
         relations = knowledge.around("relations", [neighbour])

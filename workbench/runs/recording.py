@@ -217,7 +217,7 @@ class Recording(StoredRun, Extended):
 
     def calls(self) -> Calls:
         """Return the calls of models: what each saw, what it said, what it took."""
-        return model_calls(self.tape())
+        return model_calls(self.tape(), self.state)
 
 
 def recorded(run: Recording, run_id: str = "") -> Recording:

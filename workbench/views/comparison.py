@@ -18,7 +18,7 @@ from workbench.views.labels.sentences import (
     savings_text,
     tokens_text,
 )
-from workbench.views.markup import cut
+from workbench.views.markup import cut, step_name
 from workbench.views.plan_graph import field_changes
 
 LETTERS = "ABCD"
@@ -76,7 +76,7 @@ def _verdict(document: Data, texts: Sequence[str], labels: Labels) -> Block:
     if not parts:
         return Lines([(labels("no_difference"), "strong")])
     name = decision_name(parts["name"], labels) if parts["where"] == "decision" else parts["name"]
-    where = labels("they_part", what=labels(f"part_{parts['where']}", name=name))
+    where = step_name(labels("they_part", what=labels(f"part_{parts['where']}", name=name)))
     return Lines([(labels("semicolon").join(texts), "strong"), f"{cut(where, 200)} · {_each(parts['values'], labels)}"])
 
 
@@ -154,7 +154,7 @@ def _changes(row: Data, labels: Labels) -> str:
 
 def _step(row: Data, document: Data, labels: Labels) -> str:
     tools = dict.fromkeys(side["tool"] for side in row["sides"] if side)
-    lines = [" ".join([row["step_id"], *tools])]
+    lines = [" · ".join([step_name(row["step_id"]), *tools])]
     for letter, diff in zip(LETTERS[1:], document["plan"], strict=False):
         fields = dict((diff or {}).get("changed", {}).get(row["step_id"], {}))
         fields.pop("tool", None)  # both are behind the step's name
@@ -197,7 +197,7 @@ def _piece(row: Data, _: Data, labels: Labels) -> str:
     if not steps:
         return title
     more = f" +{len(steps) - 1}" if len(steps) > 1 else ""
-    return labels("aside", said=title, more=labels("beside_found_by", steps=cut(steps[0], 60) + more))
+    return labels("aside", said=title, more=labels("beside_found_by", steps=cut(step_name(steps[0]), 60) + more))
 
 
 _PARTS: Mapping[str, tuple[str, str, Callable[[Data, Data, Labels], str], Callable[[Data, Labels], str]]] = {

@@ -61,7 +61,7 @@ SHARES = (0.5, 0.45, 0.55, 0.4, 0.6, 0.35, 0.65, 0.3, 0.7)
 
 def width(words: str, size: float = 12) -> float:
     """Return about how wide a text is."""
-    return sum(1.1 if character > "\u2e7f" else 0.6 for character in words) * size
+    return sum(1.2 if character > "\u2e7f" else 0.6 for character in words) * size
 
 
 def free_patch(

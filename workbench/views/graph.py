@@ -141,7 +141,7 @@ def _box(node: Data, labels: Labels) -> Box:
     title = "\n".join(filter(None, (name, graph, labels.status(status), ran)))
     pending = status == "pending"
     return Box(
-        f"{graph}: {name}" if graph else name,
+        f"{graph}{labels('colon')}{name}" if graph else name,
         fact,
         title,
         ink,

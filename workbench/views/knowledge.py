@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from itertools import chain
 
 from markupsafe import Markup
 
@@ -14,7 +15,7 @@ from workbench.text import CJK
 from workbench.views.blocks import Block, Lines, Span, clipped, columns
 from workbench.views.drawing import SHARES, Body, Drawing, Patch, free_patch, sheet, short, width
 from workbench.views.labels import Labels, labels_for
-from workbench.views.markup import draw
+from workbench.views.markup import NOTHING, draw
 from workbench.views.render import Shown
 
 
@@ -56,10 +57,10 @@ class Around:
         graph.add_edges_from((relation["source"], relation["target"]) for relation in self.relations)
         if len(graph) < 2:
             return dict.fromkeys(graph, (_WIDTH / 2, _HEIGHT / 2))
-        first = networkx.kamada_kawai_layout(graph) if len(graph) <= 30 else None  # above that it takes seconds
-        spread = networkx.spring_layout(
-            graph, pos=first, k=2 / len(graph) ** 0.5, iterations=20 if first else 120, seed=7
-        )
+        if len(graph) <= 40:
+            spread = networkx.kamada_kawai_layout(graph)
+        else:  # it would take seconds
+            spread = networkx.spring_layout(graph, k=2 / len(graph) ** 0.5, seed=7)
         points = numpy.array([*spread.values()])
         low, high = points.min(axis=0), points.max(axis=0)
         room = numpy.array([_WIDTH, _HEIGHT]) - 2 * numpy.array(_EDGES)
@@ -70,9 +71,9 @@ class Around:
 # the drawing
 
 _WIDTH, _HEIGHT, _EDGES = 780, 440, (70, 24)
-_MENTION = "Name"
+MENTION = "Name"
 """The type of what a text only names."""
-_INKS = {"Person": "person", _MENTION: "idle", "Genre": "done", "Year": "done", "Country": "done"}
+_INKS = {"Person": "person", MENTION: "idle", "Genre": "done", "Year": "done", "Country": "done"}
 """Type of an entity -> family of colour; a document has its own."""
 _LONGEST_NAME = 26
 _APART = 36
@@ -81,30 +82,26 @@ _APART = 36
 
 def knowledge(graph: Around, language: str = "en") -> Drawing:
     """Draw the entities, those of the answer filled and large, and their relations; its rows are relations."""
-    labels, every = Labels(language), graph
-    ends = [end for relation in graph.relations for end in (relation["source"], relation["target"])]
-    drawn = {i: e for i, e in graph.entities.items() if e["type"] != _MENTION or ends.count(i) > 1 or i in graph.seeds}
-    lasting = (relation for relation in graph.relations if {relation["source"], relation["target"]} <= {*drawn})
-    graph = replace(graph, entities=drawn, relations=tuple(lasting))
+    labels = Labels(language)
     names = {i: short(display_name(entity, language), _LONGEST_NAME) for i, entity in graph.entities.items()}
     places = _apart(graph.places(), names)
     pairs: dict[frozenset[str], list[Relation]] = {}
     for relation in graph.relations:
         pairs.setdefault(frozenset((relation["source"], relation["target"])), []).append(relation)
-    taken = [*places.values()]
-    lines = [_line(graph, relations, places, taken, labels) for relations in pairs.values()]
+    taken = [place._replace(y=place.y + 8, high=_APART + 6) for place in places.values()]  # a name is below its disc
+    drawn = [_line(graph, relations, places, taken, labels) for relations in pairs.values()]
+    lines = [*chain(*zip(*drawn, strict=True))]  # words last: no line strikes them out
     rows, inks = dict[str, Markup](), dict[str, dict[str, None]]()
     for i, entity in graph.entities.items():
         ink, word = _ink(entity), _word("type", entity["type"], graph, labels)
         inks.setdefault(f"{ink}-fill", {})[word] = None
         shown = {"seed": i in graph.seeds, "kind": ink, "place": places[i], "name": names[i], "word": word}
         rows[i] = draw("svg.entity", labels, entity=entity, **shown)
-    under = [labels("knowledge_told", n=len(graph.entities), m=len(graph.relations))]
-    hidden = len(every.entities) - len(drawn)
-    under += [labels("knowledge_hidden", n=hidden)] if hidden else []
+    under = labels("knowledge_told", n=len(graph.entities), m=len(graph.relations))
     height = max([_HEIGHT, *(place.y + 40 for place in taken)])
-    legend = [*(("●", ink, ", ".join(words)) for ink, words in inks.items()), ("⬤", "dim", labels("of_the_answer"))]
-    return sheet(every.rows(), Body(lines, rows, _WIDTH, height), labels("knowledge_around"), " · ".join(under), legend)
+    legend = [("●", ink, labels("comma").join(kinds)) for ink, kinds in inks.items()]
+    legend.append(("⬤", "dim", labels("of_the_answer")))
+    return sheet(graph.rows(), Body(lines, rows, _WIDTH, height), labels("knowledge_around"), under, legend)
 
 
 def _apart(places: Mapping[str, tuple[float, float]], names: Mapping[str, str]) -> dict[str, Patch]:
@@ -136,8 +133,8 @@ def _line(
     places: Mapping[str, Patch],
     taken: list[Patch],
     labels: Labels,
-) -> Markup:
-    """Return a line between two entities, with its words between two of the answer, where there is room for them."""
+) -> tuple[Markup, Markup]:
+    """Return a line between two entities, and its words between two of the answer, where there is room for them."""
     source, target = relations[0]["source"], relations[0]["target"]
     words = labels("comma").join(dict.fromkeys(_word("rel", relation["type"], graph, labels) for relation in relations))
     ends = a, b = places[source], places[target]
@@ -146,7 +143,8 @@ def _line(
     at = free_patch(words, way, taken)
     taken += [at] if at else []
     title = f"{words}\n{relations[0]['sentence'][:300]}"
-    return draw("svg.relation", ends=ends, title=title, words=words, at=at, seeds=bool(way))
+    line = draw("svg.relation", ends=ends, title=title, seeds=bool(way))
+    return line, draw("svg.plate", x=at.x, y=at.y + 4, wide=0.85 * at.wide, text=words, ink="dim") if at else NOTHING
 
 
 def _ink(entity: Entity) -> str:

@@ -54,7 +54,8 @@ def _environment() -> Environment:
     )
     result.globals |= {"glyph": glyph, "button": button, "badge": badge, "family": family, "milliseconds": milliseconds}
     result.globals |= {"ROWS": ROWS, "NL": Markup("\n")}
-    result.filters |= {"safely": safe, "brief": cut, "step": step_name, "whole": partial(safe, limit=sys.maxsize)}
+    result.filters |= {"safely": safe, "brief": cut, "whole": partial(safe, limit=sys.maxsize)}
+    result.filters |= {"step": step_name, "laid_out": laid_out, "parts": parts}
     result.tests["web"] = re.compile(r"https?://\S+$").match
     return result
 
@@ -115,6 +116,27 @@ def step_name(text: object) -> str:
     '+naive 0 ~step_2'
     """
     return _STEP.sub(r"\2 \1", str(text))
+
+
+_PART = re.compile(r"<(\w+)>\n(.*?)\n</\1>|(.+?)(?=<\w+>\n|\Z)", re.DOTALL)
+
+
+def parts(text: str) -> list[tuple[str, str]]:
+    """Return the parts of a prompt, each with the tag around it.
+
+    >>> parts("Say.\\n<evidence>\\n[1] x\\n</evidence>\\nNow.")
+    [('', 'Say.'), ('evidence', '[1] x'), ('', 'Now.')]
+    """
+    found = ((tag, (inside or between).strip()) for tag, inside, between in _PART.findall(text))
+    return [pair for pair in found if pair[1]]
+
+
+def laid_out(text: str) -> str:
+    """Return JSON with a line for each value, and another text as it is."""
+    try:
+        return json.dumps(json.loads(text), ensure_ascii=False, indent=2)
+    except ValueError:
+        return text
 
 
 def joined(parts: Iterable[Any]) -> Markup:

@@ -19,7 +19,7 @@ from workbench.views.labels.sentences import (
     reviewer_name,
     savings_text,
 )
-from workbench.views.markup import cut
+from workbench.views.markup import cut, step_name
 from workbench.views.render import page_html
 from workbench.views.review import needs_text, reflection_tables, review_blocks, support_text, text_lines
 from workbench.views.terminal import plain
@@ -122,7 +122,7 @@ def _plan(document: Data, labels: Labels) -> Iterator[Block]:
         cells = (
             number[step.step_id],
             status,
-            f"{one_line(step.step_id)}\n{cut(step.objective, 200)}",
+            f"{step_name(one_line(step.step_id))}\n{cut(step.objective, 200)}",
             step.tool,
             ", ".join(number.get(source, source) for source in step.dependencies()),
             str(summary.get("evidence_count", "")),
@@ -141,7 +141,7 @@ def _errors(records: Sequence[ExecutionRecord], last: Mapping[str, ExecutionReco
         if record["error"]:
             single = record["attempt"] == 1 and record == last[record["step_id"]]
             attempt = "" if single else f" · {labels('attempt', n=record['attempt'])}"
-            yield f"{record['step_id']}{attempt}{labels('colon')}{reason_text(record['error'], labels)}"
+            yield f"{step_name(record['step_id'])}{attempt}{labels('colon')}{reason_text(record['error'], labels)}"
 
 
 def _reflections(document: Data, labels: Labels) -> Iterator[Block]:

@@ -43,10 +43,7 @@ def dag(
     labels = labels_for(plan.problem_statement)
     view = PlanView(plan, labels, list(records))
     rows = dag_rows(view, versions)
-    step_ids = {row["step_id"] for row in rows}
-    removed = {step.step_id for version in versions for step in version.steps} - step_ids
     facts = [labels("version", n=plan.version), labels("steps", n=len(rows))]
-    facts += [labels("count_removed", n=len(removed))] if removed else []
     badges = {row["step_id"]: f"+v{row['added_in']}" for row in rows if row["added_in"]}
     added = {(f"+v{n}", "run", labels("added_in", n=n)): None for n in (row["added_in"] for row in rows) if n}
     heading = title or plan.problem_statement or labels("plan")
@@ -128,11 +125,11 @@ def plan_changes(changes: Data, version: int, labels: Labels) -> Markup:
     if not count_changes(changes):
         return Markup()
     rows = [
-        (labels("changed"), step_id, "\n".join(field_changes(fields, labels)))
+        (labels("changed"), step_name(step_id), "\n".join(field_changes(fields, labels)))
         for step_id, fields in changes["changed"].items()
     ]
     for kind in ("added", "removed"):
-        rows += [(labels(kind), step_id, "") for step_id in changes[kind]]
+        rows += [(labels(kind), step_name(step_id), "") for step_id in changes[kind]]
     rows += [(labels("changed"), labels("plan_order"), "")] if changes["moved"] else []
     table = clipped(labels("changes"), columns(labels, "change:change", "step", "changes"), rows)
     html = Markup(page_html([table], labels, "wb-worked"))
@@ -167,7 +164,8 @@ def field_changes(fields: Mapping[str, Sequence[Any]], labels: Labels) -> Iterat
             pairs = {key: (old.get(key), new.get(key)) for key in dict.fromkeys([*old, *new])}
         for key, (before, after) in pairs.items():
             if before != after:
-                yield f"{key}{labels('colon')}{_brief(before, labels)} → {_brief(after, labels)}"
+                title = labels.get(f"form_{key}", key)
+                yield f"{title}{labels('colon')}{_brief(before, labels)} → {_brief(after, labels)}"
 
 
 def _brief(value: Any, labels: Labels) -> str:

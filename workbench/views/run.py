@@ -50,6 +50,7 @@ def head(
 
 _MARK = re.compile(r"\[(\d{1,4})\]([。，、；：？！.,;:?!]*)")
 """A citation, and the punctuation after it, which must not begin a line."""
+_EMPHASIS = re.compile(r"\*\*(?P<strong>[^*]+)\*\*|(?<![\w*])\*(?=\S)(?P<em>[^*<>]+)\*(?!\w)")
 _MOST_CHARACTERS = 50_000
 
 
@@ -71,12 +72,18 @@ class Marks:
         return draw("run.cite", self._labels, n=number, key=str(key), title=title, behind=behind)
 
     def line(self, text: str) -> Markup:
-        """Return a line of text with its marks as buttons."""
+        """Return a line of text with its marks as buttons, and what Markdown emphasizes."""
         pieces, end = list[str](), 0
         for mark in _MARK.finditer(text):
             pieces += [text[end : mark.start()], self(int(mark[1]), mark[2])]
             end = mark.end()
-        return joined([*pieces, text[end:]])
+        line = joined([*pieces, text[end:]])  # escaped, so that no tag is of the text
+        return Markup(_EMPHASIS.sub(_emphasized, line))
+
+
+def _emphasized(match: re.Match[str]) -> str:
+    tag = str(match.lastgroup)
+    return f"<{tag}>{match[tag]}</{tag}>"
 
 
 def answer(document: Data, labels: Labels, draft: str = "") -> Picture:

@@ -10,7 +10,7 @@ from dataclasses import asdict
 
 from markupsafe import Markup
 
-from workbench.records.timeline import GAPS, Bar, attempts, bars, side_by_side, span_ms, work_ticks
+from workbench.records.timeline import GAPS, Bar, attempts, bars, span_ms, work_ticks
 from workbench.state import Data, Decision, ExecutionRecord
 from workbench.views.drawing import Body, Drawing, sheet, short, width
 from workbench.views.labels import SIGNS, Labels, milliseconds
@@ -57,7 +57,7 @@ def _body(segments: Sequence[Bar], records: Sequence[ExecutionRecord], labels: L
     widths = [round(width(step_name(bar.step_id))) + 44 for bar, _ in groups]
     left = min(max(widths, default=80), 320) if page else 0
     size = Markup(f'x="{left}" width="{_WIDE - left - _FACTS if page else "100%"}"')
-    axis = draw("timeline.axis", ticks=work_ticks(segments, total, 6), total=total, size=size)
+    axis = draw("timeline.axis", ticks=work_ticks(total, 6), total=total, size=size, page=page)
     rows, top, look = dict[str, Markup](), 22, {"size": size, "page": page}
     if nodes := _graph_lane(segments, total, labels):
         rows["graph"] = draw("timeline.lane", key="graph", name=labels("graph"), inside=nodes, top=top, **look)
@@ -77,16 +77,15 @@ def _body(segments: Sequence[Bar], records: Sequence[ExecutionRecord], labels: L
 
 
 def _graph_lane(segments: Sequence[Bar], total: float, labels: Labels) -> Markup:
-    """Return the nodes, and the folded gaps, which have a fixed width and show their length."""
-    nodes = side_by_side([bar for bar in segments if bar.kind == "node"])
+    """Return the nodes, and a mark where a gap is folded."""
+    nodes = [bar for bar in segments if bar.kind == "node"]
     drawn = []
     for n, bar in enumerate([*nodes, *(bar for bar in segments if bar.kind in GAPS)]):
-        gap, length = bar.kind in GAPS, milliseconds(bar.duration_ms)
-        name = length if gap else labels.get(f"node_{bar.name}", bar.name)
+        gap, name = bar.kind in GAPS, labels.get(f"node_{bar.name}", bar.name)
         covered = any(later.start_ms < bar.end_ms for later in nodes[n + 1 :])
         fits = not covered and width(name) < 380 * (bar.end_ms - bar.start_ms) / total - 6
-        title = f"{labels(bar.kind)} · {length}" if gap else ""
+        title = f"{labels(bar.kind)} · {milliseconds(bar.duration_ms)}" if gap else ""
         ink = "person" if bar.kind == "waiting" else "idle"
-        look = {"ink": f"{ink}-tint", "stroke": f"{ink}-fill", "dashes": gap, "words": name if fits else ""}
+        look = {"ink": f"{ink}-tint", "stroke": f"{ink}-fill", "gap": gap, "words": name if fits else ""}
         drawn.append(draw("timeline.one", bar=bar, total=total, title=title, y=4, height=16, **look))
     return joined(drawn)

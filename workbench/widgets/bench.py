@@ -162,6 +162,7 @@ class Bench(CellRoot):
         self.working.reset()
         self.view = "work"
         self._show_and_follow()
+        self.head.reveal("question")
 
     # follow
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import ipywidgets
+import traitlets
 
 from workbench.records.prompts import LANGUAGES, SLOTS, Prompt
 from workbench.runs.calls import Call
@@ -25,7 +26,13 @@ class Calls(Panel):
     """The prompts and replies of the models of a run; the form of one call replaces the list while it is edited.
 
     It asks for ``{"edits": {...}}``, as ``Run.fork`` takes them.
+
+    Attributes:
+        opened: whether a call is being edited.
+        dock: the bar that sends the edits.
     """
+
+    opened = traitlets.Bool(False)
 
     def __init__(self, labels: Labels):
         super().__init__(labels)
@@ -34,10 +41,9 @@ class Calls(Panel):
         self._settings: Settings | None = None
         self._call: Call | None = None
         self._prompt: Prompt | None = None
-        self.list, self._head = Pick(listener=self._pressed), Pick(listener=self._pressed)
+        self.list, self._head = Pick(listener=self._pressed), Pick()
         self._model = ipywidgets.Combobox()
-        rows = {"reply": 6, "system": 8, "user": 8}
-        controls = {name: text(ipywidgets.Textarea(rows=count)) for name, count in rows.items()}
+        controls = {name: text(ipywidgets.Textarea(rows=6)) for name in ("reply", *_PARTS)}
         controls["model"] = text(self._model)
         schema = {"properties": {name: {} for name in controls}, "required": [*controls]}
 
@@ -47,15 +53,18 @@ class Calls(Panel):
         self._fields = Fields(schema, labels, lambda _: self._changed(), title=title, own=controls)
         self.fields = self._fields.fields
         self.slots, self.diff = ipywidgets.HTML(), Pick()
-        self.button = press_button("", self.submit, "wb-primary")
-        explanation = ipywidgets.HTML(el("div.wb-dim.wb-small", labels("fork_edits_told")))
         boxes = {name: field.box for name, field in self.fields.items()}
         heading = ipywidgets.HTML(el("div.wb-strong.wb-small", labels("call_of_role")))
-        inside = [self._head, boxes["reply"], heading, boxes["system"], boxes["user"], self.slots]
-        self.form = ipywidgets.VBox([*inside, boxes["model"], self.diff, self.button, explanation])
+        self.prompt = ipywidgets.VBox([heading, boxes["system"], boxes["user"], self.slots])
+        self.form = ipywidgets.VBox([self._head, boxes["reply"], self.diff, boxes["model"], self.prompt])
         self.form.add_class("wb-call-form")
         self.region = ipywidgets.VBox([self.list, self.form])
-        display_if(self.form, False)
+        self.button = press_button("", self.submit, "wb-primary")
+        back = press_button(labels("respond_back"), self.close)
+        explanation = ipywidgets.HTML(el("div.wb-band.wb-small", labels("fork_edits_told")))
+        buttons = ipywidgets.HBox([self.button, back]).add_class("wb-buttons")
+        self.dock = ipywidgets.HBox([explanation, buttons]).add_class("wb-decision").add_class("wb-run")
+        self.close()
 
     def show(self, run: Run, run_calls: Iterable[Call], settings: Settings) -> None:
         """Show the calls of a run; an open form stays, with its text.
@@ -67,47 +76,44 @@ class Calls(Panel):
         """
         self._run, self._settings = run, settings
         self._calls = {call["key"]: call for call in run_calls}
-        self.list.show(calls(list(self._calls.values()), self.labels))
+        self.list.show(calls([*self._calls.values()], self.labels))
         if self._call and self._call["key"] not in self._calls:
             self.close()
 
-    @property
-    def opened(self) -> bool:
-        """Return whether a call is being edited."""
-        return self._call is not None
-
     def open(self, key: str) -> None:
         """Edit a call: the form has its prompt and its reply."""
-        call, run = self._calls.get(key), self._run
-        if call is None or run is None:
+        if (run := self._run) is None or key not in self._calls:
             return
+        call = self._calls[key]
         name = call["prompt"].split(" ")[0]
         editable = call["role"] in SLOTS and name in {f"{call['role']}.{language}" for language in LANGUAGES}
-        names = model_names(self._settings, (call["model"] for call in self._calls.values()))
-        self._model.options = names  # before the call is set: the widget reports a change
+        # Before the call is set: the widget reports a change.
+        self._model.options = model_names(self._settings, (call["model"] for call in self._calls.values()))
         self._call, self._prompt = call, prompts_of(run)[name] if editable else None
         self._head.show(draw("calls.edited", self.labels, call=call))
         prompt = {part: getattr(self._prompt, part) if self._prompt else "" for part in _PARTS}
         self._fields.show({"reply": self._reply, "model": call["model"], **prompt}, again=True)
-        for widget in (*(self.fields[part].box for part in _PARTS), self.slots):
-            display_if(widget, self._prompt)
+        display_if(self.prompt, self._prompt)
         slots = ", ".join(f"${slot}" for slot in SLOTS.get(call["role"], ()))
         self.slots.value = el("div.wb-dim.wb-small", self.labels("call_slots", slots=slots))
         self._changed()
-        display_if(self.list, False)
-        display_if(self.form, True)
+        self._show_form(True)
         self.fields["reply"].control.widget.focus()
 
     def close(self) -> None:
         """Return to the list and discard what was typed."""
         self._call = None
-        display_if(self.form, False)
-        display_if(self.list, True)
+        self._show_form(False)
+
+    def _show_form(self, opened: bool) -> None:
+        display_if(self.form, opened)
+        display_if(self.list, not opened)
+        self.opened = opened
 
     def submit(self) -> None:
         """Ask for the fork, unless nothing was changed."""
-        if self.edits:
-            self.ask(edits=self.edits)
+        if edits := self.edits:
+            self.ask(edits=edits)
 
     @property
     def edits(self) -> Json:
@@ -131,20 +137,18 @@ class Calls(Panel):
         return "" if self._call is None or self._call["failed"] else self._call["reply"]
 
     def _changed(self) -> None:
-        edits = self.edits
-        count = len(edits) - ("at" in edits) - ("prompts" in edits) + sum(map(len, edits.get("prompts", {}).values()))
-        call, prompt, typed = self._call, self._prompt, self._fields.value
+        edits, call, prompt, typed = self.edits, self._call, self._prompt, self._fields.value
         pairs = [(self._reply, typed["reply"])] if call else []
         pairs += [(getattr(prompt, part), typed[part]) for part in _PARTS if prompt]
-        self.diff.show(draw("calls.diff", pairs=[diff for pair in pairs if (diff := changed_lines(*pair))]))
-        words = self.labels("call_rerun", n=count) if edits else self.labels("call_nothing_edited")
-        self.button.description, self.button.disabled = words, not edits
+        changed = [pair for pair in pairs if pair[0] != pair[1]]
+        self.diff.show(draw("calls.diff", pairs=[changed_lines(*pair) for pair in changed]))
+        words = self.labels("call_rerun", n=len(changed) + ("models" in edits))
+        self.button.description = words if edits else self.labels("call_nothing_edited")
+        self.button.disabled = not edits
 
     def _pressed(self, event: Event) -> None:
         if event.kind == "edit":
             self.open(event.key)
-        elif event.kind == "close":
-            self.close()
 
 
 def model_names(settings: Settings | None, answered: Iterable[str] = ()) -> list[str]:

@@ -146,20 +146,17 @@ def _number_or_none(kind: str, labels: Labels) -> Control:
     return Control(widget, None, parse, lambda value: "" if value is None else json.dumps(value))
 
 
-def _as_json(labels: Labels, shape: type = object) -> Control:
-    """Return a control for JSON of this type."""
+def _as_json(labels: Labels) -> Control:
+    """Return a control for JSON."""
 
     def parse(typed: str) -> Any:
         try:
-            value = _from_json(typed)
+            return _from_json(typed)
         except (ValueError, RecursionError) as error:
             why = str(error)[:200]
             if isinstance(error, json.JSONDecodeError):
                 why = labels("json_at", line=error.lineno, column=error.colno)
             raise ValueError(labels("form_no_json", why=why)) from None
-        if not isinstance(value, shape):
-            raise ValueError(labels("form_no_object"))
-        return value
 
     widget = ipywidgets.Textarea(rows=3).add_class("wb-json")
     return Control(widget, None, parse, lambda value: json.dumps(value, ensure_ascii=False, indent=1))
@@ -178,7 +175,7 @@ class Field:
     """One value: its name above, its control, and messages beneath.
 
     A value stays unchanged until a person edits it. A value that the control cannot show, such as one taken from an
-    earlier step, is shown as JSON; so is an object where a person wants to write it.
+    earlier step, is shown as JSON.
 
     Args:
         name: the property.
@@ -193,7 +190,6 @@ class Field:
         present: whether a value was shown.
         fault: why the typed text is invalid.
         messages: the messages that are shown.
-        form: the switch between form and JSON of an object.
     """
 
     def __init__(
@@ -216,12 +212,6 @@ class Field:
         self._note: Pick | None = None
         hint = "" if isinstance(control, Fields) else str(spec.get("description", ""))
         label: Any = ipywidgets.HTML(el("label.wb-label", form.title(name) or name, title=hint or None))
-        self.form: ipywidgets.ToggleButtons | None = None
-        if isinstance(control, Fields) and control.writable:
-            options = [(self._labels("form_as_form"), True), (self._labels("form_as_json"), False)]
-            self.form = ipywidgets.ToggleButtons(options=options)
-            on_change(self.form, self._switch)
-            label = ipywidgets.HBox([label, self.form]).add_class("wb-input-title")
         self.box = ipywidgets.VBox([label]).add_class("wb-field")
         self.adopt(control)
 
@@ -245,9 +235,9 @@ class Field:
         try:
             shown = self._default if value is ABSENT else value
             self.control = self._typed
-            if (self.form and not self.form.value) or not self.control.write(shown):
+            if not self.control.write(shown):
                 if self._json is None:
-                    self._json = _as_json(self._labels, dict if self.form else object)
+                    self._json = _as_json(self._labels)
                     self._json.listen(self._changed)
                 self.control = self._json
                 self.control.write(shown)
@@ -271,10 +261,6 @@ class Field:
         fixes = {str(index): message.apply for index, message in enumerate(self.messages)}
         if event.kind == "fix" and event.key in fixes:
             fixes[event.key]()
-
-    def _switch(self) -> None:
-        self.show(self.value, again=True)
-        self._notify(self.name)
 
     def _changed(self, inner: str = "") -> None:
         if self._writing:
@@ -300,7 +286,6 @@ class Fields(Control):
         title: returns the label of a property; the property itself where it returns an empty text.
         own: custom controls, by property.
         blank: the value of an empty form.
-        writable: whether the object can be written as JSON too.
     """
 
     def __init__(
@@ -312,10 +297,9 @@ class Fields(Control):
         title: Callable[[str], str] = str,
         own: Mapping[str, Control] = {},
         blank: Any = None,
-        writable: bool = False,
         depth: int = 0,
     ):
-        self.labels, self.title, self.writable = labels, title, writable
+        self.labels, self.title = labels, title
         self._listener: Callable[[str], None] = listener
         self._disabled, self._depth = False, depth
         self.fields: dict[str, Field] = {}

@@ -138,7 +138,8 @@ export default {
         const bench = root.getBoundingClientRect();
         const floor = Math.min(root.querySelector(".wb-dock")?.getBoundingClientRect().top ?? innerHeight, innerHeight);
         if (bench.bottom < 0 || bench.top > innerHeight || (box.top > 110 && Math.min(box.bottom, box.top + 160) < floor)) return;
-        place.scrollIntoView({ block: box.height > innerHeight / 2 || place.matches(".wb-question") ? "start" : "center", behavior: calm ? "auto" : "smooth" });
+        const whole = place.matches(".wb-question") ? root : place;
+        whole.scrollIntoView({ block: whole === root || box.height > innerHeight / 2 ? "start" : "center", behavior: calm ? "auto" : "smooth" });
       };
       requestAnimationFrame(() => requestAnimationFrame(go));
     };

@@ -118,7 +118,7 @@ class StepForm:
             schema = self._schema(tool)
             shown = {name: spec for name, spec in schema.get("properties", {}).items() if name not in _SELDOM}
             schema = {**schema, "properties": shown}
-            self._inputs[tool] = Fields(schema, self._labels, title=self._input_title, blank={}, writable=True)
+            self._inputs[tool] = Fields(schema, self._labels, title=self._input_title, blank={})
         return self._inputs[tool]
 
 

@@ -60,7 +60,6 @@ class Working:
         self._connect()
 
     def _laid_out(self) -> ipywidgets.Box:
-        display_if(self.calls.region, False)
         knew = [self.memory.region] if self.memory else []
         below = [part.region for part in (self.verdict, self.calls, self.ask)]
         self.side = ipywidgets.VBox([self.turns, *knew, self.editor.form, self.review.inside, self.answer, *below])
@@ -68,13 +67,14 @@ class Working:
         regions = {"plan": self.editor.region, "side": self.side, "evidence": self.evidence}
         regions |= {"timeline": self.timeline, "past": self.forks}
         self.grid = ipywidgets.Box([region.add_class(f"wb-region-{name}") for name, region in regions.items()])
-        self.dock = ipywidgets.VBox([self.review.dock, self.fork_bar]).add_class("wb-dock")
+        self.dock = ipywidgets.VBox([self.review.dock, self.fork_bar, self.calls.dock]).add_class("wb-dock")
         return ipywidgets.VBox([self.grid.add_class("wb-work"), self.dock])
 
     def _connect(self) -> None:
         run_and = self._run_and
         self.editor.observe(lambda _: self._edited(), ["plan", "problems"])
         self.editor.observe(lambda _: self._chosen(), "chosen")
+        self.calls.observe(lambda _: self._edited(), "opened")
         self.review.observe(lambda change: run_and(self._answer)(change.new), "response")
         for part in (self.past, self.calls, self.by_hand):
             part.on_request(run_and(lambda run, request: self._fork(run, **request["edits"])))
@@ -88,6 +88,7 @@ class Working:
         self._piece, self._sentence = "", ""
         self._at = ("", "")
         self.calls.close()
+        display_if(self.calls.region, False)
 
     # show
 
@@ -142,7 +143,6 @@ class Working:
 
     def _show_side(self, run: Run, document: Data, now: Now) -> None:
         paused = document["status"] == "paused" and document["review"]
-        display_if(self.review.dock, paused)
         display_if(self.review.inside, paused)
         display_if(self.answer, not paused)
         if document["status"] != "running":
@@ -187,8 +187,10 @@ class Working:
             faults, labels = len(editor.problems), self._labels
             message = forecast_text(editor.foreseen, labels) if editor.foreseen else ""
             self.fork_bar.show(draw("run.fork_bar", labels, edits=edits, problems=faults, message=message))
-        display_if(self.fork_bar, forks)
-        display_if(self.dock, forks or status == "paused")
+        bars = ((self.review.dock, status == "paused"), (self.fork_bar, forks), (self.calls.dock, self.calls.opened))
+        for bar, shown in bars:
+            display_if(bar, shown)
+        display_if(self.dock, any(shown for _, shown in bars))
 
     def _chosen(self) -> None:
         """Show the form of a step in place of the reasons."""

@@ -1,4 +1,4 @@
-"""How good answers are: the measures, ways beside one another, floor and ceiling, judges, and prompts compared."""
+"""Answers compared: ways beside one another, judges, prompts, replies that are chosen among, and memory."""
 
 from __future__ import annotations
 
@@ -9,13 +9,21 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from tests import handmade
-from tests.servers import Reply, ScriptedServer, only, scripted_server
+from tests.servers import Reply, ScriptedServer, only
 from tests.servers.roles import responder
+from tests.shelves import CORE, noted
+from tests.test_keywords import ASKED, numbered
+from workbench.cli import main
+from workbench.errors import RunError
 from workbench.parts.evaluate.answers import eval_answers, faults
+from workbench.parts.evaluate.memory import eval_memory
 from workbench.parts.evaluate.prompts import eval_prompts, pairs_text
+from workbench.parts.evaluate.samples import sample
 from workbench.session import Workbench
+from workbench.settings import Settings
 
 ROWS = [
     {"id": "1", "question": "When was the kiln built?", "answer": "1993", "gold": ["kiln.md"]},
@@ -27,21 +35,10 @@ TEXTS = {"kiln": "The kiln was built in 1993 by Mei Lan.", "茶馆": "《茶馆�
 
 
 @pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with scripted_server(Reply(["It was built in 1993 [1]."])) as running:
-        yield running
-
-
-@pytest.fixture
 def wb(tmp_path: Path, server: ScriptedServer) -> Iterator[Workbench]:
-    folder = tmp_path / "notes"
-    folder.mkdir()
-    for name, text in TEXTS.items():
-        (folder / f"{name}.md").write_text(f"# {name}\n\n{text}\n", encoding="utf-8")
-    core = {"embedding_model": "hashing", "rerank_model": "none"}
-    told = {"chat_model": "openai:m", "chat_base_url": server.url, **core, **only("writer")}
-    with Workbench.open(tmp_path / "w", **told) as opened:
-        opened.add_knowledge("notes", [folder])
+    server.answer(Reply(["It was built in 1993 [1]."]))
+    told = {"chat_model": "openai:m", "chat_base_url": server.url, **CORE, **only("writer")}
+    with Workbench.open(noted(tmp_path / "w", TEXTS), **told) as opened:
         yield opened
 
 
@@ -144,8 +141,6 @@ def test_a_prompt_of_any_role_is_measured_by_what_that_role_does(wb, questions, 
     assert "calls" in pairs_text(table)
 
 
-# --- an answer against its row ---
-
 ROW = {
     "id": "1", "kind": "compare", "split": "dev", "question": "对比《喜宴》和《饮食男女》的风格",
     "must": [{"say": ["1993"], "cite": ["film-1"]}],
@@ -158,7 +153,6 @@ def answered(answer: str = "《喜宴》于1993年上映 [1]。", status: str = 
 
 
 def wrong(said: str, **gold: Any) -> list[str]:
-    """The kinds of what is wrong."""
     return [fault.partition(":")[0] for fault in faults({"id": "1", "question": "?", **gold}, answered(said))]
 
 
@@ -183,3 +177,97 @@ def test_lists_and_counts_are_whole_and_of_no_other_document() -> None:
     count = {"is": 2, "cite": ["film-1", "film-2"]}
     assert wrong("2 部 [1][2]。", number=count) == [] and wrong("3 部 [1]。", number=count) == ["count"]
     assert wrong("喜宴 [1]。", some={"least": 2, "of": [*exact, {"say": ["断背山"], "cite": []}]}) == ["missing"]
+
+
+RIGHT, WRONG = "Mei Lan built it in 1993 [1].", "By Mei Lan [1]."
+
+
+def completions(*texts: str) -> Reply:
+    choices = [
+        {"index": n, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+        for n, text in enumerate(texts)
+    ]
+    usage = {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}
+    body = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": choices, "usage": usage}
+    return Reply(body=json.dumps(body).encode())
+
+
+def ask(wb: Any, server: Any, first: str = WRONG) -> Any:
+    server.respond = lambda _: Reply([first])
+    return wb.ask("Who built the kiln?", kb="notes")
+
+
+@pytest.mark.parametrize("takes_n", [True, False])
+def test_answers_are_forks_and_the_vote_chooses(wb, server, takes_n) -> None:
+    run, others = ask(wb, server), iter([RIGHT, RIGHT, "1993 [1]."])
+
+    def respond(request: dict[str, Any]) -> Reply:
+        if request.get("n") and not takes_n:
+            return Reply(status=400, message="n is not supported")
+        return completions(RIGHT, RIGHT, "1993 [1].") if request.get("n") else completions(next(others))
+
+    server.respond, asked = respond, len(server.requests)
+    several = sample(run, "writer", 4)
+    assert several.best.answer == RIGHT and several.runs[0] is run and several.counts == (1, 2, 1)
+    assert len(server.requests) - asked == (1 if takes_n else 4), "one request where the server takes n"
+    assert several.best.run_id != run.run_id
+    assert all(r.get("replayed") for r in several.best.records if r["status"] != "skipped")
+    assert wb.replay(several.best.run_id).answer == RIGHT
+    assert list(several.to_frame()["times"]) == [1, 2, 1]
+
+
+def test_a_function_or_a_judge_chooses(wb, server) -> None:
+    run = ask(wb, server)
+    server.respond = lambda _: completions(RIGHT, RIGHT)
+    assert sample(run, "writer", 3, choose=lambda run: len(run.answer)).best.answer == RIGHT
+    with pytest.raises(RunError, match="WORKBENCH_MODELS__JUDGE"):
+        sample(run, "writer", 3, choose="judge")
+    with pytest.raises(RunError, match="0 calls of planner"):
+        sample(run, "planner", 3)
+
+
+def test_plans_are_sampled_and_a_judge_chooses(wb, server) -> None:
+    def plan(query: str) -> dict[str, Any]:
+        return {"steps": [{"name": "look", "objective": "look", "tool": "keyword_search", "query": query}]}
+
+    def judge(text: str) -> dict[str, Any]:
+        return {"correct": True, "faithful": "1993" in text.partition("<answer>")[2], "reason": ""}
+
+    roles, other = responder(planner=lambda _: plan("zzz"), judge=judge), json.dumps(plan("kiln Mei Lan"))
+    server.respond = lambda request: completions(other, other) if "n" in request else roles(request)
+    models = {"planner": "openai:m", "writer": "rules"}
+    run = wb.ask("When was the kiln built?", kb="notes", models=models, settings={"max_iterations": 1})
+    several = sample(run, "planner", 3, choose="openai:m")
+    assert several.counts == (1, 2) and several.best.plan.steps[0].tool_input["query"] == "kiln Mei Lan"
+    assert "1993" in several.best.answer
+
+
+HASHING = Settings.load(embedding_model="hashing")
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    asked = [{"id": f"q{n}", "conv": c, "question": q, "gold": g, "type": t} for n, (c, q, g, t) in enumerate(ASKED)]
+    for name, rows in (("turns", numbered()), ("questions", asked)):
+        lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    return tmp_path / "turns.jsonl", tmp_path / "questions.jsonl"
+
+
+def test_the_instrument_counts_turns_and_sessions_by_type(files):
+    table = eval_memory(HASHING, *files, cuts=(1, 5))
+    turns, sessions = table["turn"]["methods"], table["session"]["methods"]
+    assert set(turns) == {"window", "bm25", "vectors", "fused", "ours"}
+    assert table["clustered"] == "conversation" and table["questions"] == 4
+    # the window has the last six turns: all of both conversations, the newest first
+    assert turns["window"]["R@5"] == 75.0 and turns["window"]["by"]["type"]["zh"]["R@5"] == 100.0
+    assert sessions["ours"]["R@1"] >= turns["ours"]["R@1"] >= 50.0
+    assert "by turn" in str(table) and "ours by type" in str(table)
+
+
+def test_the_terminal_prints_it(files, monkeypatch):
+    monkeypatch.setenv("WORKBENCH_EMBEDDING_MODEL", "hashing")
+    given = ["eval", "memory", "--conversations", str(files[0]), "--questions", str(files[1]), "--k", "1,5"]
+    done = CliRunner().invoke(main, [*given, "--json"])
+    assert done.exit_code == 0 and json.loads(done.stdout)["turn"]["methods"]["ours"]
+    assert "fused" in CliRunner().invoke(main, given).output

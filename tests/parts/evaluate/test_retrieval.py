@@ -1,8 +1,9 @@
-"""Rankings measured: what reaches a tool, what a rank is, what the parts of an agent bring, and how it is said."""
+"""Retrieval measured by questions with gold documents: the table, what is left out, and measures by hand."""
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from click.testing import CliRunner
 
 from workbench import Workbench
 from workbench.cli import main
-from workbench.errors import CorpusError, ToolError, UnknownTool
+from workbench.errors import CorpusError, MissingExtra, ToolError, UnknownTool
+from workbench.parts.evaluate.measures import means, score_rankings
 from workbench.parts.evaluate.questions import choose, read_rows
 from workbench.parts.evaluate.rankers import WITHOUT
 from workbench.parts.evaluate.retrieval import eval_retrieval
@@ -179,14 +181,28 @@ def test_the_command(folder) -> None:
     words += ["--questions", str(folder / "questions.jsonl"), "--tool", "keyword_search", "--k", "5,2"]
     runner = CliRunner(env={"WORKBENCH_EMBEDDING_MODEL": "hashing"})
     table = json.loads(runner.invoke(main, [*words, "--where", "hops=1", "--json"]).stdout)
-    assert (
-        table["questions"] == 2
-        and {"R@2", "all@5"} <= set(table["tools"]["rrf"])
-        and "R@1" not in table["tools"]["rrf"]
-    )
+    assert table["questions"] == 2 and {"R@2", "all@5"} <= set(table["tools"]["rrf"])
+    assert "R@1" not in table["tools"]["rrf"]
     shown = runner.invoke(main, words).stdout.splitlines()
     assert shown[0] == "talk: 3 questions, in percent"
     assert [line.split()[0] for line in shown[2:6]] == ["keyword_search", "bm25", "dense", "rrf"]
     assert "[" in shown[2] and any(line.startswith("bm25 against keyword_search: ") for line in shown)
     for wrong in (["--where", "hops"], ["--k", "0"], ["--k", "a"]):
         assert runner.invoke(main, [*words, *wrong]).exit_code == 2
+
+
+def test_without_the_library_the_error_ends_with_the_install_line(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "ir_measures", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'workbench\[eval\]'$"):
+        score_rankings({"q": ["a"]}, {"q": ["a"]}, [1])
+
+
+def test_measures_by_hand() -> None:
+    gold = {"1": ["a"], "2": ["b", "c"], "3": ["d"]}
+    found = score_rankings(gold, {"1": ["x", "a"], "2": [*"vwxyzc", "b"], "3": []}, [1, 5])
+    assert found["MRR"] == {"1": 0.5, "2": pytest.approx(1 / 6), "3": 0.0}
+    assert found["R@1"] == {"1": 0.0, "2": 0.0, "3": 0.0} and found["R@5"] == {"1": 1.0, "2": 0.0, "3": 0.0}
+    assert found["all@5"] == {"1": 1.0, "2": 0.0, "3": 0.0}
+    assert means(found, ["1", "3"])["R@5"] == 50.0
+    many = [f"d{n:02}" for n in range(60)]  # as ordered, not as named
+    assert score_rankings({"q": ["d00"]}, {"q": many[::-1]}, [59])["R@59"]["q"] == 0.0

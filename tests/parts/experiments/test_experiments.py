@@ -63,10 +63,8 @@ def test_a_sweep_shares_what_its_cells_have_in_common_and_equals_runs_alone(plac
         assert status["executed"] * 3 <= status["replayed"] + status["executed"]
         assert done.check(1) == [], "cells that were forked have the bytes of runs alone"
         frame = done.to_frame()
-        assert (
-            set(frame["merge_max_results"]) == {1, 10}
-            and frame["run_id"].map(lambda run: wb.run(run).status).eq("done").all()
-        )
+        assert set(frame["merge_max_results"]) == {1, 10}
+        assert frame["run_id"].map(lambda run: wb.run(run).status).eq("done").all()
         table = done.compare()
         assert list(table["asked"]) == [3] * 4 and list(table["scored"]) == [3] * 4
         assert len(done.figure().to_frame()) == 4 and {"plan", "tool"} <= set(done.calls()["kind"])
@@ -88,9 +86,7 @@ def test_more_values_run_what_is_missing_and_a_changed_question_runs_again(place
         assert {"what": "stale", "detail": "2 cells run again: question has changed"}.items() <= again.looks[-1].items()
 
 
-def test_a_cell_whose_tool_breaks_stops_no_other_and_is_tried_again(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cell_whose_tool_breaks_stops_no_other_and_is_tried_again(place, monkeypatch):
     start, calls = Experiment._start, list[str]()
 
     def broken(self: Experiment, question: Any, options: Any) -> Any:
@@ -103,9 +99,8 @@ def test_a_cell_whose_tool_breaks_stops_no_other_and_is_tried_again(
         with monkeypatch.context() as patched:
             patched.setattr(Experiment, "_start", broken)
             first = wb.experiments.run(spec(place, name="broken", grid={"max_iterations": [1]}))
-            assert (
-                first.status()["failed"] == 1 and first.status()["done"] == 2 and calls == ["built", "burnt", "where"]
-            )
+            assert first.status()["failed"] == 1 and first.status()["done"] == 2
+            assert calls == ["built", "burnt", "where"]
             assert "ConnectionError: the server is gone" in set(first.to_frame()["error"])
             assert list(first.compare()["failed"]) == [1] and list(first.compare()["scored"]) == [2]
         assert wb.experiments.run(spec(place, name="broken", grid={"max_iterations": [1]})).status()["done"] == 3
@@ -194,9 +189,7 @@ def rows(wb: Workbench, name: str) -> list[tuple[Any, ...]]:
         pytest.param(17, ["begun 60", "noted 50", "ended 40"], marks=pytest.mark.full),
     ],
 )
-def test_a_sweep_that_is_killed_ends_with_the_rows_of_an_undisturbed_one(
-    place: Path, size: int, moments: list[str]
-) -> None:
+def test_a_sweep_that_is_killed_ends_with_the_rows_of_an_undisturbed_one(place, size, moments):
     sweep = {"repeats": size, "grid": {"max_iterations": [2, 1], "merge_max_results": [10, 1]}}
     path = spec(place, name=f"killed{size}", **sweep)
     for moment in moments:
@@ -231,9 +224,7 @@ def test_a_sweep_that_is_killed_ends_with_the_rows_of_an_undisturbed_one(
         ({"include": "wrong.yaml"}, r"wrong.yaml:\d+: include: wrong.yaml includes this file in turn"),
     ],
 )
-def test_a_wrong_specification_names_key_and_line_before_anything_runs(
-    place: Path, changes: dict[str, Any], message: str
-) -> None:
+def test_a_wrong_specification_names_key_and_line_before_anything_runs(place, changes, message):
     with pytest.raises(WorkbenchError, match=message):
         load_spec(spec(place, name="wrong", **changes))
 
@@ -253,9 +244,7 @@ def test_a_wrong_specification_names_key_and_line_before_anything_runs(
         ({"questions": [{"question": "Who?"}, {"id": "a"}]}, r":\d+: questions.1.question: Field required"),
     ],
 )
-def test_a_wrong_parameter_names_key_and_line_before_anything_runs(
-    place: Path, changes: dict[str, Any], message: str
-) -> None:
+def test_a_wrong_parameter_names_key_and_line_before_anything_runs(place, changes, message):
     with opened(place) as wb:
         with pytest.raises(WorkbenchError, match=message):
             wb.experiments.run(spec(place, name="unknown", **changes))
@@ -403,16 +392,6 @@ def test_a_paused_experiment_waits(place: Path) -> None:
         wb.experiments.run(path, progress=pause)
         looks = wb.experiments.get("paused").looks
         assert ended == [1, 2, 3] and [look["what"] for look in looks] == ["pause", "resume"]
-
-
-def test_the_forecast_says_what_is_there_and_what_would_run(place: Path) -> None:
-    with opened(place) as wb:
-        path = spec(place, name="forecast")
-        before = wb.experiments.prepare(path).forecast()
-        assert [before[name] for name in ("cells", "done", "to_run", "alone")] == [12, 0, 12, 3]
-        assert "12 to run: 3 alone, 9 from their tapes" in before["text"]
-        done = wb.experiments.run(path)
-        assert (done.forecast()["to_run"], done.forecast()["seconds"]) == (0, 0)
 
 
 def test_every_look_is_logged_and_spends_from_the_error(place: Path) -> None:

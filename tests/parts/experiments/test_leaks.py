@@ -160,9 +160,7 @@ def test_every_option_and_setting_is_in_the_table() -> None:
     assert len(PLANTS) + len(SPECS) >= 150
 
 
-def test_whatever_a_cell_depends_on_changes_that_part_of_its_proof_alone(
-    done: Experiment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whatever_a_cell_depends_on_changes_that_part_of_its_proof_alone(done, monkeypatch):
     wb, first, missed = done._wb, proof(done), dict[str, Any]()
     assert proof(done) == first and done.stale(done.cells()) == {}
     for name, (part, spec) in SPECS.items():

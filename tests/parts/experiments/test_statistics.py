@@ -1,23 +1,30 @@
-"""Differences between configurations, and what is claimed of them."""
+"""What differences are worth, and where a right answer was lost."""
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
 
+from tests.parts.experiments.test_experiments import opened
+from workbench.parts.evaluate.why import hiddenness
 from workbench.parts.experiments import statistics
 from workbench.parts.experiments.statistics import (
     detectable,
     differences,
     error_of_look,
-    fewest_errors,
     interval,
     live_differences,
     permutation_p,
 )
+from workbench.session import Workbench
+from workbench.settings import model_name
 
 
 def scores(values: list[float]) -> dict[str, float]:
@@ -88,20 +95,6 @@ def test_all_looks_together_spend_the_error() -> None:
     assert spent == pytest.approx(statistics.ERROR, abs=1e-6)
 
 
-@pytest.mark.parametrize("others", [1, 10])
-def test_who_watches_a_configuration_against_itself_claims_nothing(others: int) -> None:
-    random, claims, trials = np.random.default_rng(2), 0, 30
-    for _ in range(trials):
-        table = {name: random.integers(0, 2, 120).astype(float) for name in ("base", *map(str, range(others)))}
-        seen = {
-            apart.decision.split()[0]
-            for n in (20, 60, 120)
-            for apart in live_differences({k: scores(list(v[:n])) for k, v in table.items()}, "base", 5).values()
-        }
-        claims += bool(seen & {"better", "worse"})
-    assert claims <= 2
-
-
 def test_a_large_difference_is_seen_while_it_runs() -> None:
     base, other = scores([0.0] * 80), scores([1.0, 1.0, 1.0, 0.0] * 20)
     apart = live_differences({"a": base, "b": other}, "a", 5)["b"]
@@ -109,13 +102,116 @@ def test_a_large_difference_is_seen_while_it_runs() -> None:
     assert live_differences({"a": base, "b": {}}, "a", 5)["b"].decision.startswith("not decided")
 
 
-def test_a_threshold_keeps_its_bound_in_19_of_20_samples() -> None:
-    random, broken, trials = np.random.default_rng(3), 0, 60
-    for _ in range(trials):
-        sure = random.random(300)
-        mattered = random.random(300) < (0.6 - sure) / 0.6
-        limit, bound = fewest_errors(list(zip(sure.tolist(), mattered.tolist(), strict=True)), 0.05)
-        broken += max(0.0, 0.6 - min(limit, 1.0)) ** 2 / 1.2 > 0.05  # the share of all, were there endlessly many
-        assert bound <= 0.05
-    assert broken <= 7
-    assert fewest_errors([(0.9, False)] * 20, 0.05) == (math.inf, 0.0)
+BUILDERS = {"Moss": "Ann Lee", "Fern": "Bea Orr", "Reed": "Cal Ivy", "Sedge": "Dan Roe"}
+GOLD = "{builder} built {mill} Mill in the year 1821. It has three floors, a barn, a pond and a road to the next town."
+NEARER = "{mill} Mill is a mill. {mill} Mill is liked. Who walks to {mill} Mill comes to {mill} Mill on foot."
+SILENT, WRONG = "Answer only: I cannot say.", "Say only how many floors it has."
+
+
+class Obedient(BaseChatModel):
+    """A writer that cites the piece in which a mill was built, and obeys what its prompt says."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "obedient"
+
+    def _generate(self, messages: list[Any], *_: Any, **__: Any) -> ChatResult:
+        text = "\n".join(str(message.content) for message in messages)
+        mill = re.findall(r"Who built (\w+) Mill", text)[-1]
+        number = next((n for n, piece in re.findall(r"\[(\d+)\] ([^\[]+)", text) if f"built {mill} Mill" in piece), "")
+        said = f"{mill} Mill has three floors" if WRONG in text else f"{BUILDERS[mill]} built {mill} Mill"
+        answer = "I cannot say." if SILENT in text or not number else f"{said} [{number}]."
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(answer))])
+
+
+@pytest.fixture(scope="module")
+def bases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
+    """A base with every document, and one that has lost those that answer."""
+    folder = tmp_path_factory.mktemp("why")
+    for kind, text in (("gold", GOLD), ("nearer", NEARER)):
+        (folder / kind).mkdir()
+        for mill, builder in BUILDERS.items():
+            (folder / kind / f"{mill}_{kind}.md").write_text(text.format(mill=mill, builder=builder))
+    with opened(folder) as wb:
+        wb.add_knowledge("all", [folder / "gold", folder / "nearer"])
+        wb.add_knowledge("lost", [folder / "nearer"])
+        yield wb
+
+
+def sought(query: str) -> dict[str, Any]:
+    step = {"step_id": "s", "objective": "o", "tool": "keyword_search", "tool_input": {"query": query}}
+    return {"problem_statement": query, "steps": [step]}
+
+
+WRITER = {"models": {"writer": model_name("chat_model", Obedient())}}
+FAULTS: dict[str, tuple[dict[str, Any], str, str]] = {
+    "a lost document": ({"kb": "lost"}, "not in the corpus", ""),
+    "a step that takes too few": ({"step_top_k": 1, "max_iterations": 1}, "not found", "step_top_k=2"),
+    "a plan for something else": ({"plan": sought("lighthouse"), "max_iterations": 1}, "not found", "max_iterations=2"),
+    "a merge that keeps too few": (
+        {"merge_max_results": 1}, "cut in the merge", "merge_max_results="
+    ),
+    "a window that is cut": (
+        {**WRITER, "merge_max_characters": 150}, "beyond the prompt", "merge_max_characters="
+    ),
+    "a plan that a person rejected": (
+        {"decisions": [{"point": "plan", "action": "reject", "who": "ann"}]}, "lost by a decision", "approve "
+    ),
+    "a plan that a person changed": (
+        {"decisions": [{"point": "plan", "action": "edit", "who": "ann", "edits": {"plan": sought("lighthouse")}}],
+         "max_iterations": 1},
+        "lost by a decision", "approve ",
+    ),
+    "a prompt that silences": (
+        {**WRITER, "prompts": {"writer.en": {"user": "$question " + SILENT}}}, "in the prompt, not used",
+        "prompt writer.en as shipped",
+    ),
+    "a prompt that misleads": (
+        {**WRITER, "prompts": {"writer.en": {"user": "$question " + WRONG}}}, "used, and the answer is wrong",
+        "prompt writer.en as shipped",
+    ),
+}  # fmt: skip
+
+
+def filled(value: Any, **names: str) -> Any:
+    if isinstance(value, dict):
+        return {key: filled(inner, **names) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [filled(inner, **names) for inner in value]
+    return value.format(**names) if isinstance(value, str) else value
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_place_of_36_planted_losses_is_named_and_the_smallest_change_mends_it(bases: Workbench, fault: str) -> None:
+    planted, place, change = FAULTS[fault]
+    others = dict(zip(BUILDERS, [*list(BUILDERS)[1:], next(iter(BUILDERS))], strict=True))
+    named = list[str]()
+    for mill, other in others.items():
+        question = {
+            "id": mill,
+            "question": f"Who built {mill} Mill?",
+            "answer": BUILDERS[mill],
+            "gold": [f"{mill}_gold.md"],
+        }
+        base = filled(planted, mill=mill, other=other)
+        if "decisions" in base:
+            base["reviewer"] = base.pop("decisions")
+        done = bases.experiments.run(
+            {"name": "planted", "kb": base.pop("kb", "all"), "questions": [question], "base": base}
+        )
+        table = done.why(fix=True)
+        assert len(table) == 1, (fault, mill, done.to_frame().T)
+        row = table.iloc[0]
+        named.append(row["lost"])
+        assert row["document"] == f"{mill}_gold.md"
+        assert row["mended_by"].startswith(change) and bool(row["mended_by"]) == bool(change), (mill, row["mended_by"])
+        if change:
+            assert BUILDERS[mill] in bases.run(row["mended_run"]).answer
+    assert named == [place] * 4, "all of them, where 27 of 30 are asked for"
+
+
+def test_a_document_is_hidden_as_far_as_both_rankings_have_others_before_it(bases: Workbench) -> None:
+    base = bases.knowledge.get("all")
+    first = hiddenness("Moss Mill is liked", ["Moss_nearer.md"], base)
+    second = hiddenness("Who built Moss Mill?", ["Moss_gold.md"], base)
+    assert first == 0 and 0 < second < 0.5 < hiddenness("lighthouse keeper", ["nowhere.md"], base) == 1

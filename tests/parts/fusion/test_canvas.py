@@ -62,9 +62,6 @@ def write(folder, nodes, edges=(), name="notes.canvas"):
     return path
 
 
-# --- read as knowledge ---
-
-
 def test_nodes_are_documents_and_edges_and_groups_relations(folder, tmp_path):
     with Workbench.open(tmp_path / "ws") as wb:
         assert wb.add_knowledge("math", [folder / "notes.canvas"], lambda *_: None).problems == []
@@ -117,9 +114,6 @@ def test_each_node_is_in_the_smallest_group_that_holds_it_and_no_group_is_around
         assert one not in canvas.around(one)
 
 
-# --- files beside it ---
-
-
 @pytest.mark.parametrize(
     ("file", "why"),
     [
@@ -160,9 +154,6 @@ def test_no_link_is_fetched(folder, monkeypatch):
     found = load([write(folder, [node(f"l{n}", url, type="link") for n, url in enumerate(schemes)])])
     assert [document.url for document in found.documents] == ["http://a.b/c", *[""] * 5]
     assert not found.problems
-
-
-# --- malformed ---
 
 
 @pytest.mark.parametrize(
@@ -224,9 +215,6 @@ def test_hostile_text_is_only_text(folder):
     assert all(document.digest() for document in loaded.documents)  # it can be kept
 
 
-# --- shown ---
-
-
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
     with Workbench.open(tmp_path_factory.mktemp("desk")) as opened:
@@ -257,8 +245,6 @@ def test_a_canvas_is_drawn_with_everything_escaped(desk, folder):
     many = desk.canvas(write(folder, [node(f"n{n}", "x", n) for n in range(1200)]))
     assert "200 nodes and edges are not drawn" in many._repr_html_()
 
-
-# --- worked on ---
 
 SAMPLES = Path(__file__).resolve().parents[3] / "data" / "canvases"
 MATHS, LEAF = SAMPLES / "离散数学.canvas", SAMPLES / "photosynthesis.canvas"

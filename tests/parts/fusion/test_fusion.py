@@ -36,9 +36,6 @@ async def ask(wb: Any, query: str, context: Context | None = None, **options: An
     return await graph.ainvoke({**ASKED, "query": query}, config, context=context or wb.ports())
 
 
-# --- Strategies ---
-
-
 @pytest.mark.parametrize("name", STRATEGIES)
 @given(words=RANKING, meaning=RANKING)
 def test_a_fusion_keeps_everything_once_and_is_the_same_again(name, words, meaning):
@@ -57,9 +54,6 @@ def test_found_by_both_never_ranks_below_found_by_one_that_no_source_puts_before
         for source, other in ((place[0], place[1]), (place[1], place[0])):
             for one in set(source) - set(other):
                 assert source[one] < source[both] or scores[one] <= scores[both]
-
-
-# --- The graph ---
 
 
 async def test_both_sources_work_at_once_and_a_sure_cascade_asks_one(wb, monkeypatch):
@@ -125,9 +119,6 @@ async def test_nothing_asked_and_no_base_named_are_errors(wb):
         await ask(wb, "Memento", kb_prefix="nosuch")
 
 
-# --- By the names that it has elsewhere ---
-
-
 CANVASES = Path(__file__).parents[3] / "data/canvases"
 
 
@@ -165,16 +156,10 @@ async def test_a_thread_takes_one_question_after_another(wb):
     await graph.ainvoke({**ASKED, "query": "Where was Ang Lee born?"}, config, context=wb.ports())
     config["configurable"] |= {"fusion_strategy": "cascade", "max_retries": 0}
     state = await graph.ainvoke({**ASKED, "query": "Memento"}, config, context=wb.ports())
-    assert (
-        state["asked"] == [{"pass": 1, "query": "Memento"}]
-        and state["retry_count"] == 0
-        and not state["vector_results"]
-    )
+    assert state["asked"] == [{"pass": 1, "query": "Memento"}] and state["retry_count"] == 0
+    assert not state["vector_results"]
     assert {line["pass"] for line in state["log"]} == {1} and len(state["passes"]) == 1
     assert state["reranked_results"] == (await ask(wb, "Memento", fusion_strategy="cascade"))["reranked_results"]
-
-
-# --- Canvases ---
 
 
 @pytest.fixture(scope="module")
@@ -234,8 +219,6 @@ def test_what_is_not_there_is_named(math, given, told):
     with pytest.raises(WorkbenchError, match=told):
         math.fusion(**given)
 
-
-# --- As a run ---
 
 HARD = "Where was the director of The Wedding Banquet born?"
 

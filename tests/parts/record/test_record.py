@@ -70,9 +70,7 @@ def test_a_graph_gives_what_the_original_gives_and_replays_without_executing_any
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_wherever_the_work_stops_nothing_of_it_is_lost_or_done_twice(
-    wb: Workbench, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wherever_the_work_stops_nothing_of_it_is_lost_or_done_twice(wb, name, monkeypatch):
     kind = KINDS[name]
     graph = kind.build()
     calm = finished(wb.record(graph, f"calm {name}"), kind)
@@ -224,9 +222,7 @@ def test_a_run_that_was_killed_after_its_last_checkpoint_has_its_result(wb: Work
     assert run.state == state and not executed
 
 
-def test_a_disk_without_room_is_an_error_and_the_run_goes_on_when_there_is_some(
-    wb: Workbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_without_room_is_an_error_and_the_run_goes_on_when_there_is_some(wb, monkeypatch):
     agent = wb.record(KINDS["plain"].build(), "full disk")
 
     def full(*_: Any, **__: Any) -> None:
@@ -325,9 +321,7 @@ def test_a_node_that_ends_the_process_ends_its_run_alone(wb: Workbench) -> None:
     assert agent.runs()[0].status == "failed" and "gone" in str(agent.runs()[0].error)
 
 
-def test_runs_of_a_recorded_graph_are_compared_sealed_and_removed_by_the_workspace(
-    wb: Workbench, tmp_path: Path
-) -> None:
+def test_runs_of_a_recorded_graph_are_compared_sealed_and_removed_by_the_workspace(wb, tmp_path):
     agent = wb.record(KINDS["plain"].build(), "compared")
     run = finished(agent, KINDS["plain"])
     fork = run.fork(answers={"review": False})

@@ -43,9 +43,6 @@ def _count() -> None:
     executed.clear()
 
 
-# nothing crosses
-
-
 class Sampled(Scripted):
     temperature: float = 0.0
     named: str = "one"
@@ -148,9 +145,6 @@ def runtime_typed(node: Any) -> Any:
     return node
 
 
-# one thing changed
-
-
 def test_an_edge_is_an_effect_and_can_lead_elsewhere(wb: Workbench) -> None:
     run = finished(wb.record(KINDS["routed_by_a_model"].build(), "edge"), KINDS["routed_by_a_model"])
     [way] = [effect for effect in run.effects if effect.kind == "edge"]
@@ -179,9 +173,6 @@ def test_nodes_of_several_runs_are_put_together(wb: Workbench) -> None:
     assert executed == {"finish": 1} and set(grafted.options["tape"]["sources"]) == {first.run_id, second.run_id}
     with pytest.raises(RunError, match="has no node 'middle'"):
         first.graft({"middle": second})
-
-
-# streams
 
 
 class Streaming(Scripted):
@@ -217,9 +208,6 @@ def test_a_run_streams_what_its_graph_streams_and_its_replay_the_same(wb: Workbe
     assert dict(executed) == before
 
 
-# people
-
-
 @pytest.mark.parametrize(
     ("kind", "decision", "message", "says"),
     [
@@ -233,9 +221,7 @@ def test_a_run_streams_what_its_graph_streams_and_its_replay_the_same(wb: Workbe
         ("middleware", "reject", "no", "with reason: no"),
     ],
 )
-def test_a_decision_reaches_each_graph_in_its_own_shape(
-    wb: Workbench, kind: str, decision: str, message: str, says: str
-) -> None:
+def test_a_decision_reaches_each_graph_in_its_own_shape(wb, kind, decision, message, says):
     run = wb.record(KINDS[kind].build(), f"decided {kind}").ask(KINDS[kind].given)
     parts = {"type": decision, **({"message": message} if message else {})}
     run.answer_review({"decisions": [parts]})
@@ -339,9 +325,6 @@ def test_a_waiting_run_is_answered_from_the_terminal_by_its_id_alone(tmp_path: P
     assert json.loads(done.stdout)["state"]["log"] == ["edit {'action': 'write', 'args': {'text': 'Fen Mill'}}"]
 
 
-# elsewhere
-
-
 def test_a_sealed_run_is_replayed_and_forked_in_another_workspace(wb: Workbench, tmp_path: Path) -> None:
     kind = KINDS["plain"]
     run = finished(wb.record(kind.build(), "sealed"), kind)
@@ -387,9 +370,7 @@ def test_a_sealed_run_that_continues_a_thread_brings_its_beginning(wb: Workbench
             assert cursor.execute("SELECT count(*) FROM checkpoints").fetchone()[0] == 0
 
 
-def test_a_graph_is_named_and_each_answer_that_a_node_could_have_had_is_played(
-    wb: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_graph_is_named_and_each_answer_that_a_node_could_have_had_is_played(wb, tmp_path, monkeypatch):
     (tmp_path / "langgraph.json").write_text('{"graphs": {"mill": "tests.parts.record.graphs:plain"}}')
     monkeypatch.chdir(tmp_path)
     run = finished(wb.record("mill"), KINDS["plain"])

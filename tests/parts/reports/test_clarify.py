@@ -16,13 +16,7 @@ from tests.shelves import CORE
 from workbench.cli.follow import edited
 from workbench.errors import InvalidAnswer
 from workbench.graphs.route import read_question
-from workbench.parts.reports.clarify import (
-    ClarifyEdits,
-    answered,
-    open_questions,
-    refined,
-    stated,
-)
+from workbench.parts.reports.clarify import ClarifyEdits, answered, open_questions, refined, stated
 from workbench.records import proposals
 from workbench.records.document import run_document
 from workbench.session import Workbench
@@ -67,9 +61,6 @@ def opened(library: Any, query: str, base: str = "plays", **more: Any) -> list[A
     return open_questions(read_question(query, bases)["question"], bases, **more)
 
 
-# --- the rules ---
-
-
 @pytest.mark.parametrize(
     ("query", "options", "meant"),
     [
@@ -102,8 +93,6 @@ def test_a_question_without_a_subject_is_asked_for_one(library, query):
     said = refined(query, answered([scope], {"scope": "oolong"}))
     assert "oolong" in said and opened(library, said, base="notes") == []
 
-
-# --- a report ---
 
 AMBIGUOUS = "What is Harbour about?"
 
@@ -175,9 +164,6 @@ def test_a_model_asks_besides_and_is_asked_once(wb):
         assert run.query == "What is Kiln about? (For whom is it? pupils)"
         about = ["You prepare a report" in str(request) for request in server.requests]
         assert about.count(True) == 1 < len(about), "it is not asked anew when the run goes on"
-
-
-# --- what a person sees of it ---
 
 
 def paused(asked: Any) -> Any:

@@ -1,17 +1,27 @@
-"""A report goes out: references in every style, a page; documents say words in them, no code."""
+"""A report outside: references and pages that run nothing, and its outline as a widget."""
+
+from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
+from typing import Any
 
+import ipywidgets
 import pytest
 from bs4 import BeautifulSoup
 
+from tests.harbour import harbour
+from tests.test_review_panel import field, panel
 from workbench.errors import MissingExtra
 from workbench.parts.reports.citing import references
 from workbench.parts.reports.markdown import Chapter, escaped, html, page
+from workbench.runs.run import Run
+from workbench.session import Workbench
 from workbench.views.labels import Labels
+from workbench.widgets.review import Review
 
-HOSTILE = (
+EVIL = (
     '<script>alert(1)</script> [x](javascript:alert(1)) ![p](https://evil.example/p.png) #read("/etc/passwd") $x^2$ '
     "\\input{a} {b} `q` ``` \u202e\u0000\ufffe 😀 https://evil.example a@evil.example "
     "[1]: https://evil.example @a % & _c_ |"
@@ -31,13 +41,13 @@ SOURCES = [
     result(title="A page", url="https://example.org/page", kb_prefix="tea"),
 ]
 NASTY = [
-    result(title=HOSTILE, url="javascript:alert(1)", licence=HOSTILE, kb_prefix=HOSTILE, fields={
-        **dict.fromkeys(("author", "journal", "publisher", "date", "doi", "pages", "volume", "issue"), HOSTILE),
-        HOSTILE: 1,
+    result(title=EVIL, url="javascript:alert(1)", licence=EVIL, kb_prefix=EVIL, fields={
+        **dict.fromkeys(("author", "journal", "publisher", "date", "doi", "pages", "volume", "issue"), EVIL),
+        EVIL: 1,
     }),
     result(title="x" * 100_000, url="https://" + "y" * 5000, fields={"author": "A, " * 9999}),
     result(title=["a", None], url=7, fields={"author": {"x": [1]}, "date": [{}], "journal": [[]]}),
-    result(title=HOSTILE),
+    result(title=EVIL),
     result(),
 ]  # fmt: skip
 
@@ -106,11 +116,10 @@ def test_no_document_can_make_a_reference_anything_but_words(style, language):
     if style == "bibtex":
         return
     assert not any("\n" in line for line in found)
-    made = page_of(HOSTILE, language, chapter(f"# {escaped(HOSTILE)}"), chapter("", "references", found))
+    made = page_of(EVIL, language, chapter(f"# {escaped(EVIL)}"), chapter("", "references", found))
     shown = BeautifulSoup(made, "html.parser")
-    assert not shown.find(["script", "img", "iframe"]) and shown.h1.get_text().startswith(
-        "<script>alert(1)</script> [x](java"
-    )
+    assert not shown.find(["script", "img", "iframe"])
+    assert shown.h1.get_text().startswith("<script>alert(1)</script> [x](java")
     assert {a.get("href", "")[:9].rstrip("12345") for a in shown.find_all("a")} <= {"", "https://y", "#cite-"}
     assert shown.find(id="ref-1").parent["class"] == ["reference"] and shown.find(id="ref-5")
 
@@ -148,11 +157,11 @@ APPENDIX = """## Appendix
 {hostile}
 """
 REPORT = (
-    f"Tea {HOSTILE}",
+    f"Tea {EVIL}",
     "en",
-    chapter(BODY.format(title=escaped(f"Tea {HOSTILE}"))),
+    chapter(BODY.format(title=escaped(f"Tea {EVIL}"))),
     chapter("", "references", ["*On Houses*, passage 3", "茶馆"]),
-    chapter(APPENDIX.format(hostile=HOSTILE)),
+    chapter(APPENDIX.format(hostile=EVIL)),
 )
 CHINESE = (
     "茶馆的变迁",
@@ -197,3 +206,70 @@ def test_a_line_of_a_document_cannot_give_the_marks_another_target():
     shown = BeautifulSoup(made, "html.parser")
     assert {a.get("href") for a in shown.find_all("a")} == {"#ref-1", "#cite-1"}
     assert len(shown.find_all(id="ref-1")) == 1
+
+
+TOPIC = "The harbour: bridge, ferry, fish"
+HOSTILE = "<img src=x onerror=alert(1)> [x](javascript:alert(1)) <script>"
+
+
+@pytest.fixture(scope="module")
+def wb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
+    """A workspace with a few documents of a made-up harbour."""
+    with Workbench.open(tmp_path_factory.mktemp("workspace"), embedding_model="hashing") as opened:
+        opened.add_knowledge("harbour", [harbour(tmp_path_factory.mktemp("harbour"))])
+        yield opened
+
+
+@pytest.fixture
+def asked(wb: Workbench, request: pytest.FixtureRequest) -> Run:
+    """A report that waits at its outline."""
+    return wb.report(TOPIC, kb="harbour", review={"outline"}, cached=False)
+
+
+def form(review: Review) -> Any:
+    return review._form
+
+
+def titles(review: Review) -> list[tuple[str, str]]:
+    return [(one["section_id"], one["title"]) for one in form(review)._fields.value["sections"]]
+
+
+def lines(review: Review) -> ipywidgets.Textarea:
+    return field(review, "Sections, one per line; indent the parts of one by two spaces")
+
+
+def test_sections_are_renamed_moved_put_below_one_another_removed_and_added(asked: Run) -> None:
+    review = panel(asked)
+    proposed = asked.report.outline["sections"]
+    before = [title for _, title in titles(review)]
+    lines(review).value = f"2 {before[1]}\n1 Stone\n  The ferry's tickets\n"
+    assert review.primary.description == "Write as edited"
+    assert titles(review) == [("1", before[1]), ("2", "Stone"), ("2.1", "The ferry's tickets")]
+    lines(review).value += "3 "
+    assert review.primary.disabled and "problem" in review.band.html
+    lines(review).value = lines(review).value.removesuffix("3 ")
+    assert not review.primary.disabled
+    wanted = titles(review)
+    review.primary.click()
+    kept = asked.decisions[0]
+    assert kept["action"] == "edit" and [one["title"] for one in kept["edits"]["sections"]] == [t for _, t in wanted]
+    outlined = asked.report.outline["sections"]
+    assert [(s["section_id"], s["title"]) for s in outlined] == wanted
+    assert outlined[1]["evidence_ids"] == proposed[0]["evidence_ids"] and outlined[2]["evidence_ids"] == []
+
+
+def finish(run: Run) -> Run:
+    while run.status == "paused":
+        run.approve()
+    return run
+
+
+def test_a_report_shows_itself_on_a_page_and_nothing_in_it_is_markup(asked: Run) -> None:
+    asked.edit(title=HOSTILE)
+    report = finish(asked).report
+    shown = report._repr_mimebundle_()
+    assert shown["text/plain"] == report.text
+    page = shown["text/html"]
+    assert "<img" not in page and "<script" not in page and 'href="javascript' not in page
+    assert f'id="{asked.run_id}-ref-1"' in page and f'href="#{asked.run_id}-ref-1"' in page
+    assert "evidence for" in page and "sentences backed by citations" in page and "<h2>" in page

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.servers import Reply, ScriptedServer, scripted_server
+from tests.servers import Reply, ScriptedServer
 from tests.servers.roles import passages, responder, role_of
 from workbench.errors import WorkbenchError
 from workbench.language.support import statements
 from workbench.models.chat import close_chat_model, open_chat_model
-from workbench.parts.reports.writer import (
-    Draft,
-    section_by_model,
-)
+from workbench.parts.reports.writer import Draft, section_by_model
 from workbench.ports import Context
 from workbench.records.tape import Tape
 from workbench.state import RetrievalResult
@@ -45,12 +42,6 @@ def piece(n: int, text: str, title: str = "", url: str = "") -> RetrievalResult:
         evidence=text,
         metadata=about,
     )
-
-
-@pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with scripted_server(Reply(["nothing"])) as running:
-        yield running
 
 
 @pytest.fixture
@@ -120,13 +111,8 @@ def asked(server: ScriptedServer) -> list[str]:
     return [role_of(request) for request in server.requests]
 
 
-# --- how it is written ---
-
-
 @LANGUAGES
-async def test_more_pieces_are_written_in_passes_that_see_the_end_of_what_stands_there(
-    language, context, server
-) -> None:
+async def test_more_pieces_are_written_in_passes_that_see_the_end_of_what_stands_there(language, context, server):
     writes(server)
     draft = await section(context(), pieces(19, language), language)
     assert draft and asked(server) == ["section"] * 3 and numbers(draft.text) == list(range(1, 20))
@@ -196,9 +182,6 @@ async def test_a_budget_holds_between_the_calls(context, server) -> None:
     assert "WORKBENCH_TOKEN_BUDGET" in draft.notes[0]
 
 
-# --- models that misbehave ---
-
-
 async def test_an_address_of_no_source_is_taken_out_and_noted(context, server) -> None:
     writes(
         server, section=lambda _: {"text": "It burns [1]. See https://evil.example/x?y=1, and www.evil.example [1]."}
@@ -216,6 +199,3 @@ async def test_claims_and_drafts_of_a_hostile_model_bring_in_no_marks(context, s
     writes(server, map=hostile, reduce=lambda text: {"text": joins(text)["text"] + "\n- It sinks [55]."})
     draft = await section(context(), pieces(20))
     assert draft and not {77, 88, 55} & {*numbers(draft.text)} and any("[55]" in note for note in draft.notes)
-
-
-# --- outlines and abstracts ---

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tests.shelf import shelf
 from tests.test_retrieval_graph import desk, step
 from workbench.language.question import read
 from workbench.parts.reports.checking import validate
@@ -15,7 +14,7 @@ from workbench.testing import MemoryKnowledge
 from workbench.tools.registry import read_input
 from workbench.tools.tool import StepLog
 
-__all__ = ["desk", "shelf"]
+__all__ = ["desk"]
 
 KB = MemoryKnowledge("notes", {"mill": "Salt Mill was built by Titus Salt in 1853.", "茶": "盐仓由沈万和建造。"})
 

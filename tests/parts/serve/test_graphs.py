@@ -20,22 +20,21 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
+from tests.shelves import noted
 from workbench.errors import InvalidAnswer, RunError, WorkbenchError
-from workbench.session import Workbench
 
 CORE = {"WORKBENCH_EMBEDDING_MODEL": "hashing", "WORKBENCH_RERANK_MODEL": "none"}
 QUESTION = "Who built the Aldermoor kiln?"
 ANSWER = "The Aldermoor kiln was built in 1993 by Rhea Moss [1]."
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("served")
-    (place / "kiln.md").write_text("# Kiln\n\nThe Aldermoor kiln was built in 1993 by Rhea Moss.\n")
-    (place / "mill.md").write_text("# Mill\n\nThe Brackwater mill was sold in 1950 to Tom Field.\n")
-    with Workbench.open(place / "w", embedding_model="hashing", rerank_model="none") as wb:
-        wb.add_knowledge("notes", [place / "kiln.md", place / "mill.md"])
-    return place / "w"
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    notes = {
+        "Kiln": "The Aldermoor kiln was built in 1993 by Rhea Moss.",
+        "Mill": "The Brackwater mill was sold in 1950 to Tom Field.",
+    }
+    return noted(tmp_path / "w", notes)
 
 
 @pytest.fixture
@@ -162,9 +161,6 @@ async def test_leaving_a_stream_ends_its_work(served) -> None:
     at = (await graph.aget_state(config)).next
     await asyncio.sleep(0.3)
     assert at and (await graph.aget_state(config)).next == at
-
-
-# the real server
 
 
 def _free() -> int:

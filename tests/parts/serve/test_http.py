@@ -21,12 +21,12 @@ from starlette.testclient import TestClient
 
 from tests import forked
 from tests.servers import Reply, closed_port, scripted_server
+from tests.shelves import CORE, noted
 from workbench.cli import main
 from workbench.errors import SettingsError, WorkspaceError
 from workbench.parts.serve import http
 from workbench.session import Workbench
 
-CORE = {"embedding_model": "hashing", "rerank_model": "none"}
 QUESTION = "When was the Aldermoor kiln built?"
 ANSWER = "The Aldermoor kiln was built in 1993 [1]."
 ANN = {"user_id": "ann", "session_id": "kilns", "message": QUESTION, "kb_prefix": "notes"}
@@ -35,10 +35,7 @@ TOKEN = "a-long-planted-token"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "kiln.md").write_text("# Kiln\n\nThe Aldermoor kiln was built in 1993.\n", encoding="utf-8")
-    with Workbench.open(tmp_path / "w", **CORE) as wb:
-        wb.add_knowledge("notes", [tmp_path / "kiln.md"])
-    return tmp_path / "w"
+    return noted(tmp_path / "w", {"Kiln": "The Aldermoor kiln was built in 1993."})
 
 
 @pytest.fixture
@@ -61,9 +58,6 @@ def frames(text: str) -> list[dict[str, Any]]:
 
 def statuses(events: list[dict[str, Any]]) -> list[str]:
     return list(dict.fromkeys(event["status"] for event in events))
-
-
-# shapes
 
 
 def test_a_chat_is_streamed_in_the_one_vocabulary(client, wb) -> None:
@@ -89,9 +83,8 @@ def test_without_a_stream_the_answer_comes_whole(client, wb) -> None:
     run = wb.run(told["run_id"])
     assert (told["status"], told["answer"], told["error"], told["review"]) == ("done", run.answer, None, None)
     assert told["conversation_id"] == run.row["conversation_id"] and told["citations"][0]["source"]["title"] == "Kiln"
-    assert (
-        run.state["route_decision"]["worker_name"] == "notes:hybrid_agent:retrieve_only" and "execution_log" not in told
-    )
+    assert run.state["route_decision"]["worker_name"] == "notes:hybrid_agent:retrieve_only"
+    assert "execution_log" not in told
     whole = client.post("/api/v1/chat", json={**ANN, "debug": True}).json()
     assert whole["execution_log"][-1]["node"] == "persist" and whole["records"] and whole["plan"]["steps"]
 
@@ -180,9 +173,6 @@ def test_health_says_whether_the_stores_answer(client, wb, monkeypatch) -> None:
     assert (ill.status_code, ill.json()) == (503, {"status": "failed"})
 
 
-# what does not fit
-
-
 @pytest.mark.parametrize(
     ("wrong", "status", "said"),
     [
@@ -242,9 +232,8 @@ def test_with_a_token_everybody_brings_it(folder, caplog) -> None:
         client = TestClient(http.make_app(wb), base_url="http://workbench.example")
         for wrong in ("", "Bearer", f"Basic {TOKEN}", f"Bearer {TOKEN}x", "Bearer größer", f"Bearer {TOKEN[:-1]}"):
             given = client.post("/api/v1/chat", json=ANN, headers={"authorization": wrong.encode()})
-            assert (
-                given.status_code == 401 and given.headers["www-authenticate"] == "Bearer" and TOKEN not in given.text
-            )
+            assert given.status_code == 401 and given.headers["www-authenticate"] == "Bearer"
+            assert TOKEN not in given.text
         assert wb.runs.list() == [] and client.get("/api/v1/health").status_code == 200
         given = client.post("/api/v1/chat", json=ANN, headers={"authorization": f"Bearer {TOKEN}"})
         assert given.json()["answer"] == ANSWER
@@ -293,9 +282,6 @@ def test_a_token_that_keeps_nobody_out_is_refused(folder, token) -> None:
     assert done.exit_code == 1 and "at least 16" in done.stderr
 
 
-# runs and what was collected of them
-
-
 def test_runs_are_listed_and_read_with_their_records_and_log(client, wb) -> None:
     first = client.post("/api/v1/chat", json=ANN).json()["run_id"]
     second = client.post("/api/v1/chat", json={**ANN, "user_id": "bob", "review": ["plan"]}).json()["run_id"]
@@ -335,9 +321,6 @@ def test_another_host_than_this_machine_needs_a_token() -> None:
             http.listen("127.0.0.1", port, "")
     with pytest.raises(SettingsError, match="cannot be listened on"):
         http.listen("no.such.host.invalid", 0, TOKEN)
-
-
-# a real server
 
 
 @contextmanager

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.films import VOCABULARY
 from tests.servers import Reply, closed_port
 from tests.servers.tmdb import PARASITE, TmdbServer, tmdb_server
-from tests.shelf import VOCABULARY
 from workbench.futures.replay import full_document
 from workbench.parts.sources import tmdb
 from workbench.plans import Plan, PlanStep
@@ -299,9 +299,8 @@ def test_any_json_is_read_without_a_crash_and_kept_clean(answer):
     things = [t for t in (tmdb.film({**answer, "id": 1}), tmdb.person({**answer, "id": 1})) if t]
     for language in ("en", "zh"):
         for passage in tmdb.as_enriched(things, language)["passages"]:
-            assert passage["text"] == clean(passage["text"]) and passage["url"].startswith(
-                "https://www.themoviedb.org/"
-            )
+            assert passage["text"] == clean(passage["text"])
+            assert passage["url"].startswith("https://www.themoviedb.org/")
             json.dumps(passage, allow_nan=False)
 
 

@@ -77,7 +77,7 @@ computed is there for the next one.
 """
 
 
-_VERSION = 17
+_VERSION = 18
 """Version of what is derived from a document; when it is raised, the next ``add`` derives everything again."""
 _CACHE_MB = 128
 """Pages that SQLite caches: names come in no order, and each goes to a page of its own."""
@@ -198,7 +198,7 @@ class Addition:
             sql, last = f"SELECT doc_id FROM documents WHERE doc_id > ? ORDER BY doc_id LIMIT {spool.BATCH}", ""
             while ids := [row[0] for row in self._index.rows(sql, (last,))]:
                 # How many times the graph reads every document.
-                self._progress("graph", done, 3 * documents)
+                self._progress("graph", done, 4 * documents)
                 yield from self._sources(ids)
                 done, last = done + len(ids), ids[-1]
 

@@ -14,9 +14,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from workbench.knowledge.indexes.index import Index
+from workbench.knowledge.reading.blocks import joined
 from workbench.plans import canonical_json
 from workbench.ports import Community, Entity, Relation
-from workbench.text import CJK
 
 if TYPE_CHECKING:
     import networkx
@@ -151,11 +151,7 @@ def summary(leads: Iterable[str]) -> str:
     >>> summary(["One is.", "", "二是。", "三是。", "Four is.", "Five is."])
     'One is. 二是。三是。 Four is.'
     """
-    text = ""
-    for lead in [lead for lead in leads if lead][:SENTENCES]:
-        tight = not text or (CJK.match(lead) and text[-1] in "。！？”》")
-        text += lead if tight else f" {lead}"
-    return text
+    return joined([*filter(None, leads)][:SENTENCES] or [""])
 
 
 # --- The communities that an index keeps ---

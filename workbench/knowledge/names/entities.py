@@ -18,6 +18,7 @@ from workbench.knowledge.aliases import says_names
 from workbench.knowledge.names.linking import Matcher, mentions_in, nearest
 from workbench.knowledge.names.surfaces import Bearer, compiled, surface_key, surnames, writings
 from workbench.knowledge.reading.files import LOOKS, STRUCTURE
+from workbench.knowledge.reading.triples import NODE
 from workbench.knowledge.vocabulary import FieldMeaning, Vocabulary
 from workbench.plans import canonical_json
 from workbench.ports import Entity
@@ -102,6 +103,8 @@ class GraphBuilder:
         for source in read():
             self._add_document(source)
         for source in read():
+            self._add_fields(source)
+        for source in read():
             self._add_links(source)
             self._add_names(source)
         self._add_mentions(read)
@@ -128,13 +131,19 @@ class GraphBuilder:
         self._write("mentions", ((doc, chunk_id) for chunk_id, _, _ in source.passages))
         if year := read_year(source.fields):
             self._years[doc] = year
+
+    def _add_fields(self, source: Source) -> None:
+        """Relate a document to the values of its fields; a tail of a triple that is a head is that head."""
+        doc = document_entity(source.doc_id)
         aliases_by_key = {surface_key(name): aliases for name, aliases in source.names.items()}
         for name, value in sorted(source.fields.items()):
             if says_names(name, source.fields) or (STRUCTURE in source.fields and name in LOOKS):
                 continue
             says = self._vocabulary.meaning(name)
             for text in values(name, value):
-                entity_id = self._entity(name, says, text, aliases_by_key.get(surface_key(text), []))
+                heads = self._titles.get(surface_key(text), ()) if source.type == NODE else ()
+                more = aliases_by_key.get(surface_key(text), [])
+                entity_id = next(iter(heads)) if len(heads) == 1 else self._entity(name, says, text, more)
                 ends = (entity_id, doc) if says.reverse else (doc, entity_id)
                 self._relate(ends[0], says.relation, ends[1], *_statement(source, name, text))
                 self._join(doc, entity_id)

@@ -90,7 +90,7 @@ def _prose(lines: Sequence[str], apart: bool) -> Iterator[Block]:
             yield Block("row", part[0].strip(), apart=separate)
         elif ITEM.match(part[0]):
             indent = part[0][: len(part[0]) - len(part[0].lstrip())]
-            yield Block("item", indent + _joined(part), apart=separate)
+            yield Block("item", indent + joined(part), apart=separate)
         else:
             for number, paragraph in enumerate(_unwrapped(part)):
                 yield Block("text", paragraph, apart=separate and number == 0)
@@ -130,7 +130,7 @@ def _unwrapped(lines: Sequence[str]) -> list[str]:
         else:
             parts.append([line])
         continues = widest <= 130 and _width(line) >= max(_NARROW, 0.7 * widest) and not line.endswith("  ")
-    return [_joined(part) for part in parts]
+    return [joined(part) for part in parts]
 
 
 def _is_continued(line: str, after: str) -> bool:
@@ -144,7 +144,7 @@ def _width(line: str) -> int:
     return len(line) + len(CJK.findall(line))
 
 
-def _joined(lines: Sequence[str]) -> str:
+def joined(lines: Sequence[str]) -> str:
     """Return lines as one; between Chinese characters there is no space."""
     text = lines[0].strip()
     for line in map(str.strip, lines[1:]):

@@ -359,7 +359,8 @@ def _triples(path: Path) -> Read:
         else:
             name, tails = head
             names = tuple(dict.fromkeys(aliases.of_document(tails)))
-            yield line, Document(name, name, triples.card(name, tails), fields=tails, aliases=names, source=source)
+            text = triples.card(name, tails)
+            yield line, Document(name, name, text, type=triples.NODE, fields=tails, aliases=names, source=source)
 
 
 def _json_file(path: Path, doc_id: str) -> Read:

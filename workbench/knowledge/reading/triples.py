@@ -14,7 +14,9 @@ from workbench.knowledge.reading.files import Unreadable, lines
 from workbench.text import clean
 
 SUFFIXES = (".tsv", ".tsv.gz")
-_LONGEST = {"head": 500, "relation": 200, "tail": 500}
+NODE = "Node"
+"""The type of a document that is a head."""
+_LONGEST = 500
 _HEADER = ({"head", "subject"}, {"relation", "predicate"}, {"tail", "object"})
 
 Tails = dict[str, list[str]]
@@ -29,7 +31,7 @@ def are_in(path: Path) -> bool:
 
 def heads(path: Path) -> Iterator[tuple[int, str | tuple[str, Tails]]]:
     """Yield ``(line, reason)`` for a line that is no triple, then ``(line, (name, tails))`` of each head, by name."""
-    triples: dict[tuple[str, str, str], int] = {}
+    by_head: dict[str, tuple[int, set[tuple[str, str]]]] = {}
     for number, line in lines(path):
         try:
             cells = _cells(line)
@@ -38,13 +40,13 @@ def heads(path: Path) -> Iterator[tuple[int, str | tuple[str, Tails]]]:
             continue
         is_header = number == 1 and all(c.lower() in names for c, names in zip(cells, _HEADER, strict=False))
         if cells and not is_header:
-            triples.setdefault((cells[0], cells[1], cells[2]), number)
-    first, by_head = dict[str, int](), dict[str, Tails]()
-    for (head, relation, tail), number in sorted(triples.items()):
-        by_head.setdefault(head, {}).setdefault(relation, []).append(tail)
-        first[head] = min(number, first.get(head, number))
-    for head, tails in by_head.items():
-        yield first[head], (head, tails)
+            head, relation, tail = cells
+            by_head.setdefault(head, (number, set()))[1].add((relation, tail))
+    for head, (number, pairs) in sorted(by_head.items()):
+        tails: Tails = {}
+        for relation, tail in sorted(pairs):
+            tails.setdefault(relation, []).append(tail)
+        yield number, (head, tails)
 
 
 def _cells(line: str | Unreadable) -> list[str]:
@@ -56,11 +58,10 @@ def _cells(line: str | Unreadable) -> list[str]:
         return []
     if len(cells) != 3:
         raise Unreadable(f"{len(cells)} cells: a triple is head, relation and tail, with a tab between them")
-    for cell, (name, longest) in zip(cells, _LONGEST.items(), strict=True):
-        if not cell:
-            raise Unreadable(f"the {name} is empty: write it, or leave the line out")
-        if len(cell) > longest:
-            raise Unreadable(f"the {name} has more than {longest} characters: shorten it")
+    if not all(cells):
+        raise Unreadable("one of the three is empty: write it, or leave the line out")
+    if max(map(len, cells)) > _LONGEST:
+        raise Unreadable(f"one of the three has more than {_LONGEST} characters: shorten it")
     return cells
 
 
