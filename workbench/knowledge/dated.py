@@ -40,11 +40,11 @@ def dated(base: KnowledgeBase, dates: Sequence[str]) -> KnowledgeBase:
     """
     if not any(dates):
         return base
-    as_of, known = dates
+    as_of, known_by = dates
     tests: list[tuple[str, Op, str]] = [
         ("valid_from", "gt", as_of),
         ("valid_to", "lt", as_of),
-        ("known_since", "gt", known),
+        ("known_since", "gt", known_by),
     ]
 
     def hidden() -> frozenset[str]:
@@ -52,7 +52,7 @@ def dated(base: KnowledgeBase, dates: Sequence[str]) -> KnowledgeBase:
         conditions = [Condition(field=fields[key], op=op, value=day) for key, op, day in tests if day and key in fields]
         return frozenset(doc_id for condition in conditions for doc_id in base.select([condition]))
 
-    return cast(KnowledgeBase, PartialBase(base, hidden, f"@{as_of}/{known}"))
+    return cast(KnowledgeBase, PartialBase(base, hidden, f"@{as_of}/{known_by}"))
 
 
 def restricted(base: KnowledgeBase, conditions: Sequence[Data]) -> KnowledgeBase:

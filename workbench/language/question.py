@@ -497,8 +497,8 @@ class _Reader:
     def _sort(self, numbers: Sequence[NumberSpan]) -> tuple[Sort | None, bool]:
         """Return the order that a superlative asks for, and whether it asks for a single document."""
         masked = blotted(self.plain, map(at, [*self.values, *numbers, *self.dates]))
-        asked = self.find("intent.which")
-        which = asked and any(0 <= start - asked.end() <= 2 for start, _ in self.heads)
+        word = self.find("intent.which")
+        which = word and any(0 <= start - word.end() <= 2 for start, _ in self.heads)
         scope = [self.table] if self.table else []
         for name, descending in (("last_date", True), ("first_date", False), ("most", True), ("least", False)):
             match = pattern(f"order.{name}").search(masked)

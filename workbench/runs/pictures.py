@@ -65,11 +65,11 @@ def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Aro
     """
     mentioned = [mention["entity_id"] for mention in knowledge.link(text)]
     entity_ids = dict.fromkeys([*mentioned, *(f"doc:{doc_id}" for doc_id in documents)])
-    found = {entity_id: entity for entity_id in entity_ids if (entity := knowledge.entity(entity_id))}
-    seeds = [*found][:_MOST_SEEDS]
+    linked = {entity_id: entity for entity_id in entity_ids if (entity := knowledge.entity(entity_id))}
+    seeds = [*linked][:_MOST_SEEDS]
     ids = dict.fromkeys(seeds)
-    named = [seed for seed in seeds if found[seed]["type"] not in GROUPING]  # a genre has a thousand
-    for seed in named[:_MOST_EXPANDED]:
+    things = [seed for seed in seeds if linked[seed]["type"] not in GROUPING]  # a genre has a thousand
+    for seed in things[:_MOST_EXPANDED]:
         ids |= dict.fromkeys(_neighbours(knowledge, seed, seeds)[:_MOST_NEIGHBOURS])
     read = map(knowledge.entity, ids)
     entities = {entity["entity_id"]: entity for entity in read if entity is not None}

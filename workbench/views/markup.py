@@ -127,12 +127,12 @@ def parts(text: str) -> list[tuple[str, str]]:
     >>> parts("Say.\\n<evidence>\\n[1] x\\n</evidence>\\nNow.")
     [('', 'Say.'), ('evidence', '[1] x'), ('', 'Now.')]
     """
-    found = ((tag, (inside or between).strip()) for tag, inside, between in _PART.findall(text))
-    return [pair for pair in found if pair[1]]
+    parts = ((tag, (inside or between).strip()) for tag, inside, between in _PART.findall(text))
+    return [pair for pair in parts if pair[1]]
 
 
 def laid_out(text: str) -> str:
-    """Return JSON with a line for each value, and another text as it is."""
+    """Return JSON with a line for each value, and any other text unchanged."""
     try:
         return json.dumps(json.loads(text), ensure_ascii=False, indent=2)
     except ValueError:

@@ -186,5 +186,5 @@ def _ranks(piece: Piece, pieces: Sequence[Piece]) -> list[tuple[str, int, str]]:
 def _piece(piece: Piece, labels: Labels, opened: bool, sentence: str, place: int, acts: Markup) -> Markup:
     text = str(piece["text"])
     shown = _marked(text, sentence) if opened else " ".join(text.split())[:_LONGEST_PREVIEW]
-    said = sentence if opened else ""
-    return draw("run.piece", labels, piece=piece, text=shown, opened=opened, place=place, acts=acts, sentence=said)
+    sentence = sentence if opened else ""
+    return draw("run.piece", labels, piece=piece, text=shown, opened=opened, place=place, acts=acts, sentence=sentence)

@@ -100,7 +100,7 @@ class Cells:
             {
                 "cell": digest([variant, question["id"], repeat]),
                 "configuration": number,
-                "parameters": text_of(variant),
+                "parameters": canonical_text(variant),
                 "question": question["id"],
                 "repeat": repeat,
                 "proof": json.dumps(self.proof(variant, question, repeat)),
@@ -114,7 +114,7 @@ class Cells:
         """Check a configuration, each of its parameters alone first, so that the one at fault is named."""
         alone = [{name: value} for name, value in variant.items() if "graph" not in variant or self.spec.notebook]
         for part in [*alone, variant]:
-            if (text := text_of(part)) in self._checked:
+            if (text := canonical_text(part)) in self._checked:
                 continue
             self._checked.add(text)
             with self._at(*place, *list(part)[:1]):
@@ -139,7 +139,7 @@ class Cells:
         memories = wb.memory.view(whose).memories if whose and not spec.notebook else []
         own = {**{name: tool for name, tool in wb.tools.items() if name not in BUILT_IN}, **wb._parts, **wb._handlers}
         settings = wb.settings.model_dump(mode="json")
-        named = text_of({**settings, **parameters})
+        named = canonical_text({**settings, **parameters})
         objects = {name: model for name, model in model_objects().items() if name in named}
         graph = self._graph(variant)
         parts = {
@@ -260,7 +260,7 @@ def label(variant: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in variant.items()) or "baseline"
 
 
-def text_of(variant: Mapping[str, Any]) -> str:
+def canonical_text(variant: Mapping[str, Any]) -> str:
     """Return a configuration as the JSON by which its cells are found."""
     return json.dumps(variant, ensure_ascii=False)
 

@@ -17,7 +17,7 @@ from workbench.experiments import conversation
 from workbench.futures.replay import full_document
 from workbench.graphs.reviewers import ModelReviewer, ThresholdReviewer
 from workbench.parts.experiments import notebooks, workers
-from workbench.parts.experiments.cells import label, text_of
+from workbench.parts.experiments.cells import canonical_text, label
 from workbench.parts.experiments.results import Results, score
 from workbench.parts.experiments.search import search
 from workbench.parts.experiments.spec import Spec, check_spec, load_spec
@@ -349,7 +349,7 @@ class Experiment(Results):
             self._add({**chosen, **values}, variants)
         if act in ("drop", "change", "take"):
             states = ("dropped", "waiting") if act == "take" else ("waiting", "dropped")
-            self._store.mark(*states, text_of(chosen))
+            self._store.mark(*states, canonical_text(chosen))
         self._store.note(act, " ".join(label(part) for part in (chosen, values) if part))
 
     def _add(self, variant: Json, variants: Sequence[Json]) -> None:

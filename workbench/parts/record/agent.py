@@ -18,7 +18,7 @@ from workbench.errors import RunError
 from workbench.parts.record import capsule, effects, langgraph_copy
 from workbench.parts.record.digests import digest, plain
 from workbench.parts.record.effects import Recorder
-from workbench.parts.record.looking import reply_text, text_of
+from workbench.parts.record.looking import first_text, reply_text
 from workbench.parts.record.memory import RecordedStore
 from workbench.parts.record.run import GraphRun
 from workbench.parts.record.store import GraphRuns
@@ -194,7 +194,7 @@ class RecordedGraph:
             self._save(run_id, Effect("begin", CHECKPOINTS, {}, begin, at="begin"))
         self._store.create(
             run_id,
-            text_of(inputs, "question", "query"),
+            first_text(inputs, "question", "query"),
             {**options, "input": self.dump_text(inputs, "input")},
             owner=str(self._wb._work.lease.owner),
             session_id=thread,

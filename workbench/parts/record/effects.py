@@ -217,26 +217,26 @@ class Recorder(KnownEffects):
             answers = [self.answers[question] for question in answered]
             config = langgraph.with_resume(config, answers, self._order_of_answers(at, answered))
         inputs = ReadState(state) if type(state) is dict else copied(state)
-        made, pause = await self._made(effect, lambda: langgraph.execute(node, inputs, config, self.task))
+        result, pause = await self._execute(effect, lambda: langgraph.execute(node, inputs, config, self.task))
         fields = sorted(inputs.fields - node.unkeyed) if isinstance(inputs, ReadState) else [""]
-        made = dataclasses.replace(made, reads={name: digests.get(name, _MISSING) for name in fields})
+        result = dataclasses.replace(result, reads={name: digests.get(name, _MISSING) for name in fields})
         if pause is not None:
-            if not all(langgraph.is_own(question, config) for question in made.value):
-                made = dataclasses.replace(made, outcome="called")
-            for question in made.value:
+            if not all(langgraph.is_own(question, config) for question in result.value):
+                result = dataclasses.replace(result, outcome="called")
+            for question in result.value:
                 if call := self._asking.pop(id(question), None):
                     self._askers[digest([question])] = call.at
                     self.keep(dataclasses.replace(call, value=[question]))
-            self.keep(made)
-            self._note_questions(made)
+            self.keep(result)
+            self._note_questions(result)
             raise pause
-        value = with_messages(made.value, {name for name, reduce in node.reducers.items() if reduce is add_messages})
+        value = with_messages(result.value, {name for name, reduce in node.reducers.items() if reduce is add_messages})
         name_messages(value, f"{at} {digest([parts, digests])}")
-        self.keep(dataclasses.replace(made, value=value))
+        self.keep(dataclasses.replace(result, value=value))
         return with_edit(value, edit.get("state"), node.reducers)
 
-    async def _made(self, effect: Effect, execute: Execute) -> tuple[Effect, GraphInterrupt | None]:
-        """Return the effect as executing it made it; where that asked a person, with the questions, and the pause."""
+    async def _execute(self, effect: Effect, execute: Execute) -> tuple[Effect, GraphInterrupt | None]:
+        """Return the executed effect; where it asked a person, with the questions, and the pause."""
         token, pause = _place.set(Place(self, effect.at, effect.task)), None
         started, began = time.time(), time.perf_counter()
         try:
@@ -246,8 +246,8 @@ class Recorder(KnownEffects):
         finally:
             _place.reset(token)
         seconds, outcome = time.perf_counter() - began, "value" if pause is None else "interrupt"
-        made = dataclasses.replace(effect, value=value, outcome=outcome, seconds=seconds, started_at=started)
-        return made, pause
+        result = dataclasses.replace(effect, value=value, outcome=outcome, seconds=seconds, started_at=started)
+        return result, pause
 
     def keep_recorded(self, effect: Effect, at: str, task: str) -> None:
         """Keep an effect from the tape of another run, after the calls that were made in it."""
@@ -390,13 +390,13 @@ class Recorder(KnownEffects):
         if recorded is not None:
             self.keep_recorded(recorded, effect.at, effect.task)
             return with_call_id(recorded.value, call_id)
-        made, pause = await self._made(effect, execute)
+        result, pause = await self._execute(effect, execute)
         if pause is not None:
-            for question in made.value:  # of several calls at once that ask, LangGraph hears the first alone
-                self._asking.setdefault(id(question), made)
+            for question in result.value:  # of several calls at once that ask, LangGraph hears the first alone
+                self._asking.setdefault(id(question), result)
             raise pause
-        self.keep(made)
-        return made.value
+        self.keep(result)
+        return result.value
 
     def memory_call(self, op: Op, execute: Callable[[], Any]) -> Any:
         """Use the store, or read from the tape what it gave; what is written is written again."""
@@ -613,7 +613,7 @@ def _generation(reply: Any) -> Generation:
 
 
 def place_in_node() -> Place | None:
-    """Return where the code stands in a node; None outside of nodes."""
+    """Return the place of the running code in its node; None outside of nodes."""
     place = _place.get()
     return place if place and place.at else None
 

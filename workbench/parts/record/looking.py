@@ -164,7 +164,7 @@ def state_lines(state: Any) -> list[str]:
     return lines + [f"{name}: {as_text(value)}" if name else as_text(value) for name, value in fields.items()]
 
 
-def text_of(state: Any, *names: str) -> str:
+def first_text(state: Any, *names: str) -> str:
     """Return the text of the last message, or of the first of these fields; of another state all that it says."""
     fields = state if isinstance(state, Mapping) else {names[-1]: state}
     messages = fields.get("messages")
@@ -176,7 +176,7 @@ def text_of(state: Any, *names: str) -> str:
 
 def reply_text(state: Any) -> str:
     """Return what a graph answers."""
-    return text_of(state, "answer", "output")
+    return first_text(state, "answer", "output")
 
 
 def _message_line(message: Any) -> str:

@@ -36,7 +36,7 @@ class RecordedStore(BaseStore):
 
     Args:
         store: the original.
-        place: returns where the code stands in a node of a run, or None outside of nodes.
+        place: returns the place of the running code in a node, or None outside of nodes.
     """
 
     def __init__(self, store: BaseStore, place: Callable[[], Place | None]):

@@ -123,8 +123,8 @@ class Question(NamedTuple):
             case {"action_request": {**action}}:
                 config = value.get("config") or {}
                 allowed = [name for name, flag in _ALLOWS.items() if config.get(f"allow_{flag}")]
-                proposed = {"name": action.get("action"), "args": action.get("args")}
-                return "inbox", [{**proposed, "description": value.get("description")}], {"allowed_decisions": allowed}
+                request = {"name": action.get("action"), "args": action.get("args")}
+                return "inbox", [{**request, "description": value.get("description")}], {"allowed_decisions": allowed}
         return "", [], {}
 
     @property
