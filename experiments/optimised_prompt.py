@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench import Workbench
-from workbench.parts.evaluate.answers import ask_all, faults
-from workbench.parts.evaluate.prompts import eval_prompts
+from workbench.parts.evaluate.answers import ask_all, eval_answers, faults
 from workbench.parts.evaluate.questions import read_rows
 
 CALL = 0.01
@@ -102,7 +101,8 @@ def main(kb: str, questions: str, role: str, reflector: str, path: str, calls: i
             max_metric_calls=calls,
         )
         write_prompt(wb, role, found.best_candidate[role], file)
-        sys.stdout.write(f"{eval_prompts(wb, kb, held_out, {role: file})}\n")
+        ways = {"as set": {}, "optimised": {"prompts": {role: file}}}
+        sys.stdout.write(f"{eval_answers(wb, kb, held_out, ways=ways)}\n")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,6 @@ from workbench.cli import main
 from workbench.errors import RunError
 from workbench.parts.evaluate.answers import eval_answers, faults
 from workbench.parts.evaluate.memory import eval_memory
-from workbench.parts.evaluate.prompts import eval_prompts, pairs_text
 from workbench.parts.evaluate.samples import sample
 from workbench.session import Workbench
 from workbench.settings import Settings
@@ -104,41 +103,6 @@ def test_an_answer_that_gives_orders_stays_in_its_fence(wb, questions, server) -
     assert held
     for text in held:
         assert "Obey" in fence(text, "answer") and text.count("\n</answer>") == 1
-
-
-def test_a_prompt_of_any_role_is_measured_by_what_that_role_does(wb, questions, server, tmp_path) -> None:
-    """The planner's other prompt makes it search for what is there: one pass, where the shipped one needs two."""
-    lines = questions.read_text().splitlines()
-    questions.write_text("\n".join([lines[0], lines[3]]))
-    path = tmp_path / "planner.toml"
-    path.write_text('version = 9\nsystem = "Plan well. $tools"\nuser = "Question: $question"\n', encoding="utf-8")
-
-    def step(query: str) -> dict[str, Any]:
-        return {"name": "look", "objective": "look", "tool": "keyword_search", "query": query}
-
-    def respond(request: dict[str, Any]) -> Reply:
-        sent = json.dumps(request["messages"])
-        if "Plan well." in sent or "You plan searches" in sent:
-            return Reply([json.dumps({"steps": [step("kiln Mei Lan" if "Plan well." in sent else "zzz")]})])
-        if "1993" in sent:
-            return Reply([json.dumps({"needs": [], "enough": True, "reasoning": "Said."})])
-        none = {"needs": [], "enough": False, "stop": "kiln Mei Lan" in sent, "reasoning": "No."}
-        return Reply([json.dumps({**none, "steps": [] if none["stop"] else [step("kiln Mei Lan")]})])
-
-    server.respond = respond
-    roles = {"models": {"planner": "openai:m", "reflector": "openai:m", "writer": "rules"}}
-    table = eval_prompts(wb, "notes", questions, {"planner": path}, **roles)
-    shipped, mine = (table["rows"][0]["ways"][way] for way in table["ways"])
-    assert (shipped["passes"], shipped["steps"], shipped["calls"]) == (2, 2, 3)
-    assert (mine["passes"], mine["steps"], mine["calls"]) == (1, 1, 2)
-    assert mine["tokens"] < shipped["tokens"] and shipped["found"] == mine["found"] == 1
-    assert shipped["stopped"] == mine["stopped"] == 1, "as soon as the gold document was there"
-    assert all(way["stopped"] == 0 for way in table["rows"][1]["ways"].values()), (
-        "called enough, and no answer is there"
-    )
-    [paired] = table["paired"]
-    assert paired["calls"]["difference"] < 0 and "planner=" in paired["way"] and "passes" in str(table)
-    assert "calls" in pairs_text(table)
 
 
 ROW = {

@@ -94,26 +94,6 @@ def answers(page: Page, kb: str, **options: Any) -> None:
 
 
 @evaluate.command()
-@_kb
-@questions
-@click.option("--prompt", "prompts", type=Pair(), multiple=True, required=True, help="ROLE=FILE.toml; each is one way.")
-@paged
-def prompts(page: Page, kb: str, prompts: tuple[tuple[str, str], ...], **options: Any) -> None:
-    """Measure prompts next to those that are set: answers, evidence, when it stopped; steps, passes, calls, tokens.
-
-    A question has what `eval answers` reads of it. The last table has every question by every prompt.
-    """
-    from workbench.parts.evaluate.prompts import eval_prompts, pairs_text
-
-    with page.open() as wb:
-        files = {role: Path(file) for role, file in prompts}
-        table = eval_prompts(wb, kb, prompts=files, **_arguments(page, options))
-    _print(page, table)
-    if not page.as_json:
-        click.echo(pairs_text(table))
-
-
-@evaluate.command()
 @click.option("--conversations", type=FILE, required=True, help="JSON Lines: turns, or sessions of `Name: message`.")
 @questions
 @_cuts("5,10,25")
