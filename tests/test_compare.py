@@ -290,9 +290,9 @@ def test_every_figure_of_runs_and_forks_is_one_number_wherever_it_stands(wb: Wor
         paused.approve()
     told = agrees(wb, parallel)
     cited = next(piece for piece in found_pieces(parallel) if piece["fate"] == "cited")
-    sentence = "It was directed by Ang Lee."
-    drawn = evidence([cited], told, Labels("en"), chosen=cited["key"], sentence=sentence).rows[cited["key"]]
-    assert "<mark>Ang Lee</mark>" in drawn and "Cited for" in drawn and sentence in drawn
+    sentence = "It was directed by Ang Lee"
+    drawn = evidence([cited], told, Labels("en"), chosen=cited["key"], sentence=f"- {sentence} [1]").rows[cited["key"]]
+    assert "<mark>Ang Lee</mark>" in drawn and "Cited for" in drawn and f"“{sentence}”" in drawn
     assert told["calls"] == sum(r["status"] != "skipped" for r in parallel.records) > 1 and not told["saved_calls"]
     agrees(wb, paused)
     for fork in (paused.fork(decision={"action": "reject"}, at="1-reflect"), wb.replay(parallel.run_id)):

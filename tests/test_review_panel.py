@@ -168,31 +168,37 @@ def test_what_cannot_be_read_is_told_beside_the_field(waiting: Run, label: str, 
 
 
 @pytest.mark.parametrize(
-    ("question", "on", "says", "status"),
-    [(QUESTION, True, "Run as edited", "paused"), (UNKNOWN, False, "Answer as edited", "done")],
+    ("question", "on", "says", "asks", "status"),
+    [
+        (QUESTION, True, "Run as edited", "keep searching?", "paused"),
+        (UNKNOWN, False, "Answer as edited", "answer with this evidence?", "done"),
+    ],
 )
-def test_a_person_goes_on_or_stops_against_the_proposal(wb, question, on, says, status):
+def test_a_person_goes_on_or_stops_against_the_proposal(wb, question, on, says, asks, status):
     run = wb.ask(question, kb="film", review=["reflect"])
     review = panel(run)
+    assert asks not in review.band.html
     goes_on(review).value = on
-    assert review.primary.description == says
+    assert review.primary.description == says and asks in review.band.html
     review.primary.click()
     assert run.decisions[0]["edits"] == {"should_continue": on} and run.status == status
 
 
-@pytest.mark.parametrize("left_out", [0, 1])
+@pytest.mark.parametrize("edit", ["none", "a step left out", "searched on"])
 @pytest.mark.parametrize("question", [QUESTION, UNKNOWN])
 @pytest.mark.parametrize("point", ["plan", "reflect"])
-def test_what_is_announced_is_what_runs(wb: Workbench, question: str, point: str, left_out: int) -> None:
+def test_what_is_announced_is_what_runs(wb: Workbench, question: str, point: str, edit: str) -> None:
     """The bar says how many steps will run; these run, whatever was edited."""
     run = wb.ask(question, kb="film", review=["plan", "reflect"])
     if point == "reflect":
         run.approve()
     review, before = Review(Labels("en"), forecast=partial(wb.runs.forecast, run)), len(run.records)
     plan = run.plan
-    if left_out and point == "plan":
+    if edit == "a step left out" and point == "plan":
         plan = plan.without(plan.steps[0].step_id)
-    review.show(run.to_dict(), plan=plan.dump() if left_out else None)
+    review.show(run.to_dict(), plan=plan.dump() if edit == "a step left out" else None)
+    if edit == "searched on" and point == "reflect":
+        goes_on(review).value = True
     announced = re.search(r"(\d+) steps? will run", review.band.html)
     review.observe(lambda change: run.answer_review(dict(change.new)) if change.new else None, "response")
     review.submit()

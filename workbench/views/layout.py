@@ -74,7 +74,7 @@ def gutters(count: int, edges: Iterable[Edge]) -> tuple[list[list[Path]], int]:
     Dots are on lane 0. Edges to the same row share a lane, which is straight between neighbouring rows.
 
     >>> [len(lines) for lines in gutters(3, [Edge(0, 2), Edge(1, 2)])[0]], gutters(1, [])[1]
-    ([1, 3, 1], 18)
+    ([1, 2, 1], 18)
     """
     groups: dict[int, list[Edge]] = {}
     for edge in edges:
@@ -90,7 +90,7 @@ def gutters(count: int, edges: Iterable[Edge]) -> tuple[list[list[Path]], int]:
         if lane:
             ends[lane - 1 : lane] = [last]
         for row in range(first, last + 1):
-            rows[row] += _lines(group, row, lane, first, last)
+            rows[row] += _lines(group, row, lane)
     return rows, _x(len(ends)) + _FIRST
 
 
@@ -100,16 +100,15 @@ def gutter_svg(lines: Sequence[Path], width: int, hollow: bool = False) -> Marku
     return draw("svg.gutter", looks=looks, width=width, hollow=hollow, x=_x(0), y=_MIDDLE)
 
 
-def _lines(group: Sequence[Edge], row: int, lane: int, first: int, last: int) -> Iterator[Path]:
+def _lines(group: Sequence[Edge], row: int, lane: int) -> Iterator[Path]:
     """Yield the lines of edges with a common target in one row."""
     x, dot = _x(lane), _x(0)
     up = f"M{x} 0C{x} 13 {dot} 13 {dot} {_MIDDLE}"
     down = f"M{x} {_BOTTOM}V{_LOW}C{x} 39 {dot} 39 {dot} {_MIDDLE}"
     covering = [edge for edge in group if min(edge[:2]) <= row <= max(edge[:2])]
     joins = [edge for edge in covering if row in edge[:2]]
-    if first < row < last:
-        yield _strongest(edge for edge in covering if min(edge[:2]) < row), f"M{x} 0V{_MIDDLE}"
-        yield _strongest(edge for edge in covering if max(edge[:2]) > row), f"M{x} {_MIDDLE}V{_BOTTOM}"
+    if passing := [edge for edge in covering if row not in edge[:2]]:
+        yield _strongest(passing), f"M{x} 0V{_BOTTOM}"
     for path, edges in (
         (up, [edge for edge in joins if min(edge[:2]) < row]),
         (down, [edge for edge in joins if max(edge[:2]) > row]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, cast
 
 from markupsafe import Markup
@@ -31,10 +32,10 @@ _THRESHOLDS = {
 """A signal -> its threshold, without ``min_``."""
 
 
-def band(request: Data, labels: Labels, message: str) -> Picture:
-    """Return the question of a decision, with what happens once it is answered or what prevents that."""
+def band(request: Data, labels: Labels, message: str, edits: Data) -> Picture:
+    """Return the question of a decision as edited, with what happens once it is answered or what prevents that."""
     needs = needs_text([proposals.proposal(request)], labels) if proposals.kind(request) == "reflect" else ""
-    question = review_question(request, labels)
+    question = review_question(request, labels, edits)
     return Picture(draw("review.band", labels, question=question, needs=needs, message=message))
 
 
@@ -59,13 +60,13 @@ def review_blocks(document: Data, labels: Labels) -> Iterator[Block]:
     yield Lines(lines, mark="paused")
 
 
-def review_question(request: Data, labels: Labels) -> str:
+def review_question(request: Data, labels: Labels, edits: Data = MappingProxyType({})) -> str:
     """Return the question to decide, in one sentence."""
     kind, proposal = proposals.kind(request) or request.get("point", ""), proposals.proposal(request)
     if not kind:
         subject = proposals.description(request) or proposals.point(request).replace("_", " ")
         return labels("ask_other", what=subject)
-    stops = kind == "reflect" and not proposal.get("should_continue", True)
+    stops = kind == "reflect" and not proposals.will_go_on(proposal, edits)
     title = cut(str(proposal.get("title") or ""), 120)
     return labels("ask_reflect_stop" if stops else f"ask_{kind}", title=title)
 

@@ -48,6 +48,8 @@ def head(
     return Picture(draw("run.head", labels, read=read, facts=facts, views=VIEWS, **state))
 
 
+_MARKS = re.compile(r"^- |\s?\[\d{1,4}\]")
+"""Marks of a list and of citations, which a quoted sentence does not need."""
 _MARK = re.compile(r"\[(\d{1,4})\]([。，、；：？！.,;:?!]*)")
 """A citation, and the punctuation after it, which must not begin a line."""
 _EMPHASIS = re.compile(r"\*\*(?P<strong>[^*]+)\*\*|(?<![\w*])\*(?=\S)(?P<em>[^*<>]+)\*(?!\w)")
@@ -186,5 +188,5 @@ def _ranks(piece: Piece, pieces: Sequence[Piece]) -> list[tuple[str, int, str]]:
 def _piece(piece: Piece, labels: Labels, opened: bool, sentence: str, place: int, acts: Markup) -> Markup:
     text = str(piece["text"])
     shown = _marked(text, sentence) if opened else " ".join(text.split())[:_LONGEST_PREVIEW]
-    sentence = sentence if opened else ""
+    sentence = _MARKS.sub("", sentence) if opened else ""
     return draw("run.piece", labels, piece=piece, text=shown, opened=opened, place=place, acts=acts, sentence=sentence)

@@ -12,6 +12,7 @@ import traitlets
 
 from workbench.errors import PlanError, WorkbenchError
 from workbench.extensions import load, paths
+from workbench.graphs.review import amended
 from workbench.graphs.reviewers import answer
 from workbench.plans import Plan, PlanStep
 from workbench.records import proposals
@@ -166,7 +167,7 @@ class Review(traitlets.HasTraits):
             self._save_draft("form", draft)
         faults = self._problems + self._form.faults
         next_step = self._labels("problems_to_mend", n=faults) if faults else self._next(edits)
-        self.band.show(band(self._request, self._labels, next_step))
+        self.band.show(band(self._request, self._labels, next_step, edits))
         self.primary.description = primary(self._request, edits, faults, self._labels)
         missing = not edits and "approve" not in proposals.allowed(self._request)
         self.primary.disabled = bool(faults) or missing or self._sent
@@ -183,7 +184,7 @@ class Review(traitlets.HasTraits):
             return labels("next_answer")
         if "query" in edits:
             return labels("next_plan")
-        plan, woken = next_plan(request, self._document["plan"], edits)
+        plan, woken = next_plan(request, self._document, edits)
         if (plan, woken) != self._foreseen[0]:
             with suppress(PlanError):  # a plan that is still to be checked: the last forecast stays
                 forecast = self._forecast(plan, woken)
@@ -224,12 +225,13 @@ def make_form(
     return form(request, labels, listener)
 
 
-def next_plan(request: Data, recorded: Data, edits: Data) -> tuple[Plan, Sequence[str]]:
+def next_plan(request: Data, document: Data, edits: Data) -> tuple[Plan, Sequence[str]]:
     """Return the plan that an answer with these edits leads to, and the steps that it wakes."""
-    changed = {**proposals.proposal(request), **edits}
+    proposal: Any = proposals.proposal(request)
     if proposals.kind(request) != "reflect":
-        return Plan.load(changed["plan"]), ()
-    plan = Plan.load(recorded)
+        return Plan.load({**proposal, **edits}["plan"]), ()
+    plan = Plan.load(document["plan"])
+    changed = amended(proposal, edits, document["query"], plan)
     steps = [PlanStep.model_validate(s) for s in changed["next_steps"] if s["step_id"] not in plan.by_id()]
     return plan.adding(*steps), changed["activate"]
 

@@ -68,10 +68,12 @@ const followed = (root) => {
 
 // A bench that became shorter under the person who works on it comes back into the window.
 const kept = (root) => {
+  const shrank = root.offsetHeight < root.height;
+  root.height = root.offsetHeight;
   const side = root.querySelector(".wb-region-side"); // beside what is scrolled it stays, from where its end is seen
   if (side) side.style.top = `${Math.min(0, innerHeight - 190 - side.offsetHeight)}px`;
   const box = root.getBoundingClientRect();
-  if (root.contains(document.activeElement) && box.top < 0 && box.bottom < innerHeight / 2) root.scrollIntoView({ block: "start" });
+  if (shrank && root.contains(document.activeElement) && box.top < 0 && box.bottom < innerHeight / 2) root.scrollIntoView({ block: "start" });
 };
 
 // What waits, fails or ends while its bench or table is out of view says so in a corner of the window.
