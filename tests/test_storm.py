@@ -183,5 +183,5 @@ def test_what_leaves_nothing_is_forgotten_in_time(wb, monkeypatch):
     private = wb._work._private
     wb._work.loop.settle(10)
     assert len(private.runs.ids(1000)) <= 7 and not private.runs.has(first.run_id)
-    threads = private._graph.checkpointer.conn.execute("SELECT count(DISTINCT thread_id) FROM checkpoints")
+    threads = private.saver.conn.execute("SELECT count(DISTINCT thread_id) FROM checkpoints")
     assert threads.fetchone()[0] <= 7

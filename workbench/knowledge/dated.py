@@ -52,7 +52,7 @@ def dated(base: KnowledgeBase, dates: Sequence[str]) -> KnowledgeBase:
         conditions = [Condition(field=fields[key], op=op, value=day) for key, op, day in tests if day and key in fields]
         return frozenset(doc_id for condition in conditions for doc_id in base.select([condition]))
 
-    return cast(KnowledgeBase, PartialBase(base, hidden, f"@{as_of}/{known_by}"))
+    return cast(KnowledgeBase, PartialBase(base, hidden, dates))
 
 
 def restricted(base: KnowledgeBase, conditions: Sequence[Data]) -> KnowledgeBase:
@@ -108,10 +108,11 @@ def _text(value: Any) -> str:
 
 
 class PartialBase:
-    """A base without some of its documents; ``mark`` tells its fingerprint from that of the whole."""
+    """A base without some of its documents; dates that it is as of tell its fingerprint from that of the whole."""
 
-    def __init__(self, base: KnowledgeBase, hidden: Callable[[], frozenset[str]], mark: str = ""):
-        self._base, self._hidden, self._mark = base, hidden, mark
+    def __init__(self, base: KnowledgeBase, hidden: Callable[[], frozenset[str]], dates: Sequence[str] = ()):
+        self._base, self._hidden, self._dates = base, hidden, dates
+        self.as_of = dates[0] if dates else ""
 
     @cached_property
     def hidden(self) -> frozenset[str]:
@@ -154,7 +155,7 @@ class PartialBase:
 
     def fingerprint(self) -> str:
         """Return the fingerprint of the whole base, and what it is without."""
-        return self._base.fingerprint() + self._mark
+        return "@".join(filter(None, [self._base.fingerprint(), "/".join(self._dates)]))
 
     def about(self) -> About:
         """Return what the base holds, with the count of documents without those that are left out."""
