@@ -21,6 +21,7 @@ from workbench.cli import main
 from workbench.session import Workbench
 from workbench.text import visible
 from workbench.views.labels import Labels
+from workbench.views.run import Marks
 from workbench.widgets.futures import Decisions
 from workbench.widgets.runs import RunTable
 
@@ -330,3 +331,9 @@ def test_ids_and_sessions_are_never_paths(hostile, wb):
     after = sorted(p for p in hostile.parent.rglob("*") if "leases" not in p.parts)
     assert [p for p in after if p not in before and not p.name.endswith(("-wal", "-shm"))] == []
     assert {p.name for p in hostile.parent.parent.iterdir()} == outside
+
+
+def test_emphasis_is_that_of_the_answer_and_never_of_what_it_cites():
+    marks = Marks([{"n": 1, "source": {"title": "A ** title"}}], Labels("en"))
+    line = str(marks.line("It is **old** [1] & <b>**."))
+    assert "<strong>old</strong>" in line and "A ** title" in line and "&lt;b&gt;**." in line

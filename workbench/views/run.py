@@ -48,8 +48,8 @@ def head(
     return Picture(draw("run.head", labels, read=read, facts=facts, views=VIEWS, **state))
 
 
-_MARKS = re.compile(r"^- |\s?\[\d{1,4}\]")
-"""Marks of a list and of citations, which a quoted sentence does not need."""
+_DECORATION = re.compile(r"^- |\s?\[\d{1,4}\]")
+"""Marks of a list and of citations, which are left out where a sentence is quoted."""
 _MARK = re.compile(r"\[(\d{1,4})\]([。，、；：？！.,;:?!]*)")
 """A citation, and the punctuation after it, which must not begin a line."""
 _EMPHASIS = re.compile(r"\*\*(?P<strong>[^*]+)\*\*|(?<![\w*])\*(?=\S)(?P<em>[^*<>]+)\*(?!\w)")
@@ -75,12 +75,12 @@ class Marks:
 
     def line(self, text: str) -> Markup:
         """Return a line of text with its marks as buttons, and what Markdown emphasizes."""
-        pieces, end = list[str](), 0
-        for mark in _MARK.finditer(text):
-            pieces += [text[end : mark.start()], self(int(mark[1]), mark[2])]
+        line = _EMPHASIS.sub(_emphasized, safe(text))  # escaped, so that no tag is of the text
+        pieces, end = list[Markup](), 0
+        for mark in _MARK.finditer(line):
+            pieces += [Markup(line[end : mark.start()]), self(int(mark[1]), mark[2])]
             end = mark.end()
-        line = joined([*pieces, text[end:]])  # escaped, so that no tag is of the text
-        return Markup(_EMPHASIS.sub(_emphasized, line))
+        return joined([*pieces, Markup(line[end:])])
 
 
 def _emphasized(match: re.Match[str]) -> str:
@@ -188,5 +188,5 @@ def _ranks(piece: Piece, pieces: Sequence[Piece]) -> list[tuple[str, int, str]]:
 def _piece(piece: Piece, labels: Labels, opened: bool, sentence: str, place: int, acts: Markup) -> Markup:
     text = str(piece["text"])
     shown = _marked(text, sentence) if opened else " ".join(text.split())[:_LONGEST_PREVIEW]
-    sentence = _MARKS.sub("", sentence) if opened else ""
+    sentence = _DECORATION.sub("", sentence) if opened else ""
     return draw("run.piece", labels, piece=piece, text=shown, opened=opened, place=place, acts=acts, sentence=sentence)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from math import dist
 from operator import mul
+from typing import Any
 
 from markupsafe import Markup
 
@@ -103,8 +104,12 @@ def _route(edge: Data, nodes: Mapping[str, Data], around: Sequence[Patch]) -> Se
     routes = [_curve(pair, chosen[:2], chosen[2:]) for chosen in product(*map(sorted, sides), _BOWS, _BOWS)]
     routes.sort(key=_length)
     routes = [route for route in routes if _length(route) < _DETOUR * _length(routes[0])]
-    clear = (route for route in routes if not _crossed(route, around))
-    return next(clear, None) or min(routes, key=lambda route: _crossed(route, around))
+    crossed = list[int]()
+    for route in routes:
+        crossed.append(_crossed(route, around))
+        if not crossed[-1]:
+            return route
+    return routes[crossed.index(min(crossed))]
 
 
 def _length(route: Sequence[Point]) -> float:
@@ -133,14 +138,23 @@ def _port(node: Data, other: Data, side: str) -> Point:
 
 def _at(route: Sequence[Point], share: float) -> Point:
     """Return the point of a cubic curve at this share of its way."""
-    weights = [(1 - share) ** 3, 3 * share * (1 - share) ** 2, 3 * share**2 * (1 - share), share**3]
-    return sum(map(mul, weights, (x for x, _ in route))), sum(map(mul, weights, (y for _, y in route)))
+    xs, ys = zip(*route, strict=True)
+    return sum(map(mul, _weights(share), xs)), sum(map(mul, _weights(share), ys))
+
+
+def _weights(share: Any) -> list[Any]:
+    """Return how much each point of a cubic curve counts at a share of its way, or at each of an array of shares."""
+    return [(1 - share) ** 3, 3 * share * (1 - share) ** 2, 3 * share**2 * (1 - share), share**3]
 
 
 def _crossed(route: Sequence[Point], around: Sequence[Patch]) -> int:
     """Return how many of these nodes a curve runs over, or along."""
-    points = [Patch(*_at(route, n / 36), _CLEAR, _CLEAR) for n in range(3, 34)]
-    return sum(any(map(box.meets, points)) for box in around)
+    import numpy as np  # hundreds of curves of each edge are compared with every node
+
+    boxes = np.reshape(np.array(around), (-1, 4))
+    points = np.transpose(_weights(np.arange(3, 34) / 36)) @ np.array(route)
+    meets = 2 * abs(points[:, None] - boxes[:, :2]) < boxes[:, 2:] + _CLEAR
+    return int(meets.all(axis=2).any(axis=0).sum())
 
 
 def canvas_blocks(canvas: Canvas, name: str, labels: Labels) -> Iterator[Block]:
