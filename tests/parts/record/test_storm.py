@@ -103,12 +103,12 @@ def test_kills_at_any_moment_lose_double_and_repeat_nothing(tmp_path: Path, seed
 
 
 @pytest.mark.full
-def test_memory_is_flat_over_1000_runs(tmp_path: Path) -> None:
+def test_memory_is_flat_over_3000_runs(tmp_path: Path) -> None:
     names = ("plain", "react", "map_reduce", "subgraph_called", "tasks", "with_memory")
     with Workbench.open(tmp_path) as wb:
         agents = {name: wb.record(KINDS[name].build(), name) for name in names}
         curves: dict[str, Curve] = {}
-        for number in range(1000):
+        for number in range(3000):  # over the first 1,500 the caches of SQLite still grow, in steps of 1.5 MB
             name = names[number % len(names)]
             run = finished(agents[name], KINDS[name])
             if number % 10 == 0:
@@ -119,4 +119,4 @@ def test_memory_is_flat_over_1000_runs(tmp_path: Path) -> None:
                     curve.runs.append(number)
                     curve.values.append(value)
     for what, bound in BOUNDS.items():
-        assert curves[what].slope() < bound, f"{what}: {curves[what].drawn()} {curves[what].slope():.2f}"
+        assert curves[what].slope() < bound, f"{what}: {curves[what].slope():.2f} of {curves[what].values}"
