@@ -73,7 +73,9 @@ SETS = (
     QuestionSet("xquad_zh_en", "xquad", corpus_language="en", question_language="zh"),
     QuestionSet("xquad_en_zh", "xquad", corpus_language="zh", question_language="en"),
     QuestionSet("mtrag", "mtrag", questions="tasks.jsonl", whole=True),
-    QuestionSet("medical", "graphragbench", "medical.jsonl.gz", "medical.questions.jsonl", whole=True),
+    QuestionSet(
+        "medical", "graphragbench", "medical.jsonl.gz", "medical.questions.jsonl", whole=True
+    ),
 )
 
 
@@ -120,7 +122,11 @@ def questions_of(data: Path, chosen: QuestionSet, limit: int) -> list[dict[str, 
             continue
         turns = [turn["text"] for turn in line.get("turns", []) if turn["speaker"] == "user"]
         plain_id = line["id"].partition("#")[0]
-        answer = answers[f"{plain_id}#{chosen.corpus_language}"] if chosen.corpus_language else line["answer"]
+        answer = (
+            answers[f"{plain_id}#{chosen.corpus_language}"]
+            if chosen.corpus_language
+            else line["answer"]
+        )
         if fold(answer).strip(".") in ("yes", "no"):
             continue
         hashed = plain_id.rpartition("-")[0] if turns else plain_id
@@ -146,12 +152,18 @@ def gathered(wb: Workbench, data: Path, work: Path, chosen: QuestionSet, limit: 
     """Return the cases of a set; index and retrieve what ``work`` does not hold yet."""
     if chosen.base not in wb.knowledge.names():
         corpus = [
-            {"id": line.get("id") or line["doc_id"], "title": line.get("title", ""), "text": line["text"]}
+            {
+                "id": line.get("id") or line["doc_id"],
+                "title": line.get("title", ""),
+                "text": line["text"],
+            }
             for line in lines_of(data / chosen.folder / chosen.corpus)
             if line.get("lang", "") == chosen.corpus_language
         ]
         path = work / f"{chosen.base}.corpus.jsonl"
-        path.write_text("\n".join(json.dumps(line, ensure_ascii=False) for line in corpus), encoding="utf-8")
+        path.write_text(
+            "\n".join(json.dumps(line, ensure_ascii=False) for line in corpus), encoding="utf-8"
+        )
         wb.add_knowledge(chosen.base, [path])
     cached = work / f"{chosen.name}.evidence.jsonl"
     evidence = {row["id"]: row["results"] for row in lines_of(cached)} if cached.exists() else {}
@@ -237,7 +249,9 @@ def of_passages(results: Sequence[Any], first: int = 5) -> list[Any]:
 
 def three_sentences(question: str, results: Sequence[Any], base: KnowledgeBase) -> Answer:
     """Quote the three sentences of the first five documents that share most weighted words with the question."""
-    pool = [sentence for result in of_passages(results) for sentence in sentences(result["evidence"])]
+    pool = [
+        sentence for result in of_passages(results) for sentence in sentences(result["evidence"])
+    ]
     words = [{stem(term) for term in terms(sentence)} for sentence in pool]
     frequency = Counter(word for held in words for word in held)
     asked = {stem(term) for term in terms(question) if term not in STOP_WORDS}
@@ -254,7 +268,9 @@ def best_passage(question: str, results: Sequence[Any], base: KnowledgeBase) -> 
 
 def ceiling(question: str, results: Sequence[Any], base: KnowledgeBase) -> Answer:
     """Quote the first five documents whole."""
-    text = "\n".join(f"{result['metadata']['title']} {result['evidence']}" for result in of_passages(results))
+    text = "\n".join(
+        f"{result['metadata']['title']} {result['evidence']}" for result in of_passages(results)
+    )
     return Answer(text, "quotation")
 
 
@@ -262,7 +278,9 @@ def answered(question: str, results: Sequence[Any], base: KnowledgeBase) -> Answ
     """Answer as the product does without a model."""
     read_question = read(question, [base])
     judgement = judge(read_question, results, [base])
-    return Answer(write(judgement, read_question, results)[0], judgement.kind, judgement.probability)
+    return Answer(
+        write(judgement, read_question, results)[0], judgement.kind, judgement.probability
+    )
 
 
 def printed(quotes: Sequence[quoting.Sentence]) -> str:
@@ -337,7 +355,9 @@ def report(cases: Sequence[Case], chosen: QuestionSet, base: KnowledgeBase) -> I
         low, high = interval([a - b for a, b in zip(scores.quality, baseline.quality, strict=True)])
         kinds = ", ".join(f"{kind} {count}" for kind, count in scores.kinds.most_common())
         line = f"  {name:21} {100 * np.mean(scores.quality):5.1f} % [{100 * low:+.1f}, {100 * high:+.1f}]"
-        line += f"  when sure {100 * np.mean(scores.sure):5.1f} %  words {np.mean(scores.words):5.1f}"
+        line += (
+            f"  when sure {100 * np.mean(scores.sure):5.1f} %  words {np.mean(scores.words):5.1f}"
+        )
         line += f"  denials {scores.denials}  ms {1000 * scores.seconds / max(1, len(answerable)):.0f}  ({kinds})"
         if name not in BASELINES and unanswerable:
             sure = [writer(case.question, case.results, base).kind in SURE for case in unanswerable]
@@ -405,7 +425,9 @@ def signals_fitted(rows: Sequence[Seen]) -> dict[str, float]:
 
     bounds = [(0.0, None)] * len(quoting.SIGNALS)
     found = minimize(loss, np.zeros(len(quoting.SIGNALS)), jac=True, bounds=bounds)
-    return {name: round(float(weight), 3) for name, weight in zip(quoting.SIGNALS, found.x, strict=True)}
+    return {
+        name: round(float(weight), 3) for name, weight in zip(quoting.SIGNALS, found.x, strict=True)
+    }
 
 
 def chosen_by(seen: Seen, model: Mapping[str, float]) -> tuple[list[int], float]:
@@ -422,7 +444,9 @@ def steps_fitted(rows: Sequence[Seen], signals: Mapping[str, float]) -> dict[str
     def gain(tried: Mapping[str, float]) -> float:
         by_set: dict[str, list[float]] = {}
         for seen in rows:
-            by_set.setdefault(seen.case.set_name, []).append(chosen_by(seen, {**signals, **tried})[1])
+            by_set.setdefault(seen.case.set_name, []).append(
+                chosen_by(seen, {**signals, **tried})[1]
+            )
         return float(np.mean([np.mean(values) for values in by_set.values()]))
 
     best = gain(steps)
@@ -439,7 +463,10 @@ def answers_fitted(
 ) -> tuple[dict[str, float], float]:
     """Return the weights of the probability that quotes answer, and from which on they are called an answer."""
     positive = [
-        seen.reader.together(chosen) for seen in rows for chosen, value in [chosen_by(seen, model)] if value >= 0.5
+        seen.reader.together(chosen)
+        for seen in rows
+        for chosen, value in [chosen_by(seen, model)]
+        if value >= 0.5
     ]
     negative = [seen.reader.together(seen.reader.choose(model)) for seen in unanswerable]
     names = list(positive[0])
@@ -449,12 +476,16 @@ def answers_fitted(
     def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
         scores = values @ weights
         slope = values.T @ (1 / (1 + np.exp(-scores)) - labels)
-        return float(np.logaddexp(0, scores).sum() - labels @ scores + weights @ weights / 2), slope + weights
+        return float(
+            np.logaddexp(0, scores).sum() - labels @ scores + weights @ weights / 2
+        ), slope + weights
 
     found = minimize(loss, np.zeros(len(names)), jac=True).x
     probabilities = 1 / (1 + np.exp(-values @ found))
     sure = float(np.quantile(probabilities[labels == 0], 1 - SURE_WITHOUT_GOLD))
-    return {name: round(float(weight), 3) for name, weight in zip(names, found, strict=True)}, round(sure, 3)
+    return {
+        name: round(float(weight), 3) for name, weight in zip(names, found, strict=True)
+    }, round(sure, 3)
 
 
 def fit(rows: Sequence[Seen], unanswerable: Sequence[Seen]) -> dict[str, Any]:
@@ -465,10 +496,18 @@ def fit(rows: Sequence[Seen], unanswerable: Sequence[Seen]) -> dict[str, Any]:
     made_by = "python experiments/answering.py DATA --fit: the fit halves of " + ", ".join(
         sorted({seen.case.set_name for seen in rows})
     )
-    return {"made_by": made_by, "signals": signals, "steps": steps, "answers": answers, "sure": sure}
+    return {
+        "made_by": made_by,
+        "signals": signals,
+        "steps": steps,
+        "answers": answers,
+        "sure": sure,
+    }
 
 
-def write_fit(wb: Workbench, chosen_sets: Sequence[QuestionSet], cases: Mapping[str, Sequence[Case]]) -> None:
+def write_fit(
+    wb: Workbench, chosen_sets: Sequence[QuestionSet], cases: Mapping[str, Sequence[Case]]
+) -> None:
     """Fit on the fit half of these sets, and write ``quoting.json``."""
     rows, unanswerable = list[Seen](), list[Seen]()
     for chosen in chosen_sets:
@@ -478,7 +517,9 @@ def write_fit(wb: Workbench, chosen_sets: Sequence[QuestionSet], cases: Mapping[
                 unanswerable.append(seen_in(case, base, chosen.whole))
             elif case.fits and case.answerability != "UNDERSPECIFIED":
                 rows.append(seen_in(case, base, chosen.whole))
-                unanswerable += [seen_in(without_gold(case), base, chosen.whole)] if case.gold else []
+                unanswerable += (
+                    [seen_in(without_gold(case), base, chosen.whole)] if case.gold else []
+                )
     path = Path(quoting.__file__).with_suffix(".json")
     path.write_text(json.dumps(fit(rows, unanswerable), indent=1) + "\n", encoding="utf-8")
     quoting.weights.cache_clear()
@@ -486,18 +527,27 @@ def write_fit(wb: Workbench, chosen_sets: Sequence[QuestionSet], cases: Mapping[
 
 def main() -> None:
     """Gather, and fit or report."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("data", type=Path)
     parser.add_argument("--work", type=Path, default=Path("build/answering"))
     parser.add_argument("--sets", nargs="*", default=[chosen.name for chosen in SETS])
     parser.add_argument("--limit", type=int, default=240, help="questions of each set")
-    parser.add_argument("--half", choices=("fit", "report"), default="report", help="the half that is reported")
-    parser.add_argument("--fit", action="store_true", help="fit the weights on the fit half, report nothing")
+    parser.add_argument(
+        "--half", choices=("fit", "report"), default="report", help="the half that is reported"
+    )
+    parser.add_argument(
+        "--fit", action="store_true", help="fit the weights on the fit half, report nothing"
+    )
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
     chosen_sets = [chosen for chosen in SETS if chosen.name in args.sets]
     with Workbench.open(args.work) as wb:
-        cases = {chosen.name: gathered(wb, args.data, args.work, chosen, args.limit) for chosen in chosen_sets}
+        cases = {
+            chosen.name: gathered(wb, args.data, args.work, chosen, args.limit)
+            for chosen in chosen_sets
+        }
         if args.fit:
             write_fit(wb, chosen_sets, cases)
             return

@@ -42,7 +42,9 @@ def main() -> None:
 
 def run(rounds: int) -> None:
     """Measure, and print each figure as it comes."""
-    print(f"Python {platform.python_version()}, {platform.machine()}, questions asked {rounds} times each\n")
+    print(
+        f"Python {platform.python_version()}, {platform.machine()}, questions asked {rounds} times each\n"
+    )
     with tempfile.TemporaryDirectory() as folder:
         indexing(Path(folder))
         with Workbench.open(Path(folder) / "models") as wb:
@@ -66,7 +68,9 @@ def questions(wb: Workbench, rounds: int) -> None:
     """Whole runs, alone and ten at once."""
     wb.ask(QUESTIONS[0], kb="film", session="warm-up")
     alone = sorted(
-        seconds(lambda q=q, n=n: wb.ask(q, kb="film", session=f"{n}")) for n in range(rounds) for q in QUESTIONS
+        seconds(lambda q=q, n=n: wb.ask(q, kb="film", session=f"{n}"))
+        for n in range(rounds)
+        for q in QUESTIONS
     )
     print("\n" + row("a question, offline defaults", "ms", "baseline: the earlier design"))
     print(row("alone, p50", ms(statistics.median(alone)), "500 mean"))
@@ -100,16 +104,21 @@ def parallel_steps(wb: Workbench) -> None:
         return [query]
 
     steps = [
-        PlanStep(step_id=f"s{n}", objective="", tool="half_a_second", tool_input={"query": f"q{n}"}) for n in range(4)
+        PlanStep(step_id=f"s{n}", objective="", tool="half_a_second", tool_input={"query": f"q{n}"})
+        for n in range(4)
     ]
     print("\n" + row("four steps of 0.5 s", "seconds", "baseline"))
     for mode in ("sequential", "parallel"):
 
         @wb.register("planner")
-        async def fixed(query: str, decision: Any, knowledge: Any, tools: Any, mode: Any = mode) -> Plan:
+        async def fixed(
+            query: str, decision: Any, knowledge: Any, tools: Any, mode: Any = mode
+        ) -> Plan:
             return Plan(steps=steps, execution_mode=mode)
 
-        taken = seconds(lambda: wb.ask("q", kb="film", thresholds={"min_evidence": 0, "min_top_score": 0}))
+        taken = seconds(
+            lambda: wb.ask("q", kb="film", thresholds={"min_evidence": 0, "min_top_score": 0})
+        )
         print(row(mode, f"{taken:.2f}", "2.00 one after the other"))
     wb._planner = None
 
@@ -122,7 +131,10 @@ def own_time(wb: Workbench, rounds: int) -> None:
         """Take no time."""
         return ["one"]
 
-    steps = [PlanStep(step_id=f"s{n}", objective="", tool="nothing", tool_input={"query": f"q{n}"}) for n in range(2)]
+    steps = [
+        PlanStep(step_id=f"s{n}", objective="", tool="nothing", tool_input={"query": f"q{n}"})
+        for n in range(2)
+    ]
 
     @wb.register("planner")
     async def fixed(query: str, decision: Any, knowledge: Any, tools: Any) -> Plan:
@@ -135,12 +147,18 @@ def own_time(wb: Workbench, rounds: int) -> None:
     enough = {"min_evidence": 0, "min_top_score": 0}
     ours, bare = [], []
     for n in range(rounds):
-        ours.append(seconds(lambda n=n: wb.ask("q", kb="film", thresholds=enough, session=f"own-{n}")))
+        ours.append(
+            seconds(lambda n=n: wb.ask("q", kb="film", thresholds=enough, session=f"own-{n}"))
+        )
         bare.append(asyncio.run(bare_graph(wb.path / "bare.db", f"bare-{n}")))
     ratio = statistics.median(a / b for a, b in zip(ours, bare, strict=True))
     print("\n" + row("a run with nothing to do", "ms", "baseline"))
     print(
-        row("ours, p50", ms(statistics.median(ours)), f"{ms(statistics.median(bare))} a bare graph of the same shape")
+        row(
+            "ours, p50",
+            ms(statistics.median(ours)),
+            f"{ms(statistics.median(bare))} a bare graph of the same shape",
+        )
     )
     print(row("ratio, median of pairs", f"{ratio:.2f}", "aim: under 1.5"))
 
@@ -167,7 +185,11 @@ async def bare_graph(path: Path, thread: str) -> float:
         return {}
 
     def fan(state: Bare) -> Any:
-        return [Send("executor", {}), Send("executor", {})] if not state.get("records") else "reflector"
+        return (
+            [Send("executor", {}), Send("executor", {})]
+            if not state.get("records")
+            else "reflector"
+        )
 
     async def executor(state: Any) -> dict[str, Any]:
         return {"records": ["r"]}
@@ -206,7 +228,9 @@ async def bare_graph(path: Path, thread: str) -> float:
         graph = parent.compile(checkpointer=saver)
         config = {"configurable": {"thread_id": thread}}
         began = time.perf_counter()
-        async for _ in graph.astream({}, config, stream_mode="custom", subgraphs=True, durability="sync"):
+        async for _ in graph.astream(
+            {}, config, stream_mode="custom", subgraphs=True, durability="sync"
+        ):
             pass
         await graph.aget_state(config)
         return time.perf_counter() - began

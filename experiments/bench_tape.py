@@ -19,7 +19,9 @@ from workbench.session import Workbench
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5, help="times each question is asked with a tape and without")
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="times each question is asked with a tape and without"
+    )
     run(parser.parse_args().rounds)
 
 
@@ -46,7 +48,13 @@ def recording(wb: Workbench, rounds: int) -> None:
     session.run_context = playback.run_context  # type: ignore[attr-defined]
     ratio = statistics.median(a / b for a, b in zip(with_tape, without, strict=True))
     print("\n" + row("a film question, p50", "ms", "baseline"))
-    print(row("with a tape", ms(statistics.median(with_tape)), f"{ms(statistics.median(without))} without one"))
+    print(
+        row(
+            "with a tape",
+            ms(statistics.median(with_tape)),
+            f"{ms(statistics.median(without))} without one",
+        )
+    )
     print(row("ratio, median of pairs", f"{ratio:.3f}", "aim: under 1.10"))
 
 
@@ -60,7 +68,9 @@ def sizes(wb: Workbench) -> None:
     print("\n" + row("size of a run", "kB", "baseline: its records and bodies"))
     for run in [*wb.runs.list(limit=1000)][-len(QUESTIONS) :]:
         pages = sum(map(len, store.pages(run.run_id)))  # type: ignore[attr-defined]
-        bodies = [store.body(run.run_id, r["raw_output_ref"]) for r in run.records if r["raw_output_ref"]]
+        bodies = [
+            store.body(run.run_id, r["raw_output_ref"]) for r in run.records if r["raw_output_ref"]
+        ]
         kept = len(str(run.records)) + sum(len(str(body)) for body in bodies)
         print(row(run.message[:30], f"{pages / 1000:.1f}", f"{kept / 1000:.0f}"))
 
@@ -74,7 +84,10 @@ def slow_tools(wb: Workbench) -> None:
         await asyncio.sleep(0.5)
         return [f"{query}: The Wedding Banquet, 1993."]
 
-    steps = [PlanStep(step_id=f"s{n}", objective="", tool="slow", tool_input={"query": f"q{n}"}) for n in range(4)]
+    steps = [
+        PlanStep(step_id=f"s{n}", objective="", tool="slow", tool_input={"query": f"q{n}"})
+        for n in range(4)
+    ]
     plan = Plan(steps=steps, execution_mode="sequential")
 
     @wb.register("planner")
@@ -88,7 +101,13 @@ def slow_tools(wb: Workbench) -> None:
     edited = plan.replace("s3", tool_input={"query": "otherwise"})
     fork = seconds(lambda: run.fork(plan=edited))
     print("\n" + row("a run with 2 s of tools", "seconds", "baseline"))
-    print(row("replayed", f"{replay:.3f}", f"{live:.2f} live: {live / replay:.0f} times as fast (aim: 10)"))
+    print(
+        row(
+            "replayed",
+            f"{replay:.3f}",
+            f"{live:.2f} live: {live / replay:.0f} times as fast (aim: 10)",
+        )
+    )
     print(row("forked, one of four steps", f"{fork:.3f}", f"{live:.2f} asked anew"))
 
 

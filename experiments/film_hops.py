@@ -25,9 +25,18 @@ EACH = 20
 """Questions of a kind in a language."""
 WORDS = {
     "comparison": ("Which was released earlier, {a} or {b}?", "《{a}》和《{b}》哪部上映更早？"),
-    "bridge": ("Which film did the director of {a} make with {actor}?", "《{a}》的导演和{actor}合作过哪部电影？"),
-    "year": ("What did the director of {a} make in {year}?", "《{a}》的导演在{year}年拍了哪部电影？"),
-    "intersection": ("In which film do both {one} and {other} appear?", "{one}和{other}共同出演了哪部电影？"),
+    "bridge": (
+        "Which film did the director of {a} make with {actor}?",
+        "《{a}》的导演和{actor}合作过哪部电影？",
+    ),
+    "year": (
+        "What did the director of {a} make in {year}?",
+        "《{a}》的导演在{year}年拍了哪部电影？",
+    ),
+    "intersection": (
+        "In which film do both {one} and {other} appear?",
+        "{one}和{other}共同出演了哪部电影？",
+    ),
 }
 Film = Mapping[str, Any]
 Question = dict[str, Any]
@@ -35,15 +44,21 @@ Question = dict[str, Any]
 
 def questions(films: Sequence[Film]) -> Iterator[Question]:
     """All of them, by kind and language."""
-    titles = Counter(title.casefold() for film in films for title in (film["title"], *film.get("aliases", ())))
-    named = [film for film in films if titles[film["title"].casefold()] == 1 and len(film["title"]) > 3]
+    titles = Counter(
+        title.casefold() for film in films for title in (film["title"], *film.get("aliases", ()))
+    )
+    named = [
+        film for film in films if titles[film["title"].casefold()] == 1 and len(film["title"]) > 3
+    ]
     for kind, made in (
         ("comparison", _comparisons(named)),
         ("bridge", _bridges(named)),
         ("year", _years(named)),
         ("intersection", _intersections(named)),
     ):
-        drawn = sorted(made, key=lambda one: sha256(json.dumps(one, sort_keys=True).encode()).digest())[: 2 * EACH]
+        drawn = sorted(
+            made, key=lambda one: sha256(json.dumps(one, sort_keys=True).encode()).digest()
+        )[: 2 * EACH]
         for number, one in enumerate(drawn):
             chinese = number % 2
             question = WORDS[kind][chinese].format(**one["names"])
@@ -72,7 +87,10 @@ def _bridges(films: Sequence[Film]) -> Iterator[dict[str, Any]]:
                 with_actor[actor].append(b)
         for actor, found in with_actor.items():
             if len(found) == 1 and actor not in a["cast"]:
-                yield {"names": {"a": a["title"], "actor": actor}, "gold": [a["id"], found[0]["id"]]}
+                yield {
+                    "names": {"a": a["title"], "actor": actor},
+                    "gold": [a["id"], found[0]["id"]],
+                }
 
 
 def _years(films: Sequence[Film]) -> Iterator[dict[str, Any]]:
@@ -103,13 +121,20 @@ def _same_director(films: Sequence[Film]) -> Iterator[tuple[Film, list[Film]]]:
             by_director[film["directors"][0]].append(film)
     for film in films:
         if len(film["directors"]) == 1:
-            yield film, [other for other in by_director[film["directors"][0]] if other["id"] != film["id"]]
+            yield (
+                film,
+                [other for other in by_director[film["directors"][0]] if other["id"] != film["id"]],
+            )
 
 
 def main() -> None:
     """Write them to standard output, a line each, or with the texts into a folder."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--texts", type=Path, metavar="FOLDER", help="write corpus.jsonl and questions.jsonl there")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--texts", type=Path, metavar="FOLDER", help="write corpus.jsonl and questions.jsonl there"
+    )
     folder = parser.parse_args().texts
     films = [json.loads(line) for line in FILMS.read_text(encoding="utf-8").splitlines()]
     asked = _lines(questions(films))
@@ -118,9 +143,16 @@ def main() -> None:
         return
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "questions.jsonl").write_text(asked, encoding="utf-8")
-    texts = ({"id": film["id"], "title": film["title"], "text": film["overview"] or film["title"]} for film in films)
+    texts = (
+        {"id": film["id"], "title": film["title"], "text": film["overview"] or film["title"]}
+        for film in films
+    )
     (folder / "corpus.jsonl").write_text(_lines(texts), encoding="utf-8")
-    words = FILMS.with_name("films.vocabulary.toml").read_text(encoding="utf-8").replace('enrichment = "tmdb"', "")
+    words = (
+        FILMS.with_name("films.vocabulary.toml")
+        .read_text(encoding="utf-8")
+        .replace('enrichment = "tmdb"', "")
+    )
     (folder / "corpus.vocabulary.toml").write_text(words, encoding="utf-8")
 
 

@@ -36,7 +36,11 @@ class Profile:
 
     def note(self, frame: FrameType, event: str, _: Any) -> None:
         """Keep the code of a function that is called."""
-        if event == "call" and frame.f_code.co_filename.startswith(PACKAGE) and frame.f_code.co_name != "<module>":
+        if (
+            event == "call"
+            and frame.f_code.co_filename.startswith(PACKAGE)
+            and frame.f_code.co_name != "<module>"
+        ):
             self.codes.add(frame.f_code)
 
 
@@ -72,7 +76,10 @@ def main() -> None:
     """Print files, functions and statements of each act."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        corpus, more = write_documents(folder / "films.jsonl", 0, 30), write_documents(folder / "more.jsonl", 30, 2)
+        corpus, more = (
+            write_documents(folder / "films.jsonl", 0, 30),
+            write_documents(folder / "more.jsonl", 30, 2),
+        )
         with Workbench.open(folder / "workspace", **CORE) as wb:
             wb.add_knowledge("film", [corpus])
         question = "When was Film 7 released?"
@@ -91,12 +98,18 @@ def main() -> None:
             for name, act in acts.items():
                 profile.codes.clear()
                 act(wb)
-                time.sleep(1)  # what a run leaves to the background belongs to it, not to the next one
+                # what a run leaves to the background belongs to it, not to the next one
+                time.sleep(1)
                 files = {code.co_filename for code in profile.codes}
                 print(f"{name:12}{len(files):8}{len(profile.codes):12}")
                 if "--files" in sys.argv:
-                    print("   ", " ".join(sorted(str(Path(file).relative_to(PACKAGE)) for file in files)))
-            print(f"\ntwo documents: {count_statements(lambda: wb.add_knowledge('film', [more]))} statements of SQL")
+                    print(
+                        "   ",
+                        " ".join(sorted(str(Path(file).relative_to(PACKAGE)) for file in files)),
+                    )
+            print(
+                f"\ntwo documents: {count_statements(lambda: wb.add_knowledge('film', [more]))} statements of SQL"
+            )
 
 
 if __name__ == "__main__":

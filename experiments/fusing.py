@@ -68,21 +68,31 @@ def main() -> None:
             asked[name] = list(observe(wb.ports(), wb.knowledge.get(name), rows, gold))
             asked_ms[name] = times(wb.ports(), wb.knowledge.get(name), rows[:SPEED])
     sys.stdout.write("\n".join([*strategies(asked), "", ""]))
-    sys.stdout.write("p50 ms       hybrid_search   one pass   ratio   cascade   one source was enough\n")
+    sys.stdout.write(
+        "p50 ms       hybrid_search   one pass   ratio   cascade   one source was enough\n"
+    )
     for name, (tool, once, cascade, spared) in asked_ms.items():
         sys.stdout.write(
             f"{name:12}{tool:>14.1f}{once:>11.1f}{once / tool:>8.2f}{cascade:>10.1f}{100 * spared:>20.0f} %\n"
         )
 
 
-def all_there(wb: Workbench, workspace: Path, data: Path, limit: int) -> Iterator[tuple[str, list[Any], str]]:
+def all_there(
+    wb: Workbench, workspace: Path, data: Path, limit: int
+) -> Iterator[tuple[str, list[Any], str]]:
     """The sets that are there, and the one that fits nothing."""
     yield from sets_there(wb, workspace, data, limit)
     if REPORTED in wb.knowledge.names() and (data / REPORTED).exists():
-        yield REPORTED, choose(read_rows(data / REPORTED / "questions.jsonl", "id", "question"), limit=limit), "gold"
+        yield (
+            REPORTED,
+            choose(read_rows(data / REPORTED / "questions.jsonl", "id", "question"), limit=limit),
+            "gold",
+        )
 
 
-def observe(context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, Any]], gold: str) -> Iterator[Asked]:
+def observe(
+    context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, Any]], gold: str
+) -> Iterator[Asked]:
     """Every question with its sources, and one pass over it."""
     base.warm()
     graph = build_fusion().compile()
@@ -91,10 +101,15 @@ def observe(context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, A
         with base.reading():
             question = Question.read(row["question"], base)
             log = StepLog()
-            of_texts, of_graph = hybrid.from_texts(question, LEAD, log), hybrid.from_graph(question, LEAD, log)
+            of_texts, of_graph = (
+                hybrid.from_texts(question, LEAD, log),
+                hybrid.from_graph(question, LEAD, log),
+            )
             alone = {
                 name: ranking(
-                    hybrid.rerank(question, [p for p, _ in hybrid.fuse(question, hits, LEAD, log)], hits, log)
+                    hybrid.rerank(
+                        question, [p for p, _ in hybrid.fuse(question, hits, LEAD, log)], hits, log
+                    )
                 )
                 for name, hits in (("texts", of_texts), ("graph", of_graph))
             }
@@ -109,7 +124,9 @@ def observe(context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, A
         )
 
 
-def times(context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, Any]]) -> tuple[float, ...]:
+def times(
+    context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, Any]]
+) -> tuple[float, ...]:
     """Median milliseconds of ``hybrid_search``, of one pass, and of a cascade; how often that spared a source."""
     graph, tool = build_fusion().compile(), context.tools["hybrid_search"]
 
@@ -120,7 +137,8 @@ def times(context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, Any
     async def each() -> list[tuple[float, ...]]:
         found = []
         for row in rows:
-            await once(row["question"])  # so that none of the three is the first to read what it needs
+            # so that none of the three is the first to read what it needs
+            await once(row["question"])
             at = [time.perf_counter()]
             await tool(tool.input_schema(query=row["question"], top_k=10), base, StepLog())
             at.append(time.perf_counter())
@@ -137,14 +155,20 @@ def times(context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, Any
 
 def strategies(asked: Mapping[str, Sequence[Asked]]) -> Iterator[str]:
     """R@5 of each source, of each strategy, and of one pass beside each source alone."""
-    yield f"R@{FIRST}, before rereading" + " " * 6 + "".join(f"{name:>11}" for name in (*SOURCES, *STRATEGIES))
+    yield (
+        f"R@{FIRST}, before rereading"
+        + " " * 6
+        + "".join(f"{name:>11}" for name in (*SOURCES, *STRATEGIES))
+    )
     for name, group in asked.items():
         rows = [[recall(documents([(s, one.hits[s])]), one.gold) for s in SOURCES] for one in group]
         rows = [
             row + [recall(documents(one.hits.items(), how), one.gold) for how in STRATEGIES]
             for row, one in zip(rows, group, strict=True)
         ]
-        yield f"{name:12}{len(group):>6}{'':10}" + "".join(f"{100 * v:>11.1f}" for v in np.mean(rows, axis=0))
+        yield f"{name:12}{len(group):>6}{'':10}" + "".join(
+            f"{100 * v:>11.1f}" for v in np.mean(rows, axis=0)
+        )
     yield ""
     yield f"R@{FIRST}, reread{'':7}one pass   texts alone [difference]       graph alone [difference]"
     for name, group in asked.items():

@@ -44,8 +44,14 @@ def main() -> None:
             if name not in wb.knowledge.names():
                 sys.stderr.write(f"skipped: {name}\n")
                 continue
-            rows = choose(read_rows(options.data / name / "questions.jsonl", "id", "question"), {}, options.limit)
-            asked += [(wb.knowledge.get(name), row, frozenset(gold_ids(row, "gold"))) for row in rows]
+            rows = choose(
+                read_rows(options.data / name / "questions.jsonl", "id", "question"),
+                {},
+                options.limit,
+            )
+            asked += [
+                (wb.knowledge.get(name), row, frozenset(gold_ids(row, "gold"))) for row in rows
+            ]
         fits = [question for question in asked if _half(question[1]["id"])]
         rest = [question for question in asked if not _half(question[1]["id"])]
         before = dict(MODELS)
@@ -57,12 +63,18 @@ def main() -> None:
         ways = {
             "as it is": {name: before[name] for name in ("next_hop", "second_pass")},
             "fitted": {"next_hop": next_hop, "second_pass": second_pass},
-            "without": {"next_hop": Logistic(-20.0, {}), "second_pass": Logistic(0.0, {"first": 1.0})},
+            "without": {
+                "next_hop": Logistic(-20.0, {}),
+                "second_pass": Logistic(0.0, {"first": 1.0}),
+            },
         }
         print(f"{'R@5 / all@5':12}" + "".join(f"{name:>20}" for name in SETS))
         for way, models in ways.items():
             use(**models)
-            print(f"{way:12}" + "".join(measure([q for q in rest if q[0].name == name]) for name in SETS))
+            print(
+                f"{way:12}"
+                + "".join(measure([q for q in rest if q[0].name == name]) for name in SETS)
+            )
 
 
 def use(**models: Logistic) -> None:
@@ -91,7 +103,9 @@ def order_rows(questions: Questions) -> list[dict[str, Any]]:
         hops = dict[str, float]()
         for sub_question in sub_questions(row["question"], base.passages(ids), base, HUB):
             for chunk_id, signals in answers(row["question"], sub_question, base).items():
-                hops[chunk_id] = max(hops.get(chunk_id, 0.0), scoring.probability("next_hop", signals))
+                hops[chunk_id] = max(
+                    hops.get(chunk_id, 0.0), scoring.probability("next_hop", signals)
+                )
         front = {document_id(chunk_id) for chunk_id in ids[:ANSWERING]}
         for chunk_id in sorted({*ids, *hops} - set(ids[:1])):
             signals = {
@@ -117,7 +131,9 @@ def measure(questions: Questions) -> str:
     values = []
     for base, row, gold in questions:
         tool_input = read_input(TOOL, {"query": row["question"], "top_k": TOP})
-        values.append(worth(ranking(asyncio.run(TOOL(tool_input, base, StepLog())).results), gold)[1:])
+        values.append(
+            worth(ranking(asyncio.run(TOOL(tool_input, base, StepLog())).results), gold)[1:]
+        )
     recall, every = 100 * np.mean(values, axis=0)
     return f"{f'{recall:.1f} / {every:.1f} ({len(values)})':>20}"
 

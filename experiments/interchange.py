@@ -48,7 +48,9 @@ def read_beir(folder: Path, split: str = "test") -> list[Json]:
     """
     qrels, rows = _table(folder / "qrels" / f"{split}.tsv", 2), []
     for query in read_rows(folder / "queries.jsonl", "_id", "text"):
-        gold = [document for document, relevant in qrels.get(query["_id"], {}).items() if relevant > 0]
+        gold = [
+            document for document, relevant in qrels.get(query["_id"], {}).items() if relevant > 0
+        ]
         if gold:
             rows.append({"id": query["_id"], "question": query["text"], "gold": gold})
     return rows
@@ -60,7 +62,10 @@ def write_beir(folder: Path, rows: Iterable[Data], corpus: Iterable[Data]) -> No
     judged = [f"{row['id']}\t{document}\t1" for row in rows for document in row["gold"]]
     documents = [{"_id": row["id"], "title": row["title"], "text": row["text"]} for row in corpus]
     _write(folder / "corpus.jsonl", map(json.dumps, documents))
-    _write(folder / "queries.jsonl", [json.dumps({"_id": row["id"], "text": row["question"]}) for row in rows])
+    _write(
+        folder / "queries.jsonl",
+        [json.dumps({"_id": row["id"], "text": row["question"]}) for row in rows],
+    )
     _write(folder / "qrels" / "test.tsv", ["query-id\tcorpus-id\tscore", *judged])
 
 
@@ -88,7 +93,9 @@ def _table(path: Path, column: int) -> dict[str, dict[str, float]]:
     """Return a table by question and document; nothing if it has no such column."""
     table: dict[str, dict[str, float]] = {}
     try:
-        rows = [line.split() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+        rows = [
+            line.split() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()
+        ]
         for row in rows[1:] if column == 2 else rows:  # BEIR has a line of names
             if len(row) > column:
                 table.setdefault(row[0], {})[row[min(column - 1, 2)]] = float(row[column])
@@ -108,7 +115,10 @@ def export(experiment: Experiment, folder: Path) -> None:
         rankings: dict[str, dict[str, float]] = {}
         for _, question, run in experiment.runs(number):
             best_last = sorted(run.evidence, key=lambda piece: piece["score"])
-            documents = {str(piece["metadata"].get("doc_id") or piece["source_id"]): piece for piece in best_last}
+            documents = {
+                str(piece["metadata"].get("doc_id") or piece["source_id"]): piece
+                for piece in best_last
+            }
             rankings[question["id"]] = {name: piece["score"] for name, piece in documents.items()}
         write_trec(folder / f"{number}.run", rankings, experiment.name)
     gold = {row["id"]: dict.fromkeys(gold_documents(row), 1.0) for row in experiment.questions}
@@ -134,15 +144,24 @@ def write_inspect(experiment: Experiment, folder: Path) -> list[Path]:
         start = {"version": 2, "eval": spec, "plan": {"name": "plan", "steps": []}}
         names = sorted({name for sample in samples for name in sample["scores"]})
         scores = [_inspect_score(name, samples) for name in names]
-        results = {"total_samples": len(samples), "completed_samples": len([s for s in samples if s["scores"]])}
+        results = {
+            "total_samples": len(samples),
+            "completed_samples": len([s for s in samples if s["scores"]]),
+        }
         header = {**start, "status": "success", "results": {**results, "scores": scores}}
         summary = ("id", "epoch", "input", "target", "scores", "error")
         members = {
             "_journal/start.json": start,
-            **{f"samples/{sample['id']}_epoch_{sample['epoch']}.json": sample for sample in samples},
+            **{
+                f"samples/{sample['id']}_epoch_{sample['epoch']}.json": sample for sample in samples
+            },
             "summaries.json": [
                 {name: sample[name] for name in summary if name != "error"}
-                | ({"error": sample["error"]["message"]} if sample.get("error") else {"completed": True})
+                | (
+                    {"error": sample["error"]["message"]}
+                    if sample.get("error")
+                    else {"completed": True}
+                )
                 for sample in samples
             ],
             "header.json": header,
@@ -188,15 +207,33 @@ def read_inspect(path: Path) -> list[Json]:
             samples = [json.loads(archive.read(name)) for name in names]
         return [
             {
-                "id": f"{sample['id']}" if sample["epoch"] == 1 else f"{sample['id']}_epoch_{sample['epoch']}",
+                "id": f"{sample['id']}"
+                if sample["epoch"] == 1
+                else f"{sample['id']}_epoch_{sample['epoch']}",
                 "question": _text(sample["input"]),
-                "answers": [sample["target"]] if isinstance(sample["target"], str) else sample["target"],
-                "given": _text([choice["message"] for choice in (sample.get("output") or {}).get("choices", [])[:1]]),
-                "scores": {name: score["value"] for name, score in (sample.get("scores") or {}).items()},
+                "answers": [sample["target"]]
+                if isinstance(sample["target"], str)
+                else sample["target"],
+                "given": _text(
+                    [
+                        choice["message"]
+                        for choice in (sample.get("output") or {}).get("choices", [])[:1]
+                    ]
+                ),
+                "scores": {
+                    name: score["value"] for name, score in (sample.get("scores") or {}).items()
+                },
             }
             for sample in samples
         ]
-    except (OSError, zipfile.BadZipFile, ValueError, LookupError, TypeError, AttributeError) as error:
+    except (
+        OSError,
+        zipfile.BadZipFile,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+    ) as error:
         raise CorpusError(f"{path} cannot be read as a log of Inspect: {error}.") from None
 
 
@@ -216,7 +253,11 @@ def export_mlflow(experiment: Experiment) -> list[str]:
     ids, table, variants = list[str](), experiment.compare(), experiment.variants
     for number, row in enumerate(table.to_dict("records")):
         figures = {re.sub(r"[^\w\-./ ]", "_", str(name)): value for name, value in row.items()}
-        numbers = {name: float(v) for name, v in figures.items() if isinstance(v, (int, float)) and not math.isnan(v)}
+        numbers = {
+            name: float(v)
+            for name, v in figures.items()
+            if isinstance(v, (int, float)) and not math.isnan(v)
+        }
         with mlflow.start_run(run_name=str(row["configuration"])) as run:
             mlflow.log_params({name: str(value) for name, value in variants[number].items()})
             mlflow.log_metrics(numbers)
@@ -231,10 +272,12 @@ def prml(spec: Spec, questions: Sequence[Json], now: datetime) -> str:
     The claim is that a configuration differs from the baseline by at least the smallest difference, in points.
     """
     rows = "".join(canonical_json(row) + "\n" for row in questions).encode()
-    stamp, content = f"{int(now.timestamp() * 1000):012x}", hashlib.sha256(rows + spec.model_dump_json().encode())
-    claim = (
-        f"{stamp[:8]}-{stamp[8:]}-7{content.hexdigest()[:3]}-8{content.hexdigest()[3:6]}-{content.hexdigest()[6:18]}"
+    stamp, content = (
+        f"{int(now.timestamp() * 1000):012x}",
+        hashlib.sha256(rows + spec.model_dump_json().encode()),
     )
+    digest = content.hexdigest()
+    claim = f"{stamp[:8]}-{stamp[8:]}-7{digest[:3]}-8{digest[3:6]}-{digest[6:18]}"
     manifest = {
         "version": "prml/0.1", "claim_id": claim, "created_at": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "metric": f"difference of {spec.measure} to the baseline, points", "comparator": ">=",
@@ -263,8 +306,12 @@ def recall(run: Rankings, qrels: Rankings, top: int = 5) -> dict[str, float]:
 
 def main() -> None:
     """Convert, or print the comparison."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("act", choices=["questions", "runs", "inspect", "samples", "mlflow", "prml", "recall"])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "act", choices=["questions", "runs", "inspect", "samples", "mlflow", "prml", "recall"]
+    )
     parser.add_argument("names", nargs="+")
     parser.add_argument("--workspace", default=".workbench")
     parser.add_argument("--out", type=Path, default=Path("build/trec"))
@@ -281,13 +328,21 @@ def main() -> None:
     elif options.act in ("runs", "inspect", "mlflow"):
         with Workbench.open(options.workspace) as wb:
             experiment = wb.experiments.get(options.names[0])
-            act = {"runs": export, "inspect": write_inspect, "mlflow": lambda done, _: export_mlflow(done)}[options.act]
+            act = {
+                "runs": export,
+                "inspect": write_inspect,
+                "mlflow": lambda done, _: export_mlflow(done),
+            }[options.act]
             act(experiment, options.out)
     else:
         qrels, *runs = map(Path, options.names)
-        scores = {str(path): recall(read_trec(path), read_trec(qrels), options.top) for path in runs}
+        scores = {
+            str(path): recall(read_trec(path), read_trec(qrels), options.top) for path in runs
+        }
         for name, values in scores.items():
-            print(f"{name}: {100 * sum(values.values()) / len(values):.1f} over {len(values)} questions")
+            print(
+                f"{name}: {100 * sum(values.values()) / len(values):.1f} over {len(values)} questions"
+            )
         for name, apart in differences(scores, str(runs[0]), 5).items():
             print(f"{name}: {apart.decision}")
 

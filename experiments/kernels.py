@@ -35,7 +35,12 @@ def write_notebook(folder: Path) -> Path:
 
 def run_warm(path: Path, folder: Path, numbers: list[int]) -> float:
     """Return the seconds of a sweep here."""
-    spec: dict[str, Any] = {"name": "warm", "notebook": str(path), "grid": {"number": numbers}, "measure": "number"}
+    spec: dict[str, Any] = {
+        "name": "warm",
+        "notebook": str(path),
+        "grid": {"number": numbers},
+        "measure": "number",
+    }
     with Workbench.open(folder / "w", embedding_model="hashing") as wb:
         began = time.perf_counter()
         status = wb.experiments.run(spec, progress=lambda *_: None).status()
@@ -48,13 +53,17 @@ def run_stock(path: Path, folder: Path, numbers: list[int]) -> float:
     """Return the seconds of papermill alone, with a kernel that is started for each run."""
     began = time.perf_counter()
     for number in numbers:
-        papermill.execute_notebook(path, folder / f"{number}.ipynb", {"number": number}, progress_bar=False)
+        papermill.execute_notebook(
+            path, folder / f"{number}.ipynb", {"number": number}, progress_bar=False
+        )
     return time.perf_counter() - began
 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=40)
     numbers = list(range(parser.parse_args().runs))
     with tempfile.TemporaryDirectory() as name:

@@ -52,13 +52,21 @@ def measure_talk(data: Path, wb: Workbench, limit: int | None) -> None:
     index(wb, "talk", read_rows(data / "mtrag" / "corpus.jsonl.gz", "doc_id", "text"))
     for turns in (1, 2):
         path = wb.path / f"talk{turns}.jsonl"
-        path.write_text("".join(json.dumps(row) + "\n" for row in talk(data, turns)), encoding="utf-8")
-        table = eval_retrieval(wb, "talk", path, tools=["bm25", CHAINS, "fusion_agent"], limit=limit)
+        path.write_text(
+            "".join(json.dumps(row) + "\n" for row in talk(data, turns)), encoding="utf-8"
+        )
+        table = eval_retrieval(
+            wb, "talk", path, tools=["bm25", CHAINS, "fusion_agent"], limit=limit
+        )
         apart = {row["tool"]: row["R@5"] for row in table["paired"]}
         print(f"\nMTRAG-UN, last {turns} user turn(s), {table['questions']} tasks\n")
         print("| | R@5 | MRR | R@5 +- bm25 [95 %] |\n|---|--:|--:|--:|")
         for name, row in table["tools"].items():
-            gain = "{difference:+.1f} [{low:+.1f}, {high:+.1f}]".format(**apart[name]) if name in apart else ""
+            gain = (
+                "{difference:+.1f} [{low:+.1f}, {high:+.1f}]".format(**apart[name])
+                if name in apart
+                else ""
+            )
             print(f"| {name} | {row['R@5']} | {row['MRR']} | {gain} |", flush=True)
 
 
@@ -76,7 +84,9 @@ def plain(base: KnowledgeBase, question: str) -> dict[str, list[str]]:
     }
     rankings["rrf"] = rrf(rankings)
     return {
-        name: [str(row["text"]) for row in base.passages([chunk_id for chunk_id, _ in ranking[:FIRST]])]
+        name: [
+            str(row["text"]) for row in base.passages([chunk_id for chunk_id, _ in ranking[:FIRST]])
+        ]
         for name, ranking in rankings.items()
     }
 
@@ -96,10 +106,16 @@ def measure_novels(data: Path, wb: Workbench, limit: int) -> None:
     index(wb, "novels", novels)
     base, context = wb.knowledge.get("novels"), wb.ports()
     rows = read_rows(data / "graphragbench" / "novels.questions.jsonl", "id", "question")
-    own = [row for row in rows if reported(row["id"]) and row["source"] in {novel["doc_id"] for novel in novels}]
+    own = [
+        row
+        for row in rows
+        if reported(row["id"]) and row["source"] in {novel["doc_id"] for novel in novels}
+    ]
     kinds = sorted({row["type"] for row in own})
     chosen = [row for kind in kinds for row in choose(own, {"type": kind}, limit // len(kinds))]
-    texts: dict[str, dict[str, list[str]]] = {row["id"]: plain(base, row["question"]) for row in chosen}
+    texts: dict[str, dict[str, list[str]]] = {
+        row["id"]: plain(base, row["question"]) for row in chosen
+    }
     for row in chosen:
         pieces = wb.call(run_tool(context.tools[CHAINS], row["question"], base, context))
         texts[row["id"]][CHAINS] = [str(piece["evidence"]) for piece in pieces]
@@ -117,12 +133,24 @@ def measure_novels(data: Path, wb: Workbench, limit: int) -> None:
         for name, found in texts[row["id"]].items():
             scores.setdefault(name, {})[row["id"]] = 100 * coverage(found, words)
     counts = Counter(row["type"] for row in chosen)
-    print(f"\nGraphRAG-Bench, {len(novels)} novels, {len(chosen)} questions: % of evidence words in {FIRST} passages\n")
-    print("| | " + " | ".join(f"{kind} ({counts[kind]})" for kind in kinds) + " | all, +- bm25 [95 %] | so it is |")
+    print(
+        f"\nGraphRAG-Bench, {len(novels)} novels, {len(chosen)} questions: % of evidence words in {FIRST} passages\n"
+    )
+    print(
+        "| | "
+        + " | ".join(f"{kind} ({counts[kind]})" for kind in kinds)
+        + " | all, +- bm25 [95 %] | so it is |"
+    )
     print("|---|" + "--:|" * (len(kinds) + 1) + "---|")
-    apart = differences({name: {i: v / 100 for i, v in values.items()} for name, values in scores.items()}, "bm25", 5)
+    apart = differences(
+        {name: {i: v / 100 for i, v in values.items()} for name, values in scores.items()},
+        "bm25",
+        5,
+    )
     for name, values in scores.items():
-        means = [mean([values[row["id"]] for row in chosen if row["type"] == kind]) for kind in kinds]
+        means = [
+            mean([values[row["id"]] for row in chosen if row["type"] == kind]) for kind in kinds
+        ]
         gain, decision = "", ""
         if name in apart:
             gain = f" {apart[name].mean:+.1f} [{apart[name].low:+.1f}, {apart[name].high:+.1f}]"
@@ -133,7 +161,9 @@ def measure_novels(data: Path, wb: Workbench, limit: int) -> None:
 
 def main() -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("data", type=Path)
     parser.add_argument("--set", choices=["talk", "novels"], default="talk")
     parser.add_argument("--limit", type=int, default=60)

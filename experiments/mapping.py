@@ -28,7 +28,13 @@ CORE = {"embedding_model": "hashing", "rerank_model": "none"}
 def make_corpus(path: Path, count: int = 60) -> Path:
     """Write ``count`` films as JSON lines."""
     films = [
-        {"id": f"m{n}", "title": f"Film {n}", "type": "Film", "year": 1980 + n % 40, "text": f"Film {n} is film {n}."}
+        {
+            "id": f"m{n}",
+            "title": f"Film {n}",
+            "type": "Film",
+            "year": 1980 + n % 40,
+            "text": f"Film {n} is film {n}.",
+        }
         for n in range(count)
     ]
     path.write_text("".join(json.dumps(film) + "\n" for film in films), encoding="utf-8")
@@ -38,7 +44,10 @@ def make_corpus(path: Path, count: int = 60) -> Path:
 def ask_each(folder: Path, questions: Sequence[str], rounds: int) -> list[tuple[float, float]]:
     """Return (seconds, processor seconds) of each round of questions asked one after another."""
     with Workbench.open(folder, **CORE) as wb:
-        return [measure(lambda: [wb.ask(question, kb="film") for question in questions]) for _ in range(rounds + 1)][1:]
+        return [
+            measure(lambda: [wb.ask(question, kb="film") for question in questions])
+            for _ in range(rounds + 1)
+        ][1:]
 
 
 def measure(work: Callable[[], object]) -> tuple[float, float]:
@@ -50,7 +59,9 @@ def measure(work: Callable[[], object]) -> tuple[float, float]:
 
 def main() -> None:
     """Print a line for each way to ask the questions."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--questions", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
@@ -62,13 +73,16 @@ def main() -> None:
                 wb.add_knowledge("film", [make_corpus(Path(place, "films.jsonl"))])
         rows = {"one after another": ask_each(folders[0], questions, options.rounds)}
         with Workbench.open(folders[0], **CORE) as wb:
-            rows["wb.map"] = [measure(lambda: wb.map(questions, kb="film")) for _ in range(options.rounds + 1)][1:]
+            rows["wb.map"] = [
+                measure(lambda: wb.map(questions, kb="film")) for _ in range(options.rounds + 1)
+            ][1:]
         half = len(questions) // 2
         with ProcessPoolExecutor(2, get_context("spawn")) as pool:
             parts = [questions[:half], questions[half:]]
             several = [*pool.map(ask_each, folders, parts, [options.rounds] * 2)]
         rows["two processes"] = [
-            (max(first[0], second[0]), first[1] + second[1]) for first, second in zip(*several, strict=True)
+            (max(first[0], second[0]), first[1] + second[1])
+            for first, second in zip(*several, strict=True)
         ]
     alone = statistics.median(wall for wall, _ in rows["one after another"])
     for name, times in rows.items():

@@ -46,9 +46,21 @@ CALLS, AT_ONCE, MANY, TURNS = 100, 10, 100, 50
 LENGTH = 182
 """Tokens of an answer: fifty turns are about 8,000 then, as the requirement has them."""
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4_096
-_SUBJECTS = ["harbour", "kiln", "orchard", "ledger", "beacon", "quarry", "loom", "cistern", "viaduct", "glacier"]
+_SUBJECTS = [
+    "harbour",
+    "kiln",
+    "orchard",
+    "ledger",
+    "beacon",
+    "quarry",
+    "loom",
+    "cistern",
+    "viaduct",
+    "glacier",
+]
 _SAID = (
-    "was measured again|lies north of the old town|needs two people|had been closed for a year|is older than it looks"
+    "was measured again|lies north of the old town|needs two people|had been closed for a year"
+    "|is older than it looks"
 )
 _ZH = ["港口", "窑炉", "果园", "账本", "灯塔", "采石场", "织机", "蓄水池", "高架桥", "冰川"]
 _ZH_SAID = "又测量了一次|在老城北面|需要两个人|关闭了一年|比看上去要老"
@@ -56,10 +68,16 @@ _ZH_SAID = "又测量了一次|在老城北面|需要两个人|关闭了一年|�
 
 def main() -> None:
     """Measure, and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", default=",".join(PARTS))
-    parser.add_argument("--most", type=int, default=SIZES[-1], help="messages of the longest conversation")
-    parser.add_argument("--length", type=int, default=LENGTH, help="tokens of an answer in `tokens`")
+    parser.add_argument(
+        "--most", type=int, default=SIZES[-1], help="messages of the longest conversation"
+    )
+    parser.add_argument(
+        "--length", type=int, default=LENGTH, help="tokens of an answer in `tokens`"
+    )
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     asked = [part for part in options.only.split(",") if part]
@@ -71,7 +89,9 @@ def main() -> None:
         for part in asked:
             sys.stderr.write(f"{part} ...\n")
             done = subprocess.run(
-                [sys.executable, __file__, "--only", part, *given], stdout=subprocess.PIPE, check=True
+                [sys.executable, __file__, "--only", part, *given],
+                stdout=subprocess.PIPE,
+                check=True,
             )
             found |= json.loads(done.stdout)
     else:
@@ -108,9 +128,13 @@ def answer(draw: random.Random, language: str, length: int) -> str:
     told = list[str]()
     while estimated_tokens(told) < length:
         if language == "zh":
-            told.append(f"{draw.choice(_ZH)}{draw.randint(2, 900)}{draw.choice(_ZH_SAID.split('|'))}。")
+            told.append(
+                f"{draw.choice(_ZH)}{draw.randint(2, 900)}{draw.choice(_ZH_SAID.split('|'))}。"
+            )
         else:
-            told.append(f"The {draw.choice(_SUBJECTS)} of {draw.randint(2, 900)} {draw.choice(_SAID.split('|'))}.")
+            told.append(
+                f"The {draw.choice(_SUBJECTS)} of {draw.randint(2, 900)} {draw.choice(_SAID.split('|'))}."
+            )
     return ("" if language == "zh" else " ").join(told)
 
 
@@ -139,7 +163,9 @@ def tokens(length: int = LENGTH, each: int = 4, **settings: Any) -> dict[str, An
     }
 
 
-def _turn_51(wb: Workbench, language: str, number: int, length: int, parts: Counter[str]) -> Iterator[tuple[str, int]]:
+def _turn_51(
+    wb: Workbench, language: str, number: int, length: int, parts: Counter[str]
+) -> Iterator[tuple[str, int]]:
     """Tokens by what is sent."""
     from workbench.parts.memory.remember import bring_up
 
@@ -150,7 +176,9 @@ def _turn_51(wb: Workbench, language: str, number: int, length: int, parts: Coun
     for turn in range(TURNS):
         text = question.format(draw.choice(_ZH if language == "zh" else _SUBJECTS), turn)
         asked = store.append_message(conversation, "user", text)
-        store.append_message(conversation, "assistant", answer(draw, language, length), answers=asked)
+        store.append_message(
+            conversation, "assistant", answer(draw, language, length), answers=asked
+        )
         if turn % 3 == 2:
             asyncio.run(bring_up(context, store, conversation, user))
     context.memory.embed(conversation)  # type: ignore[attr-defined]
@@ -159,7 +187,9 @@ def _turn_51(wb: Workbench, language: str, number: int, length: int, parts: Coun
     run = wb.ask(last, kb="general", user=user, session="s")
     for part in run.state["remembered"]:
         parts[part["part"]] += part["tokens"] if part["kept"] else 0
-    yield from ((name, sum(estimated_tokens(m["content"]) for m in some)) for name, some in sent.items())
+    yield from (
+        (name, sum(estimated_tokens(m["content"]) for m in some)) for name, some in sent.items()
+    )
     yield "memory", sum(part["tokens"] for part in run.state["remembered"] if part["kept"])
 
 
@@ -196,7 +226,9 @@ def fill(context: Context, user: str, messages: int) -> str:
     return conversation
 
 
-def assembled(context: Context, conversation: str, user: str, calls: int = CALLS) -> dict[str, float]:
+def assembled(
+    context: Context, conversation: str, user: str, calls: int = CALLS
+) -> dict[str, float]:
     """Milliseconds of the node ``recall``: the first call, which reads the conversation, and those after it."""
     draw, seconds, runtime = random.Random(3), list[float](), Runtime(context=context)
     for _ in range(calls + 1):
@@ -206,7 +238,12 @@ def assembled(context: Context, conversation: str, user: str, calls: int = CALLS
         asyncio.run(recall(state, runtime))
         seconds.append(1000 * (time.perf_counter() - begun))
     first, rest = seconds[0], sorted(seconds[1:])
-    figures = {"first": first, "mean": statistics.mean(rest), "p95": rest[int(0.95 * len(rest))], "max": rest[-1]}
+    figures = {
+        "first": first,
+        "mean": statistics.mean(rest),
+        "p95": rest[int(0.95 * len(rest))],
+        "max": rest[-1],
+    }
     return {name: round(value, 1) for name, value in figures.items()}
 
 
@@ -231,20 +268,32 @@ def growth(sizes: Sequence[int] = SIZES, calls: int = CALLS, **settings: Any) ->
         with opened(**settings) as wb:
             context = wb.ports()
             conversation = fill(context, "ann", size)
-            found = assembled(context, conversation, "ann", calls if size < SIZES[-1] else calls // 5)
+            found = assembled(
+                context, conversation, "ann", calls if size < SIZES[-1] else calls // 5
+            )
             kept = sum(path.stat().st_size for path in Path(wb.path).glob("workbench.db*"))
-            rows.append({"messages": size, **found, "bytes": kept, "bytes_a_message": round(kept / size)})
+            rows.append(
+                {"messages": size, **found, "bytes": kept, "bytes_a_message": round(kept / size)}
+            )
     step = math.log(sizes[-1] / sizes[0])
-    made: dict[str, Any] = {"sizes": rows, "window": "constant: the last messages are read by an index"}
+    made: dict[str, Any] = {
+        "sizes": rows,
+        "window": "constant: the last messages are read by an index",
+    }
     if step:
-        made["exponents"] = {n: round(math.log(rows[-1][n] / rows[0][n]) / step, 2) for n in ("mean", "bytes")}
+        made["exponents"] = {
+            n: round(math.log(rows[-1][n] / rows[0][n]) / step, 2) for n in ("mean", "bytes")
+        }
     return made
 
 
 def together(conversations: int = AT_ONCE, questions: int = 5, **settings: Any) -> dict[str, Any]:
     """Whole turns of conversations that are held at once, and of one that has the machine to itself."""
     with TemporaryDirectory() as folder, opened(**settings) as wb:
-        rows = [{"id": f"d{n}", "title": f"Report {n}", "text": f"The {s} {w}."} for n, (s, w) in enumerate(_pairs())]
+        rows = [
+            {"id": f"d{n}", "title": f"Report {n}", "text": f"The {s} {w}."}
+            for n, (s, w) in enumerate(_pairs())
+        ]
         corpus = Path(folder) / "reports.jsonl"
         corpus.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
         wb.add_knowledge("reports", [corpus])
@@ -298,7 +347,12 @@ def many(conversations: int = MANY, turns: int = TURNS, **settings: Any) -> dict
             user = f"user {n}"
             assembled(context, fill(context, user, 2 * turns), user, 3)
         grown = resident() - before
-    return {"conversations": conversations, "turns": turns, "mb": round(grown / 1e6, 1), "aim": "200 MB"}
+    return {
+        "conversations": conversations,
+        "turns": turns,
+        "mb": round(grown / 1e6, 1),
+        "aim": "200 MB",
+    }
 
 
 def resident() -> int:
@@ -317,8 +371,13 @@ def text(found: dict[str, Any]) -> str:
         lines += [f"  {n:<10}{one['tokens'][n]:>8,}" for n in ("memory", "window", "all")]
         lines += [f"  saved {one['saved']} %; of what: {one['parts']}"]
     if one := found.get("assembly"):
-        lines += [f"assembly at {one['messages']:,} messages, {one['calls']} calls (aim: {one['aim']})"]
-        lines += [f"  {name:<10}" + _ms(one[key]) for name, key in (("memory", "ms"), ("window", "window_ms"))]
+        lines += [
+            f"assembly at {one['messages']:,} messages, {one['calls']} calls (aim: {one['aim']})"
+        ]
+        lines += [
+            f"  {name:<10}" + _ms(one[key])
+            for name, key in (("memory", "ms"), ("window", "window_ms"))
+        ]
     if one := found.get("growth"):
         lines += ["growth"]
         lines += [
@@ -340,7 +399,9 @@ def text(found: dict[str, Any]) -> str:
 
 def _ms(figures: dict[str, float]) -> str:
     return "".join(
-        f"{n} {figures[n]:,.1f} ms  " for n in ("first", "mean", "p95", "max", "alone", "cpu") if n in figures
+        f"{n} {figures[n]:,.1f} ms  "
+        for n in ("first", "mean", "p95", "max", "alone", "cpu")
+        if n in figures
     )
 
 

@@ -77,7 +77,9 @@ class Question(NamedTuple):
 
 def given(what: str | None, limit: int) -> argparse.Namespace:
     """The workspace, the folder of the question sets, and how many questions of each are asked, as they were given."""
-    parser = argparse.ArgumentParser(description=what, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=what, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("workspace", type=Path)
     parser.add_argument("data", type=Path)
     parser.add_argument("--limit", type=int, default=limit, help="questions of each set, at most")
@@ -106,7 +108,9 @@ def sets_there(
             sys.stderr.write(f"skipped: {name}\n")
 
 
-def observe(wb: Workbench, kb: str, rows: Sequence[dict[str, Any]], gold: str) -> Iterator[Question]:
+def observe(
+    wb: Workbench, kb: str, rows: Sequence[dict[str, Any]], gold: str
+) -> Iterator[Question]:
     """The first pass over every question whose plan has a search and a chain, and the tools alone."""
     base = wb.knowledge.get(kb)
     context = wb.ports()
@@ -114,17 +118,31 @@ def observe(wb: Workbench, kb: str, rows: Sequence[dict[str, Any]], gold: str) -
     for row in rows:
         question = row["question"]
         found = asyncio.run(first_pass(question, base, context))
-        alone = {name: ranking(asyncio.run(run_tool(context.tools[name], question, base, context))) for name in ALONE}
-        documents = {result["source_id"]: result["metadata"]["doc_id"] for results in found for result in results}
-        signals = {one[0]: seen for one, seen in merge_signals(dict(zip("abcdefgh", found, strict=False))).items()}
+        alone = {
+            name: ranking(asyncio.run(run_tool(context.tools[name], question, base, context)))
+            for name in ALONE
+        }
+        documents = {
+            result["source_id"]: result["metadata"]["doc_id"]
+            for results in found
+            for result in results
+        }
+        signals = {
+            one[0]: seen
+            for one, seen in merge_signals(dict(zip("abcdefgh", found, strict=False))).items()
+        }
         if not signals:
             continue
         ids = sorted(signals)
         seen = np.array([[signals[i][name] for name in NAMES] for i in ids])
-        yield Question(row["id"], seen, [documents[i] for i in ids], frozenset(gold_ids(row, gold)), alone)
+        yield Question(
+            row["id"], seen, [documents[i] for i in ids], frozenset(gold_ids(row, gold)), alone
+        )
 
 
-async def first_pass(question: str, base: KnowledgeBase, context: Context) -> list[Sequence[dict[str, Any]]]:
+async def first_pass(
+    question: str, base: KnowledgeBase, context: Context
+) -> list[Sequence[dict[str, Any]]]:
     """What the searches and chains of the plan find that run whatever the others find."""
     decision = RouteDecision(
         requested_kb_prefix=base.name,
@@ -169,42 +187,63 @@ def ranked(question: Question, weights: np.ndarray) -> list[str]:
 
 def judged(questions: Sequence[Question], weights: np.ndarray) -> np.ndarray:
     """The mean of ``worth`` in percent."""
-    return 100 * np.mean([worth(ranked(question, weights), question.gold) for question in questions], axis=0)
+    return 100 * np.mean(
+        [worth(ranked(question, weights), question.gold) for question in questions], axis=0
+    )
 
 
 def report(asked: Mapping[str, Sequence[Question]]) -> str:
     """Each set by its best tool alone, as the merge is now, fitted on the others, fitted on all; and the model."""
     grid = np.array(list(product(*(GRID[name] for name in NAMES))))
-    by_set = {name: np.array([judged(questions, w) for w in grid]) for name, questions in asked.items()}
+    by_set = {
+        name: np.array([judged(questions, w) for w in grid]) for name, questions in asked.items()
+    }
 
     def best(names: Sequence[str]) -> int:
         return int(np.argmax(np.round(sum(by_set[name].sum(1) for name in names), 6)))
 
     now = np.array([MODELS[MODEL].weights[name] for name in NAMES])
     chosen_of_all = best(list(asked))
-    lines = ["R@1 / R@5 / all@5  best tool alone                     now                 left out            of all"]
+    lines = [
+        "R@1 / R@5 / all@5  best tool alone                     now                 left out            of all"
+    ]
     for name, questions in asked.items():
-        tools = {t: np.mean([worth(q.alone[t], q.gold) for q in questions], axis=0) * 100 for t in ALONE}
+        tools = {
+            t: np.mean([worth(q.alone[t], q.gold) for q in questions], axis=0) * 100 for t in ALONE
+        }
         first = max(tools, key=lambda tool: (tools[tool][1], tools[tool][0]))
         apart = by_set[name][best([other for other in asked if other != name])]
         told = [judged(questions, now), apart, by_set[name][chosen_of_all]]
         lines.append(
-            f"{name:10} {len(questions):4}  {in_percent(tools[first])} {first:18}" + "".join(map(in_percent, told))
+            f"{name:10} {len(questions):4}  {in_percent(tools[first])} {first:18}"
+            + "".join(map(in_percent, told))
         )
     model, errors = calibrated(asked, grid[chosen_of_all], now)
-    return "\n".join([*lines, f"{MODEL}: Logistic({model.bias}, {dict(model.weights)})", errors]) + "\n"
+    return (
+        "\n".join([*lines, f"{MODEL}: Logistic({model.bias}, {dict(model.weights)})", errors])
+        + "\n"
+    )
 
 
-def calibrated(asked: Mapping[str, Sequence[Question]], ratios: np.ndarray, now: np.ndarray) -> tuple[Logistic, str]:
+def calibrated(
+    asked: Mapping[str, Sequence[Question]], ratios: np.ndarray, now: np.ndarray
+) -> tuple[Logistic, str]:
     """The scale and bias of weights in these ratios, and the errors on the half that no fit saw, before and after."""
     rows = [
-        {"signals": {"all": float(seen @ ratios)}, "seen": seen, "right": of in q.gold, "fits": _half(q.id)}
+        {
+            "signals": {"all": float(seen @ ratios)},
+            "seen": seen,
+            "right": of in q.gold,
+            "fits": _half(q.id),
+        }
         for questions in asked.values()
         for q in questions
         for seen, of in zip(q.seen, q.documents, strict=True)
     ]
     one = fit([row for row in rows if row["fits"]], ["all"])
-    weights = {name: round(one.weights["all"] * float(w), 2) for name, w in zip(NAMES, ratios, strict=True)}
+    weights = {
+        name: round(one.weights["all"] * float(w), 2) for name, w in zip(NAMES, ratios, strict=True)
+    }
     model, rest = Logistic(one.bias, weights), [row for row in rows if not row["fits"]]
     right = np.array([row["right"] for row in rest], float)
     said = {"before": MODELS[MODEL], "after": model}

@@ -38,7 +38,9 @@ WIDTHS = (40, 14, 12, 12, 12)
 
 def main() -> None:
     """Print one table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parts = parser.add_subparsers(required=True)
     one = parts.add_parser("matching")
     one.add_argument("--names", type=int, default=100_000)
@@ -54,7 +56,9 @@ def main() -> None:
 
 def _row(*cells: object) -> None:
     told = [f"{cell:.2f}" if isinstance(cell, float) else str(cell) for cell in cells]
-    said = told[0].ljust(WIDTHS[0]) + "".join(c.rjust(w) for c, w in zip(told[1:], WIDTHS[1:], strict=False))
+    said = told[0].ljust(WIDTHS[0]) + "".join(
+        c.rjust(w) for c, w in zip(told[1:], WIDTHS[1:], strict=False)
+    )
     sys.stdout.write(f"{said}\n")
 
 
@@ -62,7 +66,9 @@ def matching(count: int) -> None:
     """Seconds and memory to compile, microseconds a word to match."""
     pick = random.Random(7)
     words = [f"{chr(97 + n % 26)}{n}" for n in range(30_000)]
-    keys = list(dict.fromkeys(" ".join(pick.choices(words, k=pick.randint(1, 4))) for _ in range(count)))
+    keys = list(
+        dict.fromkeys(" ".join(pick.choices(words, k=pick.randint(1, 4))) for _ in range(count))
+    )
     text = " ".join(pick.choices(words, k=100_000))
     found = units(text)
     _row(f"{len(keys):,} names, {len(found):,} words", "compile s", "MB", "us a word")
@@ -81,9 +87,15 @@ def matching(count: int) -> None:
         lambda: Matcher(keys),
         lambda m: sum(len(m.at(text, found, at)) for at in range(len(found))),
     )
-    measure("every length of every place", lambda: frozenset(keys), lambda known: _tried(known, found))
+    measure(
+        "every length of every place", lambda: frozenset(keys), lambda known: _tried(known, found)
+    )
     if find_spec("ahocorasick"):
-        measure("Aho-Corasick over letters", lambda: _automaton(keys), lambda a: sum(1 for _ in a.iter(f" {text} ")))
+        measure(
+            "Aho-Corasick over letters",
+            lambda: _automaton(keys),
+            lambda a: sum(1 for _ in a.iter(f" {text} ")),
+        )
 
 
 def _memory() -> float:
@@ -113,17 +125,28 @@ def scripts(options: Any) -> None:
     convert = opencc.OpenCC("t2s").convert
     asked = list(_lines(options.questions))
     asked = asked[:: max(1, len(asked) // options.limit)] if options.limit else asked
-    _row(f"{len(asked)} questions on {options.kb}", "R@1 as asked", "simplified", "R@5", "simplified")
+    _row(
+        f"{len(asked)} questions on {options.kb}", "R@1 as asked", "simplified", "R@5", "simplified"
+    )
     index = _unfolded(options.corpus)
-    plain = [_plain(index, [{**q, "question": turn(q["question"])} for q in asked]) for turn in (str, convert)]
+    plain = [
+        _plain(index, [{**q, "question": turn(q["question"])} for q in asked])
+        for turn in (str, convert)
+    ]
     _row("BM25, characters not folded", plain[0][0], plain[1][0], plain[0][1], plain[1][1])
     with Workbench.open(options.workspace) as wb, tempfile.TemporaryDirectory() as folder:
         tables = []
         for name, turn in (("asked", str), ("simplified", convert)):
             path = Path(folder) / f"{name}.jsonl"
-            rows = [{"id": q["id"], "question": turn(q["question"]), "gold": q["gold"]} for q in asked]
-            path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
-            tables.append(eval_retrieval(wb, options.kb, path, tools=list(TOOLS), cuts=(1, 5))["tools"])
+            rows = [
+                {"id": q["id"], "question": turn(q["question"]), "gold": q["gold"]} for q in asked
+            ]
+            path.write_text(
+                "\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8"
+            )
+            tables.append(
+                eval_retrieval(wb, options.kb, path, tools=list(TOOLS), cuts=(1, 5))["tools"]
+            )
     for tool in tables[0]:
         one, two = tables[0][tool], tables[1][tool]
         _row(tool, one["R@1"], two["R@1"], one["R@5"], two["R@5"])
@@ -138,14 +161,18 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 def _bigrams(text: str) -> str:
     """Pairs of characters as they are written, as words of an index."""
     runs = re.findall(r"[\u3400-\u9fff]+|[A-Za-z0-9]+", text)
-    pairs = [pair for run in runs for pair in (map("".join, pairwise(run)) if len(run) > 1 else [run])]
+    pairs = [
+        pair for run in runs for pair in (map("".join, pairwise(run)) if len(run) > 1 else [run])
+    ]
     return " ".join(pair.encode().hex() for pair in pairs)
 
 
 def _unfolded(corpus: Path) -> sqlite3.Connection:
     index = sqlite3.connect(":memory:")
     index.execute("CREATE VIRTUAL TABLE texts USING fts5 (id UNINDEXED, body)")
-    rows = ((row["id"], _bigrams(f"{row.get('title', '')} {row['text']}")) for row in _lines(corpus))
+    rows = (
+        (row["id"], _bigrams(f"{row.get('title', '')} {row['text']}")) for row in _lines(corpus)
+    )
     index.executemany("INSERT INTO texts VALUES (?, ?)", rows)
     return index
 
@@ -153,7 +180,9 @@ def _unfolded(corpus: Path) -> sqlite3.Connection:
 def _plain(index: sqlite3.Connection, asked: Sequence[dict[str, Any]]) -> tuple[float, float]:
     first = five = 0
     for question in asked:
-        words = " OR ".join(f'"{word}"' for word in dict.fromkeys(_bigrams(question["question"]).split()))
+        words = " OR ".join(
+            f'"{word}"' for word in dict.fromkeys(_bigrams(question["question"]).split())
+        )
         sql = "SELECT id FROM texts WHERE texts MATCH ? ORDER BY bm25(texts), id LIMIT 5"
         found = [row[0] for row in index.execute(sql, (words,))] if words else []
         first += found[:1] == question["gold"][:1]

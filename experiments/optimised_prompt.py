@@ -28,14 +28,23 @@ def halves(questions: Path, folder: Path) -> tuple[Path, Path]:
     rows = read_rows(questions, "id", "question")
     paths = folder / "optimised_on.jsonl", folder / "held_out.jsonl"
     for path, half in zip(paths, (rows[::2], rows[1::2]), strict=True):
-        path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in half), encoding="utf-8")
+        path.write_text(
+            "\n".join(json.dumps(row, ensure_ascii=False) for row in half), encoding="utf-8"
+        )
     return paths
 
 
 def write_prompt(wb: Workbench, role: str, system: str, path: Path) -> Path:
     """Write the prompt of a role with other instructions as a file."""
-    prompt = {"version": wb.prompts[role].version + 1, "system": system, "user": wb.prompts[role].user}
-    path.write_text("\n".join(f"{name} = {json.dumps(value)}" for name, value in prompt.items()), encoding="utf-8")
+    prompt = {
+        "version": wb.prompts[role].version + 1,
+        "system": system,
+        "user": wb.prompts[role].user,
+    }
+    path.write_text(
+        "\n".join(f"{name} = {json.dumps(value)}" for name, value in prompt.items()),
+        encoding="utf-8",
+    )
     return path
 
 
@@ -46,20 +55,28 @@ class Adapter:
         self.wb, self.kb, self.role, self.folder = wb, kb, role, folder
         self.propose_new_texts = None
 
-    def evaluate(self, batch: Sequence[Any], candidate: Mapping[str, str], capture_traces: bool = False) -> Any:
+    def evaluate(
+        self, batch: Sequence[Any], candidate: Mapping[str, str], capture_traces: bool = False
+    ) -> Any:
         """Return the score of each question, with what was wrong with its answer."""
         from gepa.core.adapter import EvaluationBatch
 
         scores, traces = self.scores(batch, candidate[self.role])
-        return EvaluationBatch(outputs=traces, scores=scores, trajectories=traces if capture_traces else None)
+        return EvaluationBatch(
+            outputs=traces, scores=scores, trajectories=traces if capture_traces else None
+        )
 
     def scores(self, batch: Sequence[Any], system: str) -> tuple[list[float], list[dict[str, Any]]]:
         """Ask these questions with these instructions."""
         try:
-            prompts = {self.role: write_prompt(self.wb, self.role, system, self.folder / "candidate.toml")}
+            prompts = {
+                self.role: write_prompt(self.wb, self.role, system, self.folder / "candidate.toml")
+            }
             runs = ask_all(self.wb, batch, kb=self.kb, prompts=prompts)
         except Exception as error:  # a candidate that names a slot that there is not, say
-            return [-1.0] * len(batch), [{"question": row["question"], "wrong": [str(error)]} for row in batch]
+            return [-1.0] * len(batch), [
+                {"question": row["question"], "wrong": [str(error)]} for row in batch
+            ]
         wrong = [list(faults(row, run)) for row, run in zip(batch, runs, strict=True)]
         scores = [(not w) - CALL * len(run.calls()) for w, run in zip(wrong, runs, strict=True)]
         traces = [
@@ -72,7 +89,9 @@ class Adapter:
         ]
         return scores, traces
 
-    def make_reflective_dataset(self, candidate: Any, batch: Any, components: Sequence[str]) -> dict[str, list[Any]]:
+    def make_reflective_dataset(
+        self, candidate: Any, batch: Any, components: Sequence[str]
+    ) -> dict[str, list[Any]]:
         """Return what a model reads that proposes better instructions."""
         records = [
             {

@@ -24,7 +24,9 @@ def shipped() -> dict[str, list[str]]:
     blind = {f"blind/{name}": [row["question"] for row in questions(name)] for name in SETS}
     reworded = BLIND.parent / "reworded"
     again = {
-        f"reworded/{path.stem}": [row[key] for row in rows(path) for key in ("question", "en", "zh")]
+        f"reworded/{path.stem}": [
+            row[key] for row in rows(path) for key in ("question", "en", "zh")
+        ]
         for path in sorted(reworded.rglob("*.jsonl"))
     }
     negated = {"negation": [row["question"] for row in rows(BLIND / "negation.jsonl")]}
@@ -34,7 +36,8 @@ def shipped() -> dict[str, list[str]]:
 def below(folder: Path) -> dict[str, list[str]]:
     """The questions of every set below a folder."""
     return {
-        path.parent.name: [row["question"] for row in rows(path)] for path in sorted(folder.rglob("questions.jsonl"))
+        path.parent.name: [row["question"] for row in rows(path)]
+        for path in sorted(folder.rglob("questions.jsonl"))
     }
 
 
@@ -63,7 +66,9 @@ def main() -> None:
     sets = shipped()
     for folder in [Path(arg) for arg in sys.argv[1:] if not arg.startswith("--")]:
         sets |= below(folder)
-    print(f"| set | questions | read as more | | {' | '.join(KINDS)} |\n| --- |{' --: |' * (3 + len(KINDS))}")
+    print(
+        f"| set | questions | read as more | | {' | '.join(KINDS)} |\n| --- |{' --: |' * (3 + len(KINDS))}"
+    )
     for name, asked in sets.items():
         print(row(name, asked))
     for side in "ab":

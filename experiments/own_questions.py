@@ -82,7 +82,9 @@ class Score(NamedTuple):
 
 def main() -> None:
     """Ask, and print the counts."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--half", choices=("fit", "report", "both"), default="both")
     parser.add_argument("--show", action="store_true", help="print the answers of the half fit")
     args = parser.parse_args()
@@ -99,7 +101,8 @@ def main() -> None:
 def score_all(questions: Iterable[dict[str, Any]]) -> Iterator[Score]:
     """Index the corpora, ask the questions, and yield their scores."""
     with (
-        patch("workbench.session.SystemClock", DayOfAsking),  # "last month" is the same on every day of running
+        # "last month" is the same on every day of running
+        patch("workbench.session.SystemClock", DayOfAsking),
         tempfile.TemporaryDirectory() as folder,
         Workbench.open(folder, default_settings()) as wb,
     ):
@@ -110,7 +113,9 @@ def score_all(questions: Iterable[dict[str, Any]]) -> Iterator[Score]:
             if kb not in corpora:
                 wb.add_knowledge(name, [FOLDER / kb], lambda *_: None)
                 files = [path for path in (FOLDER / kb).rglob("*") if path.is_file()]
-                corpora[kb] = "\n".join(f"{path.stem}\n{path.read_text(encoding='utf-8')}" for path in files)
+                corpora[kb] = "\n".join(
+                    f"{path.stem}\n{path.read_text(encoding='utf-8')}" for path in files
+                )
             run = wb.ask(question["question"], kb=name, session=question["id"], user=question["id"])
             yield score_run(question, run, corpora[kb])
 
@@ -146,7 +151,9 @@ def conditions_in(understood: dict[str, Any], filters: Any, answer: str) -> str:
     keys = ("conditions", "sort", "limit", "understood", "not_applied", "date_asked")
     names = [name["name"] for name in understood.get("names", [])]
     lines = [line for line in answer.split("\n") if not ITEM.match(line)]
-    return json.dumps([filters, names, lines, *(understood.get(key) for key in keys)], ensure_ascii=False)
+    return json.dumps(
+        [filters, names, lines, *(understood.get(key) for key in keys)], ensure_ascii=False
+    )
 
 
 def kind_of(run: Run) -> str:

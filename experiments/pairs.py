@@ -61,7 +61,10 @@ def idle(wb: Any, folder: Path) -> Callable[[str], Any]:
 
     @wb.register("planner")
     async def fixed(query: str, decision: Any, knowledge: Any, tools: Any) -> Plan:
-        steps = [PlanStep(step_id=f"s{n}", objective="", tool="nothing", tool_input={"query": "q"}) for n in "ab"]
+        steps = [
+            PlanStep(step_id=f"s{n}", objective="", tool="nothing", tool_input={"query": "q"})
+            for n in "ab"
+        ]
         return Plan(steps=steps)
 
     async def short(state: Any, context: Any) -> dict[str, Any]:
@@ -77,7 +80,9 @@ def questions(folder: Path) -> Iterator[tuple[float, float]]:
     for wb in films(folder):
         for n in range(3):
             for question in QUESTIONS:
-                yield spent(lambda wb=wb, q=question, n=n: wb.ask(q, kb="film", session=f"alone {n} {q}"))
+                yield spent(
+                    lambda wb=wb, q=question, n=n: wb.ask(q, kb="film", session=f"alone {n} {q}")
+                )
 
 
 def ten_at_once(folder: Path) -> Iterator[tuple[float, float]]:
@@ -140,7 +145,9 @@ def checked_out(revision: str, folder: Path) -> Iterator[Path]:
         yield ROOT
         return
     place = folder / revision.replace("/", "_")
-    subprocess.run(["git", "-C", ROOT, "worktree", "add", "-q", "--detach", place, revision], check=True)
+    subprocess.run(
+        ["git", "-C", ROOT, "worktree", "add", "-q", "--detach", place, revision], check=True
+    )
     try:
         yield place
     finally:
@@ -152,7 +159,9 @@ def measured(place: Path, what: str) -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-W", "ignore", __file__, "--work", what, folder]
         environment = {**os.environ, "PYTHONPATH": str(place), "ANONYMIZED_TELEMETRY": "False"}
-        done = subprocess.run(command, env=environment, cwd=place, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, env=environment, cwd=place, capture_output=True, text=True, check=False
+        )
         if done.returncode:
             raise SystemExit(f"{what} at {place} failed:\n{done.stderr[-2000:]}")
         rows = json.loads(done.stdout.splitlines()[-1])
@@ -167,9 +176,13 @@ def interval(ratios: list[float]) -> str:
 
 def main() -> None:
     """Print the ratios, HEAD over BASE."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("base")
-    parser.add_argument("head", nargs="?", default=".", help="a commit; the working tree when it is left out")
+    parser.add_argument(
+        "head", nargs="?", default=".", help="a commit; the working tree when it is left out"
+    )
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--only", nargs="+", choices=list(WORK), default=list(WORK))
     told = parser.parse_args()
@@ -179,9 +192,15 @@ def main() -> None:
         with checked_out(told.base, folder) as base, checked_out(told.head, folder) as head:
             for what in told.only:
                 pairs = [(measured(base, what), measured(head, what)) for _ in range(told.pairs)]
-                ms = [f"{statistics.median(pair[side][1] for pair in pairs) * 1000:,.0f} ms" for side in (0, 1)]
+                ms = [
+                    f"{statistics.median(pair[side][1] for pair in pairs) * 1000:,.0f} ms"
+                    for side in (0, 1)
+                ]
                 ratios = [[b[which] / a[which] for a, b in pairs] for which in (1, 0)]
-                print(f"{what:12}{ms[0]:>10}{ms[1]:>10}   {interval(ratios[0]):<28}  {interval(ratios[1])}", flush=True)
+                print(
+                    f"{what:12}{ms[0]:>10}{ms[1]:>10}   {interval(ratios[0]):<28}  {interval(ratios[1])}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

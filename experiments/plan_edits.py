@@ -23,7 +23,11 @@ from workbench.parts.experiments.statistics import differences
 from workbench.plans import Plan
 from workbench.state import Json
 
-OTHER = {"hybrid_search": "keyword_search", "keyword_search": "hybrid_search", "vector_search": "hybrid_search"}
+OTHER = {
+    "hybrid_search": "keyword_search",
+    "keyword_search": "hybrid_search",
+    "vector_search": "hybrid_search",
+}
 Edit = Callable[[Json], Json | None]
 
 
@@ -45,7 +49,9 @@ def reorder(plan: Json) -> Json | None:
 
 def other_tool(plan: Json) -> Json | None:
     """Search by words alone where both were used, and the other way round."""
-    return _each(plan, lambda step: {**step, "tool": OTHER[step["tool"]]} if step["tool"] in OTHER else None)
+    return _each(
+        plan, lambda step: {**step, "tool": OTHER[step["tool"]]} if step["tool"] in OTHER else None
+    )
 
 
 def twice(plan: Json) -> Json | None:
@@ -53,7 +59,11 @@ def twice(plan: Json) -> Json | None:
 
     def more(step: Json) -> Json | None:
         budget = step.get("budget") or {}
-        return {**step, "budget": {**budget, "top_k": 2 * budget["top_k"]}} if budget.get("top_k") else None
+        return (
+            {**step, "budget": {**budget, "top_k": 2 * budget["top_k"]}}
+            if budget.get("top_k")
+            else None
+        )
 
     return _each(plan, more)
 
@@ -66,13 +76,19 @@ def split(plan: Json) -> Json | None:
         return None
     halves, name = (words[: len(words) // 2], words[len(words) // 2 :]), first["step_id"]
     parts = [
-        {**first, "step_id": f"{name}_{n}", "tool_input": {**first["tool_input"], "query": " ".join(half)}}
+        {
+            **first,
+            "step_id": f"{name}_{n}",
+            "tool_input": {**first["tool_input"], "query": " ".join(half)},
+        }
         for n, half in enumerate(halves, start=1)
     ]
     for step in rest:
         needs = step.get("depends_on", [])
         kept = [other for other in needs if other != name]
-        parts.append({**step, "depends_on": [*kept, f"{name}_1", f"{name}_2"]} if name in needs else step)
+        parts.append(
+            {**step, "depends_on": [*kept, f"{name}_1", f"{name}_2"]} if name in needs else step
+        )
     return {**plan, "steps": parts}
 
 
@@ -82,7 +98,11 @@ def reword(plan: Json) -> Json | None:
     def longer(step: Json) -> Json | None:
         query = str(step.get("tool_input", {}).get("query", ""))
         words = " ".join(word for word in query.split() if len(word) > 3)
-        return {**step, "tool_input": {**step["tool_input"], "query": words}} if words and words != query else None
+        return (
+            {**step, "tool_input": {**step["tool_input"], "query": words}}
+            if words and words != query
+            else None
+        )
 
     return _each(plan, longer)
 
@@ -91,7 +111,9 @@ def another_need(plan: Json) -> Json | None:
     """Add the question itself to what the answer needs."""
     criteria = plan.get("acceptance_criteria") or []
     more = [*criteria, plan["problem_statement"]]
-    return {**plan, "acceptance_criteria": more} if plan["problem_statement"] not in criteria else None
+    return (
+        {**plan, "acceptance_criteria": more} if plan["problem_statement"] not in criteria else None
+    )
 
 
 def _each(plan: Json, change: Callable[[Json], Json | None]) -> Json | None:
@@ -108,7 +130,9 @@ EDITS: dict[str, Edit] = {
 MEASURES = ("all@5", "right")
 
 
-def rows(wb: Workbench, kb: str, questions: list[Json], by: str, edits: list[str]) -> Iterator[Json]:
+def rows(
+    wb: Workbench, kb: str, questions: list[Json], by: str, edits: list[str]
+) -> Iterator[Json]:
     """Yield a row for each question as planned and with each of these edits that its plan allows."""
     for question in questions:
         run = wb.ask(question["question"], kb=kb, **conversation("plan_edits"))
@@ -130,7 +154,9 @@ def rows(wb: Workbench, kb: str, questions: list[Json], by: str, edits: list[str
 def _measured(question: Json, run: object) -> Json:
     """Return the figures of a run; whether an answer is right only where the question says what is."""
     values = score(question, run)
-    has_answer = any(name in question for name in ("answer", "answers", "must", "list", "number", "refuse"))
+    has_answer = any(
+        name in question for name in ("answer", "answers", "must", "list", "number", "refuse")
+    )
     found = {"all@5": float(values["R@5"] >= 1)} if "R@5" in values else {}
     return found | ({"right": values["right"]} if has_answer else {})
 
@@ -147,7 +173,10 @@ def table(frame: pandas.DataFrame) -> pandas.DataFrame:
         planned = frame[frame["edit"] == "as planned"].set_index("question").loc[edited.index]
         line: Json = {"edit": name, "questions": len(edited)}
         for measure in [name for name in MEASURES if name in frame and edited[name].notna().any()]:
-            scores = {"as planned": planned[measure].dropna().to_dict(), name: edited[measure].dropna().to_dict()}
+            scores = {
+                "as planned": planned[measure].dropna().to_dict(),
+                name: edited[measure].dropna().to_dict(),
+            }
             apart = differences(scores, "as planned", 5)[name]
             line |= {
                 measure: f"{apart.mean:+.1f} [{apart.low:+.1f}, {apart.high:+.1f}]",

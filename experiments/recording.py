@@ -57,11 +57,18 @@ def main() -> None:
         for seconds in (0.0, 0.02):
             graph = chain(given.nodes, seconds)
             saver = Checkpoints.open(Path(folder) / f"bare {seconds}.db")
-            bare, recorded = graph.compile(checkpointer=saver), wb.record(graph.compile(), f"chain {seconds}")
-            times = np.array([[_bare(bare, n), _recorded(recorded)] for n in range(given.rounds + 2)][2:])
+            bare, recorded = (
+                graph.compile(checkpointer=saver),
+                wb.record(graph.compile(), f"chain {seconds}"),
+            )
+            times = np.array(
+                [[_bare(bare, n), _recorded(recorded)] for n in range(given.rounds + 2)][2:]
+            )
             per_node = np.median(times, axis=0) / given.nodes * 1000
             ratio = times[:, 1] / times[:, 0]
-            low, high = bootstrap((ratio,), np.median, method="percentile", random_state=1).confidence_interval
+            low, high = bootstrap(
+                (ratio,), np.median, method="percentile", random_state=1
+            ).confidence_interval
             print(
                 f"nodes of {seconds * 1000:g} ms: bare {per_node[0]:.2f} ms a node, recorded {per_node[1]:.2f} "
                 f"({per_node[1] - per_node[0]:+.2f} ms); ratio {np.median(ratio):.2f} [{low:.2f}, {high:.2f}]"

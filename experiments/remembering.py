@@ -24,7 +24,11 @@ from workbench.parts.evaluate.memory import index, read_conversations
 from workbench.parts.evaluate.questions import read_rows
 from workbench.settings import Settings
 
-SETS = {"words": ("cosine", "near", "word", "word_before"), "vectors": ("word", "word_before"), "nearest": ()}
+SETS = {
+    "words": ("cosine", "near", "word", "word_before"),
+    "vectors": ("word", "word_before"),
+    "nearest": (),
+}
 """Signals that each set of weights does without."""
 STEPS = 25
 CUTS = (5, 10, 25)
@@ -58,13 +62,20 @@ def asked(conversations: Path, questions: Path, names: list[str]) -> list[Asked]
         values = talk.turns.signals(row["question"], vector)
         names[:] = names or sorted(values)
         ids = [turn.id for turn in talk.turns.turns]
-        named = {one: n for n, one in enumerate(dict.fromkeys(ids if by_turn else map(talk.session_of.get, ids)))}
+        named = {
+            one: n
+            for n, one in enumerate(
+                dict.fromkeys(ids if by_turn else map(talk.session_of.get, ids))
+            )
+        }
         units = np.array([named[one if by_turn else talk.session_of[one]] for one in ids])
         sessions = np.unique([talk.session_of[one] for one in ids], return_inverse=True)[1]
         gold = np.array([named[one] for one in dict.fromkeys(row["gold"])])
         matrix = np.stack([values[name] for name in names], 1).astype(np.float32)
         kind = str(row.get("type", ""))
-        found.append(Asked(conv, kind, matrix, units, gold, sessions, talk.turns.keywords(row["question"])))
+        found.append(
+            Asked(conv, kind, matrix, units, gold, sessions, talk.turns.keywords(row["question"]))
+        )
     return found
 
 
@@ -112,16 +123,22 @@ def recalls(row: Asked, scores: np.ndarray, level: str = "units") -> list[float]
     return [100 * len(wanted & set(ranked[:k])) / len(wanted) for k in CUTS]
 
 
-def report(name: str, rows: Sequence[Asked], scores: Sequence[np.ndarray], level: str = "units") -> None:
+def report(
+    name: str, rows: Sequence[Asked], scores: Sequence[np.ndarray], level: str = "units"
+) -> None:
     """Means over questions, of all and by kind, with an interval over conversations where there are several."""
     values = np.array([recalls(row, found, level) for row, found in zip(rows, scores, strict=True)])
     convs = sorted({row.conv for row in rows})
     place = {conv: [n for n, row in enumerate(rows) if row.conv == conv] for conv in convs}
     drawn = np.random.default_rng(0)
-    picks = [[i for conv in drawn.choice(convs, len(convs)) for i in place[conv]] for _ in range(500)]
+    picks = [
+        [i for conv in drawn.choice(convs, len(convs)) for i in place[conv]] for _ in range(500)
+    ]
     spread = np.percentile([values[pick].mean(0) for pick in picks], [2.5, 97.5], 0).T
     told = [f"[{low:.0f}, {high:.0f}]" if len(convs) > 1 else "" for low, high in spread]
-    cells = "  ".join(f"R@{k} {m:5.1f} {t:<9}" for k, m, t in zip(CUTS, values.mean(0), told, strict=True))
+    cells = "  ".join(
+        f"R@{k} {m:5.1f} {t:<9}" for k, m, t in zip(CUTS, values.mean(0), told, strict=True)
+    )
     sys.stdout.write(f"{name:<42}{len(rows):>6}  {cells}\n")
     for kind in sorted({row.kind for row in rows} - {""}) if name.endswith("nearest") else ():
         some = [n for n, row in enumerate(rows) if row.kind == kind]
@@ -132,18 +149,26 @@ def report(name: str, rows: Sequence[Asked], scores: Sequence[np.ndarray], level
 
 def main() -> None:
     """Fit, and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("data", type=Path)
     parser.add_argument("--blind", type=Path)
     parser.add_argument("--ridge", type=float, default=0.001)
     args = parser.parse_args()
     names: list[str] = []
     sets = [(args.data / "locomo", "turns.jsonl.gz"), (args.data / "lihua", "sessions.jsonl.gz")]
-    locomo, lihua = (asked(folder / file, folder / "questions.jsonl", names) for folder, file in sets)
-    frozen = (
-        [folder for folder in sorted(args.blind.iterdir()) if (folder / "turns.jsonl").exists()] if args.blind else []
+    locomo, lihua = (
+        asked(folder / file, folder / "questions.jsonl", names) for folder, file in sets
     )
-    blind = [row for one in frozen for row in asked(one / "turns.jsonl", one / "questions.jsonl", names)]
+    frozen = (
+        [folder for folder in sorted(args.blind.iterdir()) if (folder / "turns.jsonl").exists()]
+        if args.blind
+        else []
+    )
+    blind = [
+        row for one in frozen for row in asked(one / "turns.jsonl", one / "questions.jsonl", names)
+    ]
     for name, rows in {"locomo": locomo, "lihua": lihua, "blind": blind}.items():
         if rows:
             report(f"{name}: BM25", rows, [row.keywords for row in rows])
@@ -152,17 +177,31 @@ def main() -> None:
     for way, without in SETS.items():
         used = np.array([float(name not in without) for name in names])
 
-        def scores(rows: Sequence[Asked], of: Sequence[Asked], used: np.ndarray = used) -> list[np.ndarray]:
+        def scores(
+            rows: Sequence[Asked], of: Sequence[Asked], used: np.ndarray = used
+        ) -> list[np.ndarray]:
             weights = fitted(of, used, args.ridge)
             return [row.signals @ weights for row in rows]
 
-        kept = {conv: [row for row in locomo if row.conv == conv] for conv in sorted({row.conv for row in locomo})}
-        left = [scores(rows, [r for r in locomo if r.conv != conv] + lihua) for conv, rows in kept.items()]
-        ordered, found = [row for rows in kept.values() for row in rows], [one for some in left for one in some]
+        kept = {
+            conv: [row for row in locomo if row.conv == conv]
+            for conv in sorted({row.conv for row in locomo})
+        }
+        left = [
+            scores(rows, [r for r in locomo if r.conv != conv] + lihua)
+            for conv, rows in kept.items()
+        ]
+        ordered, found = (
+            [row for rows in kept.values() for row in rows],
+            [one for some in left for one in some],
+        )
         report(f"locomo, conversation left out: {way}", ordered, found)
         report(f"locomo, sessions, left out: {way}", ordered, found, "sessions")
         report(f"lihua, by weights of locomo: {way}", lihua, scores(lihua, locomo))
-        fifths = [(lihua[n::5], locomo + [row for i, row in enumerate(lihua) if i % 5 != n]) for n in range(5)]
+        fifths = [
+            (lihua[n::5], locomo + [row for i, row in enumerate(lihua) if i % 5 != n])
+            for n in range(5)
+        ]
         report(
             f"lihua, fifths left out: {way}",
             [row for rows, _ in fifths for row in rows],
@@ -171,7 +210,11 @@ def main() -> None:
         if blind:
             report(f"blind, never fitted: {way}", blind, scores(blind, locomo + lihua))
         weights = fitted(locomo + lihua, used, args.ridge)
-        shipped[way] = {n: round(float(w), 2) for n, w in sorted(zip(names, weights, strict=True)) if abs(w) >= 0.005}
+        shipped[way] = {
+            n: round(float(w), 2)
+            for n, w in sorted(zip(names, weights, strict=True))
+            if abs(w) >= 0.005
+        }
     sys.stdout.write(f"{shipped}\n")
 
 

@@ -91,7 +91,10 @@ class Growth:
         self._seed = seed
         films = map(json.loads, (ROOT / "data" / "films.jsonl").read_text("utf-8").splitlines())
         self._sentences = [
-            said for film in films for said in re.split(r"(?<=[.!?])\s+", film["overview"])[1:] if 40 < len(said) < 200
+            said
+            for film in films
+            for said in re.split(r"(?<=[.!?])\s+", film["overview"])[1:]
+            if 40 < len(said) < 200
         ]
 
     def name(self, number: int) -> str:
@@ -119,7 +122,11 @@ class Growth:
             return self.name(int(10 ** (drawn.random() * math.log10(10 + number))))
 
         said = [_NAME.sub(another, drawn.choice(self._sentences)) for _ in range(2)]
-        about = f"is a film directed by {person}" if number % 2 else f"is an actor who has worked with {person}"
+        about = (
+            f"is a film directed by {person}"
+            if number % 2
+            else f"is an actor who has worked with {person}"
+        )
         return {
             "id": f"s{number}",
             "title": self.title(number),
@@ -177,7 +184,11 @@ class Drawn(SentenceEncoder):
 
 def indexed(folder: Path, paths: Sequence[Path], settings: Settings) -> dict[str, Any]:
     """Index these files; seconds, by stage, bytes and peak memory."""
-    library, stages, last = Library(folder, settings), dict[str, float](), ["read", time.perf_counter()]
+    library, stages, last = (
+        Library(folder, settings),
+        dict[str, float](),
+        ["read", time.perf_counter()],
+    )
     begun = time.process_time()
 
     def tell(stage: str, done: int, total: int) -> None:
@@ -190,20 +201,27 @@ def indexed(folder: Path, paths: Sequence[Path], settings: Settings) -> dict[str
     held = sum(file.stat().st_size for file in (folder / "grown").rglob("*") if file.is_file())
     return {
         "seconds": report.seconds,
-        "cpu_s": round(time.process_time() - begun, 1),  # what it is on a machine with nothing else to do
+        # what it is on a machine with nothing else to do
+        "cpu_s": round(time.process_time() - begun, 1),
         "stages": {stage: round(taken, 1) for stage, taken in stages.items()},
         "mb": round(held / 2**20, 1),
         "peak_mb": peak_mb(),
     }
 
 
-def asked(folder: Path, questions: Sequence[str], settings: Settings, tools: Sequence[str]) -> dict[str, Any]:
+def asked(
+    folder: Path, questions: Sequence[str], settings: Settings, tools: Sequence[str]
+) -> dict[str, Any]:
     """Milliseconds of each tool, after two questions that warm it up; the first of all is told by itself."""
     library, registry = Library(folder, settings), ToolRegistry()
     base = library.get("grown")
     began = time.perf_counter()
     base.warm()
-    told: dict[str, Any] = {"warm_s": round(time.perf_counter() - began, 1), "counts": base.about()["counts"], "ms": {}}
+    told: dict[str, Any] = {
+        "warm_s": round(time.perf_counter() - began, 1),
+        "counts": base.about()["counts"],
+        "ms": {},
+    }
     plain: dict[str, Any] = {"bm25": "words", "dense": "meaning"}
     with asyncio.Runner() as runner:
         for name in [*plain, *tools]:
@@ -218,15 +236,22 @@ def asked(folder: Path, questions: Sequence[str], settings: Settings, tools: Seq
                 taken.append((time.perf_counter() - began) * 1000)
                 worked.append((time.process_time() - begun) * 1000)
             rest = sorted(taken[2:])
-            spread = {"first": taken[0], "p50": statistics.median(rest), "p95": rest[int(len(rest) * 0.95)]}
-            spread["cpu p50"] = statistics.median(worked[2:])  # what it is on a machine with nothing else to do
+            spread = {
+                "first": taken[0],
+                "p50": statistics.median(rest),
+                "p95": rest[int(len(rest) * 0.95)],
+            }
+            # what it is on a machine with nothing else to do
+            spread["cpu p50"] = statistics.median(worked[2:])
             told["ms"][name] = {part: round(value, 1) for part, value in spread.items()}
             print(f"  {name}: {told['ms'][name]}", file=sys.stderr, flush=True)
     told["asked_peak_mb"] = peak_mb()
     exactly = Library(folder, settings.model_copy(update={"exact_search_limit": 10**9}))
     wanted = [set(dict(exactly.get("grown").search("meaning", one, 10))) for one in questions]
     found = [set(dict(base.search("meaning", one, 10))) for one in questions]
-    told["recall@10"] = round(sum(map(len, map(set.intersection, wanted, found))) / max(sum(map(len, wanted)), 1), 3)
+    told["recall@10"] = round(
+        sum(map(len, map(set.intersection, wanted, found))) / max(sum(map(len, wanted)), 1), 3
+    )
     exactly.close()
     library.close()
     return told
@@ -247,7 +272,11 @@ def one_size(folder: Path, size: int, questions: int, tools: Sequence[str]) -> d
             known.write_text(json.dumps(indexed(folder / "kb", [path], settings)))
     told = json.loads(known.read_text())
     print(f"{size:,}: {told}", file=sys.stderr, flush=True)
-    return {"passages": size, **told, **asked(folder / "kb", growth.questions(questions, size), settings, tools)}
+    return {
+        "passages": size,
+        **told,
+        **asked(folder / "kb", growth.questions(questions, size), settings, tools),
+    }
 
 
 class drawn_vectors:
@@ -262,7 +291,9 @@ class drawn_vectors:
         adding.open_model = self._before
 
 
-def adding_costs(folder: Path, settings: Settings, lines: Sequence[str], rounds: int = 3) -> dict[str, Any]:
+def adding_costs(
+    folder: Path, settings: Settings, lines: Sequence[str], rounds: int = 3
+) -> dict[str, Any]:
     """Seconds of indexing all but the last 61 lines, and of adding those: another 61 each time, the median."""
     library = Library(folder, settings)
     first = folder / "first.jsonl"
@@ -278,10 +309,17 @@ def adding_costs(folder: Path, settings: Settings, lines: Sequence[str], rounds:
     library.close()
     all_of_them = begun * len(lines) / (len(lines) - MORE * rounds)
     share = 100 * statistics.median(taken) / all_of_them
-    return {"documents": len(lines), "all_s": round(all_of_them, 1), "more_s": taken, "percent": round(share, 2)}
+    return {
+        "documents": len(lines),
+        "all_s": round(all_of_them, 1),
+        "more_s": taken,
+        "percent": round(share, 2),
+    }
 
 
-def of_a_corpus(folder: Path, corpus: Path, questions: Path | None, limit: int, tools: Sequence[str]) -> dict[str, Any]:
+def of_a_corpus(
+    folder: Path, corpus: Path, questions: Path | None, limit: int, tools: Sequence[str]
+) -> dict[str, Any]:
     """A real set, with the settings of the environment: indexing, tools, and what a few more documents cost."""
     settings = Settings.load()
     told: dict[str, Any] = {
@@ -290,7 +328,9 @@ def of_a_corpus(folder: Path, corpus: Path, questions: Path | None, limit: int, 
     }
     print(told, file=sys.stderr, flush=True)
     if questions:
-        rows = [json.loads(line)["question"] for line in questions.read_text("utf-8").splitlines()][:limit]
+        rows = [json.loads(line)["question"] for line in questions.read_text("utf-8").splitlines()][
+            :limit
+        ]
         told |= asked(folder / "kb", rows, settings, tools)
     return told
 
@@ -298,12 +338,20 @@ def of_a_corpus(folder: Path, corpus: Path, questions: Path | None, limit: int, 
 def of_more(folder: Path, corpus: Path | None) -> dict[str, Any]:
     """What adding costs: to the documents of a real file, or to made ones."""
     if corpus:
-        read = gzip.decompress(corpus.read_bytes()) if corpus.suffix == ".gz" else corpus.read_bytes()
-        return {"corpus": corpus.name, **adding_costs(folder, Settings.load(), read.decode().splitlines(keepends=True))}
+        read = (
+            gzip.decompress(corpus.read_bytes()) if corpus.suffix == ".gz" else corpus.read_bytes()
+        )
+        return {
+            "corpus": corpus.name,
+            **adding_costs(folder, Settings.load(), read.decode().splitlines(keepends=True)),
+        }
     growth = Growth()
     lines = [f"{json.dumps(growth.document(n))}\n" for n in range(BASE + MORE)]
     with drawn_vectors():
-        return {"corpus": "made", **adding_costs(folder, Settings.load(embedding_model="use"), lines)}
+        return {
+            "corpus": "made",
+            **adding_costs(folder, Settings.load(embedding_model="use"), lines),
+        }
 
 
 # what is printed
@@ -317,7 +365,9 @@ def rows(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         values = [value(one) for one in found]
         told.append({"figure": name, **{f"{n:,}": v for n, v in zip(sizes, values, strict=True)}})
         if len(found) > 1 and "recall" not in name:
-            told[-1]["exponent"] = round(math.log(values[-1] / values[0]) / math.log(sizes[-1] / sizes[0]), 2)
+            told[-1]["exponent"] = round(
+                math.log(values[-1] / values[0]) / math.log(sizes[-1] / sizes[0]), 2
+            )
             told[-1]["times"] = round(values[-1] / values[0], 1)
     return told
 
@@ -341,7 +391,10 @@ def table(told: Sequence[dict[str, Any]]) -> str:
     columns = list(dict.fromkeys(name for row in told for name in row))
     lines = [columns, ["---", *["--:"] * (len(columns) - 1)]]
     lines += [
-        [f"{row.get(name, ''):,}" if name in row and name != "figure" else str(row.get(name, "")) for name in columns]
+        [
+            f"{row.get(name, ''):,}" if name in row and name != "figure" else str(row.get(name, ""))
+            for name in columns
+        ]
         for row in told
     ]
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
@@ -356,11 +409,21 @@ def all_sizes(million: bool) -> list[int]:
     return [*SIZES, *([MILLION] if million else [])]
 
 
-def measure(sizes: Sequence[int], questions: int, tools: Sequence[str], folder: Path) -> list[dict[str, Any]]:
+def measure(
+    sizes: Sequence[int], questions: int, tools: Sequence[str], folder: Path
+) -> list[dict[str, Any]]:
     """Each size in a process of its own, whose memory is its own."""
     found = []
     for size in sizes:
-        command = [sys.executable, "-m", "experiments.scale", "--one", str(size), "--questions-each", str(questions)]
+        command = [
+            sys.executable,
+            "-m",
+            "experiments.scale",
+            "--one",
+            str(size),
+            "--questions-each",
+            str(questions),
+        ]
         command += ["--tools", *tools, "--folder", str(folder / str(size))]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
         found.append(json.loads(done.stdout))
@@ -369,14 +432,22 @@ def measure(sizes: Sequence[int], questions: int, tools: Sequence[str], folder: 
 
 def main() -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--million", action="store_true", help=OF_A_MILLION)
-    parser.add_argument("--questions-each", type=int, default=40, help="how many questions each tool is asked")
+    parser.add_argument(
+        "--questions-each", type=int, default=40, help="how many questions each tool is asked"
+    )
     parser.add_argument("--tools", nargs="+", default=list(TOOLS))
     parser.add_argument(
-        "--folder", type=Path, help="where the bases are made, and stay to be asked again; otherwise they go"
+        "--folder",
+        type=Path,
+        help="where the bases are made, and stay to be asked again; otherwise they go",
     )
-    parser.add_argument("--corpus", type=Path, help="measure this set instead, with the settings of the environment")
+    parser.add_argument(
+        "--corpus", type=Path, help="measure this set instead, with the settings of the environment"
+    )
     parser.add_argument("--questions", type=Path, help="its questions")
     parser.add_argument("--more", action="store_true", help="only what adding 61 documents costs")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
@@ -389,10 +460,18 @@ def main() -> None:
         elif given.more:
             print(json.dumps(of_more(folder / "more", given.corpus)))
         elif given.corpus:
-            told = of_a_corpus(folder, given.corpus, given.questions, given.questions_each, given.tools)
+            told = of_a_corpus(
+                folder, given.corpus, given.questions, given.questions_each, given.tools
+            )
             print(json.dumps(told, indent=1))
         else:
-            print(table(rows(measure(all_sizes(given.million), given.questions_each, given.tools, folder))))
+            print(
+                table(
+                    rows(
+                        measure(all_sizes(given.million), given.questions_each, given.tools, folder)
+                    )
+                )
+            )
             more = of_more(folder / "more", None)
             print(
                 f"\nadding {MORE} documents to {BASE:,}: {more['percent']} % of indexing all ({more['more_s']} of "

@@ -10,7 +10,10 @@ from workbench.parts.experiments.spec import Spec
 def main() -> None:
     """Print it."""
     schema = Spec.model_json_schema()
-    schema["properties"]["include"] = {"type": "string", "description": "Take the keys of another file, under these."}
+    schema["properties"]["include"] = {
+        "type": "string",
+        "description": "Take the keys of another file, under these.",
+    }
     print(json.dumps(schema, indent=1))
 
 

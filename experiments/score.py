@@ -19,10 +19,16 @@ def negations(wb: Workbench) -> list[dict]:
     for gold in rows(BLIND / "negation.jsonl"):
         run = wb.ask(gold["question"], kb=gold["corpus"], session=uuid.uuid4().hex, incognito=True)
         sources = [run.evidence[c["n"] - 1]["metadata"] for c in run.citations]
-        cited = {name for s in sources for name in (s.get("doc_id"), s.get("fields", {}).get("编号"))} - {None, ""}
-        never, exact = ({d for item in gold[part] for d in item["cite"]} for part in ("never", "exact"))
+        cited = {
+            name for s in sources for name in (s.get("doc_id"), s.get("fields", {}).get("编号"))
+        } - {None, ""}
+        never, exact = (
+            {d for item in gold[part] for d in item["cite"]} for part in ("never", "exact")
+        )
         whole = exact <= cited and not cited & never
-        found.append({"question": gold["question"], "inverted": bool(cited & never), "whole": whole})
+        found.append(
+            {"question": gold["question"], "inverted": bool(cited & never), "whole": whole}
+        )
     return found
 
 
@@ -31,13 +37,19 @@ def main() -> None:
         for name in SETS:
             wb.add_knowledge(
                 name,
-                [BLIND.parents[1] / "data" / "films.jsonl" if name == "films" else BLIND / name / "corpus"],
+                [
+                    BLIND.parents[1] / "data" / "films.jsonl"
+                    if name == "films"
+                    else BLIND / name / "corpus"
+                ],
                 vocabulary=None if name == "films" else BLIND / name / "vocabulary.toml",
             )
             print(eval_answers(wb, name, BLIND / name / "questions.jsonl"), end="\n\n", flush=True)
         denied = negations(wb)
     n = {what: sum(entry[what] for entry in denied) for what in ("inverted", "whole")}
-    print(f"negation: {n['inverted']} of {len(denied)} inverted, {n['whole']} whole: they have all of the rest")
+    print(
+        f"negation: {n['inverted']} of {len(denied)} inverted, {n['whole']} whole: they have all of the rest"
+    )
 
 
 if __name__ == "__main__":

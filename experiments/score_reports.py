@@ -60,12 +60,17 @@ COUNTS = {
     "repeated": "repeated sentences",
     "words": "words",
 }
-_APART = re.compile(r"references|sources|bibliography|works cited|appendix|参考文献|参考资料|引用|来源|出处|附录", re.I)
+_APART = re.compile(
+    r"references|sources|bibliography|works cited|appendix|参考文献|参考资料|引用|来源|出处|附录",
+    re.I,
+)
 _HEADING = re.compile(r"(#{1,6})\s+(?:[\d.]+\s+)?(.*)")
 _ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+")
 _SKIPPED = re.compile(r"\s*(?:\||!\[|<!--|</?\w|-{3,}\s*$|\*{3,}\s*$|:?-+:?\s*\|)")
 _MARKS = re.compile(r"\[(\d+)\]")
-_ASIDE = re.compile(r"\s?\((?:without a source|not in its sources)\)|（(?:未注明出处|来源中没有依据)）", re.I)
+_ASIDE = re.compile(
+    r"\s?\((?:without a source|not in its sources)\)|（(?:未注明出处|来源中没有依据)）", re.I
+)
 _ITSELF = re.compile(
     r"(?:(?:this|the) (?:report|section|appendix)|(?:each|every|all) sections?|what follows)\b"
     r"|nothing (?:was|is|has been) found\b"
@@ -78,7 +83,9 @@ _PRONOUN = re.compile(
     re.I,
 )
 _GRAMMAR = re.compile(r"[的了在是为為和与與以于於由被把从從将將之这這那]")
-_COMMON = re.compile(r"a|an|and|are|as|at|be|been|by|for|from|has|in|into|is|it|its|of|on|or|that|the|to|was|were|with")
+_COMMON = re.compile(
+    r"a|an|and|are|as|at|be|been|by|for|from|has|in|into|is|it|its|of|on|or|that|the|to|was|were|with"
+)
 _SAID = 0.8
 """The share of a fact's content words that must stand in a sentence, or in two that are neighbours."""
 
@@ -136,7 +143,9 @@ def headings(text: str) -> str:
     return "\n".join(match[2] for line in text.splitlines() if (match := _HEADING.match(line)))
 
 
-def judged(gold: Mapping[str, Any], written: Written, base: KnowledgeBase | None) -> dict[str, float | None]:
+def judged(
+    gold: Mapping[str, Any], written: Written, base: KnowledgeBase | None
+) -> dict[str, float | None]:
     """What a text is worth, by ``SHARES`` (0 to 1; None where there is nothing to be a share of) and ``COUNTS``."""
     return _measures(gold, written, base)[0]
 
@@ -147,13 +156,20 @@ def _measures(
     """The measures, and what is wrong: ``bare``, ``unsupported``, ``unused``, ``unsaid``, ``unresolved``."""
     body = paragraphs(written.text)
     sources = {n: source_text(piece, base) for n, piece in written.sources.items()}
-    tables = {n: table for n, piece in written.sources.items() if (table := fields_text(piece, base))}
+    tables = {
+        n: table for n, piece in written.sources.items() if (table := fields_text(piece, base))
+    }
     shares = shares_by_meaning(base) if base else None
     about = f"{gold['topic']}\n{headings(written.text)}"
     titles = [name for text in sources.values() for name in text.partition("\n")[0].split(" / ")]
     stating = [paragraph for paragraph in body if not _contents(paragraph, titles)]
     said = [one for paragraph in stating for one in statements(_ASIDE.sub("", paragraph))]
-    aside = {_ASIDE.sub("", one) for paragraph in body for one in marked_sentences(paragraph) if _ASIDE.search(one)}
+    aside = {
+        _ASIDE.sub("", one)
+        for paragraph in body
+        for one in marked_sentences(paragraph)
+        if _ASIDE.search(one)
+    }
     said = [one for one in said if not _on_itself(one, about)]
     right, marks, bare, unsupported = 0, [], [], []
     for sentence in said:
@@ -161,13 +177,16 @@ def _measures(
         found = check_sentence(sentence, sources, shares, tables)
         right += found.verdict == "supported"
         marks += [
-            (n in found.by and found.verdict == "supported") or _alone(sentence, n, sources, shares, tables)
+            (n in found.by and found.verdict == "supported")
+            or _alone(sentence, n, sources, shares, tables)
             for n in cited
         ]
         if not cited and sentence not in aside:
             bare.append(sentence)
         if cited and found.verdict != "supported":
-            unsupported.append(f"{sentence} ({found.verdict}{': ' + found.why if found.why else ''})")
+            unsupported.append(
+                f"{sentence} ({found.verdict}{': ' + found.why if found.why else ''})"
+            )
     names = {n: str(piece["metadata"].get("doc_id", "")) for n, piece in written.sources.items()}
     used = [int(n) for paragraph in body for n in _MARKS.findall(paragraph)]
     known = {n for n, piece in written.sources.items() if _there(piece, base)}
@@ -204,8 +223,17 @@ def _share(n: float, of: int) -> float | None:
     return n / of if of else None
 
 
-def _alone(sentence: str, n: int, sources: Mapping[int, str], shares: Shares | None, tables: Mapping[int, str]) -> bool:
-    return check_sentence(f"{_MARKS.sub('', sentence)} [{n}]", sources, shares, tables).verdict == "supported"
+def _alone(
+    sentence: str,
+    n: int,
+    sources: Mapping[int, str],
+    shares: Shares | None,
+    tables: Mapping[int, str],
+) -> bool:
+    return (
+        check_sentence(f"{_MARKS.sub('', sentence)} [{n}]", sources, shares, tables).verdict
+        == "supported"
+    )
 
 
 def _on_itself(sentence: str, about: str) -> bool:
@@ -235,7 +263,11 @@ def content(text: str) -> list[str]:
     >>> content("Rev A draws 46 mW while it records"), content("原因是密封圈")
     (['rev', 'draw', '46', 'mw', 'while', 'record'], ['原因', '密封', '封圈'])
     """
-    found = [term for term in terms(simplified(text)) if not _COMMON.fullmatch(term) and not _GRAMMAR.search(term)]
+    found = [
+        term
+        for term in terms(simplified(text))
+        if not _COMMON.fullmatch(term) and not _GRAMMAR.search(term)
+    ]
     return list(dict.fromkeys(stem(term) for term in found))
 
 
@@ -253,7 +285,11 @@ def _states(body: Sequence[str], fact: Mapping[str, str], names: Mapping[int, st
             said = [word for word in wanted if any(word in some for some in words)]
             most = max(range(len(span)), key=lambda n: len(words[n] & set(said)))
             numbers = all(word in said for word in wanted if word[0].isdigit())
-            if numbers and len(said) >= _SAID * len(wanted) and denies(span[most]) == denies(fact["text"]):
+            if (
+                numbers
+                and len(said) >= _SAID * len(wanted)
+                and denies(span[most]) == denies(fact["text"])
+            ):
                 return True
     return False
 
@@ -274,7 +310,9 @@ def of_report(run: Any) -> Written:
     """What a report says, and what its references stand for; one that does not name its piece stands for nothing."""
     told = run.report.to_dict()
     pieces = {piece["result_id"]: piece for piece in run.evidence}
-    listed = {int(n): line for n, line in re.findall(r"(?m)^\[(\d+)\](.*)$", told["report"]["references"])}
+    listed = {
+        int(n): line for n, line in re.findall(r"(?m)^\[(\d+)\](.*)$", told["report"]["references"])
+    }
     sources = {}
     for citation in told["report_context"]["citations"]:
         piece = pieces.get(citation["result_id"])
@@ -321,7 +359,9 @@ def measured(wb: Workbench, topics: Sequence[dict[str, Any]]) -> Iterator[Scored
         yield scored
 
 
-def indexed(wb: Workbench, name: str, gold: set[str], options: argparse.Namespace, work: Path) -> bool:
+def indexed(
+    wb: Workbench, name: str, gold: set[str], options: argparse.Namespace, work: Path
+) -> bool:
     """Whether there is a base of that name now: of what is shipped, or of a public set."""
     vocabulary = None
     if name == "films":
@@ -335,16 +375,27 @@ def indexed(wb: Workbench, name: str, gold: set[str], options: argparse.Namespac
     if name not in SETS and options.sample:
         path = drawn(path, gold, options.sample, work / f"{name}.jsonl")
     report = wb.add_knowledge(name, [path], vocabulary=vocabulary)
-    print(f"{name}: {report.added} added, {len(report.problems)} not taken", file=sys.stderr, flush=True)
+    print(
+        f"{name}: {report.added} added, {len(report.problems)} not taken",
+        file=sys.stderr,
+        flush=True,
+    )
     return True
 
 
 def drawn(path: Path, gold: set[str], sample: int, out: Path) -> Path:
     """The documents that topics name, and so many others, in a file of their own."""
-    lines = {json.loads(line)["id"]: line for line in gzip.decompress(path.read_bytes()).decode().splitlines()}
-    others = sorted(lines.keys() - gold, key=lambda name: hashlib.sha256(name.encode()).hexdigest())[:sample]
+    lines = {
+        json.loads(line)["id"]: line
+        for line in gzip.decompress(path.read_bytes()).decode().splitlines()
+    }
+    others = sorted(
+        lines.keys() - gold, key=lambda name: hashlib.sha256(name.encode()).hexdigest()
+    )[:sample]
     kept = gold | set(others)
-    out.write_text("\n".join(line for name, line in lines.items() if name in kept) + "\n", encoding="utf-8")
+    out.write_text(
+        "\n".join(line for name, line in lines.items() if name in kept) + "\n", encoding="utf-8"
+    )
     return out
 
 
@@ -366,7 +417,9 @@ def tables(found: Sequence[Scored]) -> str:
     ways = {name: some for name, some in ways.items() if all(some)}
     lines = [f"| {len(found)} topics | {' | '.join(ways)} |", "| --- |" + " --: |" * len(ways)]
     for measure, called in {**SHARES, **COUNTS}.items():
-        values = [{str(n): one[measure] for n, one in enumerate(some) if one} for some in ways.values()]
+        values = [
+            {str(n): one[measure] for n, one in enumerate(some) if one} for some in ways.values()
+        ]
         lines.append(f"| {called} | {' | '.join(told(one, measure in SHARES) for one in values)} |")
     groups = {
         f"{key}: {value}": [s for s in found if s.topic[key] == value]
@@ -381,7 +434,9 @@ def tables(found: Sequence[Scored]) -> str:
         ]
         for name, some in groups.items():
             each = [one for s in some if (one := s.ours if way == "report" else s.plain)]
-            lines.append(f"| {name} | {len(some)} | {' | '.join(_mean(each, m) for m in {**SHARES, **COUNTS})} |")
+            lines.append(
+                f"| {name} | {len(some)} | {' | '.join(_mean(each, m) for m in {**SHARES, **COUNTS})} |"
+            )
     failed = [s for s in found if s.failed]
     return "\n".join([*lines, *([f"\nFailed: {len(failed)}."] if failed else [])])
 
@@ -407,10 +462,16 @@ def labelled(base_of: Callable[[str], KnowledgeBase | None]) -> str:
     groups |= {lang: [one for one in found if one[0]["lang"] == lang] for lang in ("en", "zh")}
     kinds = dict.fromkeys(row["kind"] for row, _ in found)
     groups |= {kind: [one for one in found if one[0]["kind"] == kind] for kind in kinds}
-    lines = ["| pairs | right | supported, and said so | not supported, and said so |", "| --- | --: | --: | --: |"]
+    lines = [
+        "| pairs | right | supported, and said so | not supported, and said so |",
+        "| --- | --: | --: | --: |",
+    ]
     for name, some in groups.items():
         cells = [[said == row["supported"] for row, said in some]]
-        cells += [[said == truth for row, said in some if row["supported"] == truth] for truth in (True, False)]
+        cells += [
+            [said == truth for row, said in some if row["supported"] == truth]
+            for truth in (True, False)
+        ]
         lines.append(f"| {name} | {' | '.join(_counted(cell) for cell in cells)} |")
     return "\n".join(lines)
 
@@ -441,7 +502,9 @@ def main() -> None:
     )
     given.add_argument("name", nargs="?")
     given.add_argument("--half", choices=HALVES)
-    given.add_argument("--data", type=Path, default=Path(os.environ["DATA"]) if os.environ.get("DATA") else None)
+    given.add_argument(
+        "--data", type=Path, default=Path(os.environ["DATA"]) if os.environ.get("DATA") else None
+    )
     given.add_argument("--work", type=Path)
     given.add_argument("--sample", type=int, default=0)
     options = given.parse_args()
@@ -451,27 +514,38 @@ def main() -> None:
         folder = options.work or stack.enter_context(tempfile.TemporaryDirectory())
         wb = stack.enter_context(Workbench.open(folder))
         corpora = dict.fromkeys(topic["corpus"] for topic in topics)
-        gold = {name: {doc for t in topics if t["corpus"] == name for doc in t["gold"]} for name in corpora}
+        gold = {
+            name: {doc for t in topics if t["corpus"] == name for doc in t["gold"]}
+            for name in corpora
+        }
         there = [name for name in corpora if indexed(wb, name, gold[name], options, Path(folder))]
         found = list(measured(wb, [topic for topic in asked if topic["corpus"] in there]))
         checker = labelled(lambda name: wb.knowledge.get(name) if name in there else None)
-    halves = {half: some for half in HALVES if (some := [s for s in found if s.topic["half"] == half])}
+    halves = {
+        half: some for half in HALVES if (some := [s for s in found if s.topic["half"] == half])
+    }
     parts = [f"**{half}**\n\n{tables(some)}" for half, some in halves.items()]
     parts.append(f"**The checker on labelled pairs**\n\n{checker}")
     if missing := [name for name in corpora if name not in there]:
         parts.append(f"Not measured, since the corpus is not there: {', '.join(missing)}.")
     if options.sample:
-        parts.append(f"Of each public set the gold documents and {options.sample:,} others were indexed.")
+        parts.append(
+            f"Of each public set the gold documents and {options.sample:,} others were indexed."
+        )
     print("\n\n".join(parts))
     if options.name:
-        commit = subprocess.check_output(["git", "describe", "--always", "--dirty"], cwd=ROOT, text=True).strip()
+        commit = subprocess.check_output(
+            ["git", "describe", "--always", "--dirty"], cwd=ROOT, text=True
+        ).strip()
         wrong = seen(halves.get("open", ()))
         parts += [f"**What is wrong in the half that may be looked at**\n{wrong}"] if wrong else []
         text = (
             f"# Reports, at {commit}\n\n`python -m experiments.score_reports`: `data/blind/reports`.\n\n"
             + "\n\n".join(parts)
         )
-        (ROOT / "experiments" / "scores" / f"reports-{options.name}.md").write_text(f"{text}\n", encoding="utf-8")
+        (ROOT / "experiments" / "scores" / f"reports-{options.name}.md").write_text(
+            f"{text}\n", encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

@@ -64,14 +64,18 @@ def main() -> None:
     sys.stdout.write(report({name: questions for name, questions in asked.items() if questions}))
 
 
-def observe(context: Context, base: KnowledgeBase, rows: Sequence[dict[str, object]], gold: str) -> Iterator[Question]:
+def observe(
+    context: Context, base: KnowledgeBase, rows: Sequence[dict[str, object]], gold: str
+) -> Iterator[Question]:
     """What the search sees of the passages that it finds for each question."""
     for row in rows:
         found, beside = (
             asyncio.run(run_tool(context.tools[name], str(row["question"]), base, context))[:WIDE]
             for name in (TOOL, BESIDE)
         )
-        seen = np.array([[result["metadata"]["signals"].get(name, 0.0) for name in NAMES] for result in found])
+        seen = np.array(
+            [[result["metadata"]["signals"].get(name, 0.0) for name in NAMES] for result in found]
+        )
         documents = [str(result["metadata"]["doc_id"]) for result in found]
         if found:
             yield Question(seen, documents, frozenset(gold_ids(row, gold)), ranking(beside))
@@ -94,7 +98,9 @@ def ranked(question: Question, weights: np.ndarray) -> list[str]:
 
 def judged(questions: Sequence[Question], weights: np.ndarray) -> np.ndarray:
     """The mean of ``worth`` in percent."""
-    return 100 * np.mean([worth(ranked(question, weights), question.gold) for question in questions], axis=0)
+    return 100 * np.mean(
+        [worth(ranked(question, weights), question.gold) for question in questions], axis=0
+    )
 
 
 def chosen_weights(asked: Mapping[str, Sequence[Question]], weights: np.ndarray) -> np.ndarray:
@@ -105,7 +111,11 @@ def chosen_weights(asked: Mapping[str, Sequence[Question]], weights: np.ndarray)
 
     best = total(weights)
     while True:
-        near = [_moved(weights, place, multiple) for place in range(len(NAMES)) for multiple in MULTIPLES]
+        near = [
+            _moved(weights, place, multiple)
+            for place in range(len(NAMES))
+            for multiple in MULTIPLES
+        ]
         gained, tried = max(((total(one), one) for one in near), key=lambda pair: pair[0])
         if gained < best + GAIN:
             return weights
@@ -124,8 +134,12 @@ def report(asked: Mapping[str, Sequence[Question]]) -> str:
     of_all = chosen_weights(asked, now)
     lines = [f"R@1 / R@2 / R@5   {BESIDE}      now                 left out            of all"]
     for name, questions in asked.items():
-        beside = 100 * np.mean([worth(question.beside, question.gold) for question in questions], axis=0)
-        others = {other: q for other, q in asked.items() if other.split("_")[0] != name.split("_")[0]}
+        beside = 100 * np.mean(
+            [worth(question.beside, question.gold) for question in questions], axis=0
+        )
+        others = {
+            other: q for other, q in asked.items() if other.split("_")[0] != name.split("_")[0]
+        }
         told = [beside, judged(questions, now)]
         told += [judged(questions, weights) for weights in (chosen_weights(others, now), of_all)]
         lines.append(f"{name:10} {len(questions):4}  " + "".join(map(in_percent, told)))

@@ -31,7 +31,9 @@ from workbench.records.prompts import Prompts
 from workbench.records.tape import estimated_tokens
 
 DATA = Path(__file__).parents[1] / "data"
-TAPE = [json.loads(line) for line in (DATA / "strong" / "tape.jsonl").read_text("utf-8").splitlines()]
+TAPE = [
+    json.loads(line) for line in (DATA / "strong" / "tape.jsonl").read_text("utf-8").splitlines()
+]
 ROLES = {prompt.system.strip().splitlines()[0]: prompt.role for prompt in Prompts().values()}
 _PLACE = re.compile(r"⟦(.+?)⟧")
 _LABEL = re.compile(r"^\[([^\]\s]+)\] ", re.M)
@@ -50,9 +52,13 @@ class Strong(BaseChatModel):
     def _generate(self, messages: list[BaseMessage], *_: Any, **bound: Any) -> ChatResult:
         return ChatResult(generations=[ChatGeneration(message=reply(messages))])
 
-    def _stream(self, messages: list[BaseMessage], *_: Any, **bound: Any) -> Iterator[ChatGenerationChunk]:
+    def _stream(
+        self, messages: list[BaseMessage], *_: Any, **bound: Any
+    ) -> Iterator[ChatGenerationChunk]:
         said = reply(messages)
-        yield ChatGenerationChunk(message=AIMessageChunk(said.content, usage_metadata=said.usage_metadata))
+        yield ChatGenerationChunk(
+            message=AIMessageChunk(said.content, usage_metadata=said.usage_metadata)
+        )
 
 
 def reply(messages: Sequence[BaseMessage]) -> AIMessage:
@@ -78,7 +84,10 @@ def reply(messages: Sequence[BaseMessage]) -> AIMessage:
 
 
 def _steps(calls: Sequence[Any]) -> list[Any]:
-    return [{"name": f"s{n}", "objective": "search", "tool": tool, **args} for n, (tool, args) in enumerate(calls)]
+    return [
+        {"name": f"s{n}", "objective": "search", "tool": tool, **args}
+        for n, (tool, args) in enumerate(calls)
+    ]
 
 
 def _write(entry: Any, seen: str) -> str:
@@ -90,15 +99,30 @@ def _plan(entry: Any, _: str) -> Any:
 
 
 def _reflect(entry: Any, seen: str) -> Any:
-    found = {need: _label(phrase, seen) if phrase else "" for need, phrase in entry["needs"].items()}
+    found = {
+        need: _label(phrase, seen) if phrase else "" for need, phrase in entry["needs"].items()
+    }
     needs = [
-        {"need": n, "passages": [int(label)] if label else [], "verdict": "met" if label else "missing"}
+        {
+            "need": n,
+            "passages": [int(label)] if label else [],
+            "verdict": "met" if label else "missing",
+        }
         for n, label in enumerate(found.values(), 1)
     ]
     enough, made = all(found.values()), seen.rpartition("</evidence>")[2]
-    new = [[call for call in calls if str(call[1].get("query")) not in made] for calls in entry["passes"][1:]]
+    new = [
+        [call for call in calls if str(call[1].get("query")) not in made]
+        for calls in entry["passes"][1:]
+    ]
     steps = [] if enough else _steps(next(filter(None, new), []))
-    return {"needs": needs, "enough": enough, "stop": not enough and not steps, "steps": steps, "reasoning": "As read."}
+    return {
+        "needs": needs,
+        "enough": enough,
+        "stop": not enough and not steps,
+        "steps": steps,
+        "reasoning": "As read.",
+    }
 
 
 def _verdicts(text: str) -> list[Any]:
@@ -122,7 +146,9 @@ def _filled(answer: str, seen: str) -> str:
 def _label(phrase: str, seen: str) -> str:
     """The label of the first passage that holds a phrase, or has it in its title."""
     starts = [*_LABEL.finditer(seen)]
-    for start, after in zip(starts, [*(match.start() for match in starts[1:]), len(seen)], strict=True):
+    for start, after in zip(
+        starts, [*(match.start() for match in starts[1:]), len(seen)], strict=True
+    ):
         if phrase in seen[start.start() : after]:
             return start[1]
     return ""
@@ -177,13 +203,21 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, Workbench.open(folder) as wb:
         bases(wb)
         rows = [
-            {"way": way, **measured(wb, entry, options)} for way, options in ways(Strong()).items() for entry in TAPE
+            {"way": way, **measured(wb, entry, options)}
+            for way, options in ways(Strong()).items()
+            for entry in TAPE
         ]
     frame = pandas.DataFrame(rows)
     if "-v" in sys.argv:
-        sys.stdout.write(frame[["way", "question", "right", "marked", "calls", "answer"]].to_csv(sep="\t"))
+        sys.stdout.write(
+            frame[["way", "question", "right", "marked", "calls", "answer"]].to_csv(sep="\t")
+        )
     by = frame.groupby("way", sort=False)[["right", "marked", "calls", "steps", "input", "tokens"]]
-    how = {"right": "sum", "marked": "sum", **dict.fromkeys(("calls", "steps", "input", "tokens"), "mean")}
+    how = {
+        "right": "sum",
+        "marked": "sum",
+        **dict.fromkeys(("calls", "steps", "input", "tokens"), "mean"),
+    }
     sys.stdout.write(f"{by.agg(how).to_string()}\n")
 
 

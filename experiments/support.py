@@ -45,14 +45,18 @@ _ASKS = re.compile(
 
 def main() -> None:
     """Make the claims and report."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("data", type=Path)
     parser.add_argument("--questions", type=int, default=200, help="of each set")
     args = parser.parse_args()
     rows = [row for name, lang in SETS for row in observed(args.data / name, lang, args.questions)]
     first, second = ([row for row in rows if row["first"] == half] for half in (True, False))
     least = best_share(first)
-    sys.stdout.write(f"{len(first)} claims choose, {len(second)} measure; baseline: {least:.2f} of the words\n")
+    sys.stdout.write(
+        f"{len(first)} claims choose, {len(second)} measure; baseline: {least:.2f} of the words\n"
+    )
     for lang in ("en", "zh"):
         report(lang, [row for row in second if row["lang"] == lang], least)
     report("all", second, least)
@@ -64,20 +68,35 @@ def observed(folder: Path, lang: str, most: int) -> Iterator[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as temporary:
         path = Path(temporary) / "corpus.jsonl"
         texts = dict.fromkeys(row["source"] for row in rows)
-        told = [json.dumps({"id": str(n), "title": str(n), "text": text}) for n, text in enumerate(texts)]
+        told = [
+            json.dumps({"id": str(n), "title": str(n), "text": text})
+            for n, text in enumerate(texts)
+        ]
         path.write_text("\n".join(told), encoding="utf-8")
         library = Library(Path(temporary) / "kb", default_settings())
         library.add("set", [path])
         base = library.get("set")
         for row in rows:
-            yield {**row, "seen": support.agreement(row["claim"], row["source"], shares=shares_by_meaning(base))}
+            yield {
+                **row,
+                "seen": support.agreement(
+                    row["claim"], row["source"], shares=shares_by_meaning(base)
+                ),
+            }
         library.close()
 
 
 def claims(folder: Path, lang: str, most: int) -> Iterator[dict[str, Any]]:
     """Claims with a passage each, and whether it supports them."""
-    lines = [json.loads(line) for line in (folder / "questions.jsonl").read_text(encoding="utf-8").splitlines()]
-    questions = [q for q in lines if (not lang or q["lang"] == lang) and fold(q["answer"]) not in ("yes", "no")]
+    lines = [
+        json.loads(line)
+        for line in (folder / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+    questions = [
+        q
+        for q in lines
+        if (not lang or q["lang"] == lang) and fold(q["answer"]) not in ("yes", "no")
+    ]
     questions.sort(key=lambda q: hashlib.sha256(q["id"].encode()).hexdigest())
     with gzip.open(folder / "corpus.jsonl.gz", "rt", encoding="utf-8") as file:
         corpus = {d["id"]: d for d in map(json.loads, file) if not lang or d["id"].startswith(lang)}
@@ -90,23 +109,43 @@ def claims(folder: Path, lang: str, most: int) -> Iterator[dict[str, Any]]:
         for gold in q.get("gold") or q[f"gold_{lang}"]:
             answers[gold].append(q["answer"])
     for q in questions[:most]:
-        about = {"question": f"{folder.name}{lang}/{q['id']}", "lang": detect_language(q["question"])}
+        about = {
+            "question": f"{folder.name}{lang}/{q['id']}",
+            "lang": detect_language(q["question"]),
+        }
         about["first"] = int(hashlib.sha256(q["id"].encode()).hexdigest()[-1], 16) < 8
-        gold = [g for g in (q.get("gold") or q[f"gold_{lang}"]) if fold(q["answer"]) in fold(corpus[g]["text"])]
+        gold = [
+            g
+            for g in (q.get("gold") or q[f"gold_{lang}"])
+            if fold(q["answer"]) in fold(corpus[g]["text"])
+        ]
         if not gold:
             continue
         text = told(corpus[gold[0]])
-        siblings = [i for i in by_title[corpus[gold[0]].get("title", "")] if i not in (q.get("gold") or gold)]
+        siblings = [
+            i
+            for i in by_title[corpus[gold[0]].get("title", "")]
+            if i not in (q.get("gold") or gold)
+        ]
         pool = siblings or [i for i in corpus if i not in (q.get("gold") or gold)]
         claim, of = stated(q["question"], q["answer"]), sentences(corpus[gold[0]]["text"])
-        pairs = [("answer", claim, text, True)] if len(gold) == 1 and "hotpot" not in about["question"] else []
+        pairs = (
+            [("answer", claim, text, True)]
+            if len(gold) == 1 and "hotpot" not in about["question"]
+            else []
+        )
         cut = shortened(of, about["first"])
         pairs += [("cut", cut, text, True)] if cut else []
         for kind, said in (("answer", claim), ("cut", cut)):
             near = max(pool, key=lambda i: (len(words[i] & set(terms(said))), i)) if said else ""
             pairs += [(f"{kind} elsewhere", said, told(corpus[near]), False)] if said else []
         other = next(
-            (a for a in answers[gold[0]] if fold(a) not in fold(claim) and fold(q["answer"]) not in fold(a)), ""
+            (
+                a
+                for a in answers[gold[0]]
+                if fold(a) not in fold(claim) and fold(q["answer"]) not in fold(a)
+            ),
+            "",
         )
         if other and pairs and pairs[0][0] == "answer":
             pairs.append(("another answer", stated(q["question"], other), text, False))
@@ -163,7 +202,9 @@ def share(row: dict[str, Any]) -> float:
 def best_share(rows: Sequence[dict[str, Any]]) -> float:
     """The threshold at which the baseline is right most often."""
     shares, right = np.array([share(r) for r in rows]), np.array([r["right"] for r in rows])
-    return max((float(((shares >= t) == right).mean()), -t) for t in np.linspace(0.3, 1, 36))[1] * -1
+    return (
+        max((float(((shares >= t) == right).mean()), -t) for t in np.linspace(0.3, 1, 36))[1] * -1
+    )
 
 
 def report(name: str, rows: Sequence[dict[str, Any]], least: float) -> None:
@@ -178,9 +219,13 @@ def report(name: str, rows: Sequence[dict[str, Any]], least: float) -> None:
         told = []
         for measure in (_precision, _recall, _accuracy):
             low, high = interval(list(groups.values()), said, right, measure)
-            told.append(f"{measure.__name__[1:]} {measure(said, right):.3f} [{low:.3f}, {high:.3f}]")
+            told.append(
+                f"{measure.__name__[1:]} {measure(said, right):.3f} [{low:.3f}, {high:.3f}]"
+            )
         sys.stdout.write(f"{name} {what}: {'; '.join(told)}\n")
-    surely = np.array([-1.0 if r["seen"].missing or r["seen"].denied else r["seen"].share for r in rows])
+    surely = np.array(
+        [-1.0 if r["seen"].missing or r["seen"].denied else r["seen"].share for r in rows]
+    )
     words = np.array([share(r) for r in rows])
     sys.stdout.write(
         f"  ranks a true claim above a false one: {auc(surely, right):.3f}, baseline {auc(words, right):.3f}\n"
@@ -209,7 +254,9 @@ def auc(said: Any, right: Any) -> float:
     return float(((true > false) + 0.5 * (true == false)).mean())
 
 
-def interval(groups: Sequence[Sequence[int]], said: Any, right: Any, measure: Any) -> tuple[float, float]:
+def interval(
+    groups: Sequence[Sequence[int]], said: Any, right: Any, measure: Any
+) -> tuple[float, float]:
     """95 %, by question."""
     random = np.random.default_rng(0)
     found = []

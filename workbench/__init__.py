@@ -77,7 +77,9 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("workbench")
-    raise AttributeError(f"module 'workbench' has no attribute {name!r}. It exports: {', '.join(__all__)}.")
+    raise AttributeError(
+        f"module 'workbench' has no attribute {name!r}. It exports: {', '.join(__all__)}."
+    )
 
 
 def __dir__() -> list[str]:

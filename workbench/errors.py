@@ -98,7 +98,11 @@ class UnknownTool(ToolError, KeyError):
 
     def __init__(self, name: str, known: Iterable[str]):
         self.name, self.known = name, sorted(known)
-        close = get_close_matches(name, self.known, n=1) if isinstance(name, str) and len(name) < 100 else []
+        close = (
+            get_close_matches(name, self.known, n=1)
+            if isinstance(name, str) and len(name) < 100
+            else []
+        )
         hint = f" Did you mean {close[0]!r}?" if close else ""
         super().__init__(f"Unknown tool {shown(name)}.{hint} Known: {', '.join(self.known)}.")
 
@@ -145,7 +149,13 @@ class Divergence(RunError):
     """
 
     def __init__(self, kind: str, name: str, expected: Any, got: Any, differs: list[str]):
-        self.kind, self.name, self.expected, self.got, self.differs = kind, name, expected, got, differs
+        self.kind, self.name, self.expected, self.got, self.differs = (
+            kind,
+            name,
+            expected,
+            got,
+            differs,
+        )
         parts = [*differs[:5], f"and {len(differs) - 5} more"] if len(differs) > 6 else differs
         super().__init__(
             f"The replay diverges at {kind} {name!r}: {', '.join(parts)}.\n"
@@ -154,7 +164,9 @@ class Divergence(RunError):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON."""
-        return {name: getattr(self, name) for name in ("kind", "name", "expected", "got", "differs")}
+        return {
+            name: getattr(self, name) for name in ("kind", "name", "expected", "got", "differs")
+        }
 
 
 class DecisionDiffers(Divergence):
@@ -204,4 +216,6 @@ class MissingExtra(WorkbenchError, ImportError):
     """An optional library is not installed; the message ends with the install line."""
 
     def __init__(self, what: str, extra: str):
-        super().__init__(f"{what} needs a library that is not installed. pip install 'workbench[{extra}]'")
+        super().__init__(
+            f"{what} needs a library that is not installed. pip install 'workbench[{extra}]'"
+        )

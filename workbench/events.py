@@ -23,7 +23,10 @@ Node = TypeVar("Node", bound=Callable[..., Awaitable[Json]])
 def progress(stage: str, *, completed: int = 0, total: int = 0, **more: Any) -> Event:
     """Return how far a stage is; ``more`` may hold ``error``, ``agent_type``, ``retrieval_count`` and a ``note``."""
     content = {"stage": stage, "completed": completed, "total": total, "error": None}
-    return {"status": "progress", "content": {**content, "agent_type": "", "retrieval_count": None, **more}}
+    return {
+        "status": "progress",
+        "content": {**content, "agent_type": "", "retrieval_count": None, **more},
+    }
 
 
 def token(text: str) -> Event:
@@ -72,7 +75,10 @@ def normalize_stream_event(event: Any) -> Event:
         return token(str(event))
     if for_client(event):
         return dict(event)
-    return next(({"status": name, "content": content} for name, content in event.items()), {"status": "unknown"})
+    return next(
+        ({"status": name, "content": content} for name, content in event.items()),
+        {"status": "unknown"},
+    )
 
 
 MERGE_EVENTS = frozenset({"rag_runs", "combined_context", "retrieval_merged"})
@@ -102,7 +108,10 @@ def logged(node_type: str, node: Node) -> Node:
     @functools.wraps(node)
     async def timed(state: Any, runtime: Runtime[Context]) -> Json:
         context, began = runtime.context, runtime.context.clock.monotonic()
-        timestamp, collector = context.clock.now().isoformat(), DebugCollector(runtime.stream_writer)
+        timestamp, collector = (
+            context.clock.now().isoformat(),
+            DebugCollector(runtime.stream_writer),
+        )
         with hearing(lambda note: collector(progress("waiting", note=note))):
             change = await node(state, runtime.override(stream_writer=collector))
         entry = {
@@ -112,10 +121,14 @@ def logged(node_type: str, node: Node) -> Node:
             "timestamp": timestamp,
             "input": {key: brief(state[key]) for key in _TELLING if state.get(key)},
             "output": {key: brief(value) for key, value in change.items()},
-            "sub_steps": [_step(record) for record in change.get("records", [])] if node_type == "execute" else [],
+            "sub_steps": [_step(record) for record in change.get("records", [])]
+            if node_type == "execute"
+            else [],
         }
         event: Event = {"execution_log": entry}
-        debug = [event_kept for event_kept in collector.cached if not MERGE_EVENTS & set(event_kept)]
+        debug = [
+            event_kept for event_kept in collector.cached if not MERGE_EVENTS & set(event_kept)
+        ]
         # First the tape, then the log: a line in the log means that the effects of its node are durable. LangGraph
         # gives a node that runs again after a crash the same task id, so both writes keep their keys.
         if runtime.execution_info:
@@ -130,7 +143,18 @@ def logged(node_type: str, node: Node) -> Node:
 
 
 _TELLING = (
-    *("message", "query", "kb_prefix", "worker_name", "iteration", "attempt", "step", "plan", "wave", "records"),
+    *(
+        "message",
+        "query",
+        "kb_prefix",
+        "worker_name",
+        "iteration",
+        "attempt",
+        "step",
+        "plan",
+        "wave",
+        "records",
+    ),
     *("reflections", "stop_reason", "merged", "answer"),
 )
 """State keys that the log shows as a node's input; the others are names and options, the same for every node."""
@@ -138,9 +162,20 @@ _TELLING = (
 
 def _step(record: Data) -> Json:
     """Return an attempt at a step as the log has it, with what happened inside its tool below it."""
-    about = {key: record[key] for key in ("step_id", "attempt", "tool", "status", "error", "duration_ms")}
-    about |= {"timestamp": record["started_at"], "input": record["input_summary"], "output": record["output_summary"]}
-    return {"node": record["step_id"], "node_type": "step", **about, "sub_steps": record["sub_steps"]}
+    about = {
+        key: record[key] for key in ("step_id", "attempt", "tool", "status", "error", "duration_ms")
+    }
+    about |= {
+        "timestamp": record["started_at"],
+        "input": record["input_summary"],
+        "output": record["output_summary"],
+    }
+    return {
+        "node": record["step_id"],
+        "node_type": "step",
+        **about,
+        "sub_steps": record["sub_steps"],
+    }
 
 
 def nested(log: Iterable[Data]) -> list[Json]:
@@ -153,16 +188,27 @@ def nested(log: Iterable[Data]) -> list[Json]:
     """
     levels: list[Json] = []
     for entry in log:
-        graph = next((name for name, types in _SUBGRAPHS.items() if entry["node_type"] in types), "")
+        graph = next(
+            (name for name, types in _SUBGRAPHS.items() if entry["node_type"] in types), ""
+        )
         if not graph:
             levels.append(dict(entry))
             continue
         if not levels or levels[-1]["node"] != graph:
-            about = {"timestamp": entry["timestamp"], "duration_ms": 0.0, "input": {}, "output": {}, "sub_steps": []}
+            about = {
+                "timestamp": entry["timestamp"],
+                "duration_ms": 0.0,
+                "input": {},
+                "output": {},
+                "sub_steps": [],
+            }
             levels.append({"node": graph, "node_type": "subgraph", **about})
         subgraph = levels[-1]
         subgraph["duration_ms"] = round(subgraph["duration_ms"] + entry["duration_ms"], 3)
-        subgraph["input"], subgraph["output"] = subgraph["input"] or entry.get("input", {}), entry.get("output", {})
+        subgraph["input"], subgraph["output"] = (
+            subgraph["input"] or entry.get("input", {}),
+            entry.get("output", {}),
+        )
         subgraph["sub_steps"].append(dict(entry))
         if entry["node_type"] == "merge":
             subgraph["event"] = "rag_retrieval_done"

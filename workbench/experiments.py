@@ -65,18 +65,27 @@ def declared(source: str) -> dict[str, Parameter]:
 def _kind(annotation: ast.expr) -> Any:
     """Return the type of an annotation that is made of built-in types; anything else allows every value."""
     if isinstance(annotation, ast.Name):
-        return {"int": int, "float": float, "str": str, "bool": bool, "list": list, "dict": dict}.get(
-            annotation.id, Any
-        )
+        return {
+            "int": int,
+            "float": float,
+            "str": str,
+            "bool": bool,
+            "list": list,
+            "dict": dict,
+        }.get(annotation.id, Any)
     if isinstance(annotation, ast.Subscript):
-        inside = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
+        inside = (
+            annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
+        )
         return _kind(annotation.value)[tuple(map(_kind, inside))]
     if isinstance(annotation, ast.BinOp):
         return typing.Union[_kind(annotation.left), _kind(annotation.right)]  # noqa: UP007
     return type(None) if isinstance(annotation, ast.Constant) and annotation.value is None else Any
 
 
-def check(declared: Mapping[str, Parameter], values: Mapping[str, Any], where: str = "The notebook") -> Json:
+def check(
+    declared: Mapping[str, Parameter], values: Mapping[str, Any], where: str = "The notebook"
+) -> Json:
     """Return the given values in the declared types; text becomes a list or a number where one is declared.
 
     >>> check({"names": Parameter(list[str], [])}, {"names": '["a"]'})
@@ -87,7 +96,9 @@ def check(declared: Mapping[str, Parameter], values: Mapping[str, Any], where: s
     """
     from pydantic import TypeAdapter, ValidationError
 
-    listed = ", ".join(f"{name}: {_kind_name(parameter.kind)}" for name, parameter in declared.items())
+    listed = ", ".join(
+        f"{name}: {_kind_name(parameter.kind)}" for name, parameter in declared.items()
+    )
     checked = {}
     for name, value in values.items():
         if name not in declared:
@@ -106,7 +117,11 @@ def check(declared: Mapping[str, Parameter], values: Mapping[str, Any], where: s
 
 
 def _kind_name(kind: Any) -> str:
-    return str(kind).removeprefix("typing.") if typing.get_origin(kind) else getattr(kind, "__name__", str(kind))
+    return (
+        str(kind).removeprefix("typing.")
+        if typing.get_origin(kind)
+        else getattr(kind, "__name__", str(kind))
+    )
 
 
 def _read(value: Any) -> Any:
@@ -123,7 +138,11 @@ def _assignments(source: str) -> dict[str, Parameter]:
     """Return the parameters of a cell of nothing but plain assignments; none of any other cell."""
     try:
         statements = ast.parse(source).body
-        return declared(source) if all(isinstance(s, (ast.Assign, ast.AnnAssign)) for s in statements) else {}
+        return (
+            declared(source)
+            if all(isinstance(s, (ast.Assign, ast.AnnAssign)) for s in statements)
+            else {}
+        )
     except (SyntaxError, WorkbenchError):
         return {}
 
@@ -147,10 +166,13 @@ def parameters(names: dict[str, Any], paths: Sequence[str] = ()) -> Json:
             continue
         cell = _assignments(source)
         is_injected = source.lstrip().startswith("# Parameters")  # by papermill
-        if cell and not is_injected and cell.keys() >= declared_names.keys():  # run again after it was edited, too
+        # run again after it was edited, too
+        if cell and not is_injected and cell.keys() >= declared_names.keys():
             declared_names, injected, follows = cell, {}, True
         elif cell and (follows or is_injected):
-            injected |= {name: names.get(name, parameter.default) for name, parameter in cell.items()}
+            injected |= {
+                name: names.get(name, parameter.default) for name, parameter in cell.items()
+            }
         else:
             follows = False
     now = {name: names[name] for name in declared_names if name in names}
@@ -208,7 +230,9 @@ def result(name: str, value: Any) -> None:
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise WorkbenchError(f"The result {name!r} cannot be kept as JSON: {error}. Give plain data.") from None
+        raise WorkbenchError(
+            f"The result {name!r} cannot be kept as JSON: {error}. Give plain data."
+        ) from None
     display({MIME: value}, raw=True, metadata={"workbench": {"name": name}})
 
 

@@ -116,7 +116,11 @@ def paths(kind: str) -> dict[str, str]:
     >>> paths("tools")["fusion_search"]
     'workbench.parts.fusion.search:TOOL'
     """
-    return {name: f"{part.package}.{path}" for part in parts().values() for name, path in getattr(part, kind).items()}
+    return {
+        name: f"{part.package}.{path}"
+        for part in parts().values()
+        for name, path in getattr(part, kind).items()
+    }
 
 
 def load(path: str) -> Any:

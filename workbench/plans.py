@@ -70,7 +70,9 @@ def parse_condition(line: str) -> Condition:
     """
     match = _LINE.fullmatch(line.strip())
     if not match or (not match["value"] and match["sign"] not in ("exists", "missing")):
-        raise ValueError(f"{line.strip()!r} is no condition: write field, sign, value ({', '.join(SIGNS)})")
+        raise ValueError(
+            f"{line.strip()!r} is no condition: write field, sign, value ({', '.join(SIGNS)})"
+        )
     op, value = SIGNS[match["sign"]], match["value"].strip()
     if op == "exists":
         return Condition(field=match["field"], op=op, value=match["sign"] == "exists")
@@ -143,12 +145,17 @@ class PlanStep(BaseModel):
     def input_with(self, name_of: Callable[[str], str]) -> Json:
         """Return the input with another name for each step that a ``$from`` names."""
         sources = self.references().items()
-        renamed = {n: {**self.tool_input[n], "$from": f"{name_of(source)}.{field}"} for n, (source, field) in sources}
+        renamed = {
+            n: {**self.tool_input[n], "$from": f"{name_of(source)}.{field}"}
+            for n, (source, field) in sources
+        }
         return {**self.tool_input, **renamed}
 
     def dependencies(self) -> list[str]:
         """Return the stated dependencies, then those that references imply."""
-        return list(dict.fromkeys([*self.depends_on, *(source for source, _ in self.references().values())]))
+        return list(
+            dict.fromkeys([*self.depends_on, *(source for source, _ in self.references().values())])
+        )
 
 
 class Plan(BaseModel):
@@ -167,7 +174,9 @@ class Plan(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _without_id(cls, data: Any) -> Any:
-        return {k: v for k, v in data.items() if k != "plan_id"} if isinstance(data, Mapping) else data
+        return (
+            {k: v for k, v in data.items() if k != "plan_id"} if isinstance(data, Mapping) else data
+        )
 
     @property
     def plan_id(self) -> str:
@@ -245,11 +254,15 @@ class Plan(BaseModel):
         ``taped`` says how steps end that a tape answers: they are not done, and what is behind them starts or does not.
         """
         steps, woken = list[PlanStep](), list(activated)
-        taped_records: Any = [{"step_id": i, "attempt": math.inf, "status": end} for i, end in taped.items() if end]
+        taped_records: Any = [
+            {"step_id": i, "attempt": math.inf, "status": end} for i, end in taped.items() if end
+        ]
         records = [*records, *taped_records]
         while wave := self.ready_steps(records, woken):
             steps += wave
-            ended: Any = [{"step_id": step.step_id, "attempt": math.inf, "status": "success"} for step in wave]
+            ended: Any = [
+                {"step_id": step.step_id, "attempt": math.inf, "status": "success"} for step in wave
+            ]
             records += ended
         return steps
 
@@ -257,12 +270,16 @@ class Plan(BaseModel):
         """Return the steps that can never start, with the reason: all behind one that did not end well or is held."""
         ends, blocked = self.ends(records), dict[str, str]()
         ends |= {
-            s.step_id: "held" for s in self.steps if s.condition == "held" and s.step_id not in {*ends, *activated}
+            s.step_id: "held"
+            for s in self.steps
+            if s.condition == "held" and s.step_id not in {*ends, *activated}
         }
         for step_id in self.topological_order():
             step = self.step(step_id)
             bad = [
-                dependency for dependency in step.dependencies() if ends.get(dependency, "success") not in ENDED_WELL
+                dependency
+                for dependency in step.dependencies()
+                if ends.get(dependency, "success") not in ENDED_WELL
             ]
             if bad and step_id not in ends and step.condition == "always":
                 blocked[step_id], ends[step_id] = f"{bad[-1]} {_WORDS[ends[bad[-1]]]}", "skipped"
@@ -287,13 +304,19 @@ class Plan(BaseModel):
         """
         if step_id not in self.by_id():
             ids = ", ".join(self.by_id()) or "none"
-            raise PlanError([problem(step_id, "step_id", f"No step {step_id!r} in the plan.", f"Known: {ids}.")])
+            raise PlanError(
+                [problem(step_id, "step_id", f"No step {step_id!r} in the plan.", f"Known: {ids}.")]
+            )
         old = self.step(step_id).model_dump()
-        budget = {name: fields.pop(name) for name in list(fields) if name in PlanBudget.model_fields}
+        budget = {
+            name: fields.pop(name) for name in list(fields) if name in PlanBudget.model_fields
+        }
         changed = PlanStep.model_validate(
             {**old, **fields, "budget": {**old["budget"], **fields.get("budget", {}), **budget}}
         )
-        return self.model_copy(update={"steps": [changed if s.step_id == step_id else s for s in self.steps]})
+        return self.model_copy(
+            update={"steps": [changed if s.step_id == step_id else s for s in self.steps]}
+        )
 
     def adding(self, *steps: PlanStep) -> Plan:
         """Return a copy with these steps at the end."""
@@ -310,10 +333,17 @@ class Plan(BaseModel):
 
     def critical_path(self, seconds: Mapping[str, float] | None = None) -> list[str]:
         """Return the chain of steps that takes longest, by measured ``seconds`` or else by the steps' time-outs."""
-        cost = {s.step_id: (seconds or {}).get(s.step_id, 0.0 if seconds else s.budget.timeout_s) for s in self.steps}
+        cost = {
+            s.step_id: (seconds or {}).get(s.step_id, 0.0 if seconds else s.budget.timeout_s)
+            for s in self.steps
+        }
         steps, best = self.by_id(), dict[str, tuple[float, list[str]]]()
         for step_id in self.topological_order():
-            before = max((best[d] for d in steps[step_id].dependencies()), key=lambda b: b[0], default=(0.0, []))
+            before = max(
+                (best[d] for d in steps[step_id].dependencies()),
+                key=lambda b: b[0],
+                default=(0.0, []),
+            )
             best[step_id] = (before[0] + cost[step_id], [*before[1], step_id])
         return max(best.values(), key=lambda b: b[0], default=(0.0, []))[1]
 
@@ -323,14 +353,21 @@ class Plan(BaseModel):
         They are ``{"added", "removed", "changed": {id: {field: [old, new]}}, "plan": {...}}``.
         """
         mine, theirs = self.by_id(), changed_plan.by_id()
-        changed = {i: _changes(mine[i], theirs[i]) for i in mine if i in theirs and mine[i] != theirs[i]}
+        changed = {
+            i: _changes(mine[i], theirs[i]) for i in mine if i in theirs and mine[i] != theirs[i]
+        }
         return {
             "added": [i for i in theirs if i not in mine],
             "removed": [i for i in mine if i not in theirs],
             "changed": changed,
             "plan": {
                 name: [getattr(self, name), getattr(changed_plan, name)]
-                for name in ("problem_statement", "assumptions", "execution_mode", "acceptance_criteria")
+                for name in (
+                    "problem_statement",
+                    "assumptions",
+                    "execution_mode",
+                    "acceptance_criteria",
+                )
                 if getattr(self, name) != getattr(changed_plan, name)
             },
         }
@@ -355,7 +392,9 @@ class Plan(BaseModel):
                 f"The plan has {count:,} steps; {most_steps} are the most.",
                 "Ask for less, or in several runs.",
             )
-            return [problem("", "steps", message, fix, "too_many_steps", count=count, most=most_steps)]
+            return [
+                problem("", "steps", message, fix, "too_many_steps", count=count, most=most_steps)
+            ]
         return [*self._step_problems(), *self._cycle()]
 
     def _step_problems(self) -> Iterator[Json]:
@@ -368,9 +407,18 @@ class Plan(BaseModel):
                     yield problem(name, field, message, fix, "unkeepable", place=place, fault=fault)
             if (length := len(name)) > _LONGEST_ID:
                 message = f"Step {place} has an id of {length:,} characters."
-                yield problem(name, "step_id", message, "Shorten it.", "long_id", place=place, length=length)
+                yield problem(
+                    name, "step_id", message, "Shorten it.", "long_id", place=place, length=length
+                )
             if not name.strip():
-                yield problem(name, "step_id", f"Step {place} has no id.", "Give it one.", "no_id", place=place)
+                yield problem(
+                    name,
+                    "step_id",
+                    f"Step {place} has no id.",
+                    "Give it one.",
+                    "no_id",
+                    place=place,
+                )
             if name in step_ids[:index]:
                 message = f"Step id {name!r} is used twice."
                 yield problem(name, "step_id", message, "Rename one of the two.", "used_twice")
@@ -378,13 +426,17 @@ class Plan(BaseModel):
                 rest = ", ".join(k for k in step_ids if k != name) or "none"
                 message = f"{name} depends on {missing!r}, which is not in the plan."
                 fix = f"Known: {rest}."
-                yield problem(name, "depends_on", message, fix, "no_such_step", missing=missing, known=rest)
+                yield problem(
+                    name, "depends_on", message, fix, "no_such_step", missing=missing, known=rest
+                )
             yield from _budget_problems(step)
 
     def _cycle(self) -> list[Json]:
         steps = self.by_id()
         try:
-            TopologicalSorter({i: [d for d in s.dependencies() if d in steps] for i, s in steps.items()}).prepare()
+            TopologicalSorter(
+                {i: [d for d in s.dependencies() if d in steps] for i, s in steps.items()}
+            ).prepare()
         except CycleError as error:
             path = list(reversed(error.args[1]))
             message, fix = f"Cycle: {_chain(path)}.", "Take out one of these dependencies."
@@ -398,22 +450,39 @@ _NOT_COMPARED = ("top_k", "passage", "sentence")
 """Inputs that do not make a call a different one."""
 
 
-def problem(step_id: str, field: str, message: str, fix: str, kind: str = "", **values: Any) -> Json:
+def problem(
+    step_id: str, field: str, message: str, fix: str, kind: str = "", **values: Any
+) -> Json:
     """Return one entry of ``PlanError.problems``; ``kind`` and ``values`` let a view phrase it in another language.
 
     >>> problem("a", "budget.top_k", "a: top_k is 0.", "Give 1 or more (default 50).", "too_small", value=0)["values"]
     {'value': 0}
     """
-    return {"step_id": step_id, "field": field, "message": message, "fix": fix, "kind": kind, "values": values}
+    return {
+        "step_id": step_id,
+        "field": field,
+        "message": message,
+        "fix": fix,
+        "kind": kind,
+        "values": values,
+    }
 
 
 def _budget_problems(step: PlanStep) -> Iterator[Json]:
-    for field, minimum in (("timeout_s", 0), ("top_k", 1), ("max_evidence_count", 1), ("max_retries", 0)):
+    for field, minimum in (
+        ("timeout_s", 0),
+        ("top_k", 1),
+        ("max_evidence_count", 1),
+        ("max_retries", 0),
+    ):
         value = getattr(step.budget, field)
         if value < minimum or (field == "timeout_s" and value <= 0) or value != value:
             default = PlanBudget.model_fields[field].default
             ask = "more than 0" if field == "timeout_s" else f"{minimum} or more"
-            message, fix = f"{step.step_id}: {field} is {value:g}.", f"Give {ask} (default {default})."
+            message, fix = (
+                f"{step.step_id}: {field} is {value:g}.",
+                f"Give {ask} (default {default}).",
+            )
             details = {"name": field, "value": f"{value:g}", "least": minimum, "default": default}
             yield problem(step.step_id, f"budget.{field}", message, fix, "too_small", **details)
 
@@ -438,7 +507,10 @@ def unkeepable(value: Any, longest: int = 10_000) -> str:
             waiting += [(f"{where}.{name[:40]}", depth + 1, inner) for name, inner in item.items()]
             waiting += [(f"{where}, a name,", depth, name) for name in item]
         elif isinstance(item, list | tuple):
-            waiting += [(f"{where}[{place}]", depth + 1, inner) for place, inner in enumerate(item[:most_values])]
+            waiting += [
+                (f"{where}[{place}]", depth + 1, inner)
+                for place, inner in enumerate(item[:most_values])
+            ]
         elif fault := _unkeepable_value(item, longest):
             return f"{where} {fault}"
     return f"it holds more than {most_values:,} values"
@@ -448,7 +520,11 @@ def _unkeepable_value(value: Any, longest: int) -> str:
     if isinstance(value, str):
         if len(value) > longest:
             return f"has {len(value):,} characters; {longest:,} are the most"
-        return "" if value.isascii() or clean(value) == unicodedata.normalize("NFC", value) else "holds broken text"
+        return (
+            ""
+            if value.isascii() or clean(value) == unicodedata.normalize("NFC", value)
+            else "holds broken text"
+        )
     if isinstance(value, bool) or value is None:
         return ""
     if isinstance(value, int):
@@ -459,7 +535,9 @@ def _unkeepable_value(value: Any, longest: int) -> str:
 
 
 def _chain(path: list[str]) -> str:
-    return " -> ".join(path if len(path) <= 10 else [*path[:8], f"({len(path) - 9} more)", path[-1]])
+    return " -> ".join(
+        path if len(path) <= 10 else [*path[:8], f"({len(path) - 9} more)", path[-1]]
+    )
 
 
 def renamed(plan: Plan, names: Mapping[str, str]) -> Plan:
@@ -469,7 +547,11 @@ def renamed(plan: Plan, names: Mapping[str, str]) -> Plan:
     >>> [(step.step_id, step.depends_on) for step in renamed(plan, {"a": "z"}).steps]
     [('z', []), ('b', ['z'])]
     """
-    return plan.model_copy(update={"steps": [step_renamed(step, names) for step in plan.steps]}) if names else plan
+    return (
+        plan.model_copy(update={"steps": [step_renamed(step, names) for step in plan.steps]})
+        if names
+        else plan
+    )
 
 
 def step_renamed(step: PlanStep, names: Mapping[str, str]) -> PlanStep:
@@ -483,7 +565,9 @@ def step_renamed(step: PlanStep, names: Mapping[str, str]) -> PlanStep:
     )
 
 
-def needed(plan: Plan, step_id: str, before: Callable[[PlanStep], Iterable[str]] = PlanStep.dependencies) -> set[str]:
+def needed(
+    plan: Plan, step_id: str, before: Callable[[PlanStep], Iterable[str]] = PlanStep.dependencies
+) -> set[str]:
     """Return the ids of a step and of everything that it needs; ``before`` returns the direct dependencies."""
     steps, ids, waiting = plan.by_id(), {step_id}, [step_id]
     while waiting:
@@ -525,7 +609,11 @@ def call_key(tool: str, tool_input: Data) -> tuple[str, str]:
     >>> call_key("naive_search", {"query": " 茶馆 ", "top_k": 30}) == call_key("naive_search", {"query": "茶馆"})
     True
     """
-    fields = {k: v for k, v in tool_input.items() if k not in _NOT_COMPARED and v not in (None, "", [], {})}
+    fields = {
+        k: v
+        for k, v in tool_input.items()
+        if k not in _NOT_COMPARED and v not in (None, "", [], {})
+    }
     if tool_input.get("top_k", 0) >= WIDE:
         fields["wide"] = True
     if isinstance(fields.get("query"), str):
@@ -537,15 +625,23 @@ def calls(plan: Plan, records: Records, activated: Iterable[str] = ()) -> set[tu
     """Return every call that was made, or will be made automatically."""
     last = last_records(records)
     skipped = {step_id for step_id, record in last.items() if record["status"] == "skipped"}
-    asleep = {s.step_id for s in plan.steps if s.condition != "always"} - last.keys() - set(activated)
-    calls_made = {call_key(r["tool"], r["raw_input"]) for step_id, r in last.items() if step_id not in skipped}
-    return calls_made | {call_key(s.tool, s.tool_input) for s in plan.steps if s.step_id not in skipped | asleep}
+    asleep = (
+        {s.step_id for s in plan.steps if s.condition != "always"} - last.keys() - set(activated)
+    )
+    calls_made = {
+        call_key(r["tool"], r["raw_input"]) for step_id, r in last.items() if step_id not in skipped
+    }
+    return calls_made | {
+        call_key(s.tool, s.tool_input) for s in plan.steps if s.step_id not in skipped | asleep
+    }
 
 
 def work_seconds(records: Records) -> float:
     """Return the elapsed work time: the union of the attempts' intervals: parallel steps count once, pauses never."""
     ran = [record for record in records if record["duration_ms"] > 0]
-    spans = sorted((datetime.fromisoformat(r["started_at"]).timestamp(), r["duration_ms"] / 1000) for r in ran)
+    spans = sorted(
+        (datetime.fromisoformat(r["started_at"]).timestamp(), r["duration_ms"] / 1000) for r in ran
+    )
     total, reached = 0.0, float("-inf")
     for start, duration in spans:
         end = start + duration

@@ -220,7 +220,11 @@ class KnowledgeBase(Protocol):
         """
 
     def select(
-        self, conditions: Sequence[Condition] = (), sort: Sort | None = None, limit: int | None = None, count: str = ""
+        self,
+        conditions: Sequence[Condition] = (),
+        sort: Sort | None = None,
+        limit: int | None = None,
+        count: str = "",
     ) -> list[Any]:
         """Return ids of the documents that hold for every condition: by ``sort``, else newest first, ties by id.
 
@@ -303,7 +307,9 @@ class Tool(Protocol):
     def intents(self) -> frozenset[str]:
         """Return the intents for which the rule planner adds a step with it."""
 
-    async def __call__(self, tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> BaseModel:
+    async def __call__(
+        self, tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog
+    ) -> BaseModel:
         """Run; a synchronous function runs in a thread. Raises whatever went wrong: the executor records it."""
 
 
@@ -353,14 +359,18 @@ class Conversations(Protocol):
         ``answers`` is the id of the message that it answers: the two are an episode then.
         """
 
-    def list_messages(self, conversation_id: str, limit: int | None = None, before: str | None = None) -> list[Json]:
+    def list_messages(
+        self, conversation_id: str, limit: int | None = None, before: str | None = None
+    ) -> list[Json]:
         """Return the newest ``limit`` messages, oldest first; ``before`` is the id of a message."""
 
 
 class Remembering(Protocol):
     """The memory of a user and a conversation as nodes use it; by default every method does nothing."""
 
-    def recall(self, message: str, *, user_id: str, conversation_id: str, before: str | None = None) -> Json:
+    def recall(
+        self, message: str, *, user_id: str, conversation_id: str, before: str | None = None
+    ) -> Json:
         """Return what there is for a message: ``memories``, ``summary`` (a row, or None) and ``episodes``.
 
         ``episodes`` are earlier exchanges with their ``similarity``, best first; ``note`` says what failed, so that
@@ -479,13 +489,29 @@ PARAMETERS = {
     "summarizer": "summary, messages",
     "reranker": "query, texts",
 }
-IN_GRAPH = ("router", "reflector", "formatter", "merger", "outliner", "writer", "reducer", "summarizer")
+IN_GRAPH = (
+    "router",
+    "reflector",
+    "formatter",
+    "merger",
+    "outliner",
+    "writer",
+    "reducer",
+    "summarizer",
+)
 """Kinds that a node of the graphs calls."""
 METHODS = {
     "memory": ("recall", "remember"),
     "store": ("get_or_create_conversation_id", "append_message", "list_messages"),
 }
-_PROPOSAL_KEYS = ("should_continue", "stop_reason", "next_steps", "activate", "rewrite_query", "reasoning")
+_PROPOSAL_KEYS = (
+    "should_continue",
+    "stop_reason",
+    "next_steps",
+    "activate",
+    "rewrite_query",
+    "reasoning",
+)
 
 
 def checked(what: str, part: Any) -> Any:
@@ -495,12 +521,16 @@ def checked(what: str, part: Any) -> Any:
         WorkbenchError: there is no such kind; or names what was given, and what is accepted.
     """
     if what not in PARAMETERS and what not in METHODS:
-        raise WorkbenchError(f"There is no part {shown(what)}. Known: {', '.join([*PARAMETERS, *METHODS])}.")
+        raise WorkbenchError(
+            f"There is no part {shown(what)}. Known: {', '.join([*PARAMETERS, *METHODS])}."
+        )
     if part is None:
         return None
     if what in METHODS:
         if missing := [name for name in METHODS[what] if not callable(getattr(part, name, None))]:
-            raise WorkbenchError(f"{shown(part)} cannot be a {what}: it has no method {', '.join(missing)}.")
+            raise WorkbenchError(
+                f"{shown(part)} cannot be a {what}: it has no method {', '.join(missing)}."
+            )
         return part
     parameters = PARAMETERS[what]
     called = part if inspect.isroutine(part) else getattr(part, "__call__", None)  # noqa: B004, an object may be one
@@ -516,7 +546,9 @@ def checked(what: str, part: Any) -> Any:
     return part
 
 
-async def _call_part(part: str, context: Context, *arguments: Any, unrecorded: Sequence[Any] = ()) -> Any:
+async def _call_part(
+    part: str, context: Context, *arguments: Any, unrecorded: Sequence[Any] = ()
+) -> Any:
     """Call a registered part, or return its recorded reply from the tape.
 
     Raises:
@@ -529,7 +561,11 @@ async def _call_part(part: str, context: Context, *arguments: Any, unrecorded: S
             raise WorkbenchError(f"The {part} gave what cannot be kept: {fault}.")
         return value
 
-    return (await context.tape.aeffect("handler", f"own:{part}", arguments, ask, clock=context.clock.monotonic)).value
+    return (
+        await context.tape.aeffect(
+            "handler", f"own:{part}", arguments, ask, clock=context.clock.monotonic
+        )
+    ).value
 
 
 async def call_router(context: Context, message: str, available: Sequence[str]) -> str | None:
@@ -541,12 +577,18 @@ async def call_router(context: Context, message: str, available: Sequence[str]) 
     names = await _call_part("router", context, message, list(available))
     if names is None:
         return None
-    if not isinstance(names, list) or not all(isinstance(name, str) and "," not in name for name in names):
-        raise WorkbenchError(f"The router gave {shown(names)}. Give a list of bases or workers, or None.")
+    if not isinstance(names, list) or not all(
+        isinstance(name, str) and "," not in name for name in names
+    ):
+        raise WorkbenchError(
+            f"The router gave {shown(names)}. Give a list of bases or workers, or None."
+        )
     return ",".join(name if ":" in name else f"{name}:" for name in names)
 
 
-async def call_reflector(context: Context, query: str, evidence: Sequence[Any], rules: Data) -> Json:
+async def call_reflector(
+    context: Context, query: str, evidence: Sequence[Any], rules: Data
+) -> Json:
     """Return the rules' proposal with the changes of the registered reflector.
 
     It never continues without a step, or beyond the permitted iterations.
@@ -560,10 +602,14 @@ async def call_reflector(context: Context, query: str, evidence: Sequence[Any], 
             f"The reflector gave {shown(changes)}. Give a dict with some of {', '.join(_PROPOSAL_KEYS)}."
         )
     new = {**rules, **changes}
-    may = new["current_iteration"] < new["max_iterations"] and bool(new["next_steps"] or new["activate"])
+    may = new["current_iteration"] < new["max_iterations"] and bool(
+        new["next_steps"] or new["activate"]
+    )
     if new["should_continue"] and may:
         return {**new, "stop_reason": None}
-    stop = new["stop_reason"] or ("no_further_action" if new["should_continue"] else "quality_satisfied")
+    stop = new["stop_reason"] or (
+        "no_further_action" if new["should_continue"] else "quality_satisfied"
+    )
     return {**new, "should_continue": False, "next_steps": [], "activate": [], "stop_reason": stop}
 
 
@@ -581,7 +627,9 @@ async def call_merger(context: Context, query: str, evidence: Sequence[Any]) -> 
         if isinstance(pieces, list)
     ]
     if not isinstance(pieces, list) or any(piece_or_id not in by_id for piece_or_id in ids):
-        raise WorkbenchError(f"The merger gave {shown(pieces)}. Give a list of pieces of the evidence it was given.")
+        raise WorkbenchError(
+            f"The merger gave {shown(pieces)}. Give a list of pieces of the evidence it was given."
+        )
     return [by_id[piece_or_id] for piece_or_id in dict.fromkeys(ids)]
 
 
@@ -595,7 +643,10 @@ async def call_outliner(context: Context, query: str, evidence: Sequence[Any]) -
     numbers = set(range(1, len(evidence) + 1))
     with suppress(AttributeError, KeyError, TypeError):
         filled = [{"summary": "", "query": query, **section} for section in sections]
-        if filled and all(section["title"].strip() and numbers.issuperset(section["evidence"]) for section in filled):
+        if filled and all(
+            section["title"].strip() and numbers.issuperset(section["evidence"])
+            for section in filled
+        ):
             return filled
     raise WorkbenchError(
         f"The outliner gave {shown(sections)}. Give a list of {{'title', 'evidence'}}, the evidence as numbers from 1 "
@@ -610,8 +661,12 @@ async def call_formatter(context: Context, query: str, passages: Sequence[Any]) 
         WorkbenchError: it is not one text for each passage.
     """
     texts = await _call_part("formatter", context, query, list(passages))
-    if not isinstance(texts, list | tuple) or [type(text) for text in texts] != [str] * len(passages):
-        raise WorkbenchError(f"The formatter gave {shown(texts)}. Give a list with one text for each passage.")
+    if not isinstance(texts, list | tuple) or [type(text) for text in texts] != [str] * len(
+        passages
+    ):
+        raise WorkbenchError(
+            f"The formatter gave {shown(texts)}. Give a list with one text for each passage."
+        )
     return list(texts)
 
 
@@ -623,11 +678,15 @@ async def call_writer(context: Context, query: str, evidence: Sequence[Any]) -> 
     """
     text = await _call_part("writer", context, query, list(evidence))
     if not isinstance(text, str) or not text.strip():
-        raise WorkbenchError(f"The writer gave {shown(text)}. Give the answer as text, with [n] for the n-th piece.")
+        raise WorkbenchError(
+            f"The writer gave {shown(text)}. Give the answer as text, with [n] for the n-th piece."
+        )
     return text
 
 
-async def call_reducer(context: Context, texts: Sequence[str], reduce: Callable[..., Awaitable[str]]) -> str:
+async def call_reducer(
+    context: Context, texts: Sequence[str], reduce: Callable[..., Awaitable[str]]
+) -> str:
     """Return the one text that the registered reducer makes of many.
 
     Raises:
@@ -635,7 +694,9 @@ async def call_reducer(context: Context, texts: Sequence[str], reduce: Callable[
     """
     text = await _call_part("reducer", context, list(texts), unrecorded=(reduce,))
     if not isinstance(text, str) or not text.strip():
-        raise WorkbenchError(f"The reducer gave {shown(text)}. Give a text, as `await reduce(texts)` gives it.")
+        raise WorkbenchError(
+            f"The reducer gave {shown(text)}. Give a text, as `await reduce(texts)` gives it."
+        )
     return text
 
 
@@ -646,6 +707,10 @@ def call_reranker(reranker: Any, query: str, texts: Sequence[str]) -> list[float
         WorkbenchError: there is not one number for each text.
     """
     scores = list(reranker(query, list(texts))) if texts else []
-    if len(scores) != len(texts) or not all(isinstance(s, int | float) and math.isfinite(s) for s in scores):
-        raise WorkbenchError(f"The reranker gave {shown(scores)} for {len(texts)} texts. Give a number for each.")
+    if len(scores) != len(texts) or not all(
+        isinstance(s, int | float) and math.isfinite(s) for s in scores
+    ):
+        raise WorkbenchError(
+            f"The reranker gave {shown(scores)} for {len(texts)} texts. Give a number for each."
+        )
     return [float(score) for score in scores]

@@ -97,7 +97,9 @@ class Workbench(Extended):
                 )
             require_version(path / "workbench.db")
             conversations = open_conversations(path / "workbench.db", settings, self._clock.now)
-            self._work = Work(lease, path, conversations, self._context, settings.max_concurrency, self)
+            self._work = Work(
+                lease, path, conversations, self._context, settings.max_concurrency, self
+            )
         except BaseException:
             lease.release()
             raise
@@ -113,7 +115,9 @@ class Workbench(Extended):
         register()
 
     @classmethod
-    def open(cls, path: str | Path, settings: Settings | None = None, **overrides: Any) -> Workbench:
+    def open(
+        cls, path: str | Path, settings: Settings | None = None, **overrides: Any
+    ) -> Workbench:
         """Open the workspace in this folder, and make it when it is missing.
 
         Args:
@@ -127,11 +131,15 @@ class Workbench(Extended):
         """
         folder = Path(path).expanduser()
         if folder.exists() and not folder.is_dir():
-            raise WorkspaceError(f"{folder} is a file, not a folder. Name another place for the workspace.")
+            raise WorkspaceError(
+                f"{folder} is a file, not a folder. Name another place for the workspace."
+            )
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise WorkspaceError(f"{folder} cannot be made: {error.strerror}. Name another place.") from None
+            raise WorkspaceError(
+                f"{folder} cannot be made: {error.strerror}. Name another place."
+            ) from None
         if settings is None:
             settings = Settings.load(**overrides)
         elif overrides:
@@ -183,7 +191,9 @@ class Workbench(Extended):
             An ``AddReport``: what was added, changed, deleted, left alone; every bad line with file, line and reason.
         """
         with watched(name, self.settings.lang, progress) as tell:
-            return self.knowledge.add(name, paths, vocabulary=vocabulary, replace=replace, progress=tell)
+            return self.knowledge.add(
+                name, paths, vocabulary=vocabulary, replace=replace, progress=tell
+            )
 
     def inspect_knowledge(self, name: str) -> Inspected:
         """Return the contents of a base: counts, growth, coverage, fields and files."""
@@ -203,7 +213,12 @@ class Workbench(Extended):
             return ports
         settings = self.settings.with_changes({"models": {"judge": judge}})
         own = Prompts(saved={**self.prompts.own(), **own_prompts(prompts, self.prompts)})
-        return replace(ports, settings=settings, models={"judge": self._models_for(settings)["judge"]}, prompts=own)
+        return replace(
+            ports,
+            settings=settings,
+            models={"judge": self._models_for(settings)["judge"]},
+            prompts=own,
+        )
 
     @property
     def agents(self) -> AgentPool:
@@ -232,10 +247,16 @@ class Workbench(Extended):
         for name, part in bundle.items():
             ports.checked(name, part)
             if (name == "handler") is not bool(kb):
-                raise WorkbenchError('A handler answers for one base, as register("handler", PART, kb="papers").')
+                raise WorkbenchError(
+                    'A handler answers for one base, as register("handler", PART, kb="papers").'
+                )
         if kb:
             self._handlers = _with({kb: bundle["handler"]}, self._handlers)
-            (self._unsearched.discard if retrieve or kb not in self._handlers else self._unsearched.add)(kb)
+            (
+                self._unsearched.discard
+                if retrieve or kb not in self._handlers
+                else self._unsearched.add
+            )(kb)
             return given[0]
         self._parts = _with(bundle, self._parts)
         self.knowledge.reranker = self._parts.get("reranker")
@@ -331,7 +352,9 @@ class Workbench(Extended):
             The runs, in the order of the questions: a list, with ``to_frame()``.
         """
         with watched("map", self.settings.lang, progress) as tell:
-            return self._work.loop.call(map_questions(self.start, list(messages), return_exceptions, tell, options))
+            return self._work.loop.call(
+                map_questions(self.start, list(messages), return_exceptions, tell, options)
+            )
 
     # its runs
 
@@ -354,7 +377,12 @@ class Workbench(Extended):
         return WorkspaceRuns(self._work, self)
 
     def gc(
-        self, *, older_than: float | None = None, keep: int | None = None, tapes: bool = False, yes: bool = False
+        self,
+        *,
+        older_than: float | None = None,
+        keep: int | None = None,
+        tapes: bool = False,
+        yes: bool = False,
     ) -> list[Json]:
         """List unneeded files and rows, by kind: ``{"kind", "count", "bytes", "detail"}``; ``yes`` deletes them.
 
@@ -370,7 +398,9 @@ class Workbench(Extended):
         from workbench.maintenance.prune import prune
 
         self._must_be_open()
-        kinds = prune(self.path, self.knowledge, older_than=older_than, keep=keep, yes=yes, tapes=tapes)
+        kinds = prune(
+            self.path, self.knowledge, older_than=older_than, keep=keep, yes=yes, tapes=tapes
+        )
         return [dict(freed) for freed in kinds]
 
     def backup(self, path: str | Path) -> Path:
@@ -400,13 +430,21 @@ class Workbench(Extended):
         """
         if session is None and user is None:
             raise WorkbenchError("Nothing was named to clear. Name a session, a user, or both.")
-        whose, which = clean(str(user or "default")), None if session is None else clean(str(session))
+        whose, which = (
+            clean(str(user or "default")),
+            None if session is None else clean(str(session)),
+        )
         count = self._work.durable.conversations.clear(whose, which)
         self._cleared()
         return count
 
     def messages(
-        self, session: str, user: str = "default", *, limit: int | None = None, before: str | None = None
+        self,
+        session: str,
+        user: str = "default",
+        *,
+        limit: int | None = None,
+        before: str | None = None,
     ) -> list[Json]:
         """Return a conversation's messages, oldest first: ``id``, ``role``, ``content``, ``created_at``, ``citations``.
 
@@ -418,9 +456,13 @@ class Workbench(Extended):
         """
         conversations = self._work.durable.conversations
         conversation_id = conversations.conversation_id(clean(str(user)), clean(str(session)))
-        return conversations.list_messages(conversation_id, None if limit is None else checked_limit(limit), before)
+        return conversations.list_messages(
+            conversation_id, None if limit is None else checked_limit(limit), before
+        )
 
-    def feedback(self, *, run: str | None = None, user: str | None = None, session: str | None = None) -> Feedbacks:
+    def feedback(
+        self, *, run: str | None = None, user: str | None = None, session: str | None = None
+    ) -> Feedbacks:
         """Return feedback on answers (``Run.feedback``), oldest first: all, or of a run, user, conversation.
 
         ``to_frame()`` makes a table of it, with a column for each label.
@@ -480,7 +522,11 @@ class Workbench(Extended):
         from workbench.futures.capsule import imported
 
         self._must_be_open()
-        return self.run(imported(Path(path).expanduser(), self._work.durable.runs, self.run, self.settings, as_new))
+        return self.run(
+            imported(
+                Path(path).expanduser(), self._work.durable.runs, self.run, self.settings, as_new
+            )
+        )
 
     def compare(self, *runs: Run | str) -> Comparison:
         """Two to four runs next to one another: where they part, and what each planned, found, decided, took and said.
@@ -524,7 +570,10 @@ class Workbench(Extended):
 
         self._must_be_open()
         taken = {
-            step_id: [self._read(run) for run in ([sources] if isinstance(sources, (str, Run)) else sources)]
+            step_id: [
+                self._read(run)
+                for run in ([sources] if isinstance(sources, (str, Run)) else sources)
+            ]
             for step_id, sources in steps.items()
         }
         ground, edits = graft_edits(taken, None if base is None else self._read(base))
@@ -592,7 +641,9 @@ class Workbench(Extended):
     def _context(self, driver: Driver, run_id: str) -> Context:
         """Return the ports of one run, over its tape."""
         ports = self._ports(driver)
-        return run_context(driver.runs.get(run_id), ports, driver.runs, self._models_for, self._planner_for)
+        return run_context(
+            driver.runs.get(run_id), ports, driver.runs, self._models_for, self._planner_for
+        )
 
     def _ended(self, run_id: str) -> None:
         run = Recording(self._work, run_id)
@@ -635,7 +686,9 @@ class Workbench(Extended):
     def _must_be_open(self) -> None:
         self._work.loop.require_own()
         if not self._open:
-            raise WorkspaceError(f"The workspace {self.path} is closed. Open it again with Workbench.open.")
+            raise WorkspaceError(
+                f"The workspace {self.path} is closed. Open it again with Workbench.open."
+            )
 
 
 def _with(changes: Data, parts: Data) -> Json:

@@ -9,7 +9,15 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qsl, urlencode
 
-from pydantic import AliasChoices, Field, SecretStr, ValidationError, ValidationInfo, create_model, field_validator
+from pydantic import (
+    AliasChoices,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    create_model,
+    field_validator,
+)
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from pydantic_settings import SettingsError as SourceError
 
@@ -42,14 +50,28 @@ def model_name(setting: str, model: Any) -> Any:
     if isinstance(model, str) or model is None:
         return model
     if isinstance(model, Mapping) and isinstance(model.get("model"), str):
-        return join_model(model["model"], {name: value for name, value in model.items() if name != "model"})
-    methods, kind = (_EMBEDS, "embeddings") if setting == "embedding_model" else (("astream", "ainvoke"), "chat model")
-    if isinstance(model, type) or not all(callable(getattr(model, method, None)) for method in methods):
-        raise SettingsError(f"{setting} is {shown(model)}. Give a name, or an object that is LangChain {kind}.")
-    about = next((v for n in ("model_name", "model") if isinstance(v := getattr(model, n, None), str) and v), "")
+        return join_model(
+            model["model"], {name: value for name, value in model.items() if name != "model"}
+        )
+    methods, kind = (
+        (_EMBEDS, "embeddings")
+        if setting == "embedding_model"
+        else (("astream", "ainvoke"), "chat model")
+    )
+    if isinstance(model, type) or not all(
+        callable(getattr(model, method, None)) for method in methods
+    ):
+        raise SettingsError(
+            f"{setting} is {shown(model)}. Give a name, or an object that is LangChain {kind}."
+        )
+    about = next(
+        (v for n in ("model_name", "model") if isinstance(v := getattr(model, n, None), str) and v),
+        "",
+    )
     name = own = PREFIX + ":".join(filter(None, (type(model).__name__, about)))
     number = 1
-    while setting != "embedding_model" and _objects.get(name, model) is not model:  # an index goes by the name alone
+    # an index goes by the name alone
+    while setting != "embedding_model" and _objects.get(name, model) is not model:
         number += 1
         name = f"{own}#{number}"
     _objects[name] = model
@@ -58,7 +80,10 @@ def model_name(setting: str, model: Any) -> Any:
 
 def join_model(name: str, options: Json) -> str:
     """Return a model's name with the options of its calls, as one text."""
-    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in options.items()}
+    texts = {
+        key: value if isinstance(value, str) else json.dumps(value)
+        for key, value in options.items()
+    }
     return f"{name}?{urlencode(texts)}" if texts else name
 
 
@@ -107,9 +132,15 @@ def models_by_role(models: Any) -> dict[str, str]:
         SettingsError: there is no such role, or it is not a chat model.
     """
     if not isinstance(models, Mapping) or not set(models) <= {"all", *ROLES}:
-        raise SettingsError(f"models is {shown(models)}. Give a model for each role. Known: all, {', '.join(ROLES)}.")
+        raise SettingsError(
+            f"models is {shown(models)}. Give a model for each role. Known: all, {', '.join(ROLES)}."
+        )
     by_role = {**dict.fromkeys(ROLES, models["all"]), **models} if "all" in models else models
-    return {role: model_name(f"models.{role}", model) for role, model in by_role.items() if role != "all"}
+    return {
+        role: model_name(f"models.{role}", model)
+        for role, model in by_role.items()
+        if role != "all"
+    }
 
 
 def merge_settings(*layers: Data) -> Json:
@@ -146,13 +177,17 @@ class Settings(BaseSettings):
 
     # models
     chat_model: str = Field(
-        "", description="'openai:NAME?temperature=0.2&effort=low' is used for every role; empty: no model"
+        "",
+        description="'openai:NAME?temperature=0.2&effort=low' is used for every role; empty: no model",
     )
     models: dict[str, str] = Field(
-        {}, description="a model per role, as `WORKBENCH_MODELS__WRITER`; 'rules' keeps the role's built-in rules"
+        {},
+        description="a model per role, as `WORKBENCH_MODELS__WRITER`; 'rules' keeps the role's built-in rules",
     )
     chat_base_url: str = Field("", description="base URL of an OpenAI-compatible server")
-    chat_api_key: SecretStr = Field(SecretStr(""), validation_alias=alias("chat_api_key", "OPENAI_API_KEY"))
+    chat_api_key: SecretStr = Field(
+        SecretStr(""), validation_alias=alias("chat_api_key", "OPENAI_API_KEY")
+    )
     chat_timeout_s: float = Field(
         60, gt=0, description="seconds to wait for a server, and between two parts of an answer"
     )
@@ -163,43 +198,67 @@ class Settings(BaseSettings):
     )
     embedding_model: str = Field("auto", description="'auto', 'hashing', 'use', or 'openai:NAME'")
     embedding_base_url: str = ""
-    embedding_api_key: SecretStr = Field(SecretStr(""), validation_alias=alias("embedding_api_key", "OPENAI_API_KEY"))
-    model_retries: int = Field(2, ge=0, le=10, description="how often a busy or unreachable server is asked again")
-    model_backoff_s: float = Field(
-        0.5, ge=0, description="seconds before the first retry; each further retry waits twice as long"
+    embedding_api_key: SecretStr = Field(
+        SecretStr(""), validation_alias=alias("embedding_api_key", "OPENAI_API_KEY")
     )
-    prices: str = Field("", description="a TOML file with the price of a million tokens of each model")
+    model_retries: int = Field(
+        2, ge=0, le=10, description="how often a busy or unreachable server is asked again"
+    )
+    model_backoff_s: float = Field(
+        0.5,
+        ge=0,
+        description="seconds before the first retry; each further retry waits twice as long",
+    )
+    prices: str = Field(
+        "", description="a TOML file with the price of a million tokens of each model"
+    )
     bounds: Literal["strict", "off"] = Field(
-        "strict", description="'off': a model's judgement stands, and no mark, filter or total of the rules is added"
+        "strict",
+        description="'off': a model's judgement stands, and no mark, filter or total of the rules is added",
     )
     on_failure: Literal["rules", "raise"] = Field(
-        "rules", description="what happens when a model gives nothing usable: the rules do it, or the run fails"
+        "rules",
+        description="what happens when a model gives nothing usable: the rules do it, or the run fails",
     )
     search_first: bool = Field(
-        False, description="the rules search first; a model plans only where their answer is not probable enough"
+        False,
+        description="the rules search first; a model plans only where their answer is not probable enough",
     )
-    reflector_window: int = Field(5, ge=1, le=50, description="results of each step that the reflector's model reads")
-    token_budget: int = Field(0, ge=0, description="tokens that the models of one run may use; 0: no limit")
+    reflector_window: int = Field(
+        5, ge=1, le=50, description="results of each step that the reflector's model reads"
+    )
+    token_budget: int = Field(
+        0, ge=0, description="tokens that the models of one run may use; 0: no limit"
+    )
     money_budget: float = Field(
         0, ge=0, description="money that the models of one run may cost, by the prices; 0: no limit"
     )
     rerank_model: str = Field(
-        "auto", min_length=1, description="'auto', 'none', 'maxsim', or a cross-encoder: a name or a folder"
+        "auto",
+        min_length=1,
+        description="'auto', 'none', 'maxsim', or a cross-encoder: a name or a folder",
     )
 
     # a source outside, for what the corpus lacks
-    graphiti_endpoint: str = Field("", description="Graphiti's REST service, like http://localhost:8000")
+    graphiti_endpoint: str = Field(
+        "", description="Graphiti's REST service, like http://localhost:8000"
+    )
     graphiti_timeout_s: float = Field(6, gt=0, description="seconds for all requests of one step")
 
     # showing
-    lang: Literal["", "en", "zh"] = Field("", description="the language of labels; empty: that of the question")
+    lang: Literal["", "en", "zh"] = Field(
+        "", description="the language of labels; empty: that of the question"
+    )
 
     # routing and planning
     auto_route: bool = Field(True, validation_alias=alias("auto_route", "KB_AUTO_ROUTE"))
     planner: Literal["rules", "one_step", "llm"] = Field(
-        "rules", description="the planner used without a model; 'one_step': always one hybrid search"
+        "rules",
+        description="the planner used without a model; 'one_step': always one hybrid search",
     )
-    max_tasks: int = Field(6, ge=1, le=50, validation_alias=alias("max_tasks", "MA_PLANNER_MAX_TASKS"))
+    max_tasks: int = Field(
+        6, ge=1, le=50, validation_alias=alias("max_tasks", "MA_PLANNER_MAX_TASKS")
+    )
 
     # a step's budget
     step_timeout_s: float = Field(15, gt=0)
@@ -210,18 +269,27 @@ class Settings(BaseSettings):
     execution_mode: Literal["sequential", "parallel", "adaptive"] = Field(
         "parallel", validation_alias=alias("execution_mode", "MA_WORKER_EXECUTION_MODE")
     )
-    max_concurrency: int = Field(4, ge=1, validation_alias=alias("max_concurrency", "MA_WORKER_MAX_CONCURRENCY"))
+    max_concurrency: int = Field(
+        4, ge=1, validation_alias=alias("max_concurrency", "MA_WORKER_MAX_CONCURRENCY")
+    )
     max_iterations: int = Field(3, ge=1)
     time_budget_s: float = Field(30, gt=0)
 
     # reports as answers
-    auto_generate_report: bool = Field(True, validation_alias=alias("auto_generate_report", "MA_AUTO_GENERATE_REPORT"))
-    strict_plan_signal: bool = Field(True, validation_alias=alias("strict_plan_signal", "MA_STRICT_PLAN_SIGNAL"))
+    auto_generate_report: bool = Field(
+        True, validation_alias=alias("auto_generate_report", "MA_AUTO_GENERATE_REPORT")
+    )
+    strict_plan_signal: bool = Field(
+        True, validation_alias=alias("strict_plan_signal", "MA_STRICT_PLAN_SIGNAL")
+    )
     reflection_allow_retry: bool = Field(
         False, validation_alias=alias("reflection_allow_retry", "MA_REFLECTION_ALLOW_RETRY")
     )
     reflection_max_retries: int = Field(
-        1, ge=0, le=10, validation_alias=alias("reflection_max_retries", "MA_REFLECTION_MAX_RETRIES")
+        1,
+        ge=0,
+        le=10,
+        validation_alias=alias("reflection_max_retries", "MA_REFLECTION_MAX_RETRIES"),
     )
     retry_delay_s: float = Field(0, ge=0, description="seconds before a step is tried again")
 
@@ -231,14 +299,26 @@ class Settings(BaseSettings):
     )
     merge_max_results: int = Field(50, ge=1)
     merge_max_characters: int = Field(10_000, ge=100)
-    history_window: int = Field(6, ge=0, description="how many of the last messages a prompt quotes")
-    postgres_dsn: SecretStr = Field(SecretStr(""), validation_alias=alias("postgres_dsn", "POSTGRES_DSN"))
+    history_window: int = Field(
+        6, ge=0, description="how many of the last messages a prompt quotes"
+    )
+    postgres_dsn: SecretStr = Field(
+        SecretStr(""), validation_alias=alias("postgres_dsn", "POSTGRES_DSN")
+    )
 
     # the index
-    exact_search_limit: int = Field(20_000, ge=1, description="number of vectors up to which search is exact")
-    vector_store: Literal["chroma", "lancedb"] = Field("chroma", description="what searches the vectors of large bases")
-    lancedb_path: str = Field("", description="a folder for LanceDB, as ~/.lancedb; empty: one in each base")
-    chroma_url: str = Field("", description="a Chroma server for the vectors of large bases; empty: files of the base")
+    exact_search_limit: int = Field(
+        20_000, ge=1, description="number of vectors up to which search is exact"
+    )
+    vector_store: Literal["chroma", "lancedb"] = Field(
+        "chroma", description="what searches the vectors of large bases"
+    )
+    lancedb_path: str = Field(
+        "", description="a folder for LanceDB, as ~/.lancedb; empty: one in each base"
+    )
+    chroma_url: str = Field(
+        "", description="a Chroma server for the vectors of large bases; empty: files of the base"
+    )
     chunk_characters: int = Field(1_200, ge=100)
 
     if TYPE_CHECKING:
@@ -273,13 +353,19 @@ class Settings(BaseSettings):
 
     def model_variable(self, role: str) -> str:
         """Return the environment variable that gives the role its model."""
-        return f"WORKBENCH_MODELS__{role.upper()}" if self.models.get(role) else "WORKBENCH_CHAT_MODEL"
+        return (
+            f"WORKBENCH_MODELS__{role.upper()}" if self.models.get(role) else "WORKBENCH_CHAT_MODEL"
+        )
 
     def with_changes(self, changes: Data) -> Settings:
         """Return the settings with these changes; models change by role."""
-        by_name = {name: model_name(name, value) for name, value in changes.items() if name in _MODELS}
+        by_name = {
+            name: model_name(name, value) for name, value in changes.items() if name in _MODELS
+        }
         models = {"models": models_by_role(changes.get("models", {}))}
-        return self.model_copy(update=merge_settings({"models": self.models}, {**changes, **by_name, **models}))
+        return self.model_copy(
+            update=merge_settings({"models": self.models}, {**changes, **by_name, **models})
+        )
 
     def __reduce__(self) -> Any:
         """Return how another process makes the settings again: their class is composed there too."""
@@ -295,15 +381,20 @@ class Settings(BaseSettings):
         fields = all_settings().model_fields
         unknown = sorted(set(overrides) - set(fields))
         if unknown:
-            raise SettingsError(f"Unknown setting {unknown[0]!r}. Known: {', '.join(sorted(fields))}.")
-        if "models" in overrides:  # before they meet those of the environment: "all" then wins over each of these
+            raise SettingsError(
+                f"Unknown setting {unknown[0]!r}. Known: {', '.join(sorted(fields))}."
+            )
+        # before they meet those of the environment: "all" then wins over each of these
+        if "models" in overrides:
             overrides["models"] = models_by_role(overrides["models"])
         try:
             return all_settings()(**overrides)
         except ValidationError as error:
             raise SettingsError("\n".join(_explain(e) for e in error.errors())) from None
         except SourceError as error:
-            raise SettingsError(f"WORKBENCH_MODELS is not a JSON object ({error.__cause__}).") from None
+            raise SettingsError(
+                f"WORKBENCH_MODELS is not a JSON object ({error.__cause__})."
+            ) from None
 
 
 @cache

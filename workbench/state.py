@@ -148,7 +148,9 @@ REPORT_POINTS: tuple[ReviewPoint, ...] = ("clarify", *REVIEW_POINTS, "outline")
 
 
 Op = Literal["eq", "ne", "in", "not_in", "gt", "ge", "lt", "le", "between", "contains", "exists"]
-AnswerType = Literal["number", "date", "person", "place", "reason", "manner", "yes_no", "list", "text"]
+AnswerType = Literal[
+    "number", "date", "person", "place", "reason", "manner", "yes_no", "list", "text"
+]
 
 
 class Condition(TypedDict):
@@ -505,7 +507,11 @@ def keyed(*names: str) -> Callable[[list[Any] | None, list[Any] | None], list[An
 
     def reduce(old: list[Any] | None, new: list[Any] | None) -> list[Any]:
         # A dict keeps the place of the first entry: a record that is replaced does not move in the list.
-        return list({tuple(item[name] for name in names): item for item in [*(old or []), *(new or [])]}.values())
+        return list(
+            {
+                tuple(item[name] for name in names): item for item in [*(old or []), *(new or [])]
+            }.values()
+        )
 
     return reduce
 

@@ -72,7 +72,13 @@ class MemoryKnowledge(KnowledgeBase):
     def about(self) -> About:
         """Return the counts and the first titles: documents and passages are the same here."""
         size = len(self._texts)
-        counts = {"documents": size, "passages": size, "entities": 0, "relations": 0, "communities": 0}
+        counts = {
+            "documents": size,
+            "passages": size,
+            "entities": 0,
+            "relations": 0,
+            "communities": 0,
+        }
         return About(
             counts=counts,
             fields=[],
@@ -91,7 +97,9 @@ class MemoryKnowledge(KnowledgeBase):
             f"{i}#0": each * sum((Counter(query_terms) & Counter(terms(text))).values())
             for i, text in self._texts.items()
         }
-        return sorted(((i, s) for i, s in scores.items() if s > 0), key=lambda hit: (-hit[1], hit[0]))[:top_k]
+        return sorted(
+            ((i, s) for i, s in scores.items() if s > 0), key=lambda hit: (-hit[1], hit[0])
+        )[:top_k]
 
     def words(self, text: str | Sequence[str], texts: Sequence[str] = ()) -> Words:
         """Check which texts have a term; every term that a passage has weighs the same."""
@@ -106,14 +114,25 @@ class MemoryKnowledge(KnowledgeBase):
         ids = [*(chunk_id.rpartition("#")[0] for chunk_id in chunk_ids), *doc_ids]
         return [
             Passage(
-                chunk_id=f"{i}#0", doc_id=i, title=i, text=self._texts[i], position=0, url="", licence="", fields={}
+                chunk_id=f"{i}#0",
+                doc_id=i,
+                title=i,
+                text=self._texts[i],
+                position=0,
+                url="",
+                licence="",
+                fields={},
             )
             for i in ids
             if i in self._texts
         ]
 
     def select(
-        self, conditions: Sequence[Condition] = (), sort: Sort | None = None, limit: int | None = None, count: str = ""
+        self,
+        conditions: Sequence[Condition] = (),
+        sort: Sort | None = None,
+        limit: int | None = None,
+        count: str = "",
     ) -> list[Any]:
         """No typed fields: nothing holds, unless nothing is asked."""
         return [] if conditions or count else sorted(self._texts)[:limit]
@@ -122,7 +141,9 @@ class MemoryKnowledge(KnowledgeBase):
         """Return a document by its id, compared folded."""
         for doc_id in sorted(self._texts):
             if fold(doc_id) == fold(name):
-                return Entity(entity_id=doc_id, name=doc_id, type="document", aliases=[], doc_id=doc_id)
+                return Entity(
+                    entity_id=doc_id, name=doc_id, type="document", aliases=[], doc_id=doc_id
+                )
         return None
 
 
@@ -150,7 +171,11 @@ class FixedPlanner:
         self.plan = plan
 
     async def __call__(
-        self, query: str, decision: RouteDecision, knowledge: Sequence[Any], tools: Mapping[str, Tool]
+        self,
+        query: str,
+        decision: RouteDecision,
+        knowledge: Sequence[Any],
+        tools: Mapping[str, Tool],
     ) -> Plan:
         """Return the plan."""
         return self.plan

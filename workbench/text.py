@@ -180,7 +180,12 @@ SHORTEST_SECRET = 8
 
 def keep_secret(*texts: str) -> None:
     """Mask these texts in everything that is stored from now on, raw or in JSON; of overlapping ones the longest."""
-    forms = (form for text in texts if len(text) >= SHORTEST_SECRET for form in (text, json.dumps(text)[1:-1]))
+    forms = (
+        form
+        for text in texts
+        if len(text) >= SHORTEST_SECRET
+        for form in (text, json.dumps(text)[1:-1])
+    )
     # Longest first, because `without_secrets` replaces in this order: a secret that contains another goes first.
     secrets_now = sorted({*_secrets, *forms}, key=lambda form: (-len(form), form))
     _secrets.clear()
@@ -241,8 +246,12 @@ def visible_json(text: str) -> str:
 @cache
 def _tables() -> tuple[dict[int, str], dict[int, str]]:
     """Traditional characters to simplified ones; and those that two writings of a word may differ in to one of them."""
-    _, old, new, _, rare, usual = (Path(__file__).parent / "traditional.txt").read_text(encoding="utf-8").splitlines()
-    return str.maketrans(dict(zip(old, new, strict=True))), str.maketrans(dict(zip(rare, usual, strict=True)))
+    _, old, new, _, rare, usual = (
+        (Path(__file__).parent / "traditional.txt").read_text(encoding="utf-8").splitlines()
+    )
+    return str.maketrans(dict(zip(old, new, strict=True))), str.maketrans(
+        dict(zip(rare, usual, strict=True))
+    )
 
 
 def simplified(text: str) -> str:
@@ -335,7 +344,9 @@ def content_terms(text: str) -> list[str]:
     (['wrote', 'novel', 'dream', 'thief'], ['武侠', '侠小', '小说'])
     """
     content = dict.fromkeys(terms(STOP_WORDS_ZH.sub(" ", text)))
-    return [term for term in content if term not in STOP_WORDS and (len(term) > 1 or not term.isascii())]
+    return [
+        term for term in content if term not in STOP_WORDS and (len(term) > 1 or not term.isascii())
+    ]
 
 
 def content_stems(text: str) -> frozenset[str]:
@@ -507,7 +518,9 @@ def dates(text: str) -> list[tuple[int, int, str]]:
     ['1998', '2004', '2010-03', '2012-05', '2015', '2016-05-03']
     """
     text = _ZH_YEAR.sub(lambda match: match[0].translate(_ZH_DIGITS), text)
-    spans = [(s, e, f"{day.year}-{day.month:02}-{day.day:02}") for s, e, day in days(text) if day.year]
+    spans = [
+        (s, e, f"{day.year}-{day.month:02}-{day.day:02}") for s, e, day in days(text) if day.year
+    ]
     for pattern in (*_MONTH_ALONE, _YEAR_WITHIN):
         for match in pattern.finditer(text):
             if all(match.end() <= start or end <= match.start() for start, end, _ in spans):

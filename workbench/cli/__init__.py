@@ -23,7 +23,9 @@ SPINE = (
 
 
 @click.group(
-    cls=Main, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=Main,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(package_name="workbench", message="%(prog)s %(version)s")
 def main() -> None:

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from workbench.session import Workbench
 
 
-kb_option = click.option("--kb", multiple=True, metavar="NAME", help="Knowledge base; several times for several.")
+kb_option = click.option(
+    "--kb", multiple=True, metavar="NAME", help="Knowledge base; several times for several."
+)
 _stream = click.option(
     "--stream/--no-stream", default=lambda: sys.stdout.isatty(), show_default="on a terminal",
     help="Write the answer while it comes.",
@@ -31,16 +33,33 @@ def read_argument(text: str) -> str:
 @click.argument("message")
 @kb_option
 @click.option(
-    "--review", type=parse_points, default="", metavar="POINTS", help="Where to stop and ask: plan,step,reflect or all."
+    "--review",
+    type=parse_points,
+    default="",
+    metavar="POINTS",
+    help="Where to stop and ask: plan,step,reflect or all.",
 )
 @click.option("--session", help="The conversation to continue.  [default: a new one]")
 @click.option("--user", default="default", show_default=True, help="Whose conversation.")
-@click.option("--as-of", default="", metavar="DATE", help="Only documents that held then: a year, month or day.")
+@click.option(
+    "--as-of",
+    default="",
+    metavar="DATE",
+    help="Only documents that held then: a year, month or day.",
+)
 @click.option("--known", default="", metavar="DATE", help="Only what was known by then.")
-@click.option("--model", "models", type=Pair(), multiple=True, help="planner=openai:NAME, all=rules: who does what.")
+@click.option(
+    "--model",
+    "models",
+    type=Pair(),
+    multiple=True,
+    help="planner=openai:NAME, all=rules: who does what.",
+)
 @_stream
 @paged
-def ask(page: Page, message: str, kb: tuple[str, ...], *, stream: bool, models: Any, **more: Any) -> int:
+def ask(
+    page: Page, message: str, kb: tuple[str, ...], *, stream: bool, models: Any, **more: Any
+) -> int:
     """Ask a question; "-" reads it from standard input.
 
     With --review the run stops at those points: on a terminal you are asked, elsewhere it stays paused (exit code 3)
@@ -66,22 +85,30 @@ def ask(page: Page, message: str, kb: tuple[str, ...], *, stream: bool, models: 
 @click.option("--note", default="", metavar="TEXT", help="Why; kept with the decision.")
 @_stream
 @paged
-def resume(page: Page, run_id: str, edit: Any, respond: str | None, note: str, stream: bool, **flags: bool) -> int:
+def resume(
+    page: Page, run_id: str, edit: Any, respond: str | None, note: str, stream: bool, **flags: bool
+) -> int:
     """Answer a paused run, or continue an interrupted one.
 
     Without an answer a paused run asks you on a terminal, and elsewhere shows what it waits for (exit code 3).
     """
     from workbench.graphs.reviewers import answer
 
-    answers = [name for name, on in {**flags, "edit": edit is not None, "respond": respond}.items() if on]
+    answers = [
+        name for name, on in {**flags, "edit": edit is not None, "respond": respond}.items() if on
+    ]
     if len(answers) > 1:
-        raise click.UsageError(f"--{answers[0]} and --{answers[1]} exclude each other: give one answer.")
+        raise click.UsageError(
+            f"--{answers[0]} and --{answers[1]} exclude each other: give one answer."
+        )
 
     def begin(wb: Workbench) -> Run:
         run = wb.run(run_id)
         if answers:
             point = (run.review or {}).get("point", "")
-            decision = answer(answers[0], point=point, edits=edit or None, message=respond or "", note=note)
+            decision = answer(
+                answers[0], point=point, edits=edit or None, message=respond or "", note=note
+            )
             return run.answer_review(decision, wait=False)
         return run if run.status == "paused" else run.resume(wait=False)
 

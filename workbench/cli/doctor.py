@@ -31,7 +31,11 @@ class Check(NamedTuple):
 
 
 @click.command()
-@click.option("--ask", is_flag=True, help="Ask the models' servers whether they take JSON schemas and call tools.")
+@click.option(
+    "--ask",
+    is_flag=True,
+    help="Ask the models' servers whether they take JSON schemas and call tools.",
+)
 @paged
 def doctor(page: Page, ask: bool) -> int:
     """Say what is wrong in the workspace or could be better, each with its fix."""
@@ -73,12 +77,18 @@ def _full_text() -> Check:
             connection.execute("CREATE VIRTUAL TABLE found USING fts5(text)")
     except sqlite3.OperationalError as error:
         fix = "Use a Python whose SQLite has FTS5; those of python.org, conda-forge and Debian do."
-        return Check("full text search", "problem", f"SQLite {sqlite3.sqlite_version}: {error}", fix)
+        return Check(
+            "full text search", "problem", f"SQLite {sqlite3.sqlite_version}: {error}", fix
+        )
     return Check("full text search", "ok", f"SQLite {sqlite3.sqlite_version} with FTS5")
 
 
 def _settings() -> Check:
-    names = sorted(name for name in os.environ if name.startswith(("WORKBENCH_", "MA_")) or name == "OPENAI_API_KEY")
+    names = sorted(
+        name
+        for name in os.environ
+        if name.startswith(("WORKBENCH_", "MA_")) or name == "OPENAI_API_KEY"
+    )
     files = [".env"] if Path(".env").is_file() else []
     return Check("settings", "ok", ", ".join([*names, *files]) or "defaults")
 
@@ -104,11 +114,15 @@ def _chat(_: Path, settings: Settings) -> Iterator[Check]:
             require_chat_model(settings, role)
             roles.setdefault(name, []).append(role)
     if roles:
-        detail = "; ".join(f"{name} ({', '.join(role_names)})" for name, role_names in roles.items())
+        detail = "; ".join(
+            f"{name} ({', '.join(role_names)})" for name, role_names in roles.items()
+        )
         yield Check("chat model", "ok", detail)
     else:
         detail = "none: every role has its deterministic default, and answers are sentences of the evidence"
-        yield Check("chat model", "note", detail, "To ask a model, set WORKBENCH_CHAT_MODEL=openai:NAME")
+        yield Check(
+            "chat model", "note", detail, "To ask a model, set WORKBENCH_CHAT_MODEL=openai:NAME"
+        )
 
 
 def _served(_: Path, settings: Settings) -> Iterator[Check]:
@@ -121,7 +135,9 @@ def _served(_: Path, settings: Settings) -> Iterator[Check]:
     from workbench.tools.langchain import as_function, model_input
 
     form, tool = plan_form({TOOL.name: TOOL}, [], 3), as_function(TOOL, model_input(TOOL, []))
-    roles = {settings.role_model(role): role for role in reversed(ROLES) if settings.role_model(role)}
+    roles = {
+        settings.role_model(role): role for role in reversed(ROLES) if settings.role_model(role)
+    }
     for name, role in roles.items():
         try:
             model = cast("BaseChatModel", open_chat_model(settings, role))
@@ -129,7 +145,11 @@ def _served(_: Path, settings: Settings) -> Iterator[Check]:
         except WorkbenchError as error:
             yield Check(f"model {name}", "problem", str(error))
             continue
-        schema = "takes JSON schemas" if can["schema"] else "takes no JSON schema: forms are asked for in words"
+        schema = (
+            "takes JSON schemas"
+            if can["schema"]
+            else "takes no JSON schema: forms are asked for in words"
+        )
         tools = "calls tools" if can["tools"] else "calls no tools: the agent is asked by a form"
         yield Check(f"model {name}", "ok" if all(can.values()) else "note", f"{schema}; {tools}")
 
@@ -137,15 +157,25 @@ def _served(_: Path, settings: Settings) -> Iterator[Check]:
 def _workspace(workspace: Path, _: Settings) -> Iterator[Check]:
     place = workspace if workspace.exists() else workspace.absolute().parent
     if workspace.exists() and not workspace.is_dir():
-        yield Check("workspace", "problem", f"{workspace} is a file", "Name a folder with --workspace DIR.")
+        yield Check(
+            "workspace", "problem", f"{workspace} is a file", "Name a folder with --workspace DIR."
+        )
     elif not os.access(place, os.W_OK):
-        yield Check("workspace", "problem", f"{place} cannot be written", "Name another place with --workspace DIR.")
+        yield Check(
+            "workspace",
+            "problem",
+            f"{place} cannot be written",
+            "Name another place with --workspace DIR.",
+        )
     elif workspace.exists():
         size = sum(file.stat().st_size for file in workspace.rglob("*") if file.is_file())
         yield Check("workspace", "ok", f"{workspace}, {size / 1e6:,.1f} MB")
     else:
         yield Check(
-            "workspace", "note", f"{workspace} is not there yet", "workbench demo, or workbench kb add NAME PATH..."
+            "workspace",
+            "note",
+            f"{workspace} is not there yet",
+            "workbench demo, or workbench kb add NAME PATH...",
         )
 
 
@@ -175,6 +205,12 @@ def _knowledge(workspace: Path, settings: Settings) -> Iterator[Check]:
                 yield Check(f"knowledge {name}", "problem", str(error))
                 continue
             counts = ", ".join(f"{count:,} {what}" for what, count in base["counts"].items())
-            yield Check(f"knowledge {name}", "ok", f"{counts}; {base['embedding_model']}, {base['search']} search")
+            yield Check(
+                f"knowledge {name}",
+                "ok",
+                f"{counts}; {base['embedding_model']}, {base['search']} search",
+            )
         if not wb.knowledge.names():
-            yield Check("knowledge", "note", "no knowledge base yet", "workbench kb add NAME PATH...")
+            yield Check(
+                "knowledge", "note", "no knowledge base yet", "workbench kb add NAME PATH..."
+            )

@@ -27,7 +27,9 @@ KEYS = {"a": "approve", "e": "edit", "s": "reject", "r": "respond", "q": "leave"
 ANSWER = ("answer", "sources")
 
 
-def carry(page: Page, begin: Callable[[Workbench], Run], *, stream: bool, make: bool = False) -> int:
+def carry(
+    page: Page, begin: Callable[[Workbench], Run], *, stream: bool, make: bool = False
+) -> int:
     """Begin or continue a run, follow it, ask the person where there is one, and say how it ended.
 
     Returns:
@@ -127,7 +129,11 @@ def decide(page: Page, run: Run) -> Json | None:
                 continue
             message = _prompt(labels("your_words")) if action == "respond" else ""
             return answer(
-                action, point=request["point"], edits=edits, message=message, note=_prompt(labels("why"), default="")
+                action,
+                point=request["point"],
+                edits=edits,
+                message=message,
+                note=_prompt(labels("why"), default=""),
             )
     except click.Abort:  # Ctrl-C or the end of the input: the run waits as before
         page.say("")
@@ -244,4 +250,6 @@ def show_ways_on(page: Page, document: Document) -> None:
     page.say(f"{labels('go_on')}{labels('colon')}")
     values = {"edit": ["FILE.json"], "respond": ["TEXT"]}
     for action in proposals.allowed(document["review"] or {}):
-        page.say(f"  {page.command('resume', document['run_id'], f'--{action}', *values.get(action, []))}")
+        page.say(
+            f"  {page.command('resume', document['run_id'], f'--{action}', *values.get(action, []))}"
+        )

@@ -39,27 +39,46 @@ class Decision(JsonFile):
         if value in ("approve", "reject"):
             return {"action": value}
         if value != "-" and not Path(value).is_file():
-            self.fail(f"{value!r} is neither approve nor reject, and there is no such file.", param, ctx)
+            self.fail(
+                f"{value!r} is neither approve nor reject, and there is no such file.", param, ctx
+            )
         return super().convert(value, param, ctx)
 
 
 @click.command()
 @click.argument("run_id")
-@click.option("--plan", type=JsonFile('{"steps": [...]}'), metavar="FILE", help="JSON of the plan to run instead.")
+@click.option(
+    "--plan",
+    type=JsonFile('{"steps": [...]}'),
+    metavar="FILE",
+    help="JSON of the plan to run instead.",
+)
 @click.option(
     "--decision", type=Decision('{"action": "edit", "edits": {...}}'), metavar="FILE|ACTION",
     help='approve, reject, or a JSON file: {"action": "edit", "edits": {...}}.',
 )  # fmt: skip
 @click.option("--at", metavar="ID", help="Review point, as 1-reflect; alone it asks you there.")
 @click.option(
-    "--result", metavar="VALUE", help="With --at PLACE, as step_1/1: what came back there instead, text or JSON."
+    "--result",
+    metavar="VALUE",
+    help="With --at PLACE, as step_1/1: what came back there instead, text or JSON.",
 )
-@click.option("--review", type=parse_points, metavar="POINTS", help="Where the new run stops and asks.")
+@click.option(
+    "--review", type=parse_points, metavar="POINTS", help="Where the new run stops and asks."
+)
 @click.option("--query", metavar="TEXT", help="Ask this instead.")
 @click.option("--as-of", metavar="DATE", help="Ask as of another date.")
 @click.option("--known", metavar="DATE", help="Ask for what was known by another date.")
-@click.option("--set", "settings", type=Pair(), multiple=True, help="max_iterations=2: change a setting.")
-@click.option("--model", "models", type=Pair(), multiple=True, help="planner=openai:NAME, or rules: another model.")
+@click.option(
+    "--set", "settings", type=Pair(), multiple=True, help="max_iterations=2: change a setting."
+)
+@click.option(
+    "--model",
+    "models",
+    type=Pair(),
+    multiple=True,
+    help="planner=openai:NAME, or rules: another model.",
+)
 @paged
 def fork(page: Page, run_id: str, settings: Any, models: Any, **edits: Any) -> int:
     """Fork a run: run it again with one thing changed.
@@ -80,7 +99,9 @@ def fork(page: Page, run_id: str, settings: Any, models: Any, **edits: Any) -> i
         origin = wb.run(run_id)
         unfit = sorted(changed.keys() - {"at", "result"})
         if unfit and hasattr(origin, "agent"):
-            raise click.UsageError(f"A run of a recorded graph is forked by --at and --result, not by --{unfit[0]}.")
+            raise click.UsageError(
+                f"A run of a recorded graph is forked by --at and --result, not by --{unfit[0]}."
+            )
         run = origin.fork(wait=False, **changed)
         document, streamed = follow(page, run, sys.stdout.isatty())
     code = finish(page, document, ANSWER, streamed)
@@ -113,9 +134,13 @@ def export(page: Page, run_id: str, path: Path) -> None:
         elif path.suffix == ".zip":
             wb.export(run_id, path)
         else:
-            raise click.UsageError(f"{path} must end in .zip (the run), or .md or .html (its report).")
+            raise click.UsageError(
+                f"{path} must end in .zip (the run), or .md or .html (its report)."
+            )
     size = path.expanduser().stat().st_size
-    page.give({"run_id": run_id, "path": str(path), "bytes": size}, f"✓ {path} ({size / 1e6:,.2f} MB)")
+    page.give(
+        {"run_id": run_id, "path": str(path), "bytes": size}, f"✓ {path} ({size / 1e6:,.2f} MB)"
+    )
 
 
 @click.command("import")

@@ -31,16 +31,26 @@ def kb() -> None:
 
 @kb.command()
 @_name
-@click.argument("paths", type=click.Path(exists=True, path_type=Path), nargs=-1, required=True, metavar="PATH...")
+@click.argument(
+    "paths",
+    type=click.Path(exists=True, path_type=Path),
+    nargs=-1,
+    required=True,
+    metavar="PATH...",
+)
 @click.option(
     "--vocabulary", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
     help="What the words of the fields mean (TOML); by default the file next to them.",
 )  # fmt: skip
 @click.option(
-    "--replace", is_flag=True, help="Put documents in the place of those of other files that have the same ids."
+    "--replace",
+    is_flag=True,
+    help="Put documents in the place of those of other files that have the same ids.",
 )
 @paged
-def add(page: Page, name: str, paths: tuple[Path, ...], vocabulary: Path | None, replace: bool) -> None:
+def add(
+    page: Page, name: str, paths: tuple[Path, ...], vocabulary: Path | None, replace: bool
+) -> None:
     """Index files or folders (texts, tables, pages, Office files, canvases) under NAME; unchanged ones are free."""
     with page.open(make=True) as wb:
         report = wb.add_knowledge(name, paths, vocabulary=vocabulary, replace=replace)
@@ -57,7 +67,10 @@ def show_report(page: Page, report: AddReport, wb: Workbench) -> None:
         page.result({**asdict(report), "counts": counts})
         return
     numbers = {name: getattr(report, name) for name in ("added", "changed", "deleted", "unchanged")}
-    summary = " · ".join(f"{number:,} {name}" for name, number in numbers.items() if number) or "nothing there"
+    summary = (
+        " · ".join(f"{number:,} {name}" for name, number in numbers.items() if number)
+        or "nothing there"
+    )
     page.say(f"✓ {report.name}: {summary} · {report.seconds:.1f} s")
     page.say("  " + " · ".join(f"{count:,} {what}" for what, count in counts.items()), "dim")
     places: dict[str, list[str]] = {}
@@ -108,7 +121,8 @@ def list_(page: Page) -> int:
             page.say(f"✗ {name}: {text}")
     counted = list(bases[0]["counts"]) if bases else []
     rows = [
-        (base["name"], *(f"{base['counts'][what]:,}" for what in counted), base["embedding_model"]) for base in bases
+        (base["name"], *(f"{base['counts'][what]:,}" for what in counted), base["embedding_model"])
+        for base in bases
     ]
     columns = ("name:code", *(f"{what}:number" for what in counted), "embeddings")
     empty = f"No knowledge base here yet. {page.command('kb', 'add', 'NAME', 'PATH...')}"
@@ -137,7 +151,9 @@ def facts(page: Page, name: str, as_of: str, known: str) -> None:
     from workbench.runs.fork import iso_date
 
     with page.open() as wb:
-        rows = typed_facts(wb.knowledge.get(name), [iso_date("as_of", as_of), iso_date("known", known)])
+        rows = typed_facts(
+            wb.knowledge.get(name), [iso_date("as_of", as_of), iso_date("known", known)]
+        )
     columns = ("document", "field", "value", "valid_from", "valid_to", "known_since")
     page.table(
         {"facts": rows},
@@ -179,7 +195,11 @@ def demo(page: Page) -> int:
             page.say(f"\n$ {page.command('ask', question, '--kb', kb)}", "bold")
             documents.append(follow(page, wb.start(question, kb=kb), stream=False)[0])
             if not page.as_json:
-                finish(page, documents[-1], EVERYTHING if question == shown["whole"] else ("answer", "sources"))
+                finish(
+                    page,
+                    documents[-1],
+                    EVERYTHING if question == shown["whole"] else ("answer", "sources"),
+                )
     if page.as_json:
         page.result({"knowledge": asdict(report), "runs": documents})
     else:

@@ -28,7 +28,12 @@ if TYPE_CHECKING:
 
 
 DONE, FAILED, USAGE, PAUSED, INTERRUPTED = range(5)
-EXIT_CODES: Mapping[str, int] = {"done": DONE, "paused": PAUSED, "interrupted": INTERRUPTED, "running": INTERRUPTED}
+EXIT_CODES: Mapping[str, int] = {
+    "done": DONE,
+    "paused": PAUSED,
+    "interrupted": INTERRUPTED,
+    "running": INTERRUPTED,
+}
 """Status of a run -> exit code; any other status is 1."""
 
 
@@ -47,7 +52,11 @@ class Pair(click.ParamType):
 
 def parse_points(review: str) -> str | list[str]:
     """Read ``plan,reflect``, or ``all``."""
-    return review if review == "all" else [point.strip() for point in review.split(",") if point.strip()]
+    return (
+        review
+        if review == "all"
+        else [point.strip() for point in review.split(",") if point.strip()]
+    )
 
 
 class JsonFile(click.ParamType):
@@ -82,7 +91,9 @@ def json_object(text: str, example: str = '{"query": "..."}') -> Json:
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
-        raise ValueError(f"line {error.lineno}, column {error.colno}: this is not JSON: {error.msg}.") from None
+        raise ValueError(
+            f"line {error.lineno}, column {error.colno}: this is not JSON: {error.msg}."
+        ) from None
     except (ValueError, RecursionError) as error:
         raise ValueError(f"it cannot be used: {error}. Give plain JSON values.") from None
     if not isinstance(value, dict):
@@ -146,7 +157,9 @@ class Page:
         for line in lines:
             self.say(line)
 
-    def table(self, document: Any, columns: Sequence[str], rows: Iterable[Sequence[str]], empty: str = "") -> None:
+    def table(
+        self, document: Any, columns: Sequence[str], rows: Iterable[Sequence[str]], empty: str = ""
+    ) -> None:
         """Print the one document of ``--json``, or rows under columns (``name`` or ``name:kind``), or why none are."""
         from workbench.views.blocks import Column, Table
 
@@ -155,7 +168,16 @@ class Page:
         elif rows := tuple(map(tuple, rows)):
             heads = (name.partition(":") for name in columns)
             self.show(
-                [Table("", tuple(Column(name, kind or "text", whole=bool(kind)) for name, _, kind in heads), rows)]
+                [
+                    Table(
+                        "",
+                        tuple(
+                            Column(name, kind or "text", whole=bool(kind))
+                            for name, _, kind in heads
+                        ),
+                        rows,
+                    )
+                ]
             )
         else:
             self.say(empty)
@@ -181,7 +203,11 @@ class Page:
 
     def command(self, *words: str) -> str:
         """Return a command line that can be pasted, for this workspace."""
-        elsewhere = [] if self.workspace == Path(default_workspace()) else ["--workspace", str(self.workspace)]
+        elsewhere = (
+            []
+            if self.workspace == Path(default_workspace())
+            else ["--workspace", str(self.workspace)]
+        )
         return shlex.join(["workbench", *words, *elsewhere])
 
 
@@ -197,7 +223,12 @@ def paged(function: Callable[..., int | None]) -> Callable[..., None]:
         "--workspace", metavar="DIR", default=default_workspace, show_default=".workbench",
         help="Folder that holds everything; also WORKBENCH_WORKSPACE.",
     )  # fmt: skip
-    @click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output and nothing else.")
+    @click.option(
+        "--json",
+        "as_json",
+        is_flag=True,
+        help="One JSON document on standard output and nothing else.",
+    )
     @wraps(function)
     def command(workspace: str, as_json: bool, **arguments: Any) -> None:
         read = {name: _utf8(value) for name, value in arguments.items()}
@@ -257,19 +288,27 @@ def _run(main: Callable[..., Any], words: list[str], name: str, extra: Json, as_
     except (KeyboardInterrupt, click.Abort) as error:
         return _fail(error, "Interrupted.", as_json, INTERRUPTED)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at exit
+        # or Python complains once more at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except WorkbenchError as error:
         return _fail(error, str(error), as_json)
-    except Exception as error:  # shown with its place: the last resort between a fault of ours and a traceback
+    except Exception as error:
+        # shown with its place: the last resort between a fault of ours and a traceback
         if os.environ.get("WORKBENCH_TRACEBACK"):
             raise
         place = traceback.extract_tb(error.__traceback__)[-1]
         message = f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno}). "
-        return _fail(error, message + "This is a fault of workbench; WORKBENCH_TRACEBACK=1 shows all of it.", as_json)
+        return _fail(
+            error,
+            message + "This is a fault of workbench; WORKBENCH_TRACEBACK=1 shows all of it.",
+            as_json,
+        )
 
 
-def _fail(error: BaseException, message: str, as_json: bool, code: int = FAILED, text: str = "") -> int:
+def _fail(
+    error: BaseException, message: str, as_json: bool, code: int = FAILED, text: str = ""
+) -> int:
     if as_json:
         problems = {"problems": error.problems} if isinstance(error, PlanError) else {}
         failure = {"error": message, "type": type(error).__name__, **problems}
@@ -284,7 +323,11 @@ def _console(stream: Any) -> Console:
 
     wide = int(os.environ["COLUMNS"]) if os.environ.get("COLUMNS", "").isdigit() else None
     console = Console(
-        force_jupyter=False, file=stream, highlight=False, emoji=False, width=wide if stream.isatty() else wide or 100
+        force_jupyter=False,
+        file=stream,
+        highlight=False,
+        emoji=False,
+        width=wide if stream.isatty() else wide or 100,
     )
     if console.width > 120:
         console.width = 120

@@ -54,19 +54,33 @@ def _calls(page: Page, calls: Calls) -> None:
         counted = f"{call['input']} + {call['output']} tokens" if call["input"] is not None else ""
         facts = [call["at"], call["model"], call["prompt"], counted, f"{call['seconds']:.3f} s"]
         click.echo(f"{call['place']}: {', '.join(filter(None, facts))}  {call['key']}")
-        for kind, text in [*call["messages"], ["failed" if call["failed"] else "said", call["reply"]]]:
+        for kind, text in [
+            *call["messages"],
+            ["failed" if call["failed"] else "said", call["reply"]],
+        ]:
             click.echo(visible(f"[{kind}]\n{text}\n"))
 
 
 @click.command()
 @click.argument("run_id", required=False)
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many."
+)
 @click.option("--session", help="Only of this conversation.")
 @click.option("--user", help="Only of this user.")
-@click.option("--status", type=click.Choice(["running", "paused", "interrupted", "done", "failed", "cancelled"]))
+@click.option(
+    "--status",
+    type=click.Choice(["running", "paused", "interrupted", "done", "failed", "cancelled"]),
+)
 @paged
 def runs(
-    page: Page, run_id: str | None, limit: int, *, session: str | None, user: str | None, status: str | None
+    page: Page,
+    run_id: str | None,
+    limit: int,
+    *,
+    session: str | None,
+    user: str | None,
+    status: str | None,
 ) -> None:
     """List the runs, newest first; with RUN_ID those that were made from it."""
     empty = f"No runs here yet. Ask something: {page.command('ask', 'QUESTION')}"
@@ -86,8 +100,18 @@ def _row(run: Json) -> tuple[str, ...]:
 
     begun = datetime.fromisoformat(run["created_at"]).astimezone()
     labels = labels_for(run["message"])
-    words = (run["message"], reading_text(run, labels), origin_text(run, labels), run["holder"] or "")
-    return run["run_id"], Labels("en").status(run["status"]), f"{begun:%Y-%m-%d %H:%M}", _lines(*words)
+    words = (
+        run["message"],
+        reading_text(run, labels),
+        origin_text(run, labels),
+        run["holder"] or "",
+    )
+    return (
+        run["run_id"],
+        Labels("en").status(run["status"]),
+        f"{begun:%Y-%m-%d %H:%M}",
+        _lines(*words),
+    )
 
 
 def _lines(*texts: str) -> str:
@@ -137,20 +161,29 @@ def feedback(page: Page, run_id: str, good: bool | None, withdraw: bool, note: s
     """
     judged = good is not None or withdraw
     if (judged and not run_id) or (good is not None and withdraw) or (note and not judged):
-        raise click.UsageError("Name RUN_ID and one of --good, --bad and --withdraw; none of them lists what was said.")
+        raise click.UsageError(
+            "Name RUN_ID and one of --good, --bad and --withdraw; none of them lists what was said."
+        )
     with page.open() as wb:
         run = wb.run(run_id) if run_id else None
         if run and judged:
             run.feedback(good, note)
         verdicts = wb.feedback(run=run_id or None)
     rows = (
-        (v["run_id"], "✓ good" if v["good"] else "✗ bad", v["who"], _lines(v["question"], v["note"])) for v in verdicts
+        (
+            v["run_id"],
+            "✓ good" if v["good"] else "✗ bad",
+            v["who"],
+            _lines(v["question"], v["note"]),
+        )
+        for v in verdicts
     )
     page.table(
         {"feedback": verdicts, "ratings": verdicts.ratings()},
         ("run:code", "verdict:status", "who", "question and note"),
         rows,
-        "Nothing was said yet. Say it with: " + page.command("feedback", run_id or "RUN_ID", "--good"),
+        "Nothing was said yet. Say it with: "
+        + page.command("feedback", run_id or "RUN_ID", "--good"),
     )
 
 
@@ -160,7 +193,9 @@ def feedback(page: Page, run_id: str, good: bool | None, withdraw: bool, note: s
 def backup(page: Page, path: Path) -> None:
     """Copy the workspace into the new folder PATH; runs may be at work meanwhile."""
     with page.open() as wb:
-        page.give({"path": str(wb.backup(path))}, f"✓ Copied to {path}. It opens with --workspace {path}.")
+        page.give(
+            {"path": str(wb.backup(path))}, f"✓ Copied to {path}. It opens with --workspace {path}."
+        )
 
 
 @click.command()
@@ -170,8 +205,14 @@ def backup(page: Page, path: Path) -> None:
     metavar="DAYS",
     help="Also free runs that ended more than DAYS days ago.",
 )
-@click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Keep only the newest N ended runs.")
-@click.option("--tapes", is_flag=True, help="Also free the tapes of ended runs, which can then no longer be replayed.")
+@click.option(
+    "--keep", type=click.IntRange(min=0), metavar="N", help="Keep only the newest N ended runs."
+)
+@click.option(
+    "--tapes",
+    is_flag=True,
+    help="Also free the tapes of ended runs, which can then no longer be replayed.",
+)
 @click.option("--yes", is_flag=True, help="Do it; without it nothing changes.")
 @paged
 def gc(page: Page, yes: bool, **options: Any) -> None:
@@ -186,11 +227,17 @@ def gc(page: Page, yes: bool, **options: Any) -> None:
         {"done": yes, "bytes": total, "freed": freed},
         ("count:number", "MB:number", "what"),
         (
-            (f"{f['count']:,}", f"{f['bytes'] / 1e6:,.2f}", "\n".join(filter(None, (f["kind"], f["detail"]))))
+            (
+                f"{f['count']:,}",
+                f"{f['bytes'] / 1e6:,.2f}",
+                "\n".join(filter(None, (f["kind"], f["detail"]))),
+            )
             for f in freed
         ),
         "Nothing to free.",
     )
     if freed and not page.as_json:
         size = f"{total / 1e6:,.2f} MB"
-        page.say(f"✓ Freed {size}." if yes else f"{size} can be freed. {page.command('gc', '--yes')}")
+        page.say(
+            f"✓ Freed {size}." if yes else f"{size} can be freed. {page.command('gc', '--yes')}"
+        )

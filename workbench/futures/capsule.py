@@ -36,9 +36,27 @@ CONTENTS, PAGE = "run.json", "run.html"
 LIMIT = 128 * 2**20
 """Bytes of a capsule, and of what is read from it."""
 ENDED = ("done", "failed", "cancelled")
-_AT_ITS_END = ("query", "kb_prefix", "route_decision", "reflections", "merged", "stop_reason", "answer", "citations")
+_AT_ITS_END = (
+    "query",
+    "kb_prefix",
+    "route_decision",
+    "reflections",
+    "merged",
+    "stop_reason",
+    "answer",
+    "citations",
+)
 _BROKEN = (
-    *(OSError, zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError, LookupError),
+    *(
+        OSError,
+        zipfile.BadZipFile,
+        zlib.error,
+        struct.error,
+        EOFError,
+        RuntimeError,
+        ValueError,
+        LookupError,
+    ),
     *(TypeError, AttributeError, ArithmeticError, PlanError),
 )
 """What reading a damaged or hostile file raises."""
@@ -165,13 +183,16 @@ def capsule_contents(run: Recording) -> Json:
     contents["run"]["status"] = run.status
     if contents["run"]["options"]["incognito"]:
         raise CapsuleError(f"Run {run.run_id} is incognito: nothing of it is to be kept.")
-    if contents["run"]["result"] is None and run.status == "cancelled":  # its checkpoint does not travel
+    # its checkpoint does not travel
+    if contents["run"]["result"] is None and run.status == "cancelled":
         state = run.state
         contents["run"]["result"] = {name: state[name] for name in _AT_ITS_END if state.get(name)}
     return contents
 
 
-def imported(path: Path, store: RunStore, run: Callable[[str], Recording], settings: Settings, as_new: bool) -> str:
+def imported(
+    path: Path, store: RunStore, run: Callable[[str], Recording], settings: Settings, as_new: bool
+) -> str:
     """Store the run of a capsule (``Workbench.import_capsule``), and return its id."""
     contents = read(path)
     if graph := contents["run"]["graph"]:
@@ -191,10 +212,15 @@ def imported(path: Path, store: RunStore, run: Callable[[str], Recording], setti
 
 def _plans_and_effects(contents: Json) -> list[Any]:
     effects = (effect for page in contents["tapes"] for effect in page["effects"])
-    return [[Plan.load(row["plan"]) for row in contents["plans"]], [Effect(**effect) for effect in effects]]
+    return [
+        [Plan.load(row["plan"]) for row in contents["plans"]],
+        [Effect(**effect) for effect in effects],
+    ]
 
 
-def read(path: Path, kind: Any = _Contents, check: Callable[[Json], object] = _plans_and_effects) -> Json:
+def read(
+    path: Path, kind: Any = _Contents, check: Callable[[Json], object] = _plans_and_effects
+) -> Json:
     """Return what a capsule holds, its types checked.
 
     Args:
@@ -213,11 +239,14 @@ def read(path: Path, kind: Any = _Contents, check: Callable[[Json], object] = _p
         if len(content) > LIMIT:
             raise ValueError(f"it unpacks to more than {LIMIT:,} bytes")
         contents: Json = json.loads(content)
-        text = json.dumps(contents, ensure_ascii=False, allow_nan=False).encode()  # SQLite stores no half characters
+        # SQLite stores no half characters
+        text = json.dumps(contents, ensure_ascii=False, allow_nan=False).encode()
         TypeAdapter(kind).validate_json(text, strict=True)
         check(contents)
     except _BROKEN as error:
-        raise CapsuleError(f"{path} is refused: {_reason(error)}. Nothing was brought in.") from None
+        raise CapsuleError(
+            f"{path} is refused: {_reason(error)}. Nothing was brought in."
+        ) from None
     return contents
 
 

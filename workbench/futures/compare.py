@@ -57,7 +57,8 @@ class Side:
         self.run, self.effects = run, run.tape()
         self.begun, self.knowledge = begun(self.effects), fingerprints(self.effects)
         recorded = self.begun.get("settings")
-        self.settings = None if recorded is None else flatten_settings(recorded)  # None for a run without a tape
+        # None for a run without a tape
+        self.settings = None if recorded is None else flatten_settings(recorded)
 
     @cached_property
     def pieces(self) -> dict[Identity, Json]:
@@ -65,7 +66,12 @@ class Side:
         found_by, last = dict[Identity, list[Json]](), last_records(self.run.records)
         for step_id, results in self.run._results_by_step().items():
             for rank, result in enumerate(results, 1):
-                place = {"step_id": step_id, "tool": last[step_id]["tool"], "rank": rank, "score": result["score"]}
+                place = {
+                    "step_id": step_id,
+                    "tool": last[step_id]["tool"],
+                    "rank": rank,
+                    "score": result["score"],
+                }
                 found_by.setdefault(identity(result), []).append(place)
         return {
             identity(result): {
@@ -80,15 +86,22 @@ class Side:
     @cached_property
     def claims(self) -> dict[str, Json]:
         """Return the sentences of the answer, or the claims of a report, by their text without marks and bullets."""
-        claims = [(claim["sentence"], claim["cited"]) for claim in self.run.state.get("support", [])]
+        claims = [
+            (claim["sentence"], claim["cited"]) for claim in self.run.state.get("support", [])
+        ]
         if "report" not in self.run.options or not claims:
-            claims = [(sentence, _MARKS.findall(sentence)) for sentence in marked_sentences(self.run.answer)]
+            claims = [
+                (sentence, _MARKS.findall(sentence))
+                for sentence in marked_sentences(self.run.answer)
+            ]
         sources, by_text = _sources(self.run.citations), dict[str, Json]()
         for sentence, cited in claims:
             bare = _BULLET.sub("", _MARKS.sub("", sentence)).strip()
             numbers = dict.fromkeys(map(int, cited))
             if key := fold(bare):
-                by_text.setdefault(key, {"text": bare, "citations": [sources[n] for n in numbers if n in sources]})
+                by_text.setdefault(
+                    key, {"text": bare, "citations": [sources[n] for n in numbers if n in sources]}
+                )
         return by_text
 
     @cached_property
@@ -117,24 +130,42 @@ class Side:
         """Yield, pass by pass, the decisions before it, its steps, its reflection, the decisions on that."""
         iteration = 1
         for number, decision in enumerate(self.run.decisions):
-            iteration = Json(decision).get("iteration", iteration)  # a recorded graph has its places
-            value = [comparable(decision["proposal"]), decision["action"], decision["edits"], decision["message"]]
+            # a recorded graph has its places
+            iteration = Json(decision).get("iteration", iteration)
+            value = [
+                comparable(decision["proposal"]),
+                decision["action"],
+                decision["edits"],
+                decision["message"],
+            ]
             after_reflection, edited = decision["point"] == "reflect", set(decision["edits"])
             place = (iteration, 3 if after_reflection else 0, f"{number:06d}")
             yield place, Point("decision", decision["review_id"], value, decision_brief(decision))
-            if after_reflection and not (edited and edited <= set(JUDGED_BY)):  # else the same evidence is judged again
+            # else the same evidence is judged again
+            if after_reflection and not (edited and edited <= set(JUDGED_BY)):
                 iteration += 1
         results: dict[tuple[str, int], list[Any]] = {}
         for effect in self.effects:
             if effect.kind == "tool" and effect.value["body"]:
                 record, body = effect.value["record"], effect.value["body"]
-                rounded = [[*identity(result), round(result["score"], 6)] for result in body["results"]]
+                rounded = [
+                    [*identity(result), round(result["score"], 6)] for result in body["results"]
+                ]
                 results[record["step_id"], record["attempt"]] = rounded
         for step_id, attempts in self.steps.items():
             value = [
-                [key_of_record(r), r["status"], r["error"], results.get((step_id, r["attempt"]), [])] for r in attempts
+                [
+                    key_of_record(r),
+                    r["status"],
+                    r["error"],
+                    results.get((step_id, r["attempt"]), []),
+                ]
+                for r in attempts
             ]
-            yield (attempts[0]["iteration"], 1, step_id), Point("step", step_id, value, _step_brief(attempts))
+            yield (
+                (attempts[0]["iteration"], 1, step_id),
+                Point("step", step_id, value, _step_brief(attempts)),
+            )
         for reflection in self.run.reflections:
             n, signals = reflection["current_iteration"], Json(reflection["signals"])
             signals.pop("time_left_s", None)
@@ -145,7 +176,9 @@ class Side:
     def steps(self) -> dict[str, list[ExecutionRecord]]:
         """Return the attempts of each step, in their order."""
         steps: dict[str, list[ExecutionRecord]] = {}
-        for record in sorted(self.run.records, key=lambda r: (r["iteration"], r["step_id"], r["attempt"])):
+        for record in sorted(
+            self.run.records, key=lambda r: (r["iteration"], r["step_id"], r["attempt"])
+        ):
             steps.setdefault(record["step_id"], []).append(record)
         return steps
 
@@ -166,7 +199,11 @@ def _sources(citations: Iterable[Citation]) -> dict[int, Json]:
     """Return the evidence behind each number, since numbers shift from run to run."""
     names = ("title", "url", "doc_id", "kb_prefix")
     return {
-        c["n"]: {"n": c["n"], "result_id": c["result_id"], **{k: str(c["source"].get(k) or "") for k in names}}
+        c["n"]: {
+            "n": c["n"],
+            "result_id": c["result_id"],
+            **{k: str(c["source"].get(k) or "") for k in names},
+        }
         for c in citations
     }
 
@@ -221,11 +258,18 @@ class Comparison(Shown):
 
         rows = []
         for piece in self.evidence:
-            row = {name: piece[name] for name in ("source_id", "granularity", "kb", "title", "text_differs")}
+            row = {
+                name: piece[name]
+                for name in ("source_id", "granularity", "kb", "title", "text_differs")
+            }
             row |= {f"change_{LETTERS[n]}": change for n, change in enumerate(piece["changes"], 1)}
             for letter, side in zip(LETTERS, piece["sides"], strict=False):
-                row |= {f"{name}_{letter}": side[name] if side else None for name in ("rank", "score")}
-                row[f"steps_{letter}"] = ", ".join(f["step_id"] for f in side["found_by"]) if side else ""
+                row |= {
+                    f"{name}_{letter}": side[name] if side else None for name in ("rank", "score")
+                }
+                row[f"steps_{letter}"] = (
+                    ", ".join(f["step_id"] for f in side["found_by"]) if side else ""
+                )
             rows.append(row)
         return pandas.DataFrame(rows)
 
@@ -239,7 +283,11 @@ class Comparison(Shown):
         return str(self.runs[0]["message"])
 
     def __repr__(self) -> str:
-        difference = f"they part at {self.parts['where']} {self.parts['name']}" if self.parts else "no difference"
+        difference = (
+            f"they part at {self.parts['where']} {self.parts['name']}"
+            if self.parts
+            else "no difference"
+        )
         return f"<Comparison of {', '.join(run['run_id'] for run in self.runs)}: {difference.rstrip()}>"
 
 
@@ -294,12 +342,19 @@ def _caveats(sides: Sequence[Side]) -> list[Json]:
     candidates: list[tuple[str, str, list[Any]]] = []
     if all(side.settings is not None for side in sides):
         for what in ("settings", "prompts", "versions"):
-            recorded = [(side.settings if what == "settings" else side.begun.get(what)) or {} for side in sides]
+            recorded = [
+                (side.settings if what == "settings" else side.begun.get(what)) or {}
+                for side in sides
+            ]
             for name in _in_order(recorded):
                 values = [values_by_name.get(name) for values_by_name in recorded]
                 if what == "prompts":
-                    values = [prompt and Prompt(*name.split("."), **prompt).label for prompt in values]
-                is_model = what == "settings" and (name.endswith("_model") or name.startswith("models."))
+                    values = [
+                        prompt and Prompt(*name.split("."), **prompt).label for prompt in values
+                    ]
+                is_model = what == "settings" and (
+                    name.endswith("_model") or name.startswith("models.")
+                )
                 candidates.append(("model" if is_model else what, name, values))
         for what in ("handlers", "tools"):
             candidates.append((what, "", [sorted(side.begun.get(what) or []) for side in sides]))
@@ -308,7 +363,11 @@ def _caveats(sides: Sequence[Side]) -> list[Json]:
         if None not in versions:  # a base that only some of them asked is seen in the plan
             candidates.append(("knowledge", name, [str(version)[:12] for version in versions]))
     candidates.append(("question", "", [side.run.message for side in sides]))
-    caveats = [{"what": what, "name": name, "values": vs} for what, name, vs in candidates if not _alike(vs)]
+    caveats = [
+        {"what": what, "name": name, "values": vs}
+        for what, name, vs in candidates
+        if not _alike(vs)
+    ]
     for letter, side in zip(LETTERS, sides, strict=False):
         if side.run.status != "done":
             caveats.append({"what": "unfinished", "name": letter, "values": [side.run.status]})
@@ -327,7 +386,11 @@ def _steps(sides: Sequence[Side]) -> list[Json]:
     for step_id in _in_order([side.steps for side in sides]):
         points = [course.get(step_id) for course in courses]
         values = [point and point.value for point in points]
-        row = {"step_id": step_id, "same": _alike(values), "changes": _changes(values, "added", "removed", "changed")}
+        row = {
+            "step_id": step_id,
+            "same": _alike(values),
+            "changes": _changes(values, "added", "removed", "changed"),
+        }
         rows.append({**row, "sides": [point and point.brief for point in points]})
     return rows
 
@@ -358,7 +421,10 @@ def _evidence(sides: Sequence[Side]) -> list[Json]:
                 "title": str(results[0]["metadata"].get("title") or key[0]),
                 "text_differs": not _alike([result["evidence"] for result in results]),
                 "changes": _changes(places, "gained", "lost", "moved"),
-                "sides": [piece and {n: piece[n] for n in ("rank", "score", "found_by")} for piece in pieces],
+                "sides": [
+                    piece and {n: piece[n] for n in ("rank", "score", "found_by")}
+                    for piece in pieces
+                ],
             }
         )
     return rows
@@ -369,14 +435,19 @@ def _claims(sides: Sequence[Side]) -> list[Json]:
     for key in _in_order([side.claims for side in sides]):
         claims = [side.claims.get(key) for side in sides]
         text = next(claim["text"] for claim in claims if claim)
-        sources = [claim and {(c["result_id"], c["kb_prefix"]) for c in claim["citations"]} for claim in claims]
+        sources = [
+            claim and {(c["result_id"], c["kb_prefix"]) for c in claim["citations"]}
+            for claim in claims
+        ]
         cited = [claim and {"citations": claim["citations"]} for claim in claims]
         changes = _changes(sources, "gained", "lost", "recited", same="shared")
         rows.append({"text": text, "changes": changes, "sides": cited})
     return rows
 
 
-def _changes(values: Sequence[Any], gained: str, lost: str, changed: str, same: str = "same") -> list[str]:
+def _changes(
+    values: Sequence[Any], gained: str, lost: str, changed: str, same: str = "same"
+) -> list[str]:
     """Return the change of each run against the first one, in these words; None is a run without it."""
     first, *rest = values
     changes = []
@@ -392,9 +463,13 @@ def _changes(values: Sequence[Any], gained: str, lost: str, changed: str, same: 
 
 def _decisions(sides: Sequence[Side]) -> list[Json]:
     rows = []
-    for number, points in enumerate(zip_longest(*(side.points_by_name("decision").values() for side in sides))):
+    for number, points in enumerate(
+        zip_longest(*(side.points_by_name("decision").values() for side in sides))
+    ):
         same = _alike([point and point.value for point in points])
-        rows.append({"number": number, "same": same, "sides": [point and point.brief for point in points]})
+        rows.append(
+            {"number": number, "same": same, "sides": [point and point.brief for point in points]}
+        )
     return rows
 
 
@@ -404,8 +479,16 @@ def _cost(side: Side) -> Json:
     document = {name: getattr(side.run, name) for name in names} | {"support": state.get("support")}
     counts = figures(document | {"statistics": (state.get("merged") or {}).get("statistics")})
     own = [effect for effect in side.effects if not effect.replayed]
-    tokens, about = sum(effect.tokens for effect in own), any(effect.tokens and not effect.counted for effect in own)
-    return {**counts, "tokens": tokens, "about": about, "saved_tokens": sum(e.tokens for e in side.effects) - tokens}
+    tokens, about = (
+        sum(effect.tokens for effect in own),
+        any(effect.tokens and not effect.counted for effect in own),
+    )
+    return {
+        **counts,
+        "tokens": tokens,
+        "about": about,
+        "saved_tokens": sum(e.tokens for e in side.effects) - tokens,
+    }
 
 
 def _in_order(mappings: Sequence[Mapping[Key, Any]]) -> list[Key]:

@@ -11,7 +11,16 @@ import re
 from collections.abc import Mapping, Sequence
 
 from workbench.errors import RunError, shown
-from workbench.plans import ENDED_WELL, Plan, PlanStep, canonical_json, fresh_id, last_records, needed, step_renamed
+from workbench.plans import (
+    ENDED_WELL,
+    Plan,
+    PlanStep,
+    canonical_json,
+    fresh_id,
+    last_records,
+    needed,
+    step_renamed,
+)
 from workbench.records.proposals import JUDGED_BY
 from workbench.runs.recording import Recording
 from workbench.state import Json
@@ -89,12 +98,18 @@ class Joined:
         return new_id
 
     def _may_replace(self, run_id: str, step: PlanStep) -> bool:
-        used = {name for end in (*step.dependencies(), *self._ids.values()) for name in needed(self.plan, end)}
+        used = {
+            name
+            for end in (*step.dependencies(), *self._ids.values())
+            for name in needed(self.plan, end)
+        }
         wanted = (run_id, step.step_id) in self._wanted
         return wanted and self.origins[step.step_id][0] == self._base and step.step_id not in used
 
 
-def graft_edits(steps: Mapping[str, Sequence[Recording]], base: Recording | None = None) -> tuple[str, Json]:
+def graft_edits(
+    steps: Mapping[str, Sequence[Recording]], base: Recording | None = None
+) -> tuple[str, Json]:
     """Return the run into whose plan the steps are joined, and the edits of the fork that runs it.
 
     Args:
@@ -115,7 +130,10 @@ def graft_edits(steps: Mapping[str, Sequence[Recording]], base: Recording | None
             raise RunError(f"Run {run.run_id} has no step {shown(step_id)}. It has: {step_ids}.")
     base = next(iter(sources.values()))
     joined = Joined(base.run_id, plans, [(run.run_id, step_id) for run, step_id in wanted])
-    origins = {new: {"run_id": run_id, "step_id": step_id} for new, (run_id, step_id) in joined.origins.items()}
+    origins = {
+        new: {"run_id": run_id, "step_id": step_id}
+        for new, (run_id, step_id) in joined.origins.items()
+    }
     edits: Json = {"graft": {"base": base.run_id, "steps": origins}, "sources": list(sources)}
     by_hand = [run.options.get("results", {}) for run in reversed([*sources.values()])]
     if any(by_hand):
@@ -136,14 +154,17 @@ def _plan(run: Recording) -> Plan:
     if run.status == "running":
         raise RunError(f"Run {run.run_id} is still running. Wait for it, or cancel it.")
     if run.plan is None:
-        raise RunError(f"Run {run.run_id} has no plan: it asked no knowledge base, so there is no step to take.")
+        raise RunError(
+            f"Run {run.run_id} has no plan: it asked no knowledge base, so there is no step to take."
+        )
     return run.plan
 
 
 def _unconditional(plan: Plan, ran: set[str]) -> Plan:
     """Return the plan with the condition removed of each step that ran in its run: that is why it was taken."""
     steps = [
-        s.model_copy(update={"condition": "always"}) if ran >= {s.step_id, *s.dependencies()} else s for s in plan.steps
+        s.model_copy(update={"condition": "always"}) if ran >= {s.step_id, *s.dependencies()} else s
+        for s in plan.steps
     ]
     return plan.model_copy(update={"steps": steps})
 

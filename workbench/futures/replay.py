@@ -14,7 +14,9 @@ from workbench.state import Json
 def replayed(run: Recording, fork: Callable[..., Recording]) -> Recording:
     """Replay a run (``Workbench.replay``); ``fork`` makes a run of this one, and waits for it."""
     if run.status != "done":
-        raise RunError(f"Run {run.run_id} is {run.status}: only a run that is done can be replayed.")
+        raise RunError(
+            f"Run {run.run_id} is {run.status}: only a run that is done can be replayed."
+        )
     if not begun(run.tape()):
         raise RunError(f"Run {run.run_id} has no tape: it was pruned.")
     again = fork(mode="replay", mismatch="stop", rest="rules")
@@ -36,7 +38,9 @@ def same_bytes(run: Recording, again: Recording) -> None:
     original, replay = (json.loads(canonical(full_document(r))) for r in (run, again))
     for part in original:
         if paths := differences(original[part], replay.get(part)):
-            expected, actual = ({"version": "", "input": document.get(part)} for document in (original, replay))
+            expected, actual = (
+                {"version": "", "input": document.get(part)} for document in (original, replay)
+            )
             raise Divergence("result", part, expected, actual, [f"input{path}" for path in paths])
 
 

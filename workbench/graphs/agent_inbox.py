@@ -51,9 +51,14 @@ def from_agent_inbox(response: Any, request: Request) -> Any:
     """
     if isinstance(response, list):
         if len(response) != 1:
-            raise InvalidAnswer(f"one response is expected in the list, and there are {len(response)}.")
+            raise InvalidAnswer(
+                f"one response is expected in the list, and there are {len(response)}."
+            )
         response = response[0]
-    if isinstance(response, str) and (action := ACTIONS.get(response, response)) in ("approve", "reject"):
+    if isinstance(response, str) and (action := ACTIONS.get(response, response)) in (
+        "approve",
+        "reject",
+    ):
         return {"decisions": [{"type": action}]}
     if not isinstance(response, Mapping):
         return response
@@ -64,9 +69,13 @@ def from_agent_inbox(response: Any, request: Request) -> Any:
 
 def _decision(response: Data, request: Request) -> Json:
     if response["type"] not in ACTIONS:
-        raise InvalidAnswer(f"type is {shown(response['type'])}; it is one of {', '.join(ACTIONS)}.")
+        raise InvalidAnswer(
+            f"type is {shown(response['type'])}; it is one of {', '.join(ACTIONS)}."
+        )
     if unknown := set(response) - {"type", "args"}:
-        raise InvalidAnswer(f"{', '.join(sorted(map(str, unknown)))}: a response has type and args, and no more.")
+        raise InvalidAnswer(
+            f"{', '.join(sorted(map(str, unknown)))}: a response has type and args, and no more."
+        )
     args, action = response.get("args"), ACTIONS[response["type"]]
     if action == "respond":
         if not isinstance(args, str):
@@ -78,20 +87,34 @@ def _decision(response: Data, request: Request) -> Json:
         raise InvalidAnswer('args of an edit is {"action": ..., "args": {...}}.')
     point = proposals.point(request)
     if args.get("action") != point:
-        raise InvalidAnswer(f"action is {shown(args.get('action'))}, which is not what is asked; it is {point!r}.")
+        raise InvalidAnswer(
+            f"action is {shown(args.get('action'))}, which is not what is asked; it is {point!r}."
+        )
     required = proposals.schema(request).get("required", ())
-    edits = proposals.differing(proposals.in_force(request), _parse(args["args"], request), required)
-    return {"type": "edit", "edited_action": {"name": point, "args": edits}} if edits else {"type": "approve"}
+    edits = proposals.differing(
+        proposals.in_force(request), _parse(args["args"], request), required
+    )
+    return (
+        {"type": "edit", "edited_action": {"name": point, "args": edits}}
+        if edits
+        else {"type": "approve"}
+    )
 
 
 def _parse_middleware(answer: Data, request: Request) -> Data:
     """Return a middleware's answer whose edited arguments may be strings, and may include what was only shown."""
     try:
         decision = answer["decisions"][0]
-        action = {**decision["edited_action"], "args": _parse(decision["edited_action"]["args"], request)}
+        action = {
+            **decision["edited_action"],
+            "args": _parse(decision["edited_action"]["args"], request),
+        }
     except (KeyError, IndexError, TypeError, AttributeError, InvalidAnswer):
         return answer  # the review point refuses it too, and names the place of the fault
-    return {**answer, "decisions": [{**decision, "edited_action": action}, *answer["decisions"][1:]]}
+    return {
+        **answer,
+        "decisions": [{**decision, "edited_action": action}, *answer["decisions"][1:]],
+    }
 
 
 def _parse(args: Data, request: Request) -> Json:
@@ -100,7 +123,9 @@ def _parse(args: Data, request: Request) -> Json:
     parsed = {}
     for name, value in args.items():
         if name in schema.get("properties", {}):
-            parsed[name] = _typed(value, proposals.property_schema(name, schema).get("type"), str(name))
+            parsed[name] = _typed(
+                value, proposals.property_schema(name, schema).get("type"), str(name)
+            )
         elif name not in proposal or value not in (proposal[name], json.dumps(proposal[name])):
             parsed[name] = value  # the review point refuses it, and lists the known names
     return parsed
@@ -112,4 +137,6 @@ def _typed(value: Any, kind: str | None, name: str) -> Any:
     try:
         return json.loads(value)
     except (ValueError, RecursionError) as error:
-        raise InvalidAnswer(f"{name} is {shown(value)}, and {kind} is asked for, as JSON: {error}.") from None
+        raise InvalidAnswer(
+            f"{name} is {shown(value)}, and {kind} is asked for, as JSON: {error}."
+        ) from None

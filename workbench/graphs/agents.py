@@ -34,7 +34,9 @@ class RetrieveAgent:
     def __init__(self, worker_name: str, context: Context, call: Call):
         self.worker = parse_worker_name(worker_name)
         if not self.worker.kb_prefix:
-            raise ValueError(f"Worker {worker_name!r} names no knowledge base, so there is nothing to retrieve from.")
+            raise ValueError(
+                f"Worker {worker_name!r} names no knowledge base, so there is nothing to retrieve from."
+            )
         self.worker_name, self.context, self._call = worker_name, context, call
 
     def retrieve_with_trace(self, query: str, thread_id: str) -> Json:
@@ -64,7 +66,9 @@ class RetrieveAgent:
             state = await self._graph.ainvoke(
                 self.input(query, thread_id, run_id), context=replace(self.context, runs=runs)
             )
-            log = [event["execution_log"] for event in runs.events(run_id) if "execution_log" in event]
+            log = [
+                event["execution_log"] for event in runs.events(run_id) if "execution_log" in event
+            ]
         finally:
             runs.close()
         return state, log
@@ -76,7 +80,9 @@ class RetrieveAgent:
     def input(self, query: str, thread_id: str, run_id: str) -> RetrievalState:
         """Return what the retrieval graph begins with."""
         kb, context = self.worker.kb_prefix, self.context
-        decision = decide(query, [], self.worker_name, context.knowledge, today=context.today).decision
+        decision = decide(
+            query, [], self.worker_name, context.knowledge, today=context.today
+        ).decision
         return RetrievalState(
             run_id=run_id,
             query=query,

@@ -60,38 +60,59 @@ async def supported(
         if not sentence.cited and after in cited
     ]
     # a model also judges what cites nothing: it may say what is not said, or what the passages of others say
-    bare = [each for each in statements if each.verdict == "uncited" and each.sentence not in {s.sentence for s in led}]
+    bare = [
+        each
+        for each in statements
+        if each.verdict == "uncited" and each.sentence not in {s.sentence for s in led}
+    ]
     citing = [*cited, *led, *bare] if cited else []
     verdicts: dict[str, str] = {}
     if "checker" in context.models and citing:
         groups = _groups(citing, evidence, context.settings.merge_max_characters)
-        for checked_group in await asyncio.gather(*(_by_model(context, group, evidence, question) for group in groups)):
+        for checked_group in await asyncio.gather(
+            *(_by_model(context, group, evidence, question) for group in groups)
+        ):
             verdicts |= checked_group
     judge = context.settings.role_model("checker") if verdicts else ""
-    return [_combined(each, verdicts.get(each.sentence, ""), judge, evidence) for each in statements]
+    return [
+        _combined(each, verdicts.get(each.sentence, ""), judge, evidence) for each in statements
+    ]
 
 
 def _counted(statement: Support, counts: Collection[float]) -> Support:
     """Return a statement without a source as supported, where each of its numbers was counted in the corpus."""
     numbers = read_numbers(statement.sentence) if statement.verdict == "uncited" and counts else []
-    if not numbers or not all(number.low == number.high and number.low in counts for number in numbers):
+    if not numbers or not all(
+        number.low == number.high and number.low in counts for number in numbers
+    ):
         return statement
     return statement._replace(verdict="supported")
 
 
 def _by_rules(context: Context, text: str, evidence: Evidence) -> list[Support]:
-    cited = {int(n): evidence[int(n) - 1] for n in re.findall(r"\[(\d+)\]", text) if 1 <= int(n) <= len(evidence)}
+    cited = {
+        int(n): evidence[int(n) - 1]
+        for n in re.findall(r"\[(\d+)\]", text)
+        if 1 <= int(n) <= len(evidence)
+    }
     try:
         bases = {n: _base(result, context) for n, result in cited.items()}
         sources = {n: source_text(result, bases[n]) for n, result in cited.items()}
         tables = {n: fields_text(result, bases[n]) for n, result in cited.items()}
         base = next(filter(None, bases.values()), None)
-        return checked(text, sources, shares_by_meaning(base) if base else None, {n: t for n, t in tables.items() if t})
+        return checked(
+            text,
+            sources,
+            shares_by_meaning(base) if base else None,
+            {n: t for n, t in tables.items() if t},
+        )
     except (Divergence, KnowledgeError):  # a replay without the base
         return checked(text, {n: source_text(result, None) for n, result in cited.items()})
 
 
-def _groups(statements: Sequence[Support], evidence: Evidence, limit: int) -> Iterator[list[Support]]:
+def _groups(
+    statements: Sequence[Support], evidence: Evidence, limit: int
+) -> Iterator[list[Support]]:
     """Yield statements that are checked together: as many as fit a form, and whose sources fit a prompt."""
     group, cited = list[Support](), set[int]()
     for statement in statements:
@@ -103,16 +124,26 @@ def _groups(statements: Sequence[Support], evidence: Evidence, limit: int) -> It
     yield group
 
 
-async def _by_model(context: Context, group: Sequence[Support], evidence: Evidence, question: str) -> dict[str, str]:
+async def _by_model(
+    context: Context, group: Sequence[Support], evidence: Evidence, question: str
+) -> dict[str, str]:
     cited = sorted({n for statement in group for n in statement.cited})
-    lines = [f"{each.sentence} (cites {', '.join(map(str, each.cited)) or 'nothing'})" for each in group]
+    lines = [
+        f"{each.sentence} (cites {', '.join(map(str, each.cited)) or 'nothing'})" for each in group
+    ]
     slots = {
         "sentences": numbered(lines),
-        "evidence": evidence_text([evidence[n - 1] for n in cited], context.settings.merge_max_characters, cited),
+        "evidence": evidence_text(
+            [evidence[n - 1] for n in cited], context.settings.merge_max_characters, cited
+        ),
     }
     reply = await ask_model(context, "checker", CheckedAll, slots, question=question)
     verdicts = reply.form.sentences if reply.form else []
-    return {group[each.sentence - 1].sentence: each.verdict for each in verdicts if each.sentence <= len(group)}
+    return {
+        group[each.sentence - 1].sentence: each.verdict
+        for each in verdicts
+        if each.sentence <= len(group)
+    }
 
 
 def _combined(support: Support, verdict: str, judge: str, evidence: Evidence) -> Supported:
@@ -124,7 +155,9 @@ def _combined(support: Support, verdict: str, judge: str, evidence: Evidence) ->
     by = support.by
     if verdict and (final != "uncited" or verdict != "unsupported"):
         sources = [evidence[n - 1]["evidence"] for n in support.cited if n <= len(evidence)]
-        translated = not any(bool(CJK.search(text)) == bool(CJK.search(support.sentence)) for text in sources)
+        translated = not any(
+            bool(CJK.search(text)) == bool(CJK.search(support.sentence)) for text in sources
+        )
         quoted = "“" in support.why and not translated
         final = "unsupported" if quoted or ADDRESS.search(support.why) else verdict
         by = support.cited if final == "supported" else by
@@ -151,19 +184,28 @@ def _base(result: RetrievalResult, context: Context) -> KnowledgeBase | None:
 def source_text(result: RetrievalResult, base: KnowledgeBase | None) -> str:
     """Return the title and the text of a piece of evidence."""
     title = str(result["metadata"].get("title") or "")
-    return "\n".join([" / ".join(_writings(title, base)) if title else "", result["evidence"]]).strip()
+    return "\n".join(
+        [" / ".join(_writings(title, base)) if title else "", result["evidence"]]
+    ).strip()
 
 
 def fields_text(result: RetrievalResult, base: KnowledgeBase | None) -> str:
     """Return the typed fields of a piece in sentences, each with all words for the field; "" without any."""
-    title, fields = str(result["metadata"].get("title") or ""), result["metadata"].get("fields") or {}
+    title, fields = (
+        str(result["metadata"].get("title") or ""),
+        result["metadata"].get("fields") or {},
+    )
     called = {
         f["name"]: [w for words in f["called"].values() for w in words]
         for f in (base.about()["fields"] if base else ())
     }
     lines = []
     for name, content in fields.items():
-        values = [v for v in (content if isinstance(content, list) else [content])[:_VALUES] if v not in (None, "")]
+        values = [
+            v
+            for v in (content if isinstance(content, list) else [content])[:_VALUES]
+            if v not in (None, "")
+        ]
         if values:
             writings = ", ".join(" / ".join(_writings(str(value), base)) for value in values)
             lines.append(f"{' '.join([name, *called.get(name, ())])}: {writings}.")
@@ -185,7 +227,8 @@ def with_marks(text: str, support: Sequence[Supported]) -> str:
     """
     verdicts = {each["sentence"]: each["verdict"] for each in support}
     marked, at = "", 0
-    for sentence in marked_sentences(text):  # each at its place: one may be repeated, or be a part of another
+    # each at its place: one may be repeated, or be a part of another
+    for sentence in marked_sentences(text):
         match = re.compile(r"\s*".join(map(re.escape, sentence.split()))).search(text, at)
         if not match:
             continue

@@ -72,7 +72,11 @@ RESULT_KEYS = (
 
 async def persist(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Store the answer and the result; running it again stores nothing twice."""
-    conversations, runs, run_id = runtime.context.conversations, runtime.context.runs, state["run_id"]
+    conversations, runs, run_id = (
+        runtime.context.conversations,
+        runtime.context.runs,
+        state["run_id"],
+    )
     records = state.get("records", [])
     change = {"retrieval_ms": round(retrieval_seconds(records) * 1000, 3) if records else 0.0}
     conversations.append_message(
@@ -115,7 +119,9 @@ def conversation_graph(schema: Any = ConversationState) -> StateGraph[Any, Conte
     if add_reporter := provided("nodes", "reporter"):
         add_reporter(graph, whether_to_retrieve)
         answerers, first = [*answerers, "reporter"], ["clarify"]
-    graph.add_conditional_edges("prepare_retrieval", whether_to_clarify, [*first, "retrieval", *answerers])
+    graph.add_conditional_edges(
+        "prepare_retrieval", whether_to_clarify, [*first, "retrieval", *answerers]
+    )
     graph.add_conditional_edges("retrieval", who_answers, answerers)
     for answerer in answerers:
         graph.add_edge(answerer, "persist")
@@ -165,7 +171,9 @@ async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context])
     context, message = runtime.context, state["message"]
     report_change = required("nodes", "topic", "reports")(state) if state.get("report") else {}
     query, route = await _standing_alone({**state, **report_change}, context)
-    route = route._replace(decision=with_preferences(state, route.decision, context.bases(route.kb_prefixes)))
+    route = route._replace(
+        decision=with_preferences(state, route.decision, context.bases(route.kb_prefixes))
+    )
     if route.decision != state["route_decision"]:
         runtime.stream_writer({"route_decision": route.decision})
     change = {
@@ -180,13 +188,17 @@ async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context])
     if not route.kb_prefixes or is_small_talk(message) or said_before:
         return {**change, "use_retrieval": False, "answerer": "generate"}
     runtime.stream_writer(progress("retrieval"))
-    await asyncio.gather(*(asyncio.to_thread(base.warm) for base in context.bases(route.kb_prefixes)))
+    await asyncio.gather(
+        *(asyncio.to_thread(base.warm) for base in context.bases(route.kb_prefixes))
+    )
     return {
         **change,
         **fresh_state(),
         "use_retrieval": change["kb_prefix"] not in context.unsearched,
         "answerer": _answerer(state, change["kb_prefix"], context),
-        "resolved_agent_type": ",".join(worker.agent_type for worker in read_workers(route.decision["worker_name"])),
+        "resolved_agent_type": ",".join(
+            worker.agent_type for worker in read_workers(route.decision["worker_name"])
+        ),
         "iteration": 1,
     }
 
@@ -232,7 +244,9 @@ async def kb_handler(state: ConversationState, runtime: Runtime[Context]) -> Jso
     async def answer() -> Json:
         return dict(await context.handlers[kb](state, context))
 
-    reply = (await context.tape.aeffect("handler", kb, args, answer, clock=context.clock.monotonic)).value
+    reply = (
+        await context.tape.aeffect("handler", kb, args, answer, clock=context.clock.monotonic)
+    ).value
     return {
         "answer": reply["answer"],
         "citations": reply.get("citations", []),
@@ -242,7 +256,9 @@ async def kb_handler(state: ConversationState, runtime: Runtime[Context]) -> Jso
 
 def whether_to_clarify(state: ConversationState) -> str:
     """Return the next node: what a report's question leaves open is found before anything is planned."""
-    return "clarify" if state.get("report") and state["use_retrieval"] else whether_to_retrieve(state)
+    return (
+        "clarify" if state.get("report") and state["use_retrieval"] else whether_to_retrieve(state)
+    )
 
 
 def whether_to_retrieve(state: ConversationState) -> str:

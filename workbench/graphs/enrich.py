@@ -28,17 +28,27 @@ class Added(NamedTuple):
     @property
     def counts(self) -> Json:
         """Return the statistics: the names asked for, the number of pieces, and what went wrong."""
-        return {"asked": self.summary["asked"], "found": self.pieces, "notes": self.summary["notes"]}
+        return {
+            "asked": self.summary["asked"],
+            "found": self.pieces,
+            "notes": self.summary["notes"],
+        }
 
 
 async def enriched(state: RetrievalState, context: Context) -> Added | None:
     """Return what an external source adds to the evidence; None when nothing is missing or no source can be asked."""
     decision = state.get("route_decision")
     question = decision.get("question") if decision else None
-    if (steps := [record for record in state.get("records", []) if record["tool"] == STEP]) or _is_stopped(state):
+    if (
+        steps := [record for record in state.get("records", []) if record["tool"] == STEP]
+    ) or _is_stopped(state):
         return _by_steps(state, context, steps)
     # "Who edited Salt Road (1982)?" selects by a year, but asks for a field of what it names.
-    lists = question and question["intent"] in ("list", "recommend") and not (question["names"] and question["fields"])
+    lists = (
+        question
+        and question["intent"] in ("list", "recommend")
+        and not (question["names"] and question["fields"])
+    )
     kb = _base_to_ask(state, context) if question and not lists else None
     names = missing_names(state) if kb else []
     if not kb or not names:
@@ -55,12 +65,20 @@ async def enriched(state: RetrievalState, context: Context) -> Added | None:
     return Added(output["results"], _summary(names, [output]), len(output["results"]))
 
 
-def _by_steps(state: RetrievalState, context: Context, records: Sequence[ExecutionRecord]) -> Added | None:
+def _by_steps(
+    state: RetrievalState, context: Context, records: Sequence[ExecutionRecord]
+) -> Added | None:
     """Return what steps asked of the source; their evidence is that of the plan."""
-    bodies = [context.runs.body(state["run_id"], ref) for ref in (r["raw_output_ref"] for r in records) if ref]
+    bodies = [
+        context.runs.body(state["run_id"], ref)
+        for ref in (r["raw_output_ref"] for r in records)
+        if ref
+    ]
     if not bodies:
         return None
-    names = dict.fromkeys(name for record in records for name in record["raw_input"].get("names", []))
+    names = dict.fromkeys(
+        name for record in records for name in record["raw_input"].get("names", [])
+    )
     summary = _summary(list(names), [body["output"] for body in bodies])
     return Added([], summary, sum(len(body["results"]) for body in bodies))
 
@@ -94,7 +112,9 @@ def can_enrich(state: RetrievalState, context: Context) -> bool:
     """Check whether an external source has a key and can be asked; in a replay, whether a step asked it."""
     if tape := _from_tape(context):
         return any((effect.kind, effect.name) == ("tool", STEP) for effect in tape.known)
-    return _base_to_ask(state, context) is not None and bool(context.settings.tmdb_key.get_secret_value())
+    return _base_to_ask(state, context) is not None and bool(
+        context.settings.tmdb_key.get_secret_value()
+    )
 
 
 def _is_stopped(state: RetrievalState) -> bool:
@@ -105,7 +125,10 @@ def _is_stopped(state: RetrievalState) -> bool:
 def missing_names(state: RetrievalState) -> list[str]:
     """Return the names of the question without evidence, and those without a field that the source may know."""
     signals = state["reflections"][-1]["signals"]
-    names = [*signals.get("unknown", []), *(c["name"] for c in signals.get("coverage", []) if not c["found"])]
+    names = [
+        *signals.get("unknown", []),
+        *(c["name"] for c in signals.get("coverage", []) if not c["found"]),
+    ]
     fields = provided("sources", "fields") or ()
     titles = {title for title, field in signals.get("missing_fields", []) if field in fields}
     return list(dict.fromkeys([*names, *sorted(titles)]))

@@ -15,7 +15,15 @@ from workbench.knowledge.dated import dated, last_day
 from workbench.plans import HELD_BACK, NOT_NEEDED, Plan, PlanStep, last_records
 from workbench.ports import Context
 from workbench.records.tape import Tape, attempt_arguments, call_parts
-from workbench.state import ExecutionRecord, Json, RetrievalResult, RetrievalState, StepStatus, StepTask, SubStep
+from workbench.state import (
+    ExecutionRecord,
+    Json,
+    RetrievalResult,
+    RetrievalState,
+    StepStatus,
+    StepTask,
+    SubStep,
+)
 from workbench.text import clean
 from workbench.tools.registry import resolve_input
 from workbench.tools.tool import StepLog, contained, plain, read_input, shown_results
@@ -35,7 +43,9 @@ async def executor(task: StepTask, runtime: Runtime[Context]) -> Json:
     if before is not None:
         return {"records": [before]}
     which = {name: task[name] for name in ("attempt", "iteration")}
-    runtime.stream_writer({"retrieval_step_start": {"step_id": step.step_id, "tool": step.tool, **which}})
+    runtime.stream_writer(
+        {"retrieval_step_start": {"step_id": step.step_id, "tool": step.tool, **which}}
+    )
     effect = describe_effect(task, step, context)
     effect["limit_s"] = time_limit(task, step)
     taped = recorded(task, step, effect, context.tape)
@@ -56,7 +66,11 @@ async def executor(task: StepTask, runtime: Runtime[Context]) -> Json:
             }
         }
     )
-    progress_details = {"error": record["error"], "agent_type": step.tool, "retrieval_count": summary["evidence_count"]}
+    progress_details = {
+        "error": record["error"],
+        "agent_type": step.tool,
+        "retrieval_count": summary["evidence_count"],
+    }
     runtime.stream_writer(progress("retrieval", **_done(task, context), **progress_details))
     return {"records": [record]}
 
@@ -68,7 +82,9 @@ def describe_effect(task: StepTask, step: PlanStep, context: Context) -> Json:
     return context.tape.marked(step.tool, {"version": version, "input": args}, step.step_id)
 
 
-def recorded(task: StepTask, step: PlanStep, effect: Json, tape: Tape) -> tuple[ExecutionRecord, Json | None] | None:
+def recorded(
+    task: StepTask, step: PlanStep, effect: Json, tape: Tape
+) -> tuple[ExecutionRecord, Json | None] | None:
     """Return the record and body of the same call on another run's tape, when this run may take them from there.
 
     Raises:
@@ -100,7 +116,9 @@ def _longer(effect: Json, record: ExecutionRecord) -> bool:
     return bool("limit_s" in before and effect["limit_s"] > before["limit_s"] + 0.5)
 
 
-async def attempt(task: StepTask, step: PlanStep, context: Context) -> tuple[ExecutionRecord, Json | None]:
+async def attempt(
+    task: StepTask, step: PlanStep, context: Context
+) -> tuple[ExecutionRecord, Json | None]:
     """Return one attempt, timed and bounded: its record, and its body when it found anything out.
 
     The time-out is the smaller of the step's own and what is left of the run's budget. A synchronous tool runs in a
@@ -141,18 +159,22 @@ async def attempt(task: StepTask, step: PlanStep, context: Context) -> tuple[Exe
         if context.runs.is_cancelled(task["run_id"]):
             context.runs.save_record(task["run_id"], record("cancelled"), None)
         raise
-    except (WorkspaceError, KnowledgeError):  # a full disk or a damaged index is not a tool's failure: the run stops,
+    except (WorkspaceError, KnowledgeError):
+        # a full disk or a damaged index is not a tool's failure: the run stops,
         raise  # and can be resumed once that is repaired
     except WorkbenchError as known:
         status, error = "failed", str(known)
-    except Exception as unknown:  # a tool may raise anything; the record shows it, and the reflector reacts to it
+    except Exception as unknown:
+        # a tool may raise anything; the record shows it, and the reflector reacts to it
         status, error = "failed", f"{type(unknown).__name__}: {unknown}"
     return record(status), body
 
 
 def _inputs(task: StepTask, step: PlanStep, context: Context) -> Json:
     """Return the step's input with references filled from the outputs of earlier steps, and what its budget says."""
-    bodies = {i: context.runs.body(task["run_id"], ref) for i, ref in task["sources"].items() if ref}
+    bodies = {
+        i: context.runs.body(task["run_id"], ref) for i, ref in task["sources"].items() if ref
+    }
     outputs = {i: {**body["output"], RESULTS: body["results"]} for i, body in bodies.items()}
     inputs = resolve_input(step, outputs)
     fields = context.tools[step.tool].input_schema.model_fields
@@ -164,7 +186,9 @@ def _inputs(task: StepTask, step: PlanStep, context: Context) -> Json:
     return inputs
 
 
-async def _call(step: PlanStep, inputs: Json, task: StepTask, context: Context, log: StepLog) -> BaseModel:
+async def _call(
+    step: PlanStep, inputs: Json, task: StepTask, context: Context, log: StepLog
+) -> BaseModel:
     tool = context.tools[step.tool]
     base = dated(context.searched.get(inputs.get("kb_prefix") or task["kb_prefix"]), task["dates"])
     return shown_results(await tool(read_input(tool, inputs), base, log), base)
@@ -185,7 +209,9 @@ def make_body(output: BaseModel, step: PlanStep) -> Json:
         ToolError: it is no output, or a result in it is no evidence.
     """
     if not isinstance(output, BaseModel):
-        raise ToolError(f"{step.tool} returned a {type(output).__name__}. A tool returns its output schema.")
+        raise ToolError(
+            f"{step.tool} returned a {type(output).__name__}. A tool returns its output schema."
+        )
     data = plain(output.model_dump())
     results = data.pop("results", [])
     try:
@@ -193,8 +219,11 @@ def make_body(output: BaseModel, step: PlanStep) -> Json:
     except ValidationError as error:
         fault = error.errors()[0]
         where = ".".join(map(str, ("results", *fault["loc"])))
-        raise ToolError(f"{step.tool} returned {where} = {shown(fault['input'])}: {fault['msg']}.") from None
-    limit = min(step.budget.top_k, step.budget.max_evidence_count)  # also where the tool has no ``top_k`` of its own
+        raise ToolError(
+            f"{step.tool} returned {where} = {shown(fault['input'])}: {fault['msg']}."
+        ) from None
+    # also where the tool has no ``top_k`` of its own
+    limit = min(step.budget.top_k, step.budget.max_evidence_count)
     return {"results": results[:limit], "output": data, "found": len(results)}
 
 
@@ -221,7 +250,11 @@ def make_record(
     }
     if body and body["found"] > len(results):
         summary["cut"] = body["found"] - len(results)
-    filled = {name: field for name, (_, field) in step.references().items() if "text" not in step.tool_input[name]}
+    filled = {
+        name: field
+        for name, (_, field) in step.references().items()
+        if "text" not in step.tool_input[name]
+    }
     long = {name: step.tool_input[name] for name, field in filled.items() if field == RESULTS}
     return ExecutionRecord(
         step_id=step.step_id,
@@ -243,7 +276,11 @@ def make_record(
 def _done(task: StepTask, context: Context) -> dict[str, int]:
     """Return how many of the steps that run have ended: those before this wave, and those of it that have a record."""
     wave = task.get("wave", [])
-    ended = [e["step_id"] for e in wave if context.runs.record(task["run_id"], e["step_id"], e["attempt"])]
+    ended = [
+        e["step_id"]
+        for e in wave
+        if context.runs.record(task["run_id"], e["step_id"], e["attempt"])
+    ]
     return {"completed": len({*task.get("tried", []), *ended}), "total": task.get("total", 0)}
 
 
@@ -267,13 +304,17 @@ def unended(state: RetrievalState, reason: str, stops: bool = False) -> dict[str
     return reasons
 
 
-def skip(state: RetrievalState, context: Context, reasons: Mapping[str, str]) -> list[ExecutionRecord]:
+def skip(
+    state: RetrievalState, context: Context, reasons: Mapping[str, str]
+) -> list[ExecutionRecord]:
     """Keep and return one record per step, in the order of the plan, as the attempt after the last one."""
     last, skipped, now = last_records(state.get("records", [])), [], context.clock.now().isoformat()
     for step in Plan.load(state["plan"]).steps:
         if step.step_id in reasons:
             attempt = last[step.step_id]["attempt"] + 1 if step.step_id in last else 1
-            record = make_record(step, attempt, state["iteration"], "skipped", now, error=reasons[step.step_id])
+            record = make_record(
+                step, attempt, state["iteration"], "skipped", now, error=reasons[step.step_id]
+            )
             context.runs.save_record(state["run_id"], record, None)
             skipped.append(record)
     return skipped

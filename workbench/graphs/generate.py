@@ -46,7 +46,8 @@ def messages(state: Data, context: Context) -> list[list[str]]:
     language = detect_language(message)
     query = clean(state.get("query") or "")
     slots = {
-        "question": clean(message) + (f"\n(That is: {query})" if query and query != clean(message) else ""),
+        "question": clean(message)
+        + (f"\n(That is: {query})" if query and query != clean(message) else ""),
         "memory": _remembered(state, language) or NONE,
         "totals": "; ".join(totals(state, context)) or NONE,
         "findings": findings(state),
@@ -54,7 +55,11 @@ def messages(state: Data, context: Context) -> list[list[str]]:
     }
     system, question = context.prompts.for_language("writer", language).messages(slots)
     before = earlier[-window:] if window else []
-    return [system, *(["human" if m["role"] == "user" else "ai", clean(m["content"])] for m in before), question]
+    return [
+        system,
+        *(["human" if m["role"] == "user" else "ai", clean(m["content"])] for m in before),
+        question,
+    ]
 
 
 def _remembered(state: Data, language: str) -> str:
@@ -68,11 +73,16 @@ def written_from(state: Data, context: Context) -> str:
     met = {result_id for entry in _needs(state) for result_id in entry["by"] if entry["met"] >= MET}
     met |= {piece["result_id"] for piece in evidence if met and piece["metadata"].get("pinned")}
     numbers = [n for n, piece in enumerate(evidence, 1) if piece["score"] > 0]
-    numbers.sort(key=lambda n: evidence[n - 1]["result_id"] not in met)  # stable: the rest stays in its order
+    # stable: the rest stays in its order
+    numbers.sort(key=lambda n: evidence[n - 1]["result_id"] not in met)
     if met:  # a model found what it needs: of the rest only what is likely, or comes first
         # How many passages the writer reads next to those that met a need, and the score from which it reads more.
         always = len([n for n in numbers if evidence[n - 1]["result_id"] in met]) + 3
-        numbers = [n for place, n in enumerate(numbers) if place < always or evidence[n - 1]["score"] >= 0.1]
+        numbers = [
+            n
+            for place, n in enumerate(numbers)
+            if place < always or evidence[n - 1]["score"] >= 0.1
+        ]
     pieces = [evidence[n - 1] for n in numbers]
     return evidence_text(pieces, context.settings.merge_max_characters, numbers)
 
@@ -115,13 +125,21 @@ def _with_numbers(text: str, state: Data) -> str:
 def totals(state: Data, context: Context) -> list[str]:
     """Return how many documents hold for each search by fields that ran, be it a model's or the rules'."""
     by_step = totals_by_step(state, context)
-    return [f"{by_step[step_id]} ({conditions})" for step_id, (conditions, _) in counts_by_step(state, context).items()]
+    return [
+        f"{by_step[step_id]} ({conditions})"
+        for step_id, (conditions, _) in counts_by_step(state, context).items()
+    ]
 
 
 def total_numbers(state: Data, context: Context) -> set[float]:
     """Return the numbers of ``totals``: an answer may state them without a source."""
     outputs = [output for _, output in counts_by_step(state, context).values()]
-    return {float(n) for output in outputs for n in (output.get("total"), *output.get("counts", {}).values()) if n}
+    return {
+        float(n)
+        for output in outputs
+        for n in (output.get("total"), *output.get("counts", {}).values())
+        if n
+    }
 
 
 # --- What is said where no evidence is looked at: to a greeting, and when a search was stopped or failed ---
@@ -148,7 +166,9 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> Json:
     if short is not None:
         answer = Answer(short, [])
     elif "writer" in context.parts:
-        text = await call_writer(context, state.get("query") or state["message"], merged_evidence(state))
+        text = await call_writer(
+            context, state.get("query") or state["message"], merged_evidence(state)
+        )
         text, citations, _ = cite(text, merged_evidence(state))
         answer = Answer(text.strip(), citations)
     elif "writer" in context.models and not (over := budget_spent(context)):
@@ -158,18 +178,28 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> Json:
         answer, spoken = Answer(text.strip(), citations), True
     else:
         if "writer" in context.models:
-            runtime.stream_writer(progress("generation", total=1, note=f"the rules write the answer: {over}"))
+            runtime.stream_writer(
+                progress("generation", total=1, note=f"the rules write the answer: {over}")
+            )
         answer = offline(state, context)
     evidence = merged_evidence(state)
     counts = total_numbers(state, context) if evidence else set()
-    support = await supported(context, answer.text, evidence, state["message"], counts) if evidence else []
+    support = (
+        await supported(context, answer.text, evidence, state["message"], counts)
+        if evidence
+        else []
+    )
     if spoken and support and context.settings.bounds == "strict":
         answer = answer._replace(text=with_marks(answer.text, support))
     if short is None and state.get("use_retrieval", True):
         answer = answer._replace(text=answer.text + dates_note(state, context))
     if short is None and state.get("noted") and "writer" not in context.models:
         acknowledge = required("nodes", "acknowledge", "memory")
-        note = acknowledge(state["noted"], detect_language(state["message"]) == "zh", state.get("user_id") or "default")
+        note = acknowledge(
+            state["noted"],
+            detect_language(state["message"]) == "zh",
+            state.get("user_id") or "default",
+        )
         answer = answer._replace(text=f"{answer.text}\n\n{note}")
     runtime.stream_writer(progress("generation", completed=1, total=1))
     spent = round((context.clock.monotonic() - began) * 1000, 3)
@@ -185,7 +215,9 @@ def dates_note(state: Data, context: Context) -> str:
     if not as_of and not known_date:
         return ""
     say = Labels(detect_language(state["message"]))
-    hidden = sum(len(base.hidden) for base in dated_bases(context, state) if isinstance(base, PartialBase))
+    hidden = sum(
+        len(base.hidden) for base in dated_bases(context, state) if isinstance(base, PartialBase)
+    )
     dates = [
         *([say("reply_as_of", date=as_of)] if as_of else []),
         *([say("reply_known", date=known_date)] if known_date else []),
@@ -203,8 +235,13 @@ def without_evidence(state: Data, context: Context) -> str | None:
     if (state.get("report") or {}).get("stopped"):
         return say("reply_stopped")
     if not state.get("use_retrieval", True):
-        if (noted := state.get("noted")) and not state.get("to_search"):  # no model is left to claim that it is kept
-            return str(required("nodes", "acknowledge", "memory")(noted, zh, state.get("user_id") or "default"))
+        # no model is left to claim that it is kept
+        if (noted := state.get("noted")) and not state.get("to_search"):
+            return str(
+                required("nodes", "acknowledge", "memory")(
+                    noted, zh, state.get("user_id") or "default"
+                )
+            )
         if "writer" in context.models:
             return None
         if recalled := state.get("recalls"):
@@ -215,7 +252,8 @@ def without_evidence(state: Data, context: Context) -> str | None:
     if state.get("stop_reason") == "stopped_by_reviewer":
         return say("reply_stopped")
     tried = [r for r in state.get("records", []) if r["status"] != "skipped"]
-    if tried and not any(r["status"] in ENDED_WELL for r in tried):  # that says nothing of the corpus
+    # that says nothing of the corpus
+    if tried and not any(r["status"] in ENDED_WELL for r in tried):
         why = dict.fromkeys(f"{r['tool']}: {r['error'] or r['status']}" for r in tried)
         return say("reply_failed", why="; ".join(why))
     return None
@@ -232,10 +270,16 @@ async def streamed(state: ConversationState, runtime: Runtime[Context]) -> Answe
     text, citations, unknown = cite("".join(await _spoken(state, runtime)), merged_evidence(state))
     if not text.strip():
         server = server_name(context.models["writer"])
-        raise ModelError(f"The chat model at {server} answered with nothing. Ask again, or use another.")
+        raise ModelError(
+            f"The chat model at {server} answered with nothing. Ask again, or use another."
+        )
     if unknown:
         numbers = ", ".join(f"[{n}]" for n in unknown)
-        runtime.stream_writer(progress("generation", total=1, note=f"citations of no evidence were removed: {numbers}"))
+        runtime.stream_writer(
+            progress(
+                "generation", total=1, note=f"citations of no evidence were removed: {numbers}"
+            )
+        )
     return Answer(text.strip(), citations)
 
 
@@ -251,7 +295,11 @@ async def _spoken(state: ConversationState, runtime: Runtime[Context]) -> list[s
         chunks, thinking = list[str](), Thinking()
         prompt_messages = [tuple(message) for message in prompt]
         async for chunk in stream_text(
-            context.models["writer"], prompt_messages, Limits.from_settings(context.settings), heard, thinking
+            context.models["writer"],
+            prompt_messages,
+            Limits.from_settings(context.settings),
+            heard,
+            thinking,
         ):
             chunks.append(visible(chunk))
             runtime.stream_writer(token(chunks[-1]))
@@ -259,10 +307,16 @@ async def _spoken(state: ConversationState, runtime: Runtime[Context]) -> list[s
             chunks = [visible(thinking.said)]
         own = context.prompts.for_language("writer", detect_language(state["message"]))
         thought = {"thought": visible(thinking.thought)} if thinking.thought else {}
-        return {"chunks": chunks, **thought, **accounted(context, "writer", own, usage[-1] if usage else None)}
+        return {
+            "chunks": chunks,
+            **thought,
+            **accounted(context, "writer", own, usage[-1] if usage else None),
+        }
 
     args = {"model": context.settings.role_model("writer"), "messages": prompt}
-    effect = await context.tape.aeffect("model", "writer", args, write, clock=context.clock.monotonic)
+    effect = await context.tape.aeffect(
+        "model", "writer", args, write, clock=context.clock.monotonic
+    )
     for chunk in effect.value["chunks"] if effect.replayed else ():
         runtime.stream_writer(token(chunk))
     return list(effect.value["chunks"])

@@ -19,7 +19,9 @@ MISSING = missing("memory", "memory")
 
 async def recall(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Load what is remembered for a message, and resolve a follow-up at the same time."""
-    change, question = await asyncio.gather(_recalled(state, runtime), standing_alone(state, runtime.context))
+    change, question = await asyncio.gather(
+        _recalled(state, runtime), standing_alone(state, runtime.context)
+    )
     return {**change, "stands_alone": question}
 
 
@@ -32,7 +34,12 @@ class StandsAlone(ModelForm):
 async def standing_alone(state: Data, context: Context, message: str = "") -> str:
     """Return the message with what it refers to, by the model; "" where none is asked, or it says nothing of use."""
     message, history = message or state["message"], read_history(state, context)
-    if "follow_up" not in context.models or not history or is_small_talk(message) or wished_in(state) == []:
+    if (
+        "follow_up" not in context.models
+        or not history
+        or is_small_talk(message)
+        or wished_in(state) == []
+    ):
         return ""
     slots = {"history": history_text(history, context.settings.history_window), "message": message}
     reply = await ask_model(context, "follow_up", StandsAlone, slots, question=message)
@@ -49,9 +56,20 @@ async def _recalled(state: ConversationState, runtime: Runtime[Context]) -> Json
     if part and not greeted:
         return dict(await part(state, runtime))
     history = read_history(state, context)
-    counts = {"history_count": len(history), "has_memory_context": False, "has_summary": False, "episodic_count": 0}
+    counts = {
+        "history_count": len(history),
+        "has_memory_context": False,
+        "has_summary": False,
+        "episodic_count": 0,
+    }
     runtime.stream_writer({"history": counts if part else {**counts, "note": MISSING}})
-    return {"history": history, "remembered": [], "noted": [], "recalls": None, "to_search": state["message"]}
+    return {
+        "history": history,
+        "remembered": [],
+        "noted": [],
+        "recalls": None,
+        "to_search": state["message"],
+    }
 
 
 def with_preferences(state: Data, decision: RouteDecision, bases: Bases) -> RouteDecision:

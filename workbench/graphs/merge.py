@@ -48,7 +48,10 @@ def agreed(results_by_step: ResultsByStep) -> dict[Identity, float]:
                 key = identity(result)
                 scores[key] = max(scores.get(key, 0.0), result["score"])
     signals = merge_signals(results_by_step)
-    return {key: max(probability(MODEL, values), scores.get(key, 0.0)) for key, values in signals.items()}
+    return {
+        key: max(probability(MODEL, values), scores.get(key, 0.0))
+        for key, values in signals.items()
+    }
 
 
 def merge_signals(results_by_step: ResultsByStep) -> dict[Identity, dict[str, float]]:
@@ -103,7 +106,11 @@ def log_odds_share(score: float) -> float:
 async def merger(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     """Merge the evidence of all steps, and say why the retrieval stopped."""
     context, decision = runtime.context, state.get("route_decision")
-    settings, records, results_by_step = context.settings, state.get("records", []), collect(state, context)
+    settings, records, results_by_step = (
+        context.settings,
+        state.get("records", []),
+        collect(state, context),
+    )
     prefixes = state.get("kb_prefixes") or [state["kb_prefix"]]
     added = await enriched(state, context)
     if added:
@@ -124,21 +131,31 @@ async def merger(state: RetrievalState, runtime: Runtime[Context]) -> Json:
         merged["enrichment"] = added.summary
         merged["statistics"]["enrichment"] = added.counts
     reflections = state.get("reflections", [])
-    stop_reason = state.get("stop_reason") or (reflections[-1]["stop_reason"] if reflections else None)
-    runs = _runs(records, merged, parse_workers(decision["worker_name"] if decision else "", prefixes))
+    stop_reason = state.get("stop_reason") or (
+        reflections[-1]["stop_reason"] if reflections else None
+    )
+    runs = _runs(
+        records, merged, parse_workers(decision["worker_name"] if decision else "", prefixes)
+    )
     for event in merged_events(merged, runs):
         runtime.stream_writer(event)
     return {"merged": merged, "runs": runs, "stop_reason": stop_reason or "no_further_action"}
 
 
-def _runs(records: Sequence[ExecutionRecord], merged: Merged, workers: Sequence[Worker]) -> list[RagRun]:
+def _runs(
+    records: Sequence[ExecutionRecord], merged: Merged, workers: Sequence[Worker]
+) -> list[RagRun]:
     """Return what each worker did: of two workers of one base, each by its tools."""
     runs = []
     for kb, agent_type, _ in workers:
         tools = set(AGENT_TOOLS.get(agent_type, ()))
-        own = [r for r in records if (r["raw_input"].get("kb_prefix") or workers[0].kb_prefix) == kb]
+        own = [
+            r for r in records if (r["raw_input"].get("kb_prefix") or workers[0].kb_prefix) == kb
+        ]
         own = [r for r in own if not tools or r["tool"] in tools]
-        results = [r for r in merged["retrieval_results"] if r["metadata"].get("kb_prefix", kb) == kb]
+        results = [
+            r for r in merged["retrieval_results"] if r["metadata"].get("kb_prefix", kb) == kb
+        ]
         results = [r for r in results if not tools or tools & set(r["metadata"]["tools"])]
         errors = [r["error"] for r in own if r["status"] in ("failed", "timeout") and r["error"]]
         runs.append(
@@ -154,12 +171,16 @@ def _runs(records: Sequence[ExecutionRecord], merged: Merged, workers: Sequence[
 
 def merged_events(merged: Merged, runs: Sequence[RagRun]) -> list[Event]:
     """Return the debug events of a merge: the run of each worker with its evidence, the context, and the whole."""
-    by_id = {result["result_id"]: (n, result) for n, result in enumerate(merged["retrieval_results"], 1)}
+    by_id = {
+        result["result_id"]: (n, result) for n, result in enumerate(merged["retrieval_results"], 1)
+    }
     rag_runs = []
     for run in runs:
         pieces = [by_id[result_id] for result_id in run["result_ids"] if result_id in by_id]
         context = "\n\n".join(_source(n, result) for n, result in pieces)
-        rag_runs.append({**run, "context": context, "retrieval_results": [result for _, result in pieces]})
+        rag_runs.append(
+            {**run, "context": context, "retrieval_results": [result for _, result in pieces]}
+        )
     names = ("context", "retrieval_results", "reference", "statistics")
     return [
         {"rag_runs": rag_runs},
@@ -174,7 +195,9 @@ def collect(state: RetrievalState, context: Context) -> dict[str, list[Retrieval
     return marked(results_by_step, state.get("pieces") or {})
 
 
-def marked(results_by_step: ResultsByStep, marks: Mapping[str, str]) -> dict[str, list[RetrievalResult]]:
+def marked(
+    results_by_step: ResultsByStep, marks: Mapping[str, str]
+) -> dict[str, list[RetrievalResult]]:
     """Return the results without those that were struck, and mark those that were pinned."""
 
     def sign(result: RetrievalResult) -> RetrievalResult:
@@ -189,26 +212,38 @@ def marked(results_by_step: ResultsByStep, marks: Mapping[str, str]) -> dict[str
 
 def current_evidence(state: RetrievalState, context: Context) -> list[RetrievalResult]:
     """Return the pieces that an answer would be written from now, in the order of their numbers."""
-    return _in_order(collect(state, context), _matching(state, context), context.settings.merge == "by_score")
+    return _in_order(
+        collect(state, context), _matching(state, context), context.settings.merge == "by_score"
+    )
 
 
 def _matching(state: RetrievalState, context: Context) -> frozenset[str] | None:
     """Return the documents that match what the rules read; None where a model planned by what it read itself."""
     if not rules_bind(state.get("plan"), context.settings):
         return None
-    return matching_documents(state.get("route_decision"), context.bases(state.get("kb_prefixes", [])))
+    return matching_documents(
+        state.get("route_decision"), context.bases(state.get("kb_prefixes", []))
+    )
 
 
 def gather(records: Records, runs: RunLog, run_id: str) -> dict[str, list[RetrievalResult]]:
     """Return what each step found, by step id, in the order in which passes and steps followed."""
-    ended = [r for r in last_records(records).values() if r["status"] in ENDED_WELL and r["raw_output_ref"]]
+    ended = [
+        r
+        for r in last_records(records).values()
+        if r["status"] in ENDED_WELL and r["raw_output_ref"]
+    ]
     ended.sort(key=lambda record: (record["iteration"], record["step_id"]))
     return {r["step_id"]: runs.body(run_id, str(r["raw_output_ref"]))["results"] for r in ended}
 
 
 def matching_documents(decision: RouteDecision | None, bases: Bases) -> frozenset[str] | None:
     """Return the documents that match the conditions of a list or a recommendation; None without conditions."""
-    if not decision or not decision["filters"] or decision["query_intent"] not in ("list", "recommend"):
+    if (
+        not decision
+        or not decision["filters"]
+        or decision["query_intent"] not in ("list", "recommend")
+    ):
         return None
     return frozenset(doc_id for base in bases for doc_id in base.select(decision["filters"]))
 
@@ -259,7 +294,8 @@ def _in_order(
     if not by_score:
         places = list(dict.fromkeys(map(identity, chain.from_iterable(results_by_step.values()))))
         unique.sort(key=lambda result: places.index(identity(result)))
-    unique.sort(key=lambda result: not result["metadata"].get("pinned"))  # stable: the rest stays in its order
+    # stable: the rest stays in its order
+    unique.sort(key=lambda result: not result["metadata"].get("pinned"))
     return unique
 
 
@@ -282,7 +318,9 @@ def _merged(results: list[RetrievalResult], statistics: Data, max_characters: in
     }
 
 
-def distinct(results_by_step: ResultsByStep, matching: Collection[str] | None = None) -> list[RetrievalResult]:
+def distinct(
+    results_by_step: ResultsByStep, matching: Collection[str] | None = None
+) -> list[RetrievalResult]:
     """Return one piece for each (source, granularity) of a base: the highest score, with every tool that found it.
 
     Where a search and a chain both ran, the score is their joint probability. A chain to a piece stays with it.
@@ -292,12 +330,19 @@ def distinct(results_by_step: ResultsByStep, matching: Collection[str] | None = 
         duplicates.setdefault(identity(result), []).append(result)
     joint = agreed(results_by_step)
     best_pieces = winners(results_by_step).items()
-    pieces = [_joined(best, duplicates[key], joint.get(key), matching) for key, (_, best) in best_pieces]
+    pieces = [
+        _joined(best, duplicates[key], joint.get(key), matching) for key, (_, best) in best_pieces
+    ]
     return sorted(pieces, key=_order)
 
 
 def _order(result: RetrievalResult) -> tuple[float, str, str, str]:
-    return -result["score"], result["source_id"], result["granularity"], result["metadata"].get("kb_prefix", "")
+    return (
+        -result["score"],
+        result["source_id"],
+        result["granularity"],
+        result["metadata"].get("kb_prefix", ""),
+    )
 
 
 PLACES = 5
@@ -317,11 +362,18 @@ def first_documents(evidence: Evidence) -> list[RetrievalResult]:
 
 
 def _joined(
-    best: RetrievalResult, duplicates: Evidence, joint: float | None, matching: Collection[str] | None
+    best: RetrievalResult,
+    duplicates: Evidence,
+    joint: float | None,
+    matching: Collection[str] | None,
 ) -> RetrievalResult:
     tools = {tool for result in duplicates for tool in result["metadata"].get("tools", [])}
     chains = [result["metadata"]["chain"] for result in duplicates if "chain" in result["metadata"]]
-    metadata = {**({"chain": chains[0]} if chains else {}), **best["metadata"], "tools": sorted(tools)}
+    metadata = {
+        **({"chain": chains[0]} if chains else {}),
+        **best["metadata"],
+        "tools": sorted(tools),
+    }
     score = best["score"] if joint is None else joint
     if matching is not None and metadata.get("fields") and metadata.get("doc_id") not in matching:
         metadata["contradicts_filters"] = True
@@ -332,7 +384,9 @@ def _joined(
 
 def _source(number: int, result: RetrievalResult) -> str:
     title = result["metadata"].get("title")
-    return f"[{number}] {title}\n{result['evidence']}" if title else f"[{number}] {result['evidence']}"
+    return (
+        f"[{number}] {title}\n{result['evidence']}" if title else f"[{number}] {result['evidence']}"
+    )
 
 
 def _fitting(sources: list[str], max_characters: int) -> list[str]:
@@ -346,7 +400,11 @@ def _fitting(sources: list[str], max_characters: int) -> list[str]:
 
 def _reference(results: Iterable[RetrievalResult]) -> dict[str, list[dict[str, str]]]:
     ids: dict[str, list[dict[str, str]]] = {"chunks": [], "entities": [], "relationships": []}
-    keys = {"chunk": ("chunks", "chunk_id"), "entity": ("entities", "id"), "relationship": ("relationships", "id")}
+    keys = {
+        "chunk": ("chunks", "chunk_id"),
+        "entity": ("entities", "id"),
+        "relationship": ("relationships", "id"),
+    }
     for result in results:
         if result["source_type"] in keys:
             plural, name = keys[result["source_type"]]

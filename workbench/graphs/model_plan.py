@@ -41,13 +41,17 @@ from workbench.tools.registry import check
 class From(ModelForm):
     """What an earlier step finds in place of a value."""
 
-    source: str = Field(alias="$from", pattern=r"^[^.]+\.\w+$", max_length=80, description="As NAME.candidates")
+    source: str = Field(
+        alias="$from", pattern=r"^[^.]+\.\w+$", max_length=80, description="As NAME.candidates"
+    )
 
 
 class Around(From):
     """What an earlier step finds within a text."""
 
-    text: str = Field(min_length=1, max_length=500, description="The words around it, with {} in its place")
+    text: str = Field(
+        min_length=1, max_length=500, description="The words around it, with {} in its place"
+    )
 
 
 class DraftStep(ModelForm):
@@ -93,14 +97,19 @@ async def planned_by_model(
     def problems(filled: Any) -> list[str]:
         plan = _plan(filled, query, route, context)
         faults = [f"{p['message']} {p['fix']}" for p in check(plan, context.tools)]
-        return [*faults, *(fault for step in plan.steps for fault in condition_faults(step.tool_input, bases))]
+        return [
+            *faults,
+            *(fault for step in plan.steps for fault in condition_faults(step.tool_input, bases)),
+        ]
 
     reply = await ask_model(context, "planner", form, slots, question=query, problems=problems)
     if reply.form is None:
         return None, reply.refused
     answer = "repaired" if reply.mended else "first"
     metadata = {"planner": "llm", "answer": answer, "refused": reply.refused, "route": route}
-    return _plan(reply.form, query, route, context).model_copy(update={"metadata": metadata}), reply.refused
+    return _plan(reply.form, query, route, context).model_copy(
+        update={"metadata": metadata}
+    ), reply.refused
 
 
 def _wish(state: RetrievalState) -> str:
@@ -113,7 +122,10 @@ def _wish(state: RetrievalState) -> str:
 
 def told_needs(entries: Sequence[Data]) -> str:
     """Return the ledger in lines; nothing before the first pass, since the model itself says what is needed."""
-    lines = [f"- {e['need']}: {e['met']:.2f}" + (f" (a person: {e['said']})" if e["said"] else "") for e in entries]
+    lines = [
+        f"- {e['need']}: {e['met']:.2f}" + (f" (a person: {e['said']})" if e["said"] else "")
+        for e in entries
+    ]
     return "\n".join(lines) or NONE
 
 
@@ -123,8 +135,12 @@ def _before(before: Plan | None, state: RetrievalState, context: Context) -> str
         return NONE
     waiting = [f"- {step.step_id}: {step.tool}, not run: {step.objective}" for step in before.steps]
     ran = last_records(state.get("records", []))
-    waiting = [line for line, step in zip(waiting, before.steps, strict=True) if step.step_id not in ran]
-    passages, groups = read_window(before, collect(state, context), [], context.settings.reflector_window)
+    waiting = [
+        line for line, step in zip(waiting, before.steps, strict=True) if step.step_id not in ran
+    ]
+    passages, groups = read_window(
+        before, collect(state, context), [], context.settings.reflector_window
+    )
     shown = window_text(passages, groups, context.settings.merge_max_characters // 2)
     parts = [steps_text(before, state.get("records", [])), *waiting, shown]
     return "\n".join(part for part in parts if part and part != NONE) or NONE
@@ -142,8 +158,13 @@ def _plan(drafted: Any, query: str, route: Data, context: Context) -> Plan:
 
 def make_steps(drafted: Sequence[Any], first: int = 0) -> list[PlanStep]:
     """Return filled-in steps as plan steps, numbered from ``first``."""
-    ids = {step.name: f"step_{n}_{slug(step.name)}" for n, step in reversed(list(enumerate(drafted, first)))}
-    return [_step(step, f"step_{n}_{slug(step.name)}", ids) for n, step in enumerate(drafted, first)]
+    ids = {
+        step.name: f"step_{n}_{slug(step.name)}"
+        for n, step in reversed(list(enumerate(drafted, first)))
+    }
+    return [
+        _step(step, f"step_{n}_{slug(step.name)}", ids) for n, step in enumerate(drafted, first)
+    ]
 
 
 def plan_form(tools: Tools, bases: Bases, max_steps: int) -> type[BaseModel]:
@@ -178,13 +199,17 @@ def step_form(tools: Tools, bases: Bases) -> Any:
 def _step_form(names: Sequence[str], inputs: Mapping[str, Any]) -> Any:
     one_of: Any = Literal
     fields: Any = {_field(name): _annotated(info) for name, info in inputs.items()}
-    return create_model(f"step_{names[0]}", __base__=DraftStep, tool=(one_of[tuple(names)], ...), **fields)
+    return create_model(
+        f"step_{names[0]}", __base__=DraftStep, tool=(one_of[tuple(names)], ...), **fields
+    )
 
 
 def _inputs(tool: Tool, bases: Bases) -> dict[str, Any]:
     inputs: dict[str, Any] = {**model_input(tool, bases).model_fields}
     if "top_k" in inputs:  # without it a step returns what its budget says
-        inputs["top_k"] = FieldInfo(annotation=int | None, default=None, description="How many results at most")
+        inputs["top_k"] = FieldInfo(
+            annotation=int | None, default=None, description="How many results at most"
+        )
     return {name: info for name, info in inputs.items() if name != "timeout_s"}
 
 
@@ -207,7 +232,9 @@ def _step(drafted: Any, step_id: str, ids: Mapping[str, str]) -> PlanStep:
     names = {_field(name): name for name in (*DraftStep.model_fields, "tool")}
     own = {*DraftStep.model_fields, "tool"}
     values = drafted.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=own)
-    tool_input = {names.get(name, name): value for name, value in values.items() if value not in ("", [], {})}
+    tool_input = {
+        names.get(name, name): value for name, value in values.items() if value not in ("", [], {})
+    }
     step = PlanStep(
         step_id=step_id,
         objective=drafted.objective,
@@ -216,4 +243,6 @@ def _step(drafted: Any, step_id: str, ids: Mapping[str, str]) -> PlanStep:
         depends_on=[ids.get(name, name) for name in drafted.depends_on],
         condition=drafted.condition,
     )
-    return step.model_copy(update={"tool_input": step.input_with(lambda source: ids.get(source, source))})
+    return step.model_copy(
+        update={"tool_input": step.input_with(lambda source: ids.get(source, source))}
+    )

@@ -21,7 +21,15 @@ from workbench.language.quoting import weights
 from workbench.plans import last_records
 from workbench.ports import Bases
 from workbench.records.proposals import DECIDED, MET, Verdict
-from workbench.state import Data, Evidence, Json, QueryIntent, Records, RetrievalResult, RouteDecision
+from workbench.state import (
+    Data,
+    Evidence,
+    Json,
+    QueryIntent,
+    Records,
+    RetrievalResult,
+    RouteDecision,
+)
 from workbench.text import detect_language, fold, mentions, sentences
 from workbench.tools.scoring import shares_said
 from workbench.views.labels import Labels
@@ -52,7 +60,9 @@ class LinkedName(NamedTuple):
     def covered_by(self, result: RetrievalResult, line: str = "") -> bool:
         """Check whether a piece of evidence, or a line of it, is about this name or mentions it."""
         metadata, source = result["metadata"], result["source_id"]
-        if {source, metadata.get("doc_id")} & self.sources or (not line and source in self.passages):
+        if {source, metadata.get("doc_id")} & self.sources or (
+            not line and source in self.passages
+        ):
             return True
         text = fold(f"{metadata.get('title') or ''} {line or result['evidence']}")
         return any(mentions(text, fold(writing)) for writing in self.writings)
@@ -77,12 +87,16 @@ def read_supply(decision: RouteDecision, bases: Bases) -> Supply:
     """Look up what the question asks for in the knowledge bases."""
     intent, filters = decision["query_intent"], decision["filters"]
     names = [_linked_name(name, bases) for name in decision["extracted_entities"]["low_level"]]
-    linked = tuple(linked_name for linked_name in names if linked_name.sources or linked_name.passages)
+    linked = tuple(
+        linked_name for linked_name in names if linked_name.sources or linked_name.passages
+    )
     matching, relevant = None, None
     if filters and intent in ("list", "recommend"):
         ids = [(base, base.select(filters)) for base in bases]
         matching = {doc_id: "" for _, doc_ids in ids for doc_id in doc_ids}
-        matching |= {p["doc_id"]: p["title"] for base, doc_ids in ids for p in base.passages(doc_ids=doc_ids)}
+        matching |= {
+            p["doc_id"]: p["title"] for base, doc_ids in ids for p in base.passages(doc_ids=doc_ids)
+        }
         relevant = len(matching)
     elif linked and intent in ("qa", "compare"):
         relevant = len(frozenset().union(*(linked_name.passages for linked_name in linked)))
@@ -104,7 +118,9 @@ def _linked_name(name: str, bases: Bases) -> LinkedName:
             }
             continue
         hits = base.passages([chunk_id for chunk_id, _ in base.search("words", name, MAX_NAMES)])
-        passages |= {p["chunk_id"] for p in hits if mentions(fold(f"{p['title']} {p['text']}"), fold(name))}
+        passages |= {
+            p["chunk_id"] for p in hits if mentions(fold(f"{p['title']} {p['text']}"), fold(name))
+        }
     return LinkedName(name, tuple(filter(fold, writings)), frozenset(sources), frozenset(passages))
 
 
@@ -128,7 +144,9 @@ def thresholds(
         "min_probability": float(overrides.get("min_probability", weights()["sure"])),
     }
     if intent == "recommend":
-        available = len(supply.matching) if supply.matching is not None else max(0, supply.passages - 1)
+        available = (
+            len(supply.matching) if supply.matching is not None else max(0, supply.passages - 1)
+        )
         # Different documents that a recommendation needs.
         enough["min_candidates"] = min(int(overrides.get("min_candidates", 5)), available)
     return enough
@@ -169,18 +187,27 @@ class Entry(TypedDict):
 def read_needs(query: str, decision: RouteDecision) -> list[Need]:
     """Return what an answer needs, in the order of the question, and last what kind of answer."""
     max_needs = 12  # needs of one question
-    question, label, intent = decision.get("question"), Labels(detect_language(query)), decision["query_intent"]
+    question, label, intent = (
+        decision.get("question"),
+        Labels(detect_language(query)),
+        decision["query_intent"],
+    )
     names = decision["extracted_entities"]["low_level"]
     needs = [Need(name, "name", name=name) for name in names]
     if question is None:
         return needs[:max_needs]
     for field in question["fields"]:
-        owned = [Need(label("field_of", field=field, title=name), "field", field, name) for name in names]
+        owned = [
+            Need(label("field_of", field=field, title=name), "field", field, name) for name in names
+        ]
         needs += owned or [Need(field, "field", field)]
     needs += [Need(text, "words") for text in [*question["not_applied"], *question["words"]]]
-    last = Need(label.get(f"need_answer_{question['answer_type']}", label("need_sentence")), "answer")
+    last = Need(
+        label.get(f"need_answer_{question['answer_type']}", label("need_sentence")), "answer"
+    )
     if intent == "recommend":
-        needs, last = [], Need(label("need_candidates"), "all")  # what is named is what others are compared with
+        # what is named is what others are compared with
+        needs, last = [], Need(label("need_candidates"), "all")
     elif intent == "list" and decision["filters"]:
         last = Need(label("need_every_item"), "all")
     needs += [Need(text, "condition") for text in question["understood"] if decision["filters"]]
@@ -203,25 +230,46 @@ class Ledger(NamedTuple):
     def entry(self, need: Need, verdict: str, own: bool) -> Entry:
         """Look a need up in what the answer shows; one of a person's ``own`` in all first documents."""
         shown, evidence = self.judgement.text.splitlines(), self.evidence
-        lines = [(evidence[mark["n"] - 1], line) for line in shown for mark in cite(line, evidence)[1]]
+        lines = [
+            (evidence[mark["n"] - 1], line) for line in shown for mark in cite(line, evidence)[1]
+        ]
         if own:
-            lines += [(r, text) for r in first_documents(self.evidence) for text in sentences(r["evidence"])]
+            lines += [
+                (r, text)
+                for r in first_documents(self.evidence)
+                for text in sentences(r["evidence"])
+            ]
         met, by = self._met(need, lines)
         title = str(by[0]["metadata"].get("title") or "") if by else ""
         ids = list(dict.fromkeys(result["result_id"] for result in by))
-        return Entry(need=need.text, kind=need.kind, met=round(met, 3), by=ids, title=title, said=cast(Any, verdict))
+        return Entry(
+            need=need.text,
+            kind=need.kind,
+            met=round(met, 3),
+            by=ids,
+            title=title,
+            said=cast(Any, verdict),
+        )
 
     def _met(self, need: Need, lines: Sequence[Line]) -> tuple[float, list[RetrievalResult]]:
         """Return how surely a need is met, and the pieces that meet it."""
         seen, judgement, matching = self.seen, self.judgement, self.supply.matching
         enough, pieces = judgement.enough, [result for result, _ in lines]
         if need.kind == "answer":
-            met = max(judgement.probability, MET) if enough else min(judgement.probability, MET - 0.01)
+            met = (
+                max(judgement.probability, MET)
+                if enough
+                else min(judgement.probability, MET - 0.01)
+            )
         elif need.kind == "all":
-            met = float(enough and seen.get("candidates", 0) >= seen["thresholds"].get("min_candidates", 0))
+            met = float(
+                enough and seen.get("candidates", 0) >= seen["thresholds"].get("min_candidates", 0)
+            )
         elif need.kind == "condition":
             met = float(enough if matching is None else seen.get("holding", 0) > 0)
-            pieces = [r for r in pieces if matching is None or r["metadata"].get("doc_id") in matching]
+            pieces = [
+                r for r in pieces if matching is None or r["metadata"].get("doc_id") in matching
+            ]
         elif need.kind == "count" and (counted := _COUNT.search(need.text)):
             count = seen["documents" if counted["documents"] else "evidence_count"]
             met = min(1.0, count / max(1, int(counted["n"])))
@@ -238,16 +286,30 @@ class Ledger(NamedTuple):
 
     def _tells(self, need: Need, result: RetrievalResult, line: str) -> bool:
         """Check whether a line is on the name of a need and says the field that is asked for."""
-        linked_name = next((t for t in self.supply.linked if t.name == need.name), LinkedName(need.name, (need.name,)))
+        linked_name = next(
+            (t for t in self.supply.linked if t.name == need.name),
+            LinkedName(need.name, (need.name,)),
+        )
         if need.name and not linked_name.covered_by(result, line):
             return False
         value = (result["metadata"].get("fields") or {}).get(need.field)
-        values = [str(each) for each in (value if isinstance(value, list) else [value]) if each not in (None, "")]
-        schema = [field for base in self.bases for field in base.about()["fields"] if field["name"] == need.field]
+        values = [
+            str(each)
+            for each in (value if isinstance(value, list) else [value])
+            if each not in (None, "")
+        ]
+        schema = [
+            field
+            for base in self.bases
+            for field in base.about()["fields"]
+            if field["name"] == need.field
+        ]
         return need.kind == "name" or any(says_field(line, field, values) for field in schema)
 
 
-def fill(ledger: Ledger, criteria: Iterable[str], needs: Iterable[Need], verdicts: Mapping[str, str]) -> list[Entry]:
+def fill(
+    ledger: Ledger, criteria: Iterable[str], needs: Iterable[Need], verdicts: Mapping[str, str]
+) -> list[Entry]:
     """Look every criterion up; one that is not a known need, by its count or by its words."""
     kinds = {need.text: need for need in needs}
     entries = []
@@ -266,7 +328,9 @@ def settle(seen: Data, entries: Sequence[Entry], needs: Iterable[Need]) -> Json:
     now = {**seen, "needs": list(entries)}
     for signal in ("missing", "unknown"):
         now[signal] = [name for name in seen[signal] if ("name", name) not in done]
-    now["missing_fields"] = [pair for pair in seen["missing_fields"] if ("field", pair[1]) not in done]
+    now["missing_fields"] = [
+        pair for pair in seen["missing_fields"] if ("field", pair[1]) not in done
+    ]
     if ("answer", "") in done:
         now |= {"answered": True, "probability": 1.0}
     if ("condition", "") in done:
@@ -281,7 +345,9 @@ def is_settled(entry: Data) -> bool:
 
 def unmet(seen: Data) -> list[Entry]:
     """Return the needs that nothing shown meets and that no person settled."""
-    return [entry for entry in seen.get("needs", []) if not is_settled(entry) and entry["met"] < MET]
+    return [
+        entry for entry in seen.get("needs", []) if not is_settled(entry) and entry["met"] < MET
+    ]
 
 
 def binding(seen: Data) -> list[Entry]:
@@ -292,7 +358,9 @@ def binding(seen: Data) -> list[Entry]:
     ['the year of the prize']
     """
     entries = [entry for entry in unmet(seen) if entry["kind"] not in ("all", "answer")]
-    return [e for e in entries if e["said"] == "open" or e.get("verdict") in ("missing", "contradicted")]
+    return [
+        e for e in entries if e["said"] == "open" or e.get("verdict") in ("missing", "contradicted")
+    ]
 
 
 # --- What is seen of the evidence ---
@@ -327,19 +395,34 @@ def signals(
         for linked_name in supply.linked
     ]
     missing = [side["name"] for side in coverage if side["found"] < side["needed"]]
-    fields = {r["metadata"]["doc_id"]: r["metadata"].get("fields") for r in evidence if r["metadata"].get("doc_id")}
+    fields = {
+        r["metadata"]["doc_id"]: r["metadata"].get("fields")
+        for r in evidence
+        if r["metadata"].get("doc_id")
+    }
     seen: Json = {}
     matching = supply.matching
-    if matching or (matching is not None and any(fields.values())):  # texts without fields hold no filter
+    # texts without fields hold no filter
+    if matching or (matching is not None and any(fields.values())):
         holding = [doc_id for doc_id in fields if doc_id in matching]
         seen |= {"holding": len(holding), "complete": 0 < len(holding) == len(matching)}
         if len(holding) < min(len(matching), enough["min_evidence"]):
-            missing += [title for doc_id, title in matching.items() if doc_id not in holding and title]
+            missing += [
+                title for doc_id, title in matching.items() if doc_id not in holding and title
+            ]
     if supply.intent == "recommend":
-        named_sources = frozenset(source for linked_name in supply.linked for source in linked_name.sources)
-        seen["candidates"] = sum(d not in named_sources and (matching is None or d in matching) for d in fields)
+        named_sources = frozenset(
+            source for linked_name in supply.linked for source in linked_name.sources
+        )
+        seen["candidates"] = sum(
+            d not in named_sources and (matching is None or d in matching) for d in fields
+        )
     if judgement is not None:
-        seen |= {"kind": judgement.kind, "answered": judgement.enough, "probability": judgement.probability}
+        seen |= {
+            "kind": judgement.kind,
+            "answered": judgement.enough,
+            "probability": judgement.probability,
+        }
         seen["missing_fields"] = [list(pair) for pair in judgement.missing_fields]
     ended = last_records(records).values()
     return {
@@ -384,4 +467,6 @@ def is_unsure(seen: Data) -> bool:
 
 def is_low(seen: Data) -> bool:
     """Check whether nothing scores high enough although something might."""
-    return seen["top_score"] < seen["thresholds"]["min_top_score"] and not seen.get("complete", False)
+    return seen["top_score"] < seen["thresholds"]["min_top_score"] and not seen.get(
+        "complete", False
+    )

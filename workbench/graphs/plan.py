@@ -31,7 +31,14 @@ CHAIN, SEARCH = "chain_exploration", "hybrid_search"
 FULL, WIDE, SHORT, NAMES, RANK = (15.0, 50), (20.0, 50), (10.0, 30), (10.0, 20), (15.0, 30)
 """Budgets of the table: seconds and results, at the default settings; other settings scale them."""
 
-PLANNED_BY = ("planner", "max_tasks", "execution_mode", "step_timeout_s", "step_top_k", "step_max_retries")
+PLANNED_BY = (
+    "planner",
+    "max_tasks",
+    "execution_mode",
+    "step_timeout_s",
+    "step_top_k",
+    "step_max_retries",
+)
 """Settings on which a plan of the rules depends."""
 
 
@@ -75,7 +82,9 @@ class RulePlanner:
     settings: Settings
     name: ClassVar[str] = RULES
 
-    async def __call__(self, query: str, decision: RouteDecision, knowledge: Bases, tools: Tools) -> Plan:
+    async def __call__(
+        self, query: str, decision: RouteDecision, knowledge: Bases, tools: Tools
+    ) -> Plan:
         """Return the plan for a question: a branch for each worker of each knowledge base."""
         branches, notes, by_intent = list[list[PlanStep]](), list[str](), False
         bases = {base.name: base for base in knowledge}
@@ -84,23 +93,43 @@ class RulePlanner:
             if worker.agent_type in AGENT_TOOLS:
                 wanted, *alternatives = AGENT_TOOLS[worker.agent_type]
                 tool = next((name for name in (wanted, *alternatives) if name in tools), wanted)
-                if tool != wanted:  # a plan says which tool stands in for one that is not registered
-                    notes.append(say("plan_stands_in", query, agent=worker.agent_type, wanted=wanted, tool=tool))
+                # a plan says which tool stands in for one that is not registered
+                if tool != wanted:
+                    notes.append(
+                        say(
+                            "plan_stands_in",
+                            query,
+                            agent=worker.agent_type,
+                            wanted=wanted,
+                            tool=tool,
+                        )
+                    )
             elif self.settings.planner == "one_step":
                 tool = SEARCH
             prefix = base.name if len(knowledge) > 1 else ""
             ask = Ask(query, decision, names_for(base, knowledge, decision), self.settings, prefix)
             if tool:
                 branches.append(
-                    [ask.step(tool.removesuffix("_search"), tool, "plan_search", {"query": ask.grounded or query})]
+                    [
+                        ask.step(
+                            tool.removesuffix("_search"),
+                            tool,
+                            "plan_search",
+                            {"query": ask.grounded or query},
+                        )
+                    ]
                 )
             else:
                 branches.append(steps_for(ask, base, tools))
             by_intent = by_intent or not tool
-        own = self._registered(query, decision["query_intent"], knowledge, tools) if by_intent else []
+        own = (
+            self._registered(query, decision["query_intent"], knowledge, tools) if by_intent else []
+        )
         steps, left_out = _numbered(branches, own, self.settings.max_tasks)
         if left_out:
-            notes.append(say("plan_left_out", query, tools=", ".join(left_out), most=self.settings.max_tasks))
+            notes.append(
+                say("plan_left_out", query, tools=", ".join(left_out), most=self.settings.max_tasks)
+            )
         return Plan(
             problem_statement=query,
             assumptions=list(dict.fromkeys([*assumptions(query, decision, knowledge), *notes])),
@@ -110,14 +139,20 @@ class RulePlanner:
             metadata={"planner": self.name, "route": summary(decision, knowledge)},
         )
 
-    def _registered(self, query: str, intent: QueryIntent, knowledge: Bases, tools: Tools) -> list[PlanStep]:
+    def _registered(
+        self, query: str, intent: QueryIntent, knowledge: Bases, tools: Tools
+    ) -> list[PlanStep]:
         """Return a step for each of the user's own tools that asks for this intent and needs nothing but a query."""
         steps = []
         for name in sorted(set(tools) - set(BUILT_IN)):
             tool, fields = tools[name], tools[name].input_schema.model_fields
             required = {field for field, info in fields.items() if info.is_required()}
             if intent in tool.intents and "query" in fields and required <= {"query"}:
-                prefix = {"kb_prefix": knowledge[0].name} if len(knowledge) > 1 and "kb_prefix" in fields else {}
+                prefix = (
+                    {"kb_prefix": knowledge[0].name}
+                    if len(knowledge) > 1 and "kb_prefix" in fields
+                    else {}
+                )
                 step = PlanStep(
                     step_id=slug(name),
                     objective=tool.description or say("plan_search", query),
@@ -137,7 +172,9 @@ def _numbered(
     The first steps of every branch come before the second of any, and the table before the user's own tools.
     """
     rows = [*branches, *([step] for step in own)]
-    places = sorted((step.priority, b, i) for b, steps in enumerate(branches) for i, step in enumerate(steps))
+    places = sorted(
+        (step.priority, b, i) for b, steps in enumerate(branches) for i, step in enumerate(steps)
+    )
     places += [(1, len(branches) + n, 0) for n in range(len(own))]
     steps, ids = list[PlanStep](), [dict[str, str]() for _ in rows]
     for number, (_, b, i) in enumerate(sorted(places[:max_tasks], key=lambda place: place[1:])):
@@ -152,7 +189,10 @@ def names_for(base: KnowledgeBase, knowledge: Bases, decision: RouteDecision) ->
     names = decision["extracted_entities"]["low_level"]
     if len(knowledge) == 1:
         return tuple(names)
-    bases_of = {name: [other_base.name for other_base in knowledge if other_base.entity(name)] for name in names}
+    bases_of = {
+        name: [other_base.name for other_base in knowledge if other_base.entity(name)]
+        for name in names
+    }
     return tuple(name for name in names if base.name in bases_of[name] or not bases_of[name])
 
 
@@ -178,7 +218,11 @@ def assumptions(query: str, decision: RouteDecision, knowledge: Bases) -> list[s
         "plan_not_applied": ("parts", question["not_applied"] if question else []),
         "plan_unlinked": ("names", unknown),
     }
-    return [say(key, query, **{word: listed(values, query)}) for key, (word, values) in parts.items() if values]
+    return [
+        say(key, query, **{word: listed(values, query)})
+        for key, (word, values) in parts.items()
+        if values
+    ]
 
 
 def listed(words: Sequence[str], query: str) -> str:
@@ -233,7 +277,9 @@ class Ask:
     @property
     def selection(self) -> Json:
         """Return the input of ``discover``: conditions and order; empty where none is read."""
-        selection: Json = {"conditions": list(self.decision["filters"])} if self.decision["filters"] else {}
+        selection: Json = (
+            {"conditions": list(self.decision["filters"])} if self.decision["filters"] else {}
+        )
         question = self.decision.get("question")
         if question and question["sort"]:
             selection["sort"] = dict(question["sort"])
@@ -255,7 +301,15 @@ class Ask:
 
     def naive(self, key: str, after: Sequence[PlanStep], condition: Any = "always") -> PlanStep:
         """Return a search by meaning alone, behind these steps."""
-        return self.step("naive", "naive_search", key, {"query": self.grounded or self.query}, SHORT, after, condition)
+        return self.step(
+            "naive",
+            "naive_search",
+            key,
+            {"query": self.grounded or self.query},
+            SHORT,
+            after,
+            condition,
+        )
 
     def discover(self, key: str = "plan_discover") -> PlanStep:
         """Return the selection of documents by their fields."""
@@ -313,7 +367,9 @@ def _discover(ask: Ask) -> list[PlanStep]:
 
 def _compare(ask: Ask) -> list[PlanStep]:
     sides = [
-        ask.step(slug(name), SEARCH, "plan_side", {"query": " ".join([name, *ask.words])}, name=name)
+        ask.step(
+            slug(name), SEARCH, "plan_side", {"query": " ".join([name, *ask.words])}, name=name
+        )
         for name in ask.names[: max(1, ask.settings.max_tasks - 1)]
     ]
     return [*sides, ask.naive("plan_together", sides)]
@@ -321,7 +377,14 @@ def _compare(ask: Ask) -> list[PlanStep]:
 
 def _person(ask: Ask) -> list[PlanStep]:
     name = ask.names[0]
-    who = ask.step(slug(name), "local_search", "plan_who", {"query": name, "entities": [name]}, NAMES, name=name)
+    who = ask.step(
+        slug(name),
+        "local_search",
+        "plan_who",
+        {"query": name, "entities": [name]},
+        NAMES,
+        name=name,
+    )
     works = ask.step("works", SEARCH, "plan_works", {"query": ask.grounded}, FULL, [who], name=name)
     return [who, works]
 

@@ -15,7 +15,16 @@ from workbench.graphs.model_plan import planned_by_model
 from workbench.graphs.plan import FIRST_SEARCH, FULL, PLANNED_BY, SEARCH, say, scaled_budget, slug
 from workbench.graphs.roles import model_plans
 from workbench.graphs.route import is_driven, read_question
-from workbench.plans import ENDED_WELL, Plan, PlanStep, call_key, fresh_id, last_records, needed, step_renamed
+from workbench.plans import (
+    ENDED_WELL,
+    Plan,
+    PlanStep,
+    call_key,
+    fresh_id,
+    last_records,
+    needed,
+    step_renamed,
+)
 from workbench.ports import Context, Tools
 from workbench.records.tape import RULES
 from workbench.settings import Settings
@@ -29,7 +38,9 @@ async def planner(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     prefixes = state.get("kb_prefixes") or [state["kb_prefix"]]
     before = Plan.load(state["plan"]) if state.get("replan") else None
     given_plan = None if before else state.get("given_plan")
-    plan = Plan.load(given_plan) if given_plan else await _make_plan(state, context, prefixes, before)
+    plan = (
+        Plan.load(given_plan) if given_plan else await _make_plan(state, context, prefixes, before)
+    )
     if state.get("report") and not given_plan:
         stated = state.get("assumptions") or state["report"].get("assumptions") or []
         stated = [*stated, *state["report"].get("preferences", "").splitlines()]
@@ -44,18 +55,30 @@ async def planner(state: RetrievalState, runtime: Runtime[Context]) -> Json:
         reason = "planned by a model: the first search does not answer"
     author, why = ("fork", "given") if given_plan else ("planner", reason)
     context.runs.save_plan(state.get("run_id", ""), plan.dump(), author=author, reason=why)
-    change = {"plan": plan.dump(), "kb_prefixes": prefixes, "iteration": state.get("iteration") or 1, "replan": False}
+    change = {
+        "plan": plan.dump(),
+        "kb_prefixes": prefixes,
+        "iteration": state.get("iteration") or 1,
+        "replan": False,
+    }
     if state.get("wish"):
         change["wish"] = ""
     clarified = (d for d in state.get("decisions", []) if d["point"] == "clarify")
     return change if before else {**fresh_state(clarified), **change}
 
 
-async def _make_plan(state: RetrievalState, context: Context, prefixes: list[str], before: Plan | None) -> Plan:
+async def _make_plan(
+    state: RetrievalState, context: Context, prefixes: list[str], before: Plan | None
+) -> Plan:
     """Return the plan of the model or, where it gives none, of the planner."""
     query, decision = state["query"], state["route_decision"]
     refused: list[str] = []
-    first = context.settings.search_first and not before and not state.get("report") and not is_driven(state)
+    first = (
+        context.settings.search_first
+        and not before
+        and not state.get("report")
+        and not is_driven(state)
+    )
     if not first and (is_driven(state) or model_plans(context)):
         make = required("nodes", "first_turn", "agent") if is_driven(state) else planned_by_model
         plan, refused = await make(state, context, context.bases(prefixes), before)
@@ -69,11 +92,17 @@ async def _make_plan(state: RetrievalState, context: Context, prefixes: list[str
         return plan.model_copy(update={"metadata": {**plan.metadata, FIRST_SEARCH: True}})
     if not refused:
         return plan
-    metadata = {**plan.metadata, "instead_of": "agent" if is_driven(state) else "llm", "refused": refused}
+    metadata = {
+        **plan.metadata,
+        "instead_of": "agent" if is_driven(state) else "llm",
+        "refused": refused,
+    }
     return plan.model_copy(update={"metadata": metadata})
 
 
-async def _by_planner(query: str, decision: RouteDecision, context: Context, prefixes: list[str]) -> Plan:
+async def _by_planner(
+    query: str, decision: RouteDecision, context: Context, prefixes: list[str]
+) -> Plan:
     """Return the planner's plan: what it is asked is all that it may depend on."""
     bases = context.bases(prefixes)
 
@@ -81,11 +110,17 @@ async def _by_planner(query: str, decision: RouteDecision, context: Context, pre
         return (await context.planner(query, decision, bases, context.tools)).dump()
 
     args = {"query": query, "decision": decision, "bases": prefixes, "tools": sorted(context.tools)}
-    name, version = getattr(context.planner, "name", "registered"), " ".join([*(b.fingerprint() for b in bases), ""])
+    name, version = (
+        getattr(context.planner, "name", "registered"),
+        " ".join([*(b.fingerprint() for b in bases), ""]),
+    )
     settings = context.settings.model_dump(include=set(PLANNED_BY), exclude_defaults=True)
-    if name == RULES and settings:  # else a fork with another budget would get the plan with the old one
+    # else a fork with another budget would get the plan with the old one
+    if name == RULES and settings:
         args["settings"] = settings
-    effect = await context.tape.aeffect("plan", name, args, plan, clock=context.clock.monotonic, version=version)
+    effect = await context.tape.aeffect(
+        "plan", name, args, plan, clock=context.clock.monotonic, version=version
+    )
     return Plan.load(effect.value)
 
 
@@ -96,7 +131,11 @@ def fresh_state(decided: Iterable[Decision] = ()) -> Json:
     """
     from langgraph.types import Overwrite
 
-    lists = {"records": Overwrite([]), "reflections": Overwrite([]), "decisions": Overwrite(list(decided))}
+    lists = {
+        "records": Overwrite([]),
+        "reflections": Overwrite([]),
+        "decisions": Overwrite(list(decided)),
+    }
     return {**lists, "activated": [], "stop_reason": None}
 
 
@@ -107,7 +146,12 @@ def continued(new_plan: Plan, before: Plan, records: Records) -> Plan:
     """
     last = last_records(records)
     # what a begun step depends on stays too, begun or not
-    needed_ids = {step_id for step in before.steps if step.step_id in last for step_id in needed(before, step.step_id)}
+    needed_ids = {
+        step_id
+        for step in before.steps
+        if step.step_id in last
+        for step_id in needed(before, step.step_id)
+    }
     begun = [step for step in before.steps if step.step_id in needed_ids]
     ran = {
         call_key(step.tool, step.tool_input): step.step_id
@@ -163,11 +207,15 @@ def with_aspects(
                 budget=scaled_budget(settings, *FULL),
             )
             plan = plan.adding(step)
-    return plan.model_copy(update={"assumptions": list(dict.fromkeys([*stated, *plan.assumptions]))})
+    return plan.model_copy(
+        update={"assumptions": list(dict.fromkeys([*stated, *plan.assumptions]))}
+    )
 
 
 def runnable(plan: Plan, tools: Tools) -> Plan:
     """Return the plan without the steps that cannot run and those that wait for them: what a lax signal runs."""
     while bad := {p["step_id"] for p in check(plan, tools)} & set(plan.by_id()):
-        plan = plan.model_copy(update={"steps": [step for step in plan.steps if step.step_id not in bad]})
+        plan = plan.model_copy(
+            update={"steps": [step for step in plan.steps if step.step_id not in bad]}
+        )
     return plan

@@ -130,7 +130,9 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     driven, first = is_driven(state), bool(now.plan.metadata.get(FIRST_SEARCH))
     one_step = not driven and state.get("resolved_agent_type", "") not in ("", AGENT_TYPES[0])
     words = searched_text(query, decision) or query
-    proposal = Proposal(words, now.plan, seen, state.get("records", []), context.tools, state.get("activated", []))
+    proposal = Proposal(
+        words, now.plan, seen, state.get("records", []), context.tools, state.get("activated", [])
+    )
     reflection = None
     if driven or ("reflector" in context.models and not one_step and not first):
         reflect = required("nodes", "next_turn", "agent") if driven else reflected_by_model
@@ -141,10 +143,16 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> Json:
         await _prepare(proposal, now, supply, one_step)
         reflection = propose(proposal, context.settings.max_iterations, one_step)
     if first:
-        reflection["reasoning"] += " " + proposal.say("reflect_first", share=f"{seen.get('probability', 0):.0%}")
+        reflection["reasoning"] += " " + proposal.say(
+            "reflect_first", share=f"{seen.get('probability', 0):.0%}"
+        )
     if "reflector" in context.parts:
-        reflection = cast(Reflection, await call_reflector(context, query, now.evidence, reflection))
-    problems = check(now.plan.adding(*map(PlanStep.model_validate, reflection["next_steps"])), context.tools)
+        reflection = cast(
+            Reflection, await call_reflector(context, query, now.evidence, reflection)
+        )
+    problems = check(
+        now.plan.adding(*map(PlanStep.model_validate, reflection["next_steps"])), context.tools
+    )
     if problems:
         raise PlanError(problems)
     return {"reflections": [reflection]}
@@ -174,7 +182,9 @@ def _signals(now: Pass, supply: Supply) -> Json:
     texts = [need.text for need in needs]
     criteria = now.plan.acceptance_criteria or texts
     own = now.plan.metadata.get("planner") not in (RULES, MODEL)
-    verdicts = {text: "open" for text in criteria if own and text not in texts} | state.get("needs", {})
+    verdicts = {text: "open" for text in criteria if own and text not in texts} | state.get(
+        "needs", {}
+    )
     ledger = Ledger(supply, seen, judgement, now.evidence, [now.base, *now.bases])
     return settle(seen, fill(ledger, criteria, needs, verdicts), needs)
 
@@ -182,7 +192,9 @@ def _signals(now: Pass, supply: Supply) -> Json:
 async def _prepare(proposal: Proposal, now: Pass, supply: Supply, one_step: bool) -> None:
     """Give the rules what they may propose: names to add, an outside source, a model's words."""
     state, context, seen = now.state, now.context, proposal.seen
-    proposal.writings = list(dict.fromkeys(writing for entity in supply.linked for writing in entity.writings))
+    proposal.writings = list(
+        dict.fromkeys(writing for entity in supply.linked for writing in entity.writings)
+    )
     if is_enough(seen) or one_step:
         return
     proposal.enrich = can_enrich(state, context)
@@ -192,7 +204,9 @@ async def _prepare(proposal: Proposal, now: Pass, supply: Supply, one_step: bool
         and proposal.is_poor()
         and not any(reflection["rewrite_query"] for reflection in before)
     ):
-        proposal.rewritten, note = await rewritten_by_model(context, state["query"], proposal.writings, now.label)
+        proposal.rewritten, note = await rewritten_by_model(
+            context, state["query"], proposal.writings, now.label
+        )
         seen |= {"rewrite_note": note} if note else {}
 
 
@@ -243,11 +257,17 @@ class Proposal:
             activate=[] if stop else self.activate,
             rewrite_query="" if stop else self.rewrite_query,
             stop_reason=stop,
-            reasoning=self.say("reflect_sentence", facts=semicolon.join(facts), then=f"{then[:1].upper()}{then[1:]}"),
+            reasoning=self.say(
+                "reflect_sentence",
+                facts=semicolon.join(facts),
+                then=f"{then[:1].upper()}{then[1:]}",
+            ),
             signals=dict(self.seen),
         )
 
-    def add(self, tool: str, reason: str, budget: PlanBudget, objective: str = "", **tool_input: Any) -> bool:
+    def add(
+        self, tool: str, reason: str, budget: PlanBudget, objective: str = "", **tool_input: Any
+    ) -> bool:
         """Propose a call unless the tool is not there or had this input; return whether it is proposed."""
         call = call_key(tool, tool_input)
         if tool not in self.tools or call in self.done:
@@ -255,7 +275,11 @@ class Proposal:
         self.done.add(call)
         step_id = fresh_id(self.plan.adding(*self.steps), f"more_{tool.removesuffix('_search')}")
         what = objective or str(tool_input["query"])
-        self.steps.append(PlanStep(step_id=step_id, objective=what, tool=tool, tool_input=tool_input, budget=budget))
+        self.steps.append(
+            PlanStep(
+                step_id=step_id, objective=what, tool=tool, tool_input=tool_input, budget=budget
+            )
+        )
         self.reasons.append(reason)
         return True
 
@@ -267,7 +291,9 @@ class Proposal:
         """Propose a plain search; return whether it is proposed."""
         return self.add(tool, reason, budget, query=query, top_k=budget.top_k)
 
-    def search_for(self, names: Sequence[str], tool: str = "local_search", objective: str = "", **more: Any) -> None:
+    def search_for(
+        self, names: Sequence[str], tool: str = "local_search", objective: str = "", **more: Any
+    ) -> None:
         """Propose a targeted search."""
         reason = self.say("reflect_look_for", names=self.say("comma").join(names))
         self.add(tool, reason, AGAIN, objective, **{"query": ", ".join(names), **more})
@@ -278,18 +304,30 @@ class Proposal:
         if not short and not any(entry["kind"] == "count" for entry in binding(self.seen)):
             return
         begun = {*self.activated, *self.last}
-        asleep = [s for s in self.plan.steps if s.condition == "if_insufficient" and s.step_id not in begun]
+        asleep = [
+            s
+            for s in self.plan.steps
+            if s.condition == "if_insufficient" and s.step_id not in begun
+        ]
         if not asleep:
-            self.search("naive_search", self.say("reflect_add", tool="naive_search"), FALLBACK, self.query)
+            self.search(
+                "naive_search", self.say("reflect_add", tool="naive_search"), FALLBACK, self.query
+            )
             return
         self.activate += [step.step_id for step in asleep]
         self.done |= {call_key(step.tool, step.tool_input) for step in asleep}
-        self.reasons.append(self.say("reflect_activate", steps=self.say("comma").join(self.activate)))
+        self.reasons.append(
+            self.say("reflect_activate", steps=self.say("comma").join(self.activate))
+        )
 
     def again(self) -> None:
         """Search for the question in a model's words where the scores are too low."""
         query, tool = self.rewritten, SEARCH if SEARCH in self.tools else "naive_search"
-        if query and self.is_poor() and self.search(tool, self.say("reflect_rewrite", query=query), AGAIN, query):
+        if (
+            query
+            and self.is_poor()
+            and self.search(tool, self.say("reflect_rewrite", query=query), AGAIN, query)
+        ):
             self.rewrite_query = query
 
     def wider(self) -> None:
@@ -297,7 +335,9 @@ class Proposal:
         if self.steps or self.activate or self.seen["iteration"] > 1 or not self.is_poor():
             return
         failed = {self.last[step_id]["tool"] for step_id in self.seen["failures"]}
-        query = " ".join([self.query, *(w for w in self.writings if fold(w) not in fold(self.query))])
+        query = " ".join(
+            [self.query, *(w for w in self.writings if fold(w) not in fold(self.query))]
+        )
         for tool in LADDER:
             reason = self.say("reflect_wider", tool=tool, query=query)
             if tool not in failed and self.search(tool, reason, WIDER, query):
@@ -317,17 +357,23 @@ class Proposal:
         for title, parts in words.items():
             self.search_for([" ".join(parts)], entities=[title])
         if words and self.enrich:
-            self.add("enrichment", self.say("reflect_enrich"), AGAIN, query=self.query, names=list(words))
+            self.add(
+                "enrichment", self.say("reflect_enrich"), AGAIN, query=self.query, names=list(words)
+            )
         if self.seen.get("candidates", 0) < self.seen["thresholds"].get("min_candidates", 0):
             self.add("global_search", self.say("reflect_more_candidates"), AGAIN, query=self.query)
 
     def open_needs(self) -> None:
         """Search for what a person insists on, or a model found nowhere."""
         entries = self.seen.get("needs", [])
-        names = [entry["need"] for entry in entries if entry["kind"] == "name" and not is_settled(entry)]
+        names = [
+            entry["need"] for entry in entries if entry["kind"] == "name" and not is_settled(entry)
+        ]
         for need in [entry["need"] for entry in binding(self.seen) if entry["kind"] != "count"]:
             query = " ".join([need, *(name for name in names if fold(name) not in fold(need))])
-            self.search_for([need], SEARCH, self.say("reflect_need", need=need), query=query, top_k=AGAIN.top_k)
+            self.search_for(
+                [need], SEARCH, self.say("reflect_need", need=need), query=query, top_k=AGAIN.top_k
+            )
 
     def simpler_tools(self) -> None:
         """Replace what timed out or failed by a simpler tool."""
@@ -346,7 +392,8 @@ def propose(proposal: Proposal, max_iterations: int = 3, one_step: bool = False)
     ``one_step`` marks an agent that is one tool on purpose: it is judged, and never extended.
     """
     enough = is_enough(proposal.seen)
-    if not (enough or one_step or proposal.seen.get("kind") == "asks"):  # no search says what a person meant
+    # no search says what a person meant
+    if not (enough or one_step or proposal.seen.get("kind") == "asks"):
         proposal.more_evidence()
         proposal.again()
         proposal.missing()
@@ -372,14 +419,18 @@ def _facts(seen: Data, say: Labels) -> Iterable[str]:
     enough, comma = seen["thresholds"], say("comma").join
     for signal, limit, digits in MEASURES:
         if signal in seen:
-            yield say(f"reflect_{signal}", n=f"{seen[signal]:{digits}}", least=f"{enough[limit]:{digits}}")
+            yield say(
+                f"reflect_{signal}", n=f"{seen[signal]:{digits}}", least=f"{enough[limit]:{digits}}"
+            )
     for side in seen["coverage"]:
         if side["found"] < side["needed"]:
             yield say("reflect_side", name=side["name"], n=side["found"], m=side["needed"])
     if seen["unknown"]:
         yield say("reflect_unknown", names=comma(seen["unknown"]))
     if seen.get("missing_fields"):
-        fields = [say("field_of", field=field, title=title) for title, field in seen["missing_fields"]]
+        fields = [
+            say("field_of", field=field, title=title) for title, field in seen["missing_fields"]
+        ]
         yield say("reflect_missing", fields=comma(fields))
     elif seen.get("answered") is False:
         yield say("reflect_unanswered")
@@ -424,7 +475,9 @@ class Rewritten(ModelForm):
     query: str = Field(min_length=1, max_length=300)
 
 
-async def rewritten_by_model(context: Context, query: str, writings: Sequence[str], at: str) -> tuple[str, str]:
+async def rewritten_by_model(
+    context: Context, query: str, writings: Sequence[str], at: str
+) -> tuple[str, str]:
     """Return the question in the rewriter's words, or "" and a note that says why not."""
     slots = {"question": query, "names": ", ".join(writings) or NONE}
     reply = await ask_model(context, "rewriter", Rewritten, slots, question=query, at=at)
@@ -433,7 +486,9 @@ async def rewritten_by_model(context: Context, query: str, writings: Sequence[st
     return " ".join(reply.form.query.split()), ""
 
 
-def _judged(entries: Sequence[Entry], verdicts: Iterable[Verdict], passages: Evidence) -> tuple[list[Entry], list[str]]:
+def _judged(
+    entries: Sequence[Entry], verdicts: Iterable[Verdict], passages: Evidence
+) -> tuple[list[Entry], list[str]]:
     """Return the ledger by a model's verdicts, and what they name that does not exist.
 
     A verdict counts the open needs from 1; without a passage that exists the need is missing.
@@ -443,7 +498,11 @@ def _judged(entries: Sequence[Entry], verdicts: Iterable[Verdict], passages: Evi
     for verdict in verdicts:
         numbers = list(dict.fromkeys(verdict.passages))
         by = [passages[n - 1] for n in numbers if 1 <= n <= len(passages)]
-        invented += [f"passage [{n}]: there are {len(passages)}" for n in numbers if not 1 <= n <= len(passages)]
+        invented += [
+            f"passage [{n}]: there are {len(passages)}"
+            for n in numbers
+            if not 1 <= n <= len(passages)
+        ]
         if verdict.need > len(needs):
             invented.append(f"need {verdict.need}: there are {len(needs)}")
             continue
@@ -462,18 +521,37 @@ def _judged(entries: Sequence[Entry], verdicts: Iterable[Verdict], passages: Evi
 async def reflected_by_model(now: Pass, proposal: Proposal) -> tuple[Reflection | None, list[str]]:
     """Return the reflection of the reflector's model, limited; None and why, where the rules must propose."""
     context, seen, query = now.context, proposal.seen, now.state["query"]
-    entries, records, tools = seen.get("needs", []), now.state.get("records", []), offered(now.context.tools, now.bases)
-    needs, reflections = [entry for entry in entries if not is_settled(entry)], now.state.get("reflections", [])
+    entries, records, tools = (
+        seen.get("needs", []),
+        now.state.get("records", []),
+        offered(now.context.tools, now.bases),
+    )
+    needs, reflections = (
+        [entry for entry in entries if not is_settled(entry)],
+        now.state.get("reflections", []),
+    )
     before = reflections[-1]["signals"].get("needs", []) if reflections else []
     met_before = {entry["need"] for entry in before if entry["met"] >= MET}
-    met = list(dict.fromkeys(result_id for entry in before for result_id in entry["by"] if entry["met"] >= MET))
-    passages, groups = read_window(now.plan, collect(now.state, context), met, context.settings.reflector_window)
-    formatted = await call_formatter(context, query, passages) if "formatter" in context.parts else ()
+    met = list(
+        dict.fromkeys(
+            result_id for entry in before for result_id in entry["by"] if entry["met"] >= MET
+        )
+    )
+    passages, groups = read_window(
+        now.plan, collect(now.state, context), met, context.settings.reflector_window
+    )
+    formatted = (
+        await call_formatter(context, query, passages) if "formatter" in context.parts else ()
+    )
     slots = {
         "question": query,
-        "needs": numbered([entry["need"] + " (met so far)" * (entry["need"] in met_before) for entry in needs]),
+        "needs": numbered(
+            [entry["need"] + " (met so far)" * (entry["need"] in met_before) for entry in needs]
+        ),
         "steps": steps_text(now.plan, records, totals_by_step(now.state, context)),
-        "signals": json.dumps({name: seen[name] for name in _SHOWN if seen.get(name)}, ensure_ascii=False),
+        "signals": json.dumps(
+            {name: seen[name] for name in _SHOWN if seen.get(name)}, ensure_ascii=False
+        ),
         "budget": left(context, context.settings.time_budget_s - work_seconds(records)),
         "tools": described(tools),
         "evidence": window_text(passages, groups, context.settings.merge_max_characters, formatted),
@@ -503,7 +581,11 @@ async def reflected_by_model(now: Pass, proposal: Proposal) -> tuple[Reflection 
         proposal.reasons.append(proposal.say("reflect_ask", query=_query(step) or step.objective))
     reflection = proposal.conclude(enough, context.settings.max_iterations, facts)
     if reflection["stop_reason"] in ("no_further_action", "error") and not form.stop:
-        refused = [*reply.refused, *overruled, "it named no step that can be run, so the rules say what to do"]
+        refused = [
+            *reply.refused,
+            *overruled,
+            "it named no step that can be run, so the rules say what to do",
+        ]
         if context.settings.on_failure == "raise":
             raise ModelError(f"The reflector's model cannot be followed: {'; '.join(refused)}.")
         return None, refused
@@ -527,7 +609,9 @@ def _query(step: PlanStep) -> str:
     return str(query.get("text", "") if isinstance(query, dict) else query)
 
 
-def _new_steps(drafted: Sequence[Any], now: Pass, proposal: Proposal) -> tuple[list[PlanStep], list[str]]:
+def _new_steps(
+    drafted: Sequence[Any], now: Pass, proposal: Proposal
+) -> tuple[list[PlanStep], list[str]]:
     """Return the steps that can run and are new, and why the others cannot be taken."""
     steps, overruled = list[PlanStep](), list[str]()
     first = len(now.plan.steps)

@@ -41,19 +41,30 @@ async def dispatcher(state: RetrievalState, runtime: Runtime[Context]) -> Json:
         why = f"the time budget of {budget:g} s is spent"
     plan = Plan.load(now["plan"])
     reasons = unended(now, why) if why else {}
-    skipped = skip(now, context, reasons | plan.blocked_steps(now.get("records", []), now.get("activated", [])))
+    skipped = skip(
+        now, context, reasons | plan.blocked_steps(now.get("records", []), now.get("activated", []))
+    )
     records = [*state.get("records", []), *skipped]
     last = last_records(records)
-    ending = stopped or work_seconds(records) >= budget  # what was found stays: there is no time to find it again
+    # what was found stays: there is no time to find it again
+    ending = stopped or work_seconds(records) >= budget
     counted = records if ending else current_records(plan, records, most_retries(context.settings))
     wave = [
-        {"step_id": step.step_id, "attempt": last[step.step_id]["attempt"] + 1 if step.step_id in last else 1}
+        {
+            "step_id": step.step_id,
+            "attempt": last[step.step_id]["attempt"] + 1 if step.step_id in last else 1,
+        }
         for step in next_wave(plan, counted, now.get("activated", []), context.tools)
     ]
     first = not wave and not ending and plan.metadata.get(FIRST_SEARCH)
     if first and not answers_enough({**now, "records": records}, context):
         change["replan"] = True
-    return {**change, "records": skipped, "wave": wave, "remaining_s": max(0.0, budget - work_seconds(records))}
+    return {
+        **change,
+        "records": skipped,
+        "wave": wave,
+        "remaining_s": max(0.0, budget - work_seconds(records)),
+    }
 
 
 def fan_out(state: RetrievalState) -> list[Send] | str:
@@ -77,7 +88,11 @@ def fan_out(state: RetrievalState) -> list[Send] | str:
             attempt=entry["attempt"],
             iteration=state["iteration"],
             remaining_s=state["remaining_s"],
-            sources={source: refs[source] or "" for source, _ in step.references().values() if source in refs},
+            sources={
+                source: refs[source] or ""
+                for source, _ in step.references().values()
+                if source in refs
+            },
             upstream={i: key_of_record(last[i]) if i in last else "" for i in step.dependencies()},
             dates=question_dates(state),
             tried=tried,
@@ -88,7 +103,9 @@ def fan_out(state: RetrievalState) -> list[Send] | str:
     return tasks or "reflector"
 
 
-def next_wave(plan: Plan, records: Records, activated: Iterable[str], tools: Tools) -> list[PlanStep]:
+def next_wave(
+    plan: Plan, records: Records, activated: Iterable[str], tools: Tools
+) -> list[PlanStep]:
     """Return the steps to start together, by the plan's execution mode.
 
     ``sequential``: the first by priority. ``parallel``: all that are ready. ``adaptive``: all that are ready, but a
@@ -107,7 +124,9 @@ def _reviewed(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     if "step" not in state.get("review", []):
         return {}
     records = state.get("records", [])
-    wave = next_wave(Plan.load(state["plan"]), records, state.get("activated", []), runtime.context.tools)
+    wave = next_wave(
+        Plan.load(state["plan"]), records, state.get("activated", []), runtime.context.tools
+    )
     tried = {record["step_id"] for record in records}
     if all(step.step_id in tried for step in wave):
         return {}
@@ -127,26 +146,40 @@ def most_retries(settings: Settings) -> int:
     return settings.reflection_max_retries if settings.reflection_allow_retry else 0
 
 
-def current_records(plan: Plan, records: Sequence[ExecutionRecord], max_retries: int) -> list[ExecutionRecord]:
+def current_records(
+    plan: Plan, records: Sequence[ExecutionRecord], max_retries: int
+) -> list[ExecutionRecord]:
     """Return the records that count for what runs next, in the order in which they came.
 
     A step that a reflection found wanting, at most ``max_retries`` times, is to run again with that reflection.
     """
     current = list(records)
     for step in plan.steps:
-        own = [(place, record) for place, record in enumerate(current) if record["step_id"] == step.step_id]
+        own = [
+            (place, record)
+            for place, record in enumerate(current)
+            if record["step_id"] == step.step_id
+        ]
         failures = [place for place, record in own if _missing(record) is not None]
         if failures and len(failures) <= max_retries:
             again = {step.step_id, *validated(step)}
-            current = [r for place, r in enumerate(current) if place > failures[-1] or r["step_id"] not in again]
+            current = [
+                r
+                for place, r in enumerate(current)
+                if place > failures[-1] or r["step_id"] not in again
+            ]
     return current
 
 
 def missing_words(plan: Plan, records: Records) -> dict[str, list[str]]:
     """Return step -> what the last reflection on it found missing."""
     last = last_records(records)
-    reflections = [(step, _missing(last[step.step_id])) for step in plan.steps if step.step_id in last]
-    return {source: missing for step, missing in reflections if missing for source in validated(step)}
+    reflections = [
+        (step, _missing(last[step.step_id])) for step in plan.steps if step.step_id in last
+    ]
+    return {
+        source: missing for step, missing in reflections if missing for source in validated(step)
+    }
 
 
 def asking_for(step: PlanStep, missing: Sequence[str]) -> PlanStep:
@@ -160,7 +193,9 @@ def asking_for(step: PlanStep, missing: Sequence[str]) -> PlanStep:
     if not isinstance(query, str):
         return step
     more = [word for word in missing if word.casefold() not in query.casefold()]
-    return step.model_copy(update={"tool_input": {**step.tool_input, "query": " ".join([query, *more])}})
+    return step.model_copy(
+        update={"tool_input": {**step.tool_input, "query": " ".join([query, *more])}}
+    )
 
 
 def validated(step: PlanStep) -> list[str]:
@@ -176,24 +211,35 @@ def _missing(record: ExecutionRecord) -> list[str] | None:
     return [str(word) for detail in seen for word in detail["missing"]]
 
 
-def build_retrieval(bound: Callable[[Any], Any] = lambda node: node) -> StateGraph[Any, Context, Any, Any]:
+def build_retrieval(
+    bound: Callable[[Any], Any] = lambda node: node,
+) -> StateGraph[Any, Context, Any, Any]:
     """Return the graph, not compiled: a parent compiles it with ``checkpointer=True``, an agent without one.
 
     Args:
         bound: gives a node its ports, where the graph around has another context.
     """
     graph = StateGraph(RetrievalState, context_schema=Context)
-    nodes: Any = [("plan", planner), ("review", review_plan), ("dispatch", dispatcher), ("execute", executor)]
+    nodes: Any = [
+        ("plan", planner),
+        ("review", review_plan),
+        ("dispatch", dispatcher),
+        ("execute", executor),
+    ]
     nodes += [("reflect", reflector), ("review", review_reflect), ("merge", merger)]
     for kind, node in nodes:  # the executor's input is a task, not the state
-        graph.add_node(bound(logged(kind, node)), input_schema=StepTask if node is executor else None)
+        graph.add_node(
+            bound(logged(kind, node)), input_schema=StepTask if node is executor else None
+        )
     graph.add_edge(START, "planner")
     graph.add_edge("planner", "review_plan")
     graph.add_conditional_edges("review_plan", after_review, ["planner", "dispatcher", "merger"])
     graph.add_conditional_edges("dispatcher", fan_out, ["planner", "executor", "reflector"])
     graph.add_edge("executor", "dispatcher")
     graph.add_edge("reflector", "review_reflect")
-    graph.add_conditional_edges("review_reflect", after_review, ["planner", "dispatcher", "reflector", "merger"])
+    graph.add_conditional_edges(
+        "review_reflect", after_review, ["planner", "dispatcher", "reflector", "merger"]
+    )
     graph.add_edge("merger", END)
     return graph
 

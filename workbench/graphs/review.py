@@ -48,9 +48,16 @@ class Strict(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check_fields(cls, data: Any) -> Any:
-        unknown = [name for name in data if name not in cls.model_fields] if isinstance(data, Mapping) else []
+        unknown = (
+            [name for name in data if name not in cls.model_fields]
+            if isinstance(data, Mapping)
+            else []
+        )
         field_names = ", ".join(cls.model_fields)
-        refuse(((str(name),), f"there is no such thing here. Known: {field_names}.") for name in unknown)
+        refuse(
+            ((str(name),), f"there is no such thing here. Known: {field_names}.")
+            for name in unknown
+        )
         return data
 
 
@@ -62,11 +69,16 @@ class Thresholds(Strict):
     min_probability: float | None = Field(None, ge=0, le=1)
 
 
-Needs = Annotated[dict[Annotated[str, Field(pattern=r"\S", max_length=LONGEST_NEED)], Verdict], Field(max_length=50)]
+Needs = Annotated[
+    dict[Annotated[str, Field(pattern=r"\S", max_length=LONGEST_NEED)], Verdict],
+    Field(max_length=50),
+]
 """Need of the ledger -> a person's verdict: met, not needed, or open whatever is found; another text adds a need."""
 
 
-Pieces = Annotated[dict[Annotated[str, Field(max_length=LONGEST_NEED)], Mark], Field(max_length=500)]
+Pieces = Annotated[
+    dict[Annotated[str, Field(max_length=LONGEST_NEED)], Mark], Field(max_length=500)
+]
 """Piece of evidence, as ``source/granularity/base`` -> a person's mark: first in the answer, or left out of it."""
 
 
@@ -110,9 +122,18 @@ class ReviewDecision(Strict, Generic[Edits]):
     @model_validator(mode="after")
     def _complete(self) -> ReviewDecision[Edits]:
         if self.type == "edit" and self.edited_action is None:
-            refuse([(("edited_action",), "an edit needs edited_action: {'name': ..., 'args': {...}}")])
+            refuse(
+                [(("edited_action",), "an edit needs edited_action: {'name': ..., 'args': {...}}")]
+            )
         if self.type != "edit" and self.edited_action is not None:
-            refuse([(("edited_action",), f"only an edit has an edited_action, and this is {self.type!r}")])
+            refuse(
+                [
+                    (
+                        ("edited_action",),
+                        f"only an edit has an edited_action, and this is {self.type!r}",
+                    )
+                ]
+            )
         if self.type == "respond" and not self.message.strip():
             refuse([(("message",), "a response needs a message")])
         return self
@@ -126,19 +147,29 @@ class ReviewAnswer(Strict, Generic[Edits]):
     who: str = Field("person", max_length=200)
 
 
-EDITS: dict[ReviewPoint, type[BaseModel]] = {"plan": PlanEdits, "step": PlanEdits, "reflect": ReflectEdits}
+EDITS: dict[ReviewPoint, type[BaseModel]] = {
+    "plan": PlanEdits,
+    "step": PlanEdits,
+    "reflect": ReflectEdits,
+}
 
 
 async def review_plan(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     """Ask about the plan before it runs, if the run has this review point."""
     if "plan" not in state.get("review", []):
         return {}
-    change = ask_about_plan("plan", state, runtime, f"{len(state['plan']['steps'])} steps: run this plan?")
+    change = ask_about_plan(
+        "plan", state, runtime, f"{len(state['plan']['steps'])} steps: run this plan?"
+    )
     return stop(state, runtime, change) if change.get("stop_reason") else change
 
 
 def ask_about_plan(
-    point: ReviewPoint, state: RetrievalState, runtime: Runtime[Context], description: str, **proposal: Any
+    point: ReviewPoint,
+    state: RetrievalState,
+    runtime: Runtime[Context],
+    description: str,
+    **proposal: Any,
 ) -> Json:
     """Ask about the plan, or about its steps that have not started, and return what the answer changes."""
     plan, records = Plan.load(state["plan"]), state.get("records", [])
@@ -160,8 +191,14 @@ def ask_about_plan(
     if edits.get("plan"):
         new = Plan.load(edits["plan"]).model_copy(update={"version": plan.version + 1})
         change |= _need_verdicts(plan, new, state)
-        runtime.context.runs.save_plan(state["run_id"], new.dump(), decision["who"], decision["note"] or "edited")
-        return {**change, "plan": new.dump(), **({"query": edits["query"]} if edits.get("query") else {})}
+        runtime.context.runs.save_plan(
+            state["run_id"], new.dump(), decision["who"], decision["note"] or "edited"
+        )
+        return {
+            **change,
+            "plan": new.dump(),
+            **({"query": edits["query"]} if edits.get("query") else {}),
+        }
     if edits.get("query"):
         return {**change, **reread(state, runtime, edits["query"]), "replan": True}
     return change
@@ -176,7 +213,9 @@ def _merge_criteria(state: RetrievalState, edits: Data) -> Json:
 def _need_verdicts(old: Plan, new: Plan, state: RetrievalState) -> Json:
     """Return the verdicts of an edited plan: a criterion that was added is open, one that was removed is struck."""
     before, now = old.acceptance_criteria, new.acceptance_criteria
-    verdicts = {need: "open" for need in now if need not in before} | {n: "struck" for n in before if n not in now}
+    verdicts = {need: "open" for need in now if need not in before} | {
+        n: "struck" for n in before if n not in now
+    }
     return {"needs": {**state.get("needs", {}), **verdicts}} if verdicts else {}
 
 
@@ -188,7 +227,9 @@ async def review_reflect(state: RetrievalState, runtime: Runtime[Context]) -> Js
 def _decided(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     reflection = state["reflections"][-1]
     if "reflect" not in state.get("review", []):
-        return follow(state, runtime, reflection, author="reflector", reason=reflection["reasoning"])
+        return follow(
+            state, runtime, reflection, author="reflector", reason=reflection["reasoning"]
+        )
 
     def edited(edits: BaseModel) -> None:
         plan = Plan.load(state["plan"])
@@ -225,7 +266,10 @@ def amended(reflection: Reflection, edits: Data, query: str, plan: Plan) -> Refl
     if changed["should_continue"] and not changed["next_steps"] and not changed["activate"]:
         new_query = new or query
         step = PlanStep(
-            step_id=fresh_id(plan, "more"), objective=new_query, tool="hybrid_search", tool_input={"query": new_query}
+            step_id=fresh_id(plan, "more"),
+            objective=new_query,
+            tool="hybrid_search",
+            tool_input={"query": new_query},
         )
         changed["next_steps"] = [step.model_dump(mode="json")]
     if not changed["should_continue"] and reflection["should_continue"]:
@@ -233,7 +277,14 @@ def amended(reflection: Reflection, edits: Data, query: str, plan: Plan) -> Refl
     return changed
 
 
-def follow(state: RetrievalState, runtime: Runtime[Context], proposal: Reflection, *, author: str, reason: str) -> Json:
+def follow(
+    state: RetrievalState,
+    runtime: Runtime[Context],
+    proposal: Reflection,
+    *,
+    author: str,
+    reason: str,
+) -> Json:
     """Stop, or take the proposal's steps into the plan and begin the next pass."""
     if not proposal["should_continue"]:
         return stop(state, runtime, {"stop_reason": proposal["stop_reason"] or "no_further_action"})
@@ -252,7 +303,11 @@ def follow(state: RetrievalState, runtime: Runtime[Context], proposal: Reflectio
 
 def stop(state: RetrievalState, runtime: Runtime[Context], change: Json) -> Json:
     """End retrieval: every step that has no end yet gets a record that says why."""
-    reason = "stopped by the reviewer" if change["stop_reason"] == "stopped_by_reviewer" else change["stop_reason"]
+    reason = (
+        "stopped by the reviewer"
+        if change["stop_reason"] == "stopped_by_reviewer"
+        else change["stop_reason"]
+    )
     return {**change, "records": skip(state, runtime.context, unended(state, reason, stops=True))}
 
 
@@ -283,9 +338,15 @@ def _ask(
     limits = {name: enough[name] for name in Thresholds.model_fields}
     details: Json = {
         "ahead": ahead(point, state, runtime.context, proposal),
-        "in_force": {"query": state["query"], "thresholds": limits, "needs": dict(state.get("needs", {}))},
+        "in_force": {
+            "query": state["query"],
+            "thresholds": limits,
+            "needs": dict(state.get("needs", {})),
+        },
     }
-    return ask_person(point, state, runtime, proposal, description, EDITS[point], check_edits, details=details)
+    return ask_person(
+        point, state, runtime, proposal, description, EDITS[point], check_edits, details=details
+    )
 
 
 def ask_person(
@@ -315,7 +376,11 @@ def ask_person(
     request = {
         "action_requests": [{"name": point, "args": proposal, "description": description}],
         "review_configs": [
-            {"action_name": point, "allowed_decisions": list(ACTIONS), "args_schema": edits.model_json_schema()}
+            {
+                "action_name": point,
+                "allowed_decisions": list(ACTIONS),
+                "args_schema": edits.model_json_schema(),
+            }
         ],
         "run_id": state.get("run_id", ""),
         "review_id": review_id,
@@ -345,7 +410,10 @@ def ask_person(
 
 def ahead(point: str, state: RetrievalState, context: Context, proposal: Data) -> list[str]:
     """Return the steps that the proposal will run: not those that are done, not yet activated, or on the tape."""
-    plan, activated = Plan.load(state["plan"]), [*state.get("activated", []), *proposal.get("activate", [])]
+    plan, activated = (
+        Plan.load(state["plan"]),
+        [*state.get("activated", []), *proposal.get("activate", [])],
+    )
     plan = plan.adding(*(PlanStep.model_validate(step) for step in proposal.get("next_steps", [])))
     if plan.problems():
         return []
@@ -355,7 +423,9 @@ def ahead(point: str, state: RetrievalState, context: Context, proposal: Data) -
     return [step.step_id for step in steps if point != "step" or step.step_id in proposal["wave"]]
 
 
-def _answer_model(request: Data, edits: type[BaseModel], check_edits: Callable[[Any], None]) -> type[ReviewAnswer[Any]]:
+def _answer_model(
+    request: Data, edits: type[BaseModel], check_edits: Callable[[Any], None]
+) -> type[ReviewAnswer[Any]]:
     """Return the answer's schema at this point, with a check that knows the plan and the tools."""
     point: ReviewPoint = request["point"]
     shape: Any = ReviewAnswer[edits]  # type: ignore[valid-type]
@@ -374,7 +444,14 @@ def _answer_model(request: Data, edits: type[BaseModel], check_edits: Callable[[
             action = self.decisions[0].edited_action
             if action is not None:
                 if action.name != point:
-                    refuse([((*ARGS[:-1], "name"), f"{action.name!r} is not what is asked; it is {point!r}")])
+                    refuse(
+                        [
+                            (
+                                (*ARGS[:-1], "name"),
+                                f"{action.name!r} is not what is asked; it is {point!r}",
+                            )
+                        ]
+                    )
                 check_edits(action.args)
             return self
 
@@ -384,7 +461,9 @@ def _answer_model(request: Data, edits: type[BaseModel], check_edits: Callable[[
 def refuse(faults: Iterable[tuple[tuple[str | int, ...], str]]) -> None:
     """Raise a pydantic error with these faults, each at its place in the answer; return without faults."""
     errors = [
-        InitErrorDetails(type=PydanticCustomError("refused", "{text}", {"text": text}), loc=place, input=None)
+        InitErrorDetails(
+            type=PydanticCustomError("refused", "{text}", {"text": text}), loc=place, input=None
+        )
         for place, text in faults
     ]
     if errors:
@@ -394,10 +473,16 @@ def refuse(faults: Iterable[tuple[tuple[str | int, ...], str]]) -> None:
 def _refuse_unknown(field: str, edits: BaseModel, known_names: Sequence[str], why: str) -> None:
     names = enumerate(getattr(edits, field, None) or [])
     text = f"{why}. Known: {', '.join(known_names) or 'none'}."
-    refuse(((*ARGS, field, place), f"{name!r} {text}") for place, name in names if name not in known_names)
+    refuse(
+        ((*ARGS, field, place), f"{name!r} {text}")
+        for place, name in names
+        if name not in known_names
+    )
 
 
-def _refuse_steps(where: tuple[str, ...], step_ids: Sequence[str], problems: Iterable[Data]) -> None:
+def _refuse_steps(
+    where: tuple[str, ...], step_ids: Sequence[str], problems: Iterable[Data]
+) -> None:
     """Refuse an edit for what is wrong with its steps, at the step and the field."""
 
     def place(problem: Mapping[str, str]) -> tuple[str | int, ...]:
@@ -414,7 +499,10 @@ def _rewritten_history(old: Plan, new: Plan, records: Records) -> list[Json]:
     ran = dict.fromkeys(record["step_id"] for record in records)
     return [
         problem(
-            step_id, "step_id", f"{step_id} has already run.", "Leave it unchanged, and add a step with another id."
+            step_id,
+            "step_id",
+            f"{step_id} has already run.",
+            "Leave it unchanged, and add a step with another id.",
         )
         for step_id in ran
         if step_id in before and after.get(step_id) != before[step_id]

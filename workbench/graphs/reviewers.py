@@ -69,7 +69,12 @@ class ReplayReviewer:
         differed: review points at which the proposal was another one, with the paths that differ.
     """
 
-    def __init__(self, decisions: Iterable[Data | Decision], mismatch: Mismatch = "stop", rest: Mismatch = "ask"):
+    def __init__(
+        self,
+        decisions: Iterable[Data | Decision],
+        mismatch: Mismatch = "stop",
+        rest: Mismatch = "ask",
+    ):
         self._left, self._mismatch, self._rest = list(decisions), mismatch, rest
         self.differed: list[Json] = []
 
@@ -101,10 +106,14 @@ class ReplayReviewer:
             )
         if "proposal" not in decision or "action_requests" not in request:
             return None
-        old, new = (comparable(p) for p in (decision["proposal"], request["action_requests"][0]["args"]))
+        old, new = (
+            comparable(p) for p in (decision["proposal"], request["action_requests"][0]["args"])
+        )
         paths = differences(old, new)
         return (
-            DecisionDiffers("decision", request["review_id"], old, new, [f"proposal{p}" for p in paths])
+            DecisionDiffers(
+                "decision", request["review_id"], old, new, [f"proposal{p}" for p in paths]
+            )
             if paths
             else None
         )
@@ -143,9 +152,13 @@ def as_json(reply: Any) -> Answer:
         text = json.dumps(dict(reply), ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise InvalidAnswer(f"{_REFUSED} $: an answer is JSON, as {_SHAPE}, and this is not: {reason}.") from None
+        raise InvalidAnswer(
+            f"{_REFUSED} $: an answer is JSON, as {_SHAPE}, and this is not: {reason}."
+        ) from None
     if len(text) > most_characters:
-        raise InvalidAnswer(f"{_REFUSED} $: it has {len(text):,} characters; {most_characters:,} are the most.")
+        raise InvalidAnswer(
+            f"{_REFUSED} $: it has {len(text):,} characters; {most_characters:,} are the most."
+        )
     return dict(_clean(json.loads(text), "$"))
 
 
@@ -155,8 +168,14 @@ def _clean(value: Any, place: str) -> Any:
     if isinstance(value, dict):
         return {clean(name): _clean(inner, f"{place}.{name}") for name, inner in value.items()}
     if isinstance(value, int) and abs(value) >= 2**63:
-        raise InvalidAnswer(f"{_REFUSED} {place}: the number is too large. Give one of at most 64 bits.")
-    return [_clean(inner, f"{place}[{n}]") for n, inner in enumerate(value)] if isinstance(value, list) else value
+        raise InvalidAnswer(
+            f"{_REFUSED} {place}: the number is too large. Give one of at most 64 bits."
+        )
+    return (
+        [_clean(inner, f"{place}[{n}]") for n, inner in enumerate(value)]
+        if isinstance(value, list)
+        else value
+    )
 
 
 _REFUSED = "The answer was refused, and the run waits as before."
@@ -194,7 +213,12 @@ def margin(proposal: Data) -> float:
     signals = proposal.get("signals", {})
     thresholds = signals.get("thresholds", {})
     evidence = signals.get("evidence_count", 0) / max(thresholds.get("min_evidence", 1), 1)
-    return float(min(evidence, signals.get("top_score", 0.0) / max(thresholds.get("min_top_score", 1.0), 1e-6)))
+    return float(
+        min(
+            evidence,
+            signals.get("top_score", 0.0) / max(thresholds.get("min_top_score", 1.0), 1e-6),
+        )
+    )
 
 
 class ThresholdReviewer:
@@ -235,13 +259,19 @@ class ModelReviewer:
         """
         pieces = "\n\n".join(piece["evidence"] for piece in request.get("evidence", [])[:_READ])
         proposal = json.dumps(request["action_requests"][0]["args"], ensure_ascii=False)
-        messages = [("system", _INSTRUCTION), ("human", f"{request['in_force']['query']}\n\n{pieces}\n\n{proposal}")]
+        messages = [
+            ("system", _INSTRUCTION),
+            ("human", f"{request['in_force']['query']}\n\n{pieces}\n\n{proposal}"),
+        ]
         reply = "".join([chunk async for chunk in stream_text(self._model, messages)]).casefold()
-        return _chosen(next((choice for choice in CHOICES if choice in reply), "approve"), "model", request)
+        return _chosen(
+            next((choice for choice in CHOICES if choice in reply), "approve"), "model", request
+        )
 
 
 def _chosen(choice: str, who: str, request: Data) -> Answer:
-    if int(request["review_id"].partition("-")[0]) >= _MOST_ROUNDS:  # a person who goes on may; these would for ever
+    # a person who goes on may; these would for ever
+    if int(request["review_id"].partition("-")[0]) >= _MOST_ROUNDS:
         choice = "approve"
     edits = {"should_continue": True} if choice == "go on" else {}
     action = {"go on": "edit", "stop": "reject"}.get(choice, "approve")

@@ -16,7 +16,14 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from workbench.errors import KnowledgeError, ModelError
-from workbench.models.chat import Limits, filled_in, reply_text, sampling, thinking_text, token_usage
+from workbench.models.chat import (
+    Limits,
+    filled_in,
+    reply_text,
+    sampling,
+    thinking_text,
+    token_usage,
+)
 from workbench.models.wire import tell
 from workbench.plans import ENDED_WELL, Plan, format_condition, last_records
 from workbench.ports import Context, KnowledgeBase, Tool, Tools
@@ -98,7 +105,12 @@ async def ask_model(
         if over := budget_spent(context):
             return Reply(None, [*refused, over])
         reply = await _reply(
-            context, role, messages, form, prompt_template, f"{at} repair".strip() if attempt == 2 else at
+            context,
+            role,
+            messages,
+            form,
+            prompt_template,
+            f"{at} repair".strip() if attempt == 2 else at,
         )
         if reply.get("error"):
             refused.append(reply["error"])
@@ -108,9 +120,15 @@ async def ask_model(
         if filled is not None and not wrong:
             return Reply(filled, refused, attempt == 2)
         refused += wrong
-        messages = [*messages, ["ai", reply["text"]], ["human", _REPAIR[language] + "\n".join(wrong)]]
+        messages = [
+            *messages,
+            ["ai", reply["text"]],
+            ["human", _REPAIR[language] + "\n".join(wrong)],
+        ]
     if context.settings.on_failure == "raise" and not quiet:
-        raise ModelError(f"The model gave nothing usable as {role}, and WORKBENCH_ON_FAILURE is 'raise': {refused[-1]}")
+        raise ModelError(
+            f"The model gave nothing usable as {role}, and WORKBENCH_ON_FAILURE is 'raise': {refused[-1]}"
+        )
     if not quiet:
         tell(f"The model gave nothing usable as {role}, so the rules do it. {refused[-1]}")
     return Reply(None, refused)
@@ -128,7 +146,9 @@ async def _reply(
 
     async def call() -> Json:
         try:
-            message = await filled_in(model, [tuple(m) for m in messages], form, Limits.from_settings(context.settings))
+            message = await filled_in(
+                model, [tuple(m) for m in messages], form, Limits.from_settings(context.settings)
+            )
         except ModelError as error:  # kept on the tape; the run goes on without the model
             return {"error": str(error), "at": at}
         thought = {"thought": clean(thoughts)} if (thoughts := thinking_text(message)) else {}
@@ -139,7 +159,11 @@ async def _reply(
             **accounted(context, role, prompt_template, token_usage(message)),
         }
 
-    args = {"model": context.settings.role_model(role), "messages": messages, "schema": form.model_json_schema()}
+    args = {
+        "model": context.settings.role_model(role),
+        "messages": messages,
+        "schema": form.model_json_schema(),
+    }
     effect = await context.tape.aeffect("model", role, args, call, clock=context.clock.monotonic)
     return dict(effect.value)
 
@@ -148,7 +172,12 @@ def accounted(context: Context, role: str, prompt: Prompt, usage: Mapping[str, i
     """Return the tape's record of a reply: tokens, price, version of the prompt, sampling."""
     model = context.models[role]
     money = price(context.prices, context.settings.role_model(role), usage)
-    return {"prompt": f"{prompt.name} {prompt.label}", "usage": usage, "money": money, "sampling": sampling(model)}
+    return {
+        "prompt": f"{prompt.name} {prompt.label}",
+        "usage": usage,
+        "money": money,
+        "sampling": sampling(model),
+    }
 
 
 def read_form(text: str, form: type[Form]) -> tuple[Form | None, list[str]]:
@@ -157,11 +186,15 @@ def read_form(text: str, form: type[Form]) -> tuple[Form | None, list[str]]:
     # Braces at which the form may begin: there may be others in the words before it.
     for begin in [match.start() for match in re.finditer(r"\{", text)][:20] or [0]:
         try:
-            content, _ = _LENIENT.raw_decode(_TRAILING.sub(lambda match: match[1] or "", text[begin:]))
+            content, _ = _LENIENT.raw_decode(
+                _TRAILING.sub(lambda match: match[1] or "", text[begin:])
+            )
             return form.model_validate_json(json.dumps(content)), []
         except (ValidationError, ValueError, RecursionError) as error:
             faults = error.errors()[:5] if isinstance(error, ValidationError) else []
-            messages = [f"{'.'.join(map(str, e['loc'])) or 'the reply'}: {e['msg']}." for e in faults]
+            messages = [
+                f"{'.'.join(map(str, e['loc'])) or 'the reply'}: {e['msg']}." for e in faults
+            ]
             wrong = wrong or messages or [f"the reply: {error}."]
     return None, wrong
 
@@ -203,18 +236,24 @@ def window(state: Data, context: Context) -> list[Json]:
     size, conversation = context.settings.history_window, state.get("conversation_id", "")
     if not size or not conversation:
         return []
-    return context.conversations.list_messages(conversation, size, before=state.get("user_message_id") or None)
+    return context.conversations.list_messages(
+        conversation, size, before=state.get("user_message_id") or None
+    )
 
 
 def read_history(state: Data, context: Context) -> list[Message]:
     """Return the last messages before the one that is answered."""
-    return [Message(role=m["role"], content=m["content"], created_at=m["created_at"]) for m in window(state, context)]
+    return [
+        Message(role=m["role"], content=m["content"], created_at=m["created_at"])
+        for m in window(state, context)
+    ]
 
 
 def history_text(history: Sequence[Message], window: int) -> str:
     """Return the last messages, one per line."""
     lines = [
-        f"{m['role']}: {' '.join(clean(m['content']).split())[:500]}" for m in (history[-window:] if window else [])
+        f"{m['role']}: {' '.join(clean(m['content']).split())[:500]}"
+        for m in (history[-window:] if window else [])
     ]
     return "\n".join(lines) or NONE
 
@@ -253,9 +292,13 @@ def evidence_text(results: Evidence, limit: int, numbers: Sequence[int] = ()) ->
 def piece_text(n: int, result: RetrievalResult) -> str:
     """Return one piece of evidence under its number."""
     about = result["metadata"]
-    fields = [f"{name}: {_cell(value)}" for name, value in (about.get("fields") or {}).items() if value]
+    fields = [
+        f"{name}: {_cell(value)}" for name, value in (about.get("fields") or {}).items() if value
+    ]
     aside = "; ".join([*fields, f"score {result['score']:.2f}"])
-    return f"[{n}] {about.get('title') or ''} ({aside})\n{result['evidence']}".replace("]  (", "] (").strip()
+    return f"[{n}] {about.get('title') or ''} ({aside})\n{result['evidence']}".replace(
+        "]  (", "] ("
+    ).strip()
 
 
 def _cell(value: Any) -> str:
@@ -273,22 +316,36 @@ def offered(tools: Tools, bases: Iterable[KnowledgeBase]) -> dict[str, Tool]:
         "fields": any(about["fields"] for about in abouts),
         "entities": any(about["counts"].get("entities") for about in abouts),
     }
-    names = [name for name in tools if getattr(tools[name], "planned", True) and has.get(NEEDED.get(name, ""), True)]
+    names = [
+        name
+        for name in tools
+        if getattr(tools[name], "planned", True) and has.get(NEEDED.get(name, ""), True)
+    ]
     return {name: tools[name] for name in names}
 
 
 def condition_faults(tool_input: Data, bases: Iterable[KnowledgeBase]) -> list[str]:
     """Return what is wrong with conditions and order: fields that no base has, and values that do not fit theirs."""
     bases = list(bases)
-    base_fields = list(dict.fromkeys(field["name"] for base in bases for field in base.about()["fields"]))
+    base_fields = list(
+        dict.fromkeys(field["name"] for base in bases for field in base.about()["fields"])
+    )
     conditions, sort = tool_input.get("conditions") or [], tool_input.get("sort")
     field_names = [each.get("field") for each in [*conditions, sort] if isinstance(each, dict)]
     field_names += [tool_input["count_by"]] if tool_input.get("count_by") else []
     unknown = [str(name) for name in field_names if name not in base_fields]
-    faults = [f"The documents have no field {name!r}. Fields: {', '.join(base_fields) or 'none'}." for name in unknown]
+    faults = [
+        f"The documents have no field {name!r}. Fields: {', '.join(base_fields) or 'none'}."
+        for name in unknown
+    ]
     try:
         for base in [] if faults or not conditions else bases:
-            base.select([Condition(field=c["field"], op=c.get("op", "eq"), value=c.get("value")) for c in conditions])
+            base.select(
+                [
+                    Condition(field=c["field"], op=c.get("op", "eq"), value=c.get("value"))
+                    for c in conditions
+                ]
+            )
     except KnowledgeError as error:
         faults.append(str(error))
     return faults
@@ -301,15 +358,27 @@ def card(bases: Iterable[KnowledgeBase]) -> str:
         about = base.about()
         counts = about["counts"]
         sizes = ", ".join(
-            f"{counts[name]:,} {name}" for name in ("documents", "passages", "entities") if name in counts
+            f"{counts[name]:,} {name}"
+            for name in ("documents", "passages", "entities")
+            if name in counts
         )
         fields = [_field(field) for field in about["fields"]]
         kinds = [kind for kind in about["relations"] if kind["type"] != "mentions"]
-        kinds = sorted(kinds, key=lambda k: (-k["count"], k["type"], k["source"], k["target"]))[:_KINDS]
-        relations = [f"{_short(k['source'])} —{_short(k['type'])}→ {_short(k['target'])} ({k['count']})" for k in kinds]
+        kinds = sorted(kinds, key=lambda k: (-k["count"], k["type"], k["source"], k["target"]))[
+            :_KINDS
+        ]
+        relations = [
+            f"{_short(k['source'])} —{_short(k['type'])}→ {_short(k['target'])} ({k['count']})"
+            for k in kinds
+        ]
         titles = [*map(_short, about["titles"][:12])]
-        types = [f"{_short(kind)} ({count:,}, as {_short(title)})" for kind, count, title in about["types"]]
-        lines = [f"{base.name}: {sizes}; written in {' and '.join(about['languages']) or 'no language'}"]
+        types = [
+            f"{_short(kind)} ({count:,}, as {_short(title)})"
+            for kind, count, title in about["types"]
+        ]
+        lines = [
+            f"{base.name}: {sizes}; written in {' and '.join(about['languages']) or 'no language'}"
+        ]
         lines += [f"  types: {'; '.join(types)}"] if types else []
         lines += [f"  fields: {'; '.join(fields)}"] if fields else []
         lines += [f"  relations: {'; '.join(relations)}"] if relations else []
@@ -334,19 +403,27 @@ def described(tools: Tools) -> str:
     return "\n".join(f"- {name}: {tool.description}" for name, tool in tools.items())
 
 
-def steps_text(plan: Plan | None, records: Records, totals: Mapping[str, str] = MappingProxyType({})) -> str:
+def steps_text(
+    plan: Plan | None, records: Records, totals: Mapping[str, str] = MappingProxyType({})
+) -> str:
     """Return what ran so far: each step's tool and input, how it ended, what it found; ``totals`` by step."""
     last = last_records(records)
     lines = []
     for step in plan.steps if plan else ():
         if step.step_id in last:
             record = last[step.step_id]
-            own = {name: value for name, value in record["raw_input"].items() if name not in ("top_k", "timeout_s")}
+            own = {
+                name: value
+                for name, value in record["raw_input"].items()
+                if name not in ("top_k", "timeout_s")
+            }
             tool_input = json.dumps(own, ensure_ascii=False)[:_LONGEST_VALUE]
             count = record["output_summary"].get("evidence_count", 0)
             result = totals.get(step.step_id, f"{count} found")
             why = f": {record['error'][:_LONGEST_VALUE]}" if record["error"] else ""
-            lines.append(f"- {step.step_id}: {record['tool']} {tool_input}: {record['status']}, {result}{why}")
+            lines.append(
+                f"- {step.step_id}: {record['tool']} {tool_input}: {record['status']}, {result}{why}"
+            )
     return "\n".join(lines) or NONE
 
 
@@ -354,10 +431,21 @@ def counts_by_step(state: Data, context: Context) -> dict[str, tuple[str, Json]]
     """Return what each search by fields counted, by step: what it asked, and its output."""
     counted = {}
     for step_id, record in last_records(state.get("records", [])).items():
-        if record["tool"] == "discover" and record["status"] in ENDED_WELL and record["raw_output_ref"]:
-            output = context.runs.body(state["run_id"], str(record["raw_output_ref"])).get("output", {})
-            conditions = " & ".join(format_condition(c) for c in record["raw_input"].get("conditions") or [])
-            counted[step_id] = (conditions or str(record["raw_input"].get("query") or step_id), output)
+        if (
+            record["tool"] == "discover"
+            and record["status"] in ENDED_WELL
+            and record["raw_output_ref"]
+        ):
+            output = context.runs.body(state["run_id"], str(record["raw_output_ref"])).get(
+                "output", {}
+            )
+            conditions = " & ".join(
+                format_condition(c) for c in record["raw_input"].get("conditions") or []
+            )
+            counted[step_id] = (
+                conditions or str(record["raw_input"].get("query") or step_id),
+                output,
+            )
     return counted
 
 
@@ -365,7 +453,9 @@ def totals_by_step(state: Data, context: Context) -> dict[str, str]:
     """Return how many documents hold for each search by fields, and of each value where it counts them."""
     lines = {}
     for step_id, (_, output) in counts_by_step(state, context).items():
-        values = ", ".join(f"{value} {count}" for value, count in list(output.get("counts", {}).items())[:_KINDS])
+        values = ", ".join(
+            f"{value} {count}" for value, count in list(output.get("counts", {}).items())[:_KINDS]
+        )
         lines[step_id] = f"{output.get('total')} hold" + (f"; {values}" if values else "")
     return lines
 
@@ -393,24 +483,38 @@ def read_window(
         for result in results:
             text, before = result["evidence"], [*passages, *new]
             likely = len(new) < FIRST or result["score"] >= SEEN
-            if likely and len(new) < limit and len(before) < READ and result["result_id"] not in ids:
+            if (
+                likely
+                and len(new) < limit
+                and len(before) < READ
+                and result["result_id"] not in ids
+            ):
                 if not text or not any(text in shown["evidence"] for shown in before):
                     new.append(result)
-                if text:  # one that is only listed may still be read where another step found its text
+                # one that is only listed may still be read where another step found its text
+                if text:
                     ids.add(result["result_id"])
         if new:
             groups.append((f"{title}, {len(new)} of {len(results)} shown:", len(passages) + 1))
             passages.extend(new)
 
-    by_id = {result["result_id"]: result for results in results_by_step.values() for result in results}
-    show("What met a need so far", [by_id[result_id] for result_id in met if result_id in by_id], READ)
+    by_id = {
+        result["result_id"]: result for results in results_by_step.values() for result in results
+    }
+    show(
+        "What met a need so far",
+        [by_id[result_id] for result_id in met if result_id in by_id],
+        READ,
+    )
     for step_id, results in results_by_step.items():
         step = plan.by_id().get(step_id)
         listed = step is not None and is_listing(step.tool, step.tool_input)
         pieces = [without_text(result) for result in results] if listed else results
         # How many times as many documents are shown as passages, where only fields were asked for: without their
         # texts.
-        show(f"{step_id} ({step.tool})" if step else step_id, pieces, limit * 4 if listed else limit)
+        show(
+            f"{step_id} ({step.tool})" if step else step_id, pieces, limit * 4 if listed else limit
+        )
     return passages, groups
 
 
@@ -431,11 +535,15 @@ def window_text(
 
     ``formatted`` are other texts for the passages.
     """
-    titles, texts = {first: title for title, first in groups}, [f"[{n}] {text}" for n, text in enumerate(formatted, 1)]
+    titles, texts = (
+        {first: title for title, first in groups},
+        [f"[{n}] {text}" for n, text in enumerate(formatted, 1)],
+    )
     texts = texts or [piece_text(n, p) for n, p in enumerate(passages, 1)]
     share, left = limit, limit
     for place, length in enumerate(sorted(map(len, texts))):
-        share = left // (len(texts) - place)  # what shorter texts leave is shared by the longer ones
+        # what shorter texts leave is shared by the longer ones
+        share = left // (len(texts) - place)
         left -= min(length, share)
     lines = []
     for n, text in enumerate(texts, start=1):

@@ -19,7 +19,15 @@ from workbench.graphs.roles import ModelForm, ask_model, card, history_text, rea
 from workbench.language.question import read
 from workbench.language.words import is_small_talk
 from workbench.ports import Bases, Context, KnowledgeBase, KnowledgeBases, call_router
-from workbench.state import Condition, Data, ExtractedEntities, Json, QueryIntent, Question, RouteDecision
+from workbench.state import (
+    Condition,
+    Data,
+    ExtractedEntities,
+    Json,
+    QueryIntent,
+    Question,
+    RouteDecision,
+)
 from workbench.text import terms
 
 if TYPE_CHECKING:
@@ -44,7 +52,14 @@ __all__ = [
 
 GENERAL, DEFAULT = "general", "default"
 TOOL_AGENT = "tool_agent"
-AGENT_TYPES = ("fusion_agent", "naive_rag_agent", "graph_agent", "hybrid_agent", "deep_research_agent", TOOL_AGENT)
+AGENT_TYPES = (
+    "fusion_agent",
+    "naive_rag_agent",
+    "graph_agent",
+    "hybrid_agent",
+    "deep_research_agent",
+    TOOL_AGENT,
+)
 """The first is the default: plan, execute, reflect. The last lets a model call tools; any other runs its one tool."""
 AGENT_TOOLS: dict[str, tuple[str, ...]] = {
     "naive_rag_agent": ("naive_search",),
@@ -89,17 +104,25 @@ def parse_worker_name(name: str) -> Worker:
     """
     parts = [part.strip() for part in name.split(":")]
     if len(parts) > 3:
-        raise ValueError(f"Worker name {name!r} has {len(parts)} parts. It is kb_prefix:agent_type:{AGENT_MODE}.")
+        raise ValueError(
+            f"Worker name {name!r} has {len(parts)} parts. It is kb_prefix:agent_type:{AGENT_MODE}."
+        )
     if len(parts) == 1:
         return Worker("", "" if parts[0] == GENERAL else parts[0], AGENT_MODE)
     kb_prefix, agent_type, mode = [*parts, ""][:3]
     if mode not in ("", AGENT_MODE):
-        raise ValueError(f"Worker name {name!r} has the mode {mode!r}. Agents only retrieve: use {AGENT_MODE!r}.")
+        raise ValueError(
+            f"Worker name {name!r} has the mode {mode!r}. Agents only retrieve: use {AGENT_MODE!r}."
+        )
     if agent_type and agent_type not in AGENT_TYPES:
-        raise ValueError(f"Worker name {name!r} has the agent type {agent_type!r}. Known: {', '.join(AGENT_TYPES)}.")
+        raise ValueError(
+            f"Worker name {name!r} has the agent type {agent_type!r}. Known: {', '.join(AGENT_TYPES)}."
+        )
     if kb_prefix == GENERAL:
         return Worker("", "", AGENT_MODE)
-    return Worker("" if kb_prefix == DEFAULT else kb_prefix, agent_type or AGENT_TYPES[0], AGENT_MODE)
+    return Worker(
+        "" if kb_prefix == DEFAULT else kb_prefix, agent_type or AGENT_TYPES[0], AGENT_MODE
+    )
 
 
 def read_workers(names: str) -> list[Worker]:
@@ -118,8 +141,16 @@ def parse_workers(names: str, prefixes: Sequence[str]) -> list[Worker]:
     workers = read_workers(names)
     if len(workers) == 1:
         workers = [workers[0]._replace(kb_prefix="")]
-    every = [(kb, worker.agent_type) for kb in prefixes for worker in workers if worker.kb_prefix in ("", kb)]
-    return [Worker(kb, agent_type or AGENT_TYPES[0], AGENT_MODE) for kb, agent_type in dict.fromkeys(every)]
+    every = [
+        (kb, worker.agent_type)
+        for kb in prefixes
+        for worker in workers
+        if worker.kb_prefix in ("", kb)
+    ]
+    return [
+        Worker(kb, agent_type or AGENT_TYPES[0], AGENT_MODE)
+        for kb, agent_type in dict.fromkeys(every)
+    ]
 
 
 def is_driven(state: Data) -> bool:
@@ -182,26 +213,39 @@ def _wished(requested: Sequence[str], worker_name: str) -> list[str] | None:
     return list(dict.fromkeys(name for name in requested if name not in ("", GENERAL))) or None
 
 
-def _find_fits(message: str, wished: list[str] | None, knowledge: KnowledgeBases, auto_route: bool) -> list[Fit]:
+def _find_fits(
+    message: str, wished: list[str] | None, knowledge: KnowledgeBases, auto_route: bool
+) -> list[Fit]:
     """Score every knowledge base where the router has to choose between several, the best first."""
     names = knowledge.names()
     if wished is not None or not auto_route or len(names) < 2 or is_small_talk(message):
         return []
-    return sorted((_fit(message, knowledge.get(name)) for name in names), key=lambda f: (-f["score"], f["kb_prefix"]))
+    return sorted(
+        (_fit(message, knowledge.get(name)) for name in names),
+        key=lambda f: (-f["score"], f["kb_prefix"]),
+    )
 
 
 def _fit(message: str, base: KnowledgeBase) -> Fit:
     """Score what a base has of a question: names, conditions and fields that it reads, and words of a passage."""
     reading, coverage = read(message, [base]), _coverage(message, base)
     names = [name["name"] for name in reading["names"] if name["entity_id"]]
-    evidence = {"knows": (0.7, names), "has": (0.7, reading["understood"]), "has the fields": (0.3, reading["fields"])}
+    evidence = {
+        "knows": (0.7, names),
+        "has": (0.7, reading["understood"]),
+        "has the fields": (0.3, reading["fields"]),
+    }
     doubt, reasons = 1 - 0.6 * coverage, list[str]()
     for verb, (weight, words) in evidence.items():
         if words:
             doubt *= 1 - weight
             reasons.append(f"{verb} {', '.join(words)}")
     reasons += [f"says {coverage:.0%} of the question in one passage"] if coverage >= 0.005 else []
-    return Fit(kb_prefix=base.name, score=round(1 - doubt, 6), reason="; ".join(reasons) or "knows nothing of it")
+    return Fit(
+        kb_prefix=base.name,
+        score=round(1 - doubt, 6),
+        reason="; ".join(reasons) or "knows nothing of it",
+    )
 
 
 def _coverage(message: str, base: KnowledgeBase) -> float:
@@ -211,7 +255,10 @@ def _coverage(message: str, base: KnowledgeBase) -> float:
     total = sum(weights.values()) or 1.0
     hits = base.passages([chunk_id for chunk_id, _ in base.search("words", message, 5)])
     texts = [set(terms(f"{passage['title']} {passage['text']}")) for passage in hits]
-    return max((sum(w for term, w in weights.items() if term in words) / total for words in texts), default=0.0)
+    return max(
+        (sum(w for term, w in weights.items() if term in words) / total for words in texts),
+        default=0.0,
+    )
 
 
 class Choice(NamedTuple):
@@ -224,7 +271,11 @@ class Choice(NamedTuple):
 
 
 def _choose(
-    message: str, wished: list[str] | None, fits: Sequence[Fit], names: Sequence[str], auto_route: bool
+    message: str,
+    wished: list[str] | None,
+    fits: Sequence[Fit],
+    names: Sequence[str],
+    auto_route: bool,
 ) -> Choice:
     """Choose the knowledge bases: those that were asked for, else those that fit."""
     if wished is not None:
@@ -232,7 +283,9 @@ def _choose(
     if is_small_talk(message):
         return Choice([], "default", 1.0, "small talk needs no knowledge base")
     if not auto_route:
-        return Choice([], "default", 1.0, "automatic routing is off and no knowledge base was asked for")
+        return Choice(
+            [], "default", 1.0, "automatic routing is off and no knowledge base was asked for"
+        )
     if fits:
         # Knowledge bases whose fit is so near the best one's are asked too.
         best = [fit for fit in fits if fit["score"] >= fits[0]["score"] - 0.15][:_MOST_ASKED]
@@ -245,7 +298,9 @@ def _choose(
     return Choice([], "default", 1.0, "there is no knowledge base")
 
 
-def _route(message: str, requested: Sequence[str], choice: Choice, knowledge: KnowledgeBases, today: str) -> Route:
+def _route(
+    message: str, requested: Sequence[str], choice: Choice, knowledge: KnowledgeBases, today: str
+) -> Route:
     names = knowledge.names()
     for name in choice.prefixes:
         if name not in names:
@@ -292,7 +347,9 @@ class Understood(TypedDict):
 def _with_worker(route: Route, worker_name: str) -> Route:
     """Name the workers: those that were asked for, or the one that plans by intent; none for ``general``."""
     workers = parse_workers(worker_name, route.kb_prefixes)
-    name = ",".join(make_worker_name(*worker[:2]) for worker in (workers if "," in worker_name else workers[:1]))
+    name = ",".join(
+        make_worker_name(*worker[:2]) for worker in (workers if "," in worker_name else workers[:1])
+    )
     return Route({**route.decision, "worker_name": name}, route.kb_prefixes)
 
 
@@ -317,7 +374,9 @@ async def intent_detect(state: RouterState, runtime: Runtime[Context]) -> Json:
     """Read the message, and see how well each knowledge base fits it."""
     context, began = runtime.context, runtime.context.clock.monotonic()
     wished, auto_route = wished_in(state), context.settings.auto_route
-    fits = await asyncio.to_thread(_find_fits, state["message"], wished, context.knowledge, auto_route)
+    fits = await asyncio.to_thread(
+        _find_fits, state["message"], wished, context.knowledge, auto_route
+    )
     return {"fits": fits, "routing_began": began}
 
 
@@ -334,16 +393,21 @@ async def apply_override_policy(state: RouterState, runtime: Runtime[Context]) -
     if "router" in context.parts and wished is None:
         workers = await call_router(context, message, names)
         if workers is not None:
-            choice = Choice(_wished([], workers) or [], "heuristic", 1.0, "chosen by the registered router")
+            choice = Choice(
+                _wished([], workers) or [], "heuristic", 1.0, "chosen by the registered router"
+            )
             change["worker_name"] = workers
-    elif "router" in context.models and len(state["fits"]) > 1:  # the user asked for none, and there are several
+    elif "router" in context.models and len(state["fits"]) > 1:
+        # the user asked for none, and there are several
         history = history_text(read_history(state, context), context.settings.history_window)
         prefixes, reason = await _routed_by_model(context, message, names, history)
         if prefixes is None:
             choice = choice._replace(reason=f"{choice.reason}; {reason}")
         else:
             choice = Choice(prefixes, "llm", 1.0, reason)
-    route = _route(message, state.get("requested_kb_prefixes", []), choice, context.knowledge, context.today)
+    route = _route(
+        message, state.get("requested_kb_prefixes", []), choice, context.knowledge, context.today
+    )
     return {**change, "route_decision": route.decision, "kb_prefixes": route.kb_prefixes}
 
 
@@ -368,7 +432,9 @@ async def _routed_by_model(
 
 async def worker_select(state: RouterState, runtime: Runtime[Context]) -> Json:
     """Name the worker that takes the message."""
-    route = _with_worker(Route(state["route_decision"], state["kb_prefixes"]), state.get("worker_name", ""))
+    route = _with_worker(
+        Route(state["route_decision"], state["kb_prefixes"]), state.get("worker_name", "")
+    )
     runtime.stream_writer({"route_decision": route.decision})
     return {
         "route_decision": route.decision,

@@ -45,8 +45,14 @@ def find_translation(name: str, fields: Data) -> str | None:
     [None, 'authors', None, None]
     """
     match = _TWIN.fullmatch(name.lower())
-    field = next((n for n in fields if match and n.lower() in (match["field"], match["behind"])), None)
-    if field is None or len(_texts(fields[field])) != len(_texts(fields[name])) or not _texts(fields[name]):
+    field = next(
+        (n for n in fields if match and n.lower() in (match["field"], match["behind"])), None
+    )
+    if (
+        field is None
+        or len(_texts(fields[field])) != len(_texts(fields[name]))
+        or not _texts(fields[name])
+    ):
         return None
     return field
 

@@ -49,7 +49,11 @@ def dated(base: KnowledgeBase, dates: Sequence[str]) -> KnowledgeBase:
 
     def hidden() -> frozenset[str]:
         fields = date_fields(base)
-        conditions = [Condition(field=fields[key], op=op, value=day) for key, op, day in tests if day and key in fields]
+        conditions = [
+            Condition(field=fields[key], op=op, value=day)
+            for key, op, day in tests
+            if day and key in fields
+        ]
         return frozenset(doc_id for condition in conditions for doc_id in base.select([condition]))
 
     return cast(KnowledgeBase, PartialBase(base, hidden, dates))
@@ -69,7 +73,10 @@ def restricted(base: KnowledgeBase, conditions: Sequence[Data]) -> KnowledgeBase
 def dated_bases(context: Context, state: Data) -> list[KnowledgeBase]:
     """Return the bases that a run asks, as of the dates that it asks."""
     dates = question_dates(state)
-    return [dated(base, dates) for base in context.bases(state.get("kb_prefixes") or [state["kb_prefix"]])]
+    return [
+        dated(base, dates)
+        for base in context.bases(state.get("kb_prefixes") or [state["kb_prefix"]])
+    ]
 
 
 def last_day(date: str) -> str:
@@ -85,8 +92,17 @@ def last_day(date: str) -> str:
 def date_fields(base: KnowledgeBase) -> dict[str, str]:
     """Return the fields of a base by the keys of ``FIELDS``; its one other date field says when a document begins."""
     dates = [field["name"] for field in base.about()["fields"] if field["type"] == "date"]
-    by_name = {key: name for name in dates for key, names in FIELDS.items() if fold(name).replace(" ", "_") in names}
-    begins = dict.fromkeys(("valid_from", "known_since"), dates[0]) if len(dates) == 1 and not by_name else {}
+    by_name = {
+        key: name
+        for name in dates
+        for key, names in FIELDS.items()
+        if fold(name).replace(" ", "_") in names
+    }
+    begins = (
+        dict.fromkeys(("valid_from", "known_since"), dates[0])
+        if len(dates) == 1 and not by_name
+        else {}
+    )
     return begins | by_name
 
 
@@ -95,11 +111,18 @@ def typed_facts(base: KnowledgeBase, dates: Sequence[str]) -> list[dict[str, str
     base, dates_by = dated(base, dates), date_fields(base)
     facts = []
     for passage in base.passages(doc_ids=sorted(base.select())):
-        fields = {name: value for name, value in passage["fields"].items() if name not in dates_by.values()}
+        fields = {
+            name: value
+            for name, value in passage["fields"].items()
+            if name not in dates_by.values()
+        }
         if passage["position"] == 0 and fields:
             document = {"document": passage["title"], "doc_id": passage["doc_id"]}
             when = {key: str(passage["fields"].get(dates_by.get(key, ""), "")) for key in FIELDS}
-            facts += [{**document, "field": name, "value": _text(value), **when} for name, value in fields.items()]
+            facts += [
+                {**document, "field": name, "value": _text(value), **when}
+                for name, value in fields.items()
+            ]
     return facts
 
 
@@ -110,7 +133,9 @@ def _text(value: Any) -> str:
 class PartialBase:
     """A base without some of its documents; dates that it is as of tell its fingerprint from that of the whole."""
 
-    def __init__(self, base: KnowledgeBase, hidden: Callable[[], frozenset[str]], dates: Sequence[str] = ()):
+    def __init__(
+        self, base: KnowledgeBase, hidden: Callable[[], frozenset[str]], dates: Sequence[str] = ()
+    ):
         self._base, self._hidden, self._dates = base, hidden, dates
         self.as_of = dates[0] if dates else ""
 
@@ -177,15 +202,27 @@ class PartialBase:
         return entity if self.around("mentions", [entity["entity_id"]]) else None
 
     def select(
-        self, conditions: Sequence[Condition] = (), sort: Sort | None = None, limit: int | None = None, count: str = ""
+        self,
+        conditions: Sequence[Condition] = (),
+        sort: Sort | None = None,
+        limit: int | None = None,
+        count: str = "",
     ) -> list[Any]:
         """Return the documents that hold for the conditions, or count the values of a field."""
         if count and not self.hidden:
             return self._base.select(conditions, count=count)
-        doc_ids = [doc_id for doc_id in self._base.select(conditions, sort) if doc_id not in self.hidden][:limit]
+        doc_ids = [
+            doc_id for doc_id in self._base.select(conditions, sort) if doc_id not in self.hidden
+        ][:limit]
         if not count:
             return doc_ids
-        values = (p["fields"].get(count) for p in self._base.passages(doc_ids=doc_ids) if p["position"] == 0)
-        lists = (value if isinstance(value, list) else [value] for value in values if value is not None)
+        values = (
+            p["fields"].get(count)
+            for p in self._base.passages(doc_ids=doc_ids)
+            if p["position"] == 0
+        )
+        lists = (
+            value if isinstance(value, list) else [value] for value in values if value is not None
+        )
         counted = Counter(str(value) for each in lists for value in set(each))
         return sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))

@@ -110,7 +110,8 @@ class CorpusKnowledge:
         connection = self._index.connection()
         connection.execute("BEGIN")
         try:
-            self._block.generation = self._index.generation  # the first query opens the files of the snapshot
+            # the first query opens the files of the snapshot
+            self._block.generation = self._index.generation
             self._must_be_there()  # so both are of the base that was opened
             yield
         finally:
@@ -144,7 +145,12 @@ class CorpusKnowledge:
             if self._seen is None or self._seen.generation != generation:
                 if self._seen:
                     self._seen.close()
-                self._seen = View(self._index, self._folder, generation, vector_place(self._folder, self._settings))
+                self._seen = View(
+                    self._index,
+                    self._folder,
+                    generation,
+                    vector_place(self._folder, self._settings),
+                )
             return self._seen
 
     @property
@@ -214,14 +220,18 @@ class CorpusKnowledge:
         if name not in rerank.OWN:
             return rerank.cross_encoded(name, query, texts)
         if name == "maxsim":
-            rerank.available(self._settings.model_copy(update={"rerank_model": name}), self._model.name)
+            rerank.available(
+                self._settings.model_copy(update={"rerank_model": name}), self._model.name
+            )
         if not self._reranks or not texts:
             return [] if self._reranks else None
         titled, rows = self._titled(texts)
         vector = self._model.array([simplified(query)])[0]
         weights = {word: self._weight(word) + 1e-6 for word in rerank.words(query) or [query]}
         cosines = products(rows, vector).tolist()
-        return rerank.scores(weights, [rerank.words(text) for text in titled], self._word_vectors, cosines)
+        return rerank.scores(
+            weights, [rerank.words(text) for text in titled], self._word_vectors, cosines
+        )
 
     @_in_one_generation
     def words(self, text: str | Sequence[str], texts: Sequence[str] = ()) -> Words:
@@ -234,22 +244,36 @@ class CorpusKnowledge:
         weights = [self._weight(word) for word in words]
         highest = math.log1p(self._view.passages) or 1.0
         rarity = [round(min(1.0, weight / highest), 6) for weight in weights]
-        return Words(words=words, weights=weights, rarity=rarity, texts=self._nearness(words, texts))
+        return Words(
+            words=words, weights=weights, rarity=rarity, texts=self._nearness(words, texts)
+        )
 
     def _nearness(self, words: Sequence[str], texts: Sequence[str]) -> list[list[float]]:
         """Return for each text, for each word, how near its nearest word is."""
         if self._reranks and texts:
-            return rerank.closest(words, [rerank.words(text) for text in texts], self._word_vectors).round(3).tolist()
-        return [[float(stem(word) in text_stems) for word in words] for text_stems in map(stems, texts)]
+            return (
+                rerank.closest(words, [rerank.words(text) for text in texts], self._word_vectors)
+                .round(3)
+                .tolist()
+            )
+        return [
+            [float(stem(word) in text_stems) for word in words] for text_stems in map(stems, texts)
+        ]
 
     @_in_one_generation
     def passages(self, chunk_ids: Sequence[str] = (), doc_ids: Sequence[str] = ()) -> list[Passage]:
         """Return the passages of these ids, in this order, then every passage of these documents, by position."""
-        rows = self._index.rows_in(_PASSAGES + "WHERE chunk_id IN ({})", list(dict.fromkeys(chunk_ids)))
+        rows = self._index.rows_in(
+            _PASSAGES + "WHERE chunk_id IN ({})", list(dict.fromkeys(chunk_ids))
+        )
         passages = {row[0]: _passage(row) for row in rows}
         places = {doc_id: place for place, doc_id in enumerate(dict.fromkeys(doc_ids))}
-        in_documents = map(_passage, self._index.rows_in(_PASSAGES + "WHERE passages.doc_id IN ({})", list(places)))
-        in_order = sorted(in_documents, key=lambda passage: (places[passage["doc_id"]], passage["position"]))
+        in_documents = map(
+            _passage, self._index.rows_in(_PASSAGES + "WHERE passages.doc_id IN ({})", list(places))
+        )
+        in_order = sorted(
+            in_documents, key=lambda passage: (places[passage["doc_id"]], passage["position"])
+        )
         return [*(passages[chunk_id] for chunk_id in chunk_ids if chunk_id in passages), *in_order]
 
     @_in_one_generation
@@ -259,7 +283,11 @@ class CorpusKnowledge:
 
     @_in_one_generation
     def select(
-        self, conditions: Sequence[Condition] = (), sort: Sort | None = None, limit: int | None = None, count: str = ""
+        self,
+        conditions: Sequence[Condition] = (),
+        sort: Sort | None = None,
+        limit: int | None = None,
+        count: str = "",
     ) -> list[Any]:
         """Return ids of the documents that hold for every condition: by ``sort``, else newest first, ties by id.
 
@@ -280,7 +308,8 @@ class CorpusKnowledge:
             )
         order, more = schema.order(sort, self._view.fields.get(sort["field"]) if sort else None)
         rows = self._index.rows(
-            f"{selected} ORDER BY {order} LIMIT ?", [*parameters, *more, -1 if limit is None else limit]
+            f"{selected} ORDER BY {order} LIMIT ?",
+            [*parameters, *more, -1 if limit is None else limit],
         )
         return [row[0] for row in rows]
 
@@ -327,7 +356,11 @@ class CorpusKnowledge:
     def around(self, kind: AroundKind, ids: Sequence[str] = (), limit: int = 0) -> list[Any]:
         """Return what is next to these entities, passages or documents: see ``ports.KnowledgeBase``."""
         if kind == "relations":
-            by_id = {r["relation_id"]: r for end in ("source", "target") for r in relations(self._index, end, ids)}
+            by_id = {
+                r["relation_id"]: r
+                for end in ("source", "target")
+                for r in relations(self._index, end, ids)
+            }
             return [by_id[relation_id] for relation_id in sorted(by_id)]
         if kind == "mentions":
             sql = "SELECT chunk_id FROM mentions WHERE entity_id IN ({})"
@@ -354,12 +387,18 @@ class CorpusKnowledge:
             "generation": self._index.generation,
             "embedding_model": self._model.name,
             "reranker": self._reranker_name,
-            "search": "hnsw" if self._is_large and self._settings.vector_store == "chroma" else "exact",
+            "search": "hnsw"
+            if self._is_large and self._settings.vector_store == "chroma"
+            else "exact",
             "vector_store": self._settings.vector_store,
             "chroma": self._view.in_chroma,
             "chroma_at": vector_place(self._folder, self._settings).mark,
             "fields": self._view.about["fields"],
-            "sources": dict(self._index.rows("SELECT source, count(*) FROM documents GROUP BY source ORDER BY source")),
+            "sources": dict(
+                self._index.rows(
+                    "SELECT source, count(*) FROM documents GROUP BY source ORDER BY source"
+                )
+            ),
         }
 
     @property
@@ -375,12 +414,22 @@ class CorpusKnowledge:
 
         digests = [vectors.vector_key("", text) for text in texts]
         stored = {
-            digest: (vectors.titled(title, json.loads(aliases), text), np.frombuffer(blob, np.float32))
+            digest: (
+                vectors.titled(title, json.loads(aliases), text),
+                np.frombuffer(blob, np.float32),
+            )
             for digest, title, aliases, text, blob in sorted(self._index.rows_in(_TITLED, digests))
         }
-        missing = {digest: text for digest, text in zip(digests, texts, strict=True) if digest not in stored}
+        missing = {
+            digest: text
+            for digest, text in zip(digests, texts, strict=True)
+            if digest not in stored
+        }
         embedded = self._model.array([simplified(text) for text in missing.values()])
-        stored |= {digest: (text, row) for (digest, text), row in zip(missing.items(), embedded, strict=True)}
+        stored |= {
+            digest: (text, row)
+            for (digest, text), row in zip(missing.items(), embedded, strict=True)
+        }
         titled, rows = zip(*(stored[digest] for digest in digests), strict=True)
         return list(titled), np.array(rows)
 
@@ -391,13 +440,18 @@ class CorpusKnowledge:
         missing = [word for word in words if word not in cache]
         if missing:
             sql = "SELECT word, vector FROM words WHERE word IN ({})"
-            rows = {word: np.frombuffer(blob, np.float16) for word, blob in self._index.rows_in(sql, missing)}
+            rows = {
+                word: np.frombuffer(blob, np.float16)
+                for word, blob in self._index.rows_in(sql, missing)
+            }
             new = [word for word in missing if word not in rows]
             rows.update(zip(new, word_vectors(self._model, new), strict=True))
             if len(cache) >= 50_000:
                 cache = {word: cache[word] for word in words if word in cache}
             # a new dict, since other threads read the one before
-            cache = self._words = cache | {word: row.astype(np.float32) for word, row in rows.items()}
+            cache = self._words = cache | {
+                word: row.astype(np.float32) for word, row in rows.items()
+            }
         return np.array([cache[word] for word in words])
 
     def _weight(self, word: str) -> float:

@@ -31,8 +31,15 @@ from workbench.settings import Settings
 __all__ = ["AddReport", "Library", "Progress", "check_name"]
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-_DEVICES = ("con", "nul", "prn", "aux", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10)))
-_RESERVED = ("general", *_DEVICES)  # folders that Windows cannot have: a workspace may be copied there
+_DEVICES = (
+    "con",
+    "nul",
+    "prn",
+    "aux",
+    *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10)),
+)
+# folders that Windows cannot have: a workspace may be copied there
+_RESERVED = ("general", *_DEVICES)
 
 
 class Library:
@@ -56,7 +63,9 @@ class Library:
             if not (self.root / name).exists():
                 with suppress(WorkspaceBusy), self.writing(name, make=False):
                     pass  # who holds it for writing finds it settled
-        return sorted(p.parent.name for p in self.root.glob("*/index.db") if _NAME.fullmatch(p.parent.name))
+        return sorted(
+            p.parent.name for p in self.root.glob("*/index.db") if _NAME.fullmatch(p.parent.name)
+        )
 
     def get(self, name: str) -> CorpusKnowledge:
         """Return the knowledge base of that name.
@@ -237,7 +246,8 @@ class Library:
             yield folder
         finally:
             holder.unlink(missing_ok=True)
-            if not folder.exists():  # nothing is done under this lock any more; who waits for it makes a new one
+            # nothing is done under this lock any more; who waits for it makes a new one
+            if not folder.exists():
                 Path(lock.lock_file).unlink(missing_ok=True)
             lock.release()
 

@@ -46,7 +46,9 @@ _Word = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, ma
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, max_length=80)]
 _Relation = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^\w{0,60}$")]
 _Type = Annotated[
-    str, StringConstraints(pattern=f"^({'|'.join(TYPES)})?$"), AfterValidator(lambda name: TYPES.get(name, ""))
+    str,
+    StringConstraints(pattern=f"^({'|'.join(TYPES)})?$"),
+    AfterValidator(lambda name: TYPES.get(name, "")),
 ]
 Words = Annotated[
     Mapping[_Language, list[_Word]],
@@ -66,7 +68,20 @@ class FieldMeaning(NamedTuple):
 
 _UNITS = "eur|usd|gbp|cny|kg|g|km|m|cm|mm|ms|s|min|h|kw|w|mw|kb|mb|gb|hz|khz|pct"
 GROUPING = frozenset(
-    {"Year", "Date", "Tag", "Keyword", "Topic", "Language", "Country", "Genre", "Category", "Status", "Type", "Kind"}
+    {
+        "Year",
+        "Date",
+        "Tag",
+        "Keyword",
+        "Topic",
+        "Language",
+        "Country",
+        "Genre",
+        "Category",
+        "Status",
+        "Type",
+        "Kind",
+    }
 )
 """Types of values that only group: two documents of one year have little in common."""
 _RELATIONS = {
@@ -116,7 +131,9 @@ class Vocabulary:
         for name, words in self.fields.items():
             plain = _meaning(name)
             kind = words.of or plain.type
-            says = FieldMeaning(words.relation or plain.relation, kind, words.reverse, kind in GROUPING)
+            says = FieldMeaning(
+                words.relation or plain.relation, kind, words.reverse, kind in GROUPING
+            )
             meanings[name] = meanings[says.relation] = says  # a relation's own name says the same
         return meanings
 
@@ -126,7 +143,11 @@ class Vocabulary:
         >>> Vocabulary(values={"genres": {"Comedy": {"zh": ["喜剧"]}}}).canonical("genres", "喜剧")
         'Comedy'
         """
-        return self._by_word.get((name, fold(value))) or (country(value) if self._of_country(name) else "") or value
+        return (
+            self._by_word.get((name, fold(value)))
+            or (country(value) if self._of_country(name) else "")
+            or value
+        )
 
     @cached_property
     def _by_word(self) -> dict[tuple[str, str], str]:
@@ -142,7 +163,9 @@ class Vocabulary:
 
     def synonyms(self, name: str, value: str) -> list[str]:
         """Other words for a value of a field, in either language."""
-        words = self.values.get(name, {}).get(value) or (_nations().get(value, {}) if self._of_country(name) else {})
+        words = self.values.get(name, {}).get(value) or (
+            _nations().get(value, {}) if self._of_country(name) else {}
+        )
         return [word for language in ("zh", "en") for word in words.get(language, [])]
 
     def called(self, name: str) -> dict[str, list[str]]:
@@ -151,7 +174,10 @@ class Vocabulary:
         names = self.fields.get(name, FieldWords()).names
         language = "zh" if CJK.search(own) else "en"
         if not names and (common := _common("field").get(fold(own))):
-            names = {**common, language: [own, *(word for word in common[language] if fold(word) != fold(own))]}
+            names = {
+                **common,
+                language: [own, *(word for word in common[language] if fold(word) != fold(own))],
+            }
         words = {language: list(names.get(language, [])) for language in LANGUAGES}
         if not any(fold(own) == fold(word) for word in words[language]):
             words[language].append(own)
@@ -162,8 +188,14 @@ class Vocabulary:
         own = self.values.get(name, {})
         nations = _nations() if self._of_country(name) else {}
         common = {} if own else _common("value")
-        found_words = {v: own.get(v) or nations.get(country(v)) or common.get(fold(v)) for v in values}
-        return {value: {k: list(w) for k, w in words.items()} for value, words in found_words.items() if words}
+        found_words = {
+            v: own.get(v) or nations.get(country(v)) or common.get(fold(v)) for v in values
+        }
+        return {
+            value: {k: list(w) for k, w in words.items()}
+            for value, words in found_words.items()
+            if words
+        }
 
 
 def load(path: Path) -> Vocabulary:
@@ -175,7 +207,9 @@ def load(path: Path) -> Vocabulary:
     largest = 1_000_000  # bytes of a vocabulary file
     try:
         if path.stat().st_size > largest:
-            raise CorpusError(f"The vocabulary {path} is larger than {largest:,} bytes. Name the right file.")
+            raise CorpusError(
+                f"The vocabulary {path} is larger than {largest:,} bytes. Name the right file."
+            )
         content = tomllib.loads(path.read_text(encoding="utf-8"))
         if isinstance(documents := content.get("documents"), dict):
             content["measure"] = documents.pop("measure", "")
@@ -214,7 +248,11 @@ def beside(paths: Iterable[Path]) -> Path | None:
     """Return the vocabulary file that lies next to these files or in these folders; the first one."""
     for path in paths:
         stem = path.name.split(".")[0]
-        files = [path / FILE] if path.is_dir() else [path.with_name(f"{stem}.{FILE}"), path.with_name(FILE)]
+        files = (
+            [path / FILE]
+            if path.is_dir()
+            else [path.with_name(f"{stem}.{FILE}"), path.with_name(FILE)]
+        )
         for file in filter(Path.is_file, files):
             return file
     return None
@@ -241,25 +279,35 @@ def unit_in(name: str) -> tuple[str, str]:
 @cache
 def _common(what: str) -> dict[str, dict[str, list[str]]]:
     """Return what people call fields, and values, of common names, by each of these names."""
-    return {fold(word): entry for entry in _general()[what].values() for many in entry.values() for word in many}
+    return {
+        fold(word): entry
+        for entry in _general()[what].values()
+        for many in entry.values()
+        for word in many
+    }
 
 
 def _meaning(name: str) -> FieldMeaning:
-    common = _RELATIONS.get(name.lower()) or next((pair for pair in _RELATIONS.values() if pair[0] == name), None)
+    common = _RELATIONS.get(name.lower()) or next(
+        (pair for pair in _RELATIONS.values() if pair[0] == name), None
+    )
     if common:
         return FieldMeaning(*common, category=common[1] in GROUPING)
     words = [w.lower() for w in re.findall(r"[A-Z]?[^\W_A-Z]+|[A-Z]+", name)] or [name]
     words[-1] = re.sub(r"(?<=[^sui])s$", "", re.sub(r"ies$", "y", words[-1]))
     kind = "".join(w[:1].upper() + w[1:] for w in words)
     relation = "_".join(words)
-    if re.search("^has_|_(by|of|in|to|from|at)$", relation):  # a relation already; written_by: somebody did
+    # a relation already; written_by: somebody did
+    if re.search("^has_|_(by|of|in|to|from|at)$", relation):
         return FieldMeaning(relation, "Person" if words[-1] == "by" else kind)
     return FieldMeaning(f"has_{relation}", kind, category=kind in GROUPING)
 
 
 @cache
 def _general() -> dict[str, dict[str, dict[str, list[str]]]]:
-    return json.loads(files("workbench.knowledge").joinpath("words.json").read_text(encoding="utf-8"))
+    return json.loads(
+        files("workbench.knowledge").joinpath("words.json").read_text(encoding="utf-8")
+    )
 
 
 @cache

@@ -95,11 +95,15 @@ def judge(
     if all_missing and not recommends and not any(name["entity_id"] for name in searched):
         return none
     unknown = [name["name"] for name in question["names"] if not name["entity_id"]]
-    fields.not_applied.extend(name for name in unknown if name in missing or (recommends and not fields.about()))
+    fields.not_applied.extend(
+        name for name in unknown if name in missing or (recommends and not fields.about())
+    )
     if text := fields.text() or (fields.recommendation() if recommends else ""):
         return _of_fields(none, text, fields, results)
     chosen = _chosen(question, results, fields, bases)
-    absent = [pair for pair in fields.missing if not any(_says(q, *pair, fields) for q in chosen.quotes)]
+    absent = [
+        pair for pair in fields.missing if not any(_says(q, *pair, fields) for q in chosen.quotes)
+    ]
     # Where no document of the corpus holds for a list's conditions, no quotation is that list. No sentence
     # chooses among documents by what their fields do not have.
     empty_list = question["intent"] == "list" and question["conditions"] and not fields.selected
@@ -111,7 +115,9 @@ def judge(
     if not quotes:
         kind, text = "nothing", none.text
     else:
-        text = "\n".join([*([_unclear(fields)] if kind == "closest" else []), quoted(quotes, fields)])
+        text = "\n".join(
+            [*([_unclear(fields)] if kind == "closest" else []), quoted(quotes, fields)]
+        )
     return replace(
         none,
         kind=kind,
@@ -140,14 +146,17 @@ def _of_fields(none: Judgement, text: str, fields: FieldsWriter, results: Eviden
     )
 
 
-def write(judgement: Judgement, question: Question, results: Evidence) -> tuple[str, list[Citation]]:
+def write(
+    judgement: Judgement, question: Question, results: Evidence
+) -> tuple[str, list[Citation]]:
     """Write the answer of a judgement with its citations, and what of the question was not applied."""
     zh = question["language"] == "zh"
     text = judgement.text
     if ignored := list(dict.fromkeys([*question["not_applied"], *judgement.not_applied])):
         phrases = ("、" if zh else ", ").join(f"“{phrase}”" for phrase in ignored)
         heading, _, listed = text.partition("\n")
-        if listed and heading.endswith((":", "：")):  # a list is longer than what was asked for: it is read before
+        # a list is longer than what was asked for: it is read before
+        if listed and heading.endswith((":", "：")):
             note = f"（未应用的条件：{phrases}）" if zh else f" (not applied: {phrases})"
             text = f"{heading[:-1]}{note}{heading[-1]}\n{listed}"
         else:
@@ -161,7 +170,9 @@ def group_by_document(results: Evidence) -> dict[str, Document]:
     pieces: dict[str, list[tuple[int, RetrievalResult]]] = {}
     for n, result in enumerate(results, 1):
         if result["source_type"] != "community":
-            pieces.setdefault(str(result["metadata"].get("doc_id") or result["result_id"]), []).append((n, result))
+            pieces.setdefault(
+                str(result["metadata"].get("doc_id") or result["result_id"]), []
+            ).append((n, result))
     by_document: dict[str, list[Sentence]] = {}
     for sentence in split_sentences(results):
         by_document.setdefault(sentence.doc_id, []).append(sentence)
@@ -175,7 +186,9 @@ def group_by_document(results: Evidence) -> dict[str, Document]:
                 fields.setdefault(name, value)
                 stated_by.setdefault(name, place)
         title = str(first["metadata"].get("title") or doc_id)
-        documents[doc_id] = Document(doc_id, title, n, fields, stated_by, tuple(by_document.get(doc_id, ())))
+        documents[doc_id] = Document(
+            doc_id, title, n, fields, stated_by, tuple(by_document.get(doc_id, ()))
+        )
     return documents
 
 
@@ -207,7 +220,8 @@ def _chosen(question: Question, results: Evidence, fields: FieldsWriter, bases: 
         holding = {document.doc_id for document in fields.holding}
         # The pieces of other documents are emptied, not taken out: the numbers of those that stay are their places.
         inside: list[RetrievalResult] = [
-            r if str(r["metadata"].get("doc_id")) in holding else {**r, "evidence": ""} for r in results
+            r if str(r["metadata"].get("doc_id")) in holding else {**r, "evidence": ""}
+            for r in results
         ]
         chosen = best_quotes(question["text"], inside, similar=similar, rerank=rerank)
         if chosen.sure or (chosen.quotes and question["intent"] in ("list", "recommend")):
@@ -253,7 +267,11 @@ def _says_words(question: Question, quotes: Sequence[Sentence], bases: Bases) ->
     if not words or not bases:
         return True
     texts = {f"{quote.title}. {quote.text}": fold(quote.title) for quote in quotes}
-    names = [fold(writing) for name in question["names"] for writing in (name["name"], bare(name["surface"]))]
+    names = [
+        fold(writing)
+        for name in question["names"]
+        for writing in (name["name"], bare(name["surface"]))
+    ]
     about = [text for text in texts if any(name in fold(text) for name in names)]
     for text, title in texts.items():
         if title and text not in about and any(title in fold(other) for other in about):
@@ -265,7 +283,9 @@ def _says_words(question: Question, quotes: Sequence[Sentence], bases: Bases) ->
 def _unclear(fields: FieldsWriter) -> str:
     if fields.question["conditions"] and not fields.selected:
         return f"{_nothing(fields, ())}{fields.say(' Closest:', '最接近的是：')}"
-    return fields.say("Nothing here clearly answers this. Closest:", "没有找到明确的答案，最接近的是：")
+    return fields.say(
+        "Nothing here clearly answers this. Closest:", "没有找到明确的答案，最接近的是："
+    )
 
 
 def _asking(left: Open, fields: FieldsWriter) -> str:
@@ -273,16 +293,25 @@ def _asking(left: Open, fields: FieldsWriter) -> str:
     say, documents = fields.say, fields.documents
     if not left.readings:
         return say(f"Whom or what does “{left.word}” refer to?", f"“{left.word}”指的是谁或什么？")
-    numbers = [f" [{documents[r.doc_id].n}]" if r.doc_id in documents else "" for r in left.readings]
-    readings = [f"{reading.text}{number}" for reading, number in zip(left.readings, numbers, strict=True)]
+    numbers = [
+        f" [{documents[r.doc_id].n}]" if r.doc_id in documents else "" for r in left.readings
+    ]
+    readings = [
+        f"{reading.text}{number}" for reading, number in zip(left.readings, numbers, strict=True)
+    ]
     joined = say(" or ", "，还是").join(readings)
-    return say(f"The question leaves open which is meant: {joined}?", f"这个问题没有说清楚所指的是哪一个：{joined}？")
+    return say(
+        f"The question leaves open which is meant: {joined}?",
+        f"这个问题没有说清楚所指的是哪一个：{joined}？",
+    )
 
 
 def _nothing(fields: FieldsWriter, missing: Sequence[str]) -> str:
     if missing:
         names = fields.joined([f"“{name}”" for name in missing])
-        return fields.say(f"The corpus does not say: it has nothing on {names}.", f"资料库没有提到{names}。")
+        return fields.say(
+            f"The corpus does not say: it has nothing on {names}.", f"资料库没有提到{names}。"
+        )
     conditions = fields.conditions()
     if conditions:
         return fields.say(

@@ -53,7 +53,11 @@ def name_left_open(question: str, bases: Bases) -> Open | None:
     for base in bases:
         for mention in base.link(question):
             entities = [base.entity(i) for i in (mention["entity_id"], *mention.get("others", []))]
-            ids = list(dict.fromkeys(entity["doc_id"] for entity in entities if entity and entity["doc_id"]))
+            ids = list(
+                dict.fromkeys(
+                    entity["doc_id"] for entity in entities if entity and entity["doc_id"]
+                )
+            )
             if len(ids) > 1:
                 passages = [passage for i in ids for passage in base.passages(doc_ids=[i])[:1]]
                 return Open(_distinguished(passages), mention["surface"])
@@ -62,7 +66,9 @@ def name_left_open(question: str, bases: Bases) -> Open | None:
         passages = [passage for i in ids for passage in base.passages(doc_ids=[i])[:1]]
         matches = [_KIND.search(passage["title"]) for passage in passages]
         kinds = {match[1] for match in matches if match}
-        if len(kinds) == len(passages) > 1 and not any(content_stems(kind) & content_stems(question) for kind in kinds):
+        if len(kinds) == len(passages) > 1 and not any(
+            content_stems(kind) & content_stems(question) for kind in kinds
+        ):
             return Open(_distinguished(passages), titles[0]["surface"])
     return None
 
@@ -73,9 +79,18 @@ def _distinguished(passages: Sequence[Data]) -> list[Reading]:
     if len(set(titles)) < len(titles):
         fields = [{**passage["fields"], "id": passage["doc_id"]} for passage in passages]
         texts = {name: [str(own.get(name, "–")) for own in fields] for name in fields[0]}
-        apart = [name for name, values in texts.items() if name != "id" and len({*values}) == len(fields)]
+        apart = [
+            name for name, values in texts.items() if name != "id" and len({*values}) == len(fields)
+        ]
         name = min(apart, key=lambda name: max(map(len, texts[name])), default="id")
-        values = [own[name] if isinstance(own.get(name), list) else [own.get(name, "–")] for own in fields]
-        titles = [f"{title} ({name} {', '.join(map(str, v))})" for title, v in zip(titles, values, strict=True)]
-    readings = [Reading(title, passage["doc_id"]) for title, passage in zip(titles, passages, strict=True)]
+        values = [
+            own[name] if isinstance(own.get(name), list) else [own.get(name, "–")] for own in fields
+        ]
+        titles = [
+            f"{title} ({name} {', '.join(map(str, v))})"
+            for title, v in zip(titles, values, strict=True)
+        ]
+    readings = [
+        Reading(title, passage["doc_id"]) for title, passage in zip(titles, passages, strict=True)
+    ]
     return readings[:READINGS]

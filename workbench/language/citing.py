@@ -60,7 +60,9 @@ def citation(n: int, sentence: str, result: RetrievalResult) -> Citation:
     What has no title goes by the tool that found it.
     """
     metadata = result["metadata"]
-    source = {name: metadata.get(name, "") for name in ("title", "url", "licence", "doc_id", "kb_prefix")}
+    source = {
+        name: metadata.get(name, "") for name in ("title", "url", "licence", "doc_id", "kb_prefix")
+    }
     source["title"] = source["title"] or ", ".join(metadata.get("tools", []))
     return Citation(n=n, result_id=result["result_id"], sentence=sentence, source=source)
 
@@ -96,7 +98,9 @@ def marked(text: str, *numbers: int) -> str:
     return f"{text[: stop.start()]} {marks}{stop.group()}" if stop else f"{text} {marks}"
 
 
-_EDGE = re.compile(r"(?<=[\u4e00-\u9fff])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9.\]])(?=[\u4e00-\u9fff])|(?<=[》）])(?=\[\d)")
+_EDGE = re.compile(
+    r"(?<=[\u4e00-\u9fff])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9.\]])(?=[\u4e00-\u9fff])|(?<=[》）])(?=\[\d)"
+)
 
 
 def spaced(text: str) -> str:

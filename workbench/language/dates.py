@@ -59,7 +59,10 @@ class Draft:
     def rewrite(self, pattern: str, make: str | Callable[[re.Match[str]], Any]) -> None:
         """Replace each match by a template, or by what a function makes of it."""
         matches = compile_words(pattern).finditer(self.text)
-        self.replace((m.start(), m.end(), m.expand(make) if isinstance(make, str) else make(m)) for m in matches)
+        self.replace(
+            (m.start(), m.end(), m.expand(make) if isinstance(make, str) else make(m))
+            for m in matches
+        )
 
     def replace(self, edits: Iterable[tuple[int, int, Any]]) -> None:
         """Replace spans, in their order, by texts or by the signs of values; None leaves them."""
@@ -73,7 +76,9 @@ class Draft:
                 self.values.append(new)
                 new = chr(0xE000 + len(self.values) - 1)
             pieces += self.text[at:start], new
-            places += self.places[at:start] + [self.places[min(start + n, end - 1)] for n in range(len(new))]
+            places += self.places[at:start] + [
+                self.places[min(start + n, end - 1)] for n in range(len(new))
+            ]
             at = end
         self.text = "".join(pieces) + self.text[at:]
         self.places = places + self.places[at:]
@@ -90,16 +95,28 @@ class Draft:
             inside = self.original[start:end]
             start, end = end - len(inside.lstrip()), start + len(inside.rstrip())
             ops = sorted(name for name in words if words[name] and name[1] == "_")
-            values = [self.values[ord(words[name]) - 0xE000] for name in ("value1", "value2")[: 1 + pair]]
+            values = [
+                self.values[ord(words[name]) - 0xE000] for name in ("value1", "value2")[: 1 + pair]
+            ]
             edges = [words[f"edge{nth}"] + words[f"tail{nth}"] for nth in (1, 2)]
-            yield Phrase(start, end, "between" if pair else "".join(ops[:1])[2:], values[0], values[-1], (*edges,))
+            yield Phrase(
+                start,
+                end,
+                "between" if pair else "".join(ops[:1])[2:],
+                values[0],
+                values[-1],
+                (*edges,),
+            )
 
 
 def comparison(before: Mapping[str, str], behind: Mapping[str, str]) -> re.Pattern[str]:
     """Return a pattern of a value or two with the words that compare; the words behind it count more."""
     led = "|".join(f"(?P<b_{op}>{words})" for op, words in before.items())
     followed = "|".join(f"(?P<a_{op}>{words})" for op, words in behind.items())
-    first, second = (rf"(?:the )?(?:(?P<edge{n}>[≈⊢⊣]) ?)?(?P<value{n}>{_SIGN})(?P<tail{n}>[≈⊢⊣]?)" for n in (1, 2))
+    first, second = (
+        rf"(?:the )?(?:(?P<edge{n}>[≈⊢⊣]) ?)?(?P<value{n}>{_SIGN})(?P<tail{n}>[≈⊢⊣]?)"
+        for n in (1, 2)
+    )
     return compile_words(
         rf"""(?:(?:(?P<between>\bbetween|介于)|{led})[ -]?)?{first}
         (?: ?(?:{_RANGE}|(?P<loose>\band\b|[和与跟])) ?{second}(?P<close>[之期]?间|为止)?| ?(?:{followed}))?"""
@@ -164,7 +181,10 @@ _CALENDAR = (
         (rf"{_OLD}\b{name}ties\b", f"∼19{decade}0∼19{decade}9")
         for decade, name in enumerate(["thir", "for", "fif", "six", "seven", "eigh", "nine"], 3)
     ),
-    *((rf"(?<!turn of the )\b{n}(?:(?:st|th) century\b|世纪)", f"∼{n - 1}01∼{n}00") for n in range(11, 22)),
+    *(
+        (rf"(?<!turn of the )\b{n}(?:(?:st|th) century\b|世纪)", f"∼{n - 1}01∼{n}00")
+        for n in range(11, 22)
+    ),
     (rf"(?<![\d./-])(0[1-9]|1[0-2])[/.-]({YEAR})(?![\d./-])", r"∼\2-\1"),
     (rf"(?<![\d./-])([1-9])/({YEAR})(?![\d./-])", r"∼\2-0\1"),
     (rf"\bwinter(?: of)? {YEAR}\b|{YEAR}年冬[天季]?", _UNKNOWN),
@@ -238,11 +258,15 @@ def read_dates(text: str, today: str = "") -> list[DateSpan]:
     draft.rewrite(_WINDOW, lambda match: _window(match, day) if day else _UNKNOWN)
     for pattern, template in (*_CALENDAR, *_parts()):
         draft.rewrite(pattern, template)
-    draft.replace((s, e, f"∼{d.year or ''}-{d.month:02}-{d.day:02}") for s, e, d in days(draft.text))
+    draft.replace(
+        (s, e, f"∼{d.year or ''}-{d.month:02}-{d.day:02}") for s, e, d in days(draft.text)
+    )
     draft.rewrite(_NUMERIC_DAY, _UNKNOWN)
     draft.replace((start, end, f"∼{date_text}") for start, end, date_text in dates(draft.text))
     draft.rewrite(_MONTH, lambda match: f"∼-{month_number(match[1] or match[2]):02}")
-    return [_span(phrase, day) for phrase in draft.phrases(_PHRASE) if not _may_be_a_word(phrase, text)]
+    return [
+        _span(phrase, day) for phrase in draft.phrases(_PHRASE) if not _may_be_a_word(phrase, text)
+    ]
 
 
 def _parts() -> Iterator[tuple[str, str]]:
@@ -255,7 +279,12 @@ def _parts() -> Iterator[tuple[str, str]]:
 
 def _period(match: re.Match[str], today: date) -> str:
     unit = match["en"] or match["zh"] or match["unit"]
-    count = -int(match["n"] or 0) + bool(match["next"]) - bool(match["last"]) - 2 * bool(match["second"])
+    count = (
+        -int(match["n"] or 0)
+        + bool(match["next"])
+        - bool(match["last"])
+        - 2 * bool(match["second"])
+    )
     kind, day = _shift(today, unit, count)
     if kind == "y":
         return f"{day.year}年" if unit == "年" else str(day.year)
@@ -280,14 +309,18 @@ def _shift(today: date, unit: str, count: int) -> tuple[str, date]:
     kind = unit.lower().strip("个")[0].translate(str.maketrans("年季月周星天日", "yqmwwdd"))
     if kind in "wd":
         return kind, today + timedelta(count * (7 if kind == "w" else 1))
-    year, month = divmod(today.year * 12 + today.month - 1 + count * {"y": 12, "q": 3, "m": 1}[kind], 12)
+    year, month = divmod(
+        today.year * 12 + today.month - 1 + count * {"y": 12, "q": 3, "m": 1}[kind], 12
+    )
     return kind, date(year, month + 1, min(today.day, monthrange(year, month + 1)[1]))
 
 
 def _may_be_a_word(phrase: Phrase, text: str) -> bool:
     """Check whether a month's name is alone, without a digit: it may be a verb, a person or a title."""
     return (
-        not phrase.op and len(phrase.first) == len("∼-05") and not re.search(r"\d|份", text[phrase.start : phrase.end])
+        not phrase.op
+        and len(phrase.first) == len("∼-05")
+        and not re.search(r"\d|份", text[phrase.start : phrase.end])
     )
 
 
@@ -302,13 +335,24 @@ def _span(phrase: Phrase, today: date | None) -> DateSpan:
         low, high = _with_year(low, high, today)
     first_edge, second_edge = phrase.edges
     if op == "between":
-        unclear = unclear or low[: len(high)] > high[: len(low)] or first_edge not in "⊢" or second_edge not in "⊣"
+        unclear = (
+            unclear
+            or low[: len(high)] > high[: len(low)]
+            or first_edge not in "⊢"
+            or second_edge not in "⊣"
+        )
     elif first_edge:
         unclear = unclear or op not in _AT_EDGE.get(first_edge, ())
         op = _AT_EDGE.get(first_edge, {}).get(op, op)
     if op == "eq" and low != high:
         op = "between"
-    bounds = {"lt": ("", low), "le": ("", high), "gt": (high, ""), "ge": (low, ""), "as_of": (high, high)}
+    bounds = {
+        "lt": ("", low),
+        "le": ("", high),
+        "gt": (high, ""),
+        "ge": (low, ""),
+        "as_of": (high, high),
+    }
     return DateSpan(phrase.start, phrase.end, *bounds.get(op, (low, high)), op, unclear)
 
 

@@ -72,18 +72,25 @@ class FieldsWriter:
     def selected(self) -> list[str]:
         """Return the ids of all documents of the corpus that match the conditions, in the order that is asked for."""
         question = self.question
-        return [i for base in self.bases for i in base.select(question["conditions"], question["sort"])]
+        return [
+            i for base in self.bases for i in base.select(question["conditions"], question["sort"])
+        ]
 
     @cached_property
     def holding(self) -> list[Document]:
         """Return the documents of the evidence that hold for the conditions, in the order that is asked for."""
-        ids = self.selected if self.question["conditions"] or self.question["sort"] else self.documents
+        ids = (
+            self.selected
+            if self.question["conditions"] or self.question["sort"]
+            else self.documents
+        )
         documents = [self.documents[doc_id] for doc_id in ids if doc_id in self.documents]
         return [document for document in documents if not self._is_listed(document)]
 
     def _is_listed(self, document: Document) -> bool:
         line = re.compile(
-            rf"^- (?:{re.escape(document.title)}|{re.escape(self.title(document))})(?= [(\[]|[（；;])", re.M
+            rf"^- (?:{re.escape(document.title)}|{re.escape(self.title(document))})(?= [(\[]|[（；;])",
+            re.M,
         )
         return any(line.search(answer) for answer in self.earlier)
 
@@ -135,7 +142,10 @@ class FieldsWriter:
                 notes[document.doc_id] = f"{self.say(': ', '：')}{best.text.rstrip('.。')}"
         if having := [document for document in self.holding if document.doc_id in notes]:
             return self.listing(having, len(self.selected), notes)
-        ignored, text = " ".join(question["not_applied"]), self.listing(self.holding, len(self.selected))
+        ignored, text = (
+            " ".join(question["not_applied"]),
+            self.listing(self.holding, len(self.selected)),
+        )
         self.not_applied.extend(word for word in question["words"] if text and word not in ignored)
         return text
 
@@ -143,7 +153,11 @@ class FieldsWriter:
         """Return the documents of the evidence that the question names; of a name that no base knows, by title."""
         names = self.question["names"]
         unknown = {fold(name["name"]) for name in names if not name["entity_id"]}
-        outside = [document.doc_id for document in self.documents.values() if fold(document.title) in unknown]
+        outside = [
+            document.doc_id
+            for document in self.documents.values()
+            if fold(document.title) in unknown
+        ]
         ids = dict.fromkeys([*(name["doc_id"] for name in names), *outside])
         return [self.documents[doc_id] for doc_id in ids if doc_id in self.documents]
 
@@ -152,7 +166,9 @@ class FieldsWriter:
         if self.language != "zh" or CJK.search(name):
             return name
         entities = filter(None, (base.entity(name) for base in self.bases))
-        return next((alias for entity in entities for alias in entity["aliases"] if CJK.search(alias)), name)
+        return next(
+            (alias for entity in entities for alias in entity["aliases"] if CJK.search(alias)), name
+        )
 
     def title(self, document: Document) -> str:
         """Return a document's title, in 《》 where the question is Chinese."""
@@ -162,11 +178,15 @@ class FieldsWriter:
         """Join items as a sentence does."""
         if self.language == "zh":
             return "、".join(items)
-        return " and ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else "".join(items)
+        return (
+            " and ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else "".join(items)
+        )
 
     def noun(self, count: int) -> str:
         """Return what this many documents are called."""
-        words = next(filter(None, (base.about()["nouns"].get(self.language) for base in self.bases)), [])
+        words = next(
+            filter(None, (base.about()["nouns"].get(self.language) for base in self.bases)), []
+        )
         if self.language == "zh":
             return words[0] if words else "文档"
         singular, plural = words[:2] if len(words) > 1 else ("document", "documents")
@@ -180,7 +200,9 @@ class FieldsWriter:
     def conditions(self) -> str:
         """Return the conditions in words."""
         conditions = [c for c in self.question["conditions"] if c["field"] in self.schema]
-        return self.say("; ", "，").join(in_words(c, self.schema[c["field"]], self.language) for c in conditions)
+        return self.say("; ", "，").join(
+            in_words(c, self.schema[c["field"]], self.language) for c in conditions
+        )
 
     def inside(self) -> str:
         """Return the conditions in brackets; "" for none."""
@@ -197,7 +219,9 @@ class FieldsWriter:
         return text
 
     def _fact(self, document: Document, name: str) -> str:
-        values = self.joined([self._value(self.schema[name], value) for value in document.values(name)])
+        values = self.joined(
+            [self._value(self.schema[name], value) for value in document.values(name)]
+        )
         return f"{self.shown(name)}{self.say(' ', '：')}{values}" if values else ""
 
     def _statement(self, document: Document, names: Iterable[str], inside: str = "") -> str:
@@ -213,8 +237,16 @@ class FieldsWriter:
         lines = list(filter(None, (self._statement(document, names) for document in about)))
         self.missing.extend((d.title, name) for d in about for name in names if not d.values(name))
         if lines and self.missing:
-            lacking = [self.say(f"{name} of {title}", f"《{title}》的{name}") for title, name in self.missing]
-            lines.append(self.say(f"No field has the {self.joined(lacking)}.", f"没有{self.joined(lacking)}的记载。"))
+            lacking = [
+                self.say(f"{name} of {title}", f"《{title}》的{name}")
+                for title, name in self.missing
+            ]
+            lines.append(
+                self.say(
+                    f"No field has the {self.joined(lacking)}.",
+                    f"没有{self.joined(lacking)}的记载。",
+                )
+            )
         return "\n".join(lines)
 
     def _sides(self, about: Sequence[Document]) -> str:
@@ -230,7 +262,8 @@ class FieldsWriter:
             return self.listing(self.holding, len(self.selected))
         total = sum(base.about()["counts"]["documents"] for base in self.bases)
         return self.say(
-            f"There are {total:,} {self.noun(total)}.", f"共有 {total:,} {self.measure()}{self.noun(total)}。"
+            f"There are {total:,} {self.noun(total)}.",
+            f"共有 {total:,} {self.measure()}{self.noun(total)}。",
         )
 
     def _first(self) -> str:
@@ -244,7 +277,9 @@ class FieldsWriter:
         names = dict.fromkeys([sort["field"], *self.question["fields"]])
         return "\n".join(self._statement(document, names, self.inside()) for document in first)
 
-    def listing(self, documents: Sequence[Document], total: int, notes: Mapping[str, str] | None = None) -> str:
+    def listing(
+        self, documents: Sequence[Document], total: int, notes: Mapping[str, str] | None = None
+    ) -> str:
         """Write documents as a list below a heading that counts them; "" for none.
 
         Args:
@@ -258,7 +293,11 @@ class FieldsWriter:
         if not shown_here:
             return ""
         inside, count = self.inside(), len(shown_here)
-        cut = self.say(f"; {count} of them", f"，列出其中 {count} {self.measure()}") if count < total else ""
+        cut = (
+            self.say(f"; {count} of them", f"，列出其中 {count} {self.measure()}")
+            if count < total
+            else ""
+        )
         head = self.say(
             f"{total:,} {self.noun(total)}{inside}{cut}:",
             f"{self.noun(total)}{inside}共 {total:,} {self.measure()}{cut}：",
@@ -267,7 +306,10 @@ class FieldsWriter:
 
     def lines(self, documents: Sequence[Document], notes: Mapping[str, str]) -> list[str]:
         """Write each document as a line of a list, with its note and its number."""
-        return [f"- {self.brief(document)}{notes.get(document.doc_id, '')} [{document.n}]" for document in documents]
+        return [
+            f"- {self.brief(document)}{notes.get(document.doc_id, '')} [{document.n}]"
+            for document in documents
+        ]
 
     def brief(self, document: Document) -> str:
         """Write a title and, in brackets, the fields that are asked for and tell it from the others."""
@@ -275,13 +317,26 @@ class FieldsWriter:
         equal = {c["field"] for c in question["conditions"] if c["op"] == "eq"}
         names = [*question["fields"], *([question["sort"]["field"]] if question["sort"] else [])]
         names += [c["field"] for c in question["conditions"] if c["op"] not in ("eq", "exists")]
-        typed = [f for f in self.schema.values() if f["type"] in _BRIEF and len(document.values(f["name"])) < 3]
+        typed = [
+            f
+            for f in self.schema.values()
+            if f["type"] in _BRIEF and len(document.values(f["name"])) < 3
+        ]
         names += [f["name"] for f in sorted(typed, key=lambda f: _BRIEF.index(f["type"]))]
-        wanted = [n for n in dict.fromkeys(names) if n in self.schema and document.values(n) and n not in equal]
+        wanted = [
+            n
+            for n in dict.fromkeys(names)
+            if n in self.schema and document.values(n) and n not in equal
+        ]
         wanted = wanted[: max(2, len(question["fields"]))]
-        facts = [self.joined([self._value(self.schema[n], v) for v in document.values(n)[:3]]) for n in wanted]
+        facts = [
+            self.joined([self._value(self.schema[n], v) for v in document.values(n)[:3]])
+            for n in wanted
+        ]
         inside = self.say(", ", "，").join(facts)
-        return f"{self.title(document)}{self.say(f' ({inside})', f'（{inside}）') if inside else ''}"
+        return (
+            f"{self.title(document)}{self.say(f' ({inside})', f'（{inside}）') if inside else ''}"
+        )
 
     def recommendation(self) -> str:
         """Write what to try: documents that share a value with those that are named, else those that were found."""
@@ -300,5 +355,12 @@ class FieldsWriter:
 
     def _list_values(self, documents: Iterable[Document]) -> set[tuple[str, str]]:
         """Return the names and categories in the fields of documents."""
-        names = [name for name, field in self.schema.items() if field["type"] in ("category", "name")]
-        return {(name, fold(value)) for document in documents for name in names for value in document.values(name)}
+        names = [
+            name for name, field in self.schema.items() if field["type"] in ("category", "name")
+        ]
+        return {
+            (name, fold(value))
+            for document in documents
+            for name in names
+            for value in document.values(name)
+        }

@@ -28,7 +28,9 @@ _PRONOUN = re.compile(
     r"|(?<!其)[他她它]|[这那][一两几]?[个部份篇项条款本种位些]|该|[前后两]者|类似",
     re.I,
 )
-_OPENER = re.compile(r"^\W*(?:(?:and )?(?:what|how) about|and|but|or|only|just)\b|^\W*只|呢\W*$", re.I)
+_OPENER = re.compile(
+    r"^\W*(?:(?:and )?(?:what|how) about|and|but|or|only|just)\b|^\W*只|呢\W*$", re.I
+)
 _ONESELF = re.compile(r"\b(?:i|me|my|myself)\b|我(?!们)", re.I)
 _MORE = re.compile(r"\b(?:more|others?|another|else)\b|[再还]|别的|其他|更多|继续", re.I)
 
@@ -72,8 +74,12 @@ def _joined(message: str, turns: Sequence[Turn], bases: Bases) -> str:
             return before
     known_names = [name for name in names if name["type"] not in ("", "Name")]
     wish = question["conditions"] or question["intent"] == "recommend"
-    short = not (wish or _ONESELF.search(message)) and len(question["words"]) + len(names) <= OWN_WORDS
-    leans = pronoun and pronoun.start() < known_names[0]["start"] if known_names else pronoun or short
+    short = (
+        not (wish or _ONESELF.search(message)) and len(question["words"]) + len(names) <= OWN_WORDS
+    )
+    leans = (
+        pronoun and pronoun.start() < known_names[0]["start"] if known_names else pronoun or short
+    )
     carried = _carried(message, turns) if leans else []
     brackets = "{}（{}）" if detect_language(message) == "zh" else "{} ({})"
     return brackets.format(message, ", ".join(carried)) if carried else message
@@ -91,7 +97,11 @@ def _carried(message: str, turns: Sequence[Turn]) -> list[str]:
         names = [*turn.names, *turn.answer] if person else turn.names
         alike = [name for name in names if (name["type"].lower() == "person") == person]
         surfaces = {name["name"]: name["surface"] for name in alike or names}.values()
-        parts = [part for part in dict.fromkeys(surfaces or turn.question["words"]) if part not in message]
+        parts = [
+            part
+            for part in dict.fromkeys(surfaces or turn.question["words"])
+            if part not in message
+        ]
         if parts:
             return parts[:CARRIED]
     return []

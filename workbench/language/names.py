@@ -40,9 +40,13 @@ def _owner_of_field(text: str, base: KnowledgeBase) -> re.Match[str] | None:
     """Match the name in 海风的作者是谁, of which a field is asked; descriptions and pronouns are not names."""
     fields = base.about()["fields"]
     words = {word for field in fields for word in field["called"].get("zh", ())}
-    common = {*base.about()["nouns"].get("zh", ()), *(value for field in fields for value in _chinese_values(field))}
+    common = {
+        *base.about()["nouns"].get("zh", ()),
+        *(value for field in fields for value in _chinese_values(field)),
+    }
     match = re.match(
-        rf"(?:请问)?([\u4e00-\u9fff]{{2,12}})的(?:{'|'.join(map(re.escape, words)) or '$'})(?![\u4e00-\u9fff]*的)", text
+        rf"(?:请问)?([\u4e00-\u9fff]{{2,12}})的(?:{'|'.join(map(re.escape, words)) or '$'})(?![\u4e00-\u9fff]*的)",
+        text,
     )
     if match is None or re.search(r"[这那该此本它他她哪什谁最和与的]|所有|每", match[1]):
         return None
@@ -50,7 +54,11 @@ def _owner_of_field(text: str, base: KnowledgeBase) -> re.Match[str] | None:
 
 
 def _chinese_values(field: Field) -> list[str]:
-    words = [word for by_language in field["values_called"].values() for word in by_language.get("zh", ())]
+    words = [
+        word
+        for by_language in field["values_called"].values()
+        for word in by_language.get("zh", ())
+    ]
     return [word for word in (*field["values"], *words) if CJK.match(word)]
 
 
@@ -74,7 +82,9 @@ def bare(surface: str) -> str:
     return surface.strip('《》〈〉「」『』"“”` ')
 
 
-def _linked(text: str, mention: Mention, base: KnowledgeBase, quotes: Sequence[tuple[int, int]]) -> NameRead | None:
+def _linked(
+    text: str, mention: Mention, base: KnowledgeBase, quotes: Sequence[tuple[int, int]]
+) -> NameRead | None:
     start, end = mention["start"], mention["end"]
     entity, surface = base.entity(mention["entity_id"]), text[start:end]
     if (
@@ -104,14 +114,32 @@ def _linked(text: str, mention: Mention, base: KnowledgeBase, quotes: Sequence[t
     )
 
 
-def _unknown(text: str, quotes: Sequence[tuple[int, int]], linked: Sequence[NameRead]) -> list[NameRead]:
+def _unknown(
+    text: str, quotes: Sequence[tuple[int, int]], linked: Sequence[NameRead]
+) -> list[NameRead]:
     """Return names that no knowledge base has: quoted titles, capitalised names, X of X是谁; no languages and units."""
     shouted = text.upper() == text and not CJK.search(text)
-    spans = [] if shouted else [span for span in capitalised(text) if not re.search(r"\d\s?$", text[: span[0] + 1])]
+    spans = (
+        []
+        if shouted
+        else [span for span in capitalised(text) if not re.search(r"\d\s?$", text[: span[0] + 1])]
+    )
     spans += [match.span(match.lastindex or 0) for match in _ASKED_ABOUT.finditer(text)]
     return [
-        NameRead(surface=text[s:e], start=s, end=e, name=bare(text[s:e]), type="", entity_id="", doc_id="", bases=[])
-        for s, e in [*quotes, *(span for span in spans if text[slice(*span)].lower() not in _LANGUAGES)]
+        NameRead(
+            surface=text[s:e],
+            start=s,
+            end=e,
+            name=bare(text[s:e]),
+            type="",
+            entity_id="",
+            doc_id="",
+            bases=[],
+        )
+        for s, e in [
+            *quotes,
+            *(span for span in spans if text[slice(*span)].lower() not in _LANGUAGES),
+        ]
         if not any(s < n["end"] and n["start"] < e for n in linked)
     ]
 
@@ -120,7 +148,9 @@ def _without_overlaps(names: Sequence[NameRead]) -> list[NameRead]:
     """Return names in the order of the text; the longer of two that overlap; two bases with one span give one name."""
     result: list[NameRead] = []
     for name in sorted(names, key=lambda n: n["start"] - n["end"]):
-        same = next((k for k in result if (k["start"], k["end"]) == (name["start"], name["end"])), None)
+        same = next(
+            (k for k in result if (k["start"], k["end"]) == (name["start"], name["end"])), None
+        )
         if same:
             same["bases"] += [base for base in name["bases"] if base not in same["bases"]]
         elif not any(name["start"] < k["end"] and k["start"] < name["end"] for k in result):

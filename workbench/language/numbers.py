@@ -6,7 +6,17 @@ import re
 from typing import NamedTuple
 
 from workbench.language.dates import Draft, Phrase, comparison, read_dates
-from workbench.text import DIGITS, SCALE, SIZES, UNIT, WORDS, compile_words, decimal, read_number, scaled
+from workbench.text import (
+    DIGITS,
+    SCALE,
+    SIZES,
+    UNIT,
+    WORDS,
+    compile_words,
+    decimal,
+    read_number,
+    scaled,
+)
 
 _COUNTER = "[个部篇本条项份家册集首名位次场件种只台]"
 _WORD = rf"\b(?:{WORDS})\b"
@@ -70,15 +80,20 @@ def read_numbers(text: str) -> list[NumberSpan]:
     >>> [span[2:6] for span in read_numbers("over 3 million eur, 不到一百万, between 5 and 7 kg, 10人以上")]
     [(3000000.0, None, 'gt', 'eur'), (None, 1000000.0, 'lt', ''), (5.0, 7.0, 'between', 'kg'), (10.0, None, 'ge', '人')]
     """
-    taken = [(span.start, span.end) for span in read_dates(text)] + [match.span() for match in _LIMIT.finditer(text)]
+    taken = [(span.start, span.end) for span in read_dates(text)] + [
+        match.span() for match in _LIMIT.finditer(text)
+    ]
     for start, end in taken:
         text = text[:start] + ";" * (end - start) + text[end:]
     draft = Draft(text)
     draft.rewrite(
-        r"\b(?:about|around|approximately|roughly|nearly|almost) |(?<!\w)~|[大将]?[约近](?=\d)|左右|上下", "≈"
+        r"\b(?:about|around|approximately|roughly|nearly|almost) |(?<!\w)~|[大将]?[约近](?=\d)|左右|上下",
+        "≈",
     )
     draft.rewrite(_NUMBER, _number)
-    return [_span(phrase) for phrase in draft.phrases(_PHRASE) if phrase.op or not phrase.first.article]
+    return [
+        _span(phrase) for phrase in draft.phrases(_PHRASE) if phrase.op or not phrase.first.article
+    ]
 
 
 def read_limit(text: str) -> int | None:
@@ -123,4 +138,11 @@ def _span(phrase: Phrase) -> NumberSpan:
         low = scaled(low, second.scale)
     unclear = first.unclear or second.unclear or any(phrase.edges) or low > high
     bounds = {"lt": (None, high), "le": (None, high), "gt": (low, None), "ge": (low, None)}
-    return NumberSpan(phrase.start, phrase.end, *bounds.get(op, (low, high)), op, second.unit or first.unit, unclear)
+    return NumberSpan(
+        phrase.start,
+        phrase.end,
+        *bounds.get(op, (low, high)),
+        op,
+        second.unit or first.unit,
+        unclear,
+    )

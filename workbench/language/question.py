@@ -34,7 +34,14 @@ LONGEST = 3_000
 """Characters of a question that are read."""
 REACH = 24
 """Most characters between a field's word and its value."""
-_OPPOSITES: dict[str, Op] = {"eq": "ne", "in": "not_in", "gt": "le", "ge": "lt", "lt": "ge", "le": "gt"}
+_OPPOSITES: dict[str, Op] = {
+    "eq": "ne",
+    "in": "not_in",
+    "gt": "le",
+    "ge": "lt",
+    "lt": "ge",
+    "le": "gt",
+}
 _YES, _NO = ("yes", "true", "是", "有"), ("no", "false", "否", "无")
 
 At = tuple[int, int]
@@ -116,20 +123,31 @@ class _Reader:
         taken = [*map(at, self.names), *(match.span() for match in QUOTED.finditer(self.folded))]
         self.plain = blotted(self.folded, taken)
         values = [value for value in values if not meets(value, taken)]
-        dates = [d for d in read_dates(blotted(text[:LONGEST], taken), today) if not meets(d, values)]
+        dates = [
+            d for d in read_dates(blotted(text[:LONGEST], taken), today) if not meets(d, values)
+        ]
         self.dates = [date for date in dates if date.op != "as_of"]
         for date in dates:
             if date.op == "as_of":
                 self.date_asked = date.high
                 self.used.append(at(date))
-                self.understood.append(f"截至 {date.high}" if self.language == "zh" else f"as of {date.high}")
+                self.understood.append(
+                    f"截至 {date.high}" if self.language == "zh" else f"as of {date.high}"
+                )
         nouns = self._nouns()
         self.table = self._table(nouns, values)
         if self.table:
-            self.fields = [f for f in self.fields if self.select([self.table, self._exists(f)], limit=1)]
+            self.fields = [
+                f for f in self.fields if self.select([self.table, self._exists(f)], limit=1)
+            ]
         self.values = [value for value in values if value.field in self.fields]
         self.called = self._called()
-        heads = [span for word in nouns for span in word_spans(word, self.plain) if not meets(span, self.values)]
+        heads = [
+            span
+            for word in nouns
+            for span in word_spans(word, self.plain)
+            if not meets(span, self.values)
+        ]
         self.heads = sorted([*heads, *map(at, filter(self._is_plural, self.values))])
 
     def question(self) -> Question:
@@ -137,7 +155,9 @@ class _Reader:
         numbers = read_numbers(blotted(self.plain, map(at, [*self.dates, *self.values])))
         has_document = any(name["doc_id"] for name in self.names)
         fitting = any(number.op != "eq" and self._number_field(number) for number in numbers)
-        fitting = fitting or any(self.nearest(date, "date", 8) or self.only("date") for date in self.dates)
+        fitting = fitting or any(
+            self.nearest(date, "date", 8) or self.only("date") for date in self.dates
+        )
         limit = read_limit(self.plain)
         limit = None if limit == 1 else limit
         count = self._count()
@@ -146,7 +166,9 @@ class _Reader:
         flags = [called for called in self.called if self._is_flag(called)]
         self._read_negations([*self.values, *self.names, *self.dates, *numbers, *flags])
         refuses = any(self.refused.get(at(span)) for span in (*self.values, *self.names))
-        selecting = bool(self.wishes or count or sort or self.find("intent.list") or (self.heads and refuses))
+        selecting = bool(
+            self.wishes or count or sort or self.find("intent.list") or (self.heads and refuses)
+        )
         selecting = selecting or (
             not has_document and bool(fitting or self.heads or refuses or flags or self._chooses())
         )
@@ -197,7 +219,9 @@ class _Reader:
         """Note that a part of the question is not applied."""
         self.not_applied.append(self.text[slice(*at(span))].strip())
 
-    def select(self, conditions: Sequence[Condition], sort: Sort | None = None, limit: int | None = None) -> list[str]:
+    def select(
+        self, conditions: Sequence[Condition], sort: Sort | None = None, limit: int | None = None
+    ) -> list[str]:
         """Return the documents of all knowledge bases that hold."""
         return [doc_id for base in self.bases for doc_id in base.select(conditions, sort, limit)]
 
@@ -210,7 +234,10 @@ class _Reader:
             (word, field, value)
             for field in self.fields
             for value in field["values"]
-            for word in (value, *(w for words in field["values_called"].get(value, {}).values() for w in words))
+            for word in (
+                value,
+                *(w for words in field["values_called"].get(value, {}).values() for w in words),
+            )
             if len(word) > 1 and not word.isdigit() and fold(value) not in (*_YES, *_NO)
         ]
         values = self._calls(words, self.folded, [])
@@ -221,13 +248,17 @@ class _Reader:
         ]
         return linked, values
 
-    def _calls(self, words: Iterable[tuple[str, Field, str]], text: str, taken: Sequence[Any]) -> list[Span]:
+    def _calls(
+        self, words: Iterable[tuple[str, Field, str]], text: str, taken: Sequence[Any]
+    ) -> list[Span]:
         """Return where words call fields or values in a folded text, longer words first, in the order of the text."""
         calls = list[Span]()
         folded = ((fold(word), field, value) for word, field, value in words)
         for word, field, value in sorted(folded, key=lambda entry: -len(entry[0])):
             if word[:3] in text:  # else no form of it is there
-                spans = [Span(*span, field, value) for span in word_spans(word, text, verb=not value)]
+                spans = [
+                    Span(*span, field, value) for span in word_spans(word, text, verb=not value)
+                ]
                 calls += [span for span in spans if not meets(span, [*calls, *taken])]
         return sorted(calls, key=at)
 
@@ -250,7 +281,9 @@ class _Reader:
                 tables[word.rstrip("s")] = table
         conditions = []
         for table in tables.values():
-            inside, outside = (Condition(field=TABLE["name"], op=op, value=table) for op in ("eq", "ne"))
+            inside, outside = (
+                Condition(field=TABLE["name"], op=op, value=table) for op in ("eq", "ne")
+            )
             if self.select([inside], limit=1) and self.select([outside], limit=1):
                 conditions.append(inside)
         return conditions[0] if len(conditions) == 1 else None
@@ -270,7 +303,9 @@ class _Reader:
         behind = self.plain[value.end :]
         word = re.match(r"\s*([a-z']+|[\u3400-\u9fff])", behind)
         next_place = value.end + len(behind) - len(behind.lstrip())
-        read_next = next_place in (at(span)[0] for span in (*self.heads, *self.values, *self.names, *self.called))
+        read_next = next_place in (
+            at(span)[0] for span in (*self.heads, *self.values, *self.names, *self.called)
+        )
         closed = not word or word[1] in STOP_WORDS or word[1].endswith("ed") or word[1] in "片类型"
         alone = read_next or closed or STOP_WORDS_ZH.match(behind.lstrip())
         return bool(alone) and not pattern("values.topic").search(self.plain[: value.start])
@@ -279,8 +314,13 @@ class _Reader:
         """Return the nearest word of a field of this type, at most ``limit`` characters away."""
         start, end = at(span)
         fields = [called for called in self.called if called.field["type"] == kind]
-        distances = [(max(called.start - end, start - called.end, 0), called.start, called) for called in fields]
-        distance, _, called = min(distances, key=lambda entry: entry[:2], default=(limit + 1, 0, None))
+        distances = [
+            (max(called.start - end, start - called.end, 0), called.start, called)
+            for called in fields
+        ]
+        distance, _, called = min(
+            distances, key=lambda entry: entry[:2], default=(limit + 1, 0, None)
+        )
         return called if distance <= limit else None
 
     def of_type(self, kind: str) -> list[Field]:
@@ -308,7 +348,8 @@ class _Reader:
                 for span in [reached[0], *self._joined(reached)]:
                     refused[span] = clear and span not in refused
             elif before and not pattern("words.clause").search(self.plain[before[-1][1] : start]):
-                refused[before[-1]] = False  # "that she did not edit": who is meant stands before it
+                # "that she did not edit": who is meant stands before it
+                refused[before[-1]] = False
         only = [match.end() for match in pattern("negation.only").finditer(self.plain)]
         for start, end in spans:
             behind = pattern("negation.behind").match(self.plain[end:])
@@ -342,7 +383,10 @@ class _Reader:
     def _report_negations(self) -> None:
         """Report a negation that reaches no value, name, number or date: it is never turned into its opposite."""
         for start, end, reach in self._negations([*self.refused, *self.used]):
-            refuses = any(end <= begin <= reach or stop <= start <= stop + REACH for begin, stop in self.refused)
+            refuses = any(
+                end <= begin <= reach or stop <= start <= stop + REACH
+                for begin, stop in self.refused
+            )
             until = min([reach, end + REACH, *(begin for begin, _ in self.used if begin >= end)])
             if not refuses and self.plain[end:until].strip(" _"):
                 self.skip((start, until))
@@ -356,17 +400,25 @@ class _Reader:
         if refused is False or (refused and op not in _OPPOSITES):
             self.skip(span)
             return
-        condition = Condition(field=field["name"], op=_OPPOSITES[op] if refused else op, value=value)
+        condition = Condition(
+            field=field["name"], op=_OPPOSITES[op] if refused else op, value=value
+        )
         if condition not in [condition_before for _, condition_before, _ in self.conditions]:
             self.conditions.append((span[0], condition, in_words(condition, field, self.language)))
 
     def _add_values(self, field: Field, occurrences: Sequence[tuple[At, Any]]) -> None:
         """Add the values of one field: refused ones apart; of the others one is enough, unless a document has many."""
         for refused in (True, False):
-            part = [(span, value) for span, value in occurrences if bool(self.refused.get(span)) == refused]
+            part = [
+                (span, value)
+                for span, value in occurrences
+                if bool(self.refused.get(span)) == refused
+            ]
             values = list(dict.fromkeys(value for _, value in part))
             between = self.plain[part[0][0][1] : part[-1][0][0]] if part else ""
-            if len(values) > 1 and (refused or not field["many"] or re.search(r"\bor\b|或|还是", between)):
+            if len(values) > 1 and (
+                refused or not field["many"] or re.search(r"\bor\b|或|还是", between)
+            ):
                 self.used += [span for span, _ in part]
                 part = [(part[0][0], values)]
             for span, value in part:
@@ -389,11 +441,20 @@ class _Reader:
             span, called = at(name), self.nearest(name, "name")
             holders = list[tuple[int, str, Field]]()
             for field in (*self.of_type("name"), *self.of_type("category")):
-                count = len(self.select([Condition(field=field["name"], op="eq", value=name["name"])]))
+                count = len(
+                    self.select([Condition(field=field["name"], op="eq", value=name["name"])])
+                )
                 holders += [(count, field["name"], field)] if count else []
-            before = self.plain[max(0, called.start - 8) : called.start] if called and called.end <= span[0] else ""
-            own = called and (called.field in [field for *_, field in holders] or not name["entity_id"])
-            if called and own and not pattern("answers.subject").search(before):  # else its value is asked for
+            before = (
+                self.plain[max(0, called.start - 8) : called.start]
+                if called and called.end <= span[0]
+                else ""
+            )
+            own = called and (
+                called.field in [field for *_, field in holders] or not name["entity_id"]
+            )
+            # else its value is asked for
+            if called and own and not pattern("answers.subject").search(before):
                 self.used.append(at(called))
                 applied.append((called.field, span, name["name"]))
             elif holders and (not name["doc_id"] or span in self.refused):
@@ -401,7 +462,9 @@ class _Reader:
             else:
                 names.append(name)
         for field in self.fields:
-            self._add_values(field, [(span, name) for owner, span, name in applied if owner == field])
+            self._add_values(
+                field, [(span, name) for owner, span, name in applied if owner == field]
+            )
         self.names = names
 
     def _apply_empty(self) -> None:
@@ -431,10 +494,14 @@ class _Reader:
             if yes and not meets(called, self.used):
                 self._add(called.field, "eq", yes, at(called))
 
-    def _apply_numbers(self, numbers: Sequence[NumberSpan], selecting: bool, limit: int | None) -> None:
+    def _apply_numbers(
+        self, numbers: Sequence[NumberSpan], selecting: bool, limit: int | None
+    ) -> None:
         for number in numbers:
             span = at(number)
-            if meets(span, self.used) or (limit is not None and number.low == limit and not number.unit):
+            if meets(span, self.used) or (
+                limit is not None and number.low == limit and not number.unit
+            ):
                 continue
             field, beside = self._number_field(number), self.nearest(span, "number", 4)
             called = beside is not None and beside.field == field
@@ -445,7 +512,11 @@ class _Reader:
                     self.skip(span)
                 continue
             scaled = bool(pattern("measure.scale").search(self.plain[slice(*span)]))
-            bounds = [in_unit(b, number.unit, field, scaled) for b in (number.low, number.high) if b is not None]
+            bounds = [
+                in_unit(b, number.unit, field, scaled)
+                for b in (number.low, number.high)
+                if b is not None
+            ]
             self._add(
                 field,
                 cast(Op, number.op),
@@ -468,11 +539,19 @@ class _Reader:
         for date in [] if has_document and not selecting else self.dates:
             field_word = self.nearest(date, "date")
             dated, size = self.of_type("date"), len(date.low or date.high)
-            precise = [field for field in dated if len(str(field["high"])) >= size]  # a year has no months
+            # a year has no months
+            precise = [field for field in dated if len(str(field["high"])) >= size]
             fields = [field_word.field] if field_word else precise or dated
-            op, value = cast(Op, date.op), date.low if date.op in ("gt", "ge") else date.high or date.low
+            op, value = (
+                cast(Op, date.op),
+                date.low if date.op in ("gt", "ge") else date.high or date.low,
+            )
             bounds: Any = [date.low, date.high] if op == "between" else value
-            tests = [] if date.unclear else [Condition(field=f["name"], op=op, value=bounds) for f in fields]
+            tests = (
+                []
+                if date.unclear
+                else [Condition(field=f["name"], op=op, value=bounds) for f in fields]
+            )
             selections = [self.select([test]) for test in tests]
             if not selections or selections.count(selections[0]) < len(selections):
                 if selecting or date.unclear or fields or date.op != "eq":
@@ -488,8 +567,11 @@ class _Reader:
             return False
         behind = [c for c in self.called if 0 <= c.start - match.end() <= 2][:1]
         nouns = [*self.heads, *map(at, self.values)]
-        asks_field = any(called.field["type"] == "number" for called in behind)  # "how many pages does it have"
-        if asks_field or (self.language != "zh" and not any(0 <= s - match.end() <= REACH for s, _ in nouns)):
+        # "how many pages does it have"
+        asks_field = any(called.field["type"] == "number" for called in behind)
+        if asks_field or (
+            self.language != "zh" and not any(0 <= s - match.end() <= REACH for s, _ in nouns)
+        ):
             return False
         self.used.append(match.span())
         return True
@@ -500,7 +582,12 @@ class _Reader:
         word = self.find("intent.which")
         which = word and any(0 <= start - word.end() <= 2 for start, _ in self.heads)
         scope = [self.table] if self.table else []
-        for name, descending in (("last_date", True), ("first_date", False), ("most", True), ("least", False)):
+        for name, descending in (
+            ("last_date", True),
+            ("first_date", False),
+            ("most", True),
+            ("least", False),
+        ):
             match = pattern(f"order.{name}").search(masked)
             if not match:
                 continue
@@ -508,10 +595,15 @@ class _Reader:
             field_word, of_kind = self.nearest((start, end), kind, 12), self.of_type(kind)
             # "the oldest mill", or "which mill is the oldest"
             nouns = sorted([*self.heads, *map(at, self.values)])
-            headed = [span for span in nouns if -2 <= span[0] - end <= REACH or 0 <= start - span[1] <= 8]
+            headed = [
+                span for span in nouns if -2 <= span[0] - end <= REACH or 0 <= start - span[1] <= 8
+            ]
             field = field_word.field if field_word else self.only(kind)
             if field is None and kind == "date":
-                firsts = [self.select(scope, Sort(field=f["name"], descending=descending), 1) for f in of_kind]
+                firsts = [
+                    self.select(scope, Sort(field=f["name"], descending=descending), 1)
+                    for f in of_kind
+                ]
                 field = of_kind[0] if firsts and firsts.count(firsts[0]) == len(firsts) else None
             about = bool(headed or self.table)
             if field is None or not (field_word or about):
@@ -520,7 +612,9 @@ class _Reader:
                 continue
             self.used += [(start, end), *([at(field_word)] if field_word else [])]
             behind = next((self.plain[slice(*head)] for head in headed if head[0] >= end), "")
-            return Sort(field=field["name"], descending=descending), not (behind.isascii() and behind.endswith("s"))
+            return Sort(field=field["name"], descending=descending), not (
+                behind.isascii() and behind.endswith("s")
+            )
         return None, False
 
     # --- What is asked for ---
@@ -529,7 +623,9 @@ class _Reader:
         if not (self.find("answers.subject") or has_document):
             return []
         free = [called for called in self.called if not meets(called, self.used)]
-        free = [called for called in free if self.plain[called.start : called.end] not in STOP_WORDS]
+        free = [
+            called for called in free if self.plain[called.start : called.end] not in STOP_WORDS
+        ]
         if has_document and self.find("answers.yes_no"):  # "is it from Italy" asks for the country
             free += [value for value in self.values if not meets(value, self.used)]
         self.used += map(at, free)
@@ -544,7 +640,9 @@ class _Reader:
         words, verbs = [], closed_words()["words"]["verbs"].split()
         for match in re.finditer(r"[a-z0-9][a-z0-9'’.-]*[a-z0-9]|[a-z0-9]|[\u3400-\u9fff]+", left):
             word = re.sub(r"['’]s?$", "", match[0])
-            is_limit = limit is not None and (word == str(limit) or read_limit(f"top {word}") == limit)
+            is_limit = limit is not None and (
+                word == str(limit) or read_limit(f"top {word}") == limit
+            )
             if word not in STOP_WORDS and word not in verbs and not is_limit:
                 words.append(self.text[match.start() : match.start() + len(word)])
         return list(dict.fromkeys(words))
@@ -559,7 +657,15 @@ class _Reader:
         return "list" if self.find("intent.list") and self.heads and not self.names else "qa"
 
     def _answer_type(self, intent: QueryIntent, count: bool) -> AnswerType:
-        kinds: tuple[AnswerType, ...] = ("reason", "person", "date", "place", "number", "manner", "yes_no")
+        kinds: tuple[AnswerType, ...] = (
+            "reason",
+            "person",
+            "date",
+            "place",
+            "number",
+            "manner",
+            "yes_no",
+        )
         if count:
             return "number"
         listed: AnswerType = "list" if intent in ("list", "recommend") else "text"

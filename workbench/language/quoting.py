@@ -135,7 +135,9 @@ def split_sentences(results: Evidence) -> list[Sentence]:
                 lead = text
             elif text and (doc_id, text) not in seen:  # pieces of one document may overlap
                 seen.add((doc_id, text))
-                chosen.append(Sentence(n, doc_id, title, lead or heading, text, place, result["score"]))
+                chosen.append(
+                    Sentence(n, doc_id, title, lead or heading, text, place, result["score"])
+                )
     return chosen
 
 
@@ -176,7 +178,9 @@ class Reader:
         rerank: Rerank | None = None,
     ):
         self.question, self.pool = question, pool
-        self.place = {word: column for column, word in enumerate(dict.fromkeys(word_stems(question)))}
+        self.place = {
+            word: column for column, word in enumerate(dict.fromkeys(word_stems(question)))
+        }
         self.texts = [sentence.text for sentence in pool]
         self.documents = np.array([sentence.doc_id for sentence in pool])
         chinese = bool(CJK.search(question))
@@ -184,11 +188,18 @@ class Reader:
         self.said = self._measure_coverage(self.texts)
         self.weights = rarity(self.said)
         first = [row == 0 or pool[row - 1][:4] != sentence[:4] for row, sentence in enumerate(pool)]
-        self.below = np.where(first, 1.0, 0.7)[:, None]  # what follows a question at once answers it
+        # what follows a question at once answers it
+        self.below = np.where(first, 1.0, 0.7)[:, None]
         headed = self.below * self._measure_coverage([sentence.heading for sentence in pool])
-        self.above = np.maximum(self._measure_coverage([sentence.title for sentence in pool]), headed)
+        self.above = np.maximum(
+            self._measure_coverage([sentence.title for sentence in pool]), headed
+        )
         self.covered = np.maximum(self.said, 0.8 * self.above)
-        self.near = self._measure_meaning(matches) if matches is not None and pool else np.maximum(self.said, headed)
+        self.near = (
+            self._measure_meaning(matches)
+            if matches is not None and pool
+            else np.maximum(self.said, headed)
+        )
         self.near_weights = rarity(self.near >= _SAME)
         self.signals = self._signals(rerank)
 
@@ -231,7 +242,11 @@ class Reader:
     def _sense(self, likely: np.ndarray, rerank: Any) -> np.ndarray:
         """Return the reranker's score of the likely sentences; the others have the lowest of them."""
         first = np.argsort(-likely, kind="stable")[:RERANKED]
-        scores = rerank(self.question, [self._with_title(row) for row in first]) if rerank and self.pool else None
+        scores = (
+            rerank(self.question, [self._with_title(row) for row in first])
+            if rerank and self.pool
+            else None
+        )
         sense = np.full(len(likely), min(scores) / 4 if scores else 0.0)
         if scores:
             sense[first] = np.array(scores) / 4
@@ -241,15 +256,25 @@ class Reader:
         """Return a sentence behind its heading or title, so that a reranker knows what it is about."""
         sentence = self.pool[row]
         above = sentence.heading or sentence.title
-        return sentence.text if plain_title(above) in spelled(sentence.text) else f"{above} {sentence.text}"
+        return (
+            sentence.text
+            if plain_title(above) in spelled(sentence.text)
+            else f"{above} {sentence.text}"
+        )
 
     def _led(self, covered: np.ndarray) -> np.ndarray:
         """Return how much the best sentence of another document says that names this one's title."""
         led = np.zeros(len(self.pool))
         folded = [spelled(text) for text in self.texts]
-        for name, doc_id in {plain_title(sentence.title): sentence.doc_id for sentence in self.pool}.items():
+        for name, doc_id in {
+            plain_title(sentence.title): sentence.doc_id for sentence in self.pool
+        }.items():
             own = self.documents == doc_id
-            leads = [row for row, text in enumerate(folded) if len(name) > 2 and name in text and not own[row]]
+            leads = [
+                row
+                for row, text in enumerate(folded)
+                if len(name) > 2 and name in text and not own[row]
+            ]
             led[own] = covered[leads].max(initial=0.0)
         return led
 
@@ -258,7 +283,9 @@ class Reader:
         titles = {plain_title(sentence.title): sentence.doc_id for sentence in reversed(self.pool)}
         question = spelled(self.question)
         only = [
-            title for title in titles if title and title in question and not word_stems(question.replace(title, " "))
+            title
+            for title in titles
+            if title and title in question and not word_stems(question.replace(title, " "))
         ]
         document = titles[max(only, key=len)] if only else None
         rows = [row for row, sentence in enumerate(self.pool) if sentence.doc_id == document]
@@ -290,7 +317,10 @@ class Reader:
                 continue
             left -= length
             quotes.append(row)
-            covered, meant = np.maximum(covered, self.covered[row]), np.maximum(meant, self.near[row])
+            covered, meant = (
+                np.maximum(covered, self.covered[row]),
+                np.maximum(meant, self.near[row]),
+            )
             titled |= self.documents == sentence.doc_id
         return quotes
 
@@ -368,15 +398,22 @@ def _whole_piece(block: Block) -> str:
         return bare(ITEM.sub("", block.text))
     if block.kind == "row":
         head = block.head.partition("\n")[0]
-        return _row([bare(cell) for cell in cells(head)] if head else [], [bare(cell) for cell in cells(block.text)])
+        return _row(
+            [bare(cell) for cell in cells(head)] if head else [],
+            [bare(cell) for cell in cells(block.text)],
+        )
     return "; ".join(part.strip() for part in block.text.split("\n") if part.strip())
 
 
 def _row(header: Sequence[str], cells: Sequence[str]) -> str:
     """Return a row of a table in words: its first cell, and the others by their heads."""
     heads = header if len(header) == len(cells) else [""] * len(cells)
-    first, *rest = [(head, cell) for head, cell in zip(heads, cells, strict=True) if cell] or [("", "")]
-    return ": ".join(filter(None, [first[1], ", ".join(f"{head} {cell}".strip() for head, cell in rest)]))
+    first, *rest = [(head, cell) for head, cell in zip(heads, cells, strict=True) if cell] or [
+        ("", "")
+    ]
+    return ": ".join(
+        filter(None, [first[1], ", ".join(f"{head} {cell}".strip() for head, cell in rest)])
+    )
 
 
 def _sentences(text: str, title: str) -> Iterator[str]:
@@ -384,7 +421,12 @@ def _sentences(text: str, title: str) -> Iterator[str]:
         for sentence in sentences(bare(line)):
             words = cut(sentence)
             names_source = words.startswith("— ")  # who said it, or a relation of the graph
-            if words and fold(words) != fold(title) and not names_source and not re.fullmatch(r"https?://\S+", words):
+            if (
+                words
+                and fold(words) != fold(title)
+                and not names_source
+                and not re.fullmatch(r"https?://\S+", words)
+            ):
                 yield words
 
 

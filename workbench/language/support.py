@@ -32,10 +32,12 @@ _QUOTATION = 4
 _LEAD = re.compile(r"^(?:[\s*#>|_-]|[+•]\s|\d{1,3}(?:[.)]\s+|、))+")
 _PROPER = re.compile(r"\b[A-Z][\w’'-]*(?:\s+(?:of|the|de|van|von|da|la)?\s*[A-Z][\w’'-]*)*")
 _DENIES = re.compile(
-    r"\b(?:not|never|no|nor|neither|without|cannot|none|nobody|nothing)\b|n['’]t\b|[不没未無无非]|没有|從未|从未", re.I
+    r"\b(?:not|never|no|nor|neither|without|cannot|none|nobody|nothing)\b|n['’]t\b|[不没未無无非]|没有|從未|从未",
+    re.I,
 )
 _NO_DENIAL = re.compile(
-    r"不(?:仅|僅|但|只|过|過|同|久|少|断|斷)|非(?:常|洲)|无(?:论|論|线|線)|未(?:来|來)|not only|no\.? ?\d", re.I
+    r"不(?:仅|僅|但|只|过|過|同|久|少|断|斷)|非(?:常|洲)|无(?:论|論|线|線)|未(?:来|來)|not only|no\.? ?\d",
+    re.I,
 )
 _PARTICLE = re.compile(r"^\W*(?:no|yes|是|不是|不|否|没有)\s*[:：,，]\s*", re.I)
 _SAYS_NOTHING = re.compile(
@@ -82,7 +84,9 @@ class Agreement(NamedTuple):
     @property
     def lacks_exact(self) -> bool:
         """Return True where a number, a date, an address or a quotation is missing."""
-        return any(_NUMBER.match(item) or ADDRESS.match(item) or item[0] == "“" for item in self.missing)
+        return any(
+            _NUMBER.match(item) or ADDRESS.match(item) or item[0] == "“" for item in self.missing
+        )
 
 
 Shares = Callable[[str, Sequence[str]], Sequence[float]]
@@ -112,7 +116,11 @@ def checked(
 
 def statements(text: str) -> list[str]:
     """Return the sentences of an answer that state something: no questions, headings or remarks on the corpus."""
-    return [sentence for sentence in marked_sentences(text) if _states(_bare(sentence), bool(_cited(sentence)))]
+    return [
+        sentence
+        for sentence in marked_sentences(text)
+        if _states(_bare(sentence), bool(_cited(sentence)))
+    ]
 
 
 def _states(text: str, cites: bool) -> bool:
@@ -133,7 +141,12 @@ def check_sentence(
         return Support(sentence, "uncited", [], [], "")
     pairs = [(sources.get(n, ""), tables.get(n, "")) for n in cited]
     each = [verdict(text, agreement(text, *pair, shares)) for pair in pairs]
-    together = agreement(text, "\n".join(source for source, _ in pairs), "\n".join(table for _, table in pairs), shares)
+    together = agreement(
+        text,
+        "\n".join(source for source, _ in pairs),
+        "\n".join(table for _, table in pairs),
+        shares,
+    )
     best = max([*each, verdict(text, together)], key=_VERDICTS.index)
     by = [n for n, label in zip(cited, each, strict=True) if label != "unsupported"]
     return Support(sentence, best, cited, by, ", ".join(together.missing))
@@ -148,10 +161,14 @@ def verdict(sentence: str, seen: Agreement) -> Verdict:
         return "unsupported"
     if seen.share >= ALL and not seen.missing:
         return "supported"
-    return "partly" if seen.share >= MOST or (_exact(sentence) and not seen.missing) else "unsupported"
+    return (
+        "partly" if seen.share >= MOST or (_exact(sentence) and not seen.missing) else "unsupported"
+    )
 
 
-def agreement(sentence: str, source: str, table: str = "", shares: Shares | None = None) -> Agreement:
+def agreement(
+    sentence: str, source: str, table: str = "", shares: Shares | None = None
+) -> Agreement:
     """Compare a sentence with the text of a source and with its typed fields as text."""
     sentence = _PARTICLE.sub("", sentence)
     places = [*_places(source), *filter(None, [table])]
@@ -196,7 +213,10 @@ def denies(text: str) -> bool:
 def _contrary(sentence: str, place: str) -> bool:
     """Check whether only one of a sentence and its nearest sentence in a place is negated."""
     words = _words(_DENIES.sub("", sentence))
-    shares = [(_share(words, set(_words(_DENIES.sub("", line)))), line) for line in sentences(place) or [place]]
+    shares = [
+        (_share(words, set(_words(_DENIES.sub("", line)))), line)
+        for line in sentences(place) or [place]
+    ]
     share, nearest = max(shares)
     return share >= MOST and denies(sentence) != denies(nearest)
 
@@ -251,7 +271,9 @@ def _exact(sentence: str) -> list[str]:
     names = [m.group() for m in _PROPER.finditer(sentence) if m.start() > 0 or " " in m.group()]
     addresses = [address.rstrip(".,;:") for address in ADDRESS.findall(sentence)]
     quoted = [
-        f"“{match[1]}”" if match[0][0] not in "《〈" and len(terms(match[1])) >= _QUOTATION else match[1]
+        f"“{match[1]}”"
+        if match[0][0] not in "《〈" and len(terms(match[1])) >= _QUOTATION
+        else match[1]
         for match in _QUOTED.finditer(sentence)
     ]
     names = [name for name in names if len(name) > 1]

@@ -12,12 +12,30 @@ from workbench.text import CJK, fold
 
 TABLE = cast(
     Field,
-    {"name": "table", "type": "category", "called": {"en": ["table"], "zh": ["表"]}, "values_called": {}, "unit": ""},
+    {
+        "name": "table",
+        "type": "category",
+        "called": {"en": ["table"], "zh": ["表"]},
+        "values_called": {},
+        "unit": "",
+    },
 )
 """The type, file or folder of a document, which a condition may be on like on a field of its own."""
 _OPS = {
-    "en": {"eq": "is {}", "ne": "is not {}", "contains": "contains {}", "gt": "over {}", "ge": "at least {}"}
-    | {"lt": "under {}", "le": "at most {}", "in": "is {}", "not_in": "is not {}", "between": "from {} to {}"},
+    "en": {
+        "eq": "is {}",
+        "ne": "is not {}",
+        "contains": "contains {}",
+        "gt": "over {}",
+        "ge": "at least {}",
+    }
+    | {
+        "lt": "under {}",
+        "le": "at most {}",
+        "in": "is {}",
+        "not_in": "is not {}",
+        "between": "from {} to {}",
+    },
     "zh": {"eq": "是{}", "ne": "不是{}", "contains": "含有{}", "gt": "超过{}", "ge": "至少{}"}
     | {"lt": "低于{}", "le": "至多{}", "in": "是{}", "not_in": "不是{}", "between": "在{}到{}之间"},
 }
@@ -25,7 +43,16 @@ _DATE_OPS = {
     "en": {"gt": "after {}", "ge": "since {}", "lt": "before {}", "le": "until {}"},
     "zh": {"gt": "在{}之后", "ge": "在{}及以后", "lt": "在{}之前", "le": "在{}及以前"},
 }
-_SCALES = {"千": 1e3, "万": 1e4, "百万": 1e6, "千万": 1e7, "亿": 1e8, "thousand": 1e3, "million": 1e6, "billion": 1e9}
+_SCALES = {
+    "千": 1e3,
+    "万": 1e4,
+    "百万": 1e6,
+    "千万": 1e7,
+    "亿": 1e8,
+    "thousand": 1e3,
+    "million": 1e6,
+    "billion": 1e9,
+}
 _SCALE = re.compile(r"(百万|千万|万|亿|千(?![克米])|thousand|million|billion)\s*(?:of )?")
 
 
@@ -42,7 +69,11 @@ def shown(field: Field, language: str) -> str:
 def field_words(field: Field) -> list[str]:
     """Return every word by which a field is called, in both languages: 发表日期 is called 发表 too."""
     words = [word for words in field["called"].values() for word in words]
-    return words + [word[:-2] for word in words if field["type"] == "date" and re.fullmatch("..+(?:日期|时间)", word)]
+    return words + [
+        word[:-2]
+        for word in words
+        if field["type"] == "date" and re.fullmatch("..+(?:日期|时间)", word)
+    ]
 
 
 def word_spans(word: str, text: str, verb: bool = True) -> list[tuple[int, int]]:
@@ -59,7 +90,11 @@ def word_spans(word: str, text: str, verb: bool = True) -> list[tuple[int, int]]
         bare = re.sub(r"ies$", "y", re.sub(r"(?<=[a-rt-z])s$", "", word))
         inflected = bool(re.search(r"e$|[^aeiou]y$", bare))
         verbal = "|ed|ing" if verb else ""
-        stem = bare[:-1] + rf"(?:y|ies|ied|e|es{verbal})" if inflected else bare + rf"(?:s|es{verbal})?"
+        stem = (
+            bare[:-1] + rf"(?:y|ies|ied|e|es{verbal})"
+            if inflected
+            else bare + rf"(?:s|es{verbal})?"
+        )
         if verb and re.search(r"[a-z]{3}[st]or$", bare):  # what an editor has done is edited
             stem = rf"(?:{stem}|{bare[:-2]}ed)"
         ending = rf"(?<![a-z0-9]){stem}(?![a-z0-9])"
@@ -101,10 +136,22 @@ def in_words(condition: Condition, field: Field, language: str) -> str:
     >>> in_words({"field": "budget", "op": "ne", "value": 5}, field, "zh")
     '预算不是5EUR'
     """
-    zh, name, op, value = language == "zh", shown(field, language), condition["op"], condition["value"]
+    zh, name, op, value = (
+        language == "zh",
+        shown(field, language),
+        condition["op"],
+        condition["value"],
+    )
     if op == "exists":
-        return (f"{name}{'有' if value else '没有'}记载") if zh else f"{'with' if value else 'without'} {name}"
-    values = [_value_in_words(each, field, language) for each in (value if isinstance(value, list) else [value])]
+        return (
+            (f"{name}{'有' if value else '没有'}记载")
+            if zh
+            else f"{'with' if value else 'without'} {name}"
+        )
+    values = [
+        _value_in_words(each, field, language)
+        for each in (value if isinstance(value, list) else [value])
+    ]
     if op in ("in", "not_in"):
         values = [("或" if zh else " or ").join(values)]
     phrases = _OPS[language] | (_DATE_OPS[language] if field["type"] == "date" else {})

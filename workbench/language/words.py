@@ -16,7 +16,9 @@ _LONGEST_TALK = 300
 @cache
 def closed_words() -> Json:
     """Return the sections of ``words.toml``."""
-    return tomllib.loads(files("workbench.language").joinpath("words.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(
+        files("workbench.language").joinpath("words.toml").read_text(encoding="utf-8")
+    )
 
 
 @cache
@@ -28,8 +30,15 @@ def pattern(name: str) -> re.Pattern[str]:
 
 @cache
 def _small_talk() -> re.Pattern[str]:
-    lines = files("workbench.language").joinpath("smalltalk.txt").read_text(encoding="utf-8").splitlines()
-    return re.compile("|".join(f"(?:{line})" for line in lines if line.strip() and not line.startswith("#")))
+    lines = (
+        files("workbench.language")
+        .joinpath("smalltalk.txt")
+        .read_text(encoding="utf-8")
+        .splitlines()
+    )
+    return re.compile(
+        "|".join(f"(?:{line})" for line in lines if line.strip() and not line.startswith("#"))
+    )
 
 
 def is_small_talk(message: str) -> bool:
@@ -40,6 +49,8 @@ def is_small_talk(message: str) -> bool:
     """
     if len(message) > _LONGEST_TALK:
         return False
-    parts = re.split(r"[\W_]*[,.!?:;，。！？：；~～、\n…]+[\W_]*", message.lower().replace("’", "'"))
+    parts = re.split(
+        r"[\W_]*[,.!?:;，。！？：；~～、\n…]+[\W_]*", message.lower().replace("’", "'")
+    )
     bare = [re.sub(r"[^\w\s']", "", part).strip() for part in parts]
     return any(bare) and all(_small_talk().fullmatch(part) for part in bare if part)

@@ -18,7 +18,11 @@ from workbench.records.store import runs_are_gone
 from workbench.settings import Settings
 
 _OF_PARTS = ("graphs.db", "experiments.db")
-_FIXES = {"workbench.db": REPAIR, "checkpoints.db": FIX_CHECKPOINTS, **dict.fromkeys(_OF_PARTS, REPAIR)}
+_FIXES = {
+    "workbench.db": REPAIR,
+    "checkpoints.db": FIX_CHECKPOINTS,
+    **dict.fromkeys(_OF_PARTS, REPAIR),
+}
 _PASSING = (".lock", ".holder.json", "-wal", "-shm", "-journal")
 """Files that mean something only while a process has them open."""
 
@@ -41,7 +45,9 @@ def examine(path: Path, settings: Settings) -> Iterator[Fault]:
     try:
         for name in sorted({*library.names(), *(file.parent.name for file in sources)}):
             if damage := _index_damage(library, name):
-                yield Fault(what=f"knowledge {name}", detail=damage, fix=f"workbench kb rebuild {name}")
+                yield Fault(
+                    what=f"knowledge {name}", detail=damage, fix=f"workbench kb rebuild {name}"
+                )
     finally:
         library.close()
 
@@ -61,11 +67,19 @@ def backup(path: Path, target: Path) -> None:
         for file in sorted(path.rglob("*")):
             inside = file.relative_to(path)
             hidden = any(name.startswith(".") for name in inside.parts)
-            if hidden or not file.is_file() or inside.parts[0] == "leases" or file.name.endswith(_PASSING):
+            if (
+                hidden
+                or not file.is_file()
+                or inside.parts[0] == "leases"
+                or file.name.endswith(_PASSING)
+            ):
                 continue
             (part / inside).parent.mkdir(parents=True, exist_ok=True)
             if file.suffix in (".db", ".sqlite3"):
-                with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(part / inside)) as copy:
+                with (
+                    closing(sqlite3.connect(file)) as source,
+                    closing(sqlite3.connect(part / inside)) as copy,
+                ):
                     source.backup(copy)
             else:
                 shutil.copy2(file, part / inside)

@@ -22,7 +22,9 @@ from workbench.records.lease import locked, stale
 from workbench.records.sqlite import translate_errors
 from workbench.records.store import TABLES
 
-_HALF = re.compile(r"\.([a-z0-9][a-z0-9_-]{0,63})\.(?:(?:rebuild|replaced|removed)-.*|ready|holder\.json|lock)")
+_HALF = re.compile(
+    r"\.([a-z0-9][a-z0-9_-]{0,63})\.(?:(?:rebuild|replaced|removed)-.*|ready|holder\.json|lock)"
+)
 _FILE = re.compile(r"\..+\.[0-9a-f]{8}")
 _ENDED = "status IN ('done', 'failed', 'cancelled') AND owner IS NULL"
 _SIZES = {
@@ -53,7 +55,13 @@ class Freed(TypedDict):
 
 
 def prune(
-    path: Path, library: Library, *, older_than: float | None, keep: int | None, yes: bool, tapes: bool = False
+    path: Path,
+    library: Library,
+    *,
+    older_than: float | None,
+    keep: int | None,
+    yes: bool,
+    tapes: bool = False,
 ) -> list[Freed]:
     """Count what can be deleted, and with ``yes`` delete it.
 
@@ -71,10 +79,16 @@ def prune(
     Raises:
         WorkspaceError: a file of the workspace is damaged, full or read-only.
     """
-    runs, checkpoints, graphs = (path / f"{name}.db" for name in ("workbench", "checkpoints", "graphs"))
+    runs, checkpoints, graphs = (
+        path / f"{name}.db" for name in ("workbench", "checkpoints", "graphs")
+    )
     with _transaction(runs, write=yes) as connection:
         outdated = _outdated(connection, older_than, keep)
-        sizes = [_drop(connection, table, "run_id = ?", yes, run)[1] for run in outdated for table in TABLES]
+        sizes = [
+            _drop(connection, table, "run_id = ?", yes, run)[1]
+            for run in outdated
+            for table in TABLES
+        ]
     freed = [Freed(kind="runs", count=len(outdated), bytes=sum(sizes), detail="")]
     if tapes:
         freed.append(_tapes(runs, yes))
@@ -82,17 +96,26 @@ def prune(
         freed += _checkpoints(runs, checkpoints, set(outdated), yes)
     freed += left_behind(path, library, delete=yes)
     freed += to_inspect(library)
-    files = [runs, checkpoints, graphs, *(library.root / name / "index.db" for name in library.names())]
+    files = [
+        runs,
+        checkpoints,
+        graphs,
+        *(library.root / name / "index.db" for name in library.names()),
+    ]
     freed += [_compacted(file, yes) for file in files if file.exists()]
     return [entry for entry in freed if entry["count"] or entry["bytes"] or entry["detail"]]
 
 
-def _outdated(connection: sqlite3.Connection, older_than: float | None, keep: int | None) -> list[str]:
+def _outdated(
+    connection: sqlite3.Connection, older_than: float | None, keep: int | None
+) -> list[str]:
     """Return the ended runs that are too old, or too many."""
     ended = connection.execute(
         f"SELECT run_id, ifnull(ended_at, created_at) FROM runs WHERE {_ENDED} ORDER BY created_at DESC, run_id"
     ).fetchall()
-    limit = None if older_than is None else (datetime.now(UTC) - timedelta(days=older_than)).isoformat()
+    limit = (
+        None if older_than is None else (datetime.now(UTC) - timedelta(days=older_than)).isoformat()
+    )
     return [
         run_id
         for place, (run_id, ended_at) in enumerate(ended)
@@ -103,12 +126,16 @@ def _outdated(connection: sqlite3.Connection, older_than: float | None, keep: in
 def _tapes(path: Path, yes: bool) -> Freed:
     ended = f"run_id IN (SELECT run_id FROM runs WHERE {_ENDED})"
     with _transaction(path, write=yes) as connection:
-        (count,) = connection.execute(f"SELECT count(DISTINCT run_id) FROM tapes WHERE {ended}").fetchone()
+        (count,) = connection.execute(
+            f"SELECT count(DISTINCT run_id) FROM tapes WHERE {ended}"
+        ).fetchone()
         _, size = _drop(connection, "tapes", ended, yes)
     return Freed(kind="tapes of ended runs", count=count, bytes=size, detail="")
 
 
-def _drop(connection: sqlite3.Connection, table: str, where: str, yes: bool, *values: Any) -> tuple[int, int]:
+def _drop(
+    connection: sqlite3.Connection, table: str, where: str, yes: bool, *values: Any
+) -> tuple[int, int]:
     """Return the count and the bytes of these rows of a table; with ``yes`` delete them."""
     count, size = connection.execute(
         f"SELECT count(*), ifnull(sum({_SIZES[table]}), 0) FROM {table} WHERE {where}", values
@@ -126,25 +153,39 @@ def _checkpoints(runs: Path, path: Path, outdated: set[str], yes: bool) -> list[
     """
     freed = []
     with _transaction(path, write=yes) as connection:
-        tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+        tables = {
+            row[0]
+            for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+        }
         if not {"checkpoints", "writes"} <= tables:
             return []
         select = "SELECT thread_id FROM checkpoints UNION SELECT thread_id FROM writes"
         threads = {row[0] for row in connection.execute(select)}
         with _transaction(runs, write=False) as store:
-            rows = store.execute("SELECT run_id, status, owner, graph = '' AND result IS NOT NULL FROM runs").fetchall()
+            rows = store.execute(
+                "SELECT run_id, status, owner, graph = '' AND result IS NOT NULL FROM runs"
+            ).fetchall()
         run_ids = {row[0] for row in rows}
-        ended = {i for i, status, owner, _ in rows if status in ("done", "cancelled") and owner is None}
+        ended = {
+            i for i, status, owner, _ in rows if status in ("done", "cancelled") and owner is None
+        }
         done = {i for i, status, _, has_result in rows if status == "done" and has_result} & ended
         unknown = {run_id for run_id in threads if run_id not in run_ids or run_id in outdated}
         for kind, chosen, where in (
             ("checkpoints of finished runs", threads & done - unknown, "thread_id = ?"),
-            ("earlier checkpoints of ended runs", threads & ended - done - unknown, f"thread_id = ? AND {_NOT_LAST}"),
+            (
+                "earlier checkpoints of ended runs",
+                threads & ended - done - unknown,
+                f"thread_id = ? AND {_NOT_LAST}",
+            ),
             ("checkpoints of removed runs", unknown, "thread_id = ?"),
         ):
             count = size = 0
             for thread in sorted(chosen):
-                dropped = [_drop(connection, t, where.format(table=t), yes, thread) for t in ("writes", "checkpoints")]
+                dropped = [
+                    _drop(connection, t, where.format(table=t), yes, thread)
+                    for t in ("writes", "checkpoints")
+                ]
                 count, size = count + dropped[1][0], size + dropped[0][1] + dropped[1][1]
             freed.append(Freed(kind=kind, count=count, bytes=size, detail=""))
     return freed
@@ -161,9 +202,14 @@ def left_behind(path: Path, library: Library, *, delete: bool) -> list[Freed]:
             kind=kind,
             count=len(files),
             bytes=sum(files.values()),
-            detail=", ".join(f"{file.relative_to(path)} ({size / 1e6:,.2f} MB)" for file, size in files.items()),
+            detail=", ".join(
+                f"{file.relative_to(path)} ({size / 1e6:,.2f} MB)" for file, size in files.items()
+            ),
         )
-        for kind, files in (("leases of dead processes", leases), ("half of a rebuild or a removal", half))
+        for kind, files in (
+            ("leases of dead processes", leases),
+            ("half of a rebuild or a removal", half),
+        )
         if files
     ]
 
@@ -184,7 +230,12 @@ def _half_done(library: Library, *, delete: bool) -> dict[Path, int]:
         name = path.parent.name if path.parent != library.root else half[1] if half else ""
         lock, exists = library.root / f".{name}.lock", (library.root / name).exists()
         # in use, the lock of an existing base, or a finished rebuild that is to take the place of its base
-        in_use = locked(path) or locked(lock) or (path == lock and exists) or (path.suffix == READY and not exists)
+        in_use = (
+            locked(path)
+            or locked(lock)
+            or (path == lock and exists)
+            or (path.suffix == READY and not exists)
+        )
         if not name or in_use:
             continue
         sizes[path] = folder_size(path)
@@ -211,7 +262,9 @@ def folder_size(path: Path) -> int:
 def to_inspect(library: Library) -> Iterator[Freed]:
     """Yield what needs a person: damaged bases that a rebuild set aside. They are never deleted."""
     for file in sorted(library.root.glob(".*.broken-*")):
-        detail = f"{file}, {folder_size(file) / 1e6:,.2f} MB: delete it yourself when nothing is missing"
+        detail = (
+            f"{file}, {folder_size(file) / 1e6:,.2f} MB: delete it yourself when nothing is missing"
+        )
         yield Freed(kind="damaged, kept by a rebuild", count=0, bytes=0, detail=detail)
 
 
@@ -250,6 +303,9 @@ def _transaction(path: Path, *, write: bool) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def _connection(path: Path) -> Iterator[sqlite3.Connection]:
-    with translate_errors(path), closing(sqlite3.connect(path, timeout=5.0, isolation_level=None)) as connection:
+    with (
+        translate_errors(path),
+        closing(sqlite3.connect(path, timeout=5.0, isolation_level=None)) as connection,
+    ):
         connection.execute("PRAGMA synchronous = NORMAL")
         yield connection

@@ -57,7 +57,9 @@ class Limits:
     @classmethod
     def from_settings(cls, settings: Settings) -> Limits:
         """Read the limits from the settings."""
-        return cls(settings.chat_max_characters, settings.chat_answer_s, Patience.from_settings(settings))
+        return cls(
+            settings.chat_max_characters, settings.chat_answer_s, Patience.from_settings(settings)
+        )
 
 
 def open_chat_model(settings: Settings, role: str = "writer") -> BaseChatModel | None:
@@ -86,7 +88,9 @@ def open_chat_model(settings: Settings, role: str = "writer") -> BaseChatModel |
             model = init_chat_model(own_name, model_provider=provider, **options)
         return model
     key = read_key(settings.chat_api_key, "WORKBENCH_CHAT_API_KEY")
-    client = async_client(settings.chat_timeout_s, settings.chat_answer_s, "WORKBENCH_CHAT_ANSWER_S")
+    client = async_client(
+        settings.chat_timeout_s, settings.chat_answer_s, "WORKBENCH_CHAT_ANSWER_S"
+    )
     kind, effort = _model_class(), options.pop("effort", None)
     fields = {option: value for option, value in options.items() if option in kind.model_fields}
     extra = {option: value for option, value in options.items() if option not in kind.model_fields}
@@ -115,10 +119,16 @@ def _option_errors(setting: str, name: str) -> Iterator[None]:
     try:
         yield
     except (ValidationError, TypeError, ValueError) as error:
-        fault = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": str(error)}
+        fault = (
+            error.errors()[0]
+            if isinstance(error, ValidationError)
+            else {"loc": (), "msg": str(error)}
+        )
         where = ".".join(map(str, fault["loc"]))
         message = f"{where}: {fault['msg']}" if where else str(fault["msg"])
-        raise SettingsError(f"WORKBENCH_{setting.upper()}: {name} cannot be opened: {message}") from None
+        raise SettingsError(
+            f"WORKBENCH_{setting.upper()}: {name} cannot be opened: {message}"
+        ) from None
 
 
 @cache
@@ -236,7 +246,9 @@ async def stream_text(
                 heard(chunk)
                 finish = chunk.response_metadata.get("finish_reason") or finish
                 thinking.note(_chunk_thought(chunk))
-                text = thinking.heard(halves.joined(str(chunk.text)))[: limits.characters - length + 1]
+                text = thinking.heard(halves.joined(str(chunk.text)))[
+                    : limits.characters - length + 1
+                ]
                 length += len(text)
                 if length > limits.characters:
                     text = text[:-1]
@@ -261,7 +273,9 @@ async def stream_text(
         raise ModelError(explained(_late(error, until, limits), model)) from None
 
 
-async def call_model(model: BaseChatModel, call: Callable[[], Awaitable[T]], limits: Limits | None = None) -> T:
+async def call_model(
+    model: BaseChatModel, call: Callable[[], Awaitable[T]], limits: Limits | None = None
+) -> T:
     """Return what one call of the model gives that is not streamed: asked again where that helps, and bounded.
 
     Raises:
@@ -289,7 +303,10 @@ async def call_model(model: BaseChatModel, call: Callable[[], Awaitable[T]], lim
 
 
 async def filled_in(
-    model: BaseChatModel, messages: Sequence[Any], form: type[BaseModel], limits: Limits | None = None
+    model: BaseChatModel,
+    messages: Sequence[Any],
+    form: type[BaseModel],
+    limits: Limits | None = None,
 ) -> BaseMessage:
     """Return model's reply to a form, as it came: by JSON schema where the server takes one, else asked for in words.
 
@@ -305,9 +322,16 @@ async def filled_in(
             replying = model.with_structured_output(form, method="json_schema", include_raw=True)
 
     async def by_schema() -> Any:
-        if hasattr(model, "openai_api_base"):  # with the form itself the library checks the reply, and loses it
-            schema = {"name": form.__name__, "schema": strict(form.model_json_schema()), "strict": True}
-            return await model.bind(response_format={"type": "json_schema", "json_schema": schema}).ainvoke(messages)
+        # with the form itself the library checks the reply, and loses it
+        if hasattr(model, "openai_api_base"):
+            schema = {
+                "name": form.__name__,
+                "schema": strict(form.model_json_schema()),
+                "strict": True,
+            }
+            return await model.bind(
+                response_format={"type": "json_schema", "json_schema": schema}
+            ).ainvoke(messages)
         return (await replying.ainvoke(messages))["raw"]
 
     async def in_words() -> Any:
@@ -335,7 +359,10 @@ async def filled_in(
 
 
 async def with_tools(
-    model: BaseChatModel, messages: Sequence[Any], tools: Sequence[Json], limits: Limits | None = None
+    model: BaseChatModel,
+    messages: Sequence[Any],
+    tools: Sequence[Json],
+    limits: Limits | None = None,
 ) -> BaseMessage | None:
     """Return a reply of a model that may call tools; None where it, or its server, takes no tools.
 
@@ -374,16 +401,25 @@ def without_tools(model: BaseChatModel) -> None:
     _WITHOUT_SCHEMA.add(f"{_place(model)} {getattr(model, 'model_name', '')} tools")
 
 
-async def probe(model: BaseChatModel, form: type[BaseModel], tool: Json, limits: Limits) -> dict[str, bool]:
+async def probe(
+    model: BaseChatModel, form: type[BaseModel], tool: Json, limits: Limits
+) -> dict[str, bool]:
     """Return whether a model's server takes a JSON schema, here ``form``, and whether the model calls tools.
 
     Raises:
         ModelError: the server failed, cannot be reached, or refuses.
     """
     name = f"{_place(model)} {getattr(model, 'model_name', '')} {form.__name__}"
-    await filled_in(model, [("human", "Fill in the form for the question: Who built the mill?")], form, limits)
-    reply = await with_tools(model, [("human", "Call the tool to find who built the mill.")], [tool], limits)
-    return {"schema": name not in _WITHOUT_SCHEMA, "tools": bool(getattr(reply, "tool_calls", None))}
+    await filled_in(
+        model, [("human", "Fill in the form for the question: Who built the mill?")], form, limits
+    )
+    reply = await with_tools(
+        model, [("human", "Call the tool to find who built the mill.")], [tool], limits
+    )
+    return {
+        "schema": name not in _WITHOUT_SCHEMA,
+        "tools": bool(getattr(reply, "tool_calls", None)),
+    }
 
 
 _PREFILLED: set[str] = set()
@@ -394,7 +430,16 @@ IN_WORDS = "Answer with one JSON object and nothing else. Its JSON Schema: "
 
 
 _REFUSED = {
-    *("default", "minLength", "maxLength", "minItems", "maxItems", "pattern", "format", "uniqueItems"),
+    *(
+        "default",
+        "minLength",
+        "maxLength",
+        "minItems",
+        "maxItems",
+        "pattern",
+        "format",
+        "uniqueItems",
+    ),
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
 }
 """Keywords that strict servers refuse; a property of that name is a dict, and stays."""
@@ -415,11 +460,17 @@ def strict(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     schema = untitled(schema)
-    now = {name: strict(inner) for name, inner in schema.items() if name not in _REFUSED or isinstance(inner, dict)}
+    now = {
+        name: strict(inner)
+        for name, inner in schema.items()
+        if name not in _REFUSED or isinstance(inner, dict)
+    }
     if "oneOf" in now and isinstance(now.pop("discriminator", None), dict):
         now["anyOf"] = now.pop("oneOf")  # strict servers know no other union
     if isinstance(schema.get("maxItems"), int):
-        now["description"] = f"{schema.get('description', '')} At most {schema['maxItems']}.".strip()
+        now["description"] = (
+            f"{schema.get('description', '')} At most {schema['maxItems']}.".strip()
+        )
     if isinstance(now.get("properties"), dict):
         now |= {"required": list(now["properties"]), "additionalProperties": False}
     return now
@@ -441,13 +492,17 @@ def untitled(schema: Any) -> Any:
 def reply_text(message: BaseMessage) -> str:
     """Return what a model replied to a form: its text, or what it called the form with where that is a tool."""
     calls = getattr(message, "tool_calls", None)
-    return split(str(message.text))[0] or (json.dumps(calls[0]["args"], ensure_ascii=False) if calls else "")
+    return split(str(message.text))[0] or (
+        json.dumps(calls[0]["args"], ensure_ascii=False) if calls else ""
+    )
 
 
 def _chunk_thought(message: BaseMessage) -> str:
     """Return what a server sent of the model's thoughts next to its content, or as parts of it."""
     parts = message.content if isinstance(message.content, list) else []
-    thoughts = [part.get("thinking") or part.get("reasoning") for part in parts if isinstance(part, dict)]
+    thoughts = [
+        part.get("thinking") or part.get("reasoning") for part in parts if isinstance(part, dict)
+    ]
     thoughts.append(message.additional_kwargs.get("reasoning_content"))
     return "".join(part for part in thoughts if isinstance(part, str))
 
@@ -460,7 +515,11 @@ def thinking_text(message: BaseMessage) -> str:
 def _without(model: BaseChatModel, error: Exception) -> bool:
     """Leave out the parameter that the server has just refused, where it can be done without; it is said."""
     name = refused_parameter(error)
-    own = {"temperature": "temperature", "stream_options": "stream_usage", "max_completion_tokens": "max_tokens"}
+    own = {
+        "temperature": "temperature",
+        "stream_options": "stream_usage",
+        "max_completion_tokens": "max_tokens",
+    }
     value = getattr(model, own.get(name, ""), None)
     if value is None or value is False:
         return False
@@ -474,7 +533,8 @@ def _takes_no_schema(error: Exception) -> bool:
         return True
     message = str(error).lower()
     return getattr(error, "status_code", None) in (400, 404, 422, 501) and any(
-        word in message for word in ("response_format", "json_schema", "schema", "grammar", "structured")
+        word in message
+        for word in ("response_format", "json_schema", "schema", "grammar", "structured")
     )
 
 
@@ -490,7 +550,11 @@ def token_usage(message: BaseMessage) -> dict[str, int] | None:
         return None
     cached = (usage.get("input_token_details") or {}).get("cache_read") or 0
     thought = (usage.get("output_token_details") or {}).get("reasoning") or 0
-    counts = {"input": usage.get("input_tokens", 0), "output": usage.get("output_tokens", 0), "cached": cached}
+    counts = {
+        "input": usage.get("input_tokens", 0),
+        "output": usage.get("output_tokens", 0),
+        "cached": cached,
+    }
     return {**counts, "reasoning": thought} if thought else counts
 
 
@@ -521,7 +585,11 @@ class Surrogates:
         text, self._kept = self._kept + text, ""
         if text and "\ud800" <= text[-1] <= "\udbff":
             text, self._kept = text[:-1], text[-1]
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\x00", "")
+        return (
+            text.encode("utf-16-le", "surrogatepass")
+            .decode("utf-16-le", "replace")
+            .replace("\x00", "")
+        )
 
 
 def explained(error: BaseException, model: BaseChatModel) -> str:
@@ -551,7 +619,9 @@ _OPENAI = "api.openai.com"
 def _late(error: Exception, until: float, limits: Limits) -> Exception:
     """Return the error, or the setting that was at its end."""
     if isinstance(error, TimeoutError) and asyncio.get_running_loop().time() >= until:
-        return LimitReached(f"the answer was not complete after {limits.seconds:g} s. Raise WORKBENCH_CHAT_ANSWER_S")
+        return LimitReached(
+            f"the answer was not complete after {limits.seconds:g} s. Raise WORKBENCH_CHAT_ANSWER_S"
+        )
     return error
 
 
@@ -567,11 +637,15 @@ def _require_complete(model: BaseChatModel, finish: str, length: int) -> None:
             "Raise WORKBENCH_CHAT_MAX_TOKENS, or use a model with a longer context."
         )
     if finish == "content_filter":
-        raise LimitReached("the server's content filter cut the answer off. Ask otherwise, or use another model.")
+        raise LimitReached(
+            "the server's content filter cut the answer off. Ask otherwise, or use another model."
+        )
     if finish or not hasattr(model, "openai_api_base"):
         return
     if length:
-        raise LimitReached("the stream ended before the answer did. Resume the run to ask it again.")
+        raise LimitReached(
+            "the stream ended before the answer did. Resume the run to ask it again."
+        )
     raise LimitReached(
         "the stream ended without an answer. Is WORKBENCH_CHAT_BASE_URL an OpenAI-compatible server? "
         "It often ends in /v1."

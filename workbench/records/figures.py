@@ -13,7 +13,15 @@ from typing_extensions import TypedDict
 
 from workbench.plans import ENDED_WELL, last_records, work_seconds
 from workbench.records.timeline import elapsed_ms, moment_ms
-from workbench.state import Citation, Data, ExecutionRecord, Json, Merged, RetrievalResult, Supported
+from workbench.state import (
+    Citation,
+    Data,
+    ExecutionRecord,
+    Json,
+    Merged,
+    RetrievalResult,
+    Supported,
+)
 
 _WRITERS = ("generate", "kb_handler")
 
@@ -64,7 +72,9 @@ def figures(document: Data) -> Figures:
         calls=sum(r["status"] != "skipped" for r in attempts),
         saved_calls=len(taped),
         saved_s=round(work_seconds(taped), 6),
-        found=statistics.get("total_retrieved", sum(r["output_summary"]["evidence_count"] for r in ended)),
+        found=statistics.get(
+            "total_retrieved", sum(r["output_summary"]["evidence_count"] for r in ended)
+        ),
         evidence=evidence,
         in_prompt=statistics.get("used", 0),
         cited=len({citation["n"] for citation in document.get("citations") or []}),
@@ -174,11 +184,16 @@ def pieces(
         citations: of the answer.
         marks: ``pinned`` or ``struck``, by the keys of pieces.
     """
-    best, places = winners(results_by_step), {identity(result): n for n, result in enumerate(evidence, 1)}
+    best, places = (
+        winners(results_by_step),
+        {identity(result): n for n, result in enumerate(evidence, 1)},
+    )
     cited = {citation["result_id"] for citation in citations}
     used = merged["statistics"]["used"] if merged else 0
 
-    def piece(step_id: str, result: RetrievalResult, n: int | None, fate: Fate, why: Why, key: str = "") -> Piece:
+    def piece(
+        step_id: str, result: RetrievalResult, n: int | None, fate: Fate, why: Why, key: str = ""
+    ) -> Piece:
         return Piece(
             key=key or "/".join(identity(result)),
             n=n,
@@ -210,14 +225,18 @@ def pieces(
                 dropped.append(piece(step_id, result, None, "dropped", "duplicate", key))
             elif key_of_piece not in places:
                 struck = marks.get("/".join(key_of_piece)) == "struck"
-                dropped.append(piece(step_id, result, None, "dropped", "struck" if struck else "results"))
+                dropped.append(
+                    piece(step_id, result, None, "dropped", "struck" if struck else "results")
+                )
     if merged is None:  # nothing is dropped yet but what a person struck
         dropped = [entry for entry in dropped if entry["why"] == "struck"]
     order = ("struck", "results", "duplicate")
     return [*rows, *sorted(dropped, key=lambda p: (order.index(p["why"]), -p["score"], p["key"]))]
 
 
-def _fate(result: RetrievalResult, n: int, used: int, cited: set[str], merged: Merged | None) -> tuple[Fate, Why]:
+def _fate(
+    result: RetrievalResult, n: int, used: int, cited: set[str], merged: Merged | None
+) -> tuple[Fate, Why]:
     if merged is None:
         return "found", ""
     if result["result_id"] in cited:

@@ -159,7 +159,8 @@ def stale(folder: Path, *, remove: bool = False) -> list[Path]:
 
 def locked(path: Path) -> bool:
     """Check whether a process holds the lock of a file or folder that is there."""
-    with taken(path, shared=True) as mine:  # a shared one, so that two who ask at once do not see each other
+    # a shared one, so that two who ask at once do not see each other
+    with taken(path, shared=True) as mine:
         return not mine and path.exists()
 
 
@@ -180,7 +181,9 @@ def taken(path: Path, *, shared: bool = False, wait: bool = False) -> Iterator[b
         yield False
         return
     try:
-        fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
+        fcntl.flock(
+            handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
+        )
         mine = True
     except BlockingIOError:
         mine = False

@@ -27,7 +27,19 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "router": ("question", "bases", "history"),
     "follow_up": ("history", "message"),
     "planner": (
-        *("question", "today", "corpus", "tools", "reading", "history", "before", "needs", "budget", "wish", "most"),
+        *(
+            "question",
+            "today",
+            "corpus",
+            "tools",
+            "reading",
+            "history",
+            "before",
+            "needs",
+            "budget",
+            "wish",
+            "most",
+        ),
     ),
     "clarify": ("question", "corpus", "reading", "known", "most"),
     "reflector": ("question", "needs", "steps", "signals", "budget", "tools", "evidence", "most"),
@@ -140,7 +152,11 @@ class Prompts(MutableMapping[str, Prompt]):
 
     def _read(self, role: str, language: str) -> Prompt:
         path = self._folder / f"{role}.{language}.toml" if self._folder else None
-        return read(path, role, language) if path is not None and path.is_file() else shipped(role, language)
+        return (
+            read(path, role, language)
+            if path is not None and path.is_file()
+            else shipped(role, language)
+        )
 
 
 def make_prompt(name: str, value: Any, among: Mapping[str, Prompt]) -> Prompt:
@@ -181,15 +197,25 @@ def read(path: Path, role: str, language: str) -> Prompt:
         texts = {part: table.pop(part) for part in _PARTS}
         version = table.pop("version", 1)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError) as error:
-        raise SettingsError(f"{path} is not a prompt: {error}. It needs `version`, `system` and `user`.") from None
-    if table or not isinstance(version, int) or not all(isinstance(text, str) for text in texts.values()):
-        raise SettingsError(f"{path} is not a prompt: it has `version`, a number, and `system` and `user`, two texts.")
+        raise SettingsError(
+            f"{path} is not a prompt: {error}. It needs `version`, `system` and `user`."
+        ) from None
+    if (
+        table
+        or not isinstance(version, int)
+        or not all(isinstance(text, str) for text in texts.values())
+    ):
+        raise SettingsError(
+            f"{path} is not a prompt: it has `version`, a number, and `system` and `user`, two texts."
+        )
     prompt = Prompt(role, language, version, **texts, source=str(path))
     _check(prompt)
     return prompt
 
 
-_UNSEEN = re.compile("[\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+_UNSEEN = re.compile(
+    "[\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
+)
 """What a model reads and a person does not see: no width, another direction, tags."""
 _FENCE = re.compile(
     r"[<＜﹤](?=[\s/／\\]*(?:answer|bases|conversation|corpus|data|evidence|first|found|reference|second)\b)",
@@ -209,7 +235,9 @@ def fenced(text: str) -> str:
 def _split(name: str) -> tuple[str, str]:
     role, _, language = str(name).partition(".")
     if role not in SLOTS or (language or "en") not in LANGUAGES:
-        raise SettingsError(f"There is no prompt {shown(name)}. Known: {', '.join(SLOTS)}; with .zh the Chinese one.")
+        raise SettingsError(
+            f"There is no prompt {shown(name)}. Known: {', '.join(SLOTS)}; with .zh the Chinese one."
+        )
     return role, language or "en"
 
 
@@ -222,8 +250,12 @@ def _check(prompt: Prompt) -> None:
             )
         template = Template(text)
         if not template.is_valid():
-            raise SettingsError(f"{part} of the prompt {prompt.name} has a lone $. Write $$ for a dollar sign.")
+            raise SettingsError(
+                f"{part} of the prompt {prompt.name} has a lone $. Write $$ for a dollar sign."
+            )
         unknown = [slot for slot in template.get_identifiers() if slot not in SLOTS[prompt.role]]
         if unknown:
             slots = ", ".join(f"${slot}" for slot in SLOTS[prompt.role])
-            raise SettingsError(f"The prompt {prompt.name} names ${unknown[0]}. Known to this role: {slots}.")
+            raise SettingsError(
+                f"The prompt {prompt.name} names ${unknown[0]}. Known to this role: {slots}."
+            )

@@ -57,12 +57,18 @@ def description(request: Request) -> str:
 
 def allowed(request: Request) -> tuple[str, ...]:
     """Return the answers that are taken; all of them where nothing is said."""
-    return tuple(_first(request, "review_configs").get("allowed_decisions") or ("approve", "edit", "reject", "respond"))
+    return tuple(
+        _first(request, "review_configs").get("allowed_decisions")
+        or ("approve", "edit", "reject", "respond")
+    )
 
 
 def schema(request: Request) -> Data:
     """Return the JSON schema of what can be edited."""
-    return _first(request, "review_configs").get("args_schema") or {"type": "object", "properties": {}}
+    return _first(request, "review_configs").get("args_schema") or {
+        "type": "object",
+        "properties": {},
+    }
 
 
 def property_schema(name: str, root: Data) -> Data:
@@ -104,7 +110,9 @@ def in_force(request: Request) -> Json:
     editable = {name: values[name] for name in names if values.get(name) is not None}
     if isinstance(editable.get(LIMITS), Mapping):
         limits = property_schema(LIMITS, form).get("properties", {})
-        editable[LIMITS] = {name: value for name, value in editable[LIMITS].items() if name in limits}
+        editable[LIMITS] = {
+            name: value for name, value in editable[LIMITS].items() if name in limits
+        }
     return editable
 
 
@@ -148,7 +156,9 @@ def differing(before: Data, now: Data, required: Iterable[str] = ()) -> Json:
     return changed
 
 
-def next_pass(reflection: Data, steps: Sequence[Step], woken: Sequence[str], query: str, goes_on: bool | None) -> Json:
+def next_pass(
+    reflection: Data, steps: Sequence[Step], woken: Sequence[str], query: str, goes_on: bool | None
+) -> Json:
     """Return what differs from a reflection's proposal in its next steps, woken steps, query, and whether to go on.
 
     Steps that are left as they were proposed ask the new query, where they asked the old one.
@@ -163,7 +173,9 @@ def next_pass(reflection: Data, steps: Sequence[Step], woken: Sequence[str], que
     changed: Json = {}
     before, old = list(reflection["next_steps"]), str(reflection["rewrite_query"])
     if list(steps) != before:
-        changed["next_steps"] = [asking(step, old, query) if step in before else dict(step) for step in steps]
+        changed["next_steps"] = [
+            asking(step, old, query) if step in before else dict(step) for step in steps
+        ]
     if list(woken) != list(reflection["activate"]):
         changed["activate"] = list(woken)
     if query != old:
@@ -181,14 +193,23 @@ def will_go_on(reflection: Data, changed: Data) -> bool:
     if not set(changed) - set(JUDGED_BY):
         return bool(reflection["should_continue"])
     now, old = {**reflection, **changed}, reflection["rewrite_query"]
-    return bool(now["next_steps"] or now["activate"] or (now["rewrite_query"] and now["rewrite_query"] != old))
+    return bool(
+        now["next_steps"]
+        or now["activate"]
+        or (now["rewrite_query"] and now["rewrite_query"] != old)
+    )
 
 
 def asking(step: Step, old: str, new: str) -> Json:
     """Return the step as JSON, asking the new query where it asked the old one."""
     if not (old and new):
         return dict(step)
-    return {**step, "tool_input": {name: new if value == old else value for name, value in step["tool_input"].items()}}
+    return {
+        **step,
+        "tool_input": {
+            name: new if value == old else value for name, value in step["tool_input"].items()
+        },
+    }
 
 
 def _first(request: Request, part: str) -> Data:

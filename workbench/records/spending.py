@@ -69,7 +69,9 @@ def price(prices: Prices, model: str, usage: Mapping[str, int] | None) -> float 
     rates = prices.get(model.partition("?")[0])
     if usage is None or rates is None:
         return None
-    read = (usage["input"] - usage["cached"]) * rates["input"] + usage["cached"] * rates.get("cached", rates["input"])
+    read = (usage["input"] - usage["cached"]) * rates["input"] + usage["cached"] * rates.get(
+        "cached", rates["input"]
+    )
     return round((read + usage["output"] * rates["output"]) / 1e6, 9)
 
 
@@ -84,10 +86,14 @@ def read_prices(path: str) -> Prices:
     try:
         table = tomllib.loads(Path(path).expanduser().read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SettingsError(f"WORKBENCH_PRICES is {path!r}, which cannot be read: {error}.") from None
+        raise SettingsError(
+            f"WORKBENCH_PRICES is {path!r}, which cannot be read: {error}."
+        ) from None
     for model, rates in table.items():
         right = isinstance(rates, dict) and {"input", "output"} <= set(rates) <= set(_KINDS)
-        if not right or not all(type(p) in (int, float) and math.isfinite(p) and p >= 0 for p in rates.values()):
+        if not right or not all(
+            type(p) in (int, float) and math.isfinite(p) and p >= 0 for p in rates.values()
+        ):
             raise SettingsError(
                 f"WORKBENCH_PRICES: {model!r} is {rates!r}. Give `input` and `output`, and `cached` if it differs: "
                 "numbers for a million tokens."

@@ -53,11 +53,16 @@ def translate_errors(
     except OSError as error:
         raise refused(error, path) from error
     except (json.JSONDecodeError, UnicodeDecodeError, zlib.error) as error:
-        raise kind(f"{path} is damaged: it does not hold what was written ({error}). {fix}") from error
+        raise kind(
+            f"{path} is damaged: it does not hold what was written ({error}). {fix}"
+        ) from error
 
 
 def explained(
-    error: sqlite3.Error, path: Path | str, kind: type[WorkbenchError] = WorkspaceError, fix: str = REPAIR
+    error: sqlite3.Error,
+    path: Path | str,
+    kind: type[WorkbenchError] = WorkspaceError,
+    fix: str = REPAIR,
 ) -> WorkbenchError:
     """Return an error of SQLite as one of ours.
 
@@ -67,13 +72,21 @@ def explained(
     code = getattr(error, "sqlite_errorcode", None)
     primary = code & 0xFF if code is not None else None
     if primary in FULL:
-        return WorkspaceFull(f"{path} cannot be written or read: {error}. The disk may be full. {_FREE}")
-    if primary in READ_ONLY or (primary == sqlite3.SQLITE_CANTOPEN and not os.access(Path(path).parent, os.W_OK)):
+        return WorkspaceFull(
+            f"{path} cannot be written or read: {error}. The disk may be full. {_FREE}"
+        )
+    if primary in READ_ONLY or (
+        primary == sqlite3.SQLITE_CANTOPEN and not os.access(Path(path).parent, os.W_OK)
+    ):
         return WorkspaceError(f"{path} is read-only ({error}). {_ELSEWHERE}")
     if primary in BUSY:
-        return WorkspaceBusy(f"{path} is held by another process ({error}). Wait for it to end, or end it.")
+        return WorkspaceBusy(
+            f"{path} is held by another process ({error}). Wait for it to end, or end it."
+        )
     if primary == sqlite3.SQLITE_CANTOPEN:
-        return kind(f"{path} cannot be opened: {error}. Look whether its folder is there and can be written.")
+        return kind(
+            f"{path} cannot be opened: {error}. Look whether its folder is there and can be written."
+        )
     if primary in DAMAGED:
         return kind(f"{path} is damaged: {error}. {fix}")
     if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
@@ -122,7 +135,9 @@ def create_tables(connection: sqlite3.Connection, script: str, version: int) -> 
     """
     if not connection.execute("PRAGMA user_version").fetchone()[0]:
         with connection:
-            connection.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {version}; COMMIT;")
+            connection.executescript(
+                f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {version}; COMMIT;"
+            )
 
 
 class Tables:
@@ -139,7 +154,9 @@ class Tables:
 
         self._path, self._lock = path, threading.RLock()
         with translate_errors(path):
-            connection = sqlite3.connect(path, check_same_thread=False, timeout=PATIENCE_S, isolation_level=None)
+            connection = sqlite3.connect(
+                path, check_same_thread=False, timeout=PATIENCE_S, isolation_level=None
+            )
             connection.row_factory = sqlite3.Row
             try:
                 connection.execute("PRAGMA foreign_keys = ON")
@@ -175,7 +192,11 @@ class Tables:
 
     def rows(self, sql: str, values: Iterable[Any] = ()) -> list[Json]:
         """Return the rows of a query."""
-        with self._lock, translate_errors(self._path), closing(self._db.execute(sql, tuple(values))) as cursor:
+        with (
+            self._lock,
+            translate_errors(self._path),
+            closing(self._db.execute(sql, tuple(values))) as cursor,
+        ):
             return [dict(row) for row in cursor.fetchall()]
 
 

@@ -122,7 +122,9 @@ def require_version(path: Path) -> None:
         closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection,
     ):
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'runs'").fetchone()
+        (tables,) = connection.execute(
+            "SELECT count(*) FROM sqlite_schema WHERE name = 'runs'"
+        ).fetchone()
     if version != VERSION and (version or tables):
         raise WorkspaceError(
             f"{path} was written by another version of workbench (tables {version}, here {VERSION}). Open another "
@@ -164,19 +166,34 @@ class RunStore(Tables):
         self.write(
             "INSERT OR IGNORE INTO runs (run_id, conversation_id, user_id, session_id, message, options, status, owner,"
             " created_at, graph) VALUES (?, ?, ?, ?, ?, ?, 'running', ?, ?, ?)",
-            (run_id, conversation_id, user_id, session_id, message, _json(options), owner, _now(), graph),
+            (
+                run_id,
+                conversation_id,
+                user_id,
+                session_id,
+                message,
+                _json(options),
+                owner,
+                _now(),
+                graph,
+            ),
         )
 
     def claim(self, row: RunRow, owner: str, decisions: Iterable[Data] = ()) -> bool:
         """Take a run as it was seen, with the answers that it continues with; False when it has changed since."""
         run_id = row["run_id"]
         sql = (
-            "UPDATE runs SET owner = ?, status = 'running', error = NULL WHERE run_id = ? AND owner IS ? AND status = ?"
+            "UPDATE runs SET owner = ?, status = 'running', error = NULL"
+            " WHERE run_id = ? AND owner IS ? AND status = ?"
         )
         with self.transaction() as connection:  # an answer that comes too late is not kept
-            is_taken = connection.execute(sql, (owner, run_id, row["owner"], row["status"])).rowcount == 1
+            is_taken = (
+                connection.execute(sql, (owner, run_id, row["owner"], row["status"])).rowcount == 1
+            )
             for decision in decisions if is_taken else ():
-                connection.execute(*_insert("decisions", run_id, decision["review_id"], _json(decision)))
+                connection.execute(
+                    *_insert("decisions", run_id, decision["review_id"], _json(decision))
+                )
         return is_taken
 
     def let_go(self, run_id: str, status: str, error: str | None = None) -> None:
@@ -218,7 +235,9 @@ class RunStore(Tables):
             UnknownRun: lists the newest ones.
         """
         names = ", ".join(RunRow.__annotations__)
-        columns = names if whole else names.replace("result", "iif(result IS NULL, NULL, '{}') AS result")
+        columns = (
+            names if whole else names.replace("result", "iif(result IS NULL, NULL, '{}') AS result")
+        )
         rows = self.rows(f"SELECT {columns} FROM runs WHERE run_id = ?", (run_id,))
         if not rows:
             newest = self.rows("SELECT run_id FROM runs ORDER BY created_at DESC LIMIT 5")
@@ -261,7 +280,9 @@ class RunStore(Tables):
         """Forget runs with all that they did, in one transaction."""
         with self.transaction() as connection:
             for table in TABLES:
-                connection.executemany(f"DELETE FROM {table} WHERE run_id = ?", [(run_id,) for run_id in run_ids])
+                connection.executemany(
+                    f"DELETE FROM {table} WHERE run_id = ?", [(run_id,) for run_id in run_ids]
+                )
 
     # what it did
 
@@ -277,22 +298,28 @@ class RunStore(Tables):
     def record(self, run_id: str, step_id: str, attempt: int) -> ExecutionRecord | None:
         """Return the record of that attempt, if it has ended."""
         rows = self.rows(
-            "SELECT record FROM records WHERE run_id = ? AND step_id = ? AND attempt = ?", (run_id, step_id, attempt)
+            "SELECT record FROM records WHERE run_id = ? AND step_id = ? AND attempt = ?",
+            (run_id, step_id, attempt),
         )
         return self._loaded(rows[0]["record"]) if rows else None
 
     def records(self, run_id: str) -> list[ExecutionRecord]:
         """Return every attempt, in the order in which they began: which of two at once ends first is chance."""
         return sorted(
-            self._all(run_id, "records", "record"), key=lambda r: (r["iteration"], r["started_at"], r["step_id"])
+            self._all(run_id, "records", "record"),
+            key=lambda r: (r["iteration"], r["started_at"], r["step_id"]),
         )
 
     def save_record(self, run_id: str, record: ExecutionRecord, body: Data | None) -> None:
         """Keep an attempt and, under ``raw_output_ref``, its body: both or neither."""
         with self.transaction() as connection:
             if body is not None:
-                connection.execute(*_insert("bodies", run_id, record["raw_output_ref"], _compressed(body)))
-            connection.execute(*_insert("records", run_id, record["step_id"], record["attempt"], _json(record)))
+                connection.execute(
+                    *_insert("bodies", run_id, record["raw_output_ref"], _compressed(body))
+                )
+            connection.execute(
+                *_insert("records", run_id, record["step_id"], record["attempt"], _json(record))
+            )
 
     def body(self, run_id: str, ref: str) -> Json:
         """``{"results": [...], "output": {...}}`` of one attempt.
@@ -331,12 +358,20 @@ class RunStore(Tables):
 
     def events_after(self, run_id: str, position: int) -> list[tuple[int, Json]]:
         """Return the events after a position, in order, each with its own."""
-        sql = "SELECT position, event FROM events WHERE run_id = ? AND position > ? ORDER BY position"
-        return [(row["position"], self._loaded(row["event"])) for row in self.rows(sql, (run_id, position))]
+        sql = (
+            "SELECT position, event FROM events WHERE run_id = ? AND position > ? ORDER BY position"
+        )
+        return [
+            (row["position"], self._loaded(row["event"]))
+            for row in self.rows(sql, (run_id, position))
+        ]
 
     def save_draft(self, run_id: str, name: str, text: str) -> None:
         """Keep what a person has typed or chosen and not sent; the newest holds."""
-        self.write("INSERT OR REPLACE INTO drafts (run_id, name, text) VALUES (?, ?, ?)", (run_id, name, text))
+        self.write(
+            "INSERT OR REPLACE INTO drafts (run_id, name, text) VALUES (?, ?, ?)",
+            (run_id, name, text),
+        )
 
     def draft(self, run_id: str, name: str) -> str:
         """Return what was typed there; empty when nothing was."""
@@ -382,12 +417,19 @@ class RunStore(Tables):
         """Keep what ``contents`` gave under this id, whole or not at all; False when there is a run of that id."""
         run = {**contents["run"], "run_id": run_id}
         values = [_written(name, run[name]) if run[name] is not None else None for name in _ROW]
-        row = _insert(f"runs ({', '.join(_ROW)}, query, answer, report)", *values, *_noted(run["result"] or {}))
+        row = _insert(
+            f"runs ({', '.join(_ROW)}, query, answer, report)",
+            *values,
+            *_noted(run["result"] or {}),
+        )
         with self.transaction() as connection:
             new = connection.execute(*row).rowcount
             for table, columns in _CARRIED.items() if new else ():
                 sql, _ = _insert(f"{table} (run_id, {', '.join(columns)})", run_id, *columns)
-                rows = [[run_id, *(_written(name, row[name]) for name in columns)] for row in contents[table]]
+                rows = [
+                    [run_id, *(_written(name, row[name]) for name in columns)]
+                    for row in contents[table]
+                ]
                 connection.executemany(sql, rows)
         return bool(new)
 
@@ -397,9 +439,13 @@ class RunStore(Tables):
         """Insert a row, if there is none under its key."""
         self.write(*_insert(table, *values))
 
-    def _rows_of_run(self, run_id: str, table: str, columns: str, order: str = "rowid") -> list[Json]:
+    def _rows_of_run(
+        self, run_id: str, table: str, columns: str, order: str = "rowid"
+    ) -> list[Json]:
         """Return what a table has of a run, in the order in which it was kept."""
-        return self.rows(f"SELECT {columns} FROM {table} WHERE run_id = ? ORDER BY {order}", (run_id,))
+        return self.rows(
+            f"SELECT {columns} FROM {table} WHERE run_id = ? ORDER BY {order}", (run_id,)
+        )
 
     def _all(self, run_id: str, table: str, column: str) -> list[Any]:
         """Return a column of JSON, read."""
@@ -440,7 +486,9 @@ def _insert(table: str, *values: Any) -> tuple[str, tuple[Any, ...]]:
 
 def _column(name: str) -> str:
     if name not in ("user_id", "session_id", "status", "graph"):
-        raise RunError(f"Runs cannot be listed by {name!r}. Known: user_id, session_id, status, graph.")
+        raise RunError(
+            f"Runs cannot be listed by {name!r}. Known: user_id, session_id, status, graph."
+        )
     return name
 
 

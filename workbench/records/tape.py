@@ -46,7 +46,13 @@ def estimated_tokens(value: Any) -> int:
 def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
-    inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
+    inside = (
+        value.values()
+        if isinstance(value, Mapping)
+        else value
+        if isinstance(value, (list, tuple))
+        else ()
+    )
     return "".join(map(_text, inside))
 
 
@@ -70,20 +76,30 @@ def canonical(document: Data) -> bytes:
     >>> canonical(one).decode()
     '{"answer":"1993 [1]","evidence":[{"result_id":"b","score":0.5}],"plan":{"steps":[]}}'
     """
-    return canonical_json({name: comparable(document[name]) for name in PARTS if name in document}).encode()
+    return canonical_json(
+        {name: comparable(document[name]) for name in PARTS if name in document}
+    ).encode()
 
 
 def comparable(value: Any) -> Any:
     """Return a value as two runs may share it: no ids, no times, scores to six digits, evidence by score and id."""
     if isinstance(value, Mapping):
-        return {name: comparable(inner) for name, inner in value.items() if not _OF_ONE_RUN.fullmatch(name)}
+        return {
+            name: comparable(inner)
+            for name, inner in value.items()
+            if not _OF_ONE_RUN.fullmatch(name)
+        }
     if isinstance(value, (list, tuple)):
         items = [comparable(inner) for inner in value]
-        scored = items and all(isinstance(i, dict) and "score" in i and "result_id" in i for i in items)
+        scored = items and all(
+            isinstance(i, dict) and "score" in i and "result_id" in i for i in items
+        )
         return sorted(items, key=lambda i: (-i["score"], i["result_id"])) if scored else items
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise ValueError(f"{value} has no JSON form: a run's document holds finite numbers only.")
+            raise ValueError(
+                f"{value} has no JSON form: a run's document holds finite numbers only."
+            )
         return round(value, 6) + 0.0  # no negative zero
     return value
 
@@ -184,7 +200,9 @@ class KnownEffects:
 
         A live run that continues after a kill has its own alone: an equal call elsewhere is still to be made.
         """
-        effects = sorted(self._by_key.get(effect_key(kind, name, parts), ()), key=lambda effect: effect.at != at)
+        effects = sorted(
+            self._by_key.get(effect_key(kind, name, parts), ()), key=lambda effect: effect.at != at
+        )
         return [effect for effect in effects if effect.at == at] if self.mode == "live" else effects
 
     def find(self, kind: str, name: str, parts: Data, at: str = "") -> Effect | None:
@@ -227,7 +245,11 @@ class Tape(KnownEffects):
         self.sources = tuple(sources)
         self.results = results
         effects = [read(store, source) for source in self.sources]
-        by_hand = [with_value(e, results[name]) for e in chain(*effects) if (name := result_name(e)) in results]
+        by_hand = [
+            with_value(e, results[name])
+            for e in chain(*effects)
+            if (name := result_name(e)) in results
+        ]
         super().__init__(mode, [by_hand, *effects])
 
     def marked(self, tool: str, parts: Json, at: str) -> Json:
@@ -247,15 +269,27 @@ class Tape(KnownEffects):
         with self._lock:
             # Pages are unpacked once; from then on `keep` adds each new call under the same lock.
             if self._calls is None:
-                effects = [effect for page in self._store.pages(self.run_id) for effect in unpacked(page)]
-                self._calls = {effect.key: effect for effect in [*effects, *self._fresh] if effect.kind == "model"}
+                effects = [
+                    effect for page in self._store.pages(self.run_id) for effect in unpacked(page)
+                ]
+                self._calls = {
+                    effect.key: effect
+                    for effect in [*effects, *self._fresh]
+                    if effect.kind == "model"
+                }
             return list(self._calls.values())
 
-    def effect(self, kind: str, name: str, arguments: Any, compute: Callable[[], Any], version: str = "") -> Any:
+    def effect(
+        self, kind: str, name: str, arguments: Any, compute: Callable[[], Any], version: str = ""
+    ) -> Any:
         """Return the effect's value: from the tape, or computed and recorded."""
         parts = {"version": version, "input": arguments}
         recorded = self.find(kind, name, parts)
-        effect = Effect(kind, name, parts, masked(compute())) if recorded is None else replace(recorded, replayed=True)
+        effect = (
+            Effect(kind, name, parts, masked(compute()))
+            if recorded is None
+            else replace(recorded, replayed=True)
+        )
         self.keep(effect)
         return effect.value
 
@@ -279,7 +313,11 @@ class Tape(KnownEffects):
             seconds, tokens = round(clock() - began, 6), 0
             usage = value.get("usage") if kind == "model" and isinstance(value, Mapping) else None
             if kind == "model":
-                tokens = usage["input"] + usage["output"] if usage else estimated_tokens([arguments, value])
+                tokens = (
+                    usage["input"] + usage["output"]
+                    if usage
+                    else estimated_tokens([arguments, value])
+                )
             effect = Effect(kind, name, parts, value, seconds, tokens, counted=bool(usage))
         else:
             effect = replace(recorded, replayed=True)
@@ -326,7 +364,9 @@ def reply_text(effect: Effect) -> str:
     """
     value = effect.value
     if isinstance(value, Mapping):
-        return str(value.get("text") or "".join(value.get("chunks") or ()) or value.get("error") or "")
+        return str(
+            value.get("text") or "".join(value.get("chunks") or ()) or value.get("error") or ""
+        )
     return "".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
@@ -336,7 +376,11 @@ EDITED = "edited"
 
 def unedited_key(effect: Effect) -> str:
     """Return the key of an effect, whatever was put in its place by hand."""
-    return effect_key(effect.kind, effect.name, {**effect.parts, EDITED: ""}) if EDITED in effect.parts else effect.key
+    return (
+        effect_key(effect.kind, effect.name, {**effect.parts, EDITED: ""})
+        if EDITED in effect.parts
+        else effect.key
+    )
 
 
 def result_name(effect: Effect) -> str:
@@ -381,7 +425,11 @@ def begun(effects: Iterable[Effect]) -> Json:
 
 def fingerprints(effects: Iterable[Effect]) -> dict[str, str]:
     """Return the fingerprint of each knowledge base as the run saw it, by its name."""
-    read = (effect for effect in effects if effect.kind == "knowledge" and effect.name.endswith(".fingerprint"))
+    read = (
+        effect
+        for effect in effects
+        if effect.kind == "knowledge" and effect.name.endswith(".fingerprint")
+    )
     return {effect.name.removesuffix(".fingerprint"): str(effect.value) for effect in read}
 
 
@@ -390,7 +438,10 @@ def read(store: RunStore, run_id: str) -> list[Effect]:
 
     A tool's effect is its record and its body, which are kept anyway; the tape repeats neither.
     """
-    return [*(effect for page in store.pages(run_id) for effect in unpacked(page)), *_tool_calls(store, run_id)]
+    return [
+        *(effect for page in store.pages(run_id) for effect in unpacked(page)),
+        *_tool_calls(store, run_id),
+    ]
 
 
 def _tool_calls(store: RunStore, run_id: str) -> Iterator[Effect]:
@@ -401,7 +452,17 @@ def _tool_calls(store: RunStore, run_id: str) -> Iterator[Effect]:
             replayed, seconds = record.get("replayed", False), record["duration_ms"] / 1000
             parts, step_id = call_parts(record["effect"]), record["step_id"]
             edited = EDITED in parts
-            yield Effect("tool", record["tool"], parts, value, seconds, 0, replayed, at=step_id, edited=edited)
+            yield Effect(
+                "tool",
+                record["tool"],
+                parts,
+                value,
+                seconds,
+                0,
+                replayed,
+                at=step_id,
+                edited=edited,
+            )
 
 
 def call_parts(effect: Data) -> Json:
@@ -453,7 +514,9 @@ def answered(
     tools = [effect for effect in effects if effect.kind == "tool"]
     calls = {key: effect for effect in tools for key in (unedited_key(effect), effect.key)}
     last = {record["step_id"]: record for record in records}
-    were = {effect.parts["input"]["kb"]: effect.parts["version"] for effect in reversed(calls.values())}
+    were = {
+        effect.parts["input"]["kb"]: effect.parts["version"] for effect in reversed(calls.values())
+    }
     upstream, ends = dict[str, str](), dict[str, str]()
     for step_id in plan.topological_order():
         step, keys = plan.step(step_id), []
@@ -500,7 +563,10 @@ _FIELDS = fields(Effect)
 
 def packed(effects: Iterable[Effect]) -> bytes:
     """Effects as bytes: compressed JSON of what is not as usual, nothing else."""
-    rows = [{f.name: value for f in _FIELDS if (value := getattr(effect, f.name)) != f.default} for effect in effects]
+    rows = [
+        {f.name: value for f in _FIELDS if (value := getattr(effect, f.name)) != f.default}
+        for effect in effects
+    ]
     text = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
     return zlib.compress(without_secrets(text).encode(), 1)
 
@@ -527,7 +593,9 @@ def unpacked(page: bytes) -> list[Effect]:
 def divergence(kind: str, name: str, parts: Data, effects: Iterable[Effect]) -> Divergence:
     """Return what was asked that the tape does not know, next to what is nearest of the same kind and name."""
     same = [(differing(e.parts, parts), e) for e in effects if (e.kind, e.name) == (kind, name)]
-    differs, closest = min(same, key=lambda pair: (len(pair[0]), pair[1].key), default=(_NOTHING, None))
+    differs, closest = min(
+        same, key=lambda pair: (len(pair[0]), pair[1].key), default=(_NOTHING, None)
+    )
     return Divergence(kind, name, closest and closest.parts, parts, differs)
 
 
@@ -550,6 +618,8 @@ def differences(first: Any, second: Any, path: str = "") -> list[str]:
         return [p for n in names for p in differences(first.get(n), second.get(n), f"{path}.{n}")]
     if isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
         return [
-            p for i, (a, b) in enumerate(zip(first, second, strict=True)) for p in differences(a, b, f"{path}[{i}]")
+            p
+            for i, (a, b) in enumerate(zip(first, second, strict=True))
+            for p in differences(a, b, f"{path}[{i}]")
         ]
     return [] if first == second else [path]

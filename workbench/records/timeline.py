@@ -35,7 +35,9 @@ class Bar:
     found: int | None = None
 
 
-def bars(log: Iterable[Data], records: Iterable[ExecutionRecord], decisions: Iterable[Decision] = ()) -> list[Bar]:
+def bars(
+    log: Iterable[Data], records: Iterable[ExecutionRecord], decisions: Iterable[Decision] = ()
+) -> list[Bar]:
     """Every bar by start: graph nodes from the log, steps from the records, the inside of tools from their own logs."""
     log, records = list(log), list(records)
     spans = [(moment_ms(entry["timestamp"]), entry["duration_ms"]) for entry in log]
@@ -50,13 +52,26 @@ def bars(log: Iterable[Data], records: Iterable[ExecutionRecord], decisions: Ite
 
     drawn = [bar("node", e["node"], moment_ms(e["timestamp"]), e["duration_ms"]) for e in log]
     for record in records:
-        begin, of_step = moment_ms(record["started_at"]), {"step_id": record["step_id"], "attempt": record["attempt"]}
-        about = {"status": record["status"], "found": record["output_summary"].get("evidence_count"), **of_step}
+        begin, of_step = (
+            moment_ms(record["started_at"]),
+            {"step_id": record["step_id"], "attempt": record["attempt"]},
+        )
+        about = {
+            "status": record["status"],
+            "found": record["output_summary"].get("evidence_count"),
+            **of_step,
+        }
         drawn.append(bar("step", record["tool"], begin, record["duration_ms"], **about))
         for sub in record["sub_steps"]:
-            drawn.append(bar("sub_step", sub["name"], begin + sub["offset_ms"], sub["duration_ms"], **of_step))
+            drawn.append(
+                bar(
+                    "sub_step", sub["name"], begin + sub["offset_ms"], sub["duration_ms"], **of_step
+                )
+            )
     order = {"step": 1, "sub_step": 2}
-    return sorted([*drawn, *gaps], key=lambda b: (order.get(b.kind, 0), b.start_ms, b.step_id, b.attempt))
+    return sorted(
+        [*drawn, *gaps], key=lambda b: (order.get(b.kind, 0), b.start_ms, b.step_id, b.attempt)
+    )
 
 
 def _folded(
@@ -72,7 +87,9 @@ def _folded(
 
     for (_, left), (start, _) in pairwise(union):
         begin = at(left)
-        kind: Kind = "waiting" if any(left <= moment <= start + 1000 for moment in answered) else "stopped"
+        kind: Kind = (
+            "waiting" if any(left <= moment <= start + 1000 for moment in answered) else "stopped"
+        )
         gaps.append(Bar(kind, kind, round(begin, 3), round(begin, 3), round(start - left, 3)))
         starts.append(start)
         offsets.append(begin)
@@ -126,7 +143,9 @@ def work_ticks(span: float, limit: int) -> list[float]:
     >>> work_ticks(4200, 6)
     [0, 1000, 2000, 3000, 4000]
     """
-    step = next((s * 10**e for e in range(-1, 9) for s in (1, 2, 5) if span / (s * 10**e) <= limit), span)
+    step = next(
+        (s * 10**e for e in range(-1, 9) for s in (1, 2, 5) if span / (s * 10**e) <= limit), span
+    )
     return [round(step * i, 6) for i in range(int(span / step) + 1)]
 
 

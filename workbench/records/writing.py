@@ -16,7 +16,11 @@ _NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK}
 
 
 def write_file(
-    path: str | Path, content: bytes, *, replace: bool = False, kind: type[WorkbenchError] = WorkbenchError
+    path: str | Path,
+    content: bytes,
+    *,
+    replace: bool = False,
+    kind: type[WorkbenchError] = WorkbenchError,
 ) -> Path:
     """Write a file next to its target under a random name, then put it in its place.
 
@@ -49,12 +53,16 @@ def write_file(
             with suppress(FileNotFoundError):
                 os.unlink(temporary)
     except FileExistsError:
-        raise kind(f"{name} is there already, and is something else. Name another file, or remove it.") from None
+        raise kind(
+            f"{name} is there already, and is something else. Name another file, or remove it."
+        ) from None
     except OSError as error:
         problem = refused(error, target)
         if isinstance(problem, WorkspaceFull):
             raise problem from error
-        raise kind(f"{name} cannot be written: {error.strerror or error}. Name another place.") from error
+        raise kind(
+            f"{name} cannot be written: {error.strerror or error}. Name another place."
+        ) from error
     return target
 
 

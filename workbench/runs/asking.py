@@ -63,7 +63,11 @@ def checked_points(review: Any, points: Sequence[str] = REVIEW_POINTS) -> list[s
     """
     if not review:
         return []
-    wanted = points if review is True or review == "all" else _several("review", review, "a review point")
+    wanted = (
+        points
+        if review is True or review == "all"
+        else _several("review", review, "a review point")
+    )
     for point in wanted:
         if point not in points:
             raise RunError(f"Unknown review point {shown(point)}. Known: {', '.join(points)}.")
@@ -93,7 +97,9 @@ def _bases(kb: Any, info: ValidationInfo) -> list[str]:
 
 
 def _points(review: Any, info: ValidationInfo) -> list[str]:
-    return checked_points(review, REVIEW_POINTS if info.data.get("report") is None else REPORT_POINTS)
+    return checked_points(
+        review, REVIEW_POINTS if info.data.get("report") is None else REPORT_POINTS
+    )
 
 
 def _name(value: Any, info: ValidationInfo) -> str | None:
@@ -102,7 +108,9 @@ def _name(value: Any, info: ValidationInfo) -> str | None:
     if not isinstance(value, str):
         raise RunError(f"{info.field_name} is {shown(value)}. Give a name as text.")
     if len(value) > LONGEST_NAME:
-        raise RunError(f"{info.field_name} has {len(value):,} characters. Give a name of at most {LONGEST_NAME}.")
+        raise RunError(
+            f"{info.field_name} has {len(value):,} characters. Give a name of at most {LONGEST_NAME}."
+        )
     if any(unicodedata.category(sign) in ("Cc", "Zl", "Zp") for sign in value):
         raise RunError(
             f"{info.field_name} is {shown(value)}, with a line break or another sign that is not printed. Leave it out."
@@ -111,9 +119,16 @@ def _name(value: Any, info: ValidationInfo) -> str | None:
 
 
 def _worker(value: Any, info: ValidationInfo) -> str:
-    if not isinstance(value, str | list | tuple) or not all(isinstance(name, str) for name in value):
-        raise RunError(f"worker is {shown(value)}. Give a name, as 'papers:graph_agent:retrieve_only', or several.")
-    names, bases = clean(value if isinstance(value, str) else ",".join(value)), _from_context(info, "bases")
+    if not isinstance(value, str | list | tuple) or not all(
+        isinstance(name, str) for name in value
+    ):
+        raise RunError(
+            f"worker is {shown(value)}. Give a name, as 'papers:graph_agent:retrieve_only', or several."
+        )
+    names, bases = (
+        clean(value if isinstance(value, str) else ",".join(value)),
+        _from_context(info, "bases"),
+    )
     if names:
         from workbench.graphs.route import AGENT_TYPES, TOOL_AGENT, read_workers
 
@@ -130,7 +145,9 @@ def _worker(value: Any, info: ValidationInfo) -> str:
             if base and base not in bases:
                 raise UnknownKnowledge(base, sorted(bases))
         if len({agent_type == TOOL_AGENT for _, agent_type, _ in workers}) > 1:
-            raise RunError(f"worker is {shown(names)}. A {TOOL_AGENT} works alone: it calls the tools of the others.")
+            raise RunError(
+                f"worker is {shown(names)}. A {TOOL_AGENT} works alone: it calls the tools of the others."
+            )
     return names
 
 
@@ -155,19 +172,27 @@ def _report(value: Any, info: ValidationInfo) -> Json | None:
     if value is None:
         return None
     asked_for = required("nodes", "options", "reports")
-    return dict(asked_for(_from_context(info, "settings").with_changes(info.data.get("settings", {})), value))
+    return dict(
+        asked_for(
+            _from_context(info, "settings").with_changes(info.data.get("settings", {})), value
+        )
+    )
 
 
 def _decisions(value: Any) -> list[Any] | None:
     if value is None:
         return None
     if not isinstance(value, Iterable) or isinstance(value, str | Mapping):
-        raise RunError(f"decisions is {shown(value)}. Give a list of decisions, as `run.decisions` has them.")
+        raise RunError(
+            f"decisions is {shown(value)}. Give a list of decisions, as `run.decisions` has them."
+        )
     rows = list(value)
     for number, row in enumerate(rows, 1):
         if fault := unkeepable(row):
             raise RunError(f"Decision {number} cannot be kept: {fault}.")
-        missing = [name for name in ("point", "action") if not isinstance(row, Mapping) or name not in row]
+        missing = [
+            name for name in ("point", "action") if not isinstance(row, Mapping) or name not in row
+        ]
         if missing:
             raise RunError(
                 f'Decision {number} is {shown(row)}, without {missing[0]!r}. One looks like {{"point": "plan", '
@@ -178,7 +203,9 @@ def _decisions(value: Any) -> list[Any] | None:
 
 def _reviewer(value: Any) -> Any:
     if value is not None and not callable(value):
-        raise RunError(f"reviewer is {shown(value)}. Give an object that is called with a request, or None.")
+        raise RunError(
+            f"reviewer is {shown(value)}. Give an object that is called with a request, or None."
+        )
     return value
 
 
@@ -206,7 +233,9 @@ def refusing(what: str = "", known: Iterable[str] = ()) -> Iterator[None]:
             raise RunError(f"Unknown option {shown(where)}. Known: {', '.join(known)}.") from None
         if fault["type"] == "refused":
             raise RunError(f"{where}: {fault['msg']}") from None
-        raise RunError(f"{where} cannot be {shown(fault['input'])}: {fault['msg'].rstrip('.')}.") from None
+        raise RunError(
+            f"{where} cannot be {shown(fault['input'])}: {fault['msg'].rstrip('.')}."
+        ) from None
 
 
 class RunOptions(BaseModel):
@@ -237,7 +266,9 @@ class RunOptions(BaseModel):
     """Answers at the review points in place of a person."""
     decisions: Annotated[list[Any] | None, BeforeValidator(_decisions)] = None
     """Recorded answers, given in their order; after the last one the run waits for a person."""
-    models: Annotated[dict[str, str], BeforeValidator(lambda models: models_by_role(models or {}))] = {}
+    models: Annotated[
+        dict[str, str], BeforeValidator(lambda models: models_by_role(models or {}))
+    ] = {}
     """A chat model for each role that is to have another than the settings say, by its name or as a LangChain object;
     ``"rules"`` keeps its deterministic default, and ``"all"`` means every role."""
     prompts: Annotated[Json, BeforeValidator(_prompts)] = {}
@@ -266,7 +297,8 @@ class RunOptions(BaseModel):
         context = {"settings": workspace.settings, "bases": workspace.knowledge.names()}
         with refusing(known=cls.model_fields):
             return cls.model_validate(
-                dict(options), context={**context, "tools": workspace.tools, "prompts": workspace.prompts}
+                dict(options),
+                context={**context, "tools": workspace.tools, "prompts": workspace.prompts},
             )
 
     def stored(self, session: str) -> Json:
@@ -283,10 +315,14 @@ class RunOptions(BaseModel):
 def shows(*doors: Callable[..., Any]) -> None:
     """Let doors that take the options show them in completion and help."""
     parameters = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=field.default)  # its annotation is of what is stored
+        # its annotation is of what is stored
+        Parameter(name, Parameter.KEYWORD_ONLY, default=field.default)
         for name, field in RunOptions.model_fields.items()
     ]
-    text = "\n".join(f"            {name}: {field.description}" for name, field in RunOptions.model_fields.items())
+    text = "\n".join(
+        f"            {name}: {field.description}"
+        for name, field in RunOptions.model_fields.items()
+    )
     for door in doors:
         signed = signature(door)
         first = [p for p in signed.parameters.values() if p.kind is not p.VAR_KEYWORD]
@@ -298,7 +334,18 @@ class Runs(FrameList[Any]):
     """The output of ``map``: a run for each question, or the error with which it could not begin."""
 
     columns = (
-        *("message", "run_id", "status", "kb", "answer", "error", "evidence", "seconds", "calls", "tokens"),
+        *(
+            "message",
+            "run_id",
+            "status",
+            "kb",
+            "answer",
+            "error",
+            "evidence",
+            "seconds",
+            "calls",
+            "tokens",
+        ),
         "money",
     )
 
@@ -313,7 +360,10 @@ class Runs(FrameList[Any]):
     def _row(self, place: int, entry: Any) -> Json:
         if isinstance(entry, Run):
             run = recorded(entry)
-            row = {name: getattr(run, name) for name in ("message", "run_id", "status", "answer", "error")}
+            row = {
+                name: getattr(run, name)
+                for name in ("message", "run_id", "status", "answer", "error")
+            }
             seconds, took = run.to_dict()["figures"]["total_s"], run.calls().total()
             cost = {name: took[name] for name in ("calls", "tokens", "money")}
             return {
@@ -324,10 +374,15 @@ class Runs(FrameList[Any]):
                 **cost,
             }
         question = self._questions[place] if len(self._questions) == len(self) else ""
-        return {"message": question, "status": "refused", "error": f"{type(entry).__name__}: {entry}"}
+        return {
+            "message": question,
+            "status": "refused",
+            "error": f"{type(entry).__name__}: {entry}",
+        }
 
     def _repr_html_(self) -> str:
-        frame = self.to_frame().drop(columns="seconds")  # a cell that is executed again shows the same
+        # a cell that is executed again shows the same
+        frame = self.to_frame().drop(columns="seconds")
         return str(frame.to_html(index=False))
 
 
@@ -353,7 +408,9 @@ async def map_questions(
     refused = next((ended_run for ended_run in ended if isinstance(ended_run, BaseException)), None)
     if refused is not None and not (return_exceptions and isinstance(refused, Exception)):
         run_ids = ", ".join(ended_run.run_id for ended_run in ended if isinstance(ended_run, Run))
-        refused.add_note(f"The other runs of this map: {run_ids or 'none'}. return_exceptions=True gives them back.")
+        refused.add_note(
+            f"The other runs of this map: {run_ids or 'none'}. return_exceptions=True gives them back."
+        )
         raise refused
     return ended
 

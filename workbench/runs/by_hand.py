@@ -30,7 +30,9 @@ def replaced_result(run: Recording, at: str, result: Any) -> Json:
     by_place = places(run.tape())
     effect = by_place.get(at)
     if effect is None:
-        raise RunError(f"Run {run.run_id} has no effect at {shown(at)}. It has: {', '.join(by_place)}.")
+        raise RunError(
+            f"Run {run.run_id} has no effect at {shown(at)}. It has: {', '.join(by_place)}."
+        )
     if effect.kind == "tool":
         value: Any = _tool_value(run, at, effect, result)
     elif effect.kind == "model":
@@ -56,8 +58,12 @@ def _tool_value(run: Recording, at: str, effect: Effect, result: Any) -> Json:
     record, body = effect.value["record"], effect.value["body"] or {"output": {}, "results": []}
     fields = dict(result) if isinstance(result, Mapping) else {RESULTS: result}
     if RESULTS in fields:
-        listed = fields[RESULTS] if isinstance(fields[RESULTS], (list, tuple)) else [fields[RESULTS]]
-        fields[RESULTS] = [_piece(piece, f"{at}#{n}", record["tool"]) for n, piece in enumerate(listed, 1)]
+        listed = (
+            fields[RESULTS] if isinstance(fields[RESULTS], (list, tuple)) else [fields[RESULTS]]
+        )
+        fields[RESULTS] = [
+            _piece(piece, f"{at}#{n}", record["tool"]) for n, piece in enumerate(listed, 1)
+        ]
     output = {**body["output"], RESULTS: body["results"], **fields}
     version = next(v["plan"] for v in reversed(run.plans) if record["step_id"] in v["plan"].by_id())
     step = version.step(record["step_id"])
@@ -65,11 +71,15 @@ def _tool_value(run: Recording, at: str, effect: Effect, result: Any) -> Json:
         schema: type[BaseModel] = run._workspace.tools[step.tool].output_schema
         unknown = [name for name in fields if name not in schema.model_fields]
         if unknown:
-            raise ToolError(f"{step.tool} has no output {shown(unknown[0])}. It has: {', '.join(schema.model_fields)}.")
+            raise ToolError(
+                f"{step.tool} has no output {shown(unknown[0])}. It has: {', '.join(schema.model_fields)}."
+            )
         new_body = make_body(schema.model_validate(output), step)
     except (ToolError, ValidationError) as error:
         raise RunError(f"The result of {at} does not fit: {error}") from None
-    new = make_record(step, record["attempt"], record["iteration"], "success", record["started_at"], body=new_body)
+    new = make_record(
+        step, record["attempt"], record["iteration"], "success", record["started_at"], body=new_body
+    )
     return {"record": {**new, "raw_input": record["raw_input"]}, "body": new_body}
 
 

@@ -77,7 +77,19 @@ class Calls(FrameList[Call]):
     """The calls of a run, in their order; a table in a notebook."""
 
     columns = (
-        *("place", "role", "node", "at", "model", "prompt", "input", "cached", "output", "seconds", "money"),
+        *(
+            "place",
+            "role",
+            "node",
+            "at",
+            "model",
+            "prompt",
+            "input",
+            "cached",
+            "output",
+            "seconds",
+            "money",
+        ),
         *("replayed", "edited", "outcome", "said"),
     )
 
@@ -87,9 +99,17 @@ class Calls(FrameList[Call]):
 
     def total(self) -> Json:
         """Return how many calls there are, and the sums of their tokens and money; None where nothing is counted."""
-        read, cached, written = (sum(call[name] or 0 for call in self) for name in ("input", "cached", "output"))
+        read, cached, written = (
+            sum(call[name] or 0 for call in self) for name in ("input", "cached", "output")
+        )
         money = [call["money"] for call in self if call["money"] is not None]
-        counts = {"calls": len(self), "input": read, "cached": cached, "output": written, "tokens": read + written}
+        counts = {
+            "calls": len(self),
+            "input": read,
+            "cached": cached,
+            "output": written,
+            "tokens": read + written,
+        }
         return {**counts, "money": sum(money) if money else None}
 
     def by_role(self, role: str) -> Calls:
@@ -114,7 +134,10 @@ def model_calls(effects: Iterable[Effect], state: Data) -> Calls:
 
 def _outcome(call: Call, after: Call | None, state: Data) -> tuple[str, str]:
     """Return what became of a reply, and why; ``after`` is the next call of its role."""
-    plan, reflections = (state.get("plan") or {}).get("metadata") or {}, state.get("reflections", [])
+    plan, reflections = (
+        (state.get("plan") or {}).get("metadata") or {},
+        state.get("reflections", []),
+    )
     if after and after["at"].endswith("repair"):  # asked again, with what was wrong
         return "refused", after["messages"][-1][1].partition("\n")[2]
     if call["role"] == "planner" and not after and "instead_of" in plan:
@@ -134,7 +157,9 @@ def own_prompts(prompts: Any, among: Mapping[str, Prompt]) -> dict[str, Json]:
         SettingsError: one is no prompt.
     """
     if not isinstance(prompts or {}, Mapping):
-        raise RunError(f"prompts is {shown(prompts)}. Give a prompt for each role, as wb.prompts takes them.")
+        raise RunError(
+            f"prompts is {shown(prompts)}. Give a prompt for each role, as wb.prompts takes them."
+        )
     new = [make_prompt(name, prompt_text, among) for name, prompt_text in (prompts or {}).items()]
     return {prompt.name: prompt.dump() for prompt in new}
 

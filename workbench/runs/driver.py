@@ -133,7 +133,9 @@ class Driver:
         await self.saver.delete_threads(run_ids)
         self.runs.remove(run_ids)
 
-    async def drive(self, live: Live, graph_input: Any, ports: Callable[[], Context], config: Data) -> None:
+    async def drive(
+        self, live: Live, graph_input: Any, ports: Callable[[], Context], config: Data
+    ) -> None:
         """Work on the run until it pauses, ends or is stopped; the store's row says how it stands.
 
         Raises:
@@ -142,7 +144,9 @@ class Driver:
         """
         with releasing(self.runs, live, partial(self._keep, live)):
             context = await asyncio.to_thread(ports)
-            context = replace(context, clock=going_on(context.clock, _moments(self.runs, live.run_id)))
+            context = replace(
+                context, clock=going_on(context.clock, _moments(self.runs, live.run_id))
+            )
             live.reviewer = live.reviewer or reviewer_of_run(self.runs, live.run_id)
             async with self._turn():
                 request = await self._advance(live, graph_input, context, config)
@@ -150,7 +154,9 @@ class Driver:
                 answer = await self._reviewed(live, request)
                 if answer is None:
                     break
-                request = await self._advance(live, Answer(as_json(answer), request["review_id"]), context, config)
+                request = await self._advance(
+                    live, Answer(as_json(answer), request["review_id"]), context, config
+                )
             self._settle(live, request)
 
     async def _reviewed(self, live: Live, request: Data) -> Any:
@@ -177,7 +183,8 @@ class Driver:
         none is. A slow one, which waits for a model or a tool, must not hold up the others.
         """
         try:
-            async with asyncio.timeout(PATIENCE_S):  # `wait_for` loses a cancel that comes with the place
+            # `wait_for` loses a cancel that comes with the place
+            async with asyncio.timeout(PATIENCE_S):
                 await self._places.acquire()
         except TimeoutError:
             yield
@@ -198,7 +205,12 @@ class Driver:
         # `sync`: a checkpoint is on disk before the next step starts; a killed process loses only the running one.
         # `subgraphs`: without it the events of retrieval and reporter nodes would not arrive.
         events = graph.astream(
-            graph_input, config, context=context, stream_mode="custom", subgraphs=True, durability="sync"
+            graph_input,
+            config,
+            context=context,
+            stream_mode="custom",
+            subgraphs=True,
+            durability="sync",
         )
         try:
             async for _, event in events:
@@ -217,14 +229,21 @@ class Driver:
         self.runs.let_go(live.run_id, "done")
         row = self.runs.get(live.run_id, whole=True)
         content = {"run_id": live.run_id, "conversation_id": row["conversation_id"]}
-        live.publish({"status": "done", "content": {**content, "answer": (row["result"] or {}).get("answer", "")}})
+        live.publish(
+            {
+                "status": "done",
+                "content": {**content, "answer": (row["result"] or {}).get("answer", "")},
+            }
+        )
 
     def _keep(self, live: Live, error: BaseException) -> None:
         """Store the part of an answer, which the whole one replaces later, and where a replay diverged."""
         row, text = self.runs.get(live.run_id), "".join(live.tokens)
         if text.strip() and row["result"] is None:
             key = f"{live.run_id}:assistant"
-            self.store.append_message(row["conversation_id"], "assistant", text, message_key=key, partial=True)
+            self.store.append_message(
+                row["conversation_id"], "assistant", text, message_key=key, partial=True
+            )
             live.tokens.clear()
         if isinstance(error, Divergence):
             effect = Effect("divergence", error.name, {}, error.to_dict())
@@ -232,7 +251,9 @@ class Driver:
 
 
 @contextmanager
-def releasing(runs: RunStore, live: Live, keep: Callable[[BaseException], object] = lambda _: None) -> Iterator[None]:
+def releasing(
+    runs: RunStore, live: Live, keep: Callable[[BaseException], object] = lambda _: None
+) -> Iterator[None]:
     """Release a run whose work in the block was stopped, refused or failed; its row says how it stands.
 
     Args:
@@ -256,11 +277,15 @@ def releasing(runs: RunStore, live: Live, keep: Callable[[BaseException], object
         runs.let_go(run_id, "paused")
         raise
     except (Exception, SystemExit, KeyboardInterrupt) as error:  # a custom part may raise these two
-        message = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
+        message = (
+            str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
+        )
         try:
             keep(error)
             # with a full disk the run continues when there is room
-            runs.let_go(run_id, "interrupted" if isinstance(error, WorkspaceFull) else "failed", message)
+            runs.let_go(
+                run_id, "interrupted" if isinstance(error, WorkspaceFull) else "failed", message
+            )
         except WorkspaceError:
             kind = type(error) if isinstance(error, WorkspaceError) else WorkspaceError
             live.unwritten = kind(f"{message} Then continue with `workbench resume {run_id}`.")
@@ -279,7 +304,9 @@ def pending(snapshot: StateSnapshot) -> Json | None:
         return None
     request = getattr(snapshot.interrupts[0], "value", None)
     if not isinstance(request, dict) or "review_id" not in request:
-        raise WorkspaceError(f"What the run asks is damaged: its checkpoint does not hold what was written. {FIX}")
+        raise WorkspaceError(
+            f"What the run asks is damaged: its checkpoint does not hold what was written. {FIX}"
+        )
     return request
 
 
@@ -292,7 +319,9 @@ def _resuming(answer: Answer, snapshot: StateSnapshot) -> Any:
 
     request = pending(snapshot)
     if request is None or request["review_id"] != answer.review_id:
-        raise NotPaused("This review point was answered elsewhere. Look at the run again with `workbench show`.")
+        raise NotPaused(
+            "This review point was answered elsewhere. Look at the run again with `workbench show`."
+        )
     return Command(resume={snapshot.interrupts[0].id: answer.answer})
 
 
@@ -301,7 +330,9 @@ def _reasons(error: Any) -> str:
     most_faults = 10
     lines, faults = [], error.errors()
     for fault in faults[:most_faults]:
-        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"])
+        path = "".join(
+            f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"]
+        )
         lines.append(f"${path}: {fault['msg'].removeprefix('Value error, ')}")
     more = f"; and {len(faults) - most_faults} more" if len(faults) > most_faults else ""
     return "The answer was refused, and the run waits as before. " + "; ".join(lines) + more
@@ -309,7 +340,10 @@ def _reasons(error: Any) -> str:
 
 def _moments(runs: RunStore, run_id: str) -> Iterator[datetime]:
     """Yield when the run did what it did, in whichever process: the end of each attempt and node, each decision."""
-    for done in [*runs.records(run_id), *(e["execution_log"] for e in runs.events(run_id) if "execution_log" in e)]:
+    for done in [
+        *runs.records(run_id),
+        *(e["execution_log"] for e in runs.events(run_id) if "execution_log" in e),
+    ]:
         began = datetime.fromisoformat(done.get("started_at") or done["timestamp"])
         yield began + timedelta(milliseconds=done["duration_ms"])
     for decision in runs.decisions(run_id):

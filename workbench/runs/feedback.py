@@ -70,7 +70,8 @@ class Feedbacks(FrameList[Feedback]):
     def ratings(self) -> list[Json]:
         """Return how many verdicts are good and bad for each kind of answer and agent."""
         counted = Counter(
-            (verdict["answer_kind"], verdict["agent_type"], verdict["good"]) for verdict in self.on_answers()
+            (verdict["answer_kind"], verdict["agent_type"], verdict["good"])
+            for verdict in self.on_answers()
         )
         return [
             {
@@ -93,19 +94,28 @@ def give(run: Recording, good: bool | None, note: str, who: str, labels: Data) -
         RunError: the run leaves nothing behind, has no answer in a conversation here, or something said is too long.
     """
     if run.options["incognito"]:
-        raise RunError(f"Run {run.run_id} is incognito: nothing is kept of it, nor what is thought of it.")
+        raise RunError(
+            f"Run {run.run_id} is incognito: nothing is kept of it, nor what is thought of it."
+        )
     if (status := run.status) != "done":
         raise RunError(f"Run {run.run_id} is {status}: there is no whole answer to judge yet.")
-    metadata = {"note": _text("note", note), "who": _text("who", who) or run.row["user_id"], "labels": _checked(labels)}
+    metadata = {
+        "note": _text("note", note),
+        "who": _text("who", who) or run.row["user_id"],
+        "labels": _checked(labels),
+    }
     metadata["answer_kind"] = run.state.get("answer_kind", "")
     conversations = run._work.driver(run.run_id).conversations
-    message_id = conversations.message_id(run.row["conversation_id"], f"{run.run_id}:assistant")  # as persisted
+    # as persisted
+    message_id = conversations.message_id(run.row["conversation_id"], f"{run.run_id}:assistant")
     key = ":".join(filter(None, ["feedback", str(metadata["who"]), str(labels.get("piece") or "")]))
     if good is None:
         conversations.remove_feedback(message_id, key)
         return
     if not isinstance(good, bool):
-        raise RunError(f"good is {shown(good)}. Give True, False, or None to take back what was said.")
+        raise RunError(
+            f"good is {shown(good)}. Give True, False, or None to take back what was said."
+        )
     about = {"query": run.message, "thread_id": run.run_id, "agent_type": _agent_type(run)}
     try:
         conversations.add_feedback(message_id, good, **about, metadata=metadata, key=key)
@@ -123,31 +133,52 @@ def read(rows: Iterable[Data]) -> Feedbacks:
 
 def _read(row: Data) -> Feedback:
     columns = {name: row[name] for name in ("agent_type", "user_id", "session_id", "message_id")}
-    renamed = {"run_id": "thread_id", "good": "is_positive", "when": "created_at", "question": "query"}
-    return Feedback(**columns, **{name: row[column] for name, column in renamed.items()}, **row["metadata"])  # type: ignore[typeddict-item]
+    renamed = {
+        "run_id": "thread_id",
+        "good": "is_positive",
+        "when": "created_at",
+        "question": "query",
+    }
+    own = {name: row[column] for name, column in renamed.items()}
+    return Feedback(**columns, **own, **row["metadata"])  # type: ignore[typeddict-item]
 
 
 def _agent_type(run: Recording) -> str:
     route = run.state.get("route_decision")
     from workbench.graphs.route import read_workers  # it brings LangGraph
 
-    return ",".join(dict.fromkeys(worker.agent_type for worker in read_workers(route["worker_name"]))) if route else ""
+    return (
+        ",".join(dict.fromkeys(worker.agent_type for worker in read_workers(route["worker_name"])))
+        if route
+        else ""
+    )
 
 
 def _checked(labels: Data) -> Json:
     if len(labels) > MOST_LABELS:
         raise RunError(f"There are {len(labels)} labels; {MOST_LABELS} are the most.")
     if taken := sorted(labels.keys() & Feedback.__annotations__.keys()):
-        raise RunError(f"A label cannot be called {taken[0]!r}: that is a column already. Call it something else.")
-    return {_text("The name of a label", name): _checked_label(name, value) for name, value in labels.items()}
+        raise RunError(
+            f"A label cannot be called {taken[0]!r}: that is a column already. Call it something else."
+        )
+    return {
+        _text("The name of a label", name): _checked_label(name, value)
+        for name, value in labels.items()
+    }
 
 
 def _checked_label(name: str, value: Any) -> Any:
     if isinstance(value, str):
         return _text(f"label {shown(name)}", value)
-    if value is None or isinstance(value, bool | int) or (isinstance(value, float) and isfinite(value)):
+    if (
+        value is None
+        or isinstance(value, bool | int)
+        or (isinstance(value, float) and isfinite(value))
+    ):
         return value
-    raise RunError(f"label {shown(name)} is {shown(value)}. Give text, a number, yes or no, or None.")
+    raise RunError(
+        f"label {shown(name)} is {shown(value)}. Give text, a number, yes or no, or None."
+    )
 
 
 def _text(what: str, text: Any) -> str:

@@ -82,15 +82,26 @@ def forked(
         RunError: there is no such review point, or a setting is not one, or is a secret.
     """
     options = {**row["options"], "debug": False}
-    options |= {"session": f"{row['options']['session']} ({mode} {new_id})"[:200], "incognito": False}
+    options |= {
+        "session": f"{row['options']['session']} ({mode} {new_id})"[:200],
+        "incognito": False,
+    }
     own = [] if row["run_id"] in sources else [row["run_id"]]
     options["tape"] = {"mode": mode, "sources": [*own, *sources]}
-    options["settings"] = merge_settings(row["options"].get("settings", {}), checked(settings or {}))
+    options["settings"] = merge_settings(
+        row["options"].get("settings", {}), checked(settings or {})
+    )
     if review is not None:
         options["review"] = list(review)
     if without is not None:
         options["without"] = list(without)
-    kinds = {"thresholds": thresholds, "needs": needs, "pieces": pieces, "prompts": prompts, "results": results}
+    kinds = {
+        "thresholds": thresholds,
+        "needs": needs,
+        "pieces": pieces,
+        "prompts": prompts,
+        "results": results,
+    }
     for name, edit in kinds.items():
         if edit is not None:
             options[name] = {**row["options"].get(name, {}), **edit}
@@ -104,14 +115,22 @@ def forked(
         "at": at,
         "answers": answers,
     }
-    edited |= {"review": review, "without": without, "dates": as_of or known, "graft": graft, **kinds}
+    edited |= {
+        "review": review,
+        "without": without,
+        "dates": as_of or known,
+        "graft": graft,
+        **kinds,
+    }
     options["edited"] = [name for name, edit in edited.items() if edit]
     options.pop("graft", None)  # what is made of a graft is no graft
     if graft is not None:
         options["graft"] = dict(graft)
     recorded = [dict(d) for d in (decisions if answers is None else answers)]
     if at is not None and not recorded and not options["review"]:
-        raise RunError(f"Run {row['run_id']} has no review point. Name one for the new run: review=['reflect'].")
+        raise RunError(
+            f"Run {row['run_id']} has no review point. Name one for the new run: review=['reflect']."
+        )
     if plan is not None:
         plan = plan if isinstance(plan, Plan) else Plan.load(plan)
         if at is None:
@@ -137,7 +156,9 @@ def iso_date(name: str, value: Any) -> str:
     """
     date = iso(value)
     if value not in ("", None) and not date:
-        raise RunError(f"{name} is {shown(value)}, which is no date. Give a year, a month or a day: '2003-05'.")
+        raise RunError(
+            f"{name} is {shown(value)}, which is no date. Give a year, a month or a day: '2003-05'."
+        )
     return date
 
 
@@ -156,11 +177,15 @@ def _place(decisions: list[Json], at: str | None) -> tuple[int, str]:
     """
     ids = [d["review_id"] for d in decisions]
     if at is None and not ids:
-        raise RunError("This run decided nothing that could be decided otherwise. Name the review point with `at`.")
+        raise RunError(
+            "This run decided nothing that could be decided otherwise. Name the review point with `at`."
+        )
     place = ids[-1] if at is None else at
     number, _, point = str(place).partition("-")
     if place not in ids and (number != str(len(ids)) or not point):
-        raise RunError(f"No review point {place!r} in this run. It has: {', '.join(ids) or 'none'}.")
+        raise RunError(
+            f"No review point {place!r} in this run. It has: {', '.join(ids) or 'none'}."
+        )
     return int(number), point
 
 
@@ -175,12 +200,16 @@ def checked(settings: Data) -> Json:
     secret = [
         name
         for name, value in settings.items()
-        if name in fields and (fields[name].annotation is SecretStr or ("://" in str(value) and hidden(str(value))))
+        if name in fields
+        and (fields[name].annotation is SecretStr or ("://" in str(value) and hidden(str(value))))
     ]
     if secret:
-        raise RunError(f"{secret[0]} is a secret and is not kept with a run. Set it where the workspace is opened.")
+        raise RunError(
+            f"{secret[0]} is a secret and is not kept with a run. Set it where the workspace is opened."
+        )
     loaded = Settings.load(**settings).model_dump(mode="json") if settings else {}
-    loaded["models"] = models_by_role(settings.get("models", {}))  # without those of the environment
+    # without those of the environment
+    loaded["models"] = models_by_role(settings.get("models", {}))
     return {name: loaded[name] for name in settings}
 
 
@@ -213,18 +242,30 @@ def forecast(run: Recording, plan: Plan, activated: Iterable[str] = ()) -> Forec
     effects = [*run.tape(), *(effect for run_id in sources for effect in read(run._store, run_id))]
     versions, records, state = dict[str, str](), run.records, run.state
     kb, dates = state.get("kb_prefix", ""), asked_dates(run)
-    for name in {kb, *(str(s.tool_input["kb_prefix"]) for s in plan.steps if s.tool_input.get("kb_prefix"))}:
+    for name in {
+        kb,
+        *(str(s.tool_input["kb_prefix"]) for s in plan.steps if s.tool_input.get("kb_prefix")),
+    }:
         with suppress(UnknownKnowledge):  # then what the tape says of it holds
             seen = f"@{'/'.join(dates)}" if dates else ""
             versions[name] = run._workspace.knowledge.get(name).fingerprint() + seen
     ended = records if run.status in ("running", "paused", "interrupted") else ()
     taped = answered(plan, effects, records, kb, versions)
-    starts = {step.step_id for step in plan.ahead(ended, [*state.get("activated", []), *activated], taped)}
+    starts = {
+        step.step_id for step in plan.ahead(ended, [*state.get("activated", []), *activated], taped)
+    }
     history, rows = run._store.tool_seconds(), list[Json]()
     for step_id, end in taped.items():
         tool, runs = plan.step(step_id).tool, step_id in starts
         p50, p90 = _quantiles(history.get(tool, ())) if runs else (0.0, 0.0)
-        row = {"step_id": step_id, "tool": tool, "replayed": bool(end), "runs": runs, "p50_s": p50, "p90_s": p90}
+        row = {
+            "step_id": step_id,
+            "tool": tool,
+            "replayed": bool(end),
+            "runs": runs,
+            "p50_s": p50,
+            "p90_s": p90,
+        }
         rows.append(row)
     seconds = {}
     for name in ("p50", "p90"):
@@ -239,7 +280,9 @@ def forecast(run: Recording, plan: Plan, activated: Iterable[str] = ()) -> Forec
 
 def _tokens_after(effects: Sequence[Effect]) -> int:
     """Return what models read and wrote after the first step: for a reflection, for an answer."""
-    first = next((place for place, effect in enumerate(effects) if effect.kind == "tool"), len(effects))
+    first = next(
+        (place for place, effect in enumerate(effects) if effect.kind == "tool"), len(effects)
+    )
     return sum(effect.tokens for effect in effects[first:] if effect.kind in ("model", "handler"))
 
 

@@ -32,7 +32,9 @@ class WorkspaceRuns:
         """Return the newest runs; ``equals`` narrows by ``session_id``, ``user_id``, ``status`` or ``graph``."""
         return [self._workspace.run(run_id) for run_id in self._ids(limit, equals)]
 
-    def lines(self, limit: int = 100, text: str = "", tag: str = "", **equals: str) -> Sequence[Json]:
+    def lines(
+        self, limit: int = 100, text: str = "", tag: str = "", **equals: str
+    ) -> Sequence[Json]:
         """Return what a list shows of each run, in a few queries for all.
 
         Args:
@@ -42,7 +44,9 @@ class WorkspaceRuns:
             equals: the value of a column, as ``status="done"``, ``kb="papers"``, ``graph="my_agent"``,
                 ``session_id="talk"``, or ``origin=run_id`` for what was made of a run, and of that.
         """
-        stored = {name: equals[name] for name in equals if name in ("session_id", "user_id", "graph")}
+        stored = {
+            name: equals[name] for name in equals if name in ("session_id", "user_id", "graph")
+        }
         narrowed = bool(text or tag or equals.keys() - stored.keys())
         rows = self._work.lines(self._ids(2**31 if narrowed else limit, stored))
         words = clean(text).casefold().split()
@@ -61,23 +65,45 @@ class WorkspaceRuns:
         run = self._workspace.run(run_id)._read_once()
         calls, support = run.calls(), run.state.get("support") or ()
         total, models = calls.total(), ", ".join(dict.fromkeys(call["model"] for call in calls))
-        score = sum(claim["verdict"] == "supported" for claim in support) / len(support) if support else None
-        return {"model": models, "tokens": total["tokens"] or None, "money": total["money"], "score": score}
+        score = (
+            sum(claim["verdict"] == "supported" for claim in support) / len(support)
+            if support
+            else None
+        )
+        return {
+            "model": models,
+            "tokens": total["tokens"] or None,
+            "money": total["money"],
+            "score": score,
+        }
 
     def annotate(
-        self, run_id: str, *, title: str | None = None, tags: Sequence[str] | None = None, note: str | None = None
+        self,
+        run_id: str,
+        *,
+        title: str | None = None,
+        tags: Sequence[str] | None = None,
+        note: str | None = None,
     ) -> None:
         """Give a run a title, tags or a note; None leaves what is there."""
         about = json.loads(self.draft(run_id, "about") or "{}")
-        changes = {"title": title, "tags": None if tags is None else [clean(str(tag)) for tag in tags], "note": note}
+        changes = {
+            "title": title,
+            "tags": None if tags is None else [clean(str(tag)) for tag in tags],
+            "note": note,
+        }
         about |= {name: value for name, value in changes.items() if value is not None}
-        self.save_draft(self._workspace.run(run_id).run_id, "about", json.dumps(about, ensure_ascii=False))
+        self.save_draft(
+            self._workspace.run(run_id).run_id, "about", json.dumps(about, ensure_ascii=False)
+        )
 
     def to_frame(self, limit: int = 100, text: str = "", **narrowed: str) -> pandas.DataFrame:
         """Return one row per run: ``lines`` as a table, with what each has cost."""
         import pandas
 
-        return pandas.DataFrame([row | self.costs(row["run_id"]) for row in self.lines(limit, text, **narrowed)])
+        return pandas.DataFrame(
+            [row | self.costs(row["run_id"]) for row in self.lines(limit, text, **narrowed)]
+        )
 
     forecast = staticmethod(forecast)
 
@@ -136,7 +162,9 @@ class WorkspaceRuns:
             read = f", read as {row['query'][:80]!r}" if row["query"] != row["message"] else ""
             return f"{row['message'][:80]}{read}"
 
-        return "\n".join(f"{row['run_id']}  {row['status']:11}  {question(row)}" for row in self.lines())
+        return "\n".join(
+            f"{row['run_id']}  {row['status']:11}  {question(row)}" for row in self.lines()
+        )
 
 
 def _fits(row: Data, words: Iterable[str], tag: str, equals: Mapping[str, str]) -> bool:

@@ -43,14 +43,18 @@ def timeline(run: Recording) -> Drawing:
 def graph(run: Recording) -> Drawing:
     """See ``Run.graph``."""
     next_nodes = [] if run.status == "done" else run._work.next_nodes(run.run_id)
-    return draw_graph(walked(_drawable(), run.log, run.status, next_nodes), run.query, _language(run))
+    return draw_graph(
+        walked(_drawable(), run.log, run.status, next_nodes), run.query, _language(run)
+    )
 
 
 def knowledge(run: Recording) -> Drawing:
     """See ``Run.knowledge``."""
     base = _base(run, run._workspace.knowledge)
     documents = [str(piece["source"].get("doc_id", "")) for piece in run.citations]
-    documents = documents or [str(piece["metadata"].get("doc_id", "")) for piece in run.evidence[:8]]
+    documents = documents or [
+        str(piece["metadata"].get("doc_id", "")) for piece in run.evidence[:8]
+    ]
     neighbourhood = around(base, documents, f"{run.query}\n{run.answer}")
     return draw_knowledge(neighbourhood, _language(run))
 
@@ -65,10 +69,13 @@ def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Aro
     """
     mentioned = [mention["entity_id"] for mention in knowledge.link(text)]
     entity_ids = dict.fromkeys([*mentioned, *(f"doc:{doc_id}" for doc_id in documents)])
-    linked = {entity_id: entity for entity_id in entity_ids if (entity := knowledge.entity(entity_id))}
+    linked = {
+        entity_id: entity for entity_id in entity_ids if (entity := knowledge.entity(entity_id))
+    }
     seeds = [*linked][:_MOST_SEEDS]
     ids = dict.fromkeys(seeds)
-    things = [seed for seed in seeds if linked[seed]["type"] not in GROUPING]  # a genre has a thousand
+    # a genre has a thousand
+    things = [seed for seed in seeds if linked[seed]["type"] not in GROUPING]
     for seed in things[:_MOST_EXPANDED]:
         ids |= dict.fromkeys(_neighbours(knowledge, seed, seeds)[:_MOST_NEIGHBOURS])
     read = map(knowledge.entity, ids)
@@ -88,7 +95,9 @@ def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Aro
 def _neighbours(knowledge: KnowledgeBase, entity_id: str, seeds: Collection[str]) -> list[str]:
     """Return the ids next to an entity: neighbours of several seeds first, then well connected ones, groups last."""
     read = map(knowledge.entity, _ends(knowledge.around("relations", [entity_id])) - {entity_id})
-    neighbours = {entity["entity_id"]: entity for entity in read if entity and entity["type"] != MENTION}
+    neighbours = {
+        entity["entity_id"]: entity for entity in read if entity and entity["type"] != MENTION
+    }
 
     def order(neighbour: str) -> tuple[int, bool, int, str]:
         relations = knowledge.around("relations", [neighbour])
@@ -106,7 +115,9 @@ def _base(run: Recording, bases: KnowledgeBases) -> KnowledgeBase:
     """Return the knowledge base that was asked."""
     name = run.state.get("kb_prefix", "")
     if not name:
-        raise RunError(f"Run {run.run_id} asked no knowledge base: there is no graph around its answer.")
+        raise RunError(
+            f"Run {run.run_id} asked no knowledge base: there is no graph around its answer."
+        )
     if name not in bases.names():
         raise KnowledgeError(
             f"Run {run.run_id} asked {name!r}, which this workspace does not have (a run that was imported comes "

@@ -60,7 +60,9 @@ def taped(context: Context, tape: Tape) -> Context:
 
 def begun(tape: Tape) -> datetime:
     """Return when the recorded run began."""
-    clock = next(effect for effect in tape.known if (effect.kind, effect.name) == ("begin", "clock"))
+    clock = next(
+        effect for effect in tape.known if (effect.kind, effect.name) == ("begin", "clock")
+    )
     return datetime.fromisoformat(clock.value)
 
 
@@ -116,7 +118,9 @@ class TapedBase:
     def _of_documents(self) -> str:
         name = f"{self.name}.fingerprint"
         if not self._here:
-            return self._tape.effect("knowledge", name, {}, lambda: self._bases.get(self.name).fingerprint())
+            return self._tape.effect(
+                "knowledge", name, {}, lambda: self._bases.get(self.name).fingerprint()
+            )
         fingerprint = self._bases.get(self.name).fingerprint()
         self._tape.keep(Effect("knowledge", name, {}, fingerprint))
         return fingerprint
@@ -140,7 +144,9 @@ class TapedBase:
 
         def read(*arguments: Any, **options: Any) -> Any:
             if options:  # the tape knows arguments by their places
-                bound = inspect.signature(getattr(KnowledgeBase, method)).bind(self, *arguments, **options)
+                bound = inspect.signature(getattr(KnowledgeBase, method)).bind(
+                    self, *arguments, **options
+                )
                 bound.apply_defaults()
                 arguments = bound.args[1:]
             # Sets have no order: sorted, equal calls have equal keys on the tape.
@@ -174,14 +180,19 @@ class TapedConversations:
     def __init__(self, real: Conversations, tape: Tape):
         self._real, self._tape = real, tape
 
-    def list_messages(self, conversation_id: str, limit: int | None = None, before: str | None = None) -> list[Json]:
+    def list_messages(
+        self, conversation_id: str, limit: int | None = None, before: str | None = None
+    ) -> list[Json]:
         """Return the newest messages before the run's own, oldest first."""
-        forked = self._tape.mode == "fork"  # in a conversation of its own, in which nothing was said
+        # in a conversation of its own, in which nothing was said
+        forked = self._tape.mode == "fork"
         return self._tape.effect(
             "memory",
             "list_messages",
             {"limit": limit},
-            lambda: [] if forked else self._real.list_messages(conversation_id, limit, before=before),
+            lambda: (
+                [] if forked else self._real.list_messages(conversation_id, limit, before=before)
+            ),
         )
 
     def __getattr__(self, name: str) -> Any:
@@ -197,13 +208,21 @@ class TapedMemory:
     def __init__(self, real: Remembering, tape: Tape):
         self._real, self._tape = real, tape
 
-    def recall(self, message: str, *, user_id: str, conversation_id: str, before: str | None = None) -> Json:
+    def recall(
+        self, message: str, *, user_id: str, conversation_id: str, before: str | None = None
+    ) -> Json:
         """Return the memories of the store, or those on the tape."""
         whose: Json = {"user_id": user_id, "conversation_id": conversation_id, "before": before}
         if self._tape.mode == "live":
             question = {"message": message}
-            return dict(self._tape.effect("memory", "recall", question, lambda: self._real.recall(message, **whose)))
-        recorded = next((e for e in self._tape.known if (e.kind, e.name) == ("memory", "recall")), None)
+            return dict(
+                self._tape.effect(
+                    "memory", "recall", question, lambda: self._real.recall(message, **whose)
+                )
+            )
+        recorded = next(
+            (e for e in self._tape.known if (e.kind, e.name) == ("memory", "recall")), None
+        )
         if recorded is None:
             return NoMemory().recall(message, **whose)
         parts = {**recorded.parts, "input": {"message": message}}  # it may ask something else
@@ -212,7 +231,11 @@ class TapedMemory:
 
     def remember(self, user_id: str, section: str, content: str, **about: Any) -> str:
         """Kept by a run of its own alone."""
-        return self._real.remember(user_id, section, content, **about) if self._tape.mode == "live" else ""
+        return (
+            self._real.remember(user_id, section, content, **about)
+            if self._tape.mode == "live"
+            else ""
+        )
 
 
 def _short(arguments: Sequence[Any]) -> str:
@@ -277,7 +300,9 @@ def run_context(
 def public(settings: Settings) -> Json:
     """Return the settings as a tape holds them: nothing secret, no addresses, which may hold a
     password too, and no language of labels."""
-    fields = {n for n in type(settings).model_fields if not isinstance(getattr(settings, n), SecretStr)}
+    fields = {
+        n for n in type(settings).model_fields if not isinstance(getattr(settings, n), SecretStr)
+    }
     return settings.model_dump(mode="json", include=fields - set(_NOT_OF_A_RUN))
 
 
@@ -298,7 +323,9 @@ def reviewer_of_run(store: RunStore, run_id: str) -> Reviewer | None:
         return None
     answered = len(store.decisions(run_id))
     return ReplayReviewer(
-        options["decisions"][answered:], mismatch=options.get("mismatch", "ask"), rest=options.get("rest", "ask")
+        options["decisions"][answered:],
+        mismatch=options.get("mismatch", "ask"),
+        rest=options.get("rest", "ask"),
     )
 
 
@@ -312,14 +339,18 @@ def _outside(tool: Tool) -> Json:
         "description": tool.description,
         "parallel": tool.parallel,
         "intents": sorted(tool.intents),
-        "inputs": {name: field.is_required() for name, field in tool.input_schema.model_fields.items()},
+        "inputs": {
+            name: field.is_required() for name, field in tool.input_schema.model_fields.items()
+        },
         "outputs": list(tool.output_schema.model_fields),
     }
 
 
 def _used_prompts(context: Context, message: str) -> Json:
     """Return the prompts of the roles that ask a model, whole: a later version of the package has others."""
-    prompts = [context.prompts.for_language(role, detect_language(message)) for role in context.models]
+    prompts = [
+        context.prompts.for_language(role, detect_language(message)) for role in context.models
+    ]
     return {prompt.name: prompt.dump() for prompt in prompts}
 
 
@@ -330,7 +361,9 @@ def _settings(settings: Settings, recorded: Data, edited: Data) -> Settings:
 
 def _sealed(context: Context, tape: Tape, begin: Data) -> Context:
     """Return the ports of a replay, every one that could answer replaced by a stand-in."""
-    models: Any = {role: RecordedModel(name) for role in ROLES if (name := context.settings.role_model(role))}
+    models: Any = {
+        role: RecordedModel(name) for role in ROLES if (name := context.settings.role_model(role))
+    }
     planner: Any = RecordedModel(next((e.name for e in tape.known if e.kind == "plan"), RULES))
     tools = begin.get("tools")
     return replace(
@@ -347,13 +380,17 @@ def _sealed(context: Context, tape: Tape, begin: Data) -> Context:
 def _tools(registered: Mapping[str, Tool], recorded: Data) -> dict[str, Tool]:
     """Return the tools of the recording: ours, and stand-ins for others."""
     return {
-        name: registered[name] if name in registered and description is None else _stand_in(name, description or {})
+        name: registered[name]
+        if name in registered and description is None
+        else _stand_in(name, description or {})
         for name, description in recorded.items()
     }
 
 
 def _stand_in(name: str, description: Data) -> Tool:
-    inputs: Json = {n: (Any, ... if needed else None) for n, needed in description.get("inputs", {}).items()}
+    inputs: Json = {
+        n: (Any, ... if needed else None) for n, needed in description.get("inputs", {}).items()
+    }
     outputs: Json = dict.fromkeys(description.get("outputs", []), (Any, None))
     return FunctionTool(
         name=name,

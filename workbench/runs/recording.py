@@ -146,7 +146,11 @@ class Recording(StoredRun, Extended):
         from workbench.graphs.merge import distinct, marked
 
         merged, marks = self.state.get("merged"), marks_of(self)
-        return merged["retrieval_results"] if merged else distinct(marked(self._results_by_step(), marks))
+        return (
+            merged["retrieval_results"]
+            if merged
+            else distinct(marked(self._results_by_step(), marks))
+        )
 
     @property
     def answer(self) -> str:
@@ -169,10 +173,14 @@ class Recording(StoredRun, Extended):
 
     def to_dict(self) -> Json:
         """Return the whole run as one JSON document (``run.schema.json``); its ``execution_log`` is in levels."""
-        from workbench.events import nested  # it imports LangGraph, which a bench that only shows runs does without
+        # it imports LangGraph, which a bench that only shows runs does without
+        from workbench.events import nested
 
         still, holder = recorded(self), self._work.holder(self.run_id)
-        return {**run_document(still, holder, asked_dates(still)), "execution_log": nested(still.log)}
+        return {
+            **run_document(still, holder, asked_dates(still)),
+            "execution_log": nested(still.log),
+        }
 
     def to_frame(self) -> pandas.DataFrame:
         """Return one row per attempt, by start."""
@@ -181,9 +189,21 @@ class Recording(StoredRun, Extended):
         rows = [
             {
                 **{
-                    key: r[key] for key in ("step_id", "attempt", "iteration", "tool", "status", "duration_ms", "error")
+                    key: r[key]
+                    for key in (
+                        "step_id",
+                        "attempt",
+                        "iteration",
+                        "tool",
+                        "status",
+                        "duration_ms",
+                        "error",
+                    )
                 },
-                **{key: r["output_summary"][key] for key in ("evidence_count", "context_length", "top_score")},
+                **{
+                    key: r["output_summary"][key]
+                    for key in ("evidence_count", "context_length", "top_score")
+                },
             }
             for r in self.records
         ]
@@ -227,7 +247,10 @@ def recorded(run: Recording, run_id: str = "") -> Recording:
         UnknownRun: it is no longer kept.
     """
     still = Recording(run._work, run_id or run.run_id)
-    still._work, still._store = cast(Any, _MemoizingProxy(still._work)), cast(Any, _MemoizingProxy(still._store))
+    still._work, still._store = (
+        cast(Any, _MemoizingProxy(still._work)),
+        cast(Any, _MemoizingProxy(still._store)),
+    )
     for name in ("tape", "_results_by_step"):
         setattr(still, name, cache(getattr(still, name)))
     still.row  # noqa: B018, raises where there is none
@@ -236,7 +259,9 @@ def recorded(run: Recording, run_id: str = "") -> Recording:
 
 def asked_dates(run: Recording) -> list[str]:
     """Return the dates of what was to hold and to be known, ``["2003", ""]``; empty where none was asked."""
-    dates = question_dates({"dates": run.options.get("dates"), "route_decision": run.state.get("route_decision")})
+    dates = question_dates(
+        {"dates": run.options.get("dates"), "route_decision": run.state.get("route_decision")}
+    )
     return dates if any(dates) else []
 
 
@@ -269,7 +294,9 @@ def checked_marks(marks: Mapping[Any, str], pieces: Iterable[Piece]) -> dict[str
     if unknown := [key for key in marks if key is None or key not in keys]:
         raise RunError(f"There is no piece of evidence {shown(unknown[0])} in this run.")
     if wrong := [mark for mark in marks.values() if mark not in MARKS]:
-        raise RunError(f"{shown(wrong[0])} is no mark of evidence. Known: pinned, struck, or '' for neither.")
+        raise RunError(
+            f"{shown(wrong[0])} is no mark of evidence. Known: pinned, struck, or '' for neither."
+        )
     return {keys[key]: mark for key, mark in marks.items()}
 
 

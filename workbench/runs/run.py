@@ -150,7 +150,9 @@ class Run(Recording):
             PlanError: the plan is not valid.
         """
         if models := edits.pop("models", None):
-            edits["settings"] = merge_settings(edits.get("settings") or {}, {"models": models_by_role(models)})
+            edits["settings"] = merge_settings(
+                edits.get("settings") or {}, {"models": models_by_role(models)}
+            )
         if edits.get("prompts"):
             edits["prompts"] = own_prompts(edits["prompts"], prompts_of(self))
         if edits.get("pieces"):

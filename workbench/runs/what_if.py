@@ -58,7 +58,9 @@ def what_if(run: Run, gold: Collection[str] = ()) -> WhatIf:
         RunError: the run is not done.
     """
     if run.status != "done":
-        raise RunError(f"Run {run.run_id} is {run.status}: only a run that is done can be played otherwise.")
+        raise RunError(
+            f"Run {run.run_id} is {run.status}: only a run that is done can be played otherwise."
+        )
     still = recorded(run)
     visits, points = _visits(still), WhatIf()
     for place, visit in enumerate(visits):
@@ -101,7 +103,10 @@ def _otherwise(run: Recording, earlier: Sequence[Data], visit: Data) -> Json | N
     """Return the edits of the fork that decides otherwise here; None where the rules know nothing more to do."""
     answers: list[Data] = []
     for before in earlier:
-        answers += [*before["before"], before["decision"] or {"point": "reflect", "action": "approve"}]
+        answers += [
+            *before["before"],
+            before["decision"] or {"point": "reflect", "action": "approve"},
+        ]
     decision: Json = {"point": "reflect", "action": "reject", "who": "what-if"}
     if not visit["went_on"]:
         more = _more(run, visit["reflection"])
@@ -109,7 +114,12 @@ def _otherwise(run: Recording, earlier: Sequence[Data], visit: Data) -> Json | N
             return None
         decision |= {"action": "edit", "edits": {**more, "should_continue": True}}
     review = list(dict.fromkeys([*run.options["review"], "reflect"]))
-    return {"answers": [*answers, *visit["before"], decision], "review": review, "mismatch": "rules", "rest": "rules"}
+    return {
+        "answers": [*answers, *visit["before"], decision],
+        "review": review,
+        "mismatch": "rules",
+        "rest": "rules",
+    }
 
 
 def _more(run: Recording, reflection: Data) -> Json | None:
@@ -133,7 +143,11 @@ def _point(visit: Data, run: Recording, fork: Recording | None, gold: frozenset[
     stop, go_on = (fork, run) if visit["went_on"] else (run, fork)
     before, after = stop or run, go_on or run
     keys, at_stop = {effect.key for effect in before.tape()}, _pieces(before)
-    work = [e for e in after.tape() if e.key not in keys and e.kind in ("tool", "model", "plan", "handler")]
+    work = [
+        e
+        for e in after.tape()
+        if e.key not in keys and e.kind in ("tool", "model", "plan", "handler")
+    ]
     recalls = [len(gold & {*_first(each)}) / len(gold) for each in (before, after) if gold]
     return Point(
         iteration=visit["reflection"]["current_iteration"],
@@ -151,11 +165,15 @@ def _point(visit: Data, run: Recording, fork: Recording | None, gold: frozenset[
 
 def _first(run: Recording) -> list[str]:
     """Return the first five documents of the evidence."""
-    documents = [str(piece["metadata"].get("doc_id") or piece["source_id"]) for piece in run.evidence]
+    documents = [
+        str(piece["metadata"].get("doc_id") or piece["source_id"]) for piece in run.evidence
+    ]
     return list(dict.fromkeys(documents))[:PLACES]
 
 
 def _pieces(run: Recording) -> dict[str, str]:
     """Return every distinct piece that any step found, merged or not: its result id by its place."""
     pieces = distinct(run._results_by_step())
-    return {f"{p['metadata'].get('kb_prefix', '')}/{p['result_id']}": p["result_id"] for p in pieces}
+    return {
+        f"{p['metadata'].get('kb_prefix', '')}/{p['result_id']}": p["result_id"] for p in pieces
+    }

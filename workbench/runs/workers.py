@@ -79,7 +79,9 @@ class LoopThread:
         """Do the work and wait for it; never from inside the loop."""
         if threading.current_thread() is self._thread:
             work.close()
-            raise RuntimeError("This would wait for itself: use the twin whose name begins with `a`.")
+            raise RuntimeError(
+                "This would wait for itself: use the twin whose name begins with `a`."
+            )
         return self.submit(work).result()
 
     def settle(self, timeout: float) -> None:
@@ -147,7 +149,9 @@ class Work:
     ):
         self.workspace = workspace
         self.lease = lease
-        self.durable = Driver(RunStore(path / "workbench.db"), conversations, path / "checkpoints.db")
+        self.durable = Driver(
+            RunStore(path / "workbench.db"), conversations, path / "checkpoints.db"
+        )
         self.loop = LoopThread("workbench")
         self._private: Driver | None = None
         self.stores = ExitStack()
@@ -197,7 +201,9 @@ class Work:
             if row["status"] == "running":
                 with suppress(UnknownRun):  # removed just now
                     row["status"] = self.status(row["run_id"])
-                row["holder"] = self.lease.holder(owner) if owner and self.lease.alive(owner) else None
+                row["holder"] = (
+                    self.lease.holder(owner) if owner and self.lease.alive(owner) else None
+                )
         return rows
 
     def pending(self, run_id: str) -> Json | None:
@@ -264,7 +270,8 @@ class Work:
                 raise
         except (DecisionDiffers, InvalidAnswer, NotPaused):
             raise
-        except Exception as failed:  # the driver has put it into the run's row, where `Run.error` reads it
+        except Exception as failed:
+            # the driver has put it into the run's row, where `Run.error` reads it
             failed.add_note("recorded as the run's error")
             if live.unwritten:
                 raise
@@ -307,7 +314,9 @@ class Work:
         """
         driver = self.driver(run_id)
         if driver is not self.durable:
-            raise RunError(f"Run {run_id} is incognito: nothing of it is kept that another run could be made from.")
+            raise RunError(
+                f"Run {run_id} is incognito: nothing of it is kept that another run could be made from."
+            )
         new_id, decisions = new_run_id(), driver.runs.decisions(run_id)
         message, options = forked(driver.runs.get(run_id), decisions, new_id, **edits)
         self.begin(new_id, message, options, Live(new_id))
@@ -330,7 +339,8 @@ class Work:
         driver, (status, row) = self.driver(run_id), self._status_and_row(run_id)
         if status == "paused":
             request = self.pending(run_id)
-            if request is None and driver.runs.get(run_id) != row:  # another process answered just now
+            # another process answered just now
+            if request is None and driver.runs.get(run_id) != row:
                 return self.answer(run_id, reply, seen)
             if request is None:
                 raise NotPaused(
@@ -345,7 +355,11 @@ class Work:
             self._converse(driver, Live(run_id), wanted)
             return
         last = driver.runs.decisions(run_id)
-        if status == "interrupted" and last and as_json(reply).get("decisions") == repeat_answer(last[-1])["decisions"]:
+        if (
+            status == "interrupted"
+            and last
+            and as_json(reply).get("decisions") == repeat_answer(last[-1])["decisions"]
+        ):
             self.resume(run_id)
             return
         hint = f" {self._taken_by(row)}" if status == "running" else _HINTS.get(status, "")
@@ -419,9 +433,13 @@ class Work:
 
     def _converse(self, driver: Driver, live: Live, graph_input: Any) -> None:
         ports = partial(self._context, driver, live.run_id)
-        self.start(driver, live, partial(driver.drive, live, graph_input, ports, self._config(live.run_id)))
+        self.start(
+            driver, live, partial(driver.drive, live, graph_input, ports, self._config(live.run_id))
+        )
 
-    def start(self, driver: Driver, live: Live, drive: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def start(
+        self, driver: Driver, live: Live, drive: Callable[[], Coroutine[Any, Any, None]]
+    ) -> None:
         """Begin a stretch of work on a run that this process has taken."""
 
         async def work() -> None:
@@ -440,9 +458,15 @@ class Work:
         self._live.pop(live.run_id, None)
         self._live[live.run_id] = live
         live.work = self.loop.submit(work())
-        for run_id in [i for i, old in self._live.items() if old.finished.is_set()][:-RUNS_IN_MEMORY]:
+        for run_id in [i for i, old in self._live.items() if old.finished.is_set()][
+            :-RUNS_IN_MEMORY
+        ]:
             del self._live[run_id]
-            if self._private and self._private.runs.has(run_id) and self._private.runs.get(run_id)["status"] in _ENDED:
+            if (
+                self._private
+                and self._private.runs.has(run_id)
+                and self._private.runs.get(run_id)["status"] in _ENDED
+            ):
                 self.loop.submit(self._private.forget([run_id]))  # it is kept nowhere but in memory
 
     async def _release(self, driver: Driver, run_id: str) -> None:
@@ -491,7 +515,9 @@ class Work:
         status, now = self._status_and_row(row["run_id"])
         if status == "running":
             raise WorkspaceBusy(f"Run {row['run_id']} was taken just now. {self._taken_by(now)}")
-        raise NotPaused(f"Run {row['run_id']} was taken by somebody else just now, and is {status}. Look at it again.")
+        raise NotPaused(
+            f"Run {row['run_id']} was taken by somebody else just now, and is {status}. Look at it again."
+        )
 
     def _next_input(self, driver: Driver, run_id: str) -> Any:
         """With what the graph continues: nothing, the answer that was already kept, or the beginning."""
@@ -508,9 +534,15 @@ class Work:
 
         row = driver.runs.get(run_id)
         conversation, message = row["conversation_id"], row["message"]
-        message_id = driver.store.append_message(conversation, "user", message, message_key=f"{run_id}:user")
+        message_id = driver.store.append_message(
+            conversation, "user", message, message_key=f"{run_id}:user"
+        )
         return initial_state(
-            run_id, message, conversation_id=conversation, user_message_id=message_id, options=row["options"]
+            run_id,
+            message,
+            conversation_id=conversation,
+            user_message_id=message_id,
+            options=row["options"],
         )
 
     def _incognito(self) -> Driver:
@@ -522,7 +554,9 @@ class Work:
 
     def _snapshot(self, run_id: str, subgraphs: bool = False) -> Any:
         async def look() -> Any:
-            return await self.driver(run_id).graph.aget_state(self._config(run_id), subgraphs=subgraphs)
+            return await self.driver(run_id).graph.aget_state(
+                self._config(run_id), subgraphs=subgraphs
+            )
 
         return self.loop.call(look())
 

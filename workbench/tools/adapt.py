@@ -30,7 +30,10 @@ CALIBRATION = (
     "from the share of the question's words that it holds and its place in the list."
 )
 _HANDED_IN = ("knowledge", "log")
-_TEXT, _ID = ("evidence", "text", "page_content", "content"), ("source_id", "chunk_id", "id", "doc_id")
+_TEXT, _ID = (
+    ("evidence", "text", "page_content", "content"),
+    ("source_id", "chunk_id", "id", "doc_id"),
+)
 _OURS = ("result_id", "source_id", "chunk_id", "id")
 _PORT = {
     "name": str,
@@ -53,7 +56,9 @@ class ToolOptions(TypedDict, total=False):
     output_schema: type[BaseModel]
 
 
-def from_function(function: Callable[..., Any], name: str = "", **options: Unpack[ToolOptions]) -> FunctionTool:
+def from_function(
+    function: Callable[..., Any], name: str = "", **options: Unpack[ToolOptions]
+) -> FunctionTool:
     """Make a tool of a plain or async function.
 
     It returns a list of strings, dicts (``evidence`` or ``text``; optionally ``score`` 0..1, ``source_id``, ``title``,
@@ -72,13 +77,23 @@ def from_function(function: Callable[..., Any], name: str = "", **options: Unpac
     is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
 
     async def run(tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> Any:
-        args = {field: getattr(tool_input, field) for field in schema.model_fields if field in parameters}
-        args |= {p: value for p, value in (("knowledge", knowledge), ("log", log)) if p in parameters}
+        args = {
+            field: getattr(tool_input, field)
+            for field in schema.model_fields
+            if field in parameters
+        }
+        args |= {
+            p: value for p, value in (("knowledge", knowledge), ("log", log)) if p in parameters
+        }
 
         def call() -> Any:
             with contained(name):
                 returned = function(**args)
-                return list(islice(returned, MAX_RESULTS + 1)) if isinstance(returned, Iterator) else returned
+                return (
+                    list(islice(returned, MAX_RESULTS + 1))
+                    if isinstance(returned, Iterator)
+                    else returned
+                )
 
         returned = function(**args) if is_async else await asyncio.to_thread(call)
         if inspect.isawaitable(returned):
@@ -91,7 +106,9 @@ def from_function(function: Callable[..., Any], name: str = "", **options: Unpac
     return _as_function_tool(name, description, schema, run, options)
 
 
-def from_retriever(name: str, retriever: BaseRetriever, **options: Unpack[ToolOptions]) -> FunctionTool:
+def from_retriever(
+    name: str, retriever: BaseRetriever, **options: Unpack[ToolOptions]
+) -> FunctionTool:
     """Make a tool of any LangChain retriever.
 
     Raises:
@@ -112,7 +129,9 @@ def from_retriever(name: str, retriever: BaseRetriever, **options: Unpack[ToolOp
             detail["hits"] = len(documents)
         return documents
 
-    return _as_function_tool(name, options.get("description") or f"LangChain retriever {kind}", Search, run, options)
+    return _as_function_tool(
+        name, options.get("description") or f"LangChain retriever {kind}", Search, run, options
+    )
 
 
 def as_tool(tool: Any, intents: Iterable[str] = ()) -> Tool:
@@ -127,10 +146,14 @@ def as_tool(tool: Any, intents: Iterable[str] = ()) -> Tool:
     if isinstance(tool, BaseTool):
         return _from_langchain(tool, intents)
     if isinstance(tool, BaseRetriever):
-        raise ToolError(f"{type(tool).__name__} is a retriever. Use register_retriever(NAME, retriever).")
+        raise ToolError(
+            f"{type(tool).__name__} is a retriever. Use register_retriever(NAME, retriever)."
+        )
     if inspect.isfunction(tool):
         return from_function(tool, intents=intents)
-    missing = [name for name, kind in _PORT.items() if not isinstance(getattr(tool, name, None), kind)]
+    missing = [
+        name for name, kind in _PORT.items() if not isinstance(getattr(tool, name, None), kind)
+    ]
     schemas = [name for name in ("input_schema", "output_schema") if name not in missing]
     missing += [name for name in schemas if not issubclass(getattr(tool, name), BaseModel)]
     if missing or not callable(tool):
@@ -155,23 +178,38 @@ def _from_langchain(tool: BaseTool, intents: Iterable[str]) -> FunctionTool:
 
     name = re.sub(r"\W+", "_", tool.name).lower()
     return _as_function_tool(
-        name, tool.description or f"LangChain tool {tool.name}", schema, run, ToolOptions(intents=intents)
+        name,
+        tool.description or f"LangChain tool {tool.name}",
+        schema,
+        run,
+        ToolOptions(intents=intents),
     )
 
 
 def _as_function_tool(
-    name: str, description: str, schema: type[BaseModel], run: Callable[..., Any], options: ToolOptions
+    name: str,
+    description: str,
+    schema: type[BaseModel],
+    run: Callable[..., Any],
+    options: ToolOptions,
 ) -> FunctionTool:
     """Return the tool whose function returns what ``run`` returns in our shape."""
     intents = frozenset(options.get("intents", ()))
     if intents and "query" not in schema.model_fields:
-        raise ToolError(f"Tool {name!r} is planned for {sorted(intents)}, so it needs a parameter `query: str`.")
+        raise ToolError(
+            f"Tool {name!r} is planned for {sorted(intents)}, so it needs a parameter `query: str`."
+        )
 
     async def search(tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> Json:
         return normalise(name, await run(tool_input, knowledge, log), tool_input, knowledge)
 
     update_wrapper(search, run, ())
-    fields: Json = {"calibration": CALIBRATION, **options, "description": description, "intents": intents}
+    fields: Json = {
+        "calibration": CALIBRATION,
+        **options,
+        "description": description,
+        "intents": intents,
+    }
     return FunctionTool(name=name, function=search, input_schema=schema, **fields)
 
 
@@ -183,16 +221,20 @@ def normalise(name: str, returned: Any, tool_input: BaseModel, knowledge: Knowle
     """
     extra = dict(returned) if isinstance(returned, Mapping) and "results" in returned else {}
     items = extra.pop("results", returned)
-    if hasattr(items, "to_dict") and hasattr(items, "columns"):  # a DataFrame; iterated, it gives its column names
+    # a DataFrame; iterated, it gives its column names
+    if hasattr(items, "to_dict") and hasattr(items, "columns"):
         items = items.to_dict("records")
     if isinstance(items, (str, bytes, Mapping, BaseModel)) or not isinstance(items, Iterable):
         raise ToolError(
             f"{name} returned {type(items).__name__}. Return a list of strings, dicts or Documents, a DataFrame, "
             "or a dict with one of these under 'results'."
         )
-    items = sorted(items, key=repr) if isinstance(items, Set) else list(items)  # a set has no order of its own
+    # a set has no order of its own
+    items = sorted(items, key=repr) if isinstance(items, Set) else list(items)
     if len(items) > MAX_RESULTS:
-        raise ToolError(f"{name} returned more than {MAX_RESULTS:,} results. Return the best of them.")
+        raise ToolError(
+            f"{name} returned more than {MAX_RESULTS:,} results. Return the best of them."
+        )
     texts = [value for _, value in tool_input if isinstance(value, str)]
     question = Question.read(str(getattr(tool_input, "query", " ".join(texts))), knowledge)
     results = [_result(name, place, item, question) for place, item in enumerate(items, start=1)]
@@ -243,14 +285,24 @@ def _result(name: str, place: int, item: Any, question: Question) -> RetrievalRe
     metadata = {**(parsed.metadata or {}), **(parsed.model_extra or {})}
     ids = [row[key] for row in (parsed.model_extra or {}, metadata) for key in _ID if row.get(key)]
     source_id = str(ids[0]) if ids else hashlib.sha256(parsed.evidence.encode()).hexdigest()[:16]
-    about = {"doc_id": source_id.partition("#")[0], "title": "", "url": "", "licence": "", **metadata}
+    about = {
+        "doc_id": source_id.partition("#")[0],
+        "title": "",
+        "url": "",
+        "licence": "",
+        **metadata,
+    }
     metadata = {key: value for key, value in about.items() if key not in _OURS}
     metadata["title"] = title = str(metadata["title"] or metadata.get("source", ""))
     score = parsed.score
     if score is None:
-        score = question.judge("keyword_search", parsed.evidence, title, str(metadata["doc_id"]), bm25=1 / place)
+        score = question.judge(
+            "keyword_search", parsed.evidence, title, str(metadata["doc_id"]), bm25=1 / place
+        )
     kinds = {"source_type": parsed.source_type, "granularity": parsed.granularity}
-    result = make_evidence(source_id, parsed.evidence, score, name, question.knowledge.name, **kinds, place=place)
+    result = make_evidence(
+        source_id, parsed.evidence, score, name, question.knowledge.name, **kinds, place=place
+    )
     return {**result, "metadata": {**metadata, **result["metadata"]}}
 
 
@@ -269,11 +321,23 @@ def _input_schema(name: str, parameters: Mapping[str, inspect.Parameter]) -> typ
     for parameter in parameters.values():
         if parameter.name in _HANDED_IN:
             continue
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-            raise ToolError(f"Tool {name!r}: parameter {parameter} cannot be a field of a form. Name each input.")
+        if parameter.kind in (
+            parameter.VAR_POSITIONAL,
+            parameter.VAR_KEYWORD,
+            parameter.POSITIONAL_ONLY,
+        ):
+            raise ToolError(
+                f"Tool {name!r}: parameter {parameter} cannot be a field of a form. Name each input."
+            )
         if parameter.annotation is parameter.empty:
-            raise ToolError(f"Tool {name!r}: parameter {parameter.name!r} needs an annotation, e.g. `: str`.")
+            raise ToolError(
+                f"Tool {name!r}: parameter {parameter.name!r} needs an annotation, e.g. `: str`."
+            )
         default = ... if parameter.default is parameter.empty else parameter.default
         fields[parameter.name] = (parameter.annotation, default)
-    fields.setdefault("kb_prefix", (str | None, Field(None, description="The knowledge base; empty: the run's")))
-    return create_model(f"{name.title().replace('_', '')}Input", __config__=ConfigDict(extra="forbid"), **fields)
+    fields.setdefault(
+        "kb_prefix", (str | None, Field(None, description="The knowledge base; empty: the run's"))
+    )
+    return create_model(
+        f"{name.title().replace('_', '')}Input", __config__=ConfigDict(extra="forbid"), **fields
+    )

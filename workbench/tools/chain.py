@@ -29,7 +29,9 @@ ANSWERING = 5
 class ChainOutput(ToolOutput):
     """The output of ``chain_exploration``."""
 
-    paths: list[str] = Field(default_factory=list, description="Chains of titles, each with what leads on")
+    paths: list[str] = Field(
+        default_factory=list, description="Chains of titles, each with what leads on"
+    )
 
 
 def search(tool_input: Search, knowledge: KnowledgeBase, log: ToolLog) -> Json:
@@ -54,14 +56,19 @@ def search(tool_input: Search, knowledge: KnowledgeBase, log: ToolLog) -> Json:
         for passage, seen, score in zip(knowledge.passages(ids), signals, scores, strict=True):
             result = evidence.chunk(passage, score, TOOL.name, knowledge.name, seen)
             if steps := walk.path_in_words(passage["chunk_id"]):
-                result["metadata"]["chain"] = {"says": " → ".join(step["says"] for step in steps), "steps": steps}
+                result["metadata"]["chain"] = {
+                    "says": " → ".join(step["says"] for step in steps),
+                    "steps": steps,
+                }
             results.append(result)
     return {**evidence.answer(question, results, len(results)), "paths": chain_paths(results)}
 
 
 def chain_paths(results: Sequence[RetrievalResult]) -> list[str]:
     """Return what the chains of results say, each once."""
-    return list(dict.fromkeys(r["metadata"]["chain"]["says"] for r in results if "chain" in r["metadata"]))
+    return list(
+        dict.fromkeys(r["metadata"]["chain"]["says"] for r in results if "chain" in r["metadata"])
+    )
 
 
 _SAYS = {
@@ -156,12 +163,19 @@ class Walk:
     def __init__(self, question: str, knowledge: KnowledgeBase):
         self._knowledge, self._asked = knowledge, stems(question)
         weighed = knowledge.words(content_terms(question))
-        self._weights = {root(stem(term)): w for term, w in zip(weighed["words"], weighed["weights"], strict=True)}
+        self._weights = {
+            root(stem(term)): w
+            for term, w in zip(weighed["words"], weighed["weights"], strict=True)
+        }
         self.named, self.titles = list[str](), dict[str, str]()
-        lexical, dense = (_scaled(dict(knowledge.search(kind, question, DEEP))) for kind in ("words", "meaning"))
+        lexical, dense = (
+            _scaled(dict(knowledge.search(kind, question, DEEP))) for kind in ("words", "meaning")
+        )
         self._rest = min(dense.values(), default=0.0) / 2
         every = sorted({*lexical, *dense})
-        self._likeness = {i: lexical.get(i, 0.0) / 2 + dense.get(i, 2 * self._rest) / 2 for i in every}
+        self._likeness = {
+            i: lexical.get(i, 0.0) / 2 + dense.get(i, 2 * self._rest) / 2 for i in every
+        }
         self.score = dict(self._likeness)
         self._begin(question)
         self.steps, self.ways = dict[str, Step](), dict[str, Step]()
@@ -182,14 +196,20 @@ class Walk:
             ids = [p["chunk_id"] for p in self._knowledge.passages(doc_ids=title["doc_ids"])]
             highest = max(map(self._like, ids), default=0.0)
             for i in ids:
-                self.score[i] = self.score.get(i, self._rest) + TITLE * self._like(i) / (highest + 1e-9)
+                self.score[i] = self.score.get(i, self._rest) + TITLE * self._like(i) / (
+                    highest + 1e-9
+                )
 
     def _like(self, chunk_id: str) -> float:
         return self._likeness.get(chunk_id, self._rest)
 
     def best(self, limit: int) -> list[str]:
         """Return the best passages; each further one of an article counts for less."""
-        order, articles, worth = by_score(self.score)[: 2 * limit], Counter[str](), dict[str, float]()
+        order, articles, worth = (
+            by_score(self.score)[: 2 * limit],
+            Counter[str](),
+            dict[str, float](),
+        )
         self.read(order)
         for i in order:
             title = self.titles[i].lower()
@@ -208,7 +228,12 @@ class Walk:
             for i, seen in answers(query, sub_question, self._knowledge).items():
                 hops[i] = max(hops.get(i, 0.0), probability("next_hop", seen))
                 if i != sub_question.passage["chunk_id"] and seen["holds"]:
-                    step = Step(sub_question.passage["chunk_id"], "phrase", sub_question.name, sub_question.sentence)
+                    step = Step(
+                        sub_question.passage["chunk_id"],
+                        "phrase",
+                        sub_question.name,
+                        sub_question.sentence,
+                    )
                     self.ways.setdefault(i, step)
         first = dict(zip(ids, self.probabilities(ids)[0], strict=True))
         front = {document_id(i) for i in ids[:ANSWERING]}
@@ -224,7 +249,8 @@ class Walk:
             for i in {*ids, *hops} - set(ids[:1])
         }
         order = [*ids[:1], *by_score(worth)]
-        self.read([*order, *(lead.passage["chunk_id"] for lead in leads)])  # of a long document not every one was
+        # of a long document not every one was
+        self.read([*order, *(lead.passage["chunk_id"] for lead in leads)])
         return [sub_question.query for sub_question in leads], order
 
     def probabilities(self, ids: Sequence[str]) -> tuple[list[float], list[dict[str, float]]]:
@@ -244,8 +270,12 @@ class Walk:
     def path(self, chunk_id: str) -> list[tuple[str, Step]]:
         """Return the steps that lead to a passage, the first one first."""
         way, seen = list[tuple[str, Step]](), {chunk_id}
-        while (step := self.steps.get(chunk_id) or self.ways.get(chunk_id)) and step.parent not in seen:
-            if chunk_id not in self.steps and self.score.get(step.parent, 0.0) <= self.score.get(chunk_id, 0.0):
+        while (
+            step := self.steps.get(chunk_id) or self.ways.get(chunk_id)
+        ) and step.parent not in seen:
+            if chunk_id not in self.steps and self.score.get(step.parent, 0.0) <= self.score.get(
+                chunk_id, 0.0
+            ):
                 break  # it is good on its own, and so is no better one's
             way.append((chunk_id, step))
             chunk_id = step.parent
@@ -257,7 +287,13 @@ class Walk:
         steps = []
         for target, (source, by, surface, sentence) in self.path(chunk_id):
             words = says(self.titles[source], by, surface, self.titles[target], sentence)
-            step = {"from": source, "to": target, "by": by, "surface": surface, "sentence": sentence}
+            step = {
+                "from": source,
+                "to": target,
+                "by": by,
+                "surface": surface,
+                "sentence": sentence,
+            }
             steps.append({**step, "says": words})
         return steps
 
@@ -285,38 +321,53 @@ class Walk:
         """Return the share of ``words`` in the weight of the words that are not covered."""
         left = {word: weight for word, weight in self._weights.items() if word not in covered}
         total = sum(left.values())
-        return sum(weight for word, weight in left.items() if word in words) / total if total else 0.0
+        return (
+            sum(weight for word, weight in left.items() if word in words) / total if total else 0.0
+        )
 
     def read(self, chunk_ids: Iterable[str]) -> None:
         """Learn the titles of passages."""
-        passages = self._knowledge.passages([i for i in dict.fromkeys(chunk_ids) if i not in self.titles])
+        passages = self._knowledge.passages(
+            [i for i in dict.fromkeys(chunk_ids) if i not in self.titles]
+        )
         self.titles |= {passage["chunk_id"]: passage["title"] for passage in passages}
 
     def _load(self, chunk_ids: Iterable[str]) -> None:
         missing = [i for i in dict.fromkeys(chunk_ids) if i not in self._held]
         self._held |= dict.fromkeys(missing, frozenset())
-        self._held |= {p["chunk_id"]: roots(f"{p['title']} {p['text']}") for p in self._knowledge.passages(missing)}
+        self._held |= {
+            p["chunk_id"]: roots(f"{p['title']} {p['text']}")
+            for p in self._knowledge.passages(missing)
+        }
 
     def _edges(self) -> Iterator[tuple[str, Step]]:
         """Yield the passages that can be reached from those in front, each with its step."""
         parts = dict[str, list[str]]()
         for passage in self._knowledge.passages(doc_ids=[document_id(i) for i in self._front]):
             parts.setdefault(passage["doc_id"], []).append(passage["chunk_id"])
-        groups = {i: list(dict.fromkeys([i, *parts.get(document_id(i), ())]))[:TOGETHER] for i in self._front}
+        groups = {
+            i: list(dict.fromkeys([i, *parts.get(document_id(i), ())]))[:TOGETHER]
+            for i in self._front
+        }
         every = [i for group in groups.values() for i in group]
         links, shared = (self._knowledge.around(kind, every, HUB) for kind in ("links", "shared"))
         about = self._knowledge.passages(doc_ids=sorted({link["doc_id"] for link in links}))
         first = {p["doc_id"]: p["chunk_id"] for p in about if not p["position"]}
         for parent, group in groups.items():
-            titles = [link for link in links if link["chunk_id"] in group and link["doc_id"] in first]
+            titles = [
+                link for link in links if link["chunk_id"] in group and link["doc_id"] in first
+            ]
             steps = [
-                (first[link["doc_id"]], Step(parent, "title", link["surface"], link["sentence"])) for link in titles
+                (first[link["doc_id"]], Step(parent, "title", link["surface"], link["sentence"]))
+                for link in titles
             ]
             steps += self._sharing(parent, [s for s in shared if s["chunk_id"] in group])
             self.read(target for target, _ in steps)
             self._load(target for target, _ in steps)
             own = self.titles[parent].lower()
-            yield from (edge for edge in steps if self.titles.get(edge[0], "").lower() not in ("", own))
+            yield from (
+                edge for edge in steps if self.titles.get(edge[0], "").lower() not in ("", own)
+            )
 
     def _sharing(self, parent: str, alike: Sequence[Shared]) -> Iterator[tuple[str, Step]]:
         """Passages that hold a phrase of this one which the question does not, by what they cover of the question."""

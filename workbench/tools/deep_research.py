@@ -23,14 +23,20 @@ from workbench.tools.tool import FunctionTool, Search, StepLog, ToolOutput
 class DeepResearchInput(Search):
     """The input of both tools."""
 
-    timeout_s: float = Field(12.0, gt=0, le=3600, description="After so many seconds it returns what it has")
+    timeout_s: float = Field(
+        12.0, gt=0, le=3600, description="After so many seconds it returns what it has"
+    )
 
 
 class DeepResearchOutput(ToolOutput):
     """The evidence, and how it was found."""
 
-    thoughts: list[Json] = Field(default_factory=list, description="Each round: its evidence, what it asks")
-    paths: list[str] = Field(default_factory=list, description="Chains of titles, each with what leads on")
+    thoughts: list[Json] = Field(
+        default_factory=list, description="Each round: its evidence, what it asks"
+    )
+    paths: list[str] = Field(
+        default_factory=list, description="Chains of titles, each with what leads on"
+    )
     stopped: str = Field("", description="Why it stopped: nothing new, rounds, or time")
 
 
@@ -40,30 +46,46 @@ def research_tool(name: str, description: str, rounds: int, planned: bool = True
     longest_query = 80  # characters of a query in the name of a sub-step
     most_front = 5  # first passages, which a round that finds nothing new leaves unchanged
 
-    async def search(tool_input: DeepResearchInput, knowledge: KnowledgeBase, log: ToolLog) -> DeepResearchOutput:
-        results, seen, thoughts, stopped = dict[str, RetrievalResult](), set[str](), list[Json](), ""
+    async def search(
+        tool_input: DeepResearchInput, knowledge: KnowledgeBase, log: ToolLog
+    ) -> DeepResearchOutput:
+        results, seen, thoughts, stopped = (
+            dict[str, RetrievalResult](),
+            set[str](),
+            list[Json](),
+            "",
+        )
         tool, query = hybrid.TOOL, tool_input.query
         for number in range(1, rounds + 1):
             if number > 1 and _late(log, tool_input.timeout_s):
                 stopped = "time"
                 break
-            with log(f"search {number}: {query[:longest_query]}", tool=tool.name, query=query) as detail:
+            with log(
+                f"search {number}: {query[:longest_query]}", tool=tool.name, query=query
+            ) as detail:
                 # each search is a thread of its own, so that a cancelled step begins no other one
                 request: Any = tool.input_schema(query=query, top_k=tool_input.top_k)
                 output = await tool(request, knowledge, StepLog())
                 hits: list[RetrievalResult] = output.model_dump()["results"]
                 detail |= {"hits": len(hits), "evidence": evidence.titles(hits[:most_front])}
-            for result in hits:  # each piece once, with its highest score and the search that had it first
+            # each piece once, with its highest score and the search that had it first
+            for result in hits:
                 before = results.get(result["result_id"], result)
                 research = {"research": {"round": number, "query": query}}
                 metadata = {**research, **result["metadata"], **before["metadata"]}
                 score = max(result["score"], before["score"])
-                results[result["result_id"]] = cast(RetrievalResult, {**result, "score": score, "metadata": metadata})
+                results[result["result_id"]] = cast(
+                    RetrievalResult, {**result, "score": score, "metadata": metadata}
+                )
             front: list[Any] = evidence.ranked(results.values(), most_front)
             new = [result["source_id"] for result in front if result["result_id"] not in seen]
             seen |= {result["result_id"] for result in front}
             # How many of their titles are followed.
-            titles = [title for title in evidence.titles(front)[:3] if fold(title) not in fold(tool_input.query)]
+            titles = [
+                title
+                for title in evidence.titles(front)[:3]
+                if fold(title) not in fold(tool_input.query)
+            ]
             following = query if number == 1 else " ".join([tool_input.query, *titles])
             # the chain is always followed once: it leads where no word of the question does
             if number > 1 and (not new or (tool is chain.TOOL and following == query)):
@@ -76,7 +98,8 @@ def research_tool(name: str, description: str, rounds: int, planned: bool = True
                 break
             tool, query = chain.TOOL, following
         for result in results.values():
-            result["metadata"]["tools"] = [name]  # it is judged as this tool's, whichever search found it
+            # it is judged as this tool's, whichever search found it
+            result["metadata"]["tools"] = [name]
         question = await asyncio.to_thread(Question.read, tool_input.query, knowledge)
         answer = evidence.answer(question, results.values(), tool_input.top_k)
         paths = chain.chain_paths(answer["results"])

@@ -30,7 +30,9 @@ class DiscoverInput(Search):
 
     restricts: ClassVar[bool] = False
 
-    query: str = Field("", description="What matters beyond the conditions; empty: in the order that is asked for")
+    query: str = Field(
+        "", description="What matters beyond the conditions; empty: in the order that is asked for"
+    )
     sort: SortInput | None = Field(
         default=None,
         description="The order; best for the query, else newest first, if none; old and new evenly if nothing is asked",
@@ -42,28 +44,38 @@ class DiscoverOutput(ToolOutput):
     """The output of ``discover``: ``candidates`` are the titles, best first."""
 
     total: int = Field(0, description="How many documents hold")
-    counts: dict[str, int] = Field(default={}, description="Value of the field -> documents, most first")
+    counts: dict[str, int] = Field(
+        default={}, description="Value of the field -> documents, most first"
+    )
 
 
 def search(tool_input: DiscoverInput, knowledge: KnowledgeBase, log: ToolLog) -> DiscoverOutput:
     """Return the first passage of each document that holds for the conditions."""
     conditions = [cast(Condition, condition.model_dump()) for condition in tool_input.conditions]
     sort = cast(Sort, tool_input.sort.model_dump()) if tool_input.sort else None
-    with log("select", conditions=[*map(format_condition, conditions)], **({"sort": sort} if sort else {})) as detail:
+    with log(
+        "select",
+        conditions=[*map(format_condition, conditions)],
+        **({"sort": sort} if sort else {}),
+    ) as detail:
         doc_ids = knowledge.select(conditions, sort)
         detail["documents"] = total = len(doc_ids)
-    if not (conditions or sort or tool_input.query):  # old and new ones, evenly: nothing prefers the newest
+    # old and new ones, evenly: nothing prefers the newest
+    if not (conditions or sort or tool_input.query):
         doc_ids = doc_ids[:: max(1, len(doc_ids) // tool_input.top_k)]
     question = Question.read(tool_input.query, knowledge)
     wanted = bool(tool_input.query) and not sort
     with log("rank", by="query" if wanted else sort["field"] if sort else "newest"):
         chosen = (
-            _by_query(doc_ids, question, knowledge) if wanted else _first_passages(doc_ids, tool_input.top_k, knowledge)
+            _by_query(doc_ids, question, knowledge)
+            if wanted
+            else _first_passages(doc_ids, tool_input.top_k, knowledge)
         )
         # the score of a document when the query asks for nothing in particular
         prior = 1.0 if conditions or sort or wanted else 0.5
         results_found = [
-            evidence.chunk(p, fit(s * prior, bool(conditions)), TOOL.name, knowledge.name) for p, s in chosen
+            evidence.chunk(p, fit(s * prior, bool(conditions)), TOOL.name, knowledge.name)
+            for p, s in chosen
         ]
     results = evidence.ranked(results_found, tool_input.top_k)
     return DiscoverOutput(
@@ -71,17 +83,25 @@ def search(tool_input: DiscoverInput, knowledge: KnowledgeBase, log: ToolLog) ->
         entities=question.entities,
         candidates=evidence.titles(results),
         total=total,
-        counts=dict(knowledge.select(conditions, count=tool_input.count_by)) if tool_input.count_by else {},
+        counts=dict(knowledge.select(conditions, count=tool_input.count_by))
+        if tool_input.count_by
+        else {},
     )
 
 
-def _first_passages(doc_ids: list[str], top_k: int, knowledge: KnowledgeBase) -> list[tuple[Passage, float]]:
+def _first_passages(
+    doc_ids: list[str], top_k: int, knowledge: KnowledgeBase
+) -> list[tuple[Passage, float]]:
     """Return the documents' first passages in the order given, each a little less probable, so that the order stays."""
     first = [p for p in knowledge.passages(doc_ids=doc_ids[:top_k]) if p["position"] == 0]
-    return [(passage, 1 - 0.05 * place / max(1, len(first) - 1)) for place, passage in enumerate(first)]
+    return [
+        (passage, 1 - 0.05 * place / max(1, len(first) - 1)) for place, passage in enumerate(first)
+    ]
 
 
-def _by_query(doc_ids: list[str], question: Question, knowledge: KnowledgeBase) -> list[tuple[Passage, float]]:
+def _by_query(
+    doc_ids: list[str], question: Question, knowledge: KnowledgeBase
+) -> list[tuple[Passage, float]]:
     """Return best passage of each document for the question, with its probability before the filters are counted in."""
     # how deep into the vectors the filtered documents are looked for
     hits = knowledge.search("meaning", question.text, 1000)

@@ -21,11 +21,19 @@ def document_id(chunk_id: str) -> str:
 
 def passage_id(result: Data) -> str:
     """Return what a passage is called everywhere, or the id of an entity, relation or community."""
-    return str(result["source_id"] if result.get("source_type", "chunk") == "chunk" else result["result_id"])
+    return str(
+        result["source_id"]
+        if result.get("source_type", "chunk") == "chunk"
+        else result["result_id"]
+    )
 
 
 def chunk(
-    passage: Passage, score: float, tool: str, kb_prefix: str, signals: Mapping[str, float] | None = None
+    passage: Passage,
+    score: float,
+    tool: str,
+    kb_prefix: str,
+    signals: Mapping[str, float] | None = None,
 ) -> RetrievalResult:
     """Return a passage as evidence; ``source_id`` is its chunk id, ``metadata["signals"]`` the parts of its score."""
     return make_evidence(
@@ -45,7 +53,10 @@ def chunk(
 
 
 def judged(
-    tool: str, question: Question, passages: Sequence[Passage], **rankings: Sequence[tuple[str, float]]
+    tool: str,
+    question: Question,
+    passages: Sequence[Passage],
+    **rankings: Sequence[tuple[str, float]],
 ) -> list[RetrievalResult]:
     """Return passages as evidence, as probable as the tool's model takes what is seen of them to be."""
     signals = question.signals_in(passages, **rankings)
@@ -70,7 +81,16 @@ def relationship(
     text = relation["sentence"] or f"{relation['source']} {relation['type']} {relation['target']}"
     title = stated_in["title"] if stated_in else ""
     source = _source(title, stated_in)
-    return make_evidence(relation["relation_id"], text, score, tool, kb_prefix, "relationship", "high_level", **source)
+    return make_evidence(
+        relation["relation_id"],
+        text,
+        score,
+        tool,
+        kb_prefix,
+        "relationship",
+        "high_level",
+        **source,
+    )
 
 
 def community(group: Community, score: float, tool: str, kb_prefix: str) -> RetrievalResult:
@@ -100,7 +120,9 @@ def ranked(results: Iterable[RetrievalResult], top_k: int) -> list[Json]:
     for result in sorted(results, key=lambda r: (-r["score"], r["result_id"])):
         best.setdefault(result["result_id"], result)
     first = list(best.values())[:top_k]
-    return [{**r, "metadata": {**r["metadata"], "rank": rank}} for rank, r in enumerate(first, start=1)]
+    return [
+        {**r, "metadata": {**r["metadata"], "rank": rank}} for rank, r in enumerate(first, start=1)
+    ]
 
 
 def answer(question: Question, results: Iterable[RetrievalResult], top_k: int) -> Json:
@@ -120,7 +142,11 @@ def titles(results: Iterable[Data], without: Sequence[str] = ()) -> list[str]:
     ['a', 'c']
     """
     behind = [r["metadata"] for r in results if r["source_type"] == "chunk"]
-    return list(dict.fromkeys(m["title"] for m in behind if m.get("title") and m.get("doc_id") not in without))
+    return list(
+        dict.fromkeys(
+            m["title"] for m in behind if m.get("title") and m.get("doc_id") not in without
+        )
+    )
 
 
 def card(subject: Entity, knowledge: KnowledgeBase, limit: int = 8) -> str:
@@ -128,7 +154,8 @@ def card(subject: Entity, knowledge: KnowledgeBase, limit: int = 8) -> str:
     about = "; ".join([subject["type"], *subject["aliases"][:3]])
     phrases: dict[str, list[str]] = {}
     field_names = {
-        field["relation"]: next(iter(field["called"].get("en", ())), "") for field in knowledge.about()["fields"]
+        field["relation"]: next(iter(field["called"].get("en", ())), "")
+        for field in knowledge.about()["fields"]
     }
     for relation in knowledge.around("relations", [subject["entity_id"]]):
         forward = relation["source"] == subject["entity_id"]
@@ -137,7 +164,8 @@ def card(subject: Entity, knowledge: KnowledgeBase, limit: int = 8) -> str:
             phrase = _phrase(relation["type"], forward, field_names.get(relation["type"], ""))
             phrases.setdefault(phrase, []).append(neighbour["name"])
     facts = "; ".join(
-        f"{phrase} {', '.join(dict.fromkeys(names[:limit]))}" for phrase, names in sorted(phrases.items())
+        f"{phrase} {', '.join(dict.fromkeys(names[:limit]))}"
+        for phrase, names in sorted(phrases.items())
     )
     return f"{subject['name']} ({about})" + (f": {facts}" if facts else "")
 
@@ -154,13 +182,18 @@ def _phrase(relation: str, forward: bool, field: str = "") -> str:
     if phrase.endswith(" in") and field:
         return field
     passive = {"mentions": "mentioned in"}
-    return passive.get(relation) or (phrase.removesuffix(" by") if phrase.endswith(" by") else f"{phrase} of")
+    return passive.get(relation) or (
+        phrase.removesuffix(" by") if phrase.endswith(" by") else f"{phrase} of"
+    )
 
 
 def _source(title: str, passage: Passage | None) -> Json:
     if passage is None:
         return {"doc_id": "", "title": title, "url": "", "licence": ""}
-    return {"title": title, **{name: passage[name] for name in ("doc_id", "url", "licence", "position", "fields")}}
+    return {
+        "title": title,
+        **{name: passage[name] for name in ("doc_id", "url", "licence", "position", "fields")},
+    }
 
 
 def make_evidence(

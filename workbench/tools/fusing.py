@@ -20,7 +20,9 @@ def rrf(rankings: Mapping[str, Ranking]) -> list[tuple[str, float]]:
     ['b', 'a', 'c']
     """
     # Of reciprocal-rank fusion (Cormack et al. 2009): how little the first places are set apart.
-    return _summed(rankings, lambda ranking: [1 / (60 + rank) for rank, _ in enumerate(ranking, start=1)])
+    return _summed(
+        rankings, lambda ranking: [1 / (60 + rank) for rank, _ in enumerate(ranking, start=1)]
+    )
 
 
 def weighted(rankings: Mapping[str, Ranking]) -> list[tuple[str, float]]:
@@ -70,12 +72,16 @@ STRATEGIES: Mapping[str, Callable[[Mapping[str, Ranking]], list[tuple[str, float
 """By name; a custom one is added here."""
 
 
-def _summed(rankings: Mapping[str, Ranking], worth: Callable[[Ranking], Sequence[float]]) -> list[tuple[str, float]]:
+def _summed(
+    rankings: Mapping[str, Ranking], worth: Callable[[Ranking], Sequence[float]]
+) -> list[tuple[str, float]]:
     total: dict[str, float] = {}
     for ranking in rankings.values():
         for (i, _), value in zip(ranking, worth(ranking), strict=True):
             total[i] = total.get(i, 0.0) + value
-    return sorted(((i, round(s, 9)) for i, s in total.items()), key=lambda pair: (-pair[1], pair[0]))
+    return sorted(
+        ((i, round(s, 9)) for i, s in total.items()), key=lambda pair: (-pair[1], pair[0])
+    )
 
 
 def _spread(ranking: Ranking) -> list[float]:

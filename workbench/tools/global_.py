@@ -20,14 +20,20 @@ POOL = 100  # passages that are weighed, at most
 class GlobalSearchInput(Search):
     """The input of ``global_search``."""
 
-    entities: list[str] = Field(default_factory=list, description="Names whose communities are wanted")
-    candidates: list[str] = Field(default_factory=list, description="Titles of an earlier step: only these are ranked")
+    entities: list[str] = Field(
+        default_factory=list, description="Names whose communities are wanted"
+    )
+    candidates: list[str] = Field(
+        default_factory=list, description="Titles of an earlier step: only these are ranked"
+    )
 
 
 class GlobalSearchOutput(ToolOutput):
     """The output of ``global_search``: ``candidates`` are distinct titles without those in the query, best first."""
 
-    communities: list[str] = Field(default_factory=list, description="Titles of the communities, best first")
+    communities: list[str] = Field(
+        default_factory=list, description="Titles of the communities, best first"
+    )
 
 
 def search(tool_input: GlobalSearchInput, knowledge: KnowledgeBase, log: ToolLog) -> Json:
@@ -38,7 +44,9 @@ def search(tool_input: GlobalSearchInput, knowledge: KnowledgeBase, log: ToolLog
         documents = _documents(tool_input.candidates, knowledge)
         detail.update(entities=question.entities, candidates=len(documents))
     with log("near", k=POOL) as detail:
-        dense = knowledge.search("meaning", " ".join([question.text, *(p["text"] for p in seeds[:2])]), 2 * POOL)
+        dense = knowledge.search(
+            "meaning", " ".join([question.text, *(p["text"] for p in seeds[:2])]), 2 * POOL
+        )
         words = knowledge.search("words", question.text, POOL)
         order = [i for i, _ in rrf({"dense": dense, "bm25": words})]
         detail["hits"] = len(order)
@@ -47,10 +55,19 @@ def search(tool_input: GlobalSearchInput, knowledge: KnowledgeBase, log: ToolLog
         detail["communities"] = len(chosen)
     with log("candidates", seeds=len(seeds)) as detail:
         pool = knowledge.passages(doc_ids=documents) or knowledge.passages(order[:POOL])
-        weighed = list(_weighed(question, seeds, [p for p in pool if p["doc_id"] not in question.subjects], dense))
+        weighed = list(
+            _weighed(
+                question, seeds, [p for p in pool if p["doc_id"] not in question.subjects], dense
+            )
+        )
         detail["weighed"] = len(weighed)
-    passages = [evidence.chunk(p, score, TOOL.name, knowledge.name, seen) for p, score, seen in weighed]
-    summaries = [evidence.community(c, _community_score(c, weighed), TOOL.name, knowledge.name) for c in chosen]
+    passages = [
+        evidence.chunk(p, score, TOOL.name, knowledge.name, seen) for p, score, seen in weighed
+    ]
+    summaries = [
+        evidence.community(c, _community_score(c, weighed), TOOL.name, knowledge.name)
+        for c in chosen
+    ]
     answer = evidence.answer(question, [*passages, *summaries], tool_input.top_k)
     return {**answer, "communities": [c["title"] for c in chosen]}
 
@@ -62,17 +79,27 @@ def shared(seeds: Sequence[Collection[str]], candidates: Sequence[Collection[str
     [1.0, 0.37, 0.37, 0.0]
     """
     wanted = sorted({trait for seed in seeds for trait in seed})
-    weight = {t: math.log(1 + len(candidates) / (0.5 + sum(t in traits for traits in candidates))) for t in wanted}
+    weight = {
+        t: math.log(1 + len(candidates) / (0.5 + sum(t in traits for traits in candidates)))
+        for t in wanted
+    }
     total = sum(weight.values()) or 1.0
-    return [round(sum(weight[t] for t in wanted if t in traits) / total, 3) for traits in candidates]
+    return [
+        round(sum(weight[t] for t in wanted if t in traits) / total, 3) for traits in candidates
+    ]
 
 
 def _weighed(
-    question: Question, seeds: Sequence[Passage], pool: Sequence[Passage], dense: Sequence[tuple[str, float]]
+    question: Question,
+    seeds: Sequence[Passage],
+    pool: Sequence[Passage],
+    dense: Sequence[tuple[str, float]],
 ) -> Iterator[tuple[Passage, float, dict[str, float]]]:
     """Each passage, its probability and why: its likeness to what the question names, else the question's own words."""
     overlap = shared([_traits(p) for p in seeds], [_traits(p) for p in pool])
-    for passage, share, seen in zip(pool, overlap, question.signals_in(pool, dense=dense), strict=True):
+    for passage, share, seen in zip(
+        pool, overlap, question.signals_in(pool, dense=dense), strict=True
+    ):
         seen |= {"traits": share} if seeds else {}
         yield passage, probability("global_search" if seeds else "naive_search", seen), seen
 
@@ -102,9 +129,13 @@ def _documents(names: Sequence[str], knowledge: KnowledgeBase) -> list[str]:
     return list(dict.fromkeys(e["doc_id"] for e in entities if e and e["doc_id"]))
 
 
-def _community_score(community: Community, weighed: Sequence[tuple[Passage, float, dict[str, float]]]) -> float:
+def _community_score(
+    community: Community, weighed: Sequence[tuple[Passage, float, dict[str, float]]]
+) -> float:
     """Return a community is as relevant as its three best passages are on average."""
-    inside = sorted((score for p, score, _ in weighed if p["doc_id"] in community["doc_ids"]), reverse=True)[:3]
+    inside = sorted(
+        (score for p, score, _ in weighed if p["doc_id"] in community["doc_ids"]), reverse=True
+    )[:3]
     return round(sum(inside) / 3, 6)
 
 

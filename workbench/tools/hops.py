@@ -35,7 +35,9 @@ class SubQuestion(NamedTuple):
     sentence: str
 
 
-def sub_questions(question: str, front: Sequence[Passage], knowledge: KnowledgeBase, reach: int) -> list[SubQuestion]:
+def sub_questions(
+    question: str, front: Sequence[Passage], knowledge: KnowledgeBase, reach: int
+) -> list[SubQuestion]:
     """Return the rest of a question, asked of the names in those sentences that cover most of it.
 
     Args:
@@ -52,37 +54,58 @@ def sub_questions(question: str, front: Sequence[Passage], knowledge: KnowledgeB
         names.setdefault((link["chunk_id"], link["sentence"]), set()).add(link["surface"])
     for shared in knowledge.around("shared", ids, reach):
         names.setdefault((shared["chunk_id"], shared["sentence"]), set()).add(shared["phrase"])
-    candidates = [(passage, sentence) for passage in passages for sentence in dict.fromkeys(sentences(passage["text"]))]
+    candidates = [
+        (passage, sentence)
+        for passage in passages
+        for sentence in dict.fromkeys(sentences(passage["text"]))
+    ]
     texts = [f"{passage['title']}. {sentence}" for passage, sentence in candidates]
-    words, (weights, rows) = knowledge.words(question)["words"], coverage(question, texts, knowledge)
+    words, (weights, rows) = (
+        knowledge.words(question)["words"],
+        coverage(question, texts, knowledge),
+    )
     best, question_key = dict[str, tuple[float, SubQuestion]](), surface_key(question)
     for (passage, sentence), row in zip(candidates, rows, strict=True):
         left = [word for word, clearness in zip(words, row, strict=True) if clearness < COVERED]
         covered = sum(weight * clearness for weight, clearness in zip(weights, row, strict=True))
         worth = covered - BEHIND * documents.index(passage["doc_id"])
-        for name in sorted(names.get((passage["chunk_id"], sentence), set()) | {passage["title"].partition(" (")[0]}):
+        for name in sorted(
+            names.get((passage["chunk_id"], sentence), set())
+            | {passage["title"].partition(" (")[0]}
+        ):
             key = surface_key(name)
             if key not in question_key and worth > best.get(key, (-1.0,))[0]:
                 best[key] = worth, SubQuestion(" ".join([*left, name]), name, passage, sentence)
-    return [best[key][1] for key in sorted(best, key=lambda key: (-round(best[key][0], 9), key))[:SUB_QUESTIONS]]
+    return [
+        best[key][1]
+        for key in sorted(best, key=lambda key: (-round(best[key][0], 9), key))[:SUB_QUESTIONS]
+    ]
 
 
-def answers(question: str, sub_question: SubQuestion, knowledge: KnowledgeBase) -> dict[str, dict[str, float]]:
+def answers(
+    question: str, sub_question: SubQuestion, knowledge: KnowledgeBase
+) -> dict[str, dict[str, float]]:
     """Return the passages that a sub-question finds, each with its signals.
 
     ``holds``: whether it has the name; ``gain``: what it says of the question beyond the sentence; ``bm25``, and the
     inverse places of both searches, ``words`` and ``meaning``.
     """
-    lexical, dense = (knowledge.search(kind, sub_question.query, HITS) for kind in ("words", "meaning"))
+    lexical, dense = (
+        knowledge.search(kind, sub_question.query, HITS) for kind in ("words", "meaning")
+    )
     passages = knowledge.passages(list(dict.fromkeys(i for i, _ in [*dense, *lexical])))
     texts = [f"{passage['title']}. {passage['text']}" for passage in passages]
-    weights, rows = coverage(question, [f"{sub_question.passage['title']}. {sub_question.sentence}", *texts], knowledge)
+    weights, rows = coverage(
+        question, [f"{sub_question.passage['title']}. {sub_question.sentence}", *texts], knowledge
+    )
     bm25, words, meaning = shares(lexical), _places(lexical), _places(dense)
     key = surface_key(sub_question.name)
     return {
         passage["chunk_id"]: {
             "holds": float(key in surface_key(text)),
-            "gain": sum(w * max(0.0, new - old) for w, new, old in zip(weights, row, rows[0], strict=True)),
+            "gain": sum(
+                w * max(0.0, new - old) for w, new, old in zip(weights, row, rows[0], strict=True)
+            ),
             "bm25": bm25.get(passage["chunk_id"], 0.0),
             "words": words.get(passage["chunk_id"], 0.0),
             "meaning": meaning.get(passage["chunk_id"], 0.0),

@@ -62,7 +62,9 @@ def fuse(
 ) -> list[tuple[Passage, float]]:
     """Fuse the passages of all sources into one order; those about a name in the question come first."""
     with log("fuse", strategy=strategy) as detail:
-        own = [p["chunk_id"] for p in question.knowledge.passages(doc_ids=question.subjects)][: RERANKED // 2]
+        own = [p["chunk_id"] for p in question.knowledge.passages(doc_ids=question.subjects)][
+            : RERANKED // 2
+        ]
         order = dict(STRATEGIES[strategy](hits))
         detail["distinct"] = len(order)
         passages = question.knowledge.passages(list(dict.fromkeys([*own, *order]))[:pool])
@@ -70,7 +72,11 @@ def fuse(
 
 
 def rerank(
-    question: Question, passages: Sequence[Passage], hits: Mapping[str, Ranking], log: ToolLog, model: str = ""
+    question: Question,
+    passages: Sequence[Passage],
+    hits: Mapping[str, Ranking],
+    log: ToolLog,
+    model: str = "",
 ) -> list[RetrievalResult]:
     """Return the passages read again next to the question, each with the probability that it is relevant."""
     with log("rerank") as detail:
@@ -81,7 +87,10 @@ def rerank(
 
 
 def _judged(
-    question: Question, passages: Sequence[Passage], hits: Mapping[str, Ranking], reread: Mapping[str, float]
+    question: Question,
+    passages: Sequence[Passage],
+    hits: Mapping[str, Ranking],
+    reread: Mapping[str, float],
 ) -> Iterator[RetrievalResult]:
     """Return the passages in the order of ``worth``, with their probabilities assigned in that order, highest first.
 
@@ -96,12 +105,22 @@ def _judged(
     for passage, signals in zip(passages, question.signals_in(passages, **rankings), strict=True):
         chunk_id = passage["chunk_id"]
         reranked = reread.get(chunk_id, 0.0)
-        more = {"reranked": reranked, "reread": signals["unread"] * reranked, "led": soon.get(chunk_id, 0.0)}
+        more = {
+            "reranked": reranked,
+            "reread": signals["unread"] * reranked,
+            "led": soon.get(chunk_id, 0.0),
+        }
         seen[chunk_id] = signals | more
-    ranked = sorted(passages, key=lambda passage: (-worth(seen[passage["chunk_id"]]), passage["chunk_id"]))
-    scores = descending(sorted((probability(TOOL.name, signals) for signals in seen.values()), reverse=True))
+    ranked = sorted(
+        passages, key=lambda passage: (-worth(seen[passage["chunk_id"]]), passage["chunk_id"])
+    )
+    scores = descending(
+        sorted((probability(TOOL.name, signals) for signals in seen.values()), reverse=True)
+    )
     for passage, score in zip(ranked, scores, strict=True):
-        yield evidence.chunk(passage, score, TOOL.name, question.knowledge.name, seen[passage["chunk_id"]])
+        yield evidence.chunk(
+            passage, score, TOOL.name, question.knowledge.name, seen[passage["chunk_id"]]
+        )
 
 
 def worth(seen: Mapping[str, float]) -> float:
@@ -122,11 +141,20 @@ def reranker_scores(
     """
     read = passages[:RERANKED]
     texts = [p["text"] for p in read]
-    scores = None if model == "none" else knowledge.rerank(query, texts, model or "chosen") if read else []
+    scores = (
+        None
+        if model == "none"
+        else knowledge.rerank(query, texts, model or "chosen")
+        if read
+        else []
+    )
     if scores is None:
         scores = [1 / rank for rank, _ in enumerate(read, start=1)]
     low, high = min(scores, default=0.0), max(scores, default=0.0)
-    return {p["chunk_id"]: (s - low) / (high - low) if high > low else 0.5 for p, s in zip(read, scores, strict=True)}
+    return {
+        p["chunk_id"]: (s - low) / (high - low) if high > low else 0.5
+        for p, s in zip(read, scores, strict=True)
+    }
 
 
 TOOL = FunctionTool(

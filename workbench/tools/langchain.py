@@ -26,7 +26,9 @@ _FOR_STEPS = ("results", "entities", "candidates")
 ToolResult = tuple[str, list[Document]]
 
 
-def langchain_tools(tools: Mapping[str, Tool], base: KnowledgeBase, names: Sequence[str]) -> list[BaseTool]:
+def langchain_tools(
+    tools: Mapping[str, Tool], base: KnowledgeBase, names: Sequence[str]
+) -> list[BaseTool]:
     """Return tools over a knowledge base, each with its own schema.
 
     A result is text for the model, each passage after its id in brackets, and as artifact LangChain documents with
@@ -50,16 +52,23 @@ def model_input(tool: Tool, bases: Sequence[KnowledgeBase]) -> type[BaseModel]:
 
     Where no base has typed fields there are no conditions on them.
     """
-    without = ["kb_prefix", "top_k"] + ([] if any(base.about()["fields"] for base in bases) else ["conditions"])
+    without = ["kb_prefix", "top_k"] + (
+        [] if any(base.about()["fields"] for base in bases) else ["conditions"]
+    )
     fields: Json = {
-        name: (field.annotation, field) for name, field in tool.input_schema.model_fields.items() if name not in without
+        name: (field.annotation, field)
+        for name, field in tool.input_schema.model_fields.items()
+        if name not in without
     }
     if "top_k" in tool.input_schema.model_fields:
         fields["top_k"] = (int, Field(RESULTS, ge=1, le=50, description="How many results at most"))
     if len(bases) > 1:
         one_of: Any = Literal
         names = [base.name for base in bases]
-        fields["kb_prefix"] = (one_of[tuple(names)], Field(names[0], description="The knowledge base"))
+        fields["kb_prefix"] = (
+            one_of[tuple(names)],
+            Field(names[0], description="The knowledge base"),
+        )
     return create_model(f"{tool.name}_input", **fields)
 
 
@@ -112,7 +121,11 @@ def _structured(
 def result_text(output: Data, shown: Collection[str] = ()) -> str:
     """Return an output as a model reads it: its results, but for the text of ``shown`` ones, and what else it says."""
     lines = [_passage(result, result["result_id"] in shown) for result in output.get("results", [])]
-    more = [f"{name}: {_text(value)}" for name, value in output.items() if name not in _FOR_STEPS and value]
+    more = [
+        f"{name}: {_text(value)}"
+        for name, value in output.items()
+        if name not in _FOR_STEPS and value
+    ]
     return fenced("\n\n".join([*more, *lines])) or "Nothing was found."
 
 
@@ -128,7 +141,9 @@ def _short(value: Any) -> str:
 
 def _passage(result: Data, is_shown: bool) -> str:
     about = result.get("metadata") or {}
-    fields = "; ".join(f"{name}: {_short(value)}" for name, value in (about.get("fields") or {}).items() if value)
+    fields = "; ".join(
+        f"{name}: {_short(value)}" for name, value in (about.get("fields") or {}).items() if value
+    )
     title = f"{about.get('title') or ''} ({fields})" if fields else about.get("title") or ""
     if is_shown:
         return f"[{passage_id(result)}] {about.get('title') or ''}: as above"
@@ -138,7 +153,11 @@ def _passage(result: Data, is_shown: bool) -> str:
 def as_document(result: Data) -> Document:
     """Return a result as a LangChain document, with its id, document, title and score."""
     about = result.get("metadata") or {}
-    known_fields = {name: about[name] for name in ("doc_id", "title", "url", "fields") if about.get(name)}
+    known_fields = {
+        name: about[name] for name in ("doc_id", "title", "url", "fields") if about.get(name)
+    }
     return Document(
-        result["evidence"], id=passage_id(result), metadata={**known_fields, "score": float(result["score"])}
+        result["evidence"],
+        id=passage_id(result),
+        metadata={**known_fields, "score": float(result["score"])},
     )

@@ -14,7 +14,9 @@ from workbench.tools.tool import FunctionTool, Search
 class LocalSearchInput(Search):
     """The input of ``local_search``."""
 
-    entities: list[str] = Field(default_factory=list, description="More names to look around than those of the query")
+    entities: list[str] = Field(
+        default_factory=list, description="More names to look around than those of the query"
+    )
 
 
 def search(tool_input: LocalSearchInput, knowledge: KnowledgeBase, log: ToolLog) -> Json:
@@ -27,7 +29,9 @@ def search(tool_input: LocalSearchInput, knowledge: KnowledgeBase, log: ToolLog)
         neighbours = around(question, knowledge)[:most_neighbours]
         detail["neighbours"] = len(neighbours)
     with log("passages") as detail:
-        passages = knowledge.passages(passages_around(question, knowledge, max(most_neighbours, tool_input.top_k)))
+        passages = knowledge.passages(
+            passages_around(question, knowledge, max(most_neighbours, tool_input.top_k))
+        )
         results = evidence.judged(TOOL.name, question, passages)
         detail["hits"] = len(results)
     with log("relations") as detail:
@@ -45,16 +49,22 @@ def _cards(question: Question, knowledge: KnowledgeBase) -> list[RetrievalResult
         entity = knowledge.entity(name.entity_id)
         if entity is not None:
             text = evidence.card(entity, knowledge)
-            score = question.judge(TOOL.name, text, name.name, next(iter(name.subjects), ""), subject=1.0)
+            score = question.judge(
+                TOOL.name, text, name.name, next(iter(name.subjects), ""), subject=1.0
+            )
             cards.append(evidence.entity(entity, text, score, TOOL.name, knowledge.name, about))
     return cards
 
 
-def _sentences(question: Question, knowledge: KnowledgeBase, neighbours: list) -> list[RetrievalResult]:
+def _sentences(
+    question: Question, knowledge: KnowledgeBase, neighbours: list
+) -> list[RetrievalResult]:
     relations = [r for _, between in neighbours for r in between]
     # a sentence that states several relations is there once
     by_sentence = {(r["chunk_id"], r["sentence"]): r for r in reversed(relations)}
-    passages = {p["chunk_id"]: p for p in knowledge.passages([r["chunk_id"] for r in by_sentence.values()])}
+    passages = {
+        p["chunk_id"]: p for p in knowledge.passages([r["chunk_id"] for r in by_sentence.values()])
+    }
     results = []
     for relation in reversed(by_sentence.values()):
         passage = passages.get(relation["chunk_id"])

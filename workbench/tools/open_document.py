@@ -15,9 +15,13 @@ class OpenDocumentInput(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    document: str = Field(min_length=1, description="The title or id of a document, or the id of one of its passages")
+    document: str = Field(
+        min_length=1, description="The title or id of a document, or the id of one of its passages"
+    )
     start: int = Field(0, ge=0, description="At which passage to begin")
-    kb_prefix: str | None = Field(default=None, description="The knowledge base; empty: the one of the run")
+    kb_prefix: str | None = Field(
+        default=None, description="The knowledge base; empty: the one of the run"
+    )
 
 
 class OpenDocumentOutput(ToolOutput):
@@ -26,16 +30,22 @@ class OpenDocumentOutput(ToolOutput):
     more: str = Field("", description="Where to begin next, when passages follow")
 
 
-def search(tool_input: OpenDocumentInput, knowledge: KnowledgeBase, log: ToolLog) -> OpenDocumentOutput:
+def search(
+    tool_input: OpenDocumentInput, knowledge: KnowledgeBase, log: ToolLog
+) -> OpenDocumentOutput:
     """Return passages of the document from ``start`` on, at least one."""
     name = tool_input.document
     entity = knowledge.entity(name)
     ids = [name, evidence.document_id(name), entity["doc_id"] if entity else ""]
     with log("open") as detail:
-        passages = next(filter(None, (knowledge.passages(doc_ids=[doc_id]) for doc_id in ids if doc_id)), [])
+        passages = next(
+            filter(None, (knowledge.passages(doc_ids=[doc_id]) for doc_id in ids if doc_id)), []
+        )
         detail["passages"] = len(passages)
     if not passages:
-        raise ToolError(f"There is no document {name!r}. Give a title or an id that a search returned.")
+        raise ToolError(
+            f"There is no document {name!r}. Give a title or an id that a search returned."
+        )
     # Characters of a document that are returned at once.
     left, shown = 6_000, passages[tool_input.start : tool_input.start + 1]
     for passage in passages[tool_input.start + 1 :]:

@@ -154,12 +154,19 @@ class ToolRegistry(Mapping[str, Tool]):
         from workbench.tools.langchain import langchain_tools
 
         if self._bases is None:
-            raise ToolError("These tools belong to no workspace. Use those of an open one: wb.tools.")
+            raise ToolError(
+                "These tools belong to no workspace. Use those of an open one: wb.tools."
+            )
         base = self._bases.get(kb)
         return langchain_tools(self, base, names or names_for_agents(self, [base]))
 
     def register_retriever(
-        self, name: str, retriever: BaseRetriever, *, replace: bool = False, **options: Unpack[ToolOptions]
+        self,
+        name: str,
+        retriever: BaseRetriever,
+        *,
+        replace: bool = False,
+        **options: Unpack[ToolOptions],
     ) -> FunctionTool:
         """Make a tool of any LangChain retriever; ids come from ``Document.id``, its metadata, or its content.
 
@@ -176,7 +183,12 @@ class ToolRegistry(Mapping[str, Tool]):
 def names_for_agents(tools: Iterable[str], bases: Iterable[KnowledgeBase]) -> list[str]:
     """Return the tools of an agent: search, typed fields where there are some, registered ones, whole documents."""
     fields = ["discover"] if any(base.about()["fields"] for base in bases) else []
-    return ["hybrid_search", *fields, *(name for name in tools if name not in BUILT_IN), "open_document"]
+    return [
+        "hybrid_search",
+        *fields,
+        *(name for name in tools if name not in BUILT_IN),
+        "open_document",
+    ]
 
 
 def check(plan: Plan, tools: Mapping[str, Tool]) -> list[Json]:
@@ -188,13 +200,20 @@ def check(plan: Plan, tools: Mapping[str, Tool]) -> list[Json]:
     problems = plan.problems()
     for step in plan.steps:
         if step.tool in tools:
-            problems += [*_input_problems(step, tools[step.tool]), *_reference_problems(step, steps, tools)]
+            problems += [
+                *_input_problems(step, tools[step.tool]),
+                *_reference_problems(step, steps, tools),
+            ]
         else:
             unknown = str(UnknownTool(step.tool, tools))
             message, _, fix = unknown.partition(". ")
             sentence = f"{step.step_id}: {message[:1].lower()}{message[1:]}."
             names = ", ".join(sorted(tools))
-            problems.append(problem(step.step_id, "tool", sentence, fix, "unknown_tool", tool=step.tool, known=names))
+            problems.append(
+                problem(
+                    step.step_id, "tool", sentence, fix, "unknown_tool", tool=step.tool, known=names
+                )
+            )
     return problems
 
 
@@ -227,13 +246,21 @@ def resolve_input(step: PlanStep, outputs: Mapping[str, Data]) -> Json:
     for name, (source, field) in step.references().items():
         output = outputs.get(source)
         if output is None or field not in output:
-            available = f"It gave: {', '.join(output) or 'nothing'}." if output is not None else "It gave no output."
-            raise ToolError(f"{step.step_id} takes {name!r} from {source}.{field}, which is not there. {available}")
+            available = (
+                f"It gave: {', '.join(output) or 'nothing'}."
+                if output is not None
+                else "It gave no output."
+            )
+            raise ToolError(
+                f"{step.step_id} takes {name!r} from {source}.{field}, which is not there. {available}"
+            )
         filled[name] = output[field]
         if "text" in step.tool_input[name]:
             words = _words(output[field])
             if not words:
-                raise ToolError(f"{step.step_id} takes {name!r} from {source}.{field}, which is empty.")
+                raise ToolError(
+                    f"{step.step_id} takes {name!r} from {source}.{field}, which is empty."
+                )
             filled[name] = step.tool_input[name]["text"].replace(GAP, words)
     return filled
 
@@ -261,21 +288,31 @@ def _input_problems(step: PlanStep, tool: Tool) -> Iterator[Json]:
             if not fault["loc"] or fault["loc"][0] not in references:
                 path, message, fix = input_fault(tool, fault)
                 place, sentence = f"tool_input.{path}", f"{step.step_id}: {message}"
-                yield problem(step.step_id, place, sentence, fix, "input", name=path, **_rule(fault, tool))
+                yield problem(
+                    step.step_id, place, sentence, fix, "input", name=path, **_rule(fault, tool)
+                )
 
 
 def _rule(fault: Any, tool: Tool) -> Json:
     """Return which rule of pydantic's an input broke, and by what: plain values, for who says it in other words."""
-    limits = {name: value for name, value in fault.get("ctx", {}).items() if isinstance(value, str | int | float)}
+    limits = {
+        name: value
+        for name, value in fault.get("ctx", {}).items()
+        if isinstance(value, str | int | float)
+    }
     details = {"rule": fault["type"], "value": shown(fault["input"]), "limits": limits}
     fields = tool.input_schema.model_fields
     field = fields.get(str(fault["loc"][0])) if len(fault["loc"]) == 1 else None
-    default = field.get_default(call_default_factory=True) if field and not field.is_required() else None
+    default = (
+        field.get_default(call_default_factory=True) if field and not field.is_required() else None
+    )
     shown_default = {} if default in (None, [], "") else {"default": str(default)}
     return {**details, "known": ", ".join(fields), **shown_default}
 
 
-def _reference_problems(step: PlanStep, steps: Mapping[str, PlanStep], tools: Mapping[str, Tool]) -> Iterator[Json]:
+def _reference_problems(
+    step: PlanStep, steps: Mapping[str, PlanStep], tools: Mapping[str, Tool]
+) -> Iterator[Json]:
     for name, (source, field) in step.references().items():
         place = f"tool_input.{name}"
         inputs = tools[step.tool].input_schema.model_fields
@@ -287,7 +324,11 @@ def _reference_problems(step: PlanStep, steps: Mapping[str, PlanStep], tools: Ma
         elif "text" in (value := step.tool_input[name]):
             text, kind = value["text"], inputs[name].annotation
             if kind is not str or not isinstance(text, str) or GAP not in text:
-                where = "Only a text has words around it" if kind is not str else f"{text!r} has no {GAP}"
+                where = (
+                    "Only a text has words around it"
+                    if kind is not str
+                    else f"{text!r} has no {GAP}"
+                )
                 fix = f"{GAP} in the text of a query is the place of what {source} finds."
                 yield problem(step.step_id, place, f"{step.step_id}: input {name!r}: {where}.", fix)
         if source in steps and steps[source].tool in tools:

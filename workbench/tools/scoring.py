@@ -118,7 +118,9 @@ class Question:
         rest = _without(text, [(m["start"], m["end"]) for m in mentions])
         further = [e["name"] for i, e in meant.items() if i not in linked_by_id]
         bearers = {
-            m["entity_id"]: list(filter(None, map(knowledge.entity, m["others"]))) for m in mentions if m.get("others")
+            m["entity_id"]: list(filter(None, map(knowledge.entity, m["others"])))
+            for m in mentions
+            if m.get("others")
         }
         words = content_terms(rest)
         # further names that join the words searched for; more would drown the question
@@ -128,7 +130,8 @@ class Question:
             rest=rest,
             weights=dict(zip(words, knowledge.words(words)["weights"], strict=True)),
             named=tuple(
-                _merge_bearers([e, *bearers.get(i, ())], passages, knowledge) for i, e in (linked_by_id | meant).items()
+                _merge_bearers([e, *bearers.get(i, ())], passages, knowledge)
+                for i, e in (linked_by_id | meant).items()
             ),
         )
 
@@ -191,9 +194,20 @@ class Question:
             signals.append(seen)
         return signals
 
-    def judge(self, tool: str, text: str, title: str = "", doc_id: str = "", **signals: float) -> float:
+    def judge(
+        self, tool: str, text: str, title: str = "", doc_id: str = "", **signals: float
+    ) -> float:
         """Return the probability that a text is relevant, from its words and from signals that are known otherwise."""
-        passage = Passage(chunk_id="", doc_id=doc_id, title=title, text=text, position=0, url="", licence="", fields={})
+        passage = Passage(
+            chunk_id="",
+            doc_id=doc_id,
+            title=title,
+            text=text,
+            position=0,
+            url="",
+            licence="",
+            fields={},
+        )
         return probability(tool, self.signals(passage) | signals)
 
 
@@ -204,23 +218,38 @@ def _holds(passage: Passage, name: NamedEntity, values: Collection[str]) -> bool
     """
     if passage["chunk_id"] in name.chunk_ids or passage["doc_id"] in name.doc_ids:
         return True
-    return any(n in values for n in name.names) or (not passage["chunk_id"] and _says(passage, name))
+    return any(n in values for n in name.names) or (
+        not passage["chunk_id"] and _says(passage, name)
+    )
 
 
 def _says(passage: Passage, name: NamedEntity) -> bool:
     text = fold(f"{passage['title']} {passage['text']}")
-    return any(n in text and re.search(rf"(?<![a-z0-9]){re.escape(n)}(?![a-z0-9])", text) for n in name.names)
+    return any(
+        n in text and re.search(rf"(?<![a-z0-9]){re.escape(n)}(?![a-z0-9])", text)
+        for n in name.names
+    )
 
 
-def _merge_bearers(bearers: Sequence[Entity], passages: int, knowledge: KnowledgeBase) -> NamedEntity:
+def _merge_bearers(
+    bearers: Sequence[Entity], passages: int, knowledge: KnowledgeBase
+) -> NamedEntity:
     """Return a name by all who bear it, the likeliest first."""
     parts = [part for entity in bearers for part in _parts(entity, knowledge)]
-    mentions = [chunk_id for entity in bearers for chunk_id in knowledge.around("mentions", [entity["entity_id"]])]
+    mentions = [
+        chunk_id
+        for entity in bearers
+        for chunk_id in knowledge.around("mentions", [entity["entity_id"]])
+    ]
     chunk_ids = frozenset([*mentions, *(p["chunk_id"] for p in parts)])
     first = bearers[0]
     return NamedEntity(
         name=first["name"],
-        names=tuple(dict.fromkeys(fold(n) for e in bearers for n in (e["name"], *e["aliases"]) if len(n) > 1)),
+        names=tuple(
+            dict.fromkeys(
+                fold(n) for e in bearers for n in (e["name"], *e["aliases"]) if len(n) > 1
+            )
+        ),
         weight=_weight(passages, len(chunk_ids)),
         entity_id=first["entity_id"],
         subjects=tuple(entity["doc_id"] for entity in bearers if entity["doc_id"]),
@@ -238,9 +267,13 @@ def _parts(entity: Entity, knowledge: KnowledgeBase) -> list[Passage]:
     """Return passages of the document that an entity is, and of those of the same title; two years are two things."""
     if not entity["doc_id"]:
         return []
-    namesakes = {doc_id for title in knowledge.link(entity["name"], "title") for doc_id in title["doc_ids"]}
+    namesakes = {
+        doc_id for title in knowledge.link(entity["name"], "title") for doc_id in title["doc_ids"]
+    }
     # documents of one title that are read
-    passages = knowledge.passages(doc_ids=[entity["doc_id"], *sorted(namesakes - {entity["doc_id"]})[:100]])
+    passages = knowledge.passages(
+        doc_ids=[entity["doc_id"], *sorted(namesakes - {entity["doc_id"]})[:100]]
+    )
     own = [p for p in passages if p["doc_id"] == entity["doc_id"]]
     if not own or "year" in own[0]["fields"] or entity["type"] != "Document":
         return own
@@ -272,26 +305,35 @@ def passage_terms(text: str) -> tuple[Mapping[str, frozenset[str]], bool]:
     by_prefix: dict[str, set[str]] = {}
     for term in terms(text):
         by_prefix.setdefault(term[:3], set()).add(term)
-    return {key: frozenset(group) for key, group in by_prefix.items()}, len(CJK.findall(text)) * 8 > len(text)
+    return {key: frozenset(group) for key, group in by_prefix.items()}, len(
+        CJK.findall(text)
+    ) * 8 > len(text)
 
 
 UNSAID, CLEAR = 0.4, 0.85
 """Cosines at which a word of a text does not say one of the question at all, and says it in full."""
 
 
-def coverage(question: str, texts: Sequence[str], knowledge: KnowledgeBase) -> tuple[list[float], list[list[float]]]:
+def coverage(
+    question: str, texts: Sequence[str], knowledge: KnowledgeBase
+) -> tuple[list[float], list[list[float]]]:
     """Return the weight of each word of a question, 1 in all, and how far each text says each word, 0 to 1."""
     words = knowledge.words(question, texts)
     rarity, rows = words["rarity"], words["texts"]
     total = sum(rarity) + 1e-6 * len(rarity) or 1.0
     weights = [(weight + 1e-6) / total for weight in rarity]
-    return weights, [[min(1.0, max(0.0, (c - UNSAID) / (CLEAR - UNSAID))) for c in row] for row in rows]
+    return weights, [
+        [min(1.0, max(0.0, (c - UNSAID) / (CLEAR - UNSAID))) for c in row] for row in rows
+    ]
 
 
 def shares_said(question: str, texts: Sequence[str], knowledge: KnowledgeBase) -> list[float]:
     """Return how much of a question each text says, 0 to 1; of no words nothing is said."""
     weights, rows = coverage(question, texts, knowledge)
-    return [sum(weight * clearness for weight, clearness in zip(weights, row, strict=True)) for row in rows]
+    return [
+        sum(weight * clearness for weight, clearness in zip(weights, row, strict=True))
+        for row in rows
+    ]
 
 
 def field_values(fields: Data) -> list[str]:
@@ -329,7 +371,8 @@ def cosine_signals(hits: Sequence[tuple[str, float]]) -> dict[str, dict[str, flo
     return {i: {"cosine": c, "lead": max(0.0, min(1.0, (c - middle) / spread))} for i, c in hits}
 
 
-HUB = 60  # an entity with more relations than this (a country, a genre) says little about what stands around it
+# an entity with more relations than this (a country, a genre) says little about what stands around it
+HUB = 60
 
 
 def around(question: Question, knowledge: KnowledgeBase) -> list[tuple[Entity, list[Relation]]]:
@@ -356,7 +399,9 @@ def passages_around(question: Question, knowledge: KnowledgeBase, limit: int) ->
     for entity, _ in around(question, knowledge)[:limit]:
         at = knowledge.around("mentions", [entity["entity_id"]])
         if entity["doc_id"]:
-            votes.append((1.0, [p["chunk_id"] for p in knowledge.passages(doc_ids=[entity["doc_id"]])]))
+            votes.append(
+                (1.0, [p["chunk_id"] for p in knowledge.passages(doc_ids=[entity["doc_id"]])])
+            )
         if 0 < len(at) <= HUB:
             votes.append((1 / len(at), at))
     return list(dict.fromkeys([*own, *mentioned, *_agreed(votes)]))[:limit]

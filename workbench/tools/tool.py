@@ -70,7 +70,11 @@ def plain(value: Any) -> Any:
     """
     try:
         return to_jsonable_python(
-            _cleaned(value), fallback=_fallback, inf_nan_mode="null", bytes_mode="base64", serialize_unknown=False
+            _cleaned(value),
+            fallback=_fallback,
+            inf_nan_mode="null",
+            bytes_mode="base64",
+            serialize_unknown=False,
         )
     except (PydanticSerializationError, RecursionError, TypeError, ValueError) as error:
         raise ToolError(f"a {type(value).__name__} cannot be kept as JSON: {error}") from None
@@ -93,7 +97,9 @@ def _fallback(value: Any) -> Any:
         return value.to_dict("records")
     if hasattr(value, "tolist"):
         return value.tolist()
-    if {"__str__", "__repr__"}.isdisjoint(name for kind in type(value).__mro__[:-1] for name in vars(kind)):
+    if {"__str__", "__repr__"}.isdisjoint(
+        name for kind in type(value).__mro__[:-1] for name in vars(kind)
+    ):
         raise TypeError(f"a {type(value).__name__} has no text of its own")
     return clean(str(value))
 
@@ -118,17 +124,27 @@ class Search(BaseModel):
     """Whether the tool sees only the documents for which the conditions hold; one that does not applies them itself."""
 
     query: str = Field(min_length=1, description="What to look for, in the words of the question")
-    conditions: list[ConditionInput] = Field(default=[], description="What the documents' fields must hold, all of it")
+    conditions: list[ConditionInput] = Field(
+        default=[], description="What the documents' fields must hold, all of it"
+    )
     top_k: int = Field(50, ge=1, le=1000, description="How many results at most")
-    kb_prefix: str | None = Field(default=None, description="The knowledge base; empty: the one of the run")
+    kb_prefix: str | None = Field(
+        default=None, description="The knowledge base; empty: the one of the run"
+    )
 
 
 class ToolOutput(BaseModel):
     """The output of every built-in tool; some add to it. Later steps read it by ``$from``."""
 
-    results: list[Json] = Field(default_factory=list, description="Evidence, best first (RetrievalResult)")
-    entities: list[str] = Field(default_factory=list, description="Names that the query holds, then related ones")
-    candidates: list[str] = Field(default_factory=list, description="Titles found beyond the ones named in the query")
+    results: list[Json] = Field(
+        default_factory=list, description="Evidence, best first (RetrievalResult)"
+    )
+    entities: list[str] = Field(
+        default_factory=list, description="Names that the query holds, then related ones"
+    )
+    candidates: list[str] = Field(
+        default_factory=list, description="Titles found beyond the ones named in the query"
+    )
 
 
 @dataclass(frozen=True)
@@ -159,13 +175,19 @@ class FunctionTool:
 
     def __post_init__(self) -> None:
         longest_name = 64
-        if not self.name.isidentifier() or self.name != self.name.lower() or len(self.name) > longest_name:
+        if (
+            not self.name.isidentifier()
+            or self.name != self.name.lower()
+            or len(self.name) > longest_name
+        ):
             raise ToolError(
                 f"{self.name!r} is not a name for a tool. Use letters without capitals (Chinese ones too), digits and "
                 f"underscores, a letter first, {longest_name} at most."
             )
 
-    async def __call__(self, tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> BaseModel:
+    async def __call__(
+        self, tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog
+    ) -> BaseModel:
         """Run it; a plain function runs in a thread, so that a slow one does not hold up the others."""
         if isinstance(tool_input, Search) and tool_input.restricts:
             knowledge = restricted(knowledge, [c.model_dump() for c in tool_input.conditions])
@@ -173,7 +195,9 @@ class FunctionTool:
             if inspect.iscoroutinefunction(self.function):
                 output = await self.function(tool_input, knowledge, log)
             else:
-                output = await asyncio.to_thread(self._in_one_generation, tool_input, knowledge, log)
+                output = await asyncio.to_thread(
+                    self._in_one_generation, tool_input, knowledge, log
+                )
         try:
             checked_output = self.output_schema.model_validate(output)
         except ValidationError as error:
@@ -185,7 +209,9 @@ class FunctionTool:
             ) from None
         return shown_results(checked_output, knowledge)
 
-    def _in_one_generation(self, tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> Any:
+    def _in_one_generation(
+        self, tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog
+    ) -> Any:
         with contained(self.name), knowledge.reading():
             return self.function(tool_input, knowledge, log)
 
@@ -197,7 +223,10 @@ def shown_results(output: Any, base: KnowledgeBase) -> BaseModel:
     """
     if not isinstance(base, PartialBase):
         return cast(BaseModel, output)
-    return cast(BaseModel, output.model_copy(update={"results": [r for r in output.results if not base.hides(r)]}))
+    return cast(
+        BaseModel,
+        output.model_copy(update={"results": [r for r in output.results if not base.hides(r)]}),
+    )
 
 
 class StepLog:
@@ -219,7 +248,12 @@ class StepLog:
     def __call__(self, name: str, **detail: Any) -> Iterator[Json]:
         """Time the block; the entry stands from its start, so nested ones come in the order of their starts."""
         start = self._now()
-        entry = SubStep(name=name, offset_ms=self._milliseconds(start - self._begun), duration_ms=0.0, detail=detail)
+        entry = SubStep(
+            name=name,
+            offset_ms=self._milliseconds(start - self._begun),
+            duration_ms=0.0,
+            detail=detail,
+        )
         self.sub_steps.append(entry)
         try:
             yield detail
@@ -244,7 +278,9 @@ def read_input(tool: Any, values: Json) -> BaseModel:
         return tool.input_schema.model_validate(values)
     except ValidationError as error:
         faults = [input_fault(tool, e) for e in error.errors()]
-        raise ToolError(" ".join(f"{tool.name}: {message} {fix}" for _, message, fix in faults)) from None
+        raise ToolError(
+            " ".join(f"{tool.name}: {message} {fix}" for _, message, fix in faults)
+        ) from None
 
 
 def input_fault(tool: Any, error: Any) -> tuple[str, str, str]:
@@ -275,11 +311,16 @@ def allowed(schema: type[BaseModel], field: str) -> str:
 
 def _kind(option: Json) -> str:
     if "enum" in option or "const" in option:
-        return "one of " + ", ".join(repr(value) for value in option.get("enum", [option.get("const")]))
+        return "one of " + ", ".join(
+            repr(value) for value in option.get("enum", [option.get("const")])
+        )
     if option.get("type") == "array":
         return f"a list of {_kind(option.get('items', {}))}s"
     kind = option.get("type", "an object" if "$ref" in option else "a value")
-    low, high = option.get("minimum", option.get("minLength")), option.get("maximum", option.get("maxLength"))
+    low, high = (
+        option.get("minimum", option.get("minLength")),
+        option.get("maximum", option.get("maxLength")),
+    )
     unit = " characters" if kind == "string" else ""
     if low is not None and high is not None:
         return f"{kind}, {low} to {high}{unit}"

@@ -37,7 +37,10 @@ def columns(labels: Labels, *names: str) -> tuple[Column, ...]:
     [('步骤', 'text', False), ('', 'number', False), ('变化', 'text', True)]
     """
     parts = ([*name.split(":"), "", ""][:3] for name in names)
-    return tuple(Column(labels(name) if name else "", kind or "text", bool(whole)) for name, kind, whole in parts)
+    return tuple(
+        Column(labels(name) if name else "", kind or "text", bool(whole))
+        for name, kind, whole in parts
+    )
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,13 @@ def clipped(
     cells = [[cut(str(cell), 400) for cell in row] for row in rows]
     filled = [index for index in range(len(heads)) if any(row[index] for row in cells)]
     body = tuple(tuple(row[index] for index in filled) for row in cells)
-    return Table(title, tuple(heads[index] for index in filled), body, opened, tuple(cut(note, 1000) for note in notes))
+    return Table(
+        title,
+        tuple(heads[index] for index in filled),
+        body,
+        opened,
+        tuple(cut(note, 1000) for note in notes),
+    )
 
 
 def one_line(value: Any) -> str:

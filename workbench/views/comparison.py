@@ -46,8 +46,15 @@ def beside(document: Data, labels: Labels) -> list[Block]:
         for name in ("claims", "evidence")
         if name in parts
     ]
-    tables = [parts[name][2] for name in sorted(parts, key=lambda name: (name != "claims", parts[name][0]))]
-    blocks = [_runs(document, labels), _verdict(document, verdict, labels), *_caveats(document, labels)]
+    tables = [
+        parts[name][2]
+        for name in sorted(parts, key=lambda name: (name != "claims", parts[name][0]))
+    ]
+    blocks = [
+        _runs(document, labels),
+        _verdict(document, verdict, labels),
+        *_caveats(document, labels),
+    ]
     return [*blocks, *tables, _cost(document, labels)]
 
 
@@ -77,12 +84,20 @@ def _verdict(document: Data, texts: Sequence[str], labels: Labels) -> Block:
         return Lines([(labels("no_difference"), "strong")])
     name = decision_name(parts["name"], labels) if parts["where"] == "decision" else parts["name"]
     where = step_name(labels("they_part", what=labels(f"part_{parts['where']}", name=name)))
-    return Lines([(labels("semicolon").join(texts), "strong"), f"{cut(where, 200)} · {_each(parts['values'], labels)}"])
+    return Lines(
+        [
+            (labels("semicolon").join(texts), "strong"),
+            f"{cut(where, 200)} · {_each(parts['values'], labels)}",
+        ]
+    )
 
 
 def _each(values: Any, labels: Labels) -> str:
     """Return the value of each run at a point."""
-    return " · ".join(f"{letter} {_side_text(value, labels)}" for letter, value in zip(LETTERS, values, strict=False))
+    return " · ".join(
+        f"{letter} {_side_text(value, labels)}"
+        for letter, value in zip(LETTERS, values, strict=False)
+    )
 
 
 def _side_text(value: Any, labels: Labels) -> str:
@@ -103,7 +118,11 @@ def _caveats(document: Data, labels: Labels) -> Iterator[Block]:
         if caveat["what"] in ("unfinished", "no_tape"):
             unknown.append(text)
         else:
-            causes.append(text if caveat["what"] == "question" else f"{text} · {_each(caveat['values'], labels)}")
+            causes.append(
+                text
+                if caveat["what"] == "question"
+                else f"{text} · {_each(caveat['values'], labels)}"
+            )
     if causes:
         yield Lines([(labels("not_only"), "strong"), *causes], mark="paused")
     if unknown:
@@ -123,18 +142,29 @@ def _part(name: str, document: Data, labels: Labels) -> tuple[bool, str, Block]:
             faint += 1  # shown as 0.00 wherever it is
         else:
             rows.append((counts[kind], kind, row))
-    equal = not faint and all(kind in _SAME and not row.get("text_differs") for _, kind, row in rows)
+    equal = not faint and all(
+        kind in _SAME and not row.get("text_differs") for _, kind, row in rows
+    )
     first = sorted(rows, key=itemgetter(0))[:_MOST_ROWS]  # some of each kind
     cells = []
     for _, _, row in sorted(first, key=lambda entry: _ORDER.index(entry[1])):
         sides = (cell(side, labels) if side else "–" for side in row["sides"])
         cells.append((_changes(row, labels), subject(row, document, labels), *sides))
-    heads = (*columns(labels, "change:change", what), *(Column(letter) for letter, _ in lettered(document)))
+    heads = (
+        *columns(labels, "change:change", what),
+        *(Column(letter) for letter, _ in lettered(document)),
+    )
     notes = [labels("and_more", n=len(rows) - _MOST_ROWS)] if len(rows) > _MOST_ROWS else []
     notes += [labels("beside_faint", n=faint)] if faint else []
-    summary = labels("comma").join(labels(f"count_{kind}", n=counts[kind]) for kind in _ORDER if counts[kind])
+    summary = labels("comma").join(
+        labels(f"count_{kind}", n=counts[kind]) for kind in _ORDER if counts[kind]
+    )
     title = f"{labels(title)} · {summary}"
-    return equal, summary, clipped(title, heads, cells, notes=notes) if rows or faint else Lines([(title, "dim")])
+    return (
+        equal,
+        summary,
+        clipped(title, heads, cells, notes=notes) if rows or faint else Lines([(title, "dim")]),
+    )
 
 
 def _kind(row: Data) -> str:
@@ -148,7 +178,9 @@ def _changes(row: Data, labels: Labels) -> str:
     changes = row.get("changes", ())
     lines = [change(_kind(row), labels)]
     if len(changes) > 1:
-        lines = [f"{change(kind, labels)} {LETTERS[n]}" for n, kind in enumerate(changes, 1) if kind]
+        lines = [
+            f"{change(kind, labels)} {LETTERS[n]}" for n, kind in enumerate(changes, 1) if kind
+        ]
     return "\n".join([*lines, *([change("reworded", labels)] if row.get("text_differs") else [])])
 
 
@@ -182,7 +214,9 @@ def _decided(side: Data, labels: Labels) -> str:
     """Return a decision: the action, the person, the edits and the words."""
     edits = edit_texts(side["edits"], side["proposed"], labels)
     words = [f"“{text}”" for text in (side["message"], side["note"]) if text]
-    action = labels("aside", said=labels("did_" + side["action"]), more=reviewer_name(side["who"], labels))
+    action = labels(
+        "aside", said=labels("did_" + side["action"]), more=reviewer_name(side["who"], labels)
+    )
     return cut(" · ".join([action, *edits, *words]), 400)
 
 
@@ -193,18 +227,32 @@ def _cited(side: Data, labels: Labels) -> str:
 
 def _piece(row: Data, _: Data, labels: Labels) -> str:
     first = next(side for side in row["sides"] if side)
-    steps, title = list(dict.fromkeys(finding["step_id"] for finding in first["found_by"])), one_line(row["title"])
+    steps, title = (
+        list(dict.fromkeys(finding["step_id"] for finding in first["found_by"])),
+        one_line(row["title"]),
+    )
     if not steps:
         return title
     more = f" +{len(steps) - 1}" if len(steps) > 1 else ""
-    return labels("aside", said=title, more=labels("beside_found_by", steps=cut(step_name(steps[0]), 60) + more))
+    return labels(
+        "aside",
+        said=title,
+        more=labels("beside_found_by", steps=cut(step_name(steps[0]), 60) + more),
+    )
 
 
-_PARTS: Mapping[str, tuple[str, str, Callable[[Data, Data, Labels], str], Callable[[Data, Labels], str]]] = {
+_PARTS: Mapping[
+    str, tuple[str, str, Callable[[Data, Data, Labels], str], Callable[[Data, Labels], str]]
+] = {
     "claims": ("beside_answer", "claim", lambda row, *_: str(row["text"]), _cited),
     "steps": ("beside_plan", "step", _step, _ended),
     "decisions": ("beside_decisions", "point", _point, _decided),
-    "evidence": ("beside_evidence", "piece", _piece, lambda side, _: f"#{side['rank']} {side['score']:.2f}"),
+    "evidence": (
+        "beside_evidence",
+        "piece",
+        _piece,
+        lambda side, _: f"#{side['rank']} {side['score']:.2f}",
+    ),
 }
 """Each table: its title, the heading of its rows, the text of a row, and its state in one run."""
 
@@ -217,10 +265,21 @@ def _cost(document: Data, labels: Labels) -> Block:
         cited = sum(bool(side["citations"]) for side in claims)
         times = [duration_text(cost, labels)]
         times += [savings_text(cost, labels)] if cost["saved_calls"] else []
-        times += [labels("beside_saved_tokens", n=f"{cost['saved_tokens']:,}")] if cost["saved_tokens"] else []
+        times += (
+            [labels("beside_saved_tokens", n=f"{cost['saved_tokens']:,}")]
+            if cost["saved_tokens"]
+            else []
+        )
         cells = (letter, f"{cost['calls']} + {cost['saved_calls']}", str(cost["evidence"]))
         tokens = tokens_text(cost["tokens"], cost["about"], labels)
-        rows.append((*cells, labels("beside_of", n=cited, most=len(claims)), tokens, labels("comma").join(times)))
+        rows.append(
+            (
+                *cells,
+                labels("beside_of", n=cited, most=len(claims)),
+                tokens,
+                labels("comma").join(times),
+            )
+        )
     names = ("calls:number", "pieces:number", "claims", "tokens:number", "time")
     heads = columns(labels, "", *(f"beside_{name}" for name in names))
     return clipped(labels("cost"), heads, rows, notes=[labels("not_waiting")])

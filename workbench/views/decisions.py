@@ -20,9 +20,17 @@ def decision_list(decisions: Sequence[Data], labels: Labels) -> Picture:
 
 def _row(decision: Data, labels: Labels) -> Markup:
     who, action = decision["who"], labels(f"did_{decision['action']}")
-    text = labels("past_by_you", what=action) if who == "person" else labels("past_by", what=action, who=who)
-    edits = [cut(words, 120) for words in edit_texts(decision["edits"], decision["proposal"], labels)]
+    text = (
+        labels("past_by_you", what=action)
+        if who == "person"
+        else labels("past_by", what=action, who=who)
+    )
+    edits = [
+        cut(words, 120) for words in edit_texts(decision["edits"], decision["proposal"], labels)
+    ]
     text += f"{labels('colon')}{labels('comma').join(edits)}" if edits else ""
     remarks = "".join(f" “{words}”" for words in (decision["message"], decision["note"]) if words)
     name = decision_name(decision["review_id"], labels)
-    return draw("futures.decision", labels, key=decision["review_id"], name=name, text=text + remarks)
+    return draw(
+        "futures.decision", labels, key=decision["review_id"], name=name, text=text + remarks
+    )

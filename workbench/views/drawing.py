@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     import pandas
 
 STYLE = (TEMPLATES / "colours.css").read_text(encoding="utf-8")
-COLOURS: Mapping[str, str] = dict(re.findall(r"--wb-([a-z-]+):[^;]*?(#\w+)", STYLE.partition("}")[0]))
+COLOURS: Mapping[str, str] = dict(
+    re.findall(r"--wb-([a-z-]+):[^;]*?(#\w+)", STYLE.partition("}")[0])
+)
 """Name -> colour in a file: each family of ``markup.family`` with ``-fill`` and ``-tint``; ``text`` and others."""
 FONT = "system-ui, -apple-system, 'Segoe UI', 'PingFang SC', 'Microsoft YaHei', 'Noto Sans CJK SC', sans-serif"
 _VARIABLE = re.compile(r'="var\(--wb-([a-z-]+)\)"')
@@ -52,7 +54,10 @@ class Patch(NamedTuple):
 
     def meets(self, patch: Patch) -> bool:
         """Return whether they overlap."""
-        return 2 * abs(self.x - patch.x) < self.wide + patch.wide and 2 * abs(self.y - patch.y) < self.high + patch.high
+        return (
+            2 * abs(self.x - patch.x) < self.wide + patch.wide
+            and 2 * abs(self.y - patch.y) < self.high + patch.high
+        )
 
 
 SHARES = (0.5, 0.45, 0.55, 0.4, 0.6, 0.35, 0.65, 0.3, 0.7)
@@ -133,10 +138,14 @@ _STILL = ('role="option" aria-selected="false"', 'role="img"')
 """What can be chosen on a bench, and what it is on a page."""
 
 
-def sheet(data: Iterable[Data], body: Body, title: str, under: str = "", legend: Legend = ()) -> Drawing:
+def sheet(
+    data: Iterable[Data], body: Body, title: str, under: str = "", legend: Legend = ()
+) -> Drawing:
     """Put a body on a sheet below its title, a line about it, and the meaning of its signs."""
     inside = Markup(str(joined([body.lines, *body.rows.values()])).replace(*_STILL))
-    root = draw("svg.sheet", title=title, under=under, inside=inside, body=body, legend=legend, font=FONT)
+    root = draw(
+        "svg.sheet", title=title, under=under, inside=inside, body=body, legend=legend, font=FONT
+    )
     return Drawing(title, root, tuple(data))
 
 
@@ -182,14 +191,18 @@ def network(boxes: Mapping[str, Box], lines: Iterable[Line], down: bool = False)
     wide, high = min(max(round(needed), _NARROWEST), _WIDEST), 28 if down else 46
     along, across = (high, wide) if down else (wide, high)
     pitch = (along + (22 if down else 36), across + (20 if down else 16))
-    centres = {key: (float(pitch[0] * layer), pitch[1] * row) for key, (layer, row) in layers.items()}
+    centres = {
+        key: (float(pitch[0] * layer), pitch[1] * row) for key, (layer, row) in layers.items()
+    }
     bows = {line: _bow(layers[line.source], layers[line.target]) for line in lines}
     sides = [side for _, side in centres.values()] or [0.0]
     back, ahead = (max([0, *(sign * bow * 3 // 4 for bow in bows.values())]) for sign in (-1, 1))
     first = min(sides) - across / 2 - back - _MARGIN
     long = max((place for place, _ in centres.values()), default=0) + along + 2 * _MARGIN
     broad = max(sides) + across / 2 + ahead + _MARGIN - first
-    centres = {key: (place + along / 2 + _MARGIN, side - first) for key, (place, side) in centres.items()}
+    centres = {
+        key: (place + along / 2 + _MARGIN, side - first) for key, (place, side) in centres.items()
+    }
 
     def point(place: float, side: float) -> tuple[int, int]:
         return (round(side), round(place)) if down else (round(place), round(side))

@@ -36,7 +36,9 @@ class Walked(NamedTuple):
         return [*nodes, *({"kind": "edge", **edge} for edge in self.edges)]
 
 
-def walked(graph: Any, log: Iterable[Data] = (), status: str = "pending", current: Collection[str] = ()) -> Walked:
+def walked(
+    graph: Any, log: Iterable[Data] = (), status: str = "pending", current: Collection[str] = ()
+) -> Walked:
     """Follow a run through its graph.
 
     Args:
@@ -47,7 +49,9 @@ def walked(graph: Any, log: Iterable[Data] = (), status: str = "pending", curren
     """
     nodes, edges = _unfolded(graph)
     first = {node.rpartition(":")[0]: node for node in reversed(nodes)}
-    active = {node if node in nodes else first.get(node, "") for node in current if status != "done"}
+    active = {
+        node if node in nodes else first.get(node, "") for node in current if status != "done"
+    }
     log = sorted(log, key=lambda entry: entry["timestamp"])
     ids = {_name(node): node for node in reversed(nodes)}
     runs: dict[str, list[Bar]] = {node: [] for node in nodes}
@@ -105,10 +109,22 @@ def _unfolded(graph: Any) -> tuple[list[str], dict[tuple[str, str], bool]]:
     edges = {(edge.source, edge.target): bool(edge.conditional) for edge in graph.edges}
     gates = [node for node in graph.nodes if ":" in node and _name(node) in (START, END)]
     for gate in gates:
-        before = [(source, conditional) for (source, target), conditional in edges.items() if target == gate]
-        after = [(target, conditional) for (source, target), conditional in edges.items() if source == gate]
+        before = [
+            (source, conditional)
+            for (source, target), conditional in edges.items()
+            if target == gate
+        ]
+        after = [
+            (target, conditional)
+            for (source, target), conditional in edges.items()
+            if source == gate
+        ]
         edges = {pair: conditional for pair, conditional in edges.items() if gate not in pair}
-        edges |= {(source, target): first or second for source, first in before for target, second in after}
+        edges |= {
+            (source, target): first or second
+            for source, first in before
+            for target, second in after
+        }
     nodes = [node for node in graph.nodes if node not in gates]
     return nodes, dict(sorted(edges.items(), key=lambda edge: tuple(map(nodes.index, edge[0]))))
 
@@ -122,11 +138,17 @@ def graph(walked: Walked, title: str, language: str = "en") -> Drawing:
     labels = Labels(language)
     on_path = [node for node in walked.nodes if node["status"] != "pending"]
     boxes = {node["id"]: _box(node, labels) for node in on_path or walked.nodes}
-    edges = [e for e in walked.edges if {e["source"], e["target"]} <= {*boxes} and (e["times"] or not on_path)]
+    edges = [
+        e
+        for e in walked.edges
+        if {e["source"], e["target"]} <= {*boxes} and (e["times"] or not on_path)
+    ]
     lines = []
     for e in edges:
         look = "heavy" if e["times"] else "dashed" if e["conditional"] else "plain"
-        lines.append(Line(e["source"], e["target"], look, f"{e['times']}×" if e["times"] > 1 else ""))
+        lines.append(
+            Line(e["source"], e["target"], look, f"{e['times']}×" if e["times"] > 1 else "")
+        )
     legend = [("─", "text", labels("always")), ("┄", "text", labels("either_way"))]
     n, m = len(walked.nodes) - len(boxes), len(walked.edges) - len(edges)
     under, legend = (labels("graph_folded", n=n, m=m), []) if on_path else ("", legend)

@@ -44,9 +44,15 @@ class WaitingRun:
 
 def waiting_since(log: Sequence[Data], decisions: Sequence[Data], created_at: str) -> str:
     """Return when a run began to wait: after its last node, or its last decision."""
-    moments = [datetime.fromisoformat(moment) for moment in (created_at, *(d["decided_at"] for d in decisions))]
+    moments = [
+        datetime.fromisoformat(moment)
+        for moment in (created_at, *(d["decided_at"] for d in decisions))
+    ]
     for entry in log:
-        moments.append(datetime.fromisoformat(entry["timestamp"]) + timedelta(milliseconds=entry["duration_ms"]))
+        moments.append(
+            datetime.fromisoformat(entry["timestamp"])
+            + timedelta(milliseconds=entry["duration_ms"])
+        )
     return max(moments).isoformat()
 
 
@@ -70,7 +76,9 @@ def duration(start: str, now: datetime, labels: Labels) -> str:
     minutes = int((now - datetime.fromisoformat(start)).total_seconds()) // 60
     if minutes < 1:
         return labels("waits_now")
-    unit, length = ("min", 1) if minutes < 60 else ("h", 60) if minutes < 48 * 60 else ("days", 1440)
+    unit, length = (
+        ("min", 1) if minutes < 60 else ("h", 60) if minutes < 48 * 60 else ("days", 1440)
+    )
     return labels(f"waits_{unit}", n=minutes // length)
 
 
@@ -95,7 +103,10 @@ def inbox(
         more: the number of runs that are listed, when there are more.
         refused: why the last answer was refused.
     """
-    rows = {run.run_id: _row(run, labels, now, approvals[run.run_id], run.run_id == picked) for run in waiting}
+    rows = {
+        run.run_id: _row(run, labels, now, approvals[run.run_id], run.run_id == picked)
+        for run in waiting
+    }
     return Picture(draw("inbox.list", labels, count=len(rows), more=more, refused=refused), rows)
 
 

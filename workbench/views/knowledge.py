@@ -54,7 +54,9 @@ class Around:
 
         graph: networkx.Graph = networkx.Graph()
         graph.add_nodes_from(self.entities)
-        graph.add_edges_from((relation["source"], relation["target"]) for relation in self.relations)
+        graph.add_edges_from(
+            (relation["source"], relation["target"]) for relation in self.relations
+        )
         if len(graph) < 2:
             return dict.fromkeys(graph, (_WIDTH / 2, _HEIGHT / 2))
         if len(graph) <= 40:
@@ -83,25 +85,37 @@ _APART = 36
 def knowledge(graph: Around, language: str = "en") -> Drawing:
     """Draw the entities, those of the answer filled and large, and their relations; its rows are relations."""
     labels = Labels(language)
-    names = {i: short(display_name(entity, language), _LONGEST_NAME) for i, entity in graph.entities.items()}
+    names = {
+        i: short(display_name(entity, language), _LONGEST_NAME)
+        for i, entity in graph.entities.items()
+    }
     places = _apart(graph.places(), names)
     pairs: dict[frozenset[str], list[Relation]] = {}
     for relation in graph.relations:
         pairs.setdefault(frozenset((relation["source"], relation["target"])), []).append(relation)
-    taken = [place._replace(y=place.y + 8, high=_APART + 6) for place in places.values()]  # a name is below its disc
+    # a name is below its disc
+    taken = [place._replace(y=place.y + 8, high=_APART + 6) for place in places.values()]
     drawn = [_line(graph, relations, places, taken, labels) for relations in pairs.values()]
     lines = [*chain(*zip(*drawn, strict=True))]  # words last: no line strikes them out
     rows, inks = dict[str, Markup](), dict[str, dict[str, None]]()
     for i, entity in graph.entities.items():
         ink, word = _ink(entity), _word("type", entity["type"], graph, labels)
         inks.setdefault(f"{ink}-fill", {})[word] = None
-        shown = {"seed": i in graph.seeds, "kind": ink, "place": places[i], "name": names[i], "word": word}
+        shown = {
+            "seed": i in graph.seeds,
+            "kind": ink,
+            "place": places[i],
+            "name": names[i],
+            "word": word,
+        }
         rows[i] = draw("svg.entity", labels, entity=entity, **shown)
     under = labels("knowledge_told", n=len(graph.entities), m=len(graph.relations))
     height = max([_HEIGHT, *(place.y + 40 for place in taken)])
     legend = [("●", ink, labels("comma").join(kinds)) for ink, kinds in inks.items()]
     legend.append(("⬤", "dim", labels("of_the_answer")))
-    return sheet(graph.rows(), Body(lines, rows, _WIDTH, height), labels("knowledge_around"), under, legend)
+    return sheet(
+        graph.rows(), Body(lines, rows, _WIDTH, height), labels("knowledge_around"), under, legend
+    )
 
 
 def _apart(places: Mapping[str, tuple[float, float]], names: Mapping[str, str]) -> dict[str, Patch]:
@@ -123,7 +137,9 @@ def display_name(entity: Entity, language: str) -> str:
     >>> display_name(entity, "zh"), display_name(entity, "en")
     ('老舍', 'Lao She')
     """
-    chinese = [alias for alias in entity["aliases"] if CJK.search(alias)] if language == "zh" else []
+    chinese = (
+        [alias for alias in entity["aliases"] if CJK.search(alias)] if language == "zh" else []
+    )
     return min(chinese, key=len, default=entity["name"])
 
 
@@ -136,7 +152,9 @@ def _line(
 ) -> tuple[Markup, Markup]:
     """Return a line between two entities, and its words between two of the answer, where there is room for them."""
     source, target = relations[0]["source"], relations[0]["target"]
-    words = labels("comma").join(dict.fromkeys(_word("rel", relation["type"], graph, labels) for relation in relations))
+    words = labels("comma").join(
+        dict.fromkeys(_word("rel", relation["type"], graph, labels) for relation in relations)
+    )
     ends = a, b = places[source], places[target]
     way = [(a.x + (b.x - a.x) * share, a.y + (b.y - a.y) * share) for share in SHARES]
     way = way if {source, target} <= {*graph.seeds} else []
@@ -144,7 +162,9 @@ def _line(
     taken += [at] if at else []
     title = f"{words}\n{relations[0]['sentence'][:300]}"
     line = draw("svg.relation", ends=ends, title=title, seeds=bool(way))
-    return line, draw("svg.plate", x=at.x, y=at.y + 4, wide=0.85 * at.wide, text=words, ink="dim") if at else NOTHING
+    return line, draw(
+        "svg.plate", x=at.x, y=at.y + 4, wide=0.85 * at.wide, text=words, ink="dim"
+    ) if at else NOTHING
 
 
 def _ink(entity: Entity) -> str:
@@ -179,14 +199,26 @@ class Inspected(Shown):
     def blocks(self) -> list[Block]:
         """Return as tables."""
         report, labels = self.found, labels_for("")
-        counts = labels("comma").join(f"{count:,} {labels(f'kb_{name}')}" for name, count in report["counts"].items())
-        where = labels("kb_behind") if not report["chroma"] else report["chroma_at"] or labels("kb_own_files")
+        counts = labels("comma").join(
+            f"{count:,} {labels(f'kb_{name}')}" for name, count in report["counts"].items()
+        )
+        where = (
+            labels("kb_behind")
+            if not report["chroma"]
+            else report["chroma_at"] or labels("kb_own_files")
+        )
         facts = [report["embedding_model"], f"{labels('kb_search')} {report['search']}"]
-        facts += [f"{report['vector_store']}{labels('colon')}{where}", f"{report['bytes'] / 2**20:,.1f} MB"]
+        facts += [
+            f"{report['vector_store']}{labels('colon')}{where}",
+            f"{report['bytes'] / 2**20:,.1f} MB",
+        ]
         facts.append(labels("kb_generation", n=report["generation"]))
         head: list[str | Span] = [(report["name"], "strong"), f" · {counts}"]
         blocks: list[Block] = [Lines([head, (" · ".join(facts), "dim")])]
-        fields = [(f["name"], labels(f"kb_{f['type']}"), _range(f), f"{f['documents']:,}") for f in report["fields"]]
+        fields = [
+            (f["name"], labels(f"kb_{f['type']}"), _range(f), f"{f['documents']:,}")
+            for f in report["fields"]
+        ]
         heads = columns(labels, "kb_field:code", "kb_type", "kb_values", "kb_documents:number")
         blocks.append(clipped(labels("kb_fields", n=len(fields)), heads, fields, opened=False))
         files = [(path, f"{count:,}") for path, count in report["sources"].items()]
@@ -198,6 +230,9 @@ def _range(figures: Data) -> str:
     """Return the values of a field: the first ones, or the lowest and the highest."""
     if figures["values"]:
         return ", ".join(figures["values"][:4]) + (" …" if len(figures["values"]) > 4 else "")
-    low, high = ((f"{end:,g}" if isinstance(end, float) else end or "") for end in (figures["low"], figures["high"]))
+    low, high = (
+        (f"{end:,g}" if isinstance(end, float) else end or "")
+        for end in (figures["low"], figures["high"])
+    )
     unit = f" {figures['unit']}" if figures["unit"] else ""
     return f"{low} – {high}{unit}" if low else ""

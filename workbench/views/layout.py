@@ -44,9 +44,15 @@ def layered(nodes: Collection[str], edges: Iterable[Pair]) -> Layers:
     places: dict[str, tuple[int, float]] = {}
     for layer, members in enumerate(networkx.topological_generations(graph)):
         members_in_order = [node for node in nodes if node in set(members)]
-        before = {node: [places[source][1] for source in graph.predecessors(node)] for node in members_in_order}
+        before = {
+            node: [places[source][1] for source in graph.predecessors(node)]
+            for node in members_in_order
+        }
         members_in_order.sort(key=lambda node: sum(before[node]) / max(len(before[node]), 1))
-        places |= {node: (layer, row - (len(members_in_order) - 1) / 2) for row, node in enumerate(members_in_order)}
+        places |= {
+            node: (layer, row - (len(members_in_order) - 1) / 2)
+            for row, node in enumerate(members_in_order)
+        }
     return Layers({node: places[node] for node in nodes}, back)
 
 
@@ -96,7 +102,9 @@ def gutters(count: int, edges: Iterable[Edge]) -> tuple[list[list[Path]], int]:
 
 def gutter_svg(lines: Sequence[Path], width: int, hollow: bool = False) -> Markup:
     """Return the gutter of one row as SVG, whose lines reach as far down as the row is high."""
-    looks = {look: "".join(path for line_look, path in lines if line_look == look) for look in _STRENGTH}
+    looks = {
+        look: "".join(path for line_look, path in lines if line_look == look) for look in _STRENGTH
+    }
     return draw("svg.gutter", looks=looks, width=width, hollow=hollow, x=_x(0), y=_MIDDLE)
 
 

@@ -50,9 +50,19 @@ def _environment() -> Environment:
         return "".join(line.strip() for line in lines)
 
     result = Environment(
-        loader=FunctionLoader(source), autoescape=True, undefined=StrictUndefined, finalize=_shown, auto_reload=False
+        loader=FunctionLoader(source),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+        auto_reload=False,
     )
-    result.globals |= {"glyph": glyph, "button": button, "badge": badge, "family": family, "milliseconds": milliseconds}
+    result.globals |= {
+        "glyph": glyph,
+        "button": button,
+        "badge": badge,
+        "family": family,
+        "milliseconds": milliseconds,
+    }
     result.globals |= {"ROWS": ROWS, "NL": Markup("\n")}
     result.filters |= {"safely": safe, "brief": cut, "whole": partial(safe, limit=sys.maxsize)}
     result.filters |= {"step": step_name, "laid_out": laid_out, "parts": parts}
@@ -102,7 +112,11 @@ def cut(value: Any, limit: int = 160) -> str:
     >>> cut({"a": [1, 2]}), cut("abcdef", 4)
     ('{"a": [1, 2]}', 'abcd… +2')
     """
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+    text = (
+        value
+        if isinstance(value, str)
+        else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+    )
     return text if len(text) <= limit else f"{text[:limit]}… +{len(text) - limit}"
 
 
@@ -206,18 +220,35 @@ def glyph(status: str, labels: Labels, spoken: bool = True) -> Markup:
     word = labels("step_recorded" if status == "recorded" else status)
     aria: Json = {"role": "img", "aria_label": word} if spoken else {"aria_hidden": "true"}
     moving = ".wb-going" if status == "running" else ""
-    return el(f"span.wb-glyph.wb-{family(status)}{moving}", SIGNS.get(status, SIGNS["pending"]), **aria)
+    return el(
+        f"span.wb-glyph.wb-{family(status)}{moving}", SIGNS.get(status, SIGNS["pending"]), **aria
+    )
 
 
 def badge(status: str, text: object, labels: Labels) -> Markup:
     """Return a sign and a text on the tint of the status."""
-    return el("span", glyph(status, labels, spoken=False), " ", text, cls=f"wb-badge wb-{family(status)}")
+    return el(
+        "span", glyph(status, labels, spoken=False), " ", text, cls=f"wb-badge wb-{family(status)}"
+    )
 
 
 def button(
-    text: object, do: str, *, key: str | None = None, cls: str = "", name: str | None = None, **more: Any
+    text: object,
+    do: str,
+    *,
+    key: str | None = None,
+    cls: str = "",
+    name: str | None = None,
+    **more: Any,
 ) -> Markup:
     """Return a button of a picture: pressing it sends ``do``, with ``key`` or the key of the row around it."""
     return el(
-        "button", text, type="button", cls=f"wb-button {cls}".strip(), data_do=do, data_of=key, aria_label=name, **more
+        "button",
+        text,
+        type="button",
+        cls=f"wb-button {cls}".strip(),
+        data_do=do,
+        data_of=key,
+        aria_label=name,
+        **more,
     )

@@ -21,7 +21,13 @@ from workbench.views.labels.sentences import (
 )
 from workbench.views.markup import cut, step_name
 from workbench.views.render import page_html
-from workbench.views.review import needs_text, reflection_tables, review_blocks, support_text, text_lines
+from workbench.views.review import (
+    needs_text,
+    reflection_tables,
+    review_blocks,
+    support_text,
+    text_lines,
+)
 from workbench.views.terminal import plain
 
 ON_PAPER = ("head", "review", "answer", "sources", "plan", "reflections", "decisions", "evidence")
@@ -63,10 +69,15 @@ def _head(document: Data, labels: Labels) -> Iterator[Block]:
     line: list[str | Span] = [(labels("run") + " ", "dim"), (document["run_id"], "code")]
     for fact in facts:
         line += [(" · ", "dim"), fact]
-    read, holder = ([(text, "dim")] if text else [] for text in (reading_text(document, labels), document["holder"]))
+    read, holder = (
+        [(text, "dim")] if text else []
+        for text in (reading_text(document, labels), document["holder"])
+    )
     yield Lines([(document["message"], "strong"), *read, line, *holder])
     if document["error"]:
-        yield Lines([(f"{labels('error')}{labels('colon')}{document['error']}", "strong")], mark="failed")
+        yield Lines(
+            [(f"{labels('error')}{labels('colon')}{document['error']}", "strong")], mark="failed"
+        )
 
 
 def run_facts(document: Data, labels: Labels) -> list[str]:
@@ -82,7 +93,10 @@ def _answer_text(document: Data, labels: Labels) -> Iterator[Block]:
     """Yield the paragraphs of the answer; nothing while there is none."""
     if document["answer"]:
         yield Lines(text_lines(document["answer"]), heading=labels("answer"))
-        trust = support_text(document["support"], labels), needs_text(document["reflections"], labels)
+        trust = (
+            support_text(document["support"], labels),
+            needs_text(document["reflections"], labels),
+        )
         yield from (Lines([(text, "dim")]) for text in trust if text)
 
 
@@ -92,10 +106,16 @@ def _sources(document: Data, labels: Labels) -> Iterator[Block]:
         first.setdefault(citation["n"], citation["source"])
     rows = []
     for n, source in sorted(first.items()):
-        texts = (source.get("title") or source.get("doc_id"), source.get("licence"), source.get("url"))
+        texts = (
+            source.get("title") or source.get("doc_id"),
+            source.get("licence"),
+            source.get("url"),
+        )
         rows.append((f"[{n}]", *map(one_line, texts)))
     if rows:
-        yield clipped(labels("sources"), columns(labels, ":number", "source", "licence", ":url"), rows)
+        yield clipped(
+            labels("sources"), columns(labels, ":number", "source", "licence", ":url"), rows
+        )
     if notes := document["statistics"].get("enrichment", {}).get("notes"):
         yield Lines([(one_line(note), "dim") for note in notes])
 
@@ -110,7 +130,11 @@ def _plan(document: Data, labels: Labels) -> Iterator[Block]:
     rows = []
     for step in plan.steps:
         record = last.get(step.step_id)
-        summary, status, duration = record["output_summary"] if record else {}, labels.status("pending"), ""
+        summary, status, duration = (
+            record["output_summary"] if record else {},
+            labels.status("pending"),
+            "",
+        )
         if record:
             attempt = f" ×{record['attempt']}" if record["attempt"] > 1 else ""
             status = labels.status(record["status"]) + attempt
@@ -130,12 +154,25 @@ def _plan(document: Data, labels: Labels) -> Iterator[Block]:
             duration,
         )
         rows.append(cells)
-    names = (":number", "status:status", "step", "tool:code", "after", "found:number", "best:number", "time:number")
-    title = " · ".join([labels("plan"), labels("version", n=plan.version), labels("steps", n=len(rows))])
+    names = (
+        ":number",
+        "status:status",
+        "step",
+        "tool:code",
+        "after",
+        "found:number",
+        "best:number",
+        "time:number",
+    )
+    title = " · ".join(
+        [labels("plan"), labels("version", n=plan.version), labels("steps", n=len(rows))]
+    )
     yield clipped(title, columns(labels, *names), rows, notes=_errors(records, last, labels))
 
 
-def _errors(records: Sequence[ExecutionRecord], last: Mapping[str, ExecutionRecord], labels: Labels) -> Iterator[str]:
+def _errors(
+    records: Sequence[ExecutionRecord], last: Mapping[str, ExecutionRecord], labels: Labels
+) -> Iterator[str]:
     """Yield the error of each failed attempt, with its number unless it is the only one."""
     for record in records:
         if record["error"]:
@@ -145,13 +182,19 @@ def _errors(records: Sequence[ExecutionRecord], last: Mapping[str, ExecutionReco
 
 
 def _reflections(document: Data, labels: Labels) -> Iterator[Block]:
-    return (table for reflection in document["reflections"] for table in reflection_tables(reflection, labels))
+    return (
+        table
+        for reflection in document["reflections"]
+        for table in reflection_tables(reflection, labels)
+    )
 
 
 def _decisions(document: Data, labels: Labels) -> Iterator[Block]:
     rows = []
     for decision in document["decisions"]:
-        edits = labels("semicolon").join(edit_texts(decision["edits"], decision["proposal"], labels))
+        edits = labels("semicolon").join(
+            edit_texts(decision["edits"], decision["proposal"], labels)
+        )
         words = (
             labels.get(f"point_{decision['point']}", decision["point"]),
             labels(decision["action"]),
@@ -159,18 +202,30 @@ def _decisions(document: Data, labels: Labels) -> Iterator[Block]:
         )
         rows.append((*words, cut(edits or decision["message"], 200), decision["note"]))
     if rows:
-        yield clipped(labels("decisions"), columns(labels, "point", "action", "who", "changes", "note"), rows)
+        yield clipped(
+            labels("decisions"), columns(labels, "point", "action", "who", "changes", "note"), rows
+        )
 
 
 def _evidence(document: Data, labels: Labels) -> Iterator[Block]:
     rows = [
-        (f"[{piece['n']}]", one_line(piece["title"]), f"{piece['score']:.2f}", ", ".join(piece["tools"]))
+        (
+            f"[{piece['n']}]",
+            one_line(piece["title"]),
+            f"{piece['score']:.2f}",
+            ", ".join(piece["tools"]),
+        )
         for piece in document["evidence"]
     ]
     if rows:
         figures = document["figures"]
         title = labels("evidence", n=figures["evidence"], used=figures["in_prompt"])
-        yield clipped(title, columns(labels, ":number", "piece", "score:number", "found_by"), rows, opened=False)
+        yield clipped(
+            title,
+            columns(labels, ":number", "piece", "score:number", "found_by"),
+            rows,
+            opened=False,
+        )
 
 
 _PARTS = {

@@ -59,7 +59,12 @@ class PlanView:
     def edges(self) -> list[Pair]:
         """Return each dependency as (step, dependent step)."""
         steps = self.plan.by_id()
-        return [(source, step.step_id) for step in steps.values() for source in step.dependencies() if source in steps]
+        return [
+            (source, step.step_id)
+            for step in steps.values()
+            for source in step.dependencies()
+            if source in steps
+        ]
 
     @cached_property
     def cycle(self) -> set[Pair]:
@@ -100,7 +105,11 @@ class PlanView:
         if step.step_id in self.live:
             return "running"
         if record := self.last.get(step.step_id):
-            return "recorded" if record.get("replayed") and record["status"] in ENDED_WELL else record["status"]
+            return (
+                "recorded"
+                if record.get("replayed") and record["status"] in ENDED_WELL
+                else record["status"]
+            )
         if step.step_id in self.proposed:
             return "proposed"
         return {"if_insufficient": "waiting", "held": "held"}.get(step.condition, "pending")
@@ -128,9 +137,14 @@ class PlanView:
             score = summary.get("top_score")
             if isinstance(score, int | float) and summary.get("evidence_count"):
                 pieces += labels("step_best", score=f"{score:.2f}")
-            return pieces, f"{labels('step_recorded')} · {duration}" if status == "recorded" else duration
+            return (
+                pieces,
+                f"{labels('step_recorded')} · {duration}" if status == "recorded" else duration,
+            )
         if record:
-            return labels(record["status"]), milliseconds(record["duration_ms"]) if record["duration_ms"] else ""
+            return labels(record["status"]), milliseconds(record["duration_ms"]) if record[
+                "duration_ms"
+            ] else ""
         top_k = labels("step_top", n=step.tool_input.get("top_k", step.budget.top_k))
         probably = labels("step_expected", span=seconds_text(expected)) if expected else limit
         return labels("proposed") if status == "proposed" else top_k, probably
@@ -151,12 +165,17 @@ class PlanView:
 def steps(view: PlanView) -> Picture:
     """Return the list: one row per step, with dots and lines for its dependencies."""
     index = {step.step_id: row for row, step in enumerate(view.plan.steps)}
-    edges = [Edge(index[source], index[target], view.look((source, target))) for source, target in view.edges]
+    edges = [
+        Edge(index[source], index[target], view.look((source, target)))
+        for source, target in view.edges
+    ]
     gutter, wide = gutters(len(view.plan.steps), edges)
     rows = {}
     for step, lines in zip(view.plan.steps, gutter, strict=True):
         svg = gutter_svg(lines, wide, hollow=view.status(step) in _HOLLOW)
-        rows[step.step_id] = draw("plan.step", view.labels, view=view, step=step, gutter=svg, wide=wide)
+        rows[step.step_id] = draw(
+            "plan.step", view.labels, view=view, step=step, gutter=svg, wide=wide
+        )
     return Picture(draw("plan.steps", view.labels), rows)
 
 
@@ -180,7 +199,9 @@ def problem_text(problem: Data, labels: Labels) -> str:
     kind, values = problem.get("kind"), problem.get("values", {})
     if kind == "cycle":
         path = cut(" → ".join(values["path"][:-1]), _LONGEST_ERROR)
-        return labels("problem_cycle", path=f"{path} → {labels('problem_back', first=values['path'][0])}")
+        return labels(
+            "problem_cycle", path=f"{path} → {labels('problem_back', first=values['path'][0])}"
+        )
     english = f"{problem['message']} {problem['fix']}".strip()
     if labels.language == "en" or not kind:
         return english

@@ -45,7 +45,11 @@ def dag(
     rows = dag_rows(view, versions)
     facts = [labels("version", n=plan.version), labels("steps", n=len(rows))]
     badges = {row["step_id"]: f"+v{row['added_in']}" for row in rows if row["added_in"]}
-    added = {(f"+v{n}", "run", labels("added_in", n=n)): None for n in (row["added_in"] for row in rows) if n}
+    added = {
+        (f"+v{n}", "run", labels("added_in", n=n)): None
+        for n in (row["added_in"] for row in rows)
+        if n
+    }
     heading = title or plan.problem_statement or labels("plan")
     return sheet(rows, _body(view, badges), heading, " · ".join(facts), [*_legend(view), *added])
 
@@ -94,7 +98,11 @@ def _box(view: PlanView, step: PlanStep, name: str, badge: str) -> Box:
     ink, dashed = family(status), status in _DASHED
     return Box(
         name,
-        f"{sign} {fact}" if status == "success" else shown if fact in shown else f"{shown} · {fact}",
+        f"{sign} {fact}"
+        if status == "success"
+        else shown
+        if fact in shown
+        else f"{shown} · {fact}",
         "\n".join(title),
         ink,
         "done-tint" if ink == "done" and not dashed else "ground",
@@ -107,7 +115,11 @@ def _box(view: PlanView, step: PlanStep, name: str, badge: str) -> Box:
 
 def _legend(view: PlanView) -> Iterator[tuple[str, str, str]]:
     recorded = any(view.status(step) == "recorded" for step in view.plan.steps)
-    signs = (("━", "critical", view.critical), ("╌", "graph_cycle", view.cycle), ("┄", "step_recorded", recorded))
+    signs = (
+        ("━", "critical", view.critical),
+        ("╌", "graph_cycle", view.cycle),
+        ("┄", "step_recorded", recorded),
+    )
     return ((sign, "text", view.labels(word)) for sign, word, present in signs if present)
 
 
@@ -144,7 +156,9 @@ def forecast_text(forecast: Data, labels: Labels) -> str:
         text = labels("plan_nothing_anew")
     else:
         spans = {name: seconds_text(span) for name, span in seconds.items()}
-        expected = labels("plan_forecast", **spans, n=basis) if basis else labels("plan_no_forecast")
+        expected = (
+            labels("plan_forecast", **spans, n=basis) if basis else labels("plan_no_forecast")
+        )
         text = labels("plan_runs", n=running) + expected
     if tokens is not None:
         text += labels("plan_tokens", n=f"{tokens:,}") if tokens else labels("plan_no_tokens")

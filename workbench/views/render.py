@@ -25,7 +25,10 @@ CLASSES = "wb-static mathjax_ignore tex2jax_ignore"
 
 def page_html(blocks: Iterable[Block], labels: Labels, classes: str = CLASSES) -> str:
     """Return blocks as static HTML, marked with the language of the labels."""
-    drawn = (draw("blocks.lines" if isinstance(block, Lines) else "blocks.table", block=block) for block in blocks)
+    drawn = (
+        draw("blocks.lines" if isinstance(block, Lines) else "blocks.table", block=block)
+        for block in blocks
+    )
     body = "\n".join(drawn)
     return f'<div class="{classes}" lang="{labels.html_lang}">\n{body}\n</div>'
 

@@ -34,7 +34,11 @@ _THRESHOLDS = {
 
 def band(request: Data, labels: Labels, message: str, edits: Data) -> Picture:
     """Return the question of a decision as edited, with what happens once it is answered or what prevents that."""
-    needs = needs_text([proposals.proposal(request)], labels) if proposals.kind(request) == "reflect" else ""
+    needs = (
+        needs_text([proposals.proposal(request)], labels)
+        if proposals.kind(request) == "reflect"
+        else ""
+    )
     question = review_question(request, labels, edits)
     return Picture(draw("review.band", labels, question=question, needs=needs, message=message))
 
@@ -44,7 +48,8 @@ def why(document: Data, labels: Labels) -> Picture:
     request, blocks = document["review"], list[Block]()
     if proposals.kind(request) == "reflect":
         signals, *_ = reflection_tables(cast(Reflection, proposals.proposal(request)), labels)
-        blocks.append(replace(signals, title=step_name(signals.title), opened=False))  # the form has the needs
+        # the form has the needs
+        blocks.append(replace(signals, title=step_name(signals.title), opened=False))
     reasons = list(_reasons(document, labels))
     blocks += [Lines(reasons)] if reasons else []
     return Picture(el("div.wb-why", Markup(page_html(blocks, labels, "wb-worked"))))
@@ -55,14 +60,20 @@ def review_blocks(document: Data, labels: Labels) -> Iterator[Block]:
     request = document["review"]
     if not request:
         return
-    lines: list[Paragraph] = [(review_question(request, labels), "strong"), (labels("clock"), "dim")]
+    lines: list[Paragraph] = [
+        (review_question(request, labels), "strong"),
+        (labels("clock"), "dim"),
+    ]
     lines += [*_draft(request, labels), *_reasons(document, labels)]
     yield Lines(lines, mark="paused")
 
 
 def review_question(request: Data, labels: Labels, edits: Data = MappingProxyType({})) -> str:
     """Return the question to decide, in one sentence."""
-    kind, proposal = proposals.kind(request) or request.get("point", ""), proposals.proposal(request)
+    kind, proposal = (
+        proposals.kind(request) or request.get("point", ""),
+        proposals.proposal(request),
+    )
     if not kind:
         subject = proposals.description(request) or proposals.point(request).replace("_", " ")
         return labels("ask_other", what=subject)
@@ -76,7 +87,9 @@ def review_question(request: Data, labels: Labels, edits: Data = MappingProxyTyp
 
 def _reasons(document: Data, labels: Labels) -> Iterator[Paragraph]:
     request = document["review"]
-    return _BY_KIND.get(proposals.kind(request), _custom)(document, proposals.proposal(request), labels)
+    return _BY_KIND.get(proposals.kind(request), _custom)(
+        document, proposals.proposal(request), labels
+    )
 
 
 def _clarify(_: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
@@ -93,7 +106,9 @@ def _plan(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]
     facts = {
         "read_as": labels(f"intent_{intent}") if intent else None,
         "names_in_it": name_list(names, labels),
-        "filters_in_it": comma.join(format_condition(c) for c in route.get("filters") or [] if isinstance(c, Mapping)),
+        "filters_in_it": comma.join(
+            format_condition(c) for c in route.get("filters") or [] if isinstance(c, Mapping)
+        ),
         "not_applied": comma.join((route.get("question") or {}).get("not_applied") or []),
         "planned_by": labels(f"planner_{planner}") if planner in ("rules", "llm") else planner,
     }
@@ -110,7 +125,10 @@ def _reflect(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragra
     if "remaining_budget" in proposal:
         spent = work_seconds(document["records"])
         total = spent + max(proposal["remaining_budget"], 0.0)
-        yield from _facts({labels("signal_work"): labels("seconds_of", n=f"{spent:.2f}", m=f"{total:.0f}")}, labels)
+        yield from _facts(
+            {labels("signal_work"): labels("seconds_of", n=f"{spent:.2f}", m=f"{total:.0f}")},
+            labels,
+        )
 
 
 def _outline(_: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
@@ -119,7 +137,9 @@ def _outline(_: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
 
 
 def _custom(_: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
-    return _facts({name: cut(value) for name, value in proposal.items() if value is not None}, labels)
+    return _facts(
+        {name: cut(value) for name, value in proposal.items() if value is not None}, labels
+    )
 
 
 _BY_KIND = {
@@ -140,7 +160,11 @@ def _draft(request: Data, labels: Labels) -> Iterator[Paragraph]:
     for section in proposal["sections"]:
         pieces, inset = len(section["evidence_ids"]), INSET * section["section_id"].count(".")
         evidence = labels("section_pieces", n=pieces) if pieces else labels("section_bare")
-        yield [(f"{inset}{section['section_id']} ", "dim"), section["title"], (f" · {evidence}", "dim")]
+        yield [
+            (f"{inset}{section['section_id']} ", "dim"),
+            section["title"],
+            (f" · {evidence}", "dim"),
+        ]
         if section["summary"] and section["summary"] != section["title"]:
             yield (f"{inset}{INSET}{cut(section['summary'], 300)}", "dim")
 
@@ -164,16 +188,24 @@ def support_text(claims: Sequence[Data], labels: Labels) -> str:
     """Return how many sentences agree with the passages that they cite, and how many do not, or cite none."""
     counts = Counter(claim["verdict"] for claim in claims)
     rest = [labels(f"support_{name}", n=counts[name]) for name in _SHORT if counts[name]]
-    text = labels("comma").join([labels("answer_supported", n=counts["supported"], of=len(claims)), *rest])
+    text = labels("comma").join(
+        [labels("answer_supported", n=counts["supported"], of=len(claims)), *rest]
+    )
     return text if claims else ""
 
 
 def needs_text(reflections: Sequence[Data], labels: Labels) -> str:
     """Return how many needs the newest reflection has, and the names of those that are not met, after their sign."""
-    needs = [need for reflection in reflections[-1:] for need in (reflection.get("signals") or {}).get("needs") or ()]
+    needs = [
+        need
+        for reflection in reflections[-1:]
+        for need in (reflection.get("signals") or {}).get("needs") or ()
+    ]
     unmet = [need["need"] for need in needs if not is_met(need)]
     names = cut(labels("comma").join(unmet), _LONGEST_NAMES)
-    text = labels("needs_unmet" if unmet else "needs_met", most=len(needs), n=len(unmet), names=names)
+    text = labels(
+        "needs_unmet" if unmet else "needs_met", most=len(needs), n=len(unmet), names=names
+    )
     return f"{SIGNS['warning' if unmet else 'success']} {text}" if needs else ""
 
 
@@ -195,21 +227,33 @@ def reflection_tables(reflection: Reflection, labels: Labels) -> Iterator[Table]
     signals, colon, comma = reflection["signals"], labels("colon"), labels("comma")
     notes = [reflection["reasoning"]] if reflection["reasoning"] else []
     if reflection["should_continue"]:
-        steps = comma.join([*reflection["activate"], *(str(s.get("step_id", "?")) for s in reflection["next_steps"])])
+        steps = comma.join(
+            [
+                *reflection["activate"],
+                *(str(s.get("step_id", "?")) for s in reflection["next_steps"]),
+            ]
+        )
         conclusion = labels("goes_on") + (colon + steps if steps else "")
         if reflection["rewrite_query"]:
             notes.append(f"{labels('rewritten')}{colon}{reflection['rewrite_query']}")
     else:
-        conclusion = f"{labels('stops')}{colon}{labels(reflection['stop_reason'] or 'no_further_action')}"
+        conclusion = (
+            f"{labels('stops')}{colon}{labels(reflection['stop_reason'] or 'no_further_action')}"
+        )
     title = labels("reflection", n=reflection["current_iteration"], m=reflection["max_iterations"])
     title = cut(f"{title} · {conclusion}", 400)
     heads = columns(labels, "signal", "value:number", "needed:number", ":status")
     yield clipped(title, heads, signal_rows(signals, labels), notes=notes)
     ledger = sorted(signals.get("needs") or (), key=is_met)
-    needs = [(need_verdict(need, labels), need["need"], f"{need['met']:.0%}", need["title"]) for need in ledger]
+    needs = [
+        (need_verdict(need, labels), need["need"], f"{need['met']:.0%}", need["title"])
+        for need in ledger
+    ]
     if needs:
         title = f"{labels('needs')} · {needs_text([reflection], labels)}"
-        yield clipped(title, columns(labels, ":status", "need", "need_sure:number", "need_piece"), needs)
+        yield clipped(
+            title, columns(labels, ":status", "need", "need_sure:number", "need_piece"), needs
+        )
 
 
 def signal_rows(signals: Data, labels: Labels) -> list[tuple[str, str, str, str]]:

@@ -42,7 +42,9 @@ def head(
     if document is not None:
         read, facts = reading_text(document, labels), run_facts(document, labels)
         for last in document["reflections"][-1:]:
-            facts.append(labels("pass_of", n=last["current_iteration"], most=last["max_iterations"]))
+            facts.append(
+                labels("pass_of", n=last["current_iteration"], most=last["max_iterations"])
+            )
         facts += [] if document["log"] else [labels("nothing_run")]
     state = {"document": document, "origin": origin, "view": view, "message": message}
     return Picture(draw("run.head", labels, read=read, facts=facts, views=VIEWS, **state))
@@ -90,10 +92,18 @@ def _emphasized(match: re.Match[str]) -> str:
 
 def answer(document: Data, labels: Labels, draft: str = "") -> Picture:
     """Return the answer of a run, or the ``draft`` of it so far, with its citations as buttons."""
-    text, marks = (document["answer"] or draft)[:_MOST_CHARACTERS], Marks(document["citations"], labels)
-    trust = {"support": support_text(document["support"], labels), "needs": needs_text(document["reflections"], labels)}
+    text, marks = (
+        (document["answer"] or draft)[:_MOST_CHARACTERS],
+        Marks(document["citations"], labels),
+    )
+    trust = {
+        "support": support_text(document["support"], labels),
+        "needs": needs_text(document["reflections"], labels),
+    }
     lines = [
-        (line[:2] in ("- ", "* "), marks.line(re.sub("^[-*] ", "", line))) for line in text.splitlines() if line.strip()
+        (line[:2] in ("- ", "* "), marks.line(re.sub("^[-*] ", "", line)))
+        for line in text.splitlines()
+        if line.strip()
     ]
     return Picture(draw("run.answer", labels, document=document, paragraphs=lines, **trust))
 
@@ -116,7 +126,11 @@ def changed_lines(before: str, after: str) -> list[tuple[str, str]]:
     [('span', 'a'), ('del', 'b'), ('ins', 'c')]
     """
     lines = list(unified_diff(before.splitlines(), after.splitlines(), n=1, lineterm=""))[2:]
-    return [({"-": "del", "+": "ins"}.get(line[0], "span"), line[1:]) for line in lines if line[0] != "@"]
+    return [
+        ({"-": "del", "+": "ins"}.get(line[0], "span"), line[1:])
+        for line in lines
+        if line[0] != "@"
+    ]
 
 
 _MOST_SHOWN = 400
@@ -155,9 +169,19 @@ def evidence(
             state = {"marks": marks, "said": relevant.get(opened), "ranks": _ranks(piece, pieces)}
             acts = draw("run.piece_acts", labels, piece=piece, **state)
         rows[piece["key"]] = _piece(piece, labels, piece["key"] == opened, sentence, place, acts)
-    words, distinct = " ".join(content_terms(question)), sum(piece["n"] is not None for piece in pieces)
+    words, distinct = (
+        " ".join(content_terms(question)),
+        sum(piece["n"] is not None for piece in pieces),
+    )
     return Picture(
-        draw("run.evidence", labels, figures=figures, more=len(pieces) - len(shown), words=words, distinct=distinct),
+        draw(
+            "run.evidence",
+            labels,
+            figures=figures,
+            more=len(pieces) - len(shown),
+            words=words,
+            distinct=distinct,
+        ),
         rows,
     )
 
@@ -182,11 +206,26 @@ def _ranks(piece: Piece, pieces: Sequence[Piece]) -> list[tuple[str, int, str]]:
     def rank(name: str, value: float) -> int:
         return 1 + sum(each["signals"].get(name, 0) > value for each in pieces)
 
-    return [(name, rank(name, value), f"{value:.2f}") for name, value in piece["signals"].items() if value]
+    return [
+        (name, rank(name, value), f"{value:.2f}")
+        for name, value in piece["signals"].items()
+        if value
+    ]
 
 
-def _piece(piece: Piece, labels: Labels, opened: bool, sentence: str, place: int, acts: Markup) -> Markup:
+def _piece(
+    piece: Piece, labels: Labels, opened: bool, sentence: str, place: int, acts: Markup
+) -> Markup:
     text = str(piece["text"])
     shown = _marked(text, sentence) if opened else " ".join(text.split())[:_LONGEST_PREVIEW]
     sentence = _DECORATION.sub("", sentence) if opened else ""
-    return draw("run.piece", labels, piece=piece, text=shown, opened=opened, place=place, acts=acts, sentence=sentence)
+    return draw(
+        "run.piece",
+        labels,
+        piece=piece,
+        text=shown,
+        opened=opened,
+        place=place,
+        acts=acts,
+        sentence=sentence,
+    )

@@ -44,10 +44,20 @@ def runs_table(
         first_asked.setdefault(row["title"], row["run_id"])
     for row in rows:
         run_id = row["run_id"]
-        place = {"mark": letters.get(run_id, "✓") if run_id in marked else "", "here": run_id == here}
-        twin = origin_text(row, labels) or labels("runs_again") * (first_asked[row["title"]] != run_id)
+        place = {
+            "mark": letters.get(run_id, "✓") if run_id in marked else "",
+            "here": run_id == here,
+        }
+        twin = origin_text(row, labels) or labels("runs_again") * (
+            first_asked[row["title"]] != run_id
+        )
         drawn[run_id] = draw("runs.row", labels, row=row, cost=costs[run_id], twin=twin, **place)
     first = page * PAGE
-    span = {"first": first + 1 if rows else 0, "last": first + len(rows), "total": total, "page": page}
+    span = {
+        "first": first + 1 if rows else 0,
+        "last": first + len(rows),
+        "total": total,
+        "page": page,
+    }
     state = {"marked": len(marked), "letters": [*letters.values()], "sort": sort, "sorts": SORTS}
     return Picture(draw("runs.table", labels, **span, **state), drawn)

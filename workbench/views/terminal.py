@@ -24,9 +24,18 @@ def plain(blocks: Iterable[Block], width: int, wrap: bool = True) -> str:
     from rich.console import Console
 
     page = StringIO()
-    console = Console(force_jupyter=False, file=page, width=width, color_system=None, force_terminal=False, _environ={})
+    console = Console(
+        force_jupyter=False,
+        file=page,
+        width=width,
+        color_system=None,
+        force_terminal=False,
+        _environ={},
+    )
     for block in blocks:
-        console.print(renderable(block), soft_wrap=not wrap and isinstance(block, Lines) and not block.mark)
+        console.print(
+            renderable(block), soft_wrap=not wrap and isinstance(block, Lines) and not block.mark
+        )
         console.print()
     return "\n".join(line.rstrip() for line in page.getvalue().rstrip().splitlines())
 
@@ -61,10 +70,18 @@ def _lines(block: Lines) -> RenderableType:
     from rich.text import Text
 
     heading = [Text(block.heading, "bold")] if block.heading else []
-    lines = Group(*heading, *(Text.assemble(*(_text(*span) for span in line)) for line in block.spans()))
+    lines = Group(
+        *heading, *(Text.assemble(*(_text(*span) for span in line)) for line in block.spans())
+    )
     if not block.mark:
         return lines
-    return Panel(lines, border_style=_SIGN_LOOKS[SIGNS[block.mark]], box=box.ROUNDED, expand=False, padding=(0, 1))
+    return Panel(
+        lines,
+        border_style=_SIGN_LOOKS[SIGNS[block.mark]],
+        box=box.ROUNDED,
+        expand=False,
+        padding=(0, 1),
+    )
 
 
 def _table(block: Table) -> RenderableType:
@@ -74,7 +91,13 @@ def _table(block: Table) -> RenderableType:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim", show_edge=False)
+    table = RichTable(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+        header_style="dim",
+        show_edge=False,
+    )
     shown = [i for i, column in enumerate(block.columns) if column.kind != "url"]
     addresses = [i for i, column in enumerate(block.columns) if column.kind == "url"]
     first = next((i for i in shown if block.columns[i].kind == "text"), None)
@@ -88,9 +111,13 @@ def _table(block: Table) -> RenderableType:
         )
     for row in block.rows:
         below = "".join(f"\n{row[i]}" for i in addresses if row[i])
-        table.add_row(*(_text(row[i] + (below if i == first else ""), block.columns[i].kind) for i in shown))
+        table.add_row(
+            *(_text(row[i] + (below if i == first else ""), block.columns[i].kind) for i in shown)
+        )
     title = [Text(visible(block.title), "bold")] if block.title else []
-    return Group(*title, *([table] if block.rows else []), *(Text(visible(note)) for note in block.notes))
+    return Group(
+        *title, *([table] if block.rows else []), *(Text(visible(note)) for note in block.notes)
+    )
 
 
 def _text(value: str, look: str) -> Text:

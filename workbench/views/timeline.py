@@ -27,7 +27,9 @@ def timeline(document: Data, labels: Labels) -> Picture:
     segments = bars(document["log"], document["records"], document["decisions"])
     body = _body(segments, document["records"], labels)
     picture = body.picture(role="group", aria_label=labels("timeline"))
-    return Picture(draw("plan.timeline", labels, svg=picture.frame, found=bool(segments)), picture.rows)
+    return Picture(
+        draw("plan.timeline", labels, svg=picture.frame, found=bool(segments)), picture.rows
+    )
 
 
 def when(
@@ -41,14 +43,22 @@ def when(
     segments, taped = bars(log, records, decisions), _taped(records)
     rows = [{**asdict(bar), "replayed": (bar.step_id, bar.attempt) in taped} for bar in segments]
     legend = [("┄", "text", labels("step_recorded"))] if taped else []
-    return sheet(rows, _body(segments, records, labels, True), labels("timeline"), labels("timeline_axis"), legend)
+    return sheet(
+        rows,
+        _body(segments, records, labels, True),
+        labels("timeline"),
+        labels("timeline_axis"),
+        legend,
+    )
 
 
 def _taped(records: Iterable[ExecutionRecord]) -> set[tuple[str, int]]:
     return {(record["step_id"], record["attempt"]) for record in records if record.get("replayed")}
 
 
-def _body(segments: Sequence[Bar], records: Sequence[ExecutionRecord], labels: Labels, page: bool = False) -> Body:
+def _body(
+    segments: Sequence[Bar], records: Sequence[ExecutionRecord], labels: Labels, page: bool = False
+) -> Body:
     """Draw lanes: on a page names, tracks and facts are columns; on a bench a track is below its name and its facts.
 
     A page of up to 12 attempts has a lane for each sub-step; a bench has them as a strip below the bar.
@@ -60,10 +70,15 @@ def _body(segments: Sequence[Bar], records: Sequence[ExecutionRecord], labels: L
     axis = draw("timeline.axis", ticks=work_ticks(total, 6), total=total, size=size, page=page)
     rows, top, look = dict[str, Markup](), 22, {"size": size, "page": page}
     if nodes := _graph_lane(segments, total, labels):
-        rows["graph"] = draw("timeline.lane", key="graph", name=labels("graph"), inside=nodes, top=top, **look)
+        rows["graph"] = draw(
+            "timeline.lane", key="graph", name=labels("graph"), inside=nodes, top=top, **look
+        )
         top += 24 if page else 42
     for bar, inside in groups:
-        key, name = f"{bar.step_id}/{bar.attempt}", short(step_name(bar.step_id), (left or 240) // 7)
+        key, name = (
+            f"{bar.step_id}/{bar.attempt}",
+            short(step_name(bar.step_id), (left or 240) // 7),
+        )
         about = {
             "bar": bar,
             "name": name,
@@ -71,7 +86,9 @@ def _body(segments: Sequence[Bar], records: Sequence[ExecutionRecord], labels: L
             "taped": (bar.step_id, bar.attempt) in taped,
         }
         subs = inside if len(groups) <= 12 or not page else []
-        rows[key] = draw("timeline.step", labels, key=key, total=total, subs=subs, top=top, **about, **look)
+        rows[key] = draw(
+            "timeline.step", labels, key=key, total=total, subs=subs, top=top, **about, **look
+        )
         top += 24 + 18 * len(subs) if page else 42
     return Body([axis], rows, _WIDE if page else "100%", top + 4)
 
@@ -86,6 +103,13 @@ def _graph_lane(segments: Sequence[Bar], total: float, labels: Labels) -> Markup
         fits = not covered and width(name) < 380 * (bar.end_ms - bar.start_ms) / total - 6
         title = f"{labels(bar.kind)} · {milliseconds(bar.duration_ms)}" if gap else ""
         ink = "person" if bar.kind == "waiting" else "idle"
-        look = {"ink": f"{ink}-tint", "stroke": f"{ink}-fill", "gap": gap, "words": name if fits else ""}
-        drawn.append(draw("timeline.one", bar=bar, total=total, title=title, y=4, height=16, **look))
+        look = {
+            "ink": f"{ink}-tint",
+            "stroke": f"{ink}-fill",
+            "gap": gap,
+            "words": name if fits else "",
+        }
+        drawn.append(
+            draw("timeline.one", bar=bar, total=total, title=title, y=4, height=16, **look)
+        )
     return joined(drawn)

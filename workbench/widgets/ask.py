@@ -25,25 +25,38 @@ class AskForm(Panel):
         models: names of models to choose from.
     """
 
-    def __init__(self, labels: Labels, *, kb: str | None, review: Collection[str], models: Sequence[str] = ()):
+    def __init__(
+        self, labels: Labels, *, kb: str | None, review: Collection[str], models: Sequence[str] = ()
+    ):
         super().__init__(labels)
-        self.message = ipywidgets.Textarea(description=labels("question"), rows=2, layout={"width": "auto"})
+        self.message = ipywidgets.Textarea(
+            description=labels("question"), rows=2, layout={"width": "auto"}
+        )
         self.message.add_class("wb-ask-message")
         self.kb = ipywidgets.Dropdown(
-            description=labels("knowledge_base"), options=[(labels("kb_any"), "")], value="", disabled=True
+            description=labels("knowledge_base"),
+            options=[(labels("kb_any"), "")],
+            value="",
+            disabled=True,
         )
         self.points = {
-            point: ipywidgets.Checkbox(value=point in review, description=labels(f"point_{point}"), indent=False)
+            point: ipywidgets.Checkbox(
+                value=point in review, description=labels(f"point_{point}"), indent=False
+            )
             for point in REPORT_POINTS
         }
         hint = labels("ask_report_told")
-        self.report = ipywidgets.Checkbox(False, description=labels("as_report"), tooltip=hint, indent=False)
+        self.report = ipywidgets.Checkbox(
+            False, description=labels("as_report"), tooltip=hint, indent=False
+        )
         on_change(self.report, self._show_points)
         self._show_points()
         self.button = press_button(labels("ask_now"), self.submit, "wb-primary")
         self.examples = ipywidgets.HBox().add_class("wb-examples")
         self.as_of = ipywidgets.Text(
-            description=labels("as_of"), placeholder=labels("as_of_placeholder"), tooltip=labels("as_of_why")
+            description=labels("as_of"),
+            placeholder=labels("as_of_placeholder"),
+            tooltip=labels("as_of_why"),
         )
         self.model = ipywidgets.Combobox(
             description=labels("ask_model"),
@@ -55,7 +68,9 @@ class AskForm(Panel):
         roles = [(labels("ask_every"), "all"), *((labels(f"role_{role}"), role) for role in ROLES)]
         self.role = ipywidgets.Dropdown(description=labels("ask_role"), options=roles)
         efforts = [(labels("ask_effort_as_set"), ""), *((name, name) for name in EFFORTS)]
-        self.effort = ipywidgets.Dropdown(description=labels("ask_effort"), options=efforts, disabled=True)
+        self.effort = ipywidgets.Dropdown(
+            description=labels("ask_effort"), options=efforts, disabled=True
+        )
         self._models: dict[str, tuple[str, str]] = {}
         on_change(self.role, self._show_model)
         for control in (self.model, self.effort):
@@ -63,14 +78,23 @@ class AskForm(Panel):
         self._wanted = kb or ""
         points = ipywidgets.HBox([ipywidgets.Label(labels("pause_at")), *self.points.values()])
         first = ipywidgets.HBox([self.button, self.report, self.examples])
-        options = ipywidgets.HBox([self.kb, self.as_of, self.role, self.model, self.effort]).add_class("wb-filters")
-        inside = [self.message, first.add_class("wb-ask-go"), points.add_class("wb-ask-points"), options]
+        options = ipywidgets.HBox(
+            [self.kb, self.as_of, self.role, self.model, self.effort]
+        ).add_class("wb-filters")
+        inside = [
+            self.message,
+            first.add_class("wb-ask-go"),
+            points.add_class("wb-ask-points"),
+            options,
+        ]
         self.region = ipywidgets.VBox(inside).add_class("wb-ask")
 
     def show(self, bases: Mapping[str, int], examples: Sequence[str], follows: bool) -> None:
         """Show the knowledge bases with their number of documents, and example questions."""
         labels = self.labels
-        options = [(labels("kb_choice", name=name, n=f"{count:,}"), name) for name, count in bases.items()]
+        options = [
+            (labels("kb_choice", name=name, n=f"{count:,}"), name) for name, count in bases.items()
+        ]
         if len(bases) != 1:
             options.insert(0, (labels("kb_any"), ""))
         if tuple(options) != self.kb.options:
@@ -90,14 +114,21 @@ class AskForm(Panel):
         """Ask the question, unless it is empty."""
         if message := self.message.value.strip():
             points = [point for point in self._shown_points() if self.points[point].value]
-            more = {"as_of": self.as_of.value.strip(), "report": self.report.value, "models": self.models}
+            more = {
+                "as_of": self.as_of.value.strip(),
+                "report": self.report.value,
+                "models": self.models,
+            }
             self.ask(message=message, kb=self.kb.value or None, review=points, **more)
 
     @property
     def models(self) -> dict[str, str]:
         """Return the model of each role for which one was chosen, with the effort."""
         chosen = {role: pair for role, pair in self._models.items() if pair[0]}
-        return {role: f"{name}?effort={effort}" if effort else name for role, (name, effort) in chosen.items()}
+        return {
+            role: f"{name}?effort={effort}" if effort else name
+            for role, (name, effort) in chosen.items()
+        }
 
     def _choose_model(self) -> None:
         self._models[self.role.value] = self.model.value.strip(), self.effort.value

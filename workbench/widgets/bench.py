@@ -54,14 +54,22 @@ class Bench(CellRoot):
         self.wb, self._asking, self._lock = wb, dict(asking), threading.RLock()
         self._message = ""
         kb = asking.get("kb") or []
-        self._session = asking["session"] or " ".join(["bench", *([kb] if isinstance(kb, str) else kb)])
+        self._session = asking["session"] or " ".join(
+            ["bench", *([kb] if isinstance(kb, str) else kb)]
+        )
         opened = run or self._waiting()
-        saved, message = (wb.runs.draft(opened.run_id, "lang"), opened.message) if opened else ("", "")
-        self._asking["session"] = asking["session"] or (opened.session_id if opened else self._conversation())
+        saved, message = (
+            (wb.runs.draft(opened.run_id, "lang"), opened.message) if opened else ("", "")
+        )
+        self._asking["session"] = asking["session"] or (
+            opened.session_id if opened else self._conversation()
+        )
         self.labels = labels_in(lang, wb.settings.lang, saved, message=message)
         self.head = Pick(listener=self._pressed).add_class("wb-head")
         points = checked_points(asking.get("review"))
-        self.ask = AskForm(self.labels, kb=asking.get("kb"), review=points, models=model_names(wb.settings))
+        self.ask = AskForm(
+            self.labels, kb=asking.get("kb"), review=points, models=model_names(wb.settings)
+        )
         self.working, self.futures = Working(self), Futures(self)
         views = [part.region.add_class("wb-view") for part in (self.working, self.futures)]
         super().__init__([self.head, *views], lang=self.labels.html_lang)
@@ -131,7 +139,9 @@ class Bench(CellRoot):
     def _frame(self, run: Run | None) -> None:
         """Show the head and the open view."""
         origin = origin_of(run) if run else None
-        self.head.show(head(self._document, self.labels, view=self.view, origin=origin, message=self._message))
+        self.head.show(
+            head(self._document, self.labels, view=self.view, origin=origin, message=self._message)
+        )
         display_if(self.working.region, self.view == "work")
         display_if(self.futures.region, self.view != "work")
 
@@ -263,12 +273,18 @@ class Bench(CellRoot):
 
     def follows_up(self) -> bool:
         """Return whether the conversation has a run already."""
-        return bool(self.wb.runs.list(1, session_id=self._asking["session"], user_id=self._asking["user"]))
+        return bool(
+            self.wb.runs.list(1, session_id=self._asking["session"], user_id=self._asking["user"])
+        )
 
     def _waiting(self) -> Run | None:
         """Return the newest unfinished run of this conversation or of its forks."""
         runs, session = self.wb.runs.list(50, user_id=self._asking["user"]), self._session
-        own = (run for run in runs if run.session_id == session or run.session_id.startswith(f"{session} ("))
+        own = (
+            run
+            for run in runs
+            if run.session_id == session or run.session_id.startswith(f"{session} (")
+        )
         return next((run for run in own if run.status in UNDER_WAY), None)
 
     @staticmethod

@@ -32,7 +32,10 @@ class ByHand(Panel):
         shown = (run.run_id, run.status)
         if shown != self._shown:
             self._shown, self._results = shown, run.results_by_place()
-            self.place.options = [(self.labels("by_hand_none"), ""), *((place, place) for place in self._results)]
+            self.place.options = [
+                (self.labels("by_hand_none"), ""),
+                *((place, place) for place in self._results),
+            ]
             self.place.value = ""
             self._choose()
 
@@ -44,7 +47,9 @@ class ByHand(Panel):
 
     def _choose(self) -> None:
         place = self.place.value
-        self._before = json.dumps(self._results[place], ensure_ascii=False, indent=1) if place else ""
+        self._before = (
+            json.dumps(self._results[place], ensure_ascii=False, indent=1) if place else ""
+        )
         self.result.value = self._before
         for part in (self.result, self.button):
             display_if(part, place)

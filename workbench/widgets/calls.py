@@ -56,14 +56,18 @@ class Calls(Panel):
         boxes = {name: field.box for name, field in self.fields.items()}
         heading = ipywidgets.HTML(el("div.wb-strong.wb-small", labels("call_of_role")))
         self.prompt = ipywidgets.VBox([heading, boxes["system"], boxes["user"], self.slots])
-        self.form = ipywidgets.VBox([self._head, boxes["reply"], self.diff, boxes["model"], self.prompt])
+        self.form = ipywidgets.VBox(
+            [self._head, boxes["reply"], self.diff, boxes["model"], self.prompt]
+        )
         self.form.add_class("wb-call-form")
         self.region = ipywidgets.VBox([self.list, self.form])
         self.button = press_button("", self.submit, "wb-primary")
         back = press_button(labels("respond_back"), self.close)
         explanation = ipywidgets.HTML(el("div.wb-band.wb-small", labels("fork_edits_told")))
         buttons = ipywidgets.HBox([self.button, back]).add_class("wb-buttons")
-        self.dock = ipywidgets.HBox([explanation, buttons]).add_class("wb-decision").add_class("wb-run")
+        self.dock = (
+            ipywidgets.HBox([explanation, buttons]).add_class("wb-decision").add_class("wb-run")
+        )
         self.close()
 
     def show(self, run: Run, run_calls: Iterable[Call], settings: Settings) -> None:
@@ -86,9 +90,13 @@ class Calls(Panel):
             return
         call = self._calls[key]
         name = call["prompt"].split(" ")[0]
-        editable = call["role"] in SLOTS and name in {f"{call['role']}.{language}" for language in LANGUAGES}
+        editable = call["role"] in SLOTS and name in {
+            f"{call['role']}.{language}" for language in LANGUAGES
+        }
         # Before the call is set: the widget reports a change.
-        self._model.options = model_names(self._settings, (call["model"] for call in self._calls.values()))
+        self._model.options = model_names(
+            self._settings, (call["model"] for call in self._calls.values())
+        )
         self._call, self._prompt = call, prompts_of(run)[name] if editable else None
         self._head.show(draw("calls.edited", self.labels, call=call))
         prompt = {part: getattr(self._prompt, part) if self._prompt else "" for part in _PARTS}
@@ -124,7 +132,9 @@ class Calls(Panel):
         typed = self._fields.value
         if typed["reply"] != self._reply:
             edits |= {"at": call["place"], "result": typed["reply"]}
-        parts = {part: typed[part] for part in _PARTS if prompt and typed[part] != getattr(prompt, part)}
+        parts = {
+            part: typed[part] for part in _PARTS if prompt and typed[part] != getattr(prompt, part)
+        }
         if prompt and parts:
             edits["prompts"] = {prompt.name: parts}
         model = typed["model"].strip()
@@ -154,4 +164,7 @@ class Calls(Panel):
 def model_names(settings: Settings | None, answered: Iterable[str] = ()) -> list[str]:
     """Return the models to choose from: none, the configured ones, and those that answered."""
     configured = [settings.chat_model, *map(settings.role_model, ROLES)] if settings else []
-    return [RULES, *dict.fromkeys(name for name in (*configured, *answered) if name and ":" in name)]
+    return [
+        RULES,
+        *dict.fromkeys(name for name in (*configured, *answered) if name and ":" in name),
+    ]

@@ -49,7 +49,9 @@ class Draft:
     def changes(self) -> Json:
         """Return what differs from the base: ``Plan.diff``, and ``moved`` when the order of its steps changed."""
         before, now = self.base.by_id(), self.plan.by_id()
-        moved = [step_id for step_id in before if step_id in now] != [step_id for step_id in now if step_id in before]
+        moved = [step_id for step_id in before if step_id in now] != [
+            step_id for step_id in now if step_id in before
+        ]
         return {**self.base.diff(self.plan), "moved": moved}
 
 
@@ -79,10 +81,16 @@ class RunPlan:
     def from_document(cls, document: Data, editable: bool) -> RunPlan:
         """Read a run's document."""
         recorded = Plan.load(document["plan"]) if document["plan"] else Plan()
-        review, records, status = document["review"] or {}, tuple(document["records"]), document["status"]
+        review, records, status = (
+            document["review"] or {},
+            tuple(document["records"]),
+            document["status"],
+        )
         reflects, approved = review.get("point") == "reflect", recorded.by_id()
         next_steps = proposals.proposal(review).get("next_steps") or () if reflects else ()
-        steps = [PlanStep.model_validate(step) for step in next_steps if step["step_id"] not in approved]
+        steps = [
+            PlanStep.model_validate(step) for step in next_steps if step["step_id"] not in approved
+        ]
         plan, proposed = recorded.adding(*steps), {step.step_id for step in steps}
         ran = {record["step_id"] for record in records}
         locks = {}
@@ -135,14 +143,24 @@ def suggest_fix(plan: Plan, problem: Data, step_id: str) -> Fix | None:
         source = path[path.index(step_id) + 1] if step_id in path else values.get("missing")
         depends_on = [dependency for dependency in step.depends_on if dependency != source]
         references = {name for name, (origin, _) in step.references().items() if origin == source}
-        tool_input = {name: value for name, value in step.tool_input.items() if name not in references}
-        return Fix("fix_remove", source, plan.replace(step_id, depends_on=depends_on, tool_input=tool_input))
+        tool_input = {
+            name: value for name, value in step.tool_input.items() if name not in references
+        }
+        return Fix(
+            "fix_remove",
+            source,
+            plan.replace(step_id, depends_on=depends_on, tool_input=tool_input),
+        )
     name, default = values.get("name"), values.get("default")
     if kind == "too_small":
         return Fix("fix_change", default, plan.replace(step_id, **{name: default}))
     if kind == "unknown_tool":
         similar = get_close_matches(step.tool, values["known"].split(", "), n=1)
-        return Fix("fix_change", similar[0], plan.replace(step_id, tool=similar[0])) if similar else None
+        return (
+            Fix("fix_change", similar[0], plan.replace(step_id, tool=similar[0]))
+            if similar
+            else None
+        )
     if default is None and kind != "not_given" and values.get("rule") != "extra_forbidden":
         return None
     fixed = plan.replace(step_id, tool_input=_without(step.tool_input, name.split(".")))

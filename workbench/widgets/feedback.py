@@ -22,7 +22,9 @@ class Verdict(Panel):
         self._saved = ""
         self.buttons = Pick(listener=self._pressed)
         self.note = ipywidgets.Text(
-            description=labels("feedback_why"), placeholder=labels("feedback_optional"), continuous_update=False
+            description=labels("feedback_why"),
+            placeholder=labels("feedback_optional"),
+            continuous_update=False,
         )
         on_change(self.note, self._noted)
         self.region = ipywidgets.VBox([self.buttons, self.note]).add_class("wb-thought")
@@ -30,7 +32,14 @@ class Verdict(Panel):
     def show(self, run: Run) -> None:
         """Show the stored feedback of the run's user."""
         user = run.row["user_id"]
-        own = next((row for row in run._workspace.feedback(run=run.run_id).on_answers() if row["who"] == user), None)
+        own = next(
+            (
+                row
+                for row in run._workspace.feedback(run=run.run_id).on_answers()
+                if row["who"] == user
+            ),
+            None,
+        )
         self._good, self._saved = (own["good"], own["note"]) if own else (None, "")
         self.buttons.show(draw("run.verdict", self.labels, good=self._good))
         self.note.value = self._saved

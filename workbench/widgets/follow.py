@@ -61,7 +61,9 @@ class Watch:
     def __init__(self, run: Run, document: Data, moved: Callable[[Watch], None]):
         self._stood = document["status"], len(document["decisions"])
         self._moved, self._over = WeakMethod(moved), threading.Event()
-        threading.Thread(target=self._look, args=(run,), name=f"watch-{run.run_id}", daemon=True).start()
+        threading.Thread(
+            target=self._look, args=(run,), name=f"watch-{run.run_id}", daemon=True
+        ).start()
 
     def leave(self) -> None:
         """Stop."""
@@ -87,11 +89,18 @@ class Follow:
     """
 
     def __init__(
-        self, run: Run, changed: Callable[[Now, bool], None], ended: Callable[[Now, WorkbenchError | None], None]
+        self,
+        run: Run,
+        changed: Callable[[Now, bool], None],
+        ended: Callable[[Now, WorkbenchError | None], None],
     ):
         self.run, self.now = run, Now()
         self._changed, self._ended = changed, ended
-        self._news, self._over, self._telling = threading.Event(), threading.Event(), threading.Lock()
+        self._news, self._over, self._telling = (
+            threading.Event(),
+            threading.Event(),
+            threading.Lock(),
+        )
         self._elsewhere = False
         for work in (self._listen, self._tell):
             threading.Thread(target=work, name=f"follow-{run.run_id}", daemon=True).start()

@@ -102,7 +102,9 @@ def text(widget: ipywidgets.Widget | None = None) -> Control:
 
 def names(placeholder: str = "") -> Control:
     """Return a control for a list of texts."""
-    return Control(ipywidgets.TagsInput(allow_duplicates=False, placeholder=placeholder or "\u200b"), [], list)
+    return Control(
+        ipywidgets.TagsInput(allow_duplicates=False, placeholder=placeholder or "\u200b"), [], list
+    )
 
 
 def choice(options: Sequence[tuple[str, Any]]) -> Control:
@@ -110,9 +112,13 @@ def choice(options: Sequence[tuple[str, Any]]) -> Control:
     values = dict(options)
 
     def label(value: Any) -> str:
-        return next(text for text, option in options if option == value and type(option) is type(value))
+        return next(
+            text for text, option in options if option == value and type(option) is type(value)
+        )
 
-    return Control(ipywidgets.Dropdown(options=list(values)), options[0][1], values.__getitem__, label)
+    return Control(
+        ipywidgets.Dropdown(options=list(values)), options[0][1], values.__getitem__, label
+    )
 
 
 def toggle(options: Sequence[tuple[str, Any]]) -> Control:
@@ -159,7 +165,9 @@ def _as_json(labels: Labels) -> Control:
             raise ValueError(labels("form_no_json", why=why)) from None
 
     widget = ipywidgets.Textarea(rows=3).add_class("wb-json")
-    return Control(widget, None, parse, lambda value: json.dumps(value, ensure_ascii=False, indent=1))
+    return Control(
+        widget, None, parse, lambda value: json.dumps(value, ensure_ascii=False, indent=1)
+    )
 
 
 def _from_json(typed: str) -> Any:
@@ -208,10 +216,13 @@ class Field:
         self._labels, self._notify, self._nullable = form.labels, form.notify, nullable
         self.control: Control
         self._typed: Any = None
-        self._json: Control | None = None  # made on demand: a bench with all of them would open late
+        # made on demand: a bench with all of them would open late
+        self._json: Control | None = None
         self._note: Pick | None = None
         hint = "" if isinstance(control, Fields) else str(spec.get("description", ""))
-        label: Any = ipywidgets.HTML(el("label.wb-label", form.title(name) or name, title=hint or None))
+        label: Any = ipywidgets.HTML(
+            el("label.wb-label", form.title(name) or name, title=hint or None)
+        )
         self.box = ipywidgets.VBox([label]).add_class("wb-field")
         self.adopt(control)
 
@@ -254,7 +265,9 @@ class Field:
         if self._note is None:
             self._note = Pick(listener=self._pressed)
             self.box.children = (*self.box.children, self._note)
-        self._note.show(draw("plan.messages", self._labels, messages=messages) if messages else BLANK)
+        self._note.show(
+            draw("plan.messages", self._labels, messages=messages) if messages else BLANK
+        )
         (self.box.add_class if messages else self.box.remove_class)("wb-wrong")
 
     def _pressed(self, event: Event) -> None:
@@ -306,7 +319,9 @@ class Fields(Control):
         definitions, required = schema.get("$defs", {}), schema.get("required", ())
         for name, spec in schema.get("properties", {}).items():
             spec, nullable = _plain(spec, definitions)
-            control = own.get(name) or self._control({**spec, "$defs": definitions}, nullable, name in required)
+            control = own.get(name) or self._control(
+                {**spec, "$defs": definitions}, nullable, name in required
+            )
             self.fields[name] = Field(name, control, self, spec, name in required, nullable)
         self._properties = frozenset(self.fields)
         self.box = ipywidgets.VBox().add_class("wb-fields")
@@ -320,7 +335,9 @@ class Fields(Control):
     @property
     def value(self) -> Json:
         """Return the object without the properties that were absent and still equal their default."""
-        return {name: field.value for name, field in self.fields.items() if field.value is not ABSENT}
+        return {
+            name: field.value for name, field in self.fields.items() if field.value is not ABSENT
+        }
 
     @property
     def faults(self) -> dict[str, str]:
@@ -358,7 +375,9 @@ class Fields(Control):
         left = dict(messages)
         for name, field in self.fields.items():
             inner = [path for path in left if path.startswith(f"{name}.")]
-            rest = field.control.report({path.removeprefix(f"{name}."): left.pop(path) for path in inner})
+            rest = field.control.report(
+                {path.removeprefix(f"{name}."): left.pop(path) for path in inner}
+            )
             field.report([*left.pop(name, ()), *rest])
         return super().report(left)
 
@@ -381,13 +400,30 @@ class Fields(Control):
             return Control(ipywidgets.Checkbox(indent=False), False)
         if kind in ("integer", "number"):
             number = ipywidgets.IntText if kind == "integer" else ipywidgets.FloatText
-            return _number_or_none(kind, labels) if optional else Control(number(continuous_update=True), 0)
-        if kind == "array" and not nullable and items.get("type") == "string" and "enum" not in items:
+            return (
+                _number_or_none(kind, labels)
+                if optional
+                else Control(number(continuous_update=True), 0)
+            )
+        if (
+            kind == "array"
+            and not nullable
+            and items.get("type") == "string"
+            and "enum" not in items
+        ):
             return names()
-        if kind == "array" and {"field", "op", "value"} == set(_plain(items, spec["$defs"])[0].get("properties", ())):
+        if kind == "array" and {"field", "op", "value"} == set(
+            _plain(items, spec["$defs"])[0].get("properties", ())
+        ):
             return _conditions()
         if kind == "object" and spec.get("properties") and self._depth < _DEEPEST:
-            return Fields(spec, labels, title=self.title, blank=None if nullable else {}, depth=self._depth + 1)
+            return Fields(
+                spec,
+                labels,
+                title=self.title,
+                blank=None if nullable else {},
+                depth=self._depth + 1,
+            )
         if kind == "string" and nullable:
             widget = ipywidgets.Textarea(rows=1, placeholder=labels("form_none"))
             return Control(widget, None, lambda typed: typed or None, lambda value: value or "")
@@ -398,7 +434,10 @@ def _plain(spec: Any, definitions: Data) -> tuple[Json, bool]:
     """Return the schema of a property without references and null, and whether it may be null."""
     own = spec if isinstance(spec, Mapping) else {}
     nullable = any(option.get("type") == "null" for option in own.get("anyOf", ()))
-    plain = {**resolved(own, definitions), **{name: own[name] for name in own if name not in ("anyOf", "$ref")}}
+    plain = {
+        **resolved(own, definitions),
+        **{name: own[name] for name in own if name not in ("anyOf", "$ref")},
+    }
     if "const" in plain:
         plain["enum"] = [plain["const"]]
     return plain, nullable

@@ -51,7 +51,9 @@ class Futures:
     def __init__(self, bench: Any):
         self._bench, self._wb, labels = bench, bench.wb, bench.labels
         self.runs, self.knowledge = RunTable(labels, bench.wb), Pick()
-        self.compared = Pick(el("div.wb-dim.wb-part", labels("forks_choose")), listener=self._pressed)
+        self.compared = Pick(
+            el("div.wb-dim.wb-part", labels("forks_choose")), listener=self._pressed
+        )
         self._compared: list[str] = []
         self.below = ipywidgets.VBox()
         self._regions = {
@@ -78,7 +80,9 @@ class Futures:
     def show_comparison(self, comparison: Comparison) -> None:
         """Show two to four runs next to each other."""
         document, labels = comparison.to_dict(), self._bench.labels
-        tables = Markup(page_html(beside(document, labels)[1:], labels, "wb-worked wb-part wb-columns"))
+        tables = Markup(
+            page_html(beside(document, labels)[1:], labels, "wb-worked wb-part wb-columns")
+        )
         self.compared.show(draw("futures.compared", labels, runs=lettered(document)) + tables)
 
     def _pressed(self, event: Event) -> None:
@@ -96,7 +100,9 @@ class Futures:
     def _show_knowledge(self, run: Run) -> None:
         """Show the graph around the answer of a run, or why its knowledge base is missing."""
         try:
-            self.knowledge.show(draw("svg.searched", self._bench.labels, svg=run.knowledge().markup))
+            self.knowledge.show(
+                draw("svg.searched", self._bench.labels, svg=run.knowledge().markup)
+            )
         except WorkbenchError as error:
             self.knowledge.show(el("p.wb-part.wb-dim", str(error)))
 

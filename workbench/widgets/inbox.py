@@ -40,7 +40,9 @@ class Inbox(CellRoot):
         self._refused, self._has_more, self._ticks = "", False, False
         self._read()
         newest = next(iter(self._waiting.values()), None)
-        self.labels = labels = labels_in(lang, wb.settings.lang, message=newest.message if newest else "")
+        self.labels = labels = labels_in(
+            lang, wb.settings.lang, message=newest.message if newest else ""
+        )
         self.list = Pick(listener=self._pressed)
         self.note = ipywidgets.Text(description=labels("decision_note"), placeholder=labels("why"))
         self.below = ipywidgets.VBox()
@@ -68,7 +70,11 @@ class Inbox(CellRoot):
 
     def _show(self) -> None:
         labels, now, picked = self.labels, datetime.now(UTC), self._waiting_run(self.picked)
-        state: Json = {"more": MAX_ROWS if self._has_more else 0, "refused": self._refused, "picked": self.picked}
+        state: Json = {
+            "more": MAX_ROWS if self._has_more else 0,
+            "refused": self._refused,
+            "picked": self.picked,
+        }
         self.list.show(inbox(self.waiting, labels, now, approvals=self._approvals(), **state))
         display_if(self.note, picked)
         self.update_static_form()
@@ -146,7 +152,9 @@ class Inbox(CellRoot):
             for run in self.waiting
         ]
         heads = columns(labels, "question_asked", "point", "proposed_in_short", "run:code")
-        return display_data([clipped(labels("inbox" if rows else "inbox_empty"), heads, rows)], labels)
+        return display_data(
+            [clipped(labels("inbox" if rows else "inbox_empty"), heads, rows)], labels
+        )
 
     def __str__(self) -> str:
         return self._repr_mimebundle_()["text/plain"]
@@ -160,7 +168,9 @@ def _read_run(run: Run, decisions: Any) -> WaitingRun | None:
         request = {"action_requests": [{"description": str(error)}]}
     if request is None:
         return None
-    return WaitingRun(run.run_id, run.message, request, waiting_since(run.log, decisions, run.row["created_at"]))
+    return WaitingRun(
+        run.run_id, run.message, request, waiting_since(run.log, decisions, run.row["created_at"])
+    )
 
 
 def _tick(reference: weakref.ref[Inbox], loop: asyncio.AbstractEventLoop) -> None:

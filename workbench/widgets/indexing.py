@@ -50,13 +50,17 @@ class Bar:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Leave a line when it was stopped, else nothing: it does not appear at each execution of a cell."""
         if self._updated:
-            stopped = self._labels("kb_stopped", name=self._name, stage=self._labels(f"kb_stage_{self._stage}"))
+            stopped = self._labels(
+                "kb_stopped", name=self._name, stage=self._labels(f"kb_stage_{self._stage}")
+            )
             self._show(stopped if kind else "")
 
     def tell(self, stage: str, done: int, total: int) -> None:
         """Show the progress of a stage; ``total`` is 0 where it is unknown."""
         now = time.monotonic()
-        if now - self._began < _SHOWN_AFTER_S or (stage == self._stage and now - self._updated < _PAUSE_S):
+        if now - self._began < _SHOWN_AFTER_S or (
+            stage == self._stage and now - self._updated < _PAUSE_S
+        ):
             return
         self._stage, self._updated = stage, now
         numbers = f" {done:,} / {total:,}" if total > 1 else f" {done:,}" if done > 1 else ""

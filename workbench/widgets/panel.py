@@ -48,7 +48,9 @@ class Shared(ipywidgets.Widget):
     def only(cls) -> Shared:
         """Return the instance of this process, or a new one when it was closed."""
         if cls._only is None or cls._only.comm is None:
-            pick, css = ((_FOLDER / name).read_text(encoding="utf-8") for name in ("pick.js", "bench.css"))
+            pick, css = (
+                (_FOLDER / name).read_text(encoding="utf-8") for name in ("pick.js", "bench.css")
+            )
             cls._only = cls(pick=pick, css=STYLE + css)
         return cls._only
 
@@ -93,7 +95,8 @@ class Pick(_Sender):
         picture: the picture.
     """
 
-    _esm = _FOLDER / "load.js"  # short, for it is saved with every one: it runs `pick.js` of the shared model
+    # short, for it is saved with every one: it runs `pick.js` of the shared model
+    _esm = _FOLDER / "load.js"
     html = traitlets.Unicode("").tag(sync=True)
 
     def __init__(self, shown: Picture | Markup = NOTHING, **traits: Any):
@@ -164,7 +167,9 @@ class CellRoot(Root):
         self._handle = IPython.display.display(self._displayed, raw=True, display_id=True)
         if in_kernel():  # without a text, for without a front-end there is nothing to show
             view = {"model_id": self.model_id, "version_major": 2, "version_minor": 0}
-            IPython.display.display({"application/vnd.jupyter.widget-view+json": view, "text/plain": ""}, raw=True)
+            IPython.display.display(
+                {"application/vnd.jupyter.widget-view+json": view, "text/plain": ""}, raw=True
+            )
 
 
 class Panel(traitlets.HasTraits):
@@ -201,7 +206,9 @@ def on_change(widget: ipywidgets.Widget, listener: Callable[[], Any]) -> None:
     widget.observe(lambda _: listener(), "value")
 
 
-def press_button(text: str, press: Callable[[], Any], *classes: str, tooltip: str | None = None) -> ipywidgets.Button:
+def press_button(
+    text: str, press: Callable[[], Any], *classes: str, tooltip: str | None = None
+) -> ipywidgets.Button:
     """Return a button of ipywidgets that calls ``press``."""
     button = ipywidgets.Button(description=text, tooltip=tooltip)
     button.on_click(lambda _: press())

@@ -30,7 +30,11 @@ if TYPE_CHECKING:
 
 _SELDOM = ("top_k", "kb_prefix")
 """Inputs that the budget of a step and its run set anyway: shown only when a step has them."""
-_CONDITIONS = {"form_always": "always", "step_if_insufficient": "if_insufficient", "step_held": "held"}
+_CONDITIONS = {
+    "form_always": "always",
+    "step_if_insufficient": "if_insufficient",
+    "step_held": "held",
+}
 
 
 class StepForm:
@@ -47,7 +51,9 @@ class StepForm:
         form: the form; ``fields`` are its fields, by name.
     """
 
-    def __init__(self, labels: Labels, tools: Mapping[str, Tool], listener: Callable[[str, Any], None]):
+    def __init__(
+        self, labels: Labels, tools: Mapping[str, Tool], listener: Callable[[str, Any], None]
+    ):
         self._labels, self._tools = labels, tools
         self._inputs: dict[str, Fields] = {}
         self.head = Pick()
@@ -116,7 +122,11 @@ class StepForm:
     def _input_fields(self, tool: str) -> Fields:
         if tool not in self._inputs:
             schema = self._schema(tool)
-            shown = {name: spec for name, spec in schema.get("properties", {}).items() if name not in _SELDOM}
+            shown = {
+                name: spec
+                for name, spec in schema.get("properties", {}).items()
+                if name not in _SELDOM
+            }
             schema = {**schema, "properties": shown}
             self._inputs[tool] = Fields(schema, self._labels, title=self._input_title, blank={})
         return self._inputs[tool]
@@ -191,7 +201,10 @@ class PlanEditor(Panel):
         before, self._run_plan = self._run_plan, RunPlan.from_document(document, editable)
         self._live, self._editable = live, editable
         replaced = before.key != self._run_plan.key
-        if editable and (before.status, before.records) != (self._run_plan.status, self._run_plan.records):
+        if editable and (before.status, before.records) != (
+            self._run_plan.status,
+            self._run_plan.records,
+        ):
             self._checked = None  # the run has moved, and the forecast with it
         if replaced:
             self._draft, self._checked, self.foreseen = Draft(self._run_plan.plan), None, None
@@ -233,7 +246,9 @@ class PlanEditor(Panel):
         tool = "hybrid_search" if "hybrid_search" in self._tools else next(iter(self._tools), "")
         step_id = fresh_id(plan, "new")
         objective = self.labels("step_new_objective", query=query[:200])
-        step = PlanStep(step_id=step_id, objective=objective, tool=tool, tool_input={"query": query})
+        step = PlanStep(
+            step_id=step_id, objective=objective, tool=tool, tool_input={"query": query}
+        )
         self._edit(plan.adding(step))
         self.chosen = step_id
 
@@ -284,7 +299,10 @@ class PlanEditor(Panel):
         step = plan.by_id().get(self.chosen)
         self.fields.show(step, self._lock(self.chosen), again)
         faults = self.fields.form.faults if step else {}
-        typed = [problem(self.chosen, path, f"{self.chosen}: {text}", "", "typed") for path, text in faults.items()]
+        typed = [
+            problem(self.chosen, path, f"{self.chosen}: {text}", "", "typed")
+            for path, text in faults.items()
+        ]
         with self.hold_trait_notifications():  # observers of the plan see its problems too
             if plan is not self._published:
                 self._published, self.plan = plan, plan.dump()
@@ -302,7 +320,9 @@ class PlanEditor(Panel):
         return PlanView(
             plan,
             self.labels,
-            records=[record for record in run_plan.records if record["step_id"] not in changes["changed"]],
+            records=[
+                record for record in run_plan.records if record["step_id"] not in changes["changed"]
+            ],
             proposed={*run_plan.proposed, *(added if run_plan.proposed else ())},
             live=self._live,
             expected={row["step_id"]: row["p50_s"] for row in rows if row["p50_s"]},
@@ -318,7 +338,14 @@ class PlanEditor(Panel):
         self.list.show(plan_graph(view) if self._graph else steps(view))
         self.bar.show(self._bar(count_changes(changes)))
         general = [problem_text(fault, labels) for fault in self.problems if not fault["step_id"]]
-        self.below.show(joined([plan_faults(general, labels), plan_changes(changes, self._draft.base.version, labels)]))
+        self.below.show(
+            joined(
+                [
+                    plan_faults(general, labels),
+                    plan_changes(changes, self._draft.base.version, labels),
+                ]
+            )
+        )
         messages: dict[str, list[Message]] = {}
         for fault in self.problems:
             concerned = (fault["step_id"], *fault["values"].get("path", ()))

@@ -41,13 +41,21 @@ class Form:
         schema, values = dict(self._schema(proposals.schema(request))), self._before
         if self.shown is not None:
             properties = schema.get("properties", {})
-            schema["properties"] = {name: properties[name] for name in self.shown if name in properties}
-            values = {name: values[name] for name in schema["properties"] if values.get(name) not in (None, "")}
+            schema["properties"] = {
+                name: properties[name] for name in self.shown if name in properties
+            }
+            values = {
+                name: values[name]
+                for name in schema["properties"]
+                if values.get(name) not in (None, "")
+            }
         self._required = schema.get("required", ())
         self._fields = Fields(schema, labels, self.changed, title=self._title, own=self._own())
         self._fields.show(values)
         inside = [heading(labels("edit_first")), self._fields.box]
-        self.box = ipywidgets.VBox(inside if self._fields.fields else [heading(labels("nothing_proposed"))])
+        self.box = ipywidgets.VBox(
+            inside if self._fields.fields else [heading(labels("nothing_proposed"))]
+        )
 
     @property
     def faults(self) -> int:
@@ -86,7 +94,9 @@ class ClarifyForm(Form):
 
     def edits(self, plan: Data | None) -> Json:
         """Return the answers, and the query where it changed."""
-        answers = {name: answer for name, value in self.answers.value.items() if (answer := value.strip())}
+        answers = {
+            name: answer for name, value in self.answers.value.items() if (answer := value.strip())
+        }
         changed = super().edits(plan)
         changed.pop("answers", None)
         return {**changed, "answers": answers} if answers else changed
@@ -100,7 +110,9 @@ class ClarifyForm(Form):
         own = {}
         for name, question in questions.items():
             hint = self._labels("assumed_unless", what=question["assumed"])
-            box = ipywidgets.Combobox(options=question["options"], placeholder=hint[:200], tooltip=hint[:500])
+            box = ipywidgets.Combobox(
+                options=question["options"], placeholder=hint[:200], tooltip=hint[:500]
+            )
             own[name] = text(box)
         texts = {name: question["question"] for name, question in questions.items()}
         self.answers = _text_fields(texts, self._labels, own)
@@ -108,7 +120,11 @@ class ClarifyForm(Form):
 
 
 def _text_fields(
-    texts: Mapping[str, str], labels: Labels, own: dict[str, Control], required: bool = False, untitled: str = ""
+    texts: Mapping[str, str],
+    labels: Labels,
+    own: dict[str, Control],
+    required: bool = False,
+    untitled: str = "",
 ) -> Fields:
     """Return one field per text, which is its title and its hint."""
     properties = {name: {"description": cut(words, 200)} for name, words in texts.items()}
@@ -136,16 +152,34 @@ class ReflectForm(Form):
 
     shown = (proposals.NEEDS, "rewrite_query", proposals.LIMITS, "should_continue")
 
-    def __init__(self, request: Data, recorded: Data, labels: Labels, listener: Listener, ran: Collection[str] = ()):
+    def __init__(
+        self,
+        request: Data,
+        recorded: Data,
+        labels: Labels,
+        listener: Listener,
+        ran: Collection[str] = (),
+    ):
         """Offer the held steps of ``recorded``, the plan without the proposed ones, except those that ``ran``."""
         super().__init__(request, labels, listener)
         self._recorded = {step["step_id"] for step in recorded["steps"]}
         self._chosen: bool | None = None
         activated = self._proposed["activate"]
         held = [step["step_id"] for step in recorded["steps"] if step.get("condition") == "held"]
-        names = [name for name in dict.fromkeys([*held, *activated]) if name in activated or name not in ran]
-        self._wakes = {name: ticked(labels("wake_step", step=name), listener, on=name in activated) for name in names}
-        self.box.children = [heading(labels("proposed_next")), *self._wakes.values(), self._fields.box]
+        names = [
+            name
+            for name in dict.fromkeys([*held, *activated])
+            if name in activated or name not in ran
+        ]
+        self._wakes = {
+            name: ticked(labels("wake_step", step=name), listener, on=name in activated)
+            for name in names
+        }
+        self.box.children = [
+            heading(labels("proposed_next")),
+            *self._wakes.values(),
+            self._fields.box,
+        ]
 
     @property
     def goes_on(self) -> Field:
@@ -168,7 +202,9 @@ class ReflectForm(Form):
         query = str(typed.get("rewrite_query") or "")
         changed = proposals.next_pass(self._proposed, steps, woken, query, self._chosen)
         self.goes_on.show(proposals.will_go_on(self._proposed, changed))
-        judged = proposals.differing(self._before, {name: typed.get(name) for name in proposals.JUDGED_BY})
+        judged = proposals.differing(
+            self._before, {name: typed.get(name) for name in proposals.JUDGED_BY}
+        )
         needs = judged.get(proposals.NEEDS, {})
         if added := needs.pop("", "").strip()[: proposals.LONGEST_NEED]:
             needs[added] = "open"
@@ -176,7 +212,10 @@ class ReflectForm(Form):
 
     def _schema(self, schema: Data) -> Data:
         self._needs = (self._proposed.get("signals") or {}).get("needs") or []
-        self._before[proposals.NEEDS] = {**{need["need"]: need["said"] for need in self._needs}, "": ""}
+        self._before[proposals.NEEDS] = {
+            **{need["need"]: need["said"] for need in self._needs},
+            "": "",
+        }
         self._before["should_continue"] = bool(self._proposed["should_continue"])
         own: Data = {proposals.NEEDS: {}, "should_continue": {}}
         return {**schema, "properties": {**schema.get("properties", {}), **own}}
@@ -185,9 +224,14 @@ class ReflectForm(Form):
         labels, before = self._labels, self._before[proposals.NEEDS]
         verdicts = [(labels(f"need_{verdict}"), verdict) for verdict in proposals.VERDICTS]
         judged = (labels("need_judged"), "")  # a verdict can be changed, but not withdrawn
-        own = {need: choice(verdicts if verdict else [judged, *verdicts]) for need, verdict in before.items()}
+        own = {
+            need: choice(verdicts if verdict else [judged, *verdicts])
+            for need, verdict in before.items()
+        }
         own[""] = text(ipywidgets.Text(placeholder=labels("need_another_hint")))
-        titles = {need["need"]: f"{need_verdict(need, labels)} · {need['need']}" for need in self._needs}
+        titles = {
+            need["need"]: f"{need_verdict(need, labels)} · {need['need']}" for need in self._needs
+        }
         self.needs = _text_fields({**titles, "": ""}, labels, own, True, labels("need_another"))
         self.needs.box.add_class("wb-needs")
         for need, title in titles.items():

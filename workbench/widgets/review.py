@@ -69,16 +69,24 @@ class Review(traitlets.HasTraits):
         self.note = ipywidgets.Text(description=labels("decision_note"), placeholder=labels("why"))
         self.primary = press_button("", self.submit, "wb-primary")
         self.stop = press_button("", lambda: self.decide("reject"))
-        self.respond = press_button(labels("respond_dots"), lambda: self._open_message(True), "wb-quiet")
+        self.respond = press_button(
+            labels("respond_dots"), lambda: self._open_message(True), "wb-quiet"
+        )
         self.message = ipywidgets.Textarea(description=labels("respond_field"), rows=2)
-        self.send = press_button(labels("respond_send"), lambda: self.decide("respond"), "wb-primary")
-        self.back = press_button(labels("respond_back"), lambda: self._open_message(False), "wb-quiet")
+        self.send = press_button(
+            labels("respond_send"), lambda: self.decide("respond"), "wb-primary"
+        )
+        self.back = press_button(
+            labels("respond_back"), lambda: self._open_message(False), "wb-quiet"
+        )
         on_change(self.message, self._update)
         self.note.observe(lambda change: self._save_draft("note", change.new), "value")
         rows = ([self.primary, self.stop, self.respond], [self.send, self.back])
         answers, sending = (ipywidgets.HBox(row).add_class("wb-buttons") for row in rows)
         self._message_box = ipywidgets.VBox([self.message, sending]).add_class("wb-message")
-        self.inside = ipywidgets.VBox([self.why, self.form, self.note]).add_class("wb-review-inside")
+        self.inside = ipywidgets.VBox([self.why, self.form, self.note]).add_class(
+            "wb-review-inside"
+        )
         decision = ipywidgets.HBox([self.band, answers]).add_class("wb-decision")
         self.dock = ipywidgets.VBox([self.refusal, self._message_box, decision])
 
@@ -108,7 +116,9 @@ class Review(traitlets.HasTraits):
 
     def refuse(self, message: str) -> None:
         """Show why the answer was refused; everything that was typed stays."""
-        self.refusal.show(draw("review.refused", self._labels, message=message) if message else NOTHING)
+        self.refusal.show(
+            draw("review.refused", self._labels, message=message) if message else NOTHING
+        )
         self._set_sent(False)
 
     def submit(self) -> None:
@@ -135,7 +145,11 @@ class Review(traitlets.HasTraits):
         self.stop.tooltip = labels.get(f"stop_{kind}_told", labels("stop_here_told"))
         self.message.description = labels.get(f"respond_{kind}", labels("respond_field"))
         allowed = proposals.allowed(self._request)
-        for widget, action in ((self.stop, "reject"), (self.respond, "respond"), (self.form, "edit")):
+        for widget, action in (
+            (self.stop, "reject"),
+            (self.respond, "respond"),
+            (self.form, "edit"),
+        ):
             display_if(widget, action in allowed)
         self._open_message(False)
 
@@ -188,7 +202,10 @@ class Review(traitlets.HasTraits):
         if (plan, woken) != self._foreseen[0]:
             with suppress(PlanError):  # a plan that is still to be checked: the last forecast stays
                 forecast = self._forecast(plan, woken)
-                self._foreseen = ((plan, woken), forecast_text(forecast, labels) if forecast else labels("clock_bench"))
+                self._foreseen = (
+                    (plan, woken),
+                    forecast_text(forecast, labels) if forecast else labels("clock_bench"),
+                )
         return self._foreseen[1]
 
     def _open_message(self, opened: bool) -> None:
@@ -203,7 +220,10 @@ class Review(traitlets.HasTraits):
 
     def decide(self, kind: str, edits: Data | None = None) -> None:
         """Send an answer."""
-        point, message = proposals.point(self._request), self.message.value if kind == "respond" else ""
+        point, message = (
+            proposals.point(self._request),
+            self.message.value if kind == "respond" else "",
+        )
         response = answer(kind, point=point, edits=edits, message=message, note=self.note.value)
         self.refusal.show()
         self._set_sent(True)
@@ -213,7 +233,11 @@ class Review(traitlets.HasTraits):
 
 
 def make_form(
-    request: Data, recorded: Data | None, labels: Labels, listener: Listener, ran: Collection[str] = ()
+    request: Data,
+    recorded: Data | None,
+    labels: Labels,
+    listener: Listener,
+    ran: Collection[str] = (),
 ) -> Form:
     """Return the form of a request; for a custom graph every field of its schema."""
     kind = proposals.kind(request)
@@ -232,7 +256,11 @@ def next_plan(request: Data, document: Data, edits: Data) -> tuple[Plan, Sequenc
         return Plan.load({**proposal, **edits}["plan"]), ()
     plan = Plan.load(document["plan"])
     changed = amended(proposal, edits, document["query"], plan)
-    steps = [PlanStep.model_validate(s) for s in changed["next_steps"] if s["step_id"] not in plan.by_id()]
+    steps = [
+        PlanStep.model_validate(s)
+        for s in changed["next_steps"]
+        if s["step_id"] not in plan.by_id()
+    ]
     return plan.adding(*steps), changed["activate"]
 
 

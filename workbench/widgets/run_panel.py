@@ -62,12 +62,18 @@ class Working:
     def _laid_out(self) -> ipywidgets.Box:
         knew = [self.memory.region] if self.memory else []
         below = [part.region for part in (self.verdict, self.calls, self.ask)]
-        self.side = ipywidgets.VBox([self.turns, *knew, self.editor.form, self.review.inside, self.answer, *below])
+        self.side = ipywidgets.VBox(
+            [self.turns, *knew, self.editor.form, self.review.inside, self.answer, *below]
+        )
         self.forks = ipywidgets.VBox([self.past.region, self.by_hand.region])
         regions = {"plan": self.editor.region, "side": self.side, "evidence": self.evidence}
         regions |= {"timeline": self.timeline, "past": self.forks}
-        self.grid = ipywidgets.Box([region.add_class(f"wb-region-{name}") for name, region in regions.items()])
-        self.dock = ipywidgets.VBox([self.review.dock, self.fork_bar, self.calls.dock]).add_class("wb-dock")
+        self.grid = ipywidgets.Box(
+            [region.add_class(f"wb-region-{name}") for name, region in regions.items()]
+        )
+        self.dock = ipywidgets.VBox([self.review.dock, self.fork_bar, self.calls.dock]).add_class(
+            "wb-dock"
+        )
         return ipywidgets.VBox([self.grid.add_class("wb-work"), self.dock])
 
     def _connect(self) -> None:
@@ -111,8 +117,11 @@ class Working:
                 if part is not self.ask.region:
                     display_if(part, False)
             return
-        writes = proposals.kind(document["review"] or {}) in paths("forms")  # a report, whose plan has run
-        self.editor.show(document, now.seconds(), editable=status in ("paused", "done") and not writes)
+        # a report, whose plan has run
+        writes = proposals.kind(document["review"] or {}) in paths("forms")
+        self.editor.show(
+            document, now.seconds(), editable=status in ("paused", "done") and not writes
+        )
         self._show_side(run, document, now)
         self._show_evidence()
         display_if(self.evidence, self._pieces[1])
@@ -124,7 +133,9 @@ class Working:
     def _show_ask(self) -> None:
         follows = self._bench.follows_up()
         knowledge = self._wb.knowledge
-        bases = {name: knowledge.get(name).about()["counts"]["documents"] for name in knowledge.names()}
+        bases = {
+            name: knowledge.get(name).about()["counts"]["documents"] for name in knowledge.names()
+        }
         self.ask.show(bases, [] if follows else self._examples(), follows=follows)
 
     def pass_time(self, now: Now) -> None:
@@ -134,7 +145,10 @@ class Working:
 
     def _moved_on(self) -> None:
         """Close the form of a step when the run comes to another decision, or ends."""
-        at = (str(self._document.get("status")), str((self._document.get("review") or {}).get("review_id")))
+        at = (
+            str(self._document.get("status")),
+            str((self._document.get("review") or {}).get("review_id")),
+        )
         if at != self._at:
             self._at = at
             self.editor.chosen = ""
@@ -168,10 +182,14 @@ class Working:
         """Return the answer, or the report: its sections while they are written, then its text."""
         status, reports = document["status"], "report" in run.options
         if reports and status == "done" and run.report.text:
-            finished: Picture = required("views", "report", "reports")(run.report, document["citations"], self._labels)
+            finished: Picture = required("views", "report", "reports")(
+                run.report, document["citations"], self._labels
+            )
             return finished
         if reports and status not in ("done", "failed", "cancelled"):
-            so_far: Picture = required("views", "report_so_far", "reports")(run.report, now.sections, self._labels)
+            so_far: Picture = required("views", "report_so_far", "reports")(
+                run.report, now.sections, self._labels
+            )
             return so_far
         return answer(document, self._labels, now.written)
 
@@ -186,8 +204,14 @@ class Working:
         if forks:
             faults, labels = len(editor.problems), self._labels
             message = forecast_text(editor.foreseen, labels) if editor.foreseen else ""
-            self.fork_bar.show(draw("run.fork_bar", labels, edits=edits, problems=faults, message=message))
-        bars = ((self.review.dock, status == "paused"), (self.fork_bar, forks), (self.calls.dock, self.calls.opened))
+            self.fork_bar.show(
+                draw("run.fork_bar", labels, edits=edits, problems=faults, message=message)
+            )
+        bars = (
+            (self.review.dock, status == "paused"),
+            (self.fork_bar, forks),
+            (self.calls.dock, self.calls.opened),
+        )
         for bar, shown in bars:
             display_if(bar, shown)
         display_if(self.dock, any(shown for _, shown in bars))
@@ -209,9 +233,13 @@ class Working:
         status, point = self._document["status"], (self._document["review"] or {}).get("point")
         marks = status if status == "done" or point == "reflect" else ""
         verdicts = self._wb.feedback(run=run.run_id) if status == "done" and self._piece else ()
-        relevant = {row["labels"]["piece"]: row["good"] for row in verdicts if "piece" in row["labels"]}
+        relevant = {
+            row["labels"]["piece"]: row["good"] for row in verdicts if "piece" in row["labels"]
+        }
         pieces, figures = self._pieces[1], self._document["figures"]
-        self.evidence.show(evidence(pieces, figures, self._labels, **chosen, marks=marks, relevant=relevant))
+        self.evidence.show(
+            evidence(pieces, figures, self._labels, **chosen, marks=marks, relevant=relevant)
+        )
 
     def _show_timeline(self) -> None:
         if self._document:
@@ -230,7 +258,10 @@ class Working:
         if len(titles) < 2:
             return []
         labels = self._labels
-        return [labels("example_compare", a=titles[0], b=titles[1]), labels("example_about", a=titles[1])]
+        return [
+            labels("example_compare", a=titles[0], b=titles[1]),
+            labels("example_about", a=titles[1]),
+        ]
 
     def _conversation(self, run: Run) -> list[Data]:
         """Return the earlier runs of the conversation, oldest first."""
@@ -264,7 +295,9 @@ class Working:
 
     def _run_and(self, action: Callable[[Run, Data], Any]) -> Callable[[Data], None]:
         """Return a listener that performs an action on the run."""
-        return lambda request: self._bench.act(lambda: action(self._run, request) if self._run else None)
+        return lambda request: self._bench.act(
+            lambda: action(self._run, request) if self._run else None
+        )
 
     def _fork(self, run: Run, **edits: Any) -> None:
         self._bench.put(run.fork(wait=False, **edits))
@@ -309,7 +342,9 @@ class Working:
             self._piece, self._sentence = "" if self._piece == event.key else event.key, ""
             if piece := self._piece_by_key(self._piece):
                 cited = self._document.get("citations", ())
-                self._sentence = next((c["sentence"] for c in cited if c["result_id"] == piece["result_id"]), "")
+                self._sentence = next(
+                    (c["sentence"] for c in cited if c["result_id"] == piece["result_id"]), ""
+                )
         kind, _, what = event.kind.partition(":")
         if kind in ("mark", "relevant") and (piece := self._piece_by_key(event.key)):
             self._bench.act(lambda: self._mark(piece, kind, what))
@@ -317,7 +352,9 @@ class Working:
             self._show_evidence()
 
     def _piece_by_key(self, key: str) -> Any:
-        return next((piece for piece in self._pieces[1] if key in (piece["key"], piece["result_id"])), None)
+        return next(
+            (piece for piece in self._pieces[1] if key in (piece["key"], piece["result_id"])), None
+        )
 
     def _mark(self, piece: Any, kind: str, what: str) -> None:
         """Label a piece, or decide on it: at a reflection as its answer, else in a fork; twice is undone."""
@@ -326,7 +363,9 @@ class Working:
             return
         if kind == "relevant":
             verdicts = self._wb.feedback(run=run.run_id)
-            relevant = next((row["good"] for row in verdicts if row["labels"].get("piece") == key), None)
+            relevant = next(
+                (row["good"] for row in verdicts if row["labels"].get("piece") == key), None
+            )
             run.feedback(None if relevant is (what == "yes") else what == "yes", piece=key)
             return
         marks = {key: "" if piece["mark"] == what else what}

@@ -34,10 +34,14 @@ class RunTable(Panel):
         self._sort, self._marked = ("created_at", True), list[str]()
         self._costs = dict[str, Json]()
         self._rows: Sequence[Json] = ()
-        self.search = ipywidgets.Text(placeholder=labels("runs_search"), description=labels("runs_search_label"))
+        self.search = ipywidgets.Text(
+            placeholder=labels("runs_search"), description=labels("runs_search_label")
+        )
         statuses = [(labels("runs_every"), ""), *((labels(status), status) for status in _STATUSES)]
         self.status = ipywidgets.Dropdown(options=statuses, description=labels("status"))
-        self.tags = ipywidgets.Text(placeholder=labels("runs_tags_told"), description=labels("runs_tags"))
+        self.tags = ipywidgets.Text(
+            placeholder=labels("runs_tags_told"), description=labels("runs_tags")
+        )
         self.note = ipywidgets.Text(description=labels("decision_note"))
         self.save = press_button(labels("runs_save"), self._annotate)
         self.table, self.message = Pick(listener=self._pressed), ipywidgets.HTML()
@@ -45,7 +49,9 @@ class RunTable(Panel):
             on_change(narrowing, self._narrowed)
         filters = ipywidgets.HBox([self.search, self.status]).add_class("wb-filters")
         self.about = ipywidgets.HBox([self.tags, self.note, self.save]).add_class("wb-filters")
-        self.region = ipywidgets.VBox([filters, self.table, self.about, self.message]).add_class("wb-part")
+        self.region = ipywidgets.VBox([filters, self.table, self.about, self.message]).add_class(
+            "wb-part"
+        )
 
     def show(self, here: str = "") -> None:
         """Show the runs; ``here`` is the one on the bench, which is marked first."""
@@ -64,7 +70,13 @@ class RunTable(Panel):
         self._page = min(self._page, max(0, (len(rows) - 1) // PAGE))
         shown = rows[self._page * PAGE :][:PAGE]
         costs = {row["run_id"]: self._cost(row) for row in shown}
-        state: Json = {"total": len(rows), "page": self._page, "sort": self._sort, "here": self._here, "costs": costs}
+        state: Json = {
+            "total": len(rows),
+            "page": self._page,
+            "sort": self._sort,
+            "here": self._here,
+            "costs": costs,
+        }
         self.table.show(runs_table(shown, self.labels, **state, marked=self._marked))
         display_if(self.about, self._marked)
 
@@ -87,11 +99,16 @@ class RunTable(Panel):
         elif kind == "compare":
             self.ask(do="compare", runs=list(self._marked))
         elif kind == "sort" and what in SORTS:
-            self._sort = (what, not self._sort[1] if what == self._sort[0] else what == "created_at")
+            self._sort = (
+                what,
+                not self._sort[1] if what == self._sort[0] else what == "created_at",
+            )
         elif kind == "page" and what in ("1", "-1"):
             self._page = max(0, self._page + int(what))
         elif kind == "mark":
-            self._marked = [i for i in self._marked if i != event.key] + [event.key] * (event.key not in self._marked)
+            self._marked = [i for i in self._marked if i != event.key] + [event.key] * (
+                event.key not in self._marked
+            )
         elif kind == "export":
             self._each("runs_exported", self._export)
         elif kind == "delete":
@@ -102,7 +119,10 @@ class RunTable(Panel):
     def _annotate(self) -> None:
         """Give the marked runs these tags and this note; an empty field changes nothing."""
         tags = [tag.strip() for tag in self.tags.value.split(",") if tag.strip()]
-        self._each("runs_saved", lambda i: self._wb.runs.annotate(i, tags=tags or None, note=self.note.value or None))
+        self._each(
+            "runs_saved",
+            lambda i: self._wb.runs.annotate(i, tags=tags or None, note=self.note.value or None),
+        )
         self.tags.value = self.note.value = ""
         self.show(self._here)
 

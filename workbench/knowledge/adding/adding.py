@@ -32,7 +32,11 @@ from workbench.settings import Settings
 
 
 def insert(
-    connection: sqlite3.Connection, document: Document, texts: Sequence[str], model: str, vocabulary: Vocabulary
+    connection: sqlite3.Connection,
+    document: Document,
+    texts: Sequence[str],
+    model: str,
+    vocabulary: Vocabulary,
 ) -> None:
     """Store a document whose passages are these texts."""
     content = document.content()
@@ -50,12 +54,26 @@ def insert(
     titles = [document.title] * has_title
     title = keywords.stored(" | ".join([*titles, *document.aliases]))
     # each name separately: terms never run over the border between two names
-    names = " ".join(map(keywords.stored, entities.names_in_fields(document.fields, document.names, vocabulary)))
+    names = " ".join(
+        map(keywords.stored, entities.names_in_fields(document.fields, document.names, vocabulary))
+    )
     title_keys = {key for name in [*titles, *document.aliases] for key in surfaces.writings(name)}
     for position, text in enumerate(texts):
         key = vectors.vector_key(model, vectors.titled(document.title, document.aliases, text))
-        passage = (f"{document.doc_id}#{position}", document.doc_id, position, text, vectors.vector_key("", text), key)
-        number = connection.execute("INSERT INTO passages VALUES (NULL, ?, ?, ?, ?, ?, ?)", passage).lastrowid or 0
+        passage = (
+            f"{document.doc_id}#{position}",
+            document.doc_id,
+            position,
+            text,
+            vectors.vector_key("", text),
+            key,
+        )
+        number = (
+            connection.execute(
+                "INSERT INTO passages VALUES (NULL, ?, ?, ?, ?, ?, ?)", passage
+            ).lastrowid
+            or 0
+        )
         keywords.insert(connection, number, title, names, text)
         phrases.insert(connection, number, title_keys, text)
 
@@ -110,7 +128,12 @@ class Addition:
         *,
         replace: bool = False,
     ):
-        self._index, self._folder, self._settings, self._progress = index, folder, settings, progress
+        self._index, self._folder, self._settings, self._progress = (
+            index,
+            folder,
+            settings,
+            progress,
+        )
         self._report = AddReport(name)
         self._model: TextModel = open_model(index, name, settings)
         self._dimensions = set[int]()
@@ -131,7 +154,9 @@ class Addition:
         """Return where each id was read first, on disk."""
         return self._spool.places
 
-    def run(self, documents: Iterable[Document], reading: Reading, paths: Sequence[Path]) -> AddReport:
+    def run(
+        self, documents: Iterable[Document], reading: Reading, paths: Sequence[Path]
+    ) -> AddReport:
         """Add these documents, which were read from these paths."""
         self._index.write_much(_CACHE_MB)
         count = 0
@@ -148,7 +173,12 @@ class Addition:
         new, changed, deleted = (changes.get(kind, 0) for kind in ("new", "changed", "gone"))
         report = self._report
         report.problems = [*reading.problems, *report.problems]
-        report.added, report.changed, report.deleted, report.unchanged = new, changed, deleted, count - new - changed
+        report.added, report.changed, report.deleted, report.unchanged = (
+            new,
+            changed,
+            deleted,
+            count - new - changed,
+        )
         return report
 
     def _lost(self, reading: Reading, paths: Sequence[Path]) -> list[str]:
@@ -156,12 +186,22 @@ class Addition:
 
         A file with a line that cannot be read deletes nothing: the line may be the document.
         """
-        unread = (p for p in reading.problems if not isinstance(p["reason"], Note) and p["reason"] != EMPTY)
+        unread = (
+            p
+            for p in reading.problems
+            if not isinstance(p["reason"], Note) and p["reason"] != EMPTY
+        )
         broken = {Path(os.path.realpath(p["file"])).as_posix() for p in unread}
         read = set(reading.sources) - broken
         folders = tuple(f"{path.resolve().as_posix()}/" for path in paths if path.is_dir())
-        sources = (row[0] for row in self._index.rows("SELECT DISTINCT source FROM documents ORDER BY 1"))
-        return [s for s in sources if s in read or (folders and s.startswith(folders) and not Path(s).exists())]
+        sources = (
+            row[0] for row in self._index.rows("SELECT DISTINCT source FROM documents ORDER BY 1")
+        )
+        return [
+            s
+            for s in sources
+            if s in read or (folders and s.startswith(folders) and not Path(s).exists())
+        ]
 
     def _write(self) -> None:
         total, done = sum(map(len, self._spool.ids("new", "changed", "again"))), 0
@@ -176,7 +216,13 @@ class Addition:
             for batch in self._spool.documents():
                 self._progress("write", done, total)
                 for document in batch:
-                    insert(connection, document, self._cut(document), self._model.name, self._vocabulary)
+                    insert(
+                        connection,
+                        document,
+                        self._cut(document),
+                        self._model.name,
+                        self._vocabulary,
+                    )
                 done += len(batch)
             self._progress("write", total, total)
             self._write_graph(connection)
@@ -184,7 +230,9 @@ class Addition:
             self._index.set_meta("embedding_model", self._model.name)
             self._index.set_meta("recipe", self._recipe)
             self._index.set_meta("generation", str(self._index.generation + 1))
-            self._index.set_meta("fingerprint", f"{self._index.generation} {fingerprint(self._index)}")
+            self._index.set_meta(
+                "fingerprint", f"{self._index.generation} {fingerprint(self._index)}"
+            )
 
     def _write_graph(self, connection: sqlite3.Connection) -> None:
         """Build the graph from all documents, which are read a few at a time."""
@@ -195,7 +243,10 @@ class Addition:
 
         def read() -> Iterator[entities.Source]:
             nonlocal done
-            sql, last = f"SELECT doc_id FROM documents WHERE doc_id > ? ORDER BY doc_id LIMIT {spool.BATCH}", ""
+            sql, last = (
+                f"SELECT doc_id FROM documents WHERE doc_id > ? ORDER BY doc_id LIMIT {spool.BATCH}",
+                "",
+            )
             while ids := [row[0] for row in self._index.rows(sql, (last,))]:
                 # How many times the graph reads every document.
                 self._progress("graph", done, 4 * documents)
@@ -205,7 +256,9 @@ class Addition:
         builder = entities.GraphBuilder(connection, self._vocabulary)
         builder.build(read)
         relations = connection.execute("SELECT source, type, target FROM relations")
-        groups = communities.communities(builder.entities, relations, builder.categories, builder.leads)
+        groups = communities.communities(
+            builder.entities, relations, builder.categories, builder.leads
+        )
         communities.keep(connection, groups)
         self._progress("graph", done, done)
 
@@ -213,9 +266,13 @@ class Addition:
         """Store vectors and words of some documents by content at once."""
 
         def progress(stage: str) -> Callable[[int, int], None]:
-            return lambda part, size: self._progress(stage, done + len(documents) * part // size, total)
+            return lambda part, size: self._progress(
+                stage, done + len(documents) * part // size, total
+            )
 
-        texts = [vectors.titled(d.title, d.aliases, text) for d in documents for text in self._cut(d)]
+        texts = [
+            vectors.titled(d.title, d.aliases, text) for d in documents for text in self._cut(d)
+        ]
         progress("vectors")(0, 1)
         vectors.ensure(self._index, self._model, texts, self._dimensions, progress("vectors"))
         if rerank.available(self._settings, self._model.name):
@@ -228,12 +285,17 @@ class Addition:
         """Store the vector of every word that a reranker will need."""
         words_at_once = 512
         words = sorted({word for text in texts for word in rerank.words(text)})
-        stored = {row[0] for row in self._index.rows_in("SELECT word FROM words WHERE word IN ({})", words)}
+        stored = {
+            row[0]
+            for row in self._index.rows_in("SELECT word FROM words WHERE word IN ({})", words)
+        }
         missing = [word for word in words if word not in stored]
         for start in range(0, len(missing), words_at_once):
             batch = missing[start : start + words_at_once]
             rows = word_vectors(self._model, batch)
-            self._index.keep("words", ((word, row.tobytes()) for word, row in zip(batch, rows, strict=True)))
+            self._index.keep(
+                "words", ((word, row.tobytes()) for word, row in zip(batch, rows, strict=True))
+            )
             on_done(start + len(batch), len(missing))
 
     def _sources(self, doc_ids: Sequence[str]) -> Iterator[entities.Source]:
@@ -257,7 +319,11 @@ class Addition:
         place = stores.vector_place(self._folder, self._settings)
         if not stores.is_up_to(place, self._index):
             self._progress("chroma", 0, 1)
-            if stores.follow(place, self._index, lambda done, total: self._progress("chroma", done, total)):
+            if stores.follow(
+                place, self._index, lambda done, total: self._progress("chroma", done, total)
+            ):
                 reason = "was damaged, and has been rebuilt from the index"
-                self._report.problems.append({"file": str(place.folder), "line": 0, "reason": reason})
+                self._report.problems.append(
+                    {"file": str(place.folder), "line": 0, "reason": reason}
+                )
             self._progress("chroma", 1, 1)

@@ -65,7 +65,10 @@ def remember(folder: Path, new_paths: Sequence[Path]) -> None:
 def remembered(folder: Path) -> list[str]:
     """Return every path that was ever given; none where the note is missing or cannot be read."""
     try:
-        return [str(path) for path in json.loads((folder / SOURCES).read_text(encoding="utf-8"))["paths"]]
+        return [
+            str(path)
+            for path in json.loads((folder / SOURCES).read_text(encoding="utf-8"))["paths"]
+        ]
     except (OSError, ValueError, KeyError, TypeError):
         return []
 
@@ -110,7 +113,8 @@ def rebuild(name: str, folder: Path, settings: Settings, progress: Progress) -> 
 def _copy_state(old: sqlite3.Connection, index: Index, settings: Settings) -> None:
     """Copy the generation and the model."""
     meta = dict(old.execute("SELECT key, value FROM meta"))
-    index.set_meta("generation", meta.get("generation", "0"))  # so that who has the old one open sees a newer one
+    # so that who has the old one open sees a newer one
+    index.set_meta("generation", meta.get("generation", "0"))
     model = meta.get("embedding_model", "")
     if model and text_model(settings, model).name == model:  # another one in the settings is meant
         index.set_meta("embedding_model", model)
@@ -125,11 +129,19 @@ def _checked(
         empty = False
         yield document
     if empty and (report.missing or not paths):
-        where = f"gone: {', '.join(report.missing)}. Put them back" if paths else "not noted. Remove it, add them again"
-        raise KnowledgeError(f"The index of {report.name!r} cannot be read, and its files are {where}, and run this.")
+        where = (
+            f"gone: {', '.join(report.missing)}. Put them back"
+            if paths
+            else "not noted. Remove it, add them again"
+        )
+        raise KnowledgeError(
+            f"The index of {report.name!r} cannot be read, and its files are {where}, and run this."
+        )
 
 
-def _remaining(reading: corpus.Reading, old: sqlite3.Connection, report: RebuildReport) -> Iterator[corpus.Document]:
+def _remaining(
+    reading: corpus.Reading, old: sqlite3.Connection, report: RebuildReport
+) -> Iterator[corpus.Document]:
     """Yield the old documents whose file is gone or cannot be read, after the files have been read."""
     broken = {
         Path(p["file"]).resolve().as_posix()
@@ -137,7 +149,9 @@ def _remaining(reading: corpus.Reading, old: sqlite3.Connection, report: Rebuild
         if p["line"] == 0 and not isinstance(p["reason"], Note)
     }
     read = {*reading.sources} - broken
-    for document in map(of_row, old.execute(f"SELECT {', '.join(COLUMNS)} FROM documents ORDER BY rowid")):
+    for document in map(
+        of_row, old.execute(f"SELECT {', '.join(COLUMNS)} FROM documents ORDER BY rowid")
+    ):
         if document.doc_id not in reading.places and document.source not in read:
             report.stored += 1
             yield document

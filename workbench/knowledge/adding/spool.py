@@ -28,7 +28,18 @@ _SPOOL_TABLES = """
     CREATE TEMP TABLE work (doc_id TEXT PRIMARY KEY, kind TEXT NOT NULL) WITHOUT ROWID;
 """
 _TEMPORARY = "the folder for what is read and not yet added (SQLITE_TMPDIR names another one)"
-COLUMNS = ("doc_id", "title", "text", "url", "licence", "type", "fields", "aliases", "names", "source")
+COLUMNS = (
+    "doc_id",
+    "title",
+    "text",
+    "url",
+    "licence",
+    "type",
+    "fields",
+    "aliases",
+    "names",
+    "source",
+)
 """In which an index keeps a document."""
 
 
@@ -50,12 +61,16 @@ class Places:
         """Return where a document was read, now or before."""
         rows = self._index.rows("SELECT file, line, digest FROM places WHERE doc_id = ?", (doc_id,))
         if not rows and self.before is not None:
-            rows = self.before.execute("SELECT source, 0, digest FROM documents WHERE doc_id = ?", (doc_id,)).fetchall()
+            rows = self.before.execute(
+                "SELECT source, 0, digest FROM documents WHERE doc_id = ?", (doc_id,)
+            ).fetchall()
         return Place(*rows[0]) if rows else None
 
     def __setitem__(self, doc_id: str, place: Place) -> None:
         with translate_errors(_TEMPORARY):
-            self._index.connection().execute("INSERT INTO places VALUES (?, ?, ?, ?)", (doc_id, *place))
+            self._index.connection().execute(
+                "INSERT INTO places VALUES (?, ?, ?, ?)", (doc_id, *place)
+            )
 
 
 class Spool:
@@ -75,7 +90,9 @@ class Spool:
         while batch := list(islice(remaining, BATCH)):
             with translate_errors(_TEMPORARY):
                 connection = self._index.connection()
-                connection.executemany("INSERT OR REPLACE INTO loaded VALUES (?, ?, ?, ?)", map(_row, batch))
+                connection.executemany(
+                    "INSERT OR REPLACE INTO loaded VALUES (?, ?, ?, ?)", map(_row, batch)
+                )
             count += len(batch)
             yield count
 
@@ -109,7 +126,8 @@ class Spool:
             connection.execute("INSERT OR IGNORE INTO work SELECT doc_id, 'again' FROM loaded")
         sql = "SELECT doc_id FROM work WHERE kind = 'again' AND doc_id NOT IN (SELECT doc_id FROM loaded)"
         unloaded = [row[0] for row in self._index.rows(sql)]
-        deque(self.take(stored(self._index, unloaded)), maxlen=0)  # to its end, and nothing stays in memory
+        # to its end, and nothing stays in memory
+        deque(self.take(stored(self._index, unloaded)), maxlen=0)
 
     def ids(self, *kinds: str) -> Iterator[list[str]]:
         """Yield the ids with these marks in their order, in batches."""
@@ -124,7 +142,9 @@ class Spool:
         """Yield everything that is to be written by id, in batches of limited size."""
         batch: list[Document] = []
         for ids in self.ids("new", "changed", "again"):
-            rows = self._index.rows_in("SELECT doc_id, source, content FROM loaded WHERE doc_id IN ({})", ids)
+            rows = self._index.rows_in(
+                "SELECT doc_id, source, content FROM loaded WHERE doc_id IN ({})", ids
+            )
             batch += [_document(*row) for row in sorted(rows)]
             if len(batch) >= MANY or sum(len(document.text) for document in batch) >= _LONG:
                 yield batch

@@ -78,18 +78,28 @@ def communities(
         doc_ids = [doc_id for i in members if (doc_id := by_id[i]["doc_id"])]
         if len(doc_ids) > 1:
             ranked = [by_id[i] for i in members if i not in categories]
-            names = [e["name"] for e in ranked if not e["doc_id"]][:1] + [e["name"] for e in ranked if e["doc_id"]][:2]
+            names = [e["name"] for e in ranked if not e["doc_id"]][:1] + [
+                e["name"] for e in ranked if e["doc_id"]
+            ][:2]
             title = " · ".join(dict.fromkeys(names))
             text = summary(leads.get(doc_id, "") for doc_id in doc_ids[:SENTENCES])
             communities.append((title, members, text, doc_ids))
     communities.sort(key=lambda community: (-len(community[1]), community[1][0]))
     return [
-        Community(community_id=f"community:{n:04d}", title=title, members=members, summary=text, doc_ids=doc_ids)
+        Community(
+            community_id=f"community:{n:04d}",
+            title=title,
+            members=members,
+            summary=text,
+            doc_ids=doc_ids,
+        )
         for n, (title, members, text, doc_ids) in enumerate(communities)
     ]
 
 
-def _weights(relations: Iterable[tuple[str, str, str]], categories: Collection[str]) -> dict[tuple[str, str], float]:
+def _weights(
+    relations: Iterable[tuple[str, str, str]], categories: Collection[str]
+) -> dict[tuple[str, str], float]:
     """Return one weight for each pair of related entities, in a fixed order."""
     strength: dict[tuple[str, str], float] = {}
     for source, kind, target in relations:
@@ -101,7 +111,10 @@ def _weights(relations: Iterable[tuple[str, str, str]], categories: Collection[s
     for a, b in strength:
         degree[a] += 1
         degree[b] += 1
-    return {(a, b): strength[a, b] / math.log(1 + max(degree[a], degree[b])) for a, b in sorted(strength)}
+    return {
+        (a, b): strength[a, b] / math.log(1 + max(degree[a], degree[b]))
+        for a, b in sorted(strength)
+    }
 
 
 def _resolution(documents: int) -> float:
@@ -113,7 +126,9 @@ def _resolution(documents: int) -> float:
     return max(1.0, math.sqrt(documents / 80))
 
 
-def _louvain(ids: Sequence[str], weights: Mapping[tuple[str, str], float], resolution: float) -> list[list[str]]:
+def _louvain(
+    ids: Sequence[str], weights: Mapping[tuple[str, str], float], resolution: float
+) -> list[list[str]]:
     """Return groups of ids. An entity with one neighbour joins its neighbour's group; Louvain groups the others.
 
     Its nodes are numbers, so that no hash seed can change the order in which Louvain meets them.
@@ -128,7 +143,11 @@ def _louvain(ids: Sequence[str], weights: Mapping[tuple[str, str], float], resol
     number = {entity_id: i for i, entity_id in enumerate(inner)}
     graph: networkx.Graph = networkx.Graph()
     graph.add_nodes_from(range(len(inner)))
-    pairs = ((number[a], number[b], weight) for (a, b), weight in weights.items() if a in number and b in number)
+    pairs = (
+        (number[a], number[b], weight)
+        for (a, b), weight in weights.items()
+        if a in number and b in number
+    )
     graph.add_weighted_edges_from(pairs)
     louvain = networkx.community.louvain_communities
     partition = louvain(graph, weight="weight", resolution=resolution, seed=_SEED) if inner else []
@@ -169,7 +188,10 @@ def read(index: Index, entity_ids: Sequence[str]) -> list[Community]:
     """Return the communities of these entities by id, or all of them, the largest first."""
     sql = "SELECT community_id, value FROM communities"
     if not entity_ids:
-        return [json.loads(value) for _, value in index.rows(f"{sql} ORDER BY length(community_id), community_id")]
+        return [
+            json.loads(value)
+            for _, value in index.rows(f"{sql} ORDER BY length(community_id), community_id")
+        ]
     homes = "WHERE community_id IN (SELECT community_id FROM homes WHERE entity_id IN ({}))"
     by_id = dict(index.rows_in(f"{sql} {homes}", entity_ids))
     return [json.loads(by_id[community_id]) for community_id in sorted(by_id)]

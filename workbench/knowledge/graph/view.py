@@ -82,7 +82,9 @@ class View:
         single_words = {"measure": self.vocabulary.measure, "source": self.vocabulary.enrichment}
         nouns |= {key: [word] for key, word in single_words.items() if word}
         return About(
-            counts={table: self._index.rows(f"SELECT count(*) FROM {table}")[0][0] for table in tables},
+            counts={
+                table: self._index.rows(f"SELECT count(*) FROM {table}")[0][0] for table in tables
+            },
             fields=list(self.fields.values()),
             nouns={**nouns, "types": [row[0] for row in rows], "tables": list(self.tables)},
             relations=[
@@ -97,7 +99,9 @@ class View:
     def _languages(self) -> list[str]:
         """Return the languages of texts, the most frequent first, by a few of them from everywhere."""
         every = max(1, self.passages // _SAMPLE)
-        texts = self._index.rows(f"SELECT substr(text, 1, 300) FROM passages WHERE rowid % {every} = 0 LIMIT {_SAMPLE}")
+        texts = self._index.rows(
+            f"SELECT substr(text, 1, 300) FROM passages WHERE rowid % {every} = 0 LIMIT {_SAMPLE}"
+        )
         counts = Counter(detect_language(row[0]) for row in texts)
         return [language for language, _ in counts.most_common()]
 
@@ -105,7 +109,9 @@ class View:
     def tables(self) -> dict[str, list[str]]:
         """Return the names of files with several documents ("members" of members.csv), and of folders, with files."""
         tables: dict[str, list[str]] = {}
-        rows = self._index.rows("SELECT source, count(*) FROM documents WHERE source > '' GROUP BY source")
+        rows = self._index.rows(
+            "SELECT source, count(*) FROM documents WHERE source > '' GROUP BY source"
+        )
         folders = {Path(source).parent for source, _ in rows}
         for source, count in rows:
             path = Path(source)
@@ -149,7 +155,9 @@ class View:
 
     def _newest(self) -> int:
         """Return the generation in the file now, outside of the snapshot that this thread reads from."""
-        with closing(sqlite3.connect(f"{self._index.path.resolve().as_uri()}?mode=ro", uri=True, timeout=30)) as now:
+        with closing(
+            sqlite3.connect(f"{self._index.path.resolve().as_uri()}?mode=ro", uri=True, timeout=30)
+        ) as now:
             return int(now.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()[0])
 
     def weight(self, term: str) -> float:

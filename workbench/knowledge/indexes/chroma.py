@@ -84,14 +84,20 @@ class Chroma(Store):
 
     def put(self, ids: Sequence[str], keys: Sequence[str], rows: np.ndarray) -> None:
         """Keep these vectors under these ids."""
-        self._collection.upsert(ids=list(ids), embeddings=rows, metadatas=[{"key": key} for key in keys])
+        self._collection.upsert(
+            ids=list(ids), embeddings=rows, metadatas=[{"key": key} for key in keys]
+        )
 
     def stored_keys(self) -> Iterator[tuple[str, str]]:
         """Yield every id, with the key of its vector."""
         total = self._collection.count()
         for start in range(0, total, 10_000):
             page = self._collection.get(include=["metadatas"], limit=10_000, offset=start)
-            yield from zip(page["ids"], (str((m or {}).get("key")) for m in page["metadatas"] or []), strict=True)
+            yield from zip(
+                page["ids"],
+                (str((m or {}).get("key")) for m in page["metadatas"] or []),
+                strict=True,
+            )
 
     def nearest(self, query: np.ndarray, wanted: int) -> Sequence[str]:
         """Return what HNSW finds: nearly all of the best, not certainly.
@@ -102,7 +108,9 @@ class Chroma(Store):
         from chromadb.errors import InvalidArgumentError, InvalidDimensionException
 
         try:
-            ids: list[str] = self._collection.query(query_embeddings=[query], n_results=wanted, include=[])["ids"][0]
+            ids: list[str] = self._collection.query(
+                query_embeddings=[query], n_results=wanted, include=[]
+            )["ids"][0]
         except (InvalidArgumentError, InvalidDimensionException) as error:
             raise ModelError(
                 f"The embedding model gave a vector of {len(query)} numbers ({error}): the server has another model "
@@ -120,7 +128,9 @@ def _files(folder: Path) -> Any:
     import chromadb
     import chromadb.config
 
-    return chromadb.PersistentClient(str(folder), settings=chromadb.config.Settings(anonymized_telemetry=False))
+    return chromadb.PersistentClient(
+        str(folder), settings=chromadb.config.Settings(anonymized_telemetry=False)
+    )
 
 
 def _server(place: Place) -> Any:
@@ -135,5 +145,6 @@ def _server(place: Place) -> Any:
     secure = parts.scheme == "https"
     port = parts.port or (443 if secure else 8000)
     client: Any = chromadb.HttpClient(parts.hostname, port, ssl=secure, settings=settings)
-    client._server._session.timeout = place.timeout_s  # chromadb sets none, and has no setting for it
+    # chromadb sets none, and has no setting for it
+    client._server._session.timeout = place.timeout_s
     return client

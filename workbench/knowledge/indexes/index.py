@@ -87,7 +87,9 @@ class Index:
 
     def __init__(self, path: Path, *, create: bool = False):
         if not create and not path.exists():
-            raise KnowledgeError(f"There is no index at {path}. Add documents with `workbench kb add`.")
+            raise KnowledgeError(
+                f"There is no index at {path}. Add documents with `workbench kb add`."
+            )
         self.path = path
         self._local, self._lock = threading.local(), threading.Lock()
         self._open: dict[threading.Thread, sqlite3.Connection] = {}
@@ -101,7 +103,9 @@ class Index:
 
     def translated_errors(self) -> AbstractContextManager[None]:
         """Around SQL on a connection of the user: what SQLite refuses is an error of ours."""
-        return translate_errors(self.path, KnowledgeError, f"Run `workbench kb rebuild {self.path.parent.name}`.")
+        return translate_errors(
+            self.path, KnowledgeError, f"Run `workbench kb rebuild {self.path.parent.name}`."
+        )
 
     def connection(self) -> sqlite3.Connection:
         """Return this thread's connection."""
@@ -109,7 +113,9 @@ class Index:
             raise KnowledgeError(f"The index {self.path} is closed. Open the workspace again.")
         connection = getattr(self._local, "connection", None)
         if connection is None:
-            connection = sqlite3.connect(self.path, timeout=PATIENCE_S, check_same_thread=False, isolation_level=None)
+            connection = sqlite3.connect(
+                self.path, timeout=PATIENCE_S, check_same_thread=False, isolation_level=None
+            )
             connection.execute("PRAGMA synchronous = NORMAL")
             self._local.connection = connection
             with self._lock:
@@ -124,7 +130,10 @@ class Index:
         Keys are hashes and names, which come in no order: pages that stay in memory, and a log that is long before it
         goes into the file, let a page be written once for many rows.
         """
-        for pragma in (f"cache_size = -{int(memory_mb * 1024)}", f"wal_autocheckpoint = {_LOG_PAGES}"):
+        for pragma in (
+            f"cache_size = -{int(memory_mb * 1024)}",
+            f"wal_autocheckpoint = {_LOG_PAGES}",
+        ):
             self.rows(f"PRAGMA {pragma}")
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -188,7 +197,9 @@ class Index:
         connection, rebuild = self.connection(), f"`workbench kb rebuild {self.path.parent.name}`"
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version == 0 and not create:
-            raise KnowledgeError(f"{self.path} is no finished index. Run the `workbench kb add` again, or {rebuild}.")
+            raise KnowledgeError(
+                f"{self.path} is no finished index. Run the `workbench kb add` again, or {rebuild}."
+            )
         if version not in (0, VERSION):
             raise KnowledgeError(
                 f"{self.path} was written by another version of workbench (tables {version}, here {VERSION}). "
@@ -211,7 +222,13 @@ def fingerprint(index: Index) -> str:
 def entities(index: Index, column: str = "", values: Sequence[str] = ()) -> list[Entity]:
     """Return the entities that have one of these values in a column, or all, by id."""
     return [
-        {"entity_id": i, "name": name, "type": kind, "aliases": json.loads(aliases), "doc_id": doc_id}
+        {
+            "entity_id": i,
+            "name": name,
+            "type": kind,
+            "aliases": json.loads(aliases),
+            "doc_id": doc_id,
+        }
         for i, name, kind, aliases, doc_id in _rows(
             index, "SELECT entity_id, name, type, aliases, doc_id FROM entities", column, values
         )
@@ -221,9 +238,19 @@ def entities(index: Index, column: str = "", values: Sequence[str] = ()) -> list
 def relations(index: Index, column: str = "", values: Sequence[str] = ()) -> list[Relation]:
     """Return the relations that have one of these values in a column, or all, by id."""
     return [
-        {"relation_id": i, "source": source, "type": kind, "target": target, "sentence": sentence, "chunk_id": chunk_id}
+        {
+            "relation_id": i,
+            "source": source,
+            "type": kind,
+            "target": target,
+            "sentence": sentence,
+            "chunk_id": chunk_id,
+        }
         for i, source, kind, target, sentence, chunk_id in _rows(
-            index, "SELECT relation_id, source, type, target, sentence, chunk_id FROM relations", column, values
+            index,
+            "SELECT relation_id, source, type, target, sentence, chunk_id FROM relations",
+            column,
+            values,
         )
     ]
 

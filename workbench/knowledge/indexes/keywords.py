@@ -37,7 +37,11 @@ def search(index: Index, query: str, top_k: int) -> list[tuple[str, float]]:
         "WHERE terms MATCH ? ORDER BY score DESC, chunk_id LIMIT ?"
     )
     match = " OR ".join(f'"{stem}"' for stem in stems)
-    return [(chunk_id, score) for chunk_id, score in index.rows(sql, (*WEIGHTS, match, top_k)) if score > 0]
+    return [
+        (chunk_id, score)
+        for chunk_id, score in index.rows(sql, (*WEIGHTS, match, top_k))
+        if score > 0
+    ]
 
 
 def weight(frequency: int, passages: int) -> float:

@@ -87,7 +87,11 @@ class Place:
     def holds(self, index: Index, generation: int) -> bool:
         """Check whether this place is up to that generation of the index; a killed ``add`` leaves it behind."""
         available = bool(self.url) or self.folder.exists()
-        return available and index.meta("chroma_generation") == str(generation) and index.meta("chroma_at") == self.mark
+        return (
+            available
+            and index.meta("chroma_generation") == str(generation)
+            and index.meta("chroma_at") == self.mark
+        )
 
     def followed(self, index: Index) -> None:
         """Note that this place is up to the index."""
@@ -163,7 +167,11 @@ class Store(AbstractContextManager["Store"]):
             rows: list[tuple[str, str | None]] = [
                 (chunk_id, None) for chunk_id in sorted(stored_keys.keys() - wanted.keys())
             ]
-            rows += [(chunk_id, key) for chunk_id, key in wanted.items() if stored_keys.get(chunk_id) != key]
+            rows += [
+                (chunk_id, key)
+                for chunk_id, key in wanted.items()
+                if stored_keys.get(chunk_id) != key
+            ]
             for start in range(0, len(rows), WRITE):
                 tell(start, len(rows))
                 self._write(index, rows[start : start + WRITE])
@@ -175,7 +183,9 @@ class Store(AbstractContextManager["Store"]):
         if gone := [chunk_id for chunk_id, key in rows if key is None]:
             self.delete(gone)
         if remaining := {chunk_id: key for chunk_id, key in rows if key is not None}:
-            self.put(list(remaining), list(remaining.values()), stored(index, list(remaining.values())))
+            self.put(
+                list(remaining), list(remaining.values()), stored(index, list(remaining.values()))
+            )
 
     @cleared()
     def search(self, index: Index, query: np.ndarray, top_k: int) -> list[tuple[str, float]]:
@@ -187,6 +197,12 @@ class Store(AbstractContextManager["Store"]):
             return []
         with self._answering():
             ids = sorted(self.nearest(query, wanted))
-        keys = dict(index.rows_in("SELECT chunk_id, vector FROM passages WHERE chunk_id IN ({})", ids))
+        keys = dict(
+            index.rows_in("SELECT chunk_id, vector FROM passages WHERE chunk_id IN ({})", ids)
+        )
         ids = [chunk_id for chunk_id in ids if chunk_id in keys]
-        return best(ids, products(stored(index, [keys[chunk_id] for chunk_id in ids]), query), top_k) if ids else []
+        return (
+            best(ids, products(stored(index, [keys[chunk_id] for chunk_id in ids]), query), top_k)
+            if ids
+            else []
+        )

@@ -27,7 +27,9 @@ def vector_place(folder: Path, settings: Settings) -> Place:
     if find_spec("lancedb") is None:
         raise MissingExtra("WORKBENCH_VECTOR_STORE=lancedb", "lancedb")
     if settings.lancedb_path:
-        return Place(Path(settings.lancedb_path).expanduser().absolute(), kind="lancedb", shared=True)
+        return Place(
+            Path(settings.lancedb_path).expanduser().absolute(), kind="lancedb", shared=True
+        )
     return Place(folder / "lancedb", kind="lancedb")
 
 
@@ -81,16 +83,23 @@ def follow(place: Place, index: Index, tell: OnDone = ignore) -> bool:
         KnowledgeError: it cannot be written; the index itself is whole.
     """
     if (place.url or place.shared) and not index.meta("chroma_collection"):
-        index.set_meta("chroma_collection", f"{index.path.parent.name.strip('.')}-{uuid.uuid4().hex[:12]}")
+        index.set_meta(
+            "chroma_collection", f"{index.path.parent.name.strip('.')}-{uuid.uuid4().hex[:12]}"
+        )
     for damaged in (False, True):
         try:
             with opened(place, index, make=True) as store:
                 store.follow(index, tell)
             break
-        except Damaged:  # made of the index, so nothing is lost with it; the caller says that it was made anew
+        except Damaged:
+            # made of the index, so nothing is lost with it; the caller says that it was made anew
             if damaged:
                 raise
-            shutil.rmtree(place.folder / f"{index.meta('chroma_collection')}.lance" if place.shared else place.folder)
+            shutil.rmtree(
+                place.folder / f"{index.meta('chroma_collection')}.lance"
+                if place.shared
+                else place.folder
+            )
     place.followed(index)
     return damaged
 

@@ -59,7 +59,9 @@ def ensure(
     """
     handful = 128  # texts that are embedded and kept at a time: what a kill loses
     wanted = {vector_key(model.name, text): text for text in texts}
-    lengths_by_key = dict(index.rows_in("SELECT key, length(vector) / 4 FROM vectors WHERE key IN ({})", list(wanted)))
+    lengths_by_key = dict(
+        index.rows_in("SELECT key, length(vector) / 4 FROM vectors WHERE key IN ({})", list(wanted))
+    )
     lengths.update(lengths_by_key.values())
     _alike(lengths, model)
     missing = [(key, text) for key, text in wanted.items() if key not in lengths_by_key]
@@ -68,7 +70,9 @@ def ensure(
         rows = model.array([text for _, text in part])
         lengths.add(rows.shape[1])
         _alike(lengths, model)
-        index.keep("vectors", ((key, row.tobytes()) for (key, _), row in zip(part, rows, strict=True)))
+        index.keep(
+            "vectors", ((key, row.tobytes()) for (key, _), row in zip(part, rows, strict=True))
+        )
         on_done(min(start + handful, len(missing)), len(missing))
 
 
@@ -95,9 +99,12 @@ class Matrix:
         sql = "SELECT chunk_id, vectors.vector FROM passages JOIN vectors ON key = passages.vector ORDER BY chunk_id"
         blobs = index.rows(sql)
         dimensions = len(blobs[0][1]) // 4 if blobs else 0
-        rows = np.frombuffer(b"".join(blob for _, blob in blobs), np.float32).reshape(len(blobs), dimensions)
+        rows = np.frombuffer(b"".join(blob for _, blob in blobs), np.float32).reshape(
+            len(blobs), dimensions
+        )
         # More than any model gives in a place of a vector.
-        if len(rows) and not (np.isfinite(rows).all() and np.abs(rows).max() < 1e6):  # SQLite cannot know
+        # SQLite cannot know
+        if len(rows) and not (np.isfinite(rows).all() and np.abs(rows).max() < 1e6):
             raise KnowledgeError(
                 f"{index.path} is damaged: a vector is not what was written. "
                 f"Run `workbench kb rebuild {index.path.parent.name}`."
@@ -135,5 +142,7 @@ def stored(index: Index, keys: Sequence[str]) -> np.ndarray:
     """``(len(keys), dimensions)`` float32: the vectors that are kept under these keys."""
     import numpy as np
 
-    blobs: Json = dict(index.rows_in("SELECT key, vector FROM vectors WHERE key IN ({})", list(keys)))
+    blobs: Json = dict(
+        index.rows_in("SELECT key, vector FROM vectors WHERE key IN ({})", list(keys))
+    )
     return np.array([np.frombuffer(blobs[key], np.float32) for key in keys])

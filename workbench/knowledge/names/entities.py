@@ -56,7 +56,11 @@ def values(name: str, value: Any) -> list[str]:
         return []
     many = value if isinstance(value, list) else [value]
     texts = [str(v).strip() for v in many if isinstance(v, str | int) and not isinstance(v, bool)]
-    return list(dict.fromkeys(t for t in texts if t and len(t) <= LONGEST_NAME and "\n" not in t and "://" not in t))
+    return list(
+        dict.fromkeys(
+            t for t in texts if t and len(t) <= LONGEST_NAME and "\n" not in t and "://" not in t
+        )
+    )
 
 
 def read_year(fields: Data) -> int | None:
@@ -66,7 +70,10 @@ def read_year(fields: Data) -> int | None:
     (1993, 2024, None)
     """
     preferred = [fields[name] for name in ("year", "date") if name in fields]
-    dates = [iso(value) for value in [*preferred, *(v for _, v in sorted(fields.items()) if isinstance(v, str))]]
+    dates = [
+        iso(value)
+        for value in [*preferred, *(v for _, v in sorted(fields.items()) if isinstance(v, str))]
+    ]
     return next((int(day[:4]) for day in dates if day), None)
 
 
@@ -125,7 +132,9 @@ class GraphBuilder:
         self._enter(doc, source.title, source.type, source.aliases, source.doc_id)
         for key in {key for name in [source.title, *source.aliases] for key in writings(name)}:
             self._titles[key].add(doc)
-        self.leads[source.doc_id] = next(iter(sentences(source.passages[0][1])), "") if source.passages else ""
+        self.leads[source.doc_id] = (
+            next(iter(sentences(source.passages[0][1])), "") if source.passages else ""
+        )
         if self.leads[source.doc_id][:LONGEST_NAME] == source.title:  # made of its text
             self._untitled.add(doc)
         self._write("mentions", ((doc, chunk_id) for chunk_id, _, _ in source.passages))
@@ -143,12 +152,16 @@ class GraphBuilder:
             for text in values(name, value):
                 heads = self._titles.get(surface_key(text), ()) if source.type == NODE else ()
                 more = aliases_by_key.get(surface_key(text), [])
-                entity_id = next(iter(heads)) if len(heads) == 1 else self._entity(name, says, text, more)
+                entity_id = (
+                    next(iter(heads)) if len(heads) == 1 else self._entity(name, says, text, more)
+                )
                 ends = (entity_id, doc) if says.reverse else (doc, entity_id)
                 self._relate(ends[0], says.relation, ends[1], *_statement(source, name, text))
                 self._join(doc, entity_id)
 
-    def _entity(self, field_name: str, says: FieldMeaning, name: str, aliases: Iterable[str]) -> str:
+    def _entity(
+        self, field_name: str, says: FieldMeaning, name: str, aliases: Iterable[str]
+    ) -> str:
         kind = says.type.lower()
         name = self._vocabulary.canonical(field_name, name)
         aliases = [*aliases, *self._vocabulary.synonyms(field_name, name)]
@@ -164,7 +177,10 @@ class GraphBuilder:
 
     def _add_links(self, source: Source) -> None:
         """Add where the edges of a canvas lead from a node, and the group that it is in."""
-        doc, node = document_entity(source.doc_id), source.fields.get(STRUCTURE, {"id": "", "links": ()})
+        doc, node = (
+            document_entity(source.doc_id),
+            source.fields.get(STRUCTURE, {"id": "", "links": ()}),
+        )
         for relation, node_id, sentence in node["links"]:
             target = f"{doc.removesuffix(node['id'])}{node_id}"
             if target in self.entities:
@@ -174,9 +190,16 @@ class GraphBuilder:
                 self._join(doc, target)
 
     def _enter(
-        self, entity_id: str, name: str, kind: str, aliases: Iterable[str] = (), doc_id: str | None = None
+        self,
+        entity_id: str,
+        name: str,
+        kind: str,
+        aliases: Iterable[str] = (),
+        doc_id: str | None = None,
     ) -> Entity:
-        entity = Entity(entity_id=entity_id, name=name, type=kind, aliases=list(aliases), doc_id=doc_id)
+        entity = Entity(
+            entity_id=entity_id, name=name, type=kind, aliases=list(aliases), doc_id=doc_id
+        )
         return self.entities.setdefault(entity_id, entity)
 
     def _add_names(self, source: Source) -> None:
@@ -192,11 +215,16 @@ class GraphBuilder:
 
     def _add_mentions(self, read: Read) -> None:
         """Store who has which name, and find every known name in every text."""
-        entities = [entity for entity_id, entity in self.entities.items() if entity_id not in self._untitled]
+        entities = [
+            entity for entity_id, entity in self.entities.items() if entity_id not in self._untitled
+        ]
         names = compiled(entities, self._degrees(), self.categories, self._years)
         for key, bearers in names.items():
             self._write("names", ((key, place, *bearer) for place, bearer in enumerate(bearers)))
-        bearers_by_key = {key: [bearer for bearer in bearers if not bearer.category] for key, bearers in names.items()}
+        bearers_by_key = {
+            key: [bearer for bearer in bearers if not bearer.category]
+            for key, bearers in names.items()
+        }
         bearers_by_key = {key: bearers for key, bearers in bearers_by_key.items() if bearers}
         matcher = Matcher(bearers_by_key)
         for source in read():
@@ -206,15 +234,25 @@ class GraphBuilder:
         """Count the relations of each entity."""
         counts = Counter[str]()
         for end in ("source", "target"):
-            counts.update(dict(self._connection.execute(f"SELECT {end}, count(*) FROM relations GROUP BY {end}")))
+            counts.update(
+                dict(
+                    self._connection.execute(
+                        f"SELECT {end}, count(*) FROM relations GROUP BY {end}"
+                    )
+                )
+            )
         return counts
 
-    def _link(self, source: Source, names: Mapping[str, Sequence[Bearer]], matcher: Matcher) -> None:
+    def _link(
+        self, source: Source, names: Mapping[str, Sequence[Bearer]], matcher: Matcher
+    ) -> None:
         doc = document_entity(source.doc_id)
         for chunk_id, text, _ in source.passages:
             for sentence in sentences(text):
                 mentions = mentions_in(sentence, names, matcher, doc, careless=True)
-                for mention in nearest(mentions, doc, lambda entity_id: self._related.get(entity_id, ())):
+                for mention in nearest(
+                    mentions, doc, lambda entity_id: self._related.get(entity_id, ())
+                ):
                     self._mention(doc, mention["entity_id"], sentence, chunk_id)
 
     def _mention(self, doc: str, entity_id: str, sentence: str, chunk_id: str) -> None:
@@ -239,10 +277,14 @@ def _statement(source: Source, field_name: str, value: str) -> tuple[str, str]:
             for sentence in sentences(text):
                 if key in f" {surface_key(sentence)} ":
                     return sentence, chunk_id
-    return f"{source.title} — {field_name}: {value}", source.passages[0][0] if source.passages else ""
+    return f"{source.title} — {field_name}: {value}", source.passages[0][
+        0
+    ] if source.passages else ""
 
 
-def names_in_fields(fields: Data, names: Mapping[str, list[str]], vocabulary: Vocabulary) -> Iterator[str]:
+def names_in_fields(
+    fields: Data, names: Mapping[str, list[str]], vocabulary: Vocabulary
+) -> Iterator[str]:
     """Every name in the fields with its other names, in both languages: what the keyword index knows a document by."""
     aliases_by_key = {surface_key(name): aliases for name, aliases in names.items()}
     for name, value in sorted(fields.items()):

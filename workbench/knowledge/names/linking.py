@@ -9,7 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-from workbench.knowledge.names.surfaces import SAYS_LITTLE, Bearer, Unit, is_ordinary, ordinary_words, unbroken, units
+from workbench.knowledge.names.surfaces import (
+    SAYS_LITTLE,
+    Bearer,
+    Unit,
+    is_ordinary,
+    ordinary_words,
+    unbroken,
+    units,
+)
 from workbench.ports import Mention
 from workbench.text import CJK, FUNCTION_WORDS
 
@@ -30,7 +38,9 @@ class Matcher:
 
     def __init__(self, keys: Iterable[str]):
         self._keys = frozenset(keys)
-        self._beginnings = frozenset(" ".join(words) for key in self._keys for words in _beginnings(key))
+        self._beginnings = frozenset(
+            " ".join(words) for key in self._keys for words in _beginnings(key)
+        )
 
     def at(self, text: str, parts: Sequence[Unit], place: int) -> list[tuple[str, int]]:
         """Return ``(key, units)`` of the names that begin at a unit of the text and run on unbroken, longest first."""
@@ -85,11 +95,22 @@ class _Writing:
         no_capitals = not any(self._capital)
         if not is_ordinary(key):
             says_little = all(unit.key in SAYS_LITTLE for unit in part) or len(key) < 3
-            return not says_little and (any(capitals) or no_capitals or (self._careless and length > 1))
+            return not says_little and (
+                any(capitals) or no_capitals or (self._careless and length > 1)
+            )
         if length == 1:
             within = self._careless and not self._starts(start)
-            return capitals[0] and (self._chinese or within) and not self._shouted and not key.isdigit()
-        content = [capital for unit, capital in zip(part, capitals, strict=True) if unit.key not in FUNCTION_WORDS]
+            return (
+                capitals[0]
+                and (self._chinese or within)
+                and not self._shouted
+                and not key.isdigit()
+            )
+        content = [
+            capital
+            for unit, capital in zip(part, capitals, strict=True)
+            if unit.key not in FUNCTION_WORDS
+        ]
         if no_capitals:
             return self._careless and len(content) > 1
         return bool(content) and all(content) and not self._shouted
@@ -112,15 +133,23 @@ class _Writing:
             if 0 <= place < len(self.parts) and self._capital[place]:
                 left, right = (self.parts[n] for n in sorted((at, place)))
                 beside, between = self.parts[place], self.text[left.end : right.start]
-                opens = self._starts(beside.start) and (beside.key in _ASKING or beside.key in ordinary_words())
+                opens = self._starts(beside.start) and (
+                    beside.key in _ASKING or beside.key in ordinary_words()
+                )
                 plain = beside.key in FUNCTION_WORDS or opens
-                if between in _DOTS or (between in (" ", ". ", "-")[: 1 if place > at else 3] and not plain):
+                if between in _DOTS or (
+                    between in (" ", ". ", "-")[: 1 if place > at else 3] and not plain
+                ):
                     return True
         return False
 
 
 def mentions_in(
-    text: str, names: Mapping[str, Sequence[Bearer]], matcher: Matcher, about: str = "", careless: bool = False
+    text: str,
+    names: Mapping[str, Sequence[Bearer]],
+    matcher: Matcher,
+    about: str = "",
+    careless: bool = False,
 ) -> list[Mention]:
     """Return the known names in a text with their bearers, the best connected first.
 
@@ -145,7 +174,9 @@ def _bearers(bearers: Sequence[Bearer], after: str, about: str) -> list[str]:
     return [bearer.entity_id for bearer in likely if bearer.rank == likely[0].rank]
 
 
-def nearest(mentions: Sequence[Mention], about: str, related: Callable[[str], Collection[str]]) -> list[Mention]:
+def nearest(
+    mentions: Sequence[Mention], about: str, related: Callable[[str], Collection[str]]
+) -> list[Mention]:
     """Return the names in a text about an entity; a shared name means the one to which most others are related.
 
     Args:
@@ -159,6 +190,7 @@ def nearest(mentions: Sequence[Mention], about: str, related: Callable[[str], Co
     chosen = []
     for mention in mentions:
         bearers = [mention["entity_id"], *mention.get("others", ())]
-        best = max(bearers, key=lambda bearer: len(linked & {*related(bearer)} - {bearer}))  # the first of equal ones
+        # the first of equal ones
+        best = max(bearers, key=lambda bearer: len(linked & {*related(bearer)} - {bearer}))
         chosen.append(Mention(**{**mention, "entity_id": best}))
     return chosen

@@ -53,27 +53,43 @@ class Names:
         mentions = mentions_in(text, names, Matcher(names), careless=True)
         for mention in mentions:
             ids = [mention["entity_id"], *mention.get("others", ())][:RIVALS]
-            bearers = {e["entity_id"]: e for e in entities(self._index, "entity_id", ids)} if len(ids) > 1 else {}
+            bearers = (
+                {e["entity_id"]: e for e in entities(self._index, "entity_id", ids)}
+                if len(ids) > 1
+                else {}
+            )
             if not bearers:
                 continue
             around = f"{text[: mention['start']]} / {text[mention['end'] :]}"
             names_around = {m["entity_id"] for m in mentions if m["start"] != mention["start"]}
-            words = [w for w in dict.fromkeys(terms(around)) if not is_stop_word(w) and (len(w) > 1 or CJK.match(w))]
+            words = [
+                w
+                for w in dict.fromkeys(terms(around))
+                if not is_stop_word(w) and (len(w) > 1 or CJK.match(w))
+            ]
             scores, first, first_year = dict[str, float](), bearers[ids[0]], None
             for entity_id in ids:
                 year, neighbours, own_words = self._surroundings(bearers[entity_id])
                 first_year = year if entity_id == ids[0] else first_year
                 # documents of one title without a type or a year are parts of one
                 dated = year is not None and first_year is not None
-                same = year == first_year if dated else bearers[entity_id]["type"] == first["type"] == _UNTYPED
+                same = (
+                    year == first_year
+                    if dated
+                    else bearers[entity_id]["type"] == first["type"] == _UNTYPED
+                )
                 if not scores or not same:
                     support = len(names_around & neighbours) + (str(year) in words)
-                    scores[entity_id] = rarest * support + sum(weight(word) for word in words if word in own_words)
+                    scores[entity_id] = rarest * support + sum(
+                        weight(word) for word in words if word in own_words
+                    )
             best = max(scores, key=scores.__getitem__)  # the first of equal ones
             limit = min(scores[best] - LEAD * rarest, _SHARE * scores[best])
             mention["entity_id"] = best
             mention["others"] = [
-                entity_id for entity_id, score in scores.items() if entity_id != best and score > limit
+                entity_id
+                for entity_id, score in scores.items()
+                if entity_id != best and score > limit
             ]
             if not mention["others"]:
                 del mention["others"]
@@ -84,7 +100,9 @@ class Names:
         rows = self._index.rows(_NEIGHBOURS, (entity["entity_id"],) * 2)
         names = [name for _, name, aliases in rows for name in (name, *json.loads(aliases))]
         passages = self._index.rows(_FIRST_PASSAGES, (entity["doc_id"],))
-        own_terms = {term for text in (*names, *(text for _, text in passages)) for term in terms(text)}
+        own_terms = {
+            term for text in (*names, *(text for _, text in passages)) for term in terms(text)
+        }
         return passages[0][0] if passages else None, {row[0] for row in rows}, own_terms
 
     def titles(self, texts: Sequence[str]) -> list[list[Mention]]:
@@ -97,7 +115,10 @@ class Names:
         names = [list(matcher.names_in(text)) for text in texts]
         doc_ids = self._documents(sorted({key for text_names in names for _, _, key in text_names}))
         return [
-            [Mention(start=a, end=b, surface=text[a:b], doc_ids=doc_ids[key]) for a, b, key in text_names]
+            [
+                Mention(start=a, end=b, surface=text[a:b], doc_ids=doc_ids[key])
+                for a, b, key in text_names
+            ]
             for text, text_names in zip(texts, names, strict=True)
         ]
 
@@ -108,7 +129,11 @@ class Names:
             for bearer in bearers:
                 doc_id = bearer.entity_id.removeprefix("doc:")
                 documents.setdefault(key, {}).setdefault(bearer.rank > 1, []).append(doc_id)
-        return {key: sorted(by[min(by)]) for key, by in documents.items() if False in by or len(by[True]) <= NAMESAKES}
+        return {
+            key: sorted(by[min(by)])
+            for key, by in documents.items()
+            if False in by or len(by[True]) <= NAMESAKES
+        }
 
     def _sentences(self, chunk_ids: Sequence[str]) -> Iterator[tuple[str, str, str]]:
         """Yield chunk id, document id and sentence of these passages, in their order."""
@@ -131,7 +156,10 @@ class Names:
 
     def shared(self, chunk_ids: Sequence[str], limit: int) -> list[Shared]:
         """Return the phrases of these passages that at most ``limit`` have, sentence by sentence, and who else has."""
-        rows = [(chunk_id, sentence, sorted(phrases(sentence))) for chunk_id, _, sentence in self._sentences(chunk_ids)]
+        rows = [
+            (chunk_id, sentence, sorted(phrases(sentence)))
+            for chunk_id, _, sentence in self._sentences(chunk_ids)
+        ]
         sql = "SELECT chunk_id FROM phrases JOIN passages USING (number) WHERE key = ? LIMIT ?"
         holders = {
             key: [row[0] for row in self._index.rows(sql, (key, limit + 1))]
@@ -141,7 +169,8 @@ class Names:
             Shared(chunk_id=chunk_id, phrase=closed_up(key), sentence=sentence, chunk_ids=elsewhere)
             for chunk_id, sentence, own in rows
             for key in own
-            if len(holders[key]) <= limit and (elsewhere := sorted(i for i in holders[key] if i != chunk_id))
+            if len(holders[key]) <= limit
+            and (elsewhere := sorted(i for i in holders[key] if i != chunk_id))
         ]
 
 

@@ -12,7 +12,13 @@ from collections.abc import Iterable, Iterator
 
 from workbench.knowledge import vocabulary
 from workbench.knowledge.names.entities import LONGEST_NAME
-from workbench.knowledge.names.surfaces import LONGEST, SAYS_LITTLE, is_ordinary, ordinary_words, surface_key
+from workbench.knowledge.names.surfaces import (
+    LONGEST,
+    SAYS_LITTLE,
+    is_ordinary,
+    ordinary_words,
+    surface_key,
+)
 from workbench.text import MONTHS, sentences
 
 _WORD = r"(?:[A-Z](?:[\w.-]|['’](?!s\b))*\w|[A-Z]\b\.?|\d+(?:st|nd|rd|th)?(?=\s[A-Z]))"
@@ -56,7 +62,11 @@ def names_in(text: str) -> Iterator[tuple[str, str]]:
     for sentence in sentences(text):
         for start, end in capitalised(sentence):
             surface, titled = sentence[start:end], sentence[start - 1 : start] in ("《", "「", "『")
-            plain = is_ordinary(surface_key(surface)) or vocabulary.country(surface) or len(surface) > LONGEST_NAME
+            plain = (
+                is_ordinary(surface_key(surface))
+                or vocabulary.country(surface)
+                or len(surface) > LONGEST_NAME
+            )
             if titled or not plain:
                 yield surface, sentence
 
@@ -67,18 +77,29 @@ def phrases(sentence: str) -> set[str]:
     >>> sorted(phrases("After the war he met Lao She's wife at New York University in 1990."))
     ['lao she', 'new york university']
     """
-    return {key for start, end in capitalised(sentence) if _is_phrase(key := surface_key(sentence[start:end]))}
+    return {
+        key
+        for start, end in capitalised(sentence)
+        if _is_phrase(key := surface_key(sentence[start:end]))
+    }
 
 
 def _is_phrase(key: str) -> bool:
     words = key.split(" ")
     if len(words) > 1:
         return len(words) <= LONGEST
-    return len(key) > 2 and not key.isdigit() and key not in ordinary_words() and key not in SAYS_LITTLE
+    return (
+        len(key) > 2
+        and not key.isdigit()
+        and key not in ordinary_words()
+        and key not in SAYS_LITTLE
+    )
 
 
 def insert(connection: sqlite3.Connection, number: int, titles: Iterable[str], text: str) -> None:
     """Store the phrases of passage ``number``, with the keys of its document's titles."""
     keys = {key for sentence in sentences(text) for key in phrases(sentence)}
     keys.update(filter(_is_phrase, titles))
-    connection.executemany("INSERT INTO phrases VALUES (?, ?)", ((key, number) for key in sorted(keys)))
+    connection.executemany(
+        "INSERT INTO phrases VALUES (?, ?)", ((key, number) for key in sorted(keys))
+    )

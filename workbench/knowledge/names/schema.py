@@ -29,7 +29,9 @@ _SPREAD = 2.0
 
 _FEW = 0.2
 """Values that are written like names make a category where this share or less is distinct."""
-_PROPER = re.compile(r"(?:[A-Z][\w.'’-]*\s+)+[A-Z][\w.'’-]*|[\u4e00-\u9fff]{2,4}(?:[·・][\u4e00-\u9fff]+)?")
+_PROPER = re.compile(
+    r"(?:[A-Z][\w.'’-]*\s+)+[A-Z][\w.'’-]*|[\u4e00-\u9fff]{2,4}(?:[·・][\u4e00-\u9fff]+)?"
+)
 SURNAMES = (
     "王李张刘陈杨黄赵周吴徐孙朱马胡郭林何高梁郑罗宋谢唐韩曹许邓萧冯曾程蔡彭潘袁于董余苏叶吕"
     "魏蒋田杜丁沈姜范江傅钟卢汪戴崔任陆廖姚方金邱夏谭韦贾邹石熊孟秦阎薛侯雷白龙段郝孔邵史毛常万顾赖武康贺严尹钱施牛洪龚"
@@ -53,7 +55,11 @@ def facts(fields: Data) -> Iterator[Fact]:
             continue
         for cell in value if isinstance(value, list) else [value]:
             if isinstance(cell, str | int | float) and str(cell).strip():
-                text = ("yes" if cell else "no") if isinstance(cell, bool) else str(cell).strip()[:LONGEST_VALUE]
+                text = (
+                    ("yes" if cell else "no")
+                    if isinstance(cell, bool)
+                    else str(cell).strip()[:LONGEST_VALUE]
+                )
                 number = amount(cell)
                 yield Fact(name, key(text), text, number[0] if number else None, iso(cell) or None)
 
@@ -67,32 +73,48 @@ def insert(connection: Any, doc_id: str, fields: Data) -> None:
     """Store the facts of a document."""
     rows = {(fact.field, fact.key): (*fact, doc_id) for fact in facts(fields)}
     connection.executemany(
-        "INSERT INTO facts (field, key, value, number, day, doc_id) VALUES (?, ?, ?, ?, ?, ?)", rows.values()
+        "INSERT INTO facts (field, key, value, number, day, doc_id) VALUES (?, ?, ?, ?, ?, ?)",
+        rows.values(),
     )
 
 
 def schema(index: Index, vocabulary: Vocabulary) -> list[Field]:
     """Return the fields of a base, those of most documents first."""
     (documents,) = index.rows("SELECT count(*) FROM documents")[0]
-    rows: dict[str, Sequence[Any]] = {name: counts for name, *counts in index.rows(_FIELDS) if not is_alias(name)}
+    rows: dict[str, Sequence[Any]] = {
+        name: counts for name, *counts in index.rows(_FIELDS) if not is_alias(name)
+    }
     if vocabulary.enrichment:  # a field that no document has can be asked for there
         rows = {**{name: [0] * 6 + [None] * 4 for name in vocabulary.fields}, **rows}
-    fields = [_field(index, vocabulary, name, counts) for name, counts in rows.items()] if documents else []
+    fields = (
+        [_field(index, vocabulary, name, counts) for name, counts in rows.items()]
+        if documents
+        else []
+    )
     return sorted(fields, key=lambda field: (-field["documents"], field["name"]))
 
 
 def _field(index: Index, vocabulary: Vocabulary, name: str, counts: Sequence[Any]) -> Field:
     documents, total, distinct, numbers, dates, long, low, high, first, last = counts
     words = vocabulary.fields.get(name, FieldWords())
-    kind: Any = words.type or (_type(total, distinct, numbers, dates, long, low, high) if total else "text")
+    kind: Any = words.type or (
+        _type(total, distinct, numbers, dates, long, low, high) if total else "text"
+    )
     sample = _values(index, name, 200) if kind == "number" else []
     units = {number[1] for value in sample if (number := amount(value))}
     codes = any(re.match(r"0\d", value) for value in sample)
     if (codes or len(units) > 1) and not words.type:  # they cannot be compared
         kind = "text"
-    if kind == "category" and not words.type and distinct > _FEW * total and _are_names(_values(index, name, 50)):
+    if (
+        kind == "category"
+        and not words.type
+        and distinct > _FEW * total
+        and _are_names(_values(index, name, 50))
+    ):
         kind = "name"
-    values = [row[0] for row in index.rows(_FREQUENT, (name, MOST_VALUES))] if kind == "category" else []
+    values = (
+        [row[0] for row in index.rows(_FREQUENT, (name, MOST_VALUES))] if kind == "category" else []
+    )
     bounds = {"number": (low, high), "date": (first, last)}.get(kind, (None, None))
     unit = words.unit or (unit_in(name)[1] or "".join(units) if kind == "number" else "")
     return Field(
@@ -115,7 +137,15 @@ def _values(index: Index, name: str, limit: int) -> list[str]:
     return [row[0] for row in rows]
 
 
-def _type(total: int, distinct: int, numbers: int, dates: int, long: int, low: float | None, high: float | None) -> Any:
+def _type(
+    total: int,
+    distinct: int,
+    numbers: int,
+    dates: int,
+    long: int,
+    low: float | None,
+    high: float | None,
+) -> Any:
     years = low is not None and high is not None and low >= 1500 and high <= 2100
     if dates >= _MOSTLY * total and (numbers < total or years):
         return "date"
@@ -130,11 +160,17 @@ def _type(total: int, distinct: int, numbers: int, dates: int, long: int, low: f
 def _are_names(values: Sequence[str]) -> bool:
     """Check whether most values are written like the names of people or works."""
     surnames = SURNAMES if any(CJK.match(value) for value in values) else ""
-    names = [v for v in values if _PROPER.fullmatch(v) and (not CJK.match(v) or v[0] in surnames or "·" in v)]
+    names = [
+        v
+        for v in values
+        if _PROPER.fullmatch(v) and (not CJK.match(v) or v[0] in surnames or "·" in v)
+    ]
     return 2 * len(names) > len(values)
 
 
-def where(condition: Condition, field: Field, keys: Callable[[str, str], list[str]]) -> tuple[str, list[Any]]:
+def where(
+    condition: Condition, field: Field, keys: Callable[[str, str], list[str]]
+) -> tuple[str, list[Any]]:
     """Return a condition as SQL over ``documents`` with its parameters.
 
     Args:
@@ -148,7 +184,9 @@ def where(condition: Condition, field: Field, keys: Callable[[str, str], list[st
     name, op, value = condition["field"], condition["op"], condition["value"]
 
     def joined(joint: str, *tests: tuple[Op, Any]) -> tuple[str, list[Any]]:
-        parts = [where(Condition(field=name, op=op, value=value), field, keys) for op, value in tests]
+        parts = [
+            where(Condition(field=name, op=op, value=value), field, keys) for op, value in tests
+        ]
         sql = joint.join(sql for sql, _ in parts) or "0"
         return f"({sql})", [parameter for _, parameters in parts for parameter in parameters]
 
@@ -212,7 +250,9 @@ def order(sort: Sort | None, field: Field | None) -> tuple[str, list[Any]]:
     column = {"number": "number", "date": "day"}.get(field["type"], "key")
     extreme = "max" if sort["descending"] else "min"
     value = f"(SELECT {extreme}({column}) FROM facts WHERE facts.doc_id = documents.doc_id AND field = ?)"
-    return f"{value} IS NULL, {value} {'DESC' if sort['descending'] else 'ASC'}, doc_id", [sort["field"]] * 2
+    return f"{value} IS NULL, {value} {'DESC' if sort['descending'] else 'ASC'}, doc_id", [
+        sort["field"]
+    ] * 2
 
 
 def _listed(condition: Condition, size: int = 0) -> list[Any]:
@@ -233,4 +273,6 @@ _FIELDS = (
     "SELECT field, count(DISTINCT doc_id), count(*), count(DISTINCT key), count(number), count(day), "
     f"sum(length(value) > {_SHORT}), min(number), max(number), min(day), max(day) FROM facts GROUP BY field"
 )
-_FREQUENT = "SELECT min(value) FROM facts WHERE field = ? GROUP BY key ORDER BY count(*) DESC, 1 LIMIT ?"
+_FREQUENT = (
+    "SELECT min(value) FROM facts WHERE field = ? GROUP BY key ORDER BY count(*) DESC, 1 LIMIT ?"
+)

@@ -36,7 +36,23 @@ _LITTLE = """
 """
 SAYS_LITTLE = frozenset(_LITTLE.split()) | FUNCTION_WORDS
 _SUFFIXES = ("jr", "sr", "ii", "iii", "iv")
-_PARTICLES = ("de", "del", "della", "van", "von", "der", "den", "da", "di", "du", "la", "le", "el", "al", "bin")
+_PARTICLES = (
+    "de",
+    "del",
+    "della",
+    "van",
+    "von",
+    "der",
+    "den",
+    "da",
+    "di",
+    "du",
+    "la",
+    "le",
+    "el",
+    "al",
+    "bin",
+)
 SURNAME = 3
 _LEAD = 2
 """A surname is its best bearer's when the next one has at most half as many relations."""
@@ -91,7 +107,12 @@ def surface_key(name: str) -> str:
 @cache
 def ordinary_words() -> frozenset[str]:
     """About 4,000 English words that are common in lower case (``ordinary_words.txt``, counted in articles)."""
-    return frozenset(files("workbench.knowledge").joinpath("ordinary_words.txt").read_text(encoding="utf-8").split())
+    return frozenset(
+        files("workbench.knowledge")
+        .joinpath("ordinary_words.txt")
+        .read_text(encoding="utf-8")
+        .split()
+    )
 
 
 def is_ordinary(key: str) -> bool:
@@ -124,7 +145,13 @@ def compiled(
     bearing: dict[str, set[Bearer]] = defaultdict(set)
     for entity in entities:
         entity_id = entity["entity_id"]
-        bearer = Bearer(0, -degrees.get(entity_id, 0), entity_id, (years or {}).get(entity_id), entity_id in categories)
+        bearer = Bearer(
+            0,
+            -degrees.get(entity_id, 0),
+            entity_id,
+            (years or {}).get(entity_id),
+            entity_id in categories,
+        )
         for place, name in enumerate([entity["name"], *entity["aliases"]]):
             for key, short in writings(name).items():
                 full[key].add(bearer._replace(rank=2 if short else min(place, 1)))
@@ -134,7 +161,11 @@ def compiled(
     names = {key: _best_first(bearers) for key, bearers in full.items()}
     for key, bearers in bearing.items():
         first, *rivals = _best_first(bearers)
-        if key not in names and not is_ordinary(key) and (not rivals or first.lead <= _LEAD * rivals[0].lead):
+        if (
+            key not in names
+            and not is_ordinary(key)
+            and (not rivals or first.lead <= _LEAD * rivals[0].lead)
+        ):
             names[key] = [first]
     return names
 
@@ -191,7 +222,11 @@ def surnames(name: str, key: str) -> Iterator[str]:
 def unbroken(text: str, left: Unit, right: Unit) -> bool:
     """Check whether a name may run on from one unit to the next; a full stop after an initial ends no sentence."""
     gap = text[left.end : right.start]
-    return len(gap) <= 4 and not re.search(r"[!?。！？；\n]", gap) and not (". " in gap and len(left.key) > 3)
+    return (
+        len(gap) <= 4
+        and not re.search(r"[!?。！？；\n]", gap)
+        and not (". " in gap and len(left.key) > 3)
+    )
 
 
 def candidates(text: str) -> list[str]:

@@ -43,7 +43,11 @@ class Block(NamedTuple):
 @cache
 def _markdown() -> MarkdownIt:
     """Return a parser of blocks alone, which drops nothing: no HTML, no definitions of links."""
-    parser = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable("table").disable(["html_block", "reference"])
+    parser = (
+        MarkdownIt("commonmark", {"maxNesting": _DEEPEST})
+        .enable("table")
+        .disable(["html_block", "reference"])
+    )
     parser.core.ruler.enableOnly(["normalize", "block"])
     return parser
 
@@ -66,10 +70,14 @@ def blocks(text: str) -> Iterator[Block]:
         elif token.type == "table_open":
             head = "\n".join(map(_plain, lines[begin : begin + 2]))
             for number in range(begin + 2, end):
-                yield Block("row", _plain(lines[number]), head=head, apart=apart and number == begin + 2)
+                yield Block(
+                    "row", _plain(lines[number]), head=head, apart=apart and number == begin + 2
+                )
         elif token.type == "table_close":
             head = ""
-        elif token.type in ("fence", "code_block") and not (token.type == "code_block" and CJK.search(token.content)):
+        elif token.type in ("fence", "code_block") and not (
+            token.type == "code_block" and CJK.search(token.content)
+        ):
             opening = f"{token.markup or '```'}{token.info}"
             yield Block("code", token.content.strip("\n"), head=opening, apart=apart)
         elif token.type in ("inline", "code_block") and not head:
@@ -83,7 +91,9 @@ def blocks(text: str) -> Iterator[Block]:
 def _prose(lines: Sequence[str], apart: bool) -> Iterator[Block]:
     """Yield the items, rows and paragraphs in the lines of a paragraph."""
     starts = [n for n, line in enumerate(lines) if n == 0 or ITEM.match(line) or _ROW.match(line)]
-    starts += [n + 1 for n, line in enumerate(lines[:-1]) if _ROW.match(line) and n + 1 not in starts]
+    starts += [
+        n + 1 for n, line in enumerate(lines[:-1]) if _ROW.match(line) and n + 1 not in starts
+    ]
     for start, end in pairwise([*sorted(starts), len(lines)]):
         part, separate = lines[start:end], apart and start == 0
         if _ROW.match(part[0]):
@@ -102,7 +112,10 @@ def cells(row: str) -> list[str]:
     >>> cells("| a | b \\| c |")
     ['a', 'b | c']
     """
-    return [cell.strip().replace(r"\|", "|") for cell in re.split(r"(?<!\\)\|", re.sub(r"^\||(?<!\\)\|$", "", row))]
+    return [
+        cell.strip().replace(r"\|", "|")
+        for cell in re.split(r"(?<!\\)\|", re.sub(r"^\||(?<!\\)\|$", "", row))
+    ]
 
 
 def code(text: str, language: str = "") -> str:
@@ -129,7 +142,9 @@ def _unwrapped(lines: Sequence[str]) -> list[str]:
             parts[-1].append(line)
         else:
             parts.append([line])
-        continues = widest <= 130 and _width(line) >= max(_NARROW, 0.7 * widest) and not line.endswith("  ")
+        continues = (
+            widest <= 130 and _width(line) >= max(_NARROW, 0.7 * widest) and not line.endswith("  ")
+        )
     return [joined(part) for part in parts]
 
 

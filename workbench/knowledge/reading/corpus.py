@@ -54,12 +54,27 @@ _SYNONYMS = {"title": ("name", "标题", "题名", "名称", "姓名"), "id": ("
 _LENGTHS = {"title": 500, "url": 2_000, "licence": 2_000, "license": 2_000, "type": 200}
 _TIGHT = tuple("。！？；，、》”")
 _DEEPEST = 20
-_RESERVED = {*TEXT_KEYS, "id", "title", "url", "licence", "license", "type", "aliases", "names", STRUCTURE}
+_RESERVED = {
+    *TEXT_KEYS,
+    "id",
+    "title",
+    "url",
+    "licence",
+    "license",
+    "type",
+    "aliases",
+    "names",
+    STRUCTURE,
+}
 _LINK = re.compile(r"!?\[\[([^\[\]|#^]*)((?:#[^\[\]|]*)?)(?:\|([^\[\]]*))?\]\]")
 _FRONT = re.compile(r"(---|\+\+\+)[ \t]*\r?\n(.*?\n)(?:\1|\.\.\.)[ \t]*(?:\r?\n|$)", re.DOTALL)
-_ILLEGIBLE: dict[int, str | None] = dict.fromkeys([*range(9), *range(14, 32), 0x7F, 0xAD, 0x200B, 0x2060, 0xFEFF])
+_ILLEGIBLE: dict[int, str | None] = dict.fromkeys(
+    [*range(9), *range(14, 32), 0x7F, 0xAD, 0x200B, 0x2060, 0xFEFF]
+)
 _ILLEGIBLE |= {0x0B: "\n", 0x0C: "\n\n", 0x0D: "\n", 0x85: "\n", 0x2028: "\n", 0x2029: "\n\n"}
-_UNTYPED = frozenset({*TEXT_KEYS, "id", "title", "url", "licence", "license", "type"}.union(*_SYNONYMS.values()))
+_UNTYPED = frozenset(
+    {*TEXT_KEYS, "id", "title", "url", "licence", "license", "type"}.union(*_SYNONYMS.values())
+)
 """Columns that are text whatever is written in them."""
 
 
@@ -130,7 +145,9 @@ class Reading:
         roots = given_paths(paths)
         self._folders = tuple(f"{path.resolve().as_posix()}/" for path in roots if path.is_dir())
         # those that parts read first: a canvas says more of a file than the file alone
-        self._files = sorted(files(roots), key=lambda file: not file[1].endswith((*extensions.paths("readers"),)))
+        self._files = sorted(
+            files(roots), key=lambda file: not file[1].endswith((*extensions.paths("readers"),))
+        )
 
     def __iter__(self) -> Iterator[Document]:
         sources = set[str]()
@@ -150,7 +167,11 @@ class Reading:
                         yield document
                 if renamed:
                     why = f"{renamed:,} ids are of other files too, and begin with the name of this one here"
-                    self._leave_out(path, 0, Note(f"{why}: kb add --replace puts these documents in place of those"))
+                    self._leave_out(
+                        path,
+                        0,
+                        Note(f"{why}: kb add --replace puts these documents in place of those"),
+                    )
         for path, name, why in self._files:
             if why and not name.endswith(vocabulary.FILE):
                 self._leave_out(path, 0, why)
@@ -172,7 +193,11 @@ class Reading:
         return None
 
     def _is_gone(self, place: Place) -> bool:
-        return not place.line and place.source.startswith(self._folders) and not Path(place.source).exists()
+        return (
+            not place.line
+            and place.source.startswith(self._folders)
+            and not Path(place.source).exists()
+        )
 
     def _leave_out(self, path: Path, line: int, reason: str) -> None:
         self.problems.append({"file": str(path), "line": line, "reason": reason})
@@ -244,7 +269,9 @@ def _pieces(text: str, limit: int, title: str) -> Iterator[tuple[str, str, str]]
             for level, heading in unused:
                 if level >= block.level:  # a heading without a text becomes a text
                     yield "\n\n", f"# {heading}", f"# {heading}"
-            path, unused = ([section for section in open if section[0] < block.level] for open in (path, unused))
+            path, unused = (
+                [section for section in open if section[0] < block.level] for open in (path, unused)
+            )
             if fold(block.text) == title:
                 yield "", "", ""  # what follows is under no heading
             elif block.text:
@@ -281,7 +308,9 @@ def _cut(block: Block, last: Block, room: int) -> Iterator[tuple[str, str, str]]
     else:
         code = block.kind == "code"
         before, parts = "", [*filter(str.strip, text.split("\n"))] if code else sentences(text)
-        for part in (part for long in parts for part in ([long] if len(long) <= room else _short(long, room))):
+        for part in (
+            part for long in parts for part in ([long] if len(long) <= room else _short(long, room))
+        ):
             tight = CJK.match(part) and before.endswith(_TIGHT)
             joint = "\n" if code else " " * (not tight)
             yield joint if before else glue, part, part
@@ -318,7 +347,9 @@ def _read(path: Path, doc_id: str, reader: documents.Reader, also: set[str]) -> 
         elif name.endswith((".csv", *triples.SUFFIXES)):
             yield from _rows(tables.records(path, _UNTYPED), path)
         elif read := extensions.provided("readers", suffix):
-            yield from read(path, doc_id, lambda file, title: _read(file, title, reader, also), also)
+            yield from read(
+                path, doc_id, lambda file, title: _read(file, title, reader, also), also
+            )
         elif suffix in documents.READERS:
             yield from _formatted(path, doc_id, reader)
         else:
@@ -345,7 +376,8 @@ def _jsonl(path: Path) -> Read:
         try:
             if isinstance(line, Unreadable):
                 raise line
-            if line.strip(" \t\r\n\v\f"):  # str.strip() would drop separators too, and a line that holds them is bad
+            # str.strip() would drop separators too, and a line that holds them is bad
+            if line.strip(" \t\r\n\v\f"):
                 yield number, _document(_json(line), path)
         except Unreadable as error:
             yield number, str(error)
@@ -360,7 +392,12 @@ def _triples(path: Path) -> Read:
             name, tails = head
             names = tuple(dict.fromkeys(aliases.of_document(tails)))
             text = triples.card(name, tails)
-            yield line, Document(name, name, text, type=triples.NODE, fields=tails, aliases=names, source=source)
+            yield (
+                line,
+                Document(
+                    name, name, text, type=triples.NODE, fields=tails, aliases=names, source=source
+                ),
+            )
 
 
 def _json_file(path: Path, doc_id: str) -> Read:
@@ -368,7 +405,11 @@ def _json_file(path: Path, doc_id: str) -> Read:
     content = _json(read_text(path))
     single = isinstance(content, Mapping)
     if single and not any(key in content for key in TEXT_KEYS):
-        lists = [v for v in content.values() if isinstance(v, list) and v and all(isinstance(x, Mapping) for x in v)]
+        lists = [
+            v
+            for v in content.values()
+            if isinstance(v, list) and v and all(isinstance(x, Mapping) for x in v)
+        ]
         frame = [name for name, value in content.items() if value not in lists]
         if len(lists) == 1 and not any(isinstance(content[name], Mapping | list) for name in frame):
             if frame:
@@ -376,7 +417,10 @@ def _json_file(path: Path, doc_id: str) -> Read:
             content, single = lists[0], False
     for number, record in enumerate([content] if single else content, 1):
         try:
-            yield number, _document({"id": doc_id, "title": path.stem, **record} if single else record, path)
+            yield (
+                number,
+                _document({"id": doc_id, "title": path.stem, **record} if single else record, path),
+            )
         except Unreadable as error:
             yield number, f"record {number}: {error}"
 
@@ -389,7 +433,9 @@ def _json(text: str) -> Any:
     except RecursionError:
         raise Unreadable(f"nested deeper than {_DEEPEST} levels: make it flatter") from None
     except ValueError as error:
-        raise error if isinstance(error, Unreadable) else Unreadable(f"not usable: {error}") from None
+        raise (
+            error if isinstance(error, Unreadable) else Unreadable(f"not usable: {error}")
+        ) from None
 
 
 def _no_constant(name: str) -> None:
@@ -406,7 +452,9 @@ def _rows(rows: Iterable[tuple[int, Json | str]], path: Path) -> Read:
         if isinstance(document, Document) and "id" not in row:  # equal rows are several documents
             equal[document.doc_id] += 1
             number = equal[document.doc_id]
-            document = replace(document, doc_id=f"{document.doc_id}-{number}") if number > 1 else document
+            document = (
+                replace(document, doc_id=f"{document.doc_id}-{number}") if number > 1 else document
+            )
         yield line, document
 
 
@@ -431,7 +479,9 @@ def unlinked(text: str) -> str:
     >>> unlinked("Ask [[Notes/lamp|the lamp]] or [[gate]] and [[lamp#Oil]].")
     'Ask the lamp or gate and lamp > Oil.'
     """
-    return _LINK.sub(lambda link: link[3] or " > ".join(filter(None, (link[1], link[2].strip("#^")))), text)
+    return _LINK.sub(
+        lambda link: link[3] or " > ".join(filter(None, (link[1], link[2].strip("#^")))), text
+    )
 
 
 def _as_markdown(text: str) -> str:
@@ -446,7 +496,9 @@ def _as_markdown(text: str) -> str:
         return f"{'#' * levels.setdefault(match[2], len(levels) + 1)} {match[1]}"
 
     text = re.sub(r"(?m)^(\S.*)\n([=~^\"'*+#`:._-])\2{2,}[ \t]*$", heading, text)
-    text = re.sub(r"(?m)^[ \t]*(?:\.\. [\w:-]+::[ \t]*|:[\w-]+:[ \t]*$)|^([=~*#-])\1{3,}\n(?=# )", "", text)
+    text = re.sub(
+        r"(?m)^[ \t]*(?:\.\. [\w:-]+::[ \t]*|:[\w-]+:[ \t]*$)|^([=~*#-])\1{3,}\n(?=# )", "", text
+    )
     return re.sub(r"(?::[\w:+.-]+:)?(``?)~?([^`<\n]+?)(?:\s*<[^<>`]*>)?\1_?", r"\2", text)
 
 
@@ -460,16 +512,24 @@ def _front_matter(text: str) -> tuple[str, Json]:
     if not match:
         return text, {}
     try:
-        values = tomllib.loads(match[2], parse_float=str) if match[1] == "+++" else yaml.load(match[2], Loader=_Plain)
+        values = (
+            tomllib.loads(match[2], parse_float=str)
+            if match[1] == "+++"
+            else yaml.load(match[2], Loader=_Plain)
+        )
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         why = str(getattr(error, "problem", None) or error or "nested too deep")
         place = getattr(error, "problem_mark", None)
         where = f"line {place.line + 2}: " if place else ""
         fix = "quote a value that holds ': '"
-        raise Unreadable(f"the front matter cannot be read ({where}{why}), and is kept as text: {fix}") from None
+        raise Unreadable(
+            f"the front matter cannot be read ({where}{why}), and is kept as text: {fix}"
+        ) from None
     if not isinstance(values, dict):  # two rules, and prose between them
         return text, {}
-    return text[match.end() :], {name: _front_value(value) for name, value in values.items() if isinstance(name, str)}
+    return text[match.end() :], {
+        name: _front_value(value) for name, value in values.items() if isinstance(name, str)
+    }
 
 
 class _Plain(yaml.BaseLoader):
@@ -485,12 +545,18 @@ def _front_value(value: Any) -> Any:
     """Return a value as the type that it spells; of a list of persons or places their names."""
     if isinstance(value, list):
         cells = value[0].split("，") if len(value) == 1 and isinstance(value[0], str) else value
-        return [_front_value(cell.get("name", cell) if isinstance(cell, dict) else cell) for cell in cells if cell]
+        return [
+            _front_value(cell.get("name", cell) if isinstance(cell, dict) else cell)
+            for cell in cells
+            if cell
+        ]
     if isinstance(value, dict):
         return {str(name): _front_value(inner) for name, inner in value.items()}
     if not isinstance(value, str):
         return value.isoformat() if hasattr(value, "isoformat") else value
-    return {"true": True, "false": False, "null": None, "~": None}.get(value.lower(), tables.typed(value))
+    return {"true": True, "false": False, "null": None, "~": None}.get(
+        value.lower(), tables.typed(value)
+    )
 
 
 def _document(record: Any, path: Path) -> Document:
@@ -505,13 +571,27 @@ def _document(record: Any, path: Path) -> Document:
         synonym = next((name for name in synonyms if record.get(name)), "")
         if record.get(key) in (None, "") and synonym:
             record[key] = record[synonym]
-    fields = {name: value for name, value in record.items() if name not in _RESERVED and value not in (None, "", [])}
-    text = next((record[key] for key in TEXT_KEYS if isinstance(record.get(key), str) and record[key].strip()), "")
+    fields = {
+        name: value
+        for name, value in record.items()
+        if name not in _RESERVED and value not in (None, "", [])
+    }
+    text = next(
+        (
+            record[key]
+            for key in TEXT_KEYS
+            if isinstance(record.get(key), str) and record[key].strip()
+        ),
+        "",
+    )
     text = text or card(fields) or str(record.get("title") or "").strip()
     if not text:
         raise Unreadable(f"no text: give one of {', '.join(TEXT_KEYS)}, or fields")
     title = str(record.get("title") or "").strip() or made_title(text)
-    doc_id = record.get("id", f"{path.name.split('.')[0]}-{hashlib.sha256((title + text).encode()).hexdigest()[:10]}")
+    doc_id = record.get(
+        "id",
+        f"{path.name.split('.')[0]}-{hashlib.sha256((title + text).encode()).hexdigest()[:10]}",
+    )
     if isinstance(doc_id, bool) or not isinstance(doc_id, str | int) or not str(doc_id).strip():
         raise Unreadable(f"id is {shown(doc_id)}: a string or a whole number is needed")
     if len(str(doc_id)) > longest_id:

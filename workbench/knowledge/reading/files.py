@@ -39,7 +39,16 @@ _OUTSIDE = "a link out of the folder, which is not followed: give that file itse
 _LINKED = "a link to a folder, which is not followed: give that folder itself"
 _PART = 2**20
 _AT_MOST = f"at most {LONGEST // 2**20} MB: cut it into several documents"
-_BINARY = (b"%PDF-", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"PK\x03\x04", b"\x1f\x8b", b"SQLite", b"\x7fELF")
+_BINARY = (
+    b"%PDF-",
+    b"\x89PNG",
+    b"\xff\xd8\xff",
+    b"GIF8",
+    b"PK\x03\x04",
+    b"\x1f\x8b",
+    b"SQLite",
+    b"\x7fELF",
+)
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",
@@ -47,7 +56,13 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-_LARGER = {"gb2312": "gb18030", "gbk": "gb18030", "big5": "big5hkscs", "shift_jis": "cp932", "euc_kr": "cp949"}
+_LARGER = {
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "big5": "big5hkscs",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+}
 _LARGER |= {"iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254", "tis-620": "cp874"}
 """Encodings of which people name a part, and write the whole."""
 _ODD = re.compile(r"ÿ|[^\W\d_][¡-©«-´¶¸»-¿×÷][^\W\d_]|[\ue000-\uf8ff]")
@@ -97,16 +112,28 @@ def files(paths: Iterable[Path]) -> Iterator[tuple[Path, str, str]]:
         elif kind == "nothing":
             raise CorpusError(f"There is no file or folder {shown(str(path))}.")
         elif not path.name.lower().endswith(SUFFIXES):
-            raise CorpusError(f"{shown(str(path))} is of no known kind. Known: {', '.join(SUFFIXES)}.")
+            raise CorpusError(
+                f"{shown(str(path))} is of no known kind. Known: {', '.join(SUFFIXES)}."
+            )
         elif kind != "file":
-            raise CorpusError(f"{shown(str(path))} is a pipe or a device, not a file. Save what it gives to a file.")
+            raise CorpusError(
+                f"{shown(str(path))} is a pipe or a device, not a file. Save what it gives to a file."
+            )
         else:
             yield path, path.name, ""
 
 
 def _kind(path: Path) -> str:
     try:
-        return "folder" if path.is_dir() else "file" if path.is_file() else "other" if path.exists() else "nothing"
+        return (
+            "folder"
+            if path.is_dir()
+            else "file"
+            if path.is_file()
+            else "other"
+            if path.exists()
+            else "nothing"
+        )
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise CorpusError(f"{shown(str(path))} cannot be looked at: {reason}.") from None
@@ -116,15 +143,27 @@ def _below(folder: Path) -> Iterator[tuple[Path, str, str]]:
     """Yield the files below a folder, and why some are left out; of a folder that is, nothing below it is looked at."""
 
     def unseen(error: OSError) -> None:
-        raise CorpusError(f"The folder {shown(error.filename)} cannot be read: {error.strerror}.") from None
+        raise CorpusError(
+            f"The folder {shown(error.filename)} cannot be read: {error.strerror}."
+        ) from None
 
     inside = folder.resolve()
     for place, folders, names in os.walk(folder, onerror=unseen):
         left = {name: _HIDDEN for name in (*folders, *names) if name.startswith(".")}
-        left |= {name: _LINKED for name in folders if name not in left and Path(place, name).is_symlink()}
-        links = [Path(place, name) for name in names if name not in left and Path(place, name).is_symlink()]
+        left |= {
+            name: _LINKED for name in folders if name not in left and Path(place, name).is_symlink()
+        }
+        links = [
+            Path(place, name)
+            for name in names
+            if name not in left and Path(place, name).is_symlink()
+        ]
         # realpath, since resolve() raises for a link to itself
-        left |= {link.name: _OUTSIDE for link in links if not Path(os.path.realpath(link)).is_relative_to(inside)}
+        left |= {
+            link.name: _OUTSIDE
+            for link in links
+            if not Path(os.path.realpath(link)).is_relative_to(inside)
+        }
         folders[:] = [name for name in folders if name not in left]
         for name in (*names, *left.keys() - set(names)):
             readable = name.lower().endswith(SUFFIXES)
@@ -140,7 +179,11 @@ def must_be_file(path: Path) -> None:
     if not str(path).isprintable() and any("\ud800" <= sign <= "\udfff" for sign in str(path)):
         raise Unreadable("its name is not UTF-8: rename it")
     if not path.is_file():
-        what = "a link to nothing" if path.is_symlink() and not path.exists() else "a pipe, a device or a folder"
+        what = (
+            "a link to nothing"
+            if path.is_symlink() and not path.exists()
+            else "a pipe, a device or a folder"
+        )
         raise Unreadable(f"{what}, not a file: take it out of the folder")
     if not path.stat().st_size:
         raise Unreadable(EMPTY)
@@ -155,7 +198,8 @@ def lines(path: Path) -> Iterator[tuple[int, str | Unreadable]]:
         Unreadable: the file is not text, or its encoding is not known.
     """
     encoding = _line_encoding(path)
-    if encoding in _MARKS.values() and encoding != "utf-8-sig":  # a line break is no byte of its own there
+    # a line break is no byte of its own there
+    if encoding in _MARKS.values() and encoding != "utf-8-sig":
         yield from enumerate(read_text(path).splitlines(keepends=True), 1)
         return
     with _opened(path) as file:
@@ -232,22 +276,27 @@ def _text(raw: bytes, encoding: str) -> str:
 def _mark(raw: bytes) -> str:
     """Return the encoding that the first bytes say."""
     mark = next((mark for mark in _MARKS if raw.startswith(mark)), b"")
-    damaged = mark == codecs.BOM_UTF16_LE and raw[:512].count(0) * 20 <= len(raw[:512])  # 中文 has few, ASCII half
+    # 中文 has few, ASCII half
+    damaged = mark == codecs.BOM_UTF16_LE and raw[:512].count(0) * 20 <= len(raw[:512])
     legal = damaged and len(raw) % 2 == 0 and CJK.search(raw[:512].decode("utf-16", "ignore"))
     return "" if damaged and not legal else _MARKS.get(mark, "")
 
 
 def _line_encoding(path: Path) -> str:
     """Return the encoding of a file of lines, which is read in parts: that of its first megabyte."""
-    with _opened(path) as file, suppress(*BROKEN):  # a broken file is reported where its lines are read
+    # a broken file is reported where its lines are read
+    with _opened(path) as file, suppress(*BROKEN):
         sample = file.read(_PART)
-        _must_be_text(sample[:512].partition(b"\n")[0], share=3)  # the first line may be broken: only it is lost then
+        # the first line may be broken: only it is lost then
+        _must_be_text(sample[:512].partition(b"\n")[0], share=3)
         if encoding := _mark(sample):
             return encoding
         try:
             codecs.getincrementaldecoder("utf-8")().decode(sample)
         except UnicodeDecodeError:
-            legal = sum(map(len, re.findall(rb"[\xe3-\xf4][\x80-\xbf]{2,3}|[\xc3-\xdf][\x80-\xbf]", sample)))
+            legal = sum(
+                map(len, re.findall(rb"[\xe3-\xf4][\x80-\xbf]{2,3}|[\xc3-\xdf][\x80-\xbf]", sample))
+            )
             if legal < 0.9 * len(re.findall(rb"[\x80-\xff]", sample)):
                 with suppress(Unreadable):  # each line that is not UTF-8 says so
                     return _guess(sample)
@@ -276,6 +325,8 @@ def _guess(raw: bytes) -> str:
 
 def _must_be_text(raw: bytes, share: int = 20) -> None:
     if raw.startswith(_BINARY):
-        raise Unreadable("this is a picture, an archive or a document, not text: save its text as .txt or .md")
+        raise Unreadable(
+            "this is a picture, an archive or a document, not text: save its text as .txt or .md"
+        )
     if raw.count(0) * share > len(raw) and not _mark(raw):
         raise Unreadable(f"this is no text, or UTF-16 without its mark: {_SAVE}")

@@ -63,7 +63,11 @@ class Reader:
             self.__exit__()
             # How a process ends that `faulthandler` ends.
             late = process.returncode == 1
-            why = f"reading it takes longer than {PATIENCE_S:,.0f} s" if late else "reading it breaks its reader"
+            why = (
+                f"reading it takes longer than {PATIENCE_S:,.0f} s"
+                if late
+                else "reading it breaks its reader"
+            )
             raise Unreadable(f"{why}: save its text as .txt or .md")
         record: Json = json.loads(answer)
         if "unreadable" in record:
@@ -74,10 +78,20 @@ class Reader:
 def _begun() -> subprocess.Popen[str]:
     # -P: what lies in the working directory is no library
     command = [sys.executable, "-P", "-c", f"from {__name__} import serve; serve({PATIENCE_S})"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONIOENCODING": "utf-8"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        "PYTHONIOENCODING": "utf-8",
+    }
     pipe = subprocess.PIPE
     return subprocess.Popen(
-        command, env=environment, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, encoding="utf-8"
+        command,
+        env=environment,
+        stdin=pipe,
+        stdout=pipe,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        encoding="utf-8",
     )
 
 
@@ -112,9 +126,13 @@ def record(path: Path) -> Json:
     except Exception as error:  # whatever a parser raises over a damaged file
         if "password" in str(error):
             raise Unreadable("an encrypted file: save it without its password") from None
-        raise Unreadable(f"a damaged {kind} file ({type(error).__name__}: {error}): save it again") from None
+        raise Unreadable(
+            f"a damaged {kind} file ({type(error).__name__}: {error}): save it again"
+        ) from None
     if not result["text"].strip() and not result.get("sheets"):
-        raise Unreadable("it holds no text" + (", only pictures: run OCR over it" if kind == ".pdf" else ""))
+        raise Unreadable(
+            "it holds no text" + (", only pictures: run OCR over it" if kind == ".pdf" else "")
+        )
     return {name: value for name, value in result.items() if value}
 
 
@@ -129,7 +147,9 @@ def _html(path: Path) -> Json:
     must_be_short(path)
     declared = b"charset" in path.read_bytes()[:2048]
     page = BeautifulSoup(path.read_bytes() if declared else read_text(path), "html.parser")
-    metas = {str(tag.get("name")).lower(): str(tag.get("content", "")) for tag in page.find_all("meta")}
+    metas = {
+        str(tag.get("name")).lower(): str(tag.get("content", "")) for tag in page.find_all("meta")
+    }
     name = page.title.get_text().strip() if page.title else ""
     for tag in page.select(_LEFT_OUT):
         tag.decompose()
@@ -157,19 +177,28 @@ def _notebook(path: Path) -> Json:
             texts.append(blocks.code(source, language) if cell["cell_type"] == "code" else source)
     text = "\n\n".join(texts)
     if len(text) > LONGEST:
-        raise Unreadable(f"its cells have {len(text) / 2**20:,.0f} MB: cut it into several notebooks")
+        raise Unreadable(
+            f"its cells have {len(text) / 2**20:,.0f} MB: cut it into several notebooks"
+        )
     authors = [author.get("name", "") for author in about.get("authors", [])]
-    return {"title": about.get("title") or heading_of(text), "text": text, "author": _single(authors)}
+    return {
+        "title": about.get("title") or heading_of(text),
+        "text": text,
+        "author": _single(authors),
+    }
 
 
 def _office(path: Path) -> Json:
     """Read PDF, DOCX, PPTX, XLSX, EPUB, RTF, ODT and mail."""
-    unpacked = 8  # how many times the longest text an archive may unpack to: styles and pictures are in it too
+    # how many times the longest text an archive may unpack to: styles and pictures are in it too
+    unpacked = 8
     must_be_short(path)
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             if sum(part.file_size for part in archive.infolist()) > unpacked * LONGEST:
-                raise Unreadable(f"it unpacks to more than {unpacked * LONGEST // 2**20} MB: save its text as .txt")
+                raise Unreadable(
+                    f"it unpacks to more than {unpacked * LONGEST // 2**20} MB: save its text as .txt"
+                )
     record = _extracted(path.read_bytes(), path)
     record["text"] = re.sub(r"\[\^\w+\](:\n +)?", "", record["text"])  # marks of notes
     return {**record, "text": re.sub(r"\\([!-/:-@\[-`{}~])", r"\1", record["text"])}
@@ -185,9 +214,12 @@ def _extracted(content: bytes, kind: Path | str) -> Json:
     about: Any = extracted.metadata
     tags: Any = about.get("meta_tags") or {}
     date = re.match(
-        r"\d{4}-\d\d-\d\d", str(about.get("created_at") or tags.get("date") or tags.get("citation_date") or "")
+        r"\d{4}-\d\d-\d\d",
+        str(about.get("created_at") or tags.get("date") or tags.get("citation_date") or ""),
     )
-    sheets = [table.cells for table in extracted.tables] if str(kind).lower().endswith(".xlsx") else []
+    sheets = (
+        [table.cells for table in extracted.tables] if str(kind).lower().endswith(".xlsx") else []
+    )
     return {
         "title": about.get("title") or about.get("subject") or heading_of(extracted.content),
         "author": _single(about.get("authors") or []),

@@ -20,7 +20,10 @@ _MOSTLY = 0.95
 _NO_VALUE = "- – — n/a na nan null none nil ? #n/a n.a. unknown 无 未知 不详 ."
 MISSING = frozenset(_NO_VALUE.split()) | {""}
 """Cells that say that there is no value."""
-_PEOPLE = re.compile(r"(?:author|editor|translator|creator|written[ _]by)s?|作者|编者|译者|负责人|成员", re.IGNORECASE)
+_PEOPLE = re.compile(
+    r"(?:author|editor|translator|creator|written[ _]by)s?|作者|编者|译者|负责人|成员",
+    re.IGNORECASE,
+)
 """Names of columns whose cells are names of people."""
 _SURNAME_FIRST = re.compile(
     r"((?:[a-z]+ )*[A-Z][\w'’-]*(?: [A-Z][\w'’-]+)?),\s*([A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,3})"
@@ -43,13 +46,21 @@ def records(path: Path, untyped: Collection[str]) -> Iterator[tuple[int, Json | 
     """
     csv.field_size_limit(LONGEST)
     sample = [line for _, line in islice(lines(path), _SAMPLE) if isinstance(line, str)]
-    delimiter = max(",;\t|", key=lambda sign: (sum(sign in line for line in sample), "".join(sample[:1]).count(sign)))
+    delimiter = max(
+        ",;\t|",
+        key=lambda sign: (sum(sign in line for line in sample), "".join(sample[:1]).count(sign)),
+    )
     yield from _typed(lambda: _rows(path, delimiter), untyped, comma=delimiter == ";")
 
 
-def sheet(cells: Sequence[Sequence[str]], untyped: Collection[str]) -> Iterator[tuple[int, Json | str]]:
+def sheet(
+    cells: Sequence[Sequence[str]], untyped: Collection[str]
+) -> Iterator[tuple[int, Json | str]]:
     """Yield ``(row, record)`` of a sheet of a spreadsheet."""
-    rows = [(n, [cell.strip().removesuffix(" 00:00:00") for cell in row]) for n, row in enumerate(cells, 1)]
+    rows = [
+        (n, [cell.strip().removesuffix(" 00:00:00") for cell in row])
+        for n, row in enumerate(cells, 1)
+    ]
     yield from _typed(lambda: iter(rows), untyped, comma=False)
 
 
@@ -93,9 +104,16 @@ def _typed(
             for column, cell in zip(columns, row, strict=False):
                 column.see(cell)
         elif row and 2 * _filled(row) >= wide:
-            begin, columns, unnamed = line, [Column(name, comma) for name in _names(row)], not row[0]
+            begin, columns, unnamed = (
+                line,
+                [Column(name, comma) for name in _names(row)],
+                not row[0],
+            )
         elif any(row):
-            yield line, Note(f"a title above the table, and not a record: {shown(' '.join(row).strip())}")
+            yield (
+                line,
+                Note(f"a title above the table, and not a record: {shown(' '.join(row).strip())}"),
+            )
     if unnamed and columns[0].counts:  # an index, which only counts the rows
         columns[0].name = ""
     for column in columns:
@@ -116,7 +134,9 @@ def _names(header: Sequence[str]) -> list[str]:
     """Return a name for each column, so that no two have the same."""
     names = list[str]()
     for place, title in enumerate(header):
-        name = title or ("name" if not place and not {"name", "title"} & set(header) else f"column {place + 1}")
+        name = title or (
+            "name" if not place and not {"name", "title"} & set(header) else f"column {place + 1}"
+        )
         names.append(name if name not in names else f"{name} {place + 1}")
     return names
 
@@ -142,7 +162,11 @@ class Column:
         self._codes = self._codes or bool(re.match(r"0\d", cell))
         self._numbers += amount(cell) is not None
         self._swapped += amount(cell.translate(_SWAPPED)) is not None
-        self._marks |= {mark for mark, proof in ((",", _COMMA_DECIMAL), (".", _POINT_DECIMAL)) if proof.match(cell)}
+        self._marks |= {
+            mark
+            for mark, proof in ((",", _COMMA_DECIMAL), (".", _POINT_DECIMAL))
+            if proof.match(cell)
+        }
         if day := _DAY.fullmatch(cell):
             self._dates, self._example = self._dates + 1, cell
             first, second = int(day[1]), int(day[3])
@@ -157,7 +181,9 @@ class Column:
         """Return why a column of dates stays text; "" where there is nothing to say."""
         if not self._is_date or len(self._orders) == 1:
             return ""
-        return f"column {shown(self.name)} stays text: {shown(self._example)} may be read in two ways"
+        return (
+            f"column {shown(self.name)} stays text: {shown(self._example)} may be read in two ways"
+        )
 
     def read(self, cell: str) -> Any:
         """Return the value of a cell; None where it says that there is none."""
@@ -168,13 +194,22 @@ class Column:
             if day and len(self._orders) == 1:
                 month, number = (day[1], day[3]) if "month" in self._orders else (day[3], day[1])
                 return f"{day[4]}-{int(month):02}-{int(number):02}{day[5]}"
-        elif numbers and numbers >= _MOSTLY * self._count and not self._codes and len(self._marks) < 2:
+        elif (
+            numbers
+            and numbers >= _MOSTLY * self._count
+            and not self._codes
+            and len(self._marks) < 2
+        ):
             if cell.lower() in MISSING:
                 return None
             number, unit = amount(cell.translate(_SWAPPED) if comma else cell) or (None, "")
             if number is not None and not unit:
                 return int(number) if number.is_integer() and "e" not in cell.lower() else number
-            return cell if number is None or amount(cell) == (number, unit) else f"{number:.15g} {unit}"
+            return (
+                cell
+                if number is None or amount(cell) == (number, unit)
+                else f"{number:.15g} {unit}"
+            )
         return cell
 
 

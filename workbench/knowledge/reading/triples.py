@@ -25,7 +25,11 @@ Tails = dict[str, list[str]]
 
 def are_in(path: Path) -> bool:
     """Check that a file holds triples; a table of another width does not."""
-    sample = [line.rstrip("\r\n").count("\t") for _, line in islice(lines(path), 20) if isinstance(line, str)]
+    sample = [
+        line.rstrip("\r\n").count("\t")
+        for _, line in islice(lines(path), 20)
+        if isinstance(line, str)
+    ]
     return 2 in sample or not any(sample)
 
 
@@ -38,7 +42,9 @@ def heads(path: Path) -> Iterator[tuple[int, str | tuple[str, Tails]]]:
         except Unreadable as error:
             yield number, str(error)
             continue
-        is_header = number == 1 and all(c.lower() in names for c, names in zip(cells, _HEADER, strict=False))
+        is_header = number == 1 and all(
+            c.lower() in names for c, names in zip(cells, _HEADER, strict=False)
+        )
         if cells and not is_header:
             head, relation, tail = cells
             by_head.setdefault(head, (number, set()))[1].add((relation, tail))
@@ -57,7 +63,9 @@ def _cells(line: str | Unreadable) -> list[str]:
     if not any(cells):
         return []
     if len(cells) != 3:
-        raise Unreadable(f"{len(cells)} cells: a triple is head, relation and tail, with a tab between them")
+        raise Unreadable(
+            f"{len(cells)} cells: a triple is head, relation and tail, with a tab between them"
+        )
     if not all(cells):
         raise Unreadable("one of the three is empty: write it, or leave the line out")
     if max(map(len, cells)) > _LONGEST:

@@ -65,5 +65,11 @@ def agent(
         middleware.append(HumanInTheLoopMiddleware(interrupt_on=dict.fromkeys(names, True)))
     prompt = wb.prompts.for_language("agent", "zh" if wb.settings.lang == "zh" else "en")
     [[_, system], _] = prompt.messages({"corpus": card([base]), "question": "", "today": ""})
-    graph = create_agent(model, tools_of_base, system_prompt=system, middleware=middleware, name=name or f"agent {kb}")
+    graph = create_agent(
+        model,
+        tools_of_base,
+        system_prompt=system,
+        middleware=middleware,
+        name=name or f"agent {kb}",
+    )
     return required("workbench", "record", "record")(wb, graph)

@@ -42,7 +42,9 @@ class StoreLog(RunLog):
     def __init__(self, store: BaseStore):
         self._store = store
 
-    def save_record(self, run_id: str, record: ExecutionRecord, body: Mapping[str, Any] | None) -> None:
+    def save_record(
+        self, run_id: str, record: ExecutionRecord, body: Mapping[str, Any] | None
+    ) -> None:
         """Store the results of a step; its record is in the state."""
         if body is not None:
             self._store.put((run_id,), str(record["raw_output_ref"]), dict(body))
@@ -52,7 +54,9 @@ class StoreLog(RunLog):
         return cast(Any, self._store.get((run_id,), ref)).value
 
 
-def retrieval_graph(wb: Any, kb: str, worker: str = "hybrid_agent", *, review: str | Iterable[str] = ()) -> Any:
+def retrieval_graph(
+    wb: Any, kb: str, worker: str = "hybrid_agent", *, review: str | Iterable[str] = ()
+) -> Any:
     """Return a compiled graph that plans, executes, reflects and merges over a knowledge base.
 
     It reads ``query`` (or the last of ``messages``) and writes ``documents``: LangChain documents with ``id``,
@@ -88,9 +92,13 @@ def retrieval_graph(wb: Any, kb: str, worker: str = "hybrid_agent", *, review: s
     async def end(state: RetrievalState) -> Any:
         for item in memory.search((state["run_id"],)):
             memory.delete(item.namespace, item.key)
-        return {"documents": [as_document(result) for result in state["merged"]["retrieval_results"]]}
+        return {
+            "documents": [as_document(result) for result in state["merged"]["retrieval_results"]]
+        }
 
     graph = StateGraph(_State, input_schema=RetrievalMessages, output_schema=RetrievalMessages)
-    graph.add_node("begin", begin).add_node("retrieve", build_retrieval(bound).compile()).add_node("end", end)
+    graph.add_node("begin", begin).add_node("retrieve", build_retrieval(bound).compile()).add_node(
+        "end", end
+    )
     graph.add_edge(START, "begin").add_edge("begin", "retrieve").add_edge("retrieve", "end")
     return graph.compile(name=f"retrieval {kb}")

@@ -33,7 +33,15 @@ from workbench.graphs.roles import (
     read_form,
     without_text,
 )
-from workbench.models.chat import Limits, filled_in, reply_text, thinking_text, token_usage, with_tools, without_tools
+from workbench.models.chat import (
+    Limits,
+    filled_in,
+    reply_text,
+    thinking_text,
+    token_usage,
+    with_tools,
+    without_tools,
+)
 from workbench.models.thinking import split
 from workbench.plans import Plan, PlanStep, call_key, calls, fresh_id, last_records
 from workbench.ports import Bases, Context, Tool, ToolLog
@@ -65,7 +73,9 @@ class Thought(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    thought: str = Field(min_length=1, max_length=LONGEST, description="What is known, what is missing, what to try")
+    thought: str = Field(
+        min_length=1, max_length=LONGEST, description="What is known, what is missing, what to try"
+    )
 
 
 def _think(thought: Thought, knowledge: object, log: ToolLog) -> Json:
@@ -111,15 +121,25 @@ class Taken(NamedTuple):
     def notes(self) -> Json:
         """Return what later turns are shown of it, as JSON."""
         ended = not self.steps and not self.faults
-        notes = {"text": self.text, "faults": [[call, why] for call, why in self.faults], "done": ended}
-        return {**notes, PARTS: {name: taken.notes() for name, taken in self.parts.items()}} if self.parts else notes
+        notes = {
+            "text": self.text,
+            "faults": [[call, why] for call, why in self.faults],
+            "done": ended,
+        }
+        return (
+            {**notes, PARTS: {name: taken.notes() for name, taken in self.parts.items()}}
+            if self.parts
+            else notes
+        )
 
 
 async def first_turn(
     state: RetrievalState, context: Context, bases: Bases, before: Plan | None
 ) -> tuple[Plan | None, list[str]]:
     """Return the model's first calls as a plan; None and why, where it gives none that can be run."""
-    plan = before or Plan(problem_statement=state["query"], execution_mode=context.settings.execution_mode)
+    plan = before or Plan(
+        problem_statement=state["query"], execution_mode=context.settings.execution_mode
+    )
     begun = last_records(state.get("records", []))
     plan = plan.model_copy(update={"steps": [step for step in plan.steps if step.step_id in begun]})
     taken, refused = await _taken_by_all(state, context, bases, plan, "turn 1")
@@ -129,7 +149,13 @@ async def first_turn(
             raise ModelError(f"The agent's model called no tool that can run: {refused[-1]}")
         return None, refused
     route = summary(state["route_decision"], bases)
-    metadata = {"planner": "llm", "answer": "first", "refused": refused, "route": route, **taken.notes()}
+    metadata = {
+        "planner": "llm",
+        "answer": "first",
+        "refused": refused,
+        "route": route,
+        **taken.notes(),
+    }
     return plan.model_copy(update={"steps": taken.steps, "metadata": metadata}), refused
 
 
@@ -149,14 +175,21 @@ async def next_turn(now: Pass, proposal: Proposal) -> tuple[Reflection | None, l
         proposal.seen["conclusion"] = taken.text
     for need, text in (taken.parts or {now.state["query"]: taken}).items() if done else ():
         if by := [piece for piece in now.evidence if passage_id(piece) in text.text]:
-            title, ids = str(by[0]["metadata"].get("title") or ""), [piece["result_id"] for piece in by]
+            title, ids = (
+                str(by[0]["metadata"].get("title") or ""),
+                [piece["result_id"] for piece in by],
+            )
             entry = Entry(need=need, kind="answer", met=1.0, by=ids, title=title, said="")
             proposal.seen["needs"].append(entry)
     for step in [] if last else taken.steps:
         proposal.steps.append(step)
         proposal.reasons.append(proposal.say("reflect_ask", query=step.objective))
-    facts = list(filter(None, [taken.text, *(why for _, why in taken.faults)])) or [proposal.say("reflect_model")]
-    return proposal.conclude(done and bool(now.evidence), turns, [fact.rstrip("。. ") for fact in facts]), refused
+    facts = list(filter(None, [taken.text, *(why for _, why in taken.faults)])) or [
+        proposal.say("reflect_model")
+    ]
+    return proposal.conclude(
+        done and bool(now.evidence), turns, [fact.rstrip("。. ") for fact in facts]
+    ), refused
 
 
 # --- A report's aspects: each has an agent of its own, with its own conversation, and all of them are asked at once ---
@@ -169,7 +202,9 @@ async def _taken_by_all(
     state: RetrievalState, context: Context, bases: Bases, plan: Plan, at: str, last: bool = False
 ) -> tuple[Taken | None, list[str]]:
     """Return the turn of the agent or, for a report with aspects, of the agents that have not ended, as one."""
-    aspects = [" ".join([title, *parts]) for title, parts in (state.get("report") or {}).get("aspects", [])]
+    aspects = [
+        " ".join([title, *parts]) for title, parts in (state.get("report") or {}).get("aspects", [])
+    ]
     if len(aspects) < 2:
         return await _take(state, context, bases, plan, at, last)
     notes = [plan.metadata, *(reflection["signals"] for reflection in state.get("reflections", []))]
@@ -178,23 +213,35 @@ async def _taken_by_all(
     async def take(number: int, aspect: str) -> tuple[Taken | None, list[str]]:
         if before.get(aspect, {}).get("done"):
             return Taken(before[aspect]["text"], [], []), []
-        own = [step for step in plan.steps if (part := _PART.search(step.step_id)) and int(part[1]) == number]
+        own = [
+            step
+            for step in plan.steps
+            if (part := _PART.search(step.step_id)) and int(part[1]) == number
+        ]
         first, *later = [note.get(PARTS, {}).get(aspect, {}) for note in notes]
         reflections = [{"signals": note} for note in later]
         about: Any = {**state, "query": f"{state['query']}: {aspect}", "reflections": reflections}
         own_plan = plan.model_copy(update={"steps": own, "metadata": first})
         taken, refused = await _take(about, context, bases, own_plan, f"{at}, {aspect}", last)
-        steps = [s.model_copy(update={"step_id": f"{s.step_id}_aspect{number}"}) for s in taken.steps] if taken else []
+        steps = (
+            [s.model_copy(update={"step_id": f"{s.step_id}_aspect{number}"}) for s in taken.steps]
+            if taken
+            else []
+        )
         return taken and taken._replace(steps=steps), refused
 
-    turns = await asyncio.gather(*(take(number, aspect) for number, aspect in enumerate(aspects, 1)))
+    turns = await asyncio.gather(
+        *(take(number, aspect) for number, aspect in enumerate(aspects, 1))
+    )
     refused = [why for _, reasons in turns for why in reasons]
     parts = {aspect: taken for aspect, (taken, _) in zip(aspects, turns, strict=True) if taken}
     if not parts:
         return None, refused
     text = "\n".join(f"{aspect}: {taken.text}" for aspect, taken in parts.items() if taken.text)
     steps = [step for taken in parts.values() for step in taken.steps]
-    return Taken(text, steps, [fault for taken in parts.values() for fault in taken.faults], parts), refused
+    return Taken(
+        text, steps, [fault for taken in parts.values() for fault in taken.faults], parts
+    ), refused
 
 
 async def _take(
@@ -206,7 +253,9 @@ async def _take(
     """
     if "agent" not in context.models:
         raise ModelError(NO_MODEL)
-    tools = {name: context.tools[name] for name in [*names_for_agents(context.tools, bases), THINK.name]}
+    tools = {
+        name: context.tools[name] for name in [*names_for_agents(context.tools, bases), THINK.name]
+    }
     messages = _conversation(state, context, bases, plan)
     messages += [["human", "No further call can be made: say what was found."]] if last else []
     refused = list[str]()
@@ -226,17 +275,28 @@ async def _take(
             without_tools(context.models["agent"])
         if last or taken.steps or (plan.steps and not taken.faults):
             return taken, refused
-        refused += [why for _, why in taken.faults] or faults or ["it called no tool before it answered"]
+        refused += (
+            [why for _, why in taken.faults] or faults or ["it called no tool before it answered"]
+        )
         messages = [*messages, *_turn_messages(taken, [])]
         messages += [["human", "Call a tool that can answer this."]] if not taken.faults else []
     return taken, refused
 
 
 def _taken(
-    turn: Turn, plan: Plan, state: RetrievalState, context: Context, tools: Mapping[str, Tool], bases: Bases
+    turn: Turn,
+    plan: Plan,
+    state: RetrievalState,
+    context: Context,
+    tools: Mapping[str, Tool],
+    bases: Bases,
 ) -> Taken:
     """Return the calls that can run as steps, and why the others cannot."""
-    done, steps, faults = calls(plan, state.get("records", [])), list[PlanStep](), list[tuple[Json, str]]()
+    done, steps, faults = (
+        calls(plan, state.get("records", [])),
+        list[PlanStep](),
+        list[tuple[Json, str]](),
+    )
     for call in turn.calls:
         step = _step(call, plan.adding(*steps), context)
         problems = [
@@ -266,8 +326,12 @@ def _step(call: ToolCall, plan: Plan, context: Context) -> PlanStep:
     if not isinstance(results, int) or isinstance(results, bool) or results < 1:
         values["top_k"] = results  # the check says what is wrong with it
         results = RESULTS
-    objective = next((value for value in values.values() if isinstance(value, str) and value.strip()), "")
-    budget = scaled_budget(context.settings, 15.0, 50).model_copy(update={"top_k": min(results, 50)})
+    objective = next(
+        (value for value in values.values() if isinstance(value, str) and value.strip()), ""
+    )
+    budget = scaled_budget(context.settings, 15.0, 50).model_copy(
+        update={"top_k": min(results, 50)}
+    )
     return PlanStep(
         step_id=fresh_id(plan, slug(call.tool)),
         objective=objective or json.dumps(values, ensure_ascii=False, default=str),
@@ -285,11 +349,22 @@ def _conversation(state: RetrievalState, context: Context, bases: Bases, plan: P
     query = state["query"]
     prompt = context.prompts.for_language("agent", detect_language(query))
     messages = prompt.messages({"corpus": card(bases), "question": query, "today": context.today})
-    messages += [["human", fenced(d["message"])] for d in state.get("decisions", []) if d["action"] == "respond"]
+    messages += [
+        ["human", fenced(d["message"])]
+        for d in state.get("decisions", [])
+        if d["action"] == "respond"
+    ]
     last, shown = last_records(state.get("records", [])), set[str]()
-    notes_by_turn = [plan.metadata, *(reflection["signals"] for reflection in state.get("reflections", []))]
+    notes_by_turn = [
+        plan.metadata,
+        *(reflection["signals"] for reflection in state.get("reflections", [])),
+    ]
     for turn in range(1, state.get("iteration", 1) + 1):
-        steps = [step for step in plan.steps if step.step_id in last and last[step.step_id]["iteration"] == turn]
+        steps = [
+            step
+            for step in plan.steps
+            if step.step_id in last and last[step.step_id]["iteration"] == turn
+        ]
         notes: Data = notes_by_turn[turn - 1] if turn <= len(notes_by_turn) else {}
         faults = [(call, why) for call, why in notes.get("faults", [])]
         results = [_result(state, context, last[step.step_id], shown) for step in steps]
@@ -303,7 +378,10 @@ def _turn_messages(taken: Taken, results: Sequence[str]) -> Messages:
     calls = [{"tool": step.tool, "input": step.tool_input} for step in taken.steps]
     turn = {"text": taken.text, "calls": [*calls, *(call for call, _ in taken.faults)]}
     answers = [*results, *(why for _, why in taken.faults)]
-    return [["ai", json.dumps(turn, ensure_ascii=False)], *(["tool", fenced(answer)] for answer in answers)]
+    return [
+        ["ai", json.dumps(turn, ensure_ascii=False)],
+        *(["tool", fenced(answer)] for answer in answers),
+    ]
 
 
 def _result(state: RetrievalState, context: Context, record: Data, shown: set[str]) -> str:
@@ -313,7 +391,9 @@ def _result(state: RetrievalState, context: Context, record: Data, shown: set[st
     if record["tool"] == THINK.name:
         return "Go on."
     body = context.runs.body(state["run_id"], str(record["raw_output_ref"]))
-    pieces = [piece for n, piece in enumerate(body["results"]) if n < FIRST or piece["score"] >= SEEN]
+    pieces = [
+        piece for n, piece in enumerate(body["results"]) if n < FIRST or piece["score"] >= SEEN
+    ]
     if is_listing(record["tool"], record["raw_input"]):
         return result_text({**body["output"], "results": [without_text(piece) for piece in pieces]})
     text = result_text({**body["output"], "results": pieces}, shown)
@@ -340,20 +420,31 @@ async def _reply(
 
     async def call() -> Json:
         try:
-            message: Any = None if by_form else await with_tools(model, _native(messages), functions, limits)
+            message: Any = (
+                None if by_form else await with_tools(model, _native(messages), functions, limits)
+            )
             if message is None:
                 message = await filled_in(model, _in_turn(messages), _form(tools, inputs), limits)
                 text = reply_text(message)
             else:
-                calls = [{"tool": call["name"], "input": call["args"]} for call in message.tool_calls]
-                bad = [{"tool": str(call["name"]), "input": {}} for call in message.invalid_tool_calls]
+                calls = [
+                    {"tool": call["name"], "input": call["args"]} for call in message.tool_calls
+                ]
+                bad = [
+                    {"tool": str(call["name"]), "input": {}} for call in message.invalid_tool_calls
+                ]
                 turn = {"text": split(str(message.text))[0], "calls": [*calls, *bad]}
                 text = json.dumps(turn, ensure_ascii=False)
         except ModelError as error:  # kept on the tape; the run goes on without the model
             return {"error": str(error), "at": at}
         thought = {"thought": clean(thoughts)} if (thoughts := thinking_text(message)) else {}
         own = context.prompts.for_language("agent", detect_language(state["query"]))
-        return {"text": clean(text), "at": at, **thought, **accounted(context, "agent", own, token_usage(message))}
+        return {
+            "text": clean(text),
+            "at": at,
+            **thought,
+            **accounted(context, "agent", own, token_usage(message)),
+        }
 
     args = {"model": context.settings.role_model("agent"), "messages": messages, "tools": functions}
     effect = await context.tape.aeffect("model", "agent", args, call, clock=context.clock.monotonic)

@@ -51,12 +51,20 @@ from workbench.tools.evidence import chunk
 if TYPE_CHECKING:
     from workbench.session import Workbench
 
-AS_SET, RULES, PASSAGE, CLOSED, GOLD = "as set", "rules", "best passage", "closed book", "gold evidence"
+AS_SET, RULES, PASSAGE, CLOSED, GOLD = (
+    "as set",
+    "rules",
+    "best passage",
+    "closed book",
+    "gold evidence",
+)
 USER = "evaluation"
 GOLD_FIELDS = ("answer", "answers", "must", "some", "list", "number", "must_not", "refuse")
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _MARKS = re.compile(r"\s?\[\d+\]")
-_REFUSAL = re.compile(r"corpus does not|no .{1,60} in the corpus|资料库(?:里|中)?没有|没有提到", re.IGNORECASE)
+_REFUSAL = re.compile(
+    r"corpus does not|no .{1,60} in the corpus|资料库(?:里|中)?没有|没有提到", re.IGNORECASE
+)
 """How the writer without a model refuses, and how the prompts ask a model to."""
 _UNCLEAR = re.compile(r"nothing here clearly answers|没有找到明确的答案", re.IGNORECASE)
 """How the writer without a model says that what follows is only close."""
@@ -92,7 +100,9 @@ def eval_answers(
     chosen = choose(read_rows(questions, "id", "question"), where, limit)
     rows = [row for row in chosen if any(name in row for name in GOLD_FIELDS)]
     if not rows:
-        raise CorpusError(f"No question of {questions} says what is right. Fields for that: {', '.join(GOLD_FIELDS)}.")
+        raise CorpusError(
+            f"No question of {questions} says what is right. Fields for that: {', '.join(GOLD_FIELDS)}."
+        )
     wb.knowledge.get(kb)
     ids, ports = {row["id"] for row in rows}, wb.ports()
     if ways is None:
@@ -109,13 +119,26 @@ def eval_answers(
         runs[CLOSED] = ask_way(CLOSED, kb="general")
     runs[GOLD] = [wb.call(_write_from_gold(ports, row, kb)) for row in rows]
     first, *others = ways
-    table = compare("way", rows, {name: score_runs(rows, answered) for name, answered in runs.items()}, others=others)
+    table = compare(
+        "way",
+        rows,
+        {name: score_runs(rows, answered) for name, answered in runs.items()},
+        others=others,
+    )
     longest = ports.settings.merge_max_characters
     for name in [name for name in runs if name != PASSAGE] if judges else ():
-        texts = [judged_texts(row, gold_answers(row), run, longest) for row, run in zip(rows, runs[name], strict=True)]
+        texts = [
+            judged_texts(row, gold_answers(row), run, longest)
+            for row, run in zip(rows, runs[name], strict=True)
+        ]
         table["ways"][name]["judged"] = judged(wb, panel, texts)
     answers = [
-        {"id": row["id"], "question": row["question"], "answer": run.answer or "", "wrong": list(faults(row, run))}
+        {
+            "id": row["id"],
+            "question": row["question"],
+            "answer": run.answer or "",
+            "wrong": list(faults(row, run)),
+        }
         for row, run in zip(rows, runs[first], strict=True)
         if row.get("split") != "test"  # hidden while the code is being developed
     ]
@@ -123,7 +146,11 @@ def eval_answers(
 
 
 def ask_all(
-    wb: Workbench, rows: Sequence[Row], progress: Progress | None = None, name: str = "", **options: Any
+    wb: Workbench,
+    rows: Sequence[Row],
+    progress: Progress | None = None,
+    name: str = "",
+    **options: Any,
 ) -> list[Any]:
     """Ask every question: at once, or, where there are conversations, one after the other in their sessions."""
 
@@ -155,7 +182,9 @@ async def _write_from_gold(context: Context, row: Row, kb: str) -> Any:
     """Let the writer answer from the gold documents alone, with nothing searched."""
     base = context.knowledge.get(kb)
     route = await asyncio.to_thread(decide, row["question"], [kb], "", context.knowledge)
-    evidence = [chunk(passage, 1.0, "gold", kb) for passage in base.passages(doc_ids=gold_documents(row))]
+    evidence = [
+        chunk(passage, 1.0, "gold", kb) for passage in base.passages(doc_ids=gold_documents(row))
+    ]
     state = {
         "message": row["question"],
         "query": row["question"],
@@ -178,8 +207,14 @@ def gold_answers(row: Row) -> list[str]:
 
 def gold_documents(row: Row) -> list[str]:
     """Return the documents that answer."""
-    points = [*_points(row), *row.get("some", {}).get("of", ()), *([row["number"]] if "number" in row else [])]
-    return list(row.get("gold") or dict.fromkeys(name for point in points for name in point["cite"]))
+    points = [
+        *_points(row),
+        *row.get("some", {}).get("of", ()),
+        *([row["number"]] if "number" in row else []),
+    ]
+    return list(
+        row.get("gold") or dict.fromkeys(name for point in points for name in point["cite"])
+    )
 
 
 def _points(row: Row) -> list[Data]:
@@ -204,9 +239,16 @@ def faults(row: Row, run: Any) -> Iterator[str]:
 
     def has(point: Data) -> bool:
         documents = set(point["cite"])
-        return any(says(sentence, point["say"]) and (not documents or documents & names) for sentence, names in cited)
+        return any(
+            says(sentence, point["say"]) and (not documents or documents & names)
+            for sentence, names in cited
+        )
 
-    yield from (f"missing: {point['say'][0]} {point['cite'][:1]}" for point in _points(row) if not has(point))
+    yield from (
+        f"missing: {point['say'][0]} {point['cite'][:1]}"
+        for point in _points(row)
+        if not has(point)
+    )
     yield from (f"false: {name}" for name in row.get("must_not", ()) if says(answer, [name]))
     several, number, listed = row.get("some"), row.get("number"), row.get("list", {})
     if several and (count := sum(map(has, several["of"]))) < several["least"]:
@@ -216,7 +258,9 @@ def faults(row: Row, run: Any) -> Iterator[str]:
     if number or listed:
         points = [*listed.get("exact", ()), *listed.get("may", ()), *([number] if number else [])]
         allowed = {name for point in points for name in point["cite"]}
-        foreign = [n for n in _marks(answer, run.evidence) if not names_of(run.evidence[n - 1]) & allowed]
+        foreign = [
+            n for n in _marks(answer, run.evidence) if not names_of(run.evidence[n - 1]) & allowed
+        ]
         yield from (f"foreign: {run.evidence[n - 1]['metadata'].get('title')}" for n in foreign)
 
 
@@ -236,7 +280,9 @@ def says(text: str, names: Iterable[str]) -> bool:
     (True, False)
     """
     flat = normal(text)
-    return any(re.search(rf"(?<![a-z0-9]){re.escape(normal(name))}(?![a-z0-9])", flat) for name in names)
+    return any(
+        re.search(rf"(?<![a-z0-9]){re.escape(normal(name))}(?![a-z0-9])", flat) for name in names
+    )
 
 
 def _marks(text: str, evidence: Sequence[Any]) -> list[int]:
@@ -262,8 +308,15 @@ def score_runs(rows: Sequence[Row], runs: Sequence[Any]) -> Scores:
         answer = marks_left_out(_finished_answer(run))
         gold, documents = gold_answers(row), gold_documents(row)
         refused = bool(_REFUSAL.search(answer))
-        ranked = list(dict.fromkeys(result["metadata"].get("doc_id") for result in run.evidence))[:5]
-        first = {name for r in run.evidence if r["metadata"].get("doc_id") in ranked for name in names_of(r)}
+        ranked = list(dict.fromkeys(result["metadata"].get("doc_id") for result in run.evidence))[
+            :5
+        ]
+        first = {
+            name
+            for r in run.evidence
+            if r["metadata"].get("doc_id") in ranked
+            for name in names_of(r)
+        }
         cited = precision_and_recall(run.state.get("support") or [])
         values = {
             "right": not any(faults(row, run)),
@@ -280,7 +333,9 @@ def score_runs(rows: Sequence[Row], runs: Sequence[Any]) -> Scores:
             scores.setdefault(name, {})[row["id"]] = float(value)
     empty = [] if any(map(gold_answers, rows)) else ["EM", "F1", "holds"]
     empty += [] if any(map(gold_documents, rows)) else ["R@5"]
-    empty += [] if any(run.state.get("support") is not None for run in runs) else ["precision", "recall"]
+    empty += (
+        [] if any(run.state.get("support") is not None for run in runs) else ["precision", "recall"]
+    )
     return {name: values for name, values in scores.items() if name not in empty}
 
 

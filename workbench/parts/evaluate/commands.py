@@ -26,7 +26,11 @@ class Cuts(click.ParamType):
         except ValueError:
             cuts = [0]
         if cuts[0] < 1:
-            self.fail(f"{value!r} is not a list of whole numbers from 1 on. Write it as 1,2,5,10.", param, ctx)
+            self.fail(
+                f"{value!r} is not a list of whole numbers from 1 on. Write it as 1,2,5,10.",
+                param,
+                ctx,
+            )
         return tuple(cuts)
 
 
@@ -38,9 +42,15 @@ def evaluate() -> None:
 def questions(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say which questions are asked."""
     for option in (
-        click.option("--limit", type=click.IntRange(min=1), help="Only so many questions, evenly drawn."),
-        click.option("--where", type=Pair(), multiple=True, help="Only questions that hold this value."),
-        click.option("--questions", type=FILE, required=True, help="JSON Lines: id, question, and the rest."),
+        click.option(
+            "--limit", type=click.IntRange(min=1), help="Only so many questions, evenly drawn."
+        ),
+        click.option(
+            "--where", type=Pair(), multiple=True, help="Only questions that hold this value."
+        ),
+        click.option(
+            "--questions", type=FILE, required=True, help="JSON Lines: id, question, and the rest."
+        ),
     ):
         command = option(command)
     return command
@@ -50,16 +60,30 @@ _kb = click.option("--kb", required=True, help="The knowledge base to search.")
 
 
 def _cuts(default: str) -> Callable[..., Any]:
-    return click.option("--k", "cuts", type=Cuts(), default=default, show_default=True, help="Where rankings are cut.")
+    return click.option(
+        "--k",
+        "cuts",
+        type=Cuts(),
+        default=default,
+        show_default=True,
+        help="Where rankings are cut.",
+    )
 
 
 @evaluate.command()
 @_kb
 @questions
 @click.option("--tool", "tools", multiple=True, help="What is measured; the first one leads.")
-@click.option("--without", "parts", multiple=True, help="Each agent once more without this: plan, reflect or merge.")
+@click.option(
+    "--without",
+    "parts",
+    multiple=True,
+    help="Each agent once more without this: plan, reflect or merge.",
+)
 @_cuts("1,2,5,10")
-@click.option("--gold", default="gold", show_default=True, help="The field with the gold documents.")
+@click.option(
+    "--gold", default="gold", show_default=True, help="The field with the gold documents."
+)
 @paged
 def retrieval(page: Page, kb: str, **options: Any) -> None:
     """Measure rankings of documents: recall, all-found, MRR and nDCG in percent; BM25, dense and their fusion too.
@@ -77,7 +101,9 @@ def retrieval(page: Page, kb: str, **options: Any) -> None:
 @evaluate.command()
 @_kb
 @questions
-@click.option("--judge", "judges", multiple=True, help="Grades the answers: MODEL, MODEL@PROMPT.toml.")
+@click.option(
+    "--judge", "judges", multiple=True, help="Grades the answers: MODEL, MODEL@PROMPT.toml."
+)
 @paged
 def answers(page: Page, kb: str, **options: Any) -> None:
     """Measure answers: against the gold ones, against what they cite, and by judges; with and without models.
@@ -94,7 +120,12 @@ def answers(page: Page, kb: str, **options: Any) -> None:
 
 
 @evaluate.command()
-@click.option("--conversations", type=FILE, required=True, help="JSON Lines: turns, or sessions of `Name: message`.")
+@click.option(
+    "--conversations",
+    type=FILE,
+    required=True,
+    help="JSON Lines: turns, or sessions of `Name: message`.",
+)
 @questions
 @_cuts("5,10,25")
 @paged

@@ -52,7 +52,9 @@ def judge_contexts(wb: Workbench, judges: Sequence[str]) -> dict[str, Context]:
     panel = {}
     for judge in judges:
         model, file = read_judge(judge)
-        panel[judge] = wb.ports(model, {f"judge.{language}": file for language in LANGUAGES} if file else {})
+        panel[judge] = wb.ports(
+            model, {f"judge.{language}": file for language in LANGUAGES} if file else {}
+        )
     return panel
 
 
@@ -67,21 +69,37 @@ def judged_texts(row: Data, gold: Sequence[str], run: Any, limit: int) -> dict[s
     }
 
 
-def judged(wb: Workbench, panel: Mapping[str, Context], answers: Sequence[Mapping[str, str]]) -> Json:
+def judged(
+    wb: Workbench, panel: Mapping[str, Context], answers: Sequence[Mapping[str, str]]
+) -> Json:
     """Return, per grade, the share of the answers on which all judges agree, and their number.
 
     ``refused`` counts the replies that could not be used.
     """
     by_judge = [wb.call(grades(context, answers)) for context in panel.values()]
     votes = list(zip(*by_judge, strict=True))
-    figures: Json = {"judges": ", ".join(panel), "refused": sum(vote is None for group in votes for vote in group)}
+    figures: Json = {
+        "judges": ", ".join(panel),
+        "refused": sum(vote is None for group in votes for vote in group),
+    }
     for name in GRADES:
-        verdicts = [{None if vote is None else bool(getattr(vote, name)) for vote in group} for group in votes]
-        agreed = [True in verdict for verdict in verdicts if len(verdict) == 1 and None not in verdict]
-        figures |= {name: percent(sum(agreed) / len(agreed)) if agreed else None, f"{name} agreed": len(agreed)}
+        verdicts = [
+            {None if vote is None else bool(getattr(vote, name)) for vote in group}
+            for group in votes
+        ]
+        agreed = [
+            True in verdict for verdict in verdicts if len(verdict) == 1 and None not in verdict
+        ]
+        figures |= {
+            name: percent(sum(agreed) / len(agreed)) if agreed else None,
+            f"{name} agreed": len(agreed),
+        }
     return figures
 
 
 async def grades(context: Context, answers: Sequence[Mapping[str, str]]) -> list[Grade | None]:
     """Return a judge's grade of each answer; None where its reply cannot be used."""
-    return [(await ask_model(context, "judge", Grade, texts, question=texts["question"])).form for texts in answers]
+    return [
+        (await ask_model(context, "judge", Grade, texts, question=texts["question"])).form
+        for texts in answers
+    ]

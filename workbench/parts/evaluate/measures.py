@@ -44,19 +44,26 @@ def score_rankings(
         raise MissingExtra("Measuring rankings", "eval") from None
     names = [name for k in cuts for name in (f"R@{k}", f"all@{k}")]
     scores = {name: dict.fromkeys(gold, 0.0) for name in [*names, "MRR", "nDCG@10"]}
-    metrics = {ir_measures.R @ k: f"R@{k}" for k in cuts} | {ir_measures.RR: "MRR", ir_measures.nDCG @ 10: "nDCG@10"}
+    metrics = {ir_measures.R @ k: f"R@{k}" for k in cuts} | {
+        ir_measures.RR: "MRR",
+        ir_measures.nDCG @ 10: "nDCG@10",
+    }
     relevant = {question: dict.fromkeys(documents, 1) for question, documents in gold.items()}
     run = {question: {d: -float(n) for n, d in enumerate(rankings[question])} for question in gold}
     for metric in ir_measures.iter_calc(list(metrics), relevant, run):
         scores[metrics[metric.measure]][metric.query_id] = metric.value
     for k in cuts:
-        scores[f"all@{k}"] = {question: float(value >= 1) for question, value in scores[f"R@{k}"].items()}
+        scores[f"all@{k}"] = {
+            question: float(value >= 1) for question, value in scores[f"R@{k}"].items()
+        }
     return scores
 
 
 def means(scores: Scores, questions: Sequence[str]) -> dict[str, float]:
     """Average every measure over these questions, in percent."""
-    return {name: percent(np.mean([values[q] for q in questions])) for name, values in scores.items()}
+    return {
+        name: percent(np.mean([values[q] for q in questions])) for name, values in scores.items()
+    }
 
 
 def percent(share: float | np.floating) -> float:
@@ -74,7 +81,9 @@ def share_interval(count: int, total: int) -> list[float]:
     return [percent(interval.low), percent(interval.high)]
 
 
-def mean_interval(values: Mapping[str, float], clusters: Mapping[str, str] | None = None) -> list[float]:
+def mean_interval(
+    values: Mapping[str, float], clusters: Mapping[str, str] | None = None
+) -> list[float]:
     """Return the 95 % interval of a mean over questions, in percent.
 
     Args:
@@ -105,13 +114,16 @@ def difference(
     confidence = 1 - (1 - _CONFIDENCE) / max(1, comparisons)
     apart = {question: value - against[question] for question, value in values.items()}
     low, high = _resampled(apart, clusters, confidence)
-    if not any(apart.values()):  # none in so many differs: that leaves open how many would among more
+    # none in so many differs: that leaves open how many would among more
+    if not any(apart.values()):
         high = percent(stats.binomtest(0, len(apart)).proportion_ci(confidence).high)
         low = -high
     return {"difference": percent(np.mean(list(apart.values()))), "low": low, "high": high}
 
 
-def _resampled(values: Mapping[str, float], clusters: Mapping[str, str] | None, confidence: float) -> list[float]:
+def _resampled(
+    values: Mapping[str, float], clusters: Mapping[str, str] | None, confidence: float
+) -> list[float]:
     numbers = np.array(list(values.values()))
     if numbers.min() == numbers.max():
         return [percent(numbers[0])] * 2
@@ -154,10 +166,15 @@ def compare(
         name: {
             **means(by_measure, ids),
             "by": {
-                field: {value: {"questions": len(part), **means(by_measure, part)} for value, part in values.items()}
+                field: {
+                    value: {"questions": len(part), **means(by_measure, part)}
+                    for value, part in values.items()
+                }
                 for field, values in kinds.items()
             },
-            "ci": {measure: mean_interval(values, clusters) for measure, values in by_measure.items()},
+            "ci": {
+                measure: mean_interval(values, clusters) for measure, values in by_measure.items()
+            },
         }
         for name, by_measure in scores.items()
     }
@@ -195,13 +212,20 @@ class Rows(Json):
     def __str__(self) -> str:
         parts = [f"{self['set']}: {self['questions']} questions, in percent"]
         sections = (
-            {"": self} if "unit" in self else {n: v for n, v in self.items() if isinstance(v, dict) and "unit" in v}
+            {"": self}
+            if "unit" in self
+            else {n: v for n, v in self.items() if isinstance(v, dict) and "unit" in v}
         )
         for name, section in sections.items():
             parts += [f"\nby {name}"] if name else []
             parts += _section_text(section)
         wrong = [row for row in self.get("rows", ()) if row["wrong"]]
-        return "\n".join([*parts, *(f"  {row['id']} {row['question']} -> {'; '.join(row['wrong'])}" for row in wrong)])
+        return "\n".join(
+            [
+                *parts,
+                *(f"  {row['id']} {row['question']} -> {'; '.join(row['wrong'])}" for row in wrong),
+            ]
+        )
 
 
 def _section_text(section: Data) -> Iterator[str]:
@@ -209,16 +233,25 @@ def _section_text(section: Data) -> Iterator[str]:
     import pandas
 
     unit, lines = section["unit"], section[f"{section['unit']}s"]
-    yield _frame_text({name: {m: _cell(line, m) for m in line["ci"]} for name, line in lines.items()})
-    rest = {name: {k: v for k, v in line.items() if k not in ("by", *line["ci"], "ci")} for name, line in lines.items()}
+    yield _frame_text(
+        {name: {m: _cell(line, m) for m in line["ci"]} for name, line in lines.items()}
+    )
+    rest = {
+        name: {k: v for k, v in line.items() if k not in ("by", *line["ci"], "ci")}
+        for name, line in lines.items()
+    }
     frame = pandas.json_normalize(list(rest.values()), sep=" ").set_axis(list(rest))
     flat = frame.loc[:, ~frame.map(lambda value: isinstance(value, list)).any()]
     if flat.columns.size:
         yield "\n" + flat.astype(object).fillna("").to_string()
-    yield from (f"{name}: {line['failures'][0]}" for name, line in lines.items() if line.get("failures"))
+    yield from (
+        f"{name}: {line['failures'][0]}" for name, line in lines.items() if line.get("failures")
+    )
     for pair in section["paired"]:
         sure = [
-            f"{m} {_difference_text(d)}" for m, d in pair.items() if isinstance(d, dict) and d["low"] * d["high"] > 0
+            f"{m} {_difference_text(d)}"
+            for m, d in pair.items()
+            if isinstance(d, dict) and d["low"] * d["high"] > 0
         ]
         yield f"{pair[unit]} against {pair['against']}: {'; '.join(sure) or 'no difference shown'}"
     first = next(iter(lines))
@@ -229,7 +262,9 @@ def _section_text(section: Data) -> Iterator[str]:
 def _frame_text(rows: Mapping[str, Mapping[str, object]]) -> str:
     import pandas
 
-    return pandas.DataFrame.from_dict(dict(rows), orient="index").astype(object).fillna("").to_string()
+    return (
+        pandas.DataFrame.from_dict(dict(rows), orient="index").astype(object).fillna("").to_string()
+    )
 
 
 def _cell(line: Data, name: str) -> str:

@@ -51,25 +51,38 @@ def read_conversations(path: Path) -> tuple[dict[str, list[Turn]], bool]:
     for row in rows:
         for turn in [_turn(row, path)] if by_turn else _turns(row):
             if turn.id in seen:
-                raise CorpusError(f"{path}: two turns or sessions have the id {shown(turn.id)}: give each its own.")
+                raise CorpusError(
+                    f"{path}: two turns or sessions have the id {shown(turn.id)}: give each its own."
+                )
             seen.add(turn.id)
             conversations.setdefault(str(row.get("conv") or ""), []).append(turn)
     if not conversations:
-        raise CorpusError(f"{path} holds no turn. A row needs id, session, speaker and text; or id and text.")
+        raise CorpusError(
+            f"{path} holds no turn. A row needs id, session, speaker and text; or id and text."
+        )
     return conversations, by_turn
 
 
 def _turn(row: Row, path: Path) -> Turn:
     if missing := [name for name in ("session", "speaker") if row.get(name) in (None, "")]:
-        raise CorpusError(f"{path}: turn {shown(row['id'])} has no {missing[0]!r}. Its fields: {', '.join(row)}.")
+        raise CorpusError(
+            f"{path}: turn {shown(row['id'])} has no {missing[0]!r}. Its fields: {', '.join(row)}."
+        )
     caption = f" [image: {row['image_caption']}]" if row.get("image_caption") else ""
-    return Turn(row["id"], str(row["session"]), _time(row), str(row["speaker"]), row["text"] + caption)
+    return Turn(
+        row["id"], str(row["session"]), _time(row), str(row["speaker"]), row["text"] + caption
+    )
 
 
 def _turns(row: Row) -> list[Turn]:
     parts = [line.partition(":") for line in row["text"].splitlines() if line.strip()]
     return [
-        Turn(f"{row['id']}#{number}", row["id"], _time(row), *((who, text.strip()) if colon else ("", who)))
+        Turn(
+            f"{row['id']}#{number}",
+            row["id"],
+            _time(row),
+            *((who, text.strip()) if colon else ("", who)),
+        )
         for number, (who, colon, text) in enumerate(parts, start=1)
     ]
 
@@ -119,12 +132,16 @@ def eval_memory(
             seconds[name].append(time.perf_counter() - begun)
         if progress:
             progress("asking", number, len(rows))
-    session_of = {turn: session for talk in talks.values() for turn, session in talk.session_of.items()}
+    session_of = {
+        turn: session for talk in talks.values() for turn, session in talk.session_of.items()
+    }
 
     def section(of_level: Callable[[Iterable[str]], list[str]]) -> Json:
         wanted = {question: of_level(ids) for question, ids in gold.items()}
         scores = {
-            name: score_rankings(wanted, {question: of_level(ids) for question, ids in ranked.items()}, cuts)
+            name: score_rankings(
+                wanted, {question: of_level(ids) for question, ids in ranked.items()}, cuts
+            )
             for name, ranked in rankings.items()
         }
         table = compare("method", rows, scores, clusters=names)
@@ -143,7 +160,9 @@ def eval_memory(
     )
 
 
-def index(turns: Mapping[str, Sequence[Turn]], model: TextModel, progress: Progress | None = None) -> dict[str, Talk]:
+def index(
+    turns: Mapping[str, Sequence[Turn]], model: TextModel, progress: Progress | None = None
+) -> dict[str, Talk]:
     """Return each conversation, indexed with the vectors of this model."""
     talks, total, done = {}, sum(map(len, turns.values())), 0
     for name, spoken in turns.items():
@@ -166,7 +185,9 @@ def _conversation(row: Row, turns: Mapping[str, Sequence[Turn]]) -> str:
         name = next(iter(turns))
     if name not in turns:
         names = ", ".join(map(shown, list(turns)[:5]))
-        raise CorpusError(f"Question {shown(row['id'])} is about conversation {shown(name)}. Known: {names}.")
+        raise CorpusError(
+            f"Question {shown(row['id'])} is about conversation {shown(name)}. Known: {names}."
+        )
     return name
 
 
@@ -174,7 +195,9 @@ def _gold(row: Row, talk: Talk, by_turn: bool) -> list[str]:
     ids, units = gold_ids(row), set(talk.session_of if by_turn else talk.session_of.values())
     if unknown := [name for name in ids if name not in units]:
         unit = "turn" if by_turn else "session"
-        raise CorpusError(f"Question {shown(row['id'])}: its conversation has no {unit} {shown(unknown[0])}.")
+        raise CorpusError(
+            f"Question {shown(row['id'])}: its conversation has no {unit} {shown(unknown[0])}."
+        )
     return ids
 
 
@@ -183,7 +206,9 @@ def _methods(talk: Conversation, question: str, vector: Any) -> dict[str, Callab
     ids = [turn.id for turn in talk.turns]
 
     def scored(scores: Any) -> list[tuple[str, float]]:
-        return [(ids[i], float(scores[i])) for i in (-scores).round(6).argsort(kind="stable").tolist()]
+        return [
+            (ids[i], float(scores[i])) for i in (-scores).round(6).argsort(kind="stable").tolist()
+        ]
 
     def names(ranking: Iterable[tuple[str, float]]) -> list[str]:
         return [name for name, _ in ranking]

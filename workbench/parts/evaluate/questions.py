@@ -29,7 +29,9 @@ def read_rows(path: Path, *fields: str) -> list[Row]:
             row = json.loads(text)
             wrong = [name for name in fields if not isinstance(row[name], str)]
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise CorpusError(f"{path}:{number} is no row ({type(error).__name__}: {error}).") from None
+            raise CorpusError(
+                f"{path}:{number} is no row ({type(error).__name__}: {error})."
+            ) from None
         if wrong:
             raise CorpusError(f"{path}:{number}: {wrong[0]!r} must be a string.")
         rows.append(row)
@@ -49,7 +51,9 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
         raise CorpusError(f"{path}:{number}: {error}.") from None
 
 
-def choose(rows: Sequence[Row], where: Mapping[str, str] | None = None, limit: int | None = None) -> list[Row]:
+def choose(
+    rows: Sequence[Row], where: Mapping[str, str] | None = None, limit: int | None = None
+) -> list[Row]:
     """Return the rows with these values, compared as text; with a ``limit`` so many, evenly drawn from the whole file.
 
     >>> [row["id"] for row in choose([{"id": "a", "hops": 2}, {"id": "b", "hops": 4}], {"hops": "4"})]
@@ -61,12 +65,16 @@ def choose(rows: Sequence[Row], where: Mapping[str, str] | None = None, limit: i
         CorpusError: no row is left, or two have the same id.
     """
     where = where or {}
-    chosen = [row for row in rows if all(str(row.get(name)) == value for name, value in where.items())]
+    chosen = [
+        row for row in rows if all(str(row.get(name)) == value for name, value in where.items())
+    ]
     if limit and limit < len(chosen):
         chosen = [chosen[place * len(chosen) // limit] for place in range(limit)]
     if not chosen:
         present = {name: sorted({str(row.get(name)) for row in rows})[:8] for name in where}
-        hint = "; ".join(f"{name} is one of {', '.join(values)}" for name, values in present.items())
+        hint = "; ".join(
+            f"{name} is one of {', '.join(values)}" for name, values in present.items()
+        )
         raise CorpusError(f"No question is left to ask. {hint or 'The file holds none'}.")
     for row_id, count in Counter(row["id"] for row in chosen).items():
         if count > 1:

@@ -116,11 +116,15 @@ def without(part: str, context: Context) -> Context:
         ToolError: there is no such part.
     """
     if part not in WITHOUT:
-        raise ToolError(f"The retrieval graph has no part {part!r} to leave out. Parts: {', '.join(WITHOUT)}.")
+        raise ToolError(
+            f"The retrieval graph has no part {part!r} to leave out. Parts: {', '.join(WITHOUT)}."
+        )
     return change(context, WITHOUT[part])
 
 
-async def run_tool(tool: Any, question: str, knowledge: KnowledgeBase, context: Context) -> Sequence[Json]:
+async def run_tool(
+    tool: Any, question: str, knowledge: KnowledgeBase, context: Context
+) -> Sequence[Json]:
     """Return what a tool finds for the words of a question, with the budget of a step."""
     values: Json = {"query": question}
     if "top_k" in tool.input_schema.model_fields:
@@ -136,7 +140,9 @@ def _agent(agent_type: str, context: Context) -> Ranker:
     async def rank(question: str, knowledge: KnowledgeBase) -> RankResult:
         state, log = await make_agent(knowledge.name).walk(question, "evaluation")
         nodes = [entry["node"] for entry in log]
-        result = _result(state["merged"]["retrieval_results"], nodes.count("executor"), nodes.count("reflector"))
+        result = _result(
+            state["merged"]["retrieval_results"], nodes.count("executor"), nodes.count("reflector")
+        )
         return result._replace(quality=state["reflections"][0]["signals"].get("probability"))
 
     return rank
@@ -148,7 +154,9 @@ def graph_ranker(agent: Any) -> Ranker:
     async def rank(question: str, knowledge: KnowledgeBase) -> RankResult:
         run = await asyncio.to_thread(agent.ask, question)
         if run.status != "done":
-            raise ToolError(f"{agent.name} is {run.status} at {question!r}: a graph that asks cannot be measured.")
+            raise ToolError(
+                f"{agent.name} is {run.status} at {question!r}: a graph that asks cannot be measured."
+            )
         return _result(run.evidence)
 
     return rank

@@ -32,7 +32,14 @@ from workbench.parts.evaluate.measures import (
     score_rankings,
 )
 from workbench.parts.evaluate.questions import Row, choose, gold_ids, read_rows
-from workbench.parts.evaluate.rankers import BASELINES, Ranker, RankResult, graph_ranker, ranker, without
+from workbench.parts.evaluate.rankers import (
+    BASELINES,
+    Ranker,
+    RankResult,
+    graph_ranker,
+    ranker,
+    without,
+)
 from workbench.ports import Context, KnowledgeBase
 from workbench.state import Json
 
@@ -70,7 +77,9 @@ class QuestionSet:
         self.rows, self._knowledge = rows, knowledge
         self.gold = {row["id"]: gold_ids(row, gold) for row in rows}
         documents = sorted({doc_id for ids in self.gold.values() for doc_id in ids})
-        self.lost = len(documents) - len({passage["doc_id"] for passage in knowledge.passages(doc_ids=documents)})
+        self.lost = len(documents) - len(
+            {passage["doc_id"] for passage in knowledge.passages(doc_ids=documents)}
+        )
         if self.lost == len(documents):
             raise CorpusError(
                 f"Knowledge base {knowledge.name!r} holds none of the gold documents, such as {documents[0]!r}. "
@@ -96,18 +105,27 @@ class QuestionSet:
 
     def scores(self, measured: Measured, cuts: Sequence[int]) -> Scores:
         """Score each ranking."""
-        return score_rankings(self.gold, {name: result.documents for name, result in measured.found.items()}, cuts)
+        return score_rankings(
+            self.gold, {name: result.documents for name, result in measured.found.items()}, cuts
+        )
 
     def details(self, name: str, measured: Measured) -> Json:
         """Return what a tool's line has besides its scores."""
         results = measured.found
         line: Json = {"ms": milliseconds(measured.seconds)}
-        claims = [[(p, doc in self.gold[i]) for doc, p in f.scores] for i, f in results.items() if f.scores]
+        claims = [
+            [(p, doc in self.gold[i]) for doc, p in f.scores]
+            for i, f in results.items()
+            if f.scores
+        ]
         if claims:
             best = [max(group, key=lambda claim: claim[0]) for group in claims]
             line["calibration"] = {**reliability([*chain(*claims)]), "first": reliability(best)}
         if name.split()[0] in AGENT_TYPES:
-            line |= {key: round(np.mean([getattr(f, key) for f in results.values()]), 2) for key in ("steps", "passes")}
+            line |= {
+                key: round(np.mean([getattr(f, key) for f in results.values()]), 2)
+                for key in ("steps", "passes")
+            }
             line["judged"] = self._judged(results)
         if measured.failures:
             line |= {"failed": len(measured.failures), "failures": measured.failures[:3]}
@@ -117,12 +135,16 @@ class QuestionSet:
         """Return how many questions lack a document, and how well the first reflection tells these from the others."""
         # Documents in which a gold one must be, for the evidence to be complete.
         judged = [
-            (f.quality, set(self.gold[i]) <= set(f.documents[:5])) for i, f in results.items() if f.quality is not None
+            (f.quality, set(self.gold[i]) <= set(f.documents[:5]))
+            for i, f in results.items()
+            if f.quality is not None
         ]
         complete = [quality for quality, is_complete in judged if is_complete]
         incomplete = [quality for quality, is_complete in judged if not is_complete]
         pairs = len(complete) * len(incomplete)
-        auc = round(stats.mannwhitneyu(complete, incomplete).statistic / pairs, 3) if pairs else None
+        auc = (
+            round(stats.mannwhitneyu(complete, incomplete).statistic / pairs, 3) if pairs else None
+        )
         return {"questions": len(judged), "incomplete": len(incomplete), "auc": auc}
 
 
@@ -161,15 +183,22 @@ def eval_retrieval(
         MissingExtra: ir-measures is not installed.
     """
     base, context = wb.knowledge.get(kb), wb.ports()
-    rankers = _rankers(wb, tools, parts, context)  # an unknown one is an error before the first question
-    question_set = QuestionSet(choose(read_rows(questions, "id", "question"), where, limit), base, gold)
+    # an unknown one is an error before the first question
+    rankers = _rankers(wb, tools, parts, context)
+    question_set = QuestionSet(
+        choose(read_rows(questions, "id", "question"), where, limit), base, gold
+    )
 
     async def measure() -> Json:
-        return {name: await question_set.ask(name, rank, progress) for name, rank in rankers.items()}
+        return {
+            name: await question_set.ask(name, rank, progress) for name, rank in rankers.items()
+        }
 
     measured = wb.call(measure())
     table = compare(
-        "tool", question_set.rows, {name: question_set.scores(results, cuts) for name, results in measured.items()}
+        "tool",
+        question_set.rows,
+        {name: question_set.scores(results, cuts) for name, results in measured.items()},
     )
     for name, line in table["tools"].items():
         line |= question_set.details(name, measured[name])
@@ -181,7 +210,9 @@ def eval_retrieval(
     return Rows(set=base.name, questions=len(question_set.rows), **lost, **table, models=models)
 
 
-def _rankers(wb: Workbench, tools: Sequence[Any], parts: Sequence[str], context: Context) -> dict[str, Ranker]:
+def _rankers(
+    wb: Workbench, tools: Sequence[Any], parts: Sequence[str], context: Context
+) -> dict[str, Ranker]:
     """Return what ranks by each name: the tools, each agent without each part, and the baselines."""
     rankers: dict[str, Ranker] = {}
     for tool in tools:
@@ -191,7 +222,9 @@ def _rankers(wb: Workbench, tools: Sequence[Any], parts: Sequence[str], context:
             continue
         rankers[tool] = ranker(tool, context)
         if tool in AGENT_TYPES:
-            rankers |= {f"{tool} without {part}": ranker(tool, without(part, context)) for part in parts}
+            rankers |= {
+                f"{tool} without {part}": ranker(tool, without(part, context)) for part in parts
+            }
     return {**rankers, **{name: rank for name, rank in BASELINES.items() if name not in rankers}}
 
 

@@ -13,6 +13,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import convert_to_messages
@@ -52,7 +53,10 @@ class Samples:
         import pandas
 
         rows = zip(self.runs, self.counts, self.scores, strict=True)
-        table = [{"run_id": r.run_id, "times": n, "score": score, "answer": r.answer} for r, n, score in rows]
+        table = [
+            {"run_id": r.run_id, "times": n, "score": score, "answer": r.answer}
+            for r, n, score in rows
+        ]
         return pandas.DataFrame(table)
 
 
@@ -80,8 +84,14 @@ def sample(
         RunError: there is no such call, or it cannot be asked again.
         ModelError: the server failed.
     """
-    own_calls = [(at, e) for at, e in places(run.tape()).items() if e.kind == "model" and e.name == role]
-    calls = [(at, e) for at, e in own_calls if "tools" not in e.parts["input"] and not e.value.get("error")]
+    own_calls = [
+        (at, e) for at, e in places(run.tape()).items() if e.kind == "model" and e.name == role
+    ]
+    calls = [
+        (at, e)
+        for at, e in own_calls
+        if "tools" not in e.parts["input"] and not e.value.get("error")
+    ]
     if not 1 <= number <= len(calls) or not 1 <= k <= MOST_REPLIES:
         reason = f"the run has {len(calls)} calls of {role} that can be asked again; {MOST_REPLIES} times is the most"
         raise RunError(f"Cannot ask call {number} {k} times: {reason}.")
@@ -103,12 +113,23 @@ def sample(
     return Samples(runs, weights, tuple(scores))
 
 
-async def _replies(model: Any, request: Data, k: int, temperature: float | None, limits: Limits) -> list[str]:
+async def _replies(
+    model: Any, request: Data, k: int, temperature: float | None, limits: Limits
+) -> list[str]:
     """Return ``k`` replies: from one request where the server takes ``n``, else from ``k`` at the same time."""
-    messages, schema = convert_to_messages([tuple(message) for message in request["messages"]]), request.get("schema")
-    in_words = [*messages, *convert_to_messages([("human", IN_WORDS + json.dumps(schema))])] if schema else messages
+    messages, schema = (
+        convert_to_messages([tuple(message) for message in request["messages"]]),
+        request.get("schema"),
+    )
+    in_words = (
+        [*messages, *convert_to_messages([("human", IN_WORDS + json.dumps(schema))])]
+        if schema
+        else messages
+    )
     json_schema = {"name": "reply", "schema": strict(schema), "strict": True}
-    form: Json = {"response_format": {"type": "json_schema", "json_schema": json_schema}} if schema else {}
+    form: Json = (
+        {"response_format": {"type": "json_schema", "json_schema": json_schema}} if schema else {}
+    )
     options = {} if temperature is None else {"temperature": temperature}
 
     async def ask(prompt: Sequence[Any], **more: Any) -> list[str]:
@@ -118,16 +139,22 @@ async def _replies(model: Any, request: Data, k: int, temperature: float | None,
     failed: ModelError | None = None
     texts = list[str]()
     native = hasattr(model, "openai_api_base")
-    ways: list[tuple[int, Sequence[Any], Json]] = [(k, messages, form), (1, messages, form)] if native else []
+    ways: list[tuple[int, Sequence[Any], Json]] = (
+        [(k, messages, form), (1, messages, form)] if native else []
+    )
     for count, prompt, more in [*ways, (1, in_words, {})]:
         left = k - len(texts)
         if left < 1 or (count > left):
             continue
         more = {**more, "n": count} if count > 1 else more
         try:
-            each = [call_model(model, lambda: ask(prompt, **more), limits) for _ in range(left if count == 1 else 1)]  # noqa: B023
+            each = [
+                call_model(model, partial(ask, prompt, **more), limits)
+                for _ in range(left if count == 1 else 1)
+            ]
             texts += [text for group in await asyncio.gather(*each) for text in group]
-        except ModelError as error:  # the server takes no ``n``, or no schema: it is asked in another way
+        except ModelError as error:
+            # the server takes no ``n``, or no schema: it is asked in another way
             failed = error
     if len(texts) < k and failed:
         raise failed
@@ -140,7 +167,10 @@ def _votes(runs: Sequence[Run], counts: Sequence[int]) -> Iterator[tuple[float, 
     cited = [{citation["result_id"] for citation in run.citations} for run in runs]
     for text, mine in zip(answers, cited, strict=True):
         same = sum(n for answer, n in zip(answers, counts, strict=True) if answer == text)
-        shares = [n * len(mine & theirs) / max(1, len(mine | theirs)) for theirs, n in zip(cited, counts, strict=True)]
+        shares = [
+            n * len(mine & theirs) / max(1, len(mine | theirs))
+            for theirs, n in zip(cited, counts, strict=True)
+        ]
         yield same, round(sum(shares), 6)
 
 
@@ -149,6 +179,7 @@ def _judged(wb: Any, judge: str, runs: Sequence[Run]) -> list[tuple[bool, bool]]
     if "judge" not in ports.models:
         raise RunError("There is no model that judges. Set WORKBENCH_MODELS__JUDGE.")
     texts: list[Mapping[str, str]] = [
-        judged_texts({"question": run.query}, [], run, wb.settings.merge_max_characters) for run in runs
+        judged_texts({"question": run.query}, [], run, wb.settings.merge_max_characters)
+        for run in runs
     ]
     return [(bool(g and g.faithful), bool(g and g.correct)) for g in wb.call(grades(ports, texts))]

@@ -26,7 +26,12 @@ LIMITS: dict[str, tuple[str, ...]] = {
     BEYOND: ("merge_max_characters",),
 }
 """Settings that let a document pass where it was lost, if they are wider."""
-_WIDEST = {"step_top_k": 400, "max_iterations": 6, "merge_max_results": 400, "merge_max_characters": 80_000}
+_WIDEST = {
+    "step_top_k": 400,
+    "max_iterations": 6,
+    "merge_max_results": 400,
+    "merge_max_characters": 80_000,
+}
 _DEEP = 1000
 """Places of a ranking that are looked at for a document that no step found."""
 
@@ -58,14 +63,18 @@ def find_loss(run: Any, gold: Sequence[str], base: KnowledgeBase) -> Loss:
         base: that was searched.
     """
     loss = _first_loss(run, gold, base)
-    if loss.stage in (NOT_FOUND, CUT) and any(decision["action"] != "approve" for decision in run.decisions):
+    if loss.stage in (NOT_FOUND, CUT) and any(
+        decision["action"] != "approve" for decision in run.decisions
+    ):
         approved = run.fork(answers=[], mismatch="rules", rest="rules")
         if STAGES.index(_first_loss(approved, gold, base).stage) > STAGES.index(loss.stage):
             return loss._replace(stage=DECIDED)
     return loss
 
 
-def find_mend(run: Any, loss: Loss, gold: Sequence[str], base: KnowledgeBase, is_right: Check) -> tuple[str, str]:
+def find_mend(
+    run: Any, loss: Loss, gold: Sequence[str], base: KnowledgeBase, is_right: Check
+) -> tuple[str, str]:
     """Return the smallest change that makes the answer right, and the run that shows it; both empty where none does.
 
     Tried are forks, of which the tape answers all that the change does not touch: one decision approved instead, the
@@ -78,7 +87,9 @@ def find_mend(run: Any, loss: Loss, gold: Sequence[str], base: KnowledgeBase, is
             return change, fork.run_id
     settings: Json = {}
     set_here = run._workspace.settings.model_dump() | run.options.get("settings", {})
-    while limits := [name for name in LIMITS.get(loss.stage, ()) if settings.get(name, 0) < _WIDEST[name]]:
+    while limits := [
+        name for name in LIMITS.get(loss.stage, ()) if settings.get(name, 0) < _WIDEST[name]
+    ]:
         name = limits[0]
         settings[name] = min(2 * settings.get(name, set_here[name]), _WIDEST[name])
         fork = run.fork(settings=settings)
@@ -99,12 +110,17 @@ def _needed(run: Any, settings: Json, fork: Any, is_right: Check) -> tuple[str, 
 
 def _single_changes(run: Any, stage: str) -> Iterator[tuple[str, Json]]:
     if stage == DECIDED:
-        review_ids = [decision["review_id"] for decision in run.decisions if decision["action"] != "approve"]
+        review_ids = [
+            decision["review_id"] for decision in run.decisions if decision["action"] != "approve"
+        ]
         approved = {"decision": {"action": "approve"}, "mismatch": "rules", "rest": "rules"}
         yield from ((f"approve {at}", {"at": at, **approved}) for at in reversed(review_ids))
     if stage in (NOT_USED, USED):
         shipped = Prompts()
-        yield from ((f"prompt {name} as shipped", {"prompts": {name: shipped[name]}}) for name in prompts_of(run).own())
+        yield from (
+            (f"prompt {name} as shipped", {"prompts": {name: shipped[name]}})
+            for name in prompts_of(run).own()
+        )
         yield "writer=rules", {"models": {"writer": "rules"}}
 
 
@@ -115,7 +131,9 @@ def _first_loss(run: Any, gold: Sequence[str], base: KnowledgeBase) -> Loss:
 
 def _loss(run: Any, document: str, base: KnowledgeBase) -> Loss:
     evidence = run.evidence
-    in_prompt = [evidence[piece["n"] - 1] for piece in found_pieces(run) if piece["in_prompt"] and piece["n"]]
+    in_prompt = [
+        evidence[piece["n"] - 1] for piece in found_pieces(run) if piece["in_prompt"] and piece["n"]
+    ]
     cited = {str(citation["source"].get("doc_id", "")) for citation in run.citations}
     results = [result for results in run._results_by_step().values() for result in results]
     if document in cited:
@@ -126,7 +144,9 @@ def _loss(run: Any, document: str, base: KnowledgeBase) -> Loss:
         return Loss(BEYOND, document)
     if document in _documents(results):
         return Loss(CUT, document)
-    words, meaning = (_rank(base.search(kind, run.query, _DEEP), document) for kind in ("words", "meaning"))
+    words, meaning = (
+        _rank(base.search(kind, run.query, _DEEP), document) for kind in ("words", "meaning")
+    )
     is_there = words or meaning or _has(base, document)
     return Loss(NOT_FOUND if is_there else NOT_IN_CORPUS, document, words, meaning)
 
@@ -134,7 +154,11 @@ def _loss(run: Any, document: str, base: KnowledgeBase) -> Loss:
 def hiddenness(question: str, gold: Sequence[str], base: KnowledgeBase) -> float:
     """Return 1 less the mean percentile of the gold documents by words and by meaning: 0 where both rank them first."""
     size = int(base.about()["counts"]["documents"])
-    ranks = [_rank(base.search(kind, question, _DEEP), name) for kind in ("words", "meaning") for name in gold]
+    ranks = [
+        _rank(base.search(kind, question, _DEEP), name)
+        for kind in ("words", "meaning")
+        for name in gold
+    ]
     percentiles = [1 - (rank - 1) / size if rank else 0.0 for rank in ranks]
     return round(1 - sum(percentiles) / len(percentiles), 4) if percentiles else 0.0
 
@@ -145,7 +169,9 @@ def _documents(results: Iterable[RetrievalResult]) -> set[str]:
 
 def _rank(ranking: Iterable[tuple[str, float]], document: str) -> int | None:
     documents = dict.fromkeys(chunk_id.rpartition("#")[0] for chunk_id, _ in ranking)
-    return next((rank for rank, ranked in enumerate(documents, start=1) if ranked == document), None)
+    return next(
+        (rank for rank, ranked in enumerate(documents, start=1) if ranked == document), None
+    )
 
 
 def _has(base: KnowledgeBase, document: str) -> bool:

@@ -66,7 +66,11 @@ class Cells:
         if isinstance(rows, str):
             rows = read_rows(Path(rows), "id", "question")
         texts = [{"question": row} if isinstance(row, str) else dict(row) for row in rows]
-        return choose([{**row, "id": row.get("id") or str(n)} for n, row in enumerate(texts, 1)], None, self.spec.limit)
+        return choose(
+            [{**row, "id": row.get("id") or str(n)} for n, row in enumerate(texts, 1)],
+            None,
+            self.spec.limit,
+        )
 
     @cached_property
     def by_id(self) -> dict[str, Json]:
@@ -92,10 +96,14 @@ class Cells:
         """
         variants = self.variants
         if len(variants) * len(self.questions) * self.spec.repeats > MOST_CELLS:
-            raise WorkbenchError(f"{self.spec.locate(('grid',))}grid: this is more than {MOST_CELLS:,} runs.")
+            raise WorkbenchError(
+                f"{self.spec.locate(('grid',))}grid: this is more than {MOST_CELLS:,} runs."
+            )
         self._check(self.spec.base, "base")
         for number, variant in enumerate(variants):
-            self._check(variant, *(("configurations", number) if self.spec.configurations else ("grid",)))
+            self._check(
+                variant, *(("configurations", number) if self.spec.configurations else ("grid",))
+            )
         return [
             {
                 "cell": digest([variant, question["id"], repeat]),
@@ -112,7 +120,11 @@ class Cells:
 
     def _check(self, variant: Json, *place: str | int) -> None:
         """Check a configuration, each of its parameters alone first, so that the one at fault is named."""
-        alone = [{name: value} for name, value in variant.items() if "graph" not in variant or self.spec.notebook]
+        alone = [
+            {name: value}
+            for name, value in variant.items()
+            if "graph" not in variant or self.spec.notebook
+        ]
         for part in [*alone, variant]:
             if (text := canonical_text(part)) in self._checked:
                 continue
@@ -129,7 +141,9 @@ class Cells:
         try:
             yield
         except (WorkbenchError, ValueError, OSError, ImportError) as error:
-            raise WorkbenchError(f"{self.spec.locate(place)}{'.'.join(map(str, place))}: {error}") from None
+            raise WorkbenchError(
+                f"{self.spec.locate(place)}{'.'.join(map(str, place))}: {error}"
+            ) from None
 
     def proof(self, variant: Json, question: Json, repeat: int) -> Json:
         """Return digests of everything that a cell depends on, by part."""
@@ -137,7 +151,11 @@ class Cells:
         whose = str(parameters.get("user", ""))
         used = {name: value for name, value in os.environ.items() if _ENVIRONMENT.fullmatch(name)}
         memories = wb.memory.view(whose).memories if whose and not spec.notebook else []
-        own = {**{name: tool for name, tool in wb.tools.items() if name not in BUILT_IN}, **wb._parts, **wb._handlers}
+        own = {
+            **{name: tool for name, tool in wb.tools.items() if name not in BUILT_IN},
+            **wb._parts,
+            **wb._handlers,
+        }
         settings = wb.settings.model_dump(mode="json")
         named = canonical_text({**settings, **parameters})
         objects = {name: model for name, model in model_objects().items() if name in named}
@@ -148,7 +166,10 @@ class Cells:
             "settings": settings,
             "prompts": wb.prompts.own(),
             "tools": [sorted(wb.tools), {name: _source(part) for name, part in own.items()}],
-            "models": {name: str(getattr(model, "_identifying_params", "")) for name, model in objects.items()},
+            "models": {
+                name: str(getattr(model, "_identifying_params", ""))
+                for name, model in objects.items()
+            },
             "memory": sorted([row["section"], row["content"]] for row in memories),
             "environment": used,
             "parameters": [parameters, spec.kb],
@@ -171,7 +192,9 @@ class Cells:
 
     def stale(self, cells: Sequence[Json]) -> dict[str, int]:
         """Return how many cells that had ended must run again, by the part of their proof that has changed."""
-        before = {row["cell"]: json.loads(row["proof"]) for row in self._store.cells() if row["scores"]}
+        before = {
+            row["cell"]: json.loads(row["proof"]) for row in self._store.cells() if row["scores"]
+        }
         return Counter(
             part
             for cell in cells
@@ -235,9 +258,13 @@ class Cells:
         if not name:
             return None
         if ignored := sorted(set(variant) - {"graph", "field"}):
-            raise WorkbenchError(f"{self.name}: a graph takes no {ignored[0]!r}. Its parameters: graph, field.")
+            raise WorkbenchError(
+                f"{self.name}: a graph takes no {ignored[0]!r}. Its parameters: graph, field."
+            )
         if name not in self._graphs:
-            self._graphs[name] = self._wb.agent(self.spec.kb) if name == "agent" else self._wb.record(name)
+            self._graphs[name] = (
+                self._wb.agent(self.spec.kb) if name == "agent" else self._wb.record(name)
+            )
         return self._graphs[name]
 
 

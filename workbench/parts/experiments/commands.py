@@ -25,13 +25,34 @@ def experiment() -> None:
 
 @experiment.command()
 @click.argument("spec", metavar="FILE", type=FILE)
-@click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes.")
-@click.option("--dask", metavar="ADDRESS", default="", help="A Dask scheduler whose workers run cells too.")
-@click.option("--check/--no-check", default=True, help="Run one cell in a hundred alone, and compare its bytes.")
+@click.option(
+    "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes."
+)
+@click.option(
+    "--dask", metavar="ADDRESS", default="", help="A Dask scheduler whose workers run cells too."
+)
+@click.option(
+    "--check/--no-check",
+    default=True,
+    help="Run one cell in a hundred alone, and compare its bytes.",
+)
 @click.option("--forecast", is_flag=True, help="Only check the file, and say what would run.")
-@click.option("--notify", metavar="URL", multiple=True, help="Tell an address of Apprise of pauses, failures, the end.")
+@click.option(
+    "--notify",
+    metavar="URL",
+    multiple=True,
+    help="Tell an address of Apprise of pauses, failures, the end.",
+)
 @paged
-def run(page: Page, spec: Path, workers: int, dask: str, check: bool, forecast: bool, notify: tuple[str, ...]) -> int:
+def run(
+    page: Page,
+    spec: Path,
+    workers: int,
+    dask: str,
+    check: bool,
+    forecast: bool,
+    notify: tuple[str, ...],
+) -> int:
     """Run the experiment that the YAML FILE describes, or what is missing of it."""
     with page.open(make=True) as wb:
         expected = wb.experiments.prepare(spec).forecast()
@@ -39,14 +60,18 @@ def run(page: Page, spec: Path, workers: int, dask: str, check: bool, forecast: 
             page.give(expected, expected["text"])
             return 0
         page.say(expected["text"], "dim")
-        done = wb.experiments.run(spec, workers=workers, dask=dask, progress=_progress(page), notify=notify)
+        done = wb.experiments.run(
+            spec, workers=workers, dask=dask, progress=_progress(page), notify=notify
+        )
         differing = done.check() if check and not done.spec.notebook else []
         if page.as_json:
             page.result({**done.status(), "differing": differing})
         else:
             click.echo(_table(done))
         if differing:
-            page.say(f"{len(differing)} cells differ from a run alone: {', '.join(differing)}", "red")
+            page.say(
+                f"{len(differing)} cells differ from a run alone: {', '.join(differing)}", "red"
+            )
         return 1 if differing or done.status()["failed"] else 0
 
 
@@ -82,13 +107,18 @@ def steer(page: Page, name: str, act: str, configuration: int | None, values: st
             raise click.BadParameter(str(error), param_hint="--set") from None
         experiment = wb.experiments.get(name)
         experiment.steer(act, configuration, parameters)
-        page.give(experiment.status(), *(f"{number}: {text}" for number, text in enumerate(experiment.labels)))
+        page.give(
+            experiment.status(),
+            *(f"{number}: {text}" for number, text in enumerate(experiment.labels)),
+        )
 
 
 @experiment.command()
 @click.argument("name")
 @click.option("--measure", default="", help="Another figure than the one that decides.")
-@click.option("--pauses", is_flag=True, help="Play each pause both ways too: what a person is worth there.")
+@click.option(
+    "--pauses", is_flag=True, help="Play each pause both ways too: what a person is worth there."
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Write one HTML page instead.")
 @paged
 def report(page: Page, name: str, measure: str, pauses: bool, out: Path | None) -> None:
@@ -100,11 +130,14 @@ def report(page: Page, name: str, measure: str, pauses: bool, out: Path | None) 
             experiment.report(out, played)
             page.say(f"Written: {out}", "green")
         elif page.as_json:
-            page.result(json.loads(experiment.compare(measure).to_json(orient="records")))  # has no NaN
+            # has no NaN
+            page.result(json.loads(experiment.compare(measure).to_json(orient="records")))
         else:
             click.echo(_table(experiment, measure))
             if pauses:
-                click.echo(f"\n{played.to_frame().to_string(index=False)}\n\n{played.compared().to_string()}")
+                click.echo(
+                    f"\n{played.to_frame().to_string(index=False)}\n\n{played.compared().to_string()}"
+                )
 
 
 @experiment.command()

@@ -78,10 +78,16 @@ class Experiments:
         experiment.tell = notifier(notify)
         experiment._store.mark("failed", "waiting")  # their server may be back
         experiment._store.set_state("running")
-        with experiment.watch() if progress is None and in_kernel() else nullcontext(progress) as tell:
+        with (
+            experiment.watch()
+            if progress is None and in_kernel()
+            else nullcontext(progress) as tell
+        ):
             experiment.work(workers, dask, tell)
             if experiment.spec.optuna:
-                search(experiment, experiment.spec.optuna, lambda: experiment.work(workers, dask, tell))
+                search(
+                    experiment, experiment.spec.optuna, lambda: experiment.work(workers, dask, tell)
+                )
             experiment.tell("done", f"{experiment.name} has ended: {experiment}")
         return experiment
 
@@ -129,7 +135,11 @@ class Experiment(Results):
         Raises:
             WorkbenchError: a parameter is unknown or has a value that it may not have.
         """
-        key, what = ("notebook", notebooks.parameters_of) if self.spec.notebook else ("kb", self._wb.knowledge.get)
+        key, what = (
+            ("notebook", notebooks.parameters_of)
+            if self.spec.notebook
+            else ("kb", self._wb.knowledge.get)
+        )
         with self._at(key):
             what(getattr(self.spec, key))
         cells = self.cells()
@@ -146,24 +156,43 @@ class Experiment(Results):
         ``seconds`` is what cells took here before, None where none has run; ``stale`` the cells that had ended and run
         again, by what has changed.
         """
-        pace, done, left = self._store.pace(), self._cells("done"), self._cells("waiting", "running")
+        pace, done, left = (
+            self._store.pace(),
+            self._cells("done"),
+            self._cells("waiting", "running"),
+        )
         alone = len(set(map(self._tape, left)) - set(map(self._tape, done)))
-        kinds = {"notebook": len(left)} if self.spec.notebook else {"alone": alone, "forked": len(left) - alone}
+        kinds = (
+            {"notebook": len(left)}
+            if self.spec.notebook
+            else {"alone": alone, "forked": len(left) - alone}
+        )
         seconds = sum(count * pace.get(kind, math.nan) for kind, count in kinds.items() if count)
         status, unknown = self.status(), math.isnan(seconds)
-        stale = "".join(f"{count} again: {part} has changed; " for part, count in self.changed.items())
+        stale = "".join(
+            f"{count} again: {part} has changed; " for part, count in self.changed.items()
+        )
         text = (
             f"{status['cells']} cells, {len(done)} there, {len(left)} to run: {alone} alone, {len(left) - alone} from "
             f"their tapes; {stale}{'no cell has run here yet' if unknown else f'about {seconds:.0f} s'}; "
             f"shows differences from {status['detectable_points']:.1f} points"
         )
-        counts = {"to_run": len(left), "alone": alone, "seconds": None if unknown else seconds, "stale": self.changed}
+        counts = {
+            "to_run": len(left),
+            "alone": alone,
+            "seconds": None if unknown else seconds,
+            "stale": self.changed,
+        }
         return {**status, **counts, "text": text}
 
     def _tape(self, row: Json) -> tuple[str, int, str]:
         """Return what cells that share a tape have in common: question, repeat, and what a fork cannot change."""
         own = self.spec.notebook or self._graph(row["parameters"])
-        return row["question"], row["repeat"], row["cell"] if own else self.shared(row["parameters"])
+        return (
+            row["question"],
+            row["repeat"],
+            row["cell"] if own else self.shared(row["parameters"]),
+        )
 
     # running
 
@@ -200,7 +229,11 @@ class Experiment(Results):
             count += 1
             if progress:
                 totals = self._store.totals()
-                progress(self.name, totals["cells"] - totals["waiting"] - totals["running"], totals["cells"])
+                progress(
+                    self.name,
+                    totals["cells"] - totals["waiting"] - totals["running"],
+                    totals["cells"],
+                )
         return count
 
     def _must_stop(self, began: float) -> bool:
@@ -223,8 +256,13 @@ class Experiment(Results):
                 columns = self._question(question, variant, row, tapes)
         except WorkspaceError:  # no room, or held by another process: no failure of this cell
             raise
-        except Exception as error:  # raised by a tool, a model or a notebook: it stops no other cell
-            message = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
+        except Exception as error:
+            # raised by a tool, a model or a notebook: it stops no other cell
+            message = (
+                str(error)
+                if isinstance(error, WorkbenchError)
+                else f"{type(error).__name__}: {error}"
+            )
             columns = {"status": "failed", "error": message}
             self.tell("failed", f"{self.name} has cells that fail.")
         self._store.end(row, seconds=round(time.perf_counter() - began, 4), **columns)
@@ -233,16 +271,23 @@ class Experiment(Results):
         output = self._wb.path / "experiments" / self.name / f"{cell}.ipynb"
         defaults = {"workspace": str(self._wb.path), "experiment": self.name}
         declared = notebooks.parameters_of(self.spec.notebook)
-        values = {name: value for name, value in defaults.items() if name in declared} | self.spec.base | variant
+        values = (
+            {name: value for name, value in defaults.items() if name in declared}
+            | self.spec.base
+            | variant
+        )
         results, error = notebooks.execute(self.spec.notebook, output, values, self._wb.path.parent)
-        scores = {name: float(value) for name, value in results.items() if isinstance(value, (int, float))}
+        scores = {
+            name: float(value) for name, value in results.items() if isinstance(value, (int, float))
+        }
         return _columns("failed" if error else "done", error, str(output), scores)
 
     def _recorded(self, graph: Any, question: Json, variant: Json) -> Json:
         field, text = variant.get("field"), question["question"]
         run = graph.ask({field: text} if field else text)
         answer, evidence = run.reply, run.evidence
-        for n, piece in enumerate(evidence, start=1):  # an agent cites ids, and what judges answers counts
+        # an agent cites ids, and what judges answers counts
+        for n, piece in enumerate(evidence, start=1):
             answer = answer.replace(f"[{piece['result_id']}]", f"[{n}]")
         judged = SimpleNamespace(status=run.status, answer=answer, evidence=evidence, state={})
         tokens = sum(effect.tokens for effect in run.effects if not effect.replayed)
@@ -251,12 +296,19 @@ class Experiment(Results):
 
     def _question(self, question: Json, variant: Json, row: Json, tapes: dict[Any, Run]) -> Json:
         options, tape = self.options(variant), self._tape(row)
-        run = self._left(row) or self._fork(tapes.get(tape), options) or self._start(question, options)
+        run = (
+            self._left(row)
+            or self._fork(tapes.get(tape), options)
+            or self._start(question, options)
+        )
         self._store.note_run(row["cell"], run.run_id)
-        self._wb.runs.annotate(run.run_id, tags=[self.name, label(variant)])  # the table of runs shows and finds them
+        # the table of runs shows and finds them
+        self._wb.runs.annotate(run.run_id, tags=[self.name, label(variant)])
         if run.wait().status == "done":
             tapes.setdefault(tape, run)
-        effects = [effect for effect in run.tape() if effect.kind in ("tool", "model", "plan", "handler")]
+        effects = [
+            effect for effect in run.tape() if effect.kind in ("tool", "model", "plan", "handler")
+        ]
         own = [effect for effect in effects if not effect.replayed]
         cost = spent(effect for effect in own if effect.kind == "model")
         counts = {"executed": len(own), "replayed": len(effects) - len(own)}
@@ -283,11 +335,18 @@ class Experiment(Results):
 
     def _fork(self, origin: Run | None, options: Json) -> Run | None:
         """Begin the run from the tape of one of the same question, where that tape cannot hold anything else."""
-        own = isinstance(options.get("reviewer"), (ThresholdReviewer, ModelReviewer))  # a fork has recorded answers
-        if origin is None or own or not set(origin.options["thresholds"]) <= set(options["thresholds"]):
+        # a fork has recorded answers
+        own = isinstance(options.get("reviewer"), (ThresholdReviewer, ModelReviewer))
+        if (
+            origin is None
+            or own
+            or not set(origin.options["thresholds"]) <= set(options["thresholds"])
+        ):
             return None
         shipped = self._wb.settings.model_dump()
-        settings = {name: shipped[name] for name in origin.options.get("settings", {})} | options["settings"]
+        settings = {name: shipped[name] for name in origin.options.get("settings", {})} | options[
+            "settings"
+        ]
         return origin.fork(
             settings=settings,
             thresholds=options["thresholds"],
@@ -303,7 +362,9 @@ class Experiment(Results):
         sample = [row for row in self._cells("done") if row["replayed"]][:: max(1, share)]
         for row in sample:
             alone = self._start(self.by_id[row["question"]], self.options(row["parameters"])).wait()
-            if canonical(full_document(alone)) != canonical(full_document(self._wb.run(row["run_id"]))):
+            if canonical(full_document(alone)) != canonical(
+                full_document(self._wb.run(row["run_id"]))
+            ):
                 differing.append(row["cell"])
         self._store.note("check", f"{len(sample)} cells run alone, {len(differing)} differ")
         return differing
@@ -320,7 +381,9 @@ class Experiment(Results):
         """Stop after the cell that runs; ``run`` continues."""
         self._store.set_state("stopped")
 
-    def steer(self, act: str, configuration: int | None = None, values: Mapping[str, Any] | None = None) -> None:
+    def steer(
+        self, act: str, configuration: int | None = None, values: Mapping[str, Any] | None = None
+    ) -> None:
         """Change the experiment while it runs, in whatever process; the act is kept with its time.
 
         Args:
@@ -341,7 +404,9 @@ class Experiment(Results):
                 hint = f"Known: 0 to {len(variants) - 1}, as `compare` lists them."
                 raise WorkbenchError(f"No configuration {configuration!r}. {hint}")
             if configuration == 0 and act in ("drop", "change"):
-                raise WorkbenchError("Configuration 0 is the baseline, with which the others are compared. It stays.")
+                raise WorkbenchError(
+                    "Configuration 0 is the baseline, with which the others are compared. It stays."
+                )
             chosen = variants[configuration or 0]
         if act in ("pause", "resume"):
             self._store.set_state("paused" if act == "pause" else "running")
@@ -375,7 +440,9 @@ def notifier(urls: Sequence[str]) -> Callable[[str, str], object]:
     addresses = Apprise()
     for url in urls:
         if not addresses.add(url):
-            raise WorkbenchError(f"Apprise does not know {url.partition(':')[0]}:// or lacks a part of the address.")
+            raise WorkbenchError(
+                f"Apprise does not know {url.partition(':')[0]}:// or lacks a part of the address."
+            )
     return cache(lambda status, text: addresses.notify(body=text, title="Workbench"))
 
 

@@ -30,9 +30,14 @@ def quality_and_cost(table: DataFrame, _: object, measure: str, title: str) -> P
     if "high" in scored:
         above, below = (scored["high"] - scored["difference"], scored["difference"] - scored["low"])
         bars = {"error_y": above.fillna(0).clip(0), "error_y_minus": below.fillna(0).clip(0)}
-    traces = [*_points(scored, "seconds", measure, "configuration", **bars), *_line(front["seconds"], front[measure])]
+    traces = [
+        *_points(scored, "seconds", measure, "configuration", **bars),
+        *_line(front["seconds"], front[measure]),
+    ]
     under = "bars: interval of the difference to the first configuration; along the line none is better and faster"
-    return picture(_rows(table), traces, title, under, 400, **_axes("seconds per cell", f"{measure}, %"))
+    return picture(
+        _rows(table), traces, title, under, 400, **_axes("seconds per cell", f"{measure}, %")
+    )
 
 
 def parallel(table: DataFrame, variants: Sequence[Json], measure: str, title: str) -> Picture:
@@ -40,8 +45,12 @@ def parallel(table: DataFrame, variants: Sequence[Json], measure: str, title: st
     dimensions: list[Json] = []
     for name, texts in DataFrame(variants).astype(str).items():
         values, levels = factorize(texts)
-        dimensions.append({"label": name, "values": values, "tickvals": [*range(len(levels))], "ticktext": levels})
-    dimensions += [{"label": name, "values": table[name].astype(float)} for name in ("seconds", measure)]
+        dimensions.append(
+            {"label": name, "values": values, "tickvals": [*range(len(levels))], "ticktext": levels}
+        )
+    dimensions += [
+        {"label": name, "values": table[name].astype(float)} for name in ("seconds", measure)
+    ]
     line = {"color": table[measure].astype(float), "colorscale": "Viridis", "showscale": True}
     under = "drag along an axis to keep some of the configurations"
     return picture(_rows(table), [Parcoords(dimensions=dimensions, line=line)], title, under, 440)
@@ -55,20 +64,34 @@ def by_question(table: DataFrame, title: str) -> Picture:
     spots = places.agg(", ".join).assign(n=places.size()["size"])
     under = "above the line the other configuration is better"
     traces = [*_line([0, 100], [0, 100]), *_points(spots, first, second, "question", size="n")]
-    return picture(_rows(table.reset_index()), traces, title, under, 460, **_axes(f"{first}, %", f"{second}, %"))
+    return picture(
+        _rows(table.reset_index()),
+        traces,
+        title,
+        under,
+        460,
+        **_axes(f"{first}, %", f"{second}, %"),
+    )
 
 
 def by_hiddenness(table: DataFrame, title: str) -> Picture:
     """Draw the ``change`` of each question by how ``hidden`` its gold documents are, the columns of the table."""
     points = _points((100 * table).reset_index(names="question"), "hidden", "change", "question")
-    axes = _axes("hidden, %: 100 less the mean percentile of the gold documents by words and meaning", "change, points")
+    axes = _axes(
+        "hidden, %: 100 less the mean percentile of the gold documents by words and meaning",
+        "change, points",
+    )
     under = "above 0 the other configuration is better; right of it are the questions that plain searches miss"
-    return picture(_rows(table.reset_index()), [*_line([0, 100], [0, 0]), *points], title, under, 420, **axes)
+    return picture(
+        _rows(table.reset_index()), [*_line([0, 100], [0, 0]), *points], title, under, 420, **axes
+    )
 
 
 def slices(table: DataFrame, variants: Sequence[Json], measure: str, title: str) -> Picture:
     """Draw each value of each parameter, with the figures of the configurations that have it."""
-    values: Any = [sorted(f"{name}={value}" for name, value in variant.items()) for variant in variants]
+    values: Any = [
+        sorted(f"{name}={value}" for name, value in variant.items()) for variant in variants
+    ]
     each = table.assign(value=values).explode("value").dropna(subset=["value"]).sort_values("value")
     under = "a point is a configuration: values that matter lie apart"
     points = _points(each, "value", measure, "configuration")
@@ -77,11 +100,15 @@ def slices(table: DataFrame, variants: Sequence[Json], measure: str, title: str)
 
 def _points(table: DataFrame, x: str, y: str, name: str, **more: Any) -> Sequence[Any]:
     colours = [COLOURS["run-fill"]]
-    return express.scatter(table, x=x, y=y, hover_name=name, color_discrete_sequence=colours, **more).data
+    return express.scatter(
+        table, x=x, y=y, hover_name=name, color_discrete_sequence=colours, **more
+    ).data
 
 
 def _line(x: Any, y: Any) -> Sequence[Any]:
-    return express.line(x=x, y=y, color_discrete_sequence=[COLOURS["dim"]], line_dash_sequence=["dot"]).data
+    return express.line(
+        x=x, y=y, color_discrete_sequence=[COLOURS["dim"]], line_dash_sequence=["dot"]
+    ).data
 
 
 def _axes(x: str, y: str) -> Json:

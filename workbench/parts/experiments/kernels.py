@@ -38,10 +38,20 @@ class _Server:
     """The process that kernels are forked from; asked by one line of JSON, it answers with a process id."""
 
     def __init__(self) -> None:
-        command = [sys.executable, "-Xfrozen_modules=off", "-c", f"{_START}; from {__name__} import serve; serve()"]
+        command = [
+            sys.executable,
+            "-Xfrozen_modules=off",
+            "-c",
+            f"{_START}; from {__name__} import serve; serve()",
+        ]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+            start_new_session=True,
         )
         self._lock = threading.Lock()
 
@@ -74,7 +84,9 @@ class _Kernel(psutil.Process):
 
 class _Provisioner(LocalProvisioner):
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> Any:
-        pid = await asyncio.to_thread(_server().fork, cmd, kwargs.get("cwd"), dict(kwargs.get("env") or os.environ))
+        pid = await asyncio.to_thread(
+            _server().fork, cmd, kwargs.get("cwd"), dict(kwargs.get("env") or os.environ)
+        )
         self.process, self.pid, self.pgid = _Kernel(pid), pid, pid
         return self.connection_info
 
@@ -102,7 +114,9 @@ class WarmKernels(AsyncKernelManager):
         python = str(self.kernel_spec.argv[0]) if self.kernel_spec else ""
         if self.provisioner is None and python in (sys.executable, "python", "python3"):
             self.kernel_id = self.kernel_id or uuid.uuid4().hex
-            self.provisioner = _Provisioner(kernel_id=self.kernel_id, kernel_spec=self.kernel_spec, parent=self)
+            self.provisioner = _Provisioner(
+                kernel_id=self.kernel_id, kernel_spec=self.kernel_spec, parent=self
+            )
         return await super()._async_pre_start_kernel(**kwargs)
 
     async def _async_wait(self, pollinterval: float = _POLL_S) -> None:
@@ -144,7 +158,8 @@ def _become(command: list[str], cwd: str, environment: dict[str, str], bound: in
 
     class Kernel(IPythonKernel):
         def do_shutdown(self, restart: bool) -> Any:
-            IPKernelApp.instance().reset_io()  # a flush after this would wait for a thread that may have just ended
+            # a flush after this would wait for a thread that may have just ended
+            IPKernelApp.instance().reset_io()
             return super().do_shutdown(restart)
 
     os.setsid()
@@ -154,9 +169,14 @@ def _become(command: list[str], cwd: str, environment: dict[str, str], bound: in
     os.environ.clear()
     os.environ.update(environment)
     numpy.random.seed()  # as after a start: the server's state would be that of every kernel
-    sys.argv = ["ipykernel_launcher", *command[command.index("-f") :], "--HistoryManager.enabled=False"]
+    sys.argv = [
+        "ipykernel_launcher",
+        *command[command.index("-f") :],
+        "--HistoryManager.enabled=False",
+    ]
     sys.path[0] = ""
-    kernel = IPKernelApp.instance(parent_handle=os.getppid(), log_level=40, kernel_class=Kernel)  # errors only
+    # errors only
+    kernel = IPKernelApp.instance(parent_handle=os.getppid(), log_level=40, kernel_class=Kernel)
     kernel.initialize()
     os.close(bound)
     kernel.start()

@@ -31,14 +31,22 @@ class Live(CellRoot):
         self._experiment, self._wb, self._labels = experiment, experiment._wb, labels
         status = experiment.status()
         self._began, self._drawn, self._before = time.monotonic(), 0.0, status["done"]
-        self.bar, self.text, self.opened = ipywidgets.IntProgress(), ipywidgets.Label(), ipywidgets.Output()
+        self.bar, self.text, self.opened = (
+            ipywidgets.IntProgress(),
+            ipywidgets.Label(),
+            ipywidgets.Output(),
+        )
         self.state, self._going = ipywidgets.HTML(), "running"
         self.table = RunTable(labels, self._wb)
         self.table.search.value = experiment.name
         self.table.on_request(self._open)
         head = ipywidgets.HBox([self.bar, self.text, self.state])
         super().__init__([head, self.table.region, self.opened], labels.html_lang)
-        self.tell(experiment.name, status["cells"] - status["waiting"] - status["running"], status["cells"])
+        self.tell(
+            experiment.name,
+            status["cells"] - status["waiting"] - status["running"],
+            status["cells"],
+        )
 
     def __enter__(self) -> Callable[[str, int, int], None]:
         """Show it until the block ends, with what the experiment tells of itself, and return ``tell``."""
@@ -50,7 +58,9 @@ class Live(CellRoot):
 
         self._experiment.tell = tell
         view = {"model_id": self.model_id, "version_major": 2, "version_minor": 0}
-        self._shown = display({"application/vnd.jupyter.widget-view+json": view}, raw=True, display_id=True)
+        self._shown = display(
+            {"application/vnd.jupyter.widget-view+json": view}, raw=True, display_id=True
+        )
         return self.tell
 
     def __exit__(self, *_: object) -> None:
@@ -65,7 +75,9 @@ class Live(CellRoot):
         self.bar.max, self.bar.value = max(1, total), done
         self.announce(self._going)
         left = (now - self._began) / ran * (total - done) if ran > 0 else 0.0
-        self.text.value = self._labels("experiment_progress", name=name, done=done, total=total, left=f"{left:.0f}")
+        self.text.value = self._labels(
+            "experiment_progress", name=name, done=done, total=total, left=f"{left:.0f}"
+        )
         if now - self._drawn > _EVERY_S or done == total:
             self._drawn = now
             self.table.show()
@@ -75,7 +87,9 @@ class Live(CellRoot):
         if status == "failed":  # also after the next cell
             self._going = status
         word = f"{self._experiment.name}: {self._labels(status)}"
-        shown = el("span.wb-status", badge(status, word, self._labels), role="status", aria_live="polite")
+        shown = el(
+            "span.wb-status", badge(status, word, self._labels), role="status", aria_live="polite"
+        )
         self.state.value = str(shown)
 
     def _open(self, request: Data) -> None:

@@ -20,7 +20,9 @@ def parameters_of(notebook: str | Path) -> dict[str, Parameter]:
     cells = read_notebook(notebook).cells
     sources = [cell.source for cell in cells if "parameters" in cell.metadata.get("tags", [])]
     if not sources:
-        raise WorkbenchError(f"{notebook} has no cell tagged `parameters`, so nothing in it can vary.")
+        raise WorkbenchError(
+            f"{notebook} has no cell tagged `parameters`, so nothing in it can vary."
+        )
     return declared(sources[0])
 
 
@@ -33,7 +35,9 @@ def checked(notebook: str | Path, values: Mapping[str, Any]) -> Json:
     return check(parameters_of(notebook), values, str(notebook))
 
 
-def execute(notebook: str | Path, output: Path, values: Mapping[str, Any], folder: Path) -> tuple[Json, str]:
+def execute(
+    notebook: str | Path, output: Path, values: Mapping[str, Any], folder: Path
+) -> tuple[Json, str]:
     """Execute a notebook with parameters in a warm kernel in a folder, and return its results and why it failed.
 
     A notebook that fails is kept with its error. A kernel that dies is started once more.

@@ -22,7 +22,18 @@ MOST_ERRORS = 0.05
 """Share of pauses at which a reviewer may act alone where a person would have mattered."""
 NOT_PERSONS = frozenset({"rules", "recording", "threshold", "model"})
 """Who answers when no person does."""
-_COLUMNS = ("run_id", "at", "margin", "action", "alone", "person", "gain", "mattered", "seconds", "other_run")
+_COLUMNS = (
+    "run_id",
+    "at",
+    "margin",
+    "action",
+    "alone",
+    "person",
+    "gain",
+    "mattered",
+    "seconds",
+    "other_run",
+)
 
 
 class Pauses(list[Json]):
@@ -57,7 +68,10 @@ class Pauses(list[Json]):
             "gain": table["gain"][~acts].sum() / n,
             "attention_s": table["seconds"][~acts].sum(),
         }
-        return {"pauses": len(self), **{name: round(float(value), 4) for name, value in values.items()}}
+        return {
+            "pauses": len(self),
+            **{name: round(float(value), 4) for name, value in values.items()},
+        }
 
     def above(self, limit: float) -> Json:
         """Return what acting alone from this margin on is worth."""
@@ -68,7 +82,9 @@ class Pauses(list[Json]):
 
         The bound holds for as many pauses as there are: with fewer than about 60 it is to ask always (``inf``).
         """
-        return self.above(fewest_errors([(row["margin"], row["mattered"]) for row in self], share)[0])
+        return self.above(
+            fewest_errors([(row["margin"], row["mattered"]) for row in self], share)[0]
+        )
 
     def compared(self) -> pandas.DataFrame:
         """Return what asking always, never, and below the threshold are worth, a row each."""
@@ -97,7 +113,11 @@ def play_both_ways(run: Run, score: Callable[[Any], Json], measure: str) -> Iter
     for at, action, proposal, branch_run, seconds in _decided(run) if persons else _possible(run):
         point, branch = at.partition("-")[2], score(branch_run).get(measure, 0.0)
         alone, person = (branch, own) if persons else (own, max(own, branch))
-        request = {"point": point, "review_id": at, "action_requests": [{"name": point, "args": proposal}]}
+        request = {
+            "point": point,
+            "review_id": at,
+            "action_requests": [{"name": point, "args": proposal}],
+        }
         yield {
             "run_id": run.run_id,
             "at": at,
@@ -119,7 +139,9 @@ _Played = tuple[str, str, Data, "Run", float | None]
 def _decided(run: Run) -> Iterator[_Played]:
     decisions, before = run.decisions, run.row["created_at"]
     for number, decision in enumerate(decisions):
-        seconds = (datetime.fromisoformat(decision["decided_at"]) - datetime.fromisoformat(before)).total_seconds()
+        seconds = (
+            datetime.fromisoformat(decision["decided_at"]) - datetime.fromisoformat(before)
+        ).total_seconds()
         before, branch_run = decision["decided_at"], run
         if decision["who"] in NOT_PERSONS:
             continue

@@ -89,7 +89,9 @@ class Results(Cells):
         """Return the scores of finished cells, a row for each question and a column for each configuration."""
         rows = self._store.values(measure or self.spec.measure)
         frame = pandas.DataFrame(rows, columns=["configuration", "question", "value"])
-        values: Any = frame.groupby(["question", "configuration"])["value"].agg(over_repeats).unstack()
+        values: Any = (
+            frame.groupby(["question", "configuration"])["value"].agg(over_repeats).unstack()
+        )
         return (
             values.reindex(list(self.by_id), columns=range(len(self.variants)))
             .astype(float)
@@ -109,18 +111,26 @@ class Results(Cells):
         if not table.count().any():
             measures = ", ".join(self._store.measures()) or "none yet"
             raise WorkbenchError(f"No cell of {self.name} has {measure!r}. Known: {measures}.")
-        clusters = {row["id"]: str(row.get("session", _gold(row) or row["id"])) for row in self.questions}
+        clusters = {
+            row["id"]: str(row.get("session", _gold(row) or row["id"])) for row in self.questions
+        }
         rest = self.labels[0], self.spec.smallest_difference, clusters
-        if unfinished := self._store.unfinished():  # of those before the first open one the order is no choice
+        # of those before the first open one the order is no choice
+        if unfinished := self._store.unfinished():
             still_open = {clusters[question] for question in unfinished}
-            ended = list(itertools.takewhile(lambda question: clusters[question] not in still_open, clusters))
+            ended = list(
+                itertools.takewhile(lambda question: clusters[question] not in still_open, clusters)
+            )
             self._store.note("live look", f"{measure}, {len(ended)} questions")
-            return statistics.live_differences({name: table[name].loc[ended] for name in self.labels}, *rest)
+            return statistics.live_differences(
+                {name: table[name].loc[ended] for name in self.labels}, *rest
+            )
         seen = f"{measure}, results {digest(table.to_csv())}"
         self._store.note("look", seen)
         error = statistics.error_of_look(list(dict.fromkeys(self._details("look"))).index(seen))
         apart = statistics.differences({name: table[name] for name in self.labels}, *rest, error)
-        if self.spec.optuna:  # chosen for their figures on these questions, so that these claim nothing
+        # chosen for their figures on these questions, so that these claim nothing
+        if self.spec.optuna:
             return {name: result._replace(decision=_CHOSEN) for name, result in apart.items()}
         return apart
 
@@ -150,7 +160,11 @@ class Results(Cells):
         if not apart:
             return table
         columns = {"mean": "difference", "n": "n_both"}
-        pairs = pandas.DataFrame.from_dict(apart, orient="index").rename(columns=columns).astype({"n_both": "Int64"})
+        pairs = (
+            pandas.DataFrame.from_dict(apart, orient="index")
+            .rename(columns=columns)
+            .astype({"n_both": "Int64"})
+        )
         return table.join(pairs, on="configuration")
 
     def flips(self, configuration: int = 1) -> pandas.DataFrame:
@@ -159,7 +173,9 @@ class Results(Cells):
         Losses stand first.
         """
         table = self._pair(configuration)
-        runs = {(row["configuration"], row["question"]): row["run_id"] for row in self._cells("done")}
+        runs = {
+            (row["configuration"], row["question"]): row["run_id"] for row in self._cells("done")
+        }
         rows = []
         for question, change in table.diff(axis=1).iloc[:, 1].sort_values(kind="stable").items():
             if change:
@@ -174,7 +190,9 @@ class Results(Cells):
                         *pair,
                     ]
                 )
-        return pandas.DataFrame(rows, columns=["question", "change", "parted", "first_run", "other_run"])
+        return pandas.DataFrame(
+            rows, columns=["question", "change", "parted", "first_run", "other_run"]
+        )
 
     def _pair(self, configuration: int) -> pandas.DataFrame:
         """Return the scores of the first configuration and another, on the questions that both finished."""
@@ -199,7 +217,11 @@ class Results(Cells):
             gold = _gold(question)
             loss = find_loss(run, gold, base)
             row = {"question": question["question"], "lost": loss.stage, "document": loss.document}
-            row |= {"rank_by_words": loss.words, "rank_by_meaning": loss.meaning, "run_id": run.run_id}
+            row |= {
+                "rank_by_words": loss.words,
+                "rank_by_meaning": loss.meaning,
+                "run_id": run.run_id,
+            }
             if fix:
                 is_right = partial(_is_right, question, measure)
                 row["mended_by"], row["mended_run"] = find_mend(run, loss, gold, base, is_right)
@@ -209,7 +231,9 @@ class Results(Cells):
     def runs(self, configuration: int) -> list[tuple[Json, Json, Run]]:
         """Return the finished cells of a configuration, each with its question and its run."""
         if self.spec.notebook or self._graph(self.variants[configuration]):
-            raise WorkbenchError(f"Configuration {configuration} of {self.name} has no plan and no tape of ours.")
+            raise WorkbenchError(
+                f"Configuration {configuration} of {self.name} has no plan and no tape of ours."
+            )
         done = [cell for cell in self._cells("done") if cell["configuration"] == configuration]
         return [(cell, self.by_id[cell["question"]], self._wb.run(cell["run_id"])) for cell in done]
 
@@ -249,12 +273,22 @@ class Results(Cells):
                 return figures.by_question(table, name)
             base = self._wb.knowledge.get(self.spec.kb)
             gold = {row["id"]: (row["question"], _gold(row), base) for row in self.questions}
-            hidden = pandas.Series({name: hiddenness(*rest) for name, rest in gold.items() if rest[1]}, dtype=float)
+            hidden = pandas.Series(
+                {name: hiddenness(*rest) for name, rest in gold.items() if rest[1]}, dtype=float
+            )
             change = table.diff(axis=1).iloc[:, 1]
-            return figures.by_hiddenness(pandas.DataFrame({"hidden": hidden, "change": change}).dropna(), name)
-        draws = {"cost": figures.quality_and_cost, "parallel": figures.parallel, "slice": figures.slices}
+            return figures.by_hiddenness(
+                pandas.DataFrame({"hidden": hidden, "change": change}).dropna(), name
+            )
+        draws = {
+            "cost": figures.quality_and_cost,
+            "parallel": figures.parallel,
+            "slice": figures.slices,
+        }
         if kind not in draws:
-            raise WorkbenchError(f"No figure {kind!r}. Known: {', '.join(draws)}, questions, hidden.")
+            raise WorkbenchError(
+                f"No figure {kind!r}. Known: {', '.join(draws)}, questions, hidden."
+            )
         return draws[kind](self.compare(), self.variants, measure, name)
 
     def report(self, path: str | Path, pauses: Sequence[Json] = ()) -> Path:
@@ -269,11 +303,15 @@ class Results(Cells):
         if not self.spec.notebook:
             tables |= {f"Turned: {name}": self.flips(n) for n, name in enumerate(self.labels) if n}
         tables |= {"Cells": self.to_frame(), "Looks and changes": pandas.DataFrame(self.looks)}
-        tables["What a cell depends on"] = pandas.DataFrame([self.proof(self.variants[0], self.questions[0], 0)])
+        tables["What a cell depends on"] = pandas.DataFrame(
+            [self.proof(self.variants[0], self.questions[0], 0)]
+        )
         labels = self.labels
         data = {
             "scores": {name: values.dropna().to_dict() for name, values in self.scores().items()},
-            "failed": [[labels[row["configuration"]], row["question"]] for row in self._cells("failed")],
+            "failed": [
+                [labels[row["configuration"]], row["question"]] for row in self._cells("failed")
+            ],
             "pauses": list(pauses),
             "smallest": self.spec.smallest_difference,
             "baseline": labels[0],
@@ -290,9 +328,8 @@ class Results(Cells):
 
     def __repr__(self) -> str:
         status = self.status()
-        return (
-            f"<Experiment {self.name!r}: {status['done']} of {status['cells']} cells done, {status['failed']} failed>"
-        )
+        done = f"{status['done']} of {status['cells']} cells done"
+        return f"<Experiment {self.name!r}: {done}, {status['failed']} failed>"
 
 
 def _is_right(question: Json, measure: str, run: Run) -> bool:
@@ -300,7 +337,8 @@ def _is_right(question: Json, measure: str, run: Run) -> bool:
 
 
 def _gold(question: Json) -> list[str]:
-    from workbench.parts.evaluate.answers import gold_documents  # another part, which may be missing
+    # another part, which may be missing
+    from workbench.parts.evaluate.answers import gold_documents
 
     return gold_documents(question)
 
@@ -310,4 +348,8 @@ def score(question: Json, run: Any) -> Json:
     from workbench.parts.evaluate.answers import score_runs
 
     scores = score_runs([question], [run])
-    return {measure: values[question["id"]] for measure, values in scores.items() if question["id"] in values}
+    return {
+        measure: values[question["id"]]
+        for measure, values in scores.items()
+        if question["id"] in values
+    }

@@ -31,15 +31,21 @@ def search(experiment: Experiment, search: Random, work: Callable[[], None]) -> 
     grid, enough = experiment.spec.grid, min(search.n, experiment.spec.size)
 
     def mean(trial: Any) -> float:
-        variant = {name: grid[name][trial.suggest_categorical(name, range(len(grid[name])))] for name in grid}
+        variant = {
+            name: grid[name][trial.suggest_categorical(name, range(len(grid[name])))]
+            for name in grid
+        }
         if variant not in experiment.variants:
             experiment.steer("add", values=variant)
             work()
         score = float(experiment.scores().mean()[label(variant)])
-        if math.isnan(score) or len(experiment.variants) >= enough:  # stopped, nothing was scored, or all are there
+        # stopped, nothing was scored, or all are there
+        if math.isnan(score) or len(experiment.variants) >= enough:
             trial.study.stop()
         return score
 
-    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=search.seed))
+    study = optuna.create_study(
+        direction="maximize", sampler=optuna.samplers.TPESampler(seed=search.seed)
+    )
     study.enqueue_trial(dict.fromkeys(grid, 0))
     study.optimize(mean, n_trials=20 * search.n)  # most proposals may be there already

@@ -20,7 +20,17 @@ from workbench.state import Json
 
 MOST_CELLS = 100_000
 """Runs that one experiment may have."""
-MEASURES = ("right", "EM", "F1", "holds", "R@5", "precision", "recall", "refused", "wrongly refused")
+MEASURES = (
+    "right",
+    "EM",
+    "F1",
+    "holds",
+    "R@5",
+    "precision",
+    "recall",
+    "refused",
+    "wrongly refused",
+)
 """Figures of answers to questions."""
 Place = tuple[Any, ...]
 Locate = Callable[[Place], str]
@@ -88,7 +98,9 @@ class Spec(Strict):
     """Let Optuna choose from the grid, by the measure of what has run."""
     repeats: Annotated[int, Field(ge=1, le=1000)] = 1
     """How often each configuration answers each question."""
-    reviewer: Literal["never", "rules"] | list[Json] | dict[Literal["threshold", "model"], float | str] = "never"
+    reviewer: (
+        Literal["never", "rules"] | list[Json] | dict[Literal["threshold", "model"], float | str]
+    ) = "never"
     """Who answers at review points: nothing is asked, the rules, these recorded decisions, ``{threshold: 0.8}`` (acts
     alone from that margin on, else searches on), or ``{model: NAME}``."""
     hypothesis: str = ""
@@ -111,17 +123,25 @@ class Spec(Strict):
             yield ("name",), "name either questions or a notebook."
         if self.grid and self.configurations:
             yield ("grid",), "give a grid or configurations, not both."
-        if {"grid", "configurations"} & self.model_fields_set and not (self.grid or self.configurations):
+        if {"grid", "configurations"} & self.model_fields_set and not (
+            self.grid or self.configurations
+        ):
             yield ("grid",), "grid has no parameters."
         if (self.random and self.optuna) or not (self.grid or self.random is self.optuna):
             yield ("random",), "either random or optuna draws from a grid."
         if self.size > MOST_CELLS and not self.random and not self.optuna:
-            yield ("grid",), f"the grid has more than {MOST_CELLS:,} configurations; draw some with random: {{n: 100}}."
+            yield (
+                ("grid",),
+                f"the grid has more than {MOST_CELLS:,} configurations; draw some with random: {{n: 100}}.",
+            )
         for name, values in [*self.grid.items(), ("configurations", self.configurations)]:
             if len(set(map(canonical_json, values))) < len(values):
                 yield ("grid", name) if name in self.grid else (name,), f"{name} has a value twice."
         if self.questions and self.measure not in MEASURES:
-            yield ("measure",), f"measure {self.measure!r} is not one. Known: {', '.join(MEASURES)}."
+            yield (
+                ("measure",),
+                f"measure {self.measure!r} is not one. Known: {', '.join(MEASURES)}.",
+            )
 
     @property
     def size(self) -> int:
@@ -134,7 +154,10 @@ class Spec(Strict):
             return [dict(configuration) for configuration in self.configurations]
         if self.random or self.optuna:
             return self._drawn(self.random or Random(n=1))
-        return [dict(zip(self.grid, values, strict=True)) for values in itertools.product(*self.grid.values())]
+        return [
+            dict(zip(self.grid, values, strict=True))
+            for values in itertools.product(*self.grid.values())
+        ]
 
     def _drawn(self, drawing: Random) -> list[Json]:
         generator, drawn = random.Random(drawing.seed), dict[str, Json]()
@@ -155,7 +178,9 @@ def load_spec(path: str | Path) -> Spec:
     """
     tree = _read(Path(path).resolve(), ())
     try:
-        data = {str(name): value for name, value in yaml.SafeLoader("").construct_document(tree).items()}
+        data = {
+            str(name): value for name, value in yaml.SafeLoader("").construct_document(tree).items()
+        }
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise WorkbenchError(f"{path} is no YAML: {error}") from None
 
@@ -186,16 +211,23 @@ def _read(path: Path, including: tuple[Path, ...]) -> yaml.MappingNode:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise WorkbenchError(f"{path} is no YAML: {error}") from None
     if not isinstance(tree, yaml.MappingNode):
-        raise WorkbenchError(f"{path}:1: it holds no experiment. It needs at least `name`, `questions` and `grid`.")
+        raise WorkbenchError(
+            f"{path}:1: it holds no experiment. It needs at least `name`, `questions` and `grid`."
+        )
     names = [key.value for key, _ in tree.value]
     if "include" in names:
         key, included = tree.value.pop(names.index("include"))
-        where, target = f"{path}:{key.start_mark.line + 1}: include", (path.parent / str(included.value)).resolve()
+        where, target = (
+            f"{path}:{key.start_mark.line + 1}: include",
+            (path.parent / str(included.value)).resolve(),
+        )
         if not target.is_file():
             raise WorkbenchError(f"{where}: {shown(included.value)} does not exist.")
         if target in (*including, path):
             raise WorkbenchError(f"{where}: {included.value} includes this file in turn.")
-        tree.value += [pair for pair in _read(target, (*including, path)).value if pair[0].value not in names]
+        tree.value += [
+            pair for pair in _read(target, (*including, path)).value if pair[0].value not in names
+        ]
     return tree
 
 
@@ -227,9 +259,16 @@ def check_spec(data: Mapping[str, Any], locate: Locate = lambda _: "") -> Spec:
         json.dumps(spec.model_dump(mode="json"), allow_nan=False)
     except ValidationError as error:
         faults = [(_place(fault, data), fault) for fault in error.errors()]
-        place, fault = max(faults, key=lambda pair: len(pair[0]))  # of several alternatives the one that was meant
-        keys = f" Known: {', '.join(Spec.model_fields)}." if place == fault["loc"][:1] and place[0] in data else ""
-        raise WorkbenchError(f"{locate(place)}{'.'.join(map(str, place))}: {fault['msg']}.{keys}") from None
+        # of several alternatives the one that was meant
+        place, fault = max(faults, key=lambda pair: len(pair[0]))
+        keys = (
+            f" Known: {', '.join(Spec.model_fields)}."
+            if place == fault["loc"][:1] and place[0] in data
+            else ""
+        )
+        raise WorkbenchError(
+            f"{locate(place)}{'.'.join(map(str, place))}: {fault['msg']}.{keys}"
+        ) from None
     except (ValueError, RecursionError) as error:
         raise WorkbenchError(f"{locate(())}a value cannot be kept as JSON: {error}.") from None
     for place, message in spec.faults():

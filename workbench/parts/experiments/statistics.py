@@ -66,7 +66,10 @@ def differences(
     """
     apart = {name: _apart(scores, name, baseline, clusters) for name in scores if name != baseline}
     corrected, levels = holm({name: permutation_p(values) for name, values in apart.items()}, error)
-    return {name: _difference(values, corrected[name], levels[name], smallest, error) for name, values in apart.items()}
+    return {
+        name: _difference(values, corrected[name], levels[name], smallest, error)
+        for name, values in apart.items()
+    }
 
 
 def live_differences(
@@ -113,7 +116,9 @@ def confidence_sequence(values: np.ndarray, error: float) -> tuple[float, float]
     if not len(values):
         return -1.0, 1.0
     middle = float(values.mean())
-    low, high = (edge if excess(edge) < 0 else float(brentq(excess, middle, edge)) for edge in (-1.0, 1.0))
+    low, high = (
+        edge if excess(edge) < 0 else float(brentq(excess, middle, edge)) for edge in (-1.0, 1.0)
+    )
     return low, high
 
 
@@ -127,11 +132,15 @@ def error_of_look(number: int) -> float:
     return ERROR * FIRST_LOOK if number == 0 else later / (number * (number + 1))
 
 
-def _apart(scores: Scores, name: str, baseline: str, clusters: Mapping[str, str] | None) -> np.ndarray:
+def _apart(
+    scores: Scores, name: str, baseline: str, clusters: Mapping[str, str] | None
+) -> np.ndarray:
     """Return a row for each cluster: the sum of its differences, and its questions."""
     table = DataFrame({side: scores[side] for side in (name, baseline)}, dtype=float).dropna()
     apart = table[name] - table[baseline]
-    groups = apart.groupby([(clusters or {}).get(question, question) for question in apart.index], sort=False)
+    groups = apart.groupby(
+        [(clusters or {}).get(question, question) for question in apart.index], sort=False
+    )
     return np.asarray(groups.agg(["sum", "count"]), dtype=float)
 
 
@@ -144,7 +153,12 @@ def permutation_p(apart: np.ndarray) -> float:
     if len(apart) < 2 or len(sums) < 2:
         return 1.0
     test = stats.permutation_test(
-        (sums,), _size, permutation_type="samples", alternative="greater", n_resamples=SAMPLES, rng=_SEED
+        (sums,),
+        _size,
+        permutation_type="samples",
+        alternative="greater",
+        n_resamples=SAMPLES,
+        rng=_SEED,
     )
     return float(test.pvalue)
 
@@ -161,9 +175,13 @@ def holm(tests: Mapping[str, float], error: float = ERROR) -> tuple[Series, Seri
     return (ps * left).clip(upper=1).cummax(), 1 - error / Series(left, ps.index)
 
 
-def _difference(apart: np.ndarray, p: float, level: float, smallest: float, error: float) -> Difference:
+def _difference(
+    apart: np.ndarray, p: float, level: float, smallest: float, error: float
+) -> Difference:
     if not len(apart):
-        return Difference(0, math.nan, math.nan, math.nan, 1.0, "not decided: no question was finished by both")
+        return Difference(
+            0, math.nan, math.nan, math.nan, 1.0, "not decided: no question was finished by both"
+        )
     sums, sizes = apart[:, 0], apart[:, 1]
     mean = 100 * float(sums.sum() / sizes.sum())
     low, high = interval(sums, sizes, level)
@@ -176,8 +194,12 @@ def _difference(apart: np.ndarray, p: float, level: float, smallest: float, erro
     return _rounded(apart, mean, low, high, p, decision)
 
 
-def _rounded(apart: np.ndarray, mean: float, low: float, high: float, p: float, decision: str) -> Difference:
-    return Difference(int(apart[:, 1].sum()), round(mean, 2), round(low, 2), round(high, 2), round(p, 4), decision)
+def _rounded(
+    apart: np.ndarray, mean: float, low: float, high: float, p: float, decision: str
+) -> Difference:
+    return Difference(
+        int(apart[:, 1].sum()), round(mean, 2), round(low, 2), round(high, 2), round(p, 4), decision
+    )
 
 
 def _claim(mean: float, edge: float) -> str:
@@ -187,11 +209,18 @@ def _claim(mean: float, edge: float) -> str:
 
 def interval(sums: np.ndarray, sizes: np.ndarray, level: float) -> tuple[float, float]:
     """Return a bootstrap interval of a mean difference, in points, with clusters drawn as a size."""
-    if len(sums) < 2 or not sums.any():  # none of so many differs: that leaves open how many would among more
+    # none of so many differs: that leaves open how many would among more
+    if len(sums) < 2 or not sums.any():
         bound = 100 * float(stats.binomtest(0, max(1, int(sizes.sum()))).proportion_ci(level).high)
         return -bound, bound
     drawn = stats.bootstrap(
-        (sums, sizes), _ratio, paired=True, confidence_level=level, method="percentile", n_resamples=SAMPLES, rng=_SEED
+        (sums, sizes),
+        _ratio,
+        paired=True,
+        confidence_level=level,
+        method="percentile",
+        n_resamples=SAMPLES,
+        rng=_SEED,
     )
     low, high = drawn.confidence_interval
     return 100 * float(low), 100 * float(high)
@@ -225,10 +254,14 @@ def detectable(n: int, comparisons: int, spread: float = 40.0) -> float:
         spread: standard deviation of the differences of questions, in points.
     """
     alpha = ERROR * FIRST_LOOK / max(1, comparisons)
-    return float((stats.norm.ppf(1 - alpha / 2) + stats.norm.ppf(0.8)) * spread / math.sqrt(max(1, n)))
+    return float(
+        (stats.norm.ppf(1 - alpha / 2) + stats.norm.ppf(0.8)) * spread / math.sqrt(max(1, n))
+    )
 
 
-def fewest_errors(lost: Sequence[tuple[float, bool]], share: float, confidence: float = 0.95) -> tuple[float, float]:
+def fewest_errors(
+    lost: Sequence[tuple[float, bool]], share: float, confidence: float = 0.95
+) -> tuple[float, float]:
     """Return the lowest threshold from which on acting alone is wrong at most so often, and the bound that shows it.
 
     Thresholds are tried from the highest down, each by Clopper and Pearson's bound, until one fails: a fixed sequence,

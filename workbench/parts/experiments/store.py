@@ -64,7 +64,9 @@ class ExperimentStore:
         """
         for row in self._rows("SELECT * FROM experiments WHERE name = ?1"):
             return {**row, "spec": json.loads(row["spec"])}
-        raise WorkbenchError(f"No experiment {self.name!r}. Known: {', '.join(names(self.tables)) or 'none'}.")
+        raise WorkbenchError(
+            f"No experiment {self.name!r}. Known: {', '.join(names(self.tables)) or 'none'}."
+        )
 
     def save_spec(self, spec: Json) -> None:
         """Keep a specification; that of the same name is replaced, its cells stay."""
@@ -89,7 +91,8 @@ class ExperimentStore:
         """Keep these cells alone; one whose proof differs begins again, without its results."""
         fresh = "excluded.proof = cells.proof"
         columns = ", ".join(
-            f"{column} = iif({fresh}, cells.{column}, NULL)" for column in ("run_id", "scores", "error")
+            f"{column} = iif({fresh}, cells.{column}, NULL)"
+            for column in ("run_id", "scores", "error")
         )
         with self.tables.transaction() as connection:
             connection.executemany(
@@ -107,40 +110,54 @@ class ExperimentStore:
 
     def cells(self) -> list[Json]:
         """Return the cells, in the order in which they run."""
-        return [_read(row) for row in self._rows("SELECT * FROM cells WHERE experiment = ?1 ORDER BY rowid")]
+        return [
+            _read(row)
+            for row in self._rows("SELECT * FROM cells WHERE experiment = ?1 ORDER BY rowid")
+        ]
 
     def claim(self, question: str, owner: str, alive: Callable[[str], bool]) -> list[Json]:
         """Take the cells of a question that have not ended and that no living process has taken; return all of it."""
         mine, where = "experiment = ?1 AND question = ?2", (self.name, question)
         with self.tables.transaction() as connection:
-            owners = connection.execute(f"SELECT DISTINCT owner FROM cells WHERE {mine}", where).fetchall()
+            owners = connection.execute(
+                f"SELECT DISTINCT owner FROM cells WHERE {mine}", where
+            ).fetchall()
             free = [row["owner"] for row in owners if row["owner"] and not alive(row["owner"])]
             connection.execute(
                 f"UPDATE cells SET status = 'waiting', owner = ?3 WHERE {mine} AND status IN ('waiting', 'running')"
                 " AND (owner IS NULL OR owner IN (SELECT value FROM json_each(?4)))",
                 (*where, owner, json.dumps(free)),
             )
-            rows = connection.execute(f"SELECT * FROM cells WHERE {mine} ORDER BY rowid", where).fetchall()
+            rows = connection.execute(
+                f"SELECT * FROM cells WHERE {mine} ORDER BY rowid", where
+            ).fetchall()
         return [_read(dict(row)) for row in rows]
 
     def begin(self, cell: str, owner: str) -> bool:
         """Note that a cell runs; return whether it is still to run: it may have been dropped since it was taken."""
-        sql = "UPDATE cells SET status = 'running' WHERE experiment = ?1 AND cell = ?2 AND owner = ?3"
+        sql = (
+            "UPDATE cells SET status = 'running' WHERE experiment = ?1 AND cell = ?2 AND owner = ?3"
+        )
         return self._write(f"{sql} AND status = 'waiting'", cell, owner) == 1
 
     def note_run(self, cell: str, run_id: str) -> None:
         """Note the run of a cell before it works, so that it is found after a kill."""
-        self._write("UPDATE cells SET run_id = ?3 WHERE experiment = ?1 AND cell = ?2", cell, run_id)
+        self._write(
+            "UPDATE cells SET run_id = ?3 WHERE experiment = ?1 AND cell = ?2", cell, run_id
+        )
 
     def release(self, owner: str) -> None:
         """Let others run the cells that this process has taken and not ended."""
-        sql = "UPDATE cells SET status = 'waiting', owner = NULL WHERE experiment = ?1 AND owner = ?2"
+        sql = (
+            "UPDATE cells SET status = 'waiting', owner = NULL WHERE experiment = ?1 AND owner = ?2"
+        )
         self._write(f"{sql} AND status IN ('waiting', 'running')", owner)
 
     def mark(self, old: str, new: str, parameters: str | None = None) -> None:
         """Give the cells that have one status another: all, or those of a configuration."""
         sql = (
-            "UPDATE cells SET status = ?3 WHERE experiment = ?1 AND status = ?2 AND parameters = ifnull(?4, parameters)"
+            "UPDATE cells SET status = ?3 WHERE experiment = ?1 AND status = ?2"
+            " AND parameters = ifnull(?4, parameters)"
         )
         self._write(sql, old, new, parameters)
 
@@ -212,7 +229,10 @@ class ExperimentStore:
 
 def names(tables: Tables) -> list[str]:
     """Return the experiments of a file, newest first."""
-    return [row["name"] for row in tables.rows("SELECT name FROM experiments ORDER BY created_at DESC, rowid DESC")]
+    return [
+        row["name"]
+        for row in tables.rows("SELECT name FROM experiments ORDER BY created_at DESC, rowid DESC")
+    ]
 
 
 class Stored(Service):

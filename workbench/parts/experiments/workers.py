@@ -33,10 +33,16 @@ def started(wb: Any, name: str, count: int, dask: str) -> Iterator[None]:
         if dask:
             with _cluster(dask) as client:
                 workers = list(client.scheduler_info(n_workers=-1)["workers"])
-                more = {"allow_other_workers": True, "pure": False}  # a worker that dies is replaced
-                bare = {key: value for key, value in values.items() if not isinstance(value, SecretStr)}
+                # a worker that dies is replaced
+                more = {"allow_other_workers": True, "pure": False}
+                bare = {
+                    key: value for key, value in values.items() if not isinstance(value, SecretStr)
+                }
                 arguments = (path, bare, name)
-                futures = [client.submit(run_cells, *arguments, workers=[worker], **more) for worker in workers]
+                futures = [
+                    client.submit(run_cells, *arguments, workers=[worker], **more)
+                    for worker in workers
+                ]
                 yield
                 client.gather(futures, errors="skip")
         else:

@@ -19,7 +19,13 @@ from typing import Any, NamedTuple
 from workbench.errors import CorpusError, shown
 from workbench.knowledge.reading import triples
 from workbench.knowledge.reading.corpus import Document, Read, unlinked
-from workbench.knowledge.reading.files import STRUCTURE, SUFFIXES, Unreadable, must_be_file, must_be_short
+from workbench.knowledge.reading.files import (
+    STRUCTURE,
+    SUFFIXES,
+    Unreadable,
+    must_be_file,
+    must_be_short,
+)
 from workbench.knowledge.reading.triples import in_words
 from workbench.state import Data, Json
 from workbench.text import clean, sentences
@@ -74,7 +80,10 @@ class Canvas:
         self.edges: dict[str, Json] = {}
         self.problems: list[str] = []
         self.content = _parsed(raw)
-        for name, elements, check in (("nodes", self.nodes, _node_faults), ("edges", self.edges, self._edge_faults)):
+        for name, elements, check in (
+            ("nodes", self.nodes, _node_faults),
+            ("edges", self.edges, self._edge_faults),
+        ):
             for number, element in enumerate(self.content.get(name, ()), 1):
                 label, faults = f"{name[:-1]} number {number}", [(_NO_ID, True)]
                 if _has_id(element):
@@ -88,7 +97,9 @@ class Canvas:
             first = boxes.setdefault(_box(node), node["id"])
             if first != node["id"]:
                 both = f"group {shown(node['id'])} covers just what group {shown(first)} covers"
-                self.problems.append(f"{both}, so that each would hold the other; it counts as inside: move one")
+                self.problems.append(
+                    f"{both}, so that each would hold the other; it counts as inside: move one"
+                )
 
     @staticmethod
     def read_text(path: Path) -> str:
@@ -105,13 +116,20 @@ class Canvas:
         try:
             return path.read_bytes().decode("utf-8")
         except UnicodeDecodeError as error:
-            raise CanvasError(f"not UTF-8: {error.reason} at byte {error.start}; save it as UTF-8") from None
+            raise CanvasError(
+                f"not UTF-8: {error.reason} at byte {error.start}; save it as UTF-8"
+            ) from None
 
     def _edge_faults(self, edge: Data) -> Iterator[tuple[str, bool]]:
         for end in ("fromNode", "toNode"):
             if not isinstance(edge.get(end), str) or edge[end] not in self.nodes:
-                yield f"has {end} {shown(edge.get(end))}, which is no usable node: draw it again, or delete it", True
-        yield from _optional(edge, {"fromSide": SIDES, "toSide": SIDES, "fromEnd": _ENDS, "toEnd": _ENDS})
+                yield (
+                    f"has {end} {shown(edge.get(end))}, which is no usable node: draw it again, or delete it",
+                    True,
+                )
+        yield from _optional(
+            edge, {"fromSide": SIDES, "toSide": SIDES, "fromEnd": _ENDS, "toEnd": _ENDS}
+        )
 
     @property
     def groups(self) -> list[Json]:
@@ -149,7 +167,10 @@ class Canvas:
             CanvasError: with the known ones.
         """
         if node_id not in self.nodes:
-            names = ", ".join([*map(repr, list(self.nodes)[:8]), *["…"] * (len(self.nodes) > 8)]) or "none"
+            names = (
+                ", ".join([*map(repr, list(self.nodes)[:8]), *["…"] * (len(self.nodes) > 8)])
+                or "none"
+            )
             raise CanvasError(f"There is no node {shown(node_id)}. Known: {names}")
         return self.nodes[node_id]
 
@@ -163,7 +184,9 @@ class Canvas:
             group = next((i for i in self.around(node_id) if texts[i][0]), "")
             if group and title:
                 members[group] += [title] * is_name(title)
-                links[node_id].append([IN_GROUP, clean(group), in_words(title, IN_GROUP, texts[group][0])])
+                links[node_id].append(
+                    [IN_GROUP, clean(group), in_words(title, IN_GROUP, texts[group][0])]
+                )
         for _, start, label, end in self.links():
             title, end_title = texts[start][0], texts[end][0]
             if title and end_title and start != end:
@@ -177,7 +200,11 @@ class Canvas:
             if not title:
                 continue
             if node["type"] == "group":
-                text = f"{title}: {', '.join(members[node_id][:listed])}" if members[node_id] else title
+                text = (
+                    f"{title}: {', '.join(members[node_id][:listed])}"
+                    if members[node_id]
+                    else title
+                )
             if node["type"] == "file":
                 try:
                     file = beside(folder, node["file"])
@@ -209,9 +236,17 @@ def read(path: Path, name: str, read_file: Callable[[Path, str], Read], also: se
         if isinstance(card, str):
             yield 1, card
             continue
-        text, title, fields, kind = card.text, card.title, card.fields, card.node["type"].capitalize()
+        text, title, fields, kind = (
+            card.text,
+            card.title,
+            card.fields,
+            card.node["type"].capitalize(),
+        )
         if card.file and card.file.name.lower().endswith(_MANY_RECORDS):
-            yield 1, f"node {shown(card.node['id'])}: {card.file.name} holds many records: add it as a file of its own"
+            yield (
+                1,
+                f"node {shown(card.node['id'])}: {card.file.name} holds many records: add it as a file of its own",
+            )
         elif card.file and card.file.name.lower().endswith(SUFFIXES):
             for _, document in read_file(card.file, card.title):
                 if isinstance(document, str):
@@ -253,7 +288,10 @@ def title_and_text(node: Data) -> tuple[str, str]:
     longest = 80
     kind, content = node["type"], clean(node_text(node, CONTENT[node["type"]] or "label")).strip()
     if kind == "file":
-        name = PurePosixPath(content.replace("\\", "/")).stem[:longest] + node_text(node, "subpath")[:longest]
+        name = (
+            PurePosixPath(content.replace("\\", "/")).stem[:longest]
+            + node_text(node, "subpath")[:longest]
+        )
         return name, f"{content}{node_text(node, 'subpath')}"
     if kind == "link":
         return re.sub(r"^\w+://(?:www\.)?|[?#].*$", "", content).rstrip("/")[:longest], content
@@ -276,15 +314,21 @@ def beside(folder: Path, file: str) -> Path:
     name = PurePosixPath(file.replace("\\", "/"))
     label = f"file {shown(file)}"
     if name.is_absolute() or ".." in name.parts or ":" in file or "\0" in file:
-        raise CanvasError(f"{label} leads out of the folder of the canvas, and is not read: put it next to the canvas")
+        raise CanvasError(
+            f"{label} leads out of the folder of the canvas, and is not read: put it next to the canvas"
+        )
     if any(part.startswith(".") for part in name.parts):
-        raise CanvasError(f"{label} is hidden, by the dot before its name, and is not read: give it another name")
+        raise CanvasError(
+            f"{label} is hidden, by the dot before its name, and is not read: give it another name"
+        )
     root = Path(os.path.realpath(folder))
     home = next((path for path in (root, *root.parents) if (path / VAULT).is_dir()), root)
     for base in (root, home):
         path = Path(os.path.realpath(base / name))
         if not path.is_relative_to(home):
-            raise CanvasError(f"{label} is a link out of the folder of the canvas, and is not read: copy it here")
+            raise CanvasError(
+                f"{label} is a link out of the folder of the canvas, and is not read: copy it here"
+            )
         if os.path.lexists(path):
             must_be_file(path)
             return path
@@ -300,9 +344,13 @@ def _parsed(raw: str) -> Json:
         raise CanvasError(f"not JSON: {error.msg} at {where}: correct it there") from None
     except (RecursionError, ValueError) as error:
         why = type(error).__name__
-        raise CanvasError(f"not usable as JSON ({why}): make it flatter, its numbers shorter") from None
+        raise CanvasError(
+            f"not usable as JSON ({why}): make it flatter, its numbers shorter"
+        ) from None
     if not isinstance(content, dict):
-        raise CanvasError(f'a canvas is {{"nodes": [...], "edges": [...]}}, not {type(content).__name__}')
+        raise CanvasError(
+            f'a canvas is {{"nodes": [...], "edges": [...]}}, not {type(content).__name__}'
+        )
     for key in ARRAYS:
         if not isinstance(content.get(key, []), list):
             raise CanvasError(f"{key} is {shown(content[key])}: it must be a list")
@@ -310,7 +358,11 @@ def _parsed(raw: str) -> Json:
 
 
 def _has_id(element: Any) -> bool:
-    return isinstance(element, dict) and isinstance(element.get("id"), str) and bool(element["id"].strip())
+    return (
+        isinstance(element, dict)
+        and isinstance(element.get("id"), str)
+        and bool(element["id"].strip())
+    )
 
 
 def _node_faults(node: Data) -> Iterator[tuple[str, bool]]:
@@ -339,10 +391,16 @@ def _optional(element: Data, allowed: Mapping[str, Sequence[str]]) -> Iterator[t
         if key in element and not isinstance(element[key], str):
             yield f"has {key} {shown(element[key])}, which is ignored: write a text", False
     if node_text(element, "color") and not node_color(element):
-        yield f"has color {shown(element['color'])}, which is ignored: use 1 to 6, or #rrggbb", False
+        yield (
+            f"has color {shown(element['color'])}, which is ignored: use 1 to 6, or #rrggbb",
+            False,
+        )
     for key, values in allowed.items():
         if key in element and element[key] not in values:
-            yield f"has {key} {shown(element[key])}, which is ignored: use one of {', '.join(values)}", False
+            yield (
+                f"has {key} {shown(element[key])}, which is ignored: use one of {', '.join(values)}",
+                False,
+            )
 
 
 def _box(node: Data) -> tuple[float, ...]:
@@ -355,14 +413,17 @@ def _parents(nodes: Sequence[Data]) -> dict[str, str]:
     import numpy as np
 
     groups = [node for node in reversed(nodes) if node["type"] == "group"]
-    groups.sort(key=lambda node: node["width"] * node["height"])  # the later of equal ones comes first
+    # the later of equal ones comes first
+    groups.sort(key=lambda node: node["width"] * node["height"])
     place = {node["id"]: n + 1 for n, node in enumerate(groups)}
     left, top, right, low = np.array([_box(node) for node in groups], dtype=float).reshape(-1, 4).T
     parents = dict[str, str]()
     for node in nodes:
         a, b, c, d = _box(node)
         larger = place.get(node["id"], 0)  # a group is not inside a smaller one
-        inside = (left[larger:] <= a) & (top[larger:] <= b) & (right[larger:] >= c) & (low[larger:] >= d)
+        inside = (
+            (left[larger:] <= a) & (top[larger:] <= b) & (right[larger:] >= c) & (low[larger:] >= d)
+        )
         if inside.any():
             parents[node["id"]] = groups[larger + int(inside.argmax())]["id"]
     return parents

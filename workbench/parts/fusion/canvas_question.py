@@ -19,7 +19,11 @@ def question_nodes(base: KnowledgeBase, canvas: str) -> dict[str, str]:
     """Return the document of each node of the canvas; {} where the base does not hold it."""
     name = f"{PurePath(canvas.replace(chr(92), '/')).name}#"
     parts = ((doc_id, *doc_id.partition(name)) for doc_id in base.select())
-    return {node: doc_id for doc_id, folder, mark, node in parts if mark and (not folder or folder.endswith("/"))}
+    return {
+        node: doc_id
+        for doc_id, folder, mark, node in parts
+        if mark and (not folder or folder.endswith("/"))
+    }
 
 
 def choose_base(bases: KnowledgeBases, canvas: str, names: Iterable[str] = ()) -> str:
@@ -38,7 +42,9 @@ def choose_base(bases: KnowledgeBases, canvas: str, names: Iterable[str] = ()) -
     )
 
 
-def read_question(base: KnowledgeBase, canvas: str, operation: str, targets: Sequence[str]) -> tuple[str, list[str]]:
+def read_question(
+    base: KnowledgeBase, canvas: str, operation: str, targets: Sequence[str]
+) -> tuple[str, list[str]]:
     """Return what the operation asks about these nodes, or about the canvas, and the names that it is about.
 
     Scoring and verification ask for the texts of the nodes, the others for their titles; a node that is a question
@@ -50,18 +56,26 @@ def read_question(base: KnowledgeBase, canvas: str, operation: str, targets: Seq
     nodes = question_nodes(base, canvas)
     if missing := [target for target in targets if target not in nodes]:
         hint = f"{', '.join(list(nodes)[:10])}{', ...' if len(nodes) > 10 else ''}"
-        raise WorkbenchError(f"There is no node {shown(missing[0])} in {shown(canvas)}. It has: {hint}.")
+        raise WorkbenchError(
+            f"There is no node {shown(missing[0])} in {shown(canvas)}. It has: {hint}."
+        )
     titles, texts = list[str](), list[str]()
     for doc_id in (nodes[target] for target in targets):
-        passages, relations = base.passages(doc_ids=[doc_id]), base.around("relations", [f"doc:{doc_id}"])
+        passages, relations = (
+            base.passages(doc_ids=[doc_id]),
+            base.around("relations", [f"doc:{doc_id}"]),
+        )
         text = " ".join(passage["text"] for passage in passages)
         for relation in relations:
-            text = text.replace(f"{relation['sentence']}.", "")  # an edge is not a sentence of the node
+            # an edge is not a sentence of the node
+            text = text.replace(f"{relation['sentence']}.", "")
         # Characters of a node's text in a question.
         texts.append(" ".join(text.split())[:400])
         ends = [end for relation in relations for end in (relation["source"], relation["target"])]
         entities = [base.entity(end) for end in ends if end != f"doc:{doc_id}"]
-        neighbours = [entity["name"] for entity in entities if entity and entity["doc_id"] in nodes.values()]
+        neighbours = [
+            entity["name"] for entity in entities if entity and entity["doc_id"] in nodes.values()
+        ]
         title = passages[0]["title"]
         titles += [title] if is_name(title) else filter(is_name, neighbours)
     labels = Labels(detect_language(" ".join(texts) or canvas))

@@ -32,7 +32,14 @@ _NEEDS = re.compile(
     re.I,
 )
 """Labels of edges that lead from a node to its prerequisite; every other edge leads from the prerequisite."""
-_WORTH = {"contradicted": 0.0, "missing": 0.0, "unsupported": 0.0, "partly": 0.5, "covered": 1.0, "supported": 1.0}
+_WORTH = {
+    "contradicted": 0.0,
+    "missing": 0.0,
+    "unsupported": 0.0,
+    "partly": 0.5,
+    "covered": 1.0,
+    "supported": 1.0,
+}
 _PRONOUN = re.compile(r"^(?:It|They|This|These)\b\s*|^(?:它们|它|这)")
 _FIGURE = re.compile(r"\d[\d,.]*")
 
@@ -65,10 +72,16 @@ class Desk:
         self.texts = {i: title_and_text(node) for i, node in canvas.nodes.items()}
         self.links = list(canvas.links())
         self.answers = {end for _, _, label, end in self.links if _ANSWER.search(label)}
-        self.answers |= {i for i, (title, _) in self.texts.items() if re.match(r"my answer\b|我的回答", title, re.I)}
+        self.answers |= {
+            i
+            for i, (title, _) in self.texts.items()
+            if re.match(r"my answer\b|我的回答", title, re.I)
+        }
         self.shares = shares_by_meaning(base)
         self.answered = [
-            (start, end) for _, start, _, end in self.links if end in self.answers and start not in self.answers
+            (start, end)
+            for _, start, _, end in self.links
+            if end in self.answers and start not in self.answers
         ]
         self.needs: dict[str, dict[str, str]] = {i: {} for i in canvas.nodes}
         for _, start, label, end in self.links:
@@ -103,14 +116,23 @@ class Desk:
 
     def sources(self, query: str, exclude: str) -> list[tuple[Passage, str]]:
         """Return the best passages and their texts: no group, link, question or answer, nor the node itself."""
-        rankings = {"bm25": self.base.search("words", query, 20), "dense": self.base.search("meaning", query, 20)}
+        rankings = {
+            "bm25": self.base.search("words", query, 20),
+            "dense": self.base.search("meaning", query, 20),
+        }
         sources = list[tuple[Passage, str]]()
         for passage in self.base.passages([chunk_id for chunk_id, _ in rrf(rankings)]):
             node, text = self.node_for(passage), passage["text"].strip()
-            if node and (node in (exclude, *self.answers) or self.canvas.nodes[node]["type"] in ("group", "link")):
+            if node and (
+                node in (exclude, *self.answers)
+                or self.canvas.nodes[node]["type"] in ("group", "link")
+            ):
                 continue
-            for relation in self.base.around("relations", [f"doc:{passage['doc_id']}"]) if node else ():
-                text = text.replace(f"{relation['sentence']}.", "").strip()  # an edge is not a sentence of the node
+            for relation in (
+                self.base.around("relations", [f"doc:{passage['doc_id']}"]) if node else ()
+            ):
+                # an edge is not a sentence of the node
+                text = text.replace(f"{relation['sentence']}.", "").strip()
             if text and text[-1] not in "?？":
                 sources.append((passage, text))
         return sources[:5]
@@ -129,7 +151,9 @@ class Desk:
         if seen.share < support.MOST or seen.denied:
             return seen.share >= support.MOST
         numbers = all(re.search(r"\d", side) for side in (sentence, text))
-        return seen.lacks_exact and numbers and support.by_words(sentence, [text])[0] >= support.MOST
+        return (
+            seen.lacks_exact and numbers and support.by_words(sentence, [text])[0] >= support.MOST
+        )
 
     def verify(self, sentence: str, node_id: str) -> tuple[str, float, tuple[Passage, str] | None]:
         """Return ``supported``, ``partly``, ``contradicted`` or ``unsupported``; the share covered; the source."""
@@ -141,9 +165,14 @@ class Desk:
         texts = []
         for passage, text in sources:
             title = passage["title"]
-            texts.append("\n".join([title, *(_with_subject(title, sentence) for sentence in sentences(text))]))
+            texts.append(
+                "\n".join(
+                    [title, *(_with_subject(title, sentence) for sentence in sentences(text))]
+                )
+            )
         covered = [support.agreement(claim, text, shares=self.shares).share for text in texts]
-        verdicts = [self.verdict(claim, text) for text in texts]  # one by one: together they support anything
+        # one by one: together they support anything
+        verdicts = [self.verdict(claim, text) for text in texts]
         nearest = max(range(len(texts)), key=lambda n: (covered[n], -n))
         surest = max(range(len(texts)), key=lambda n: (_WORTH[verdicts[n]], n == nearest, -n))
         if verdicts[surest] != "supported" and self.contradicts(claim, texts[nearest]):
@@ -151,10 +180,19 @@ class Desk:
         source = sources[nearest if verdicts[surest] == "unsupported" else surest]
         return verdicts[surest], covered[nearest], source
 
-    def entry(self, node_id: str, rows: Sequence[Row], score: float | None = None, note: str = "") -> Entry:
+    def entry(
+        self, node_id: str, rows: Sequence[Row], score: float | None = None, note: str = ""
+    ) -> Entry:
         """Return the results of a node."""
         rounded = None if score is None else round(score, 4)
-        return Entry(node=node_id, title=self.title(node_id), score=rounded, note=note, run_id="", rows=list(rows))
+        return Entry(
+            node=node_id,
+            title=self.title(node_id),
+            score=rounded,
+            note=note,
+            run_id="",
+            rows=list(rows),
+        )
 
     def scored_entry(self, node_id: str, rows: Sequence[Row], empty: str) -> Entry:
         """Return the results of a node with their mean worth; with the label ``empty`` where there are none."""
@@ -184,11 +222,18 @@ def _smaller_questions(desk: Desk, target: str) -> Iterator[Row]:
         for lower, label in desk.needs[upper].items():
             if lower not in depth and len(depth) <= most_rows:
                 arrow = ("←{}—" if _NEEDS.search(label) else "—{}→").format(label) if label else "→"
-                depth[lower], path[lower] = depth[upper] + 1, f"{desk.title(lower)} {arrow} {path[upper]}"
+                depth[lower], path[lower] = (
+                    depth[upper] + 1,
+                    f"{desk.title(lower)} {arrow} {path[upper]}",
+                )
                 waiting.append(lower)
     for node in sorted(waiting[1:], key=lambda i: -depth[i]):
-        yield _row("presupposes", labels("canvas_ask_what", title=desk.title(node)), path[node], node)
-    members = [i for i, group in desk.canvas.parents.items() if group == target and is_name(desk.title(i))]
+        yield _row(
+            "presupposes", labels("canvas_ask_what", title=desk.title(node)), path[node], node
+        )
+    members = [
+        i for i, group in desk.canvas.parents.items() if group == target and is_name(desk.title(i))
+    ]
     for node in members[:most_rows]:
         question = labels("canvas_ask_part", title=desk.title(node), whole=desk.title(target))
         yield _row("part", question, desk.title(target), node)
@@ -204,7 +249,11 @@ def scoring(desk: Desk, target: str) -> Entry:
         node = source if source in desk.canvas.nodes else ""
         title = desk.title(node) if node else source
         point = _with_subject(title, sentence)
-        rows.append(_row(_coverage(desk, point, f"{title}\n{point}", text, statements), sentence, title, node))
+        rows.append(
+            _row(
+                _coverage(desk, point, f"{title}\n{point}", text, statements), sentence, title, node
+            )
+        )
     rows.sort(key=lambda row: tuple(_WORTH).index(row["kind"]))
     return desk.scored_entry(target, rows, "canvas_no_source")
 
@@ -214,7 +263,8 @@ def _points(desk: Desk, target: str, questions: Sequence[str]) -> list[tuple[str
     prerequisites = [lower for question in questions for lower in desk.needs[question]]
     prerequisites += [lower for node in prerequisites for lower in desk.needs[node]]
     points = list[tuple[str, str]]()
-    for nodes in (questions, dict.fromkeys(prerequisites)):  # a question states nothing, its prerequisites do
+    # a question states nothing, its prerequisites do
+    for nodes in (questions, dict.fromkeys(prerequisites)):
         points = [(sentence, node) for node in nodes for sentence in desk.statements(node)]
         if len(points) > 1:
             break
@@ -254,10 +304,18 @@ def _verified(desk: Desk, target: str) -> tuple[Entry, float]:
         node, because = "", ""
         if source:
             passage, text = source
-            node, because = desk.node_for(passage), f"{passage['title']}: {cut(_nearest(sentence, text), 160)}"
+            node, because = (
+                desk.node_for(passage),
+                f"{passage['title']}: {cut(_nearest(sentence, text), 160)}",
+            )
             if verdict == "unsupported":
-                node, because = "", f"{desk.labels('canvas_nearest')}{desk.labels('colon')}{because}"
-            if figures := list(filter(_FIGURE.fullmatch, support.lost(sentence, f"{passage['title']}\n{text}"))):
+                node, because = (
+                    "",
+                    f"{desk.labels('canvas_nearest')}{desk.labels('colon')}{because}",
+                )
+            if figures := list(
+                filter(_FIGURE.fullmatch, support.lost(sentence, f"{passage['title']}\n{text}"))
+            ):
                 because += desk.labels("canvas_figures", figures=desk.labels("comma").join(figures))
         rows.append(_row(verdict, sentence, because, node))
         strengths.append(max(_WORTH[verdict], covered / 2))
@@ -276,7 +334,9 @@ def review(desk: Desk, targets: Sequence[str]) -> list[Entry]:
 
     A node that a learner has answered is as strong as the best answer; any other as its support.
     """
-    edges = [(lower, upper) for upper, needed in desk.needs.items() for lower in needed if lower != upper]
+    edges = [
+        (lower, upper) for upper, needed in desk.needs.items() for lower in needed if lower != upper
+    ]
     layers = layered(desk.canvas.nodes, edges).places
     ranked = []
     for node in targets:
@@ -293,7 +353,9 @@ def explanation(desk: Desk, targets: Sequence[str]) -> list[Entry]:
     wb, base = desk.canvas.workspace, desk.base.name
     questions = [_question(desk, node) for node in targets]
     entries = []
-    for target, run in zip(targets, wb.map(questions, kb=base, progress=lambda *_: None), strict=True):
+    for target, run in zip(
+        targets, wb.map(questions, kb=base, progress=lambda *_: None), strict=True
+    ):
         rows = [_row("answer", run.answer, run.query)]
         for citation in run.citations:
             node = desk.node_for(citation["source"])
@@ -309,11 +371,16 @@ def explanation(desk: Desk, targets: Sequence[str]) -> list[Entry]:
 
 def _question(desk: Desk, node_id: str) -> str:
     text = desk.text(node_id).strip()
-    return text if text.endswith(("?", "？")) else desk.labels("canvas_ask_what", title=desk.title(node_id))
+    return (
+        text
+        if text.endswith(("?", "？"))
+        else desk.labels("canvas_ask_what", title=desk.title(node_id))
+    )
 
 
 OPERATIONS: Mapping[str, Callable[[Desk, Any], Any]] = {
-    operation.__name__: operation for operation in (decomposition, scoring, explanation, verification, review)
+    operation.__name__: operation
+    for operation in (decomposition, scoring, explanation, verification, review)
 }
 """Review and explanation take all nodes at once, the others one."""
 
@@ -327,18 +394,35 @@ def work(desk: Desk, operation: str, nodes: Sequence[str]) -> list[Entry]:
     most_nodes = 50  # nodes of one operation
     targets = list[str]() if nodes else _fitting(desk, operation)
     for node in nodes:
-        group = desk.canvas.node(node)["type"] == "group" and operation not in ("decomposition", "explanation")
+        group = desk.canvas.node(node)["type"] == "group" and operation not in (
+            "decomposition",
+            "explanation",
+        )
         targets += _fitting(desk, operation, node) if group else [node]
     targets = list(dict.fromkeys(targets))
     if len(targets) > most_nodes:
-        raise CanvasError(f"{len(targets):,} nodes are too many at once: name at most {most_nodes}.")
+        raise CanvasError(
+            f"{len(targets):,} nodes are too many at once: name at most {most_nodes}."
+        )
     do = OPERATIONS[operation]
-    return list(do(desk, targets)) if do in (review, explanation) else [do(desk, node) for node in targets]
+    return (
+        list(do(desk, targets))
+        if do in (review, explanation)
+        else [do(desk, node) for node in targets]
+    )
 
 
 def _fitting(desk: Desk, operation: str, group: str = "") -> list[str]:
     """Return the nodes for an operation, in a group or anywhere: answers for scoring, if there are any; else texts."""
-    texts = [i for i, node in desk.canvas.nodes.items() if node["type"] in ("text", "file") and desk.title(i)]
+    texts = [
+        i
+        for i, node in desk.canvas.nodes.items()
+        if node["type"] in ("text", "file") and desk.title(i)
+    ]
     texts = [i for i in texts if not group or group in desk.canvas.around(i)]
     answers = [i for i in texts if i in desk.answers]
-    return answers if operation == "scoring" and answers else [i for i in texts if i not in desk.answers]
+    return (
+        answers
+        if operation == "scoring" and answers
+        else [i for i in texts if i not in desk.answers]
+    )

@@ -83,7 +83,9 @@ class CanvasFile(Canvas, Shown):
             CanvasError: there is no such operation or node.
         """
         if operation not in OPERATIONS:
-            raise CanvasError(f"There is no operation {shown(operation)}. Known: {', '.join(OPERATIONS)}.")
+            raise CanvasError(
+                f"There is no operation {shown(operation)}. Known: {', '.join(OPERATIONS)}."
+            )
         node_ids = [nodes] if isinstance(nodes, str) else list(nodes)
         with self._base(kb) as base:
             desk = Desk(self, base, labels_for(self.message))
@@ -129,7 +131,11 @@ class Worked(Shown):
     def to_dict(self) -> Json:
         """Return the results as JSON."""
         head = {"canvas_path": str(self.canvas.path), "operation": self.operation, "kb": self.kb}
-        return {**head, "target_nodes": [entry["node"] for entry in self.entries], "results": list(self.entries)}
+        return {
+            **head,
+            "target_nodes": [entry["node"] for entry in self.entries],
+            "results": list(self.entries),
+        }
 
     def blocks(self) -> list[Block]:
         """Return a table for each node."""
@@ -153,7 +159,13 @@ class Worked(Shown):
             head = f"**{labels(f'canvas_{self.operation}')}**{score}"
             lines = [f"- {labels('canvas_' + row['kind'])}: {row['text']}" for row in entry["rows"]]
             text = "\n".join(filter(None, [head, *lines, entry["note"]]))
-            new = {"id": f"wb-text-{next(numbers)}", "type": "text", "text": text, **_size(text), "color": "6"}
+            new = {
+                "id": f"wb-text-{next(numbers)}",
+                "type": "text",
+                "text": text,
+                **_size(text),
+                "color": "6",
+            }
             new["x"], new["y"] = _room(canvas, placed, new, entry["node"])
             nodes.append(placed.setdefault(new["id"], new))
             connect(entry["node"], new["id"], self.operation)
@@ -161,7 +173,9 @@ class Worked(Shown):
                 if node not in ("", entry["node"]):
                     connect(node, new["id"], kind)
         added = {"nodes": nodes, "edges": edges}
-        return Canvas(_text({**canvas.content, **{n: [*canvas.content.get(n, ()), *added[n]] for n in added}}))
+        return Canvas(
+            _text({**canvas.content, **{n: [*canvas.content.get(n, ()), *added[n]] for n in added}})
+        )
 
     def save(self, path: str | Path) -> CanvasFile:
         """Write that copy into a file.
@@ -173,7 +187,8 @@ class Worked(Shown):
 
 
 def _size(text: str) -> Json:
-    lines = sum(1 + len(line.encode("gb18030", "replace")) // 42 for line in text.split("\n"))  # 汉字 is wide
+    # 汉字 is wide
+    lines = sum(1 + len(line.encode("gb18030", "replace")) // 42 for line in text.split("\n"))
     return {"width": 400, "height": max(80, 40 + 26 * lines)}
 
 
@@ -184,7 +199,12 @@ def _room(canvas: Canvas, placed: Mapping[str, Data], new: Data, node_id: str) -
     for placed_id, node in sorted(placed.items(), key=lambda pair: pair[1]["y"]):
         low = node["y"] + node["height"]
         beside_it = node["x"] < x + new["width"] + gap and node["x"] + node["width"] + gap > x
-        if placed_id not in groups and beside_it and node["y"] < y + new["height"] + gap and low + gap > y:
+        if (
+            placed_id not in groups
+            and beside_it
+            and node["y"] < y + new["height"] + gap
+            and low + gap > y
+        ):
             y = math.ceil(low) + gap
     return x, y
 
@@ -198,7 +218,9 @@ def _text(content: Data) -> str:
     try:
         text = json.dumps(content, ensure_ascii=False, allow_nan=False, indent="\t")
     except ValueError:
-        raise CanvasError("A number of the canvas is too large to be written: make it smaller.") from None
+        raise CanvasError(
+            "A number of the canvas is too large to be written: make it smaller."
+        ) from None
     # half of a surrogate pair has no UTF-8
     return json.dumps(content, indent="\t") if re.search("[\ud800-\udfff]", text) else text
 

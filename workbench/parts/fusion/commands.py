@@ -22,28 +22,51 @@ OPERATIONS = ("decomposition", "scoring", "explanation", "verification", "review
 @click.option("--quality-threshold", type=float, help="Below it is asked again, 0 to 1.")
 @click.option("--max-retries", type=int, help="How often at most.")
 @click.option("--canvas", default="", help="A canvas in the knowledge base, whose nodes ask.")
-@click.option("--operation", default="explanation", show_default=True, help="What is done with them.")
+@click.option(
+    "--operation", default="explanation", show_default=True, help="What is done with them."
+)
 @click.option("--nodes", default="", metavar="ID,...", help="Which of them.")
 @paged
 def fusion(page: Page, nodes: str, **options: Any) -> int:
     """Ask the fusion graph: two sources at once, fused, reranked, judged, and asked again where that falls short."""
-    return carry(page, lambda wb: wb.fusion(nodes=_ids(nodes), wait=False, **options), stream=sys.stdout.isatty())
+    return carry(
+        page,
+        lambda wb: wb.fusion(nodes=_ids(nodes), wait=False, **options),
+        stream=sys.stdout.isatty(),
+    )
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--operation", type=click.Choice(OPERATIONS), help="What to do; without it the canvas is only shown.")
-@click.option("--nodes", default="", metavar="ID,...", help="The nodes to work on; by default all that fit.")
-@click.option("--kb", help="The knowledge base to ask; by default one of this canvas, made when needed.")
-@click.option("--write", type=click.Path(path_type=Path), metavar="COPY", help="Put the results into a copy of FILE.")
+@click.option(
+    "--operation",
+    type=click.Choice(OPERATIONS),
+    help="What to do; without it the canvas is only shown.",
+)
+@click.option(
+    "--nodes", default="", metavar="ID,...", help="The nodes to work on; by default all that fit."
+)
+@click.option(
+    "--kb", help="The knowledge base to ask; by default one of this canvas, made when needed."
+)
+@click.option(
+    "--write",
+    type=click.Path(path_type=Path),
+    metavar="COPY",
+    help="Put the results into a copy of FILE.",
+)
 @paged
-def canvas(page: Page, file: Path, operation: str | None, nodes: str, kb: str | None, write: Path | None) -> None:
+def canvas(
+    page: Page, file: Path, operation: str | None, nodes: str, kb: str | None, write: Path | None
+) -> None:
     """Show the JSON Canvas FILE, or work on its nodes: split, score, explain, verify, plan a review.
 
     Results are tables; with --write they also become nodes and edges in a copy, which Obsidian opens.
     """
     if write and not operation:
-        raise click.UsageError("--write puts what an operation finds into a copy: name one with --operation.")
+        raise click.UsageError(
+            "--write puts what an operation finds into a copy: name one with --operation."
+        )
     with page.open(make=True) as wb:
         shown = wb.canvas(file)
         if operation:

@@ -11,7 +11,15 @@ from typing import Any
 
 from markupsafe import Markup
 
-from workbench.parts.fusion.canvas import COLORS, SIDES, Canvas, node_color, node_text, node_title, title_and_text
+from workbench.parts.fusion.canvas import (
+    COLORS,
+    SIDES,
+    Canvas,
+    node_color,
+    node_text,
+    node_title,
+    title_and_text,
+)
 from workbench.state import Data
 from workbench.views.blocks import Block, Lines, clipped, columns
 from workbench.views.drawing import SHARES, Patch, free_patch, width, zoomable
@@ -37,7 +45,11 @@ _BOWS, _DETOUR = (0.15, 0.4, 0.8, 1.5, 2.5), 3
 Point = tuple[float, float]
 Route = tuple[Data, Sequence[Point]]
 _INK = dict(
-    zip(COLORS.values(), ("#e93147", "#ec7500", "#d9a800", "#08b94e", "#00a8a5", "#7852ee"), strict=True)
+    zip(
+        COLORS.values(),
+        ("#e93147", "#ec7500", "#d9a800", "#08b94e", "#00a8a5", "#7852ee"),
+        strict=True,
+    )
 )  # readable on white and on black
 
 
@@ -51,17 +63,42 @@ def drawn(canvas: Canvas, labels: Labels) -> Markup:
     hidden = len(canvas.nodes) + len(canvas.edges) - len(nodes) - len(edges)
     note = el("p", labels("canvas_hidden", n=hidden)) if hidden else None
     cards = [node for node in nodes if node["type"] != "group"]
-    boxes = [Patch(n["x"] + n["width"] / 2, n["y"] + n["height"] / 2, n["width"], n["height"]) for n in cards]
+    boxes = [
+        Patch(n["x"] + n["width"] / 2, n["y"] + n["height"] / 2, n["width"], n["height"])
+        for n in cards
+    ]
     around = boxes if len(boxes) * len(edges) < _MOST_ROUTED else []
     routes = [(edge, _route(edge, canvas.nodes, around)) for edge in edges]
-    corners = [(n["x"], n["y"]) for n in nodes] + [(n["x"] + n["width"], n["y"] + n["height"]) for n in nodes]
+    corners = [(n["x"], n["y"]) for n in nodes] + [
+        (n["x"] + n["width"], n["y"] + n["height"]) for n in nodes
+    ]
     points = [*corners, *(_at(route, n / 12) for _, route in routes for n in range(1, 12))]
-    (left, right), (top, low) = ((min(places) - 50, max(places) + 50) for places in zip(*points, strict=True))
+    (left, right), (top, low) = (
+        (min(places) - 50, max(places) + 50) for places in zip(*points, strict=True)
+    )
     wide, high = right - left, low - top
-    frame = {"left": left, "top": top, "wide": wide, "high": high, "scale": min(_SCALE, _WIDEST / max(wide, high))}
-    unit, values = max(wide / _FITTED, 1 / _SCALE), {"nodes": nodes, "cards": cards, "routes": routes}
-    values |= {"words": _words(routes, boxes, unit), "ink": _ink, "parts": title_and_text, "tip": 9 * unit}
-    return el("div", zoomable(draw("canvas.picture", name=_counted(canvas, labels), **frame, **values)), note)
+    frame = {
+        "left": left,
+        "top": top,
+        "wide": wide,
+        "high": high,
+        "scale": min(_SCALE, _WIDEST / max(wide, high)),
+    }
+    unit, values = (
+        max(wide / _FITTED, 1 / _SCALE),
+        {"nodes": nodes, "cards": cards, "routes": routes},
+    )
+    values |= {
+        "words": _words(routes, boxes, unit),
+        "ink": _ink,
+        "parts": title_and_text,
+        "tip": 9 * unit,
+    }
+    return el(
+        "div",
+        zoomable(draw("canvas.picture", name=_counted(canvas, labels), **frame, **values)),
+        note,
+    )
 
 
 def beside(canvas: Canvas, blocks: Iterable[Block], labels: Labels, order: int = 1) -> Markup:
@@ -81,14 +118,20 @@ def _ink(element: Data) -> str:
     return _INK.get(color) or color or "currentColor"
 
 
-def _words(routes: Iterable[Route], boxes: Iterable[Patch], unit: float) -> Iterator[tuple[Point, str, bool]]:
+def _words(
+    routes: Iterable[Route], boxes: Iterable[Patch], unit: float
+) -> Iterator[tuple[Point, str, bool]]:
     """Yield place and label of each edge: clear of nodes, arrows and other labels, or true where there is no room."""
     taken = [*boxes, *(Patch(*_at(route, 0.97), 12 * unit, 12 * unit) for _, route in routes)]
     for edge, route in routes:
         if label := cut(node_text(edge, "label"), 60):
             aside = width(label, 11) * unit / 2 + 7 * unit
             steps = ((0, 0), (0, -11 * unit), (0, 11 * unit), (aside, 0), (-aside, 0))
-            places = [(x + dx, y + dy) for dx, dy in steps for x, y in (_at(route, share) for share in SHARES)]
+            places = [
+                (x + dx, y + dy)
+                for dx, dy in steps
+                for x, y in (_at(route, share) for share in SHARES)
+            ]
             at = free_patch(label, places, taken, 11 * unit)
             taken += [at] if at else []
             yield at[:2] if at else _at(route, 0.4), label, not at
@@ -101,7 +144,10 @@ def _route(edge: Data, nodes: Mapping[str, Data], around: Sequence[Patch]) -> Se
     """
     pair = [nodes[edge["fromNode"]], nodes[edge["toNode"]]]
     sides = [[edge[key]] if edge.get(key) in SIDES else SIDES for key in ("fromSide", "toSide")]
-    routes = [_curve(pair, chosen[:2], chosen[2:]) for chosen in product(*map(sorted, sides), _BOWS, _BOWS)]
+    routes = [
+        _curve(pair, chosen[:2], chosen[2:])
+        for chosen in product(*map(sorted, sides), _BOWS, _BOWS)
+    ]
     routes.sort(key=_length)
     routes = [route for route in routes if _length(route) < _DETOUR * _length(routes[0])]
     crossed = list[int]()
@@ -131,7 +177,9 @@ def _port(node: Data, other: Data, side: str) -> Point:
     for at, size, out in zip(("x", "y"), ("width", "height"), _OUT[side], strict=True):
         ahead = other[at] + other[size] / 2 - node[at] - node[size] / 2
         places.append(
-            node[at] + node[size] * (1 + out) / 2 + (0 if out else max(min(ahead, node[size] * 0.3), node[size] * -0.3))
+            node[at]
+            + node[size] * (1 + out) / 2
+            + (0 if out else max(min(ahead, node[size] * 0.3), node[size] * -0.3))
         )
     return places[0], places[1]
 
@@ -174,12 +222,18 @@ def canvas_blocks(canvas: Canvas, name: str, labels: Labels) -> Iterator[Block]:
     heads = columns(labels, "canvas_id:code", "kb_type", "title", "canvas_group", "canvas_color")
     yield clipped(labels("canvas_nodes", n=len(canvas.nodes)), heads, rows)
     names = {i: node_title(node) for i, node in canvas.nodes.items()}
-    links = [(names[start], label, names[end]) for _, start, label, end in list(canvas.links())[:most_rows]]
+    links = [
+        (names[start], label, names[end])
+        for _, start, label, end in list(canvas.links())[:most_rows]
+    ]
     if links:
         heads = columns(labels, "canvas_from", "relation", "canvas_to")
         yield clipped(labels("canvas_edges", n=len(canvas.edges)), heads, links, opened=False)
     if canvas.problems:
-        heads, faults = columns(labels, "why_wrong"), [(problem,) for problem in canvas.problems[:most_rows]]
+        heads, faults = (
+            columns(labels, "why_wrong"),
+            [(problem,) for problem in canvas.problems[:most_rows]],
+        )
         yield clipped(labels("canvas_problems", n=len(canvas.problems)), heads, faults)
 
 
@@ -189,7 +243,9 @@ def _color(node: Data, labels: Labels) -> str:
 
 
 def _path(canvas: Canvas, node_id: str) -> str:
-    return " › ".join(filter(None, (node_title(canvas.nodes[i]) for i in canvas.around(node_id)[::-1])))
+    return " › ".join(
+        filter(None, (node_title(canvas.nodes[i]) for i in canvas.around(node_id)[::-1]))
+    )
 
 
 def work_blocks(operation: str, entries: Sequence[Data], labels: Labels) -> Iterator[Block]:
@@ -200,9 +256,16 @@ def work_blocks(operation: str, entries: Sequence[Data], labels: Labels) -> Iter
     )
     for entry in entries:
         score = f" · {entry['score']:.0%}" if entry["score"] is not None else ""
-        results = [(labels(f"canvas_{row['kind']}"), row["text"], row["because"]) for row in entry["rows"]]
+        results = [
+            (labels(f"canvas_{row['kind']}"), row["text"], row["because"]) for row in entry["rows"]
+        ]
         names = [f"{entry['title']}{score}", *[""] * len(results)]
-        rows += [(name, *cells) for name, cells in zip(names, results or [("", entry["note"], "")], strict=False)]
+        rows += [
+            (name, *cells)
+            for name, cells in zip(names, results or [("", entry["note"], "")], strict=False)
+        ]
     counts = Counter(kind for _, kind, *_ in rows if kind)
-    title = " · ".join([labels(f"canvas_{operation}"), *(f"{kind} {n}" for kind, n in counts.items())])
+    title = " · ".join(
+        [labels(f"canvas_{operation}"), *(f"{kind} {n}" for kind, n in counts.items())]
+    )
     yield clipped(title, heads, rows)

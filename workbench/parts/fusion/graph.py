@@ -64,14 +64,20 @@ class FusionConfig(BaseModel):
     max_retries: int = Field(3, ge=0, le=10)
     top_k: int = Field(10, ge=1, le=1000)
     kb_prefix: str = ""
-    graphiti_endpoint: str = Field("", description="Graphiti's REST service, asked next to the base; empty: none")
-    lancedb_path: str = Field("", description="Where the base keeps its vectors, if it is by LanceDB; no other folder")
+    graphiti_endpoint: str = Field(
+        "", description="Graphiti's REST service, asked next to the base; empty: none"
+    )
+    lancedb_path: str = Field(
+        "", description="Where the base keeps its vectors, if it is by LanceDB; no other folder"
+    )
 
     @field_validator("graphiti_endpoint")
     @classmethod
     def _by_rest(cls, address: str) -> str:
         if address and not address.startswith(("http://", "https://")):
-            raise ValueError("it is the address of a database; give that of Graphiti's REST service, http://HOST:PORT")
+            raise ValueError(
+                "it is the address of a database; give that of Graphiti's REST service, http://HOST:PORT"
+            )
         return address
 
 
@@ -140,14 +146,20 @@ class Request(NamedTuple):
         return Question.read(ask["query"], self.base)
 
 
-async def retrieve_graph(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Json:
+async def retrieve_graph(
+    state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
+) -> Json:
     """Return passages by their place in the knowledge graph, and then facts of Graphiti where it is set."""
-    change = await asyncio.to_thread(_retrieve, hybrid.from_graph, "graph_results", state, config, runtime)
+    change = await asyncio.to_thread(
+        _retrieve, hybrid.from_graph, "graph_results", state, config, runtime
+    )
     request = _read_request(state, config, runtime)
     if not request.options.graphiti_endpoint or _number(state) > 1:
         return change
     try:
-        facts = await _facts(request, getattr(runtime.context, "settings", None) or default_settings())
+        facts = await _facts(
+            request, getattr(runtime.context, "settings", None) or default_settings()
+        )
     except ToolError as error:  # the passages of the base do not depend on a server
         return {**change, "error": str(error)}
     return {**change, "graph_results": [*change["graph_results"], *facts]}
@@ -155,21 +167,34 @@ async def retrieve_graph(state: FusionState, config: RunnableConfig, runtime: Ru
 
 async def _facts(request: Request, settings: Settings) -> list[Json]:
     """Return the facts of Graphiti about the question, as of the date of the base."""
-    tool = graphiti(settings.model_copy(update={"graphiti_endpoint": request.options.graphiti_endpoint}))
+    tool = graphiti(
+        settings.model_copy(update={"graphiti_endpoint": request.options.graphiti_endpoint})
+    )
     date = getattr(request.base, "as_of", "")
     top_k, as_of = min(request.options.top_k, 100), last_day(date) if date else None
-    tool_input = GraphitiInput.model_validate({"query": request.query, "top_k": top_k, "as_of": as_of})
+    tool_input = GraphitiInput.model_validate(
+        {"query": request.query, "top_k": top_k, "as_of": as_of}
+    )
     output = cast(Any, await tool(tool_input, request.base, StepLog()))
     place = {"source": "graphiti", "pass": 1, "ask": 0}
-    return [{**place, "chunk_id": fact["source_id"], "score": fact["score"], "result": fact} for fact in output.results]
+    return [
+        {**place, "chunk_id": fact["source_id"], "score": fact["score"], "result": fact}
+        for fact in output.results
+    ]
 
 
-async def retrieve_vectors(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Json:
+async def retrieve_vectors(
+    state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
+) -> Json:
     """Return passages by their words and by their meaning."""
-    return await asyncio.to_thread(_retrieve, hybrid.from_texts, "vector_results", state, config, runtime)
+    return await asyncio.to_thread(
+        _retrieve, hybrid.from_texts, "vector_results", state, config, runtime
+    )
 
 
-def _retrieve(source: Any, key: str, state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Json:
+def _retrieve(
+    source: Any, key: str, state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
+) -> Json:
     """Return the hits of one source for the queries of this pass, after its earlier ones."""
     request, log = _read_request(state, config, runtime), StepLog(runtime.context.clock)
     first = _number(state) == 1
@@ -178,16 +203,28 @@ def _retrieve(source: Any, key: str, state: FusionState, config: RunnableConfig,
         for number, ask in _now(state, request):
             rankings = source(request.question(ask), _pool(ask, request.options), log)
             hits += [
-                {"source": name, "pass": ask["pass"], "ask": number, "chunk_id": chunk_id, "score": score}
+                {
+                    "source": name,
+                    "pass": ask["pass"],
+                    "ask": number,
+                    "chunk_id": chunk_id,
+                    "score": score,
+                }
                 for name, ranking in rankings.items()
                 for chunk_id, score in ranking
             ]
     # a cascade may skip the vectors: those of an earlier question of the thread must not be used instead
-    emptied = {"vector_results": list[Any]()} if first and request.options.fusion_strategy == "cascade" else {}
+    emptied = (
+        {"vector_results": list[Any]()}
+        if first and request.options.fusion_strategy == "cascade"
+        else {}
+    )
     return {**emptied, key: hits}
 
 
-async def sources(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> list[str]:
+async def sources(
+    state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
+) -> list[str]:
     """Route to both sources in parallel; in a cascade, to the graph alone."""
     cascade = _options(config, runtime).fusion_strategy == "cascade"
     return ["retrieve_graph"] if cascade else ["retrieve_graph", "retrieve_vectors"]
@@ -202,7 +239,9 @@ async def after_graph(
         return "fuse_results"
     question, ids = request.question(), [hit["chunk_id"] for hit in state["graph_results"][:PLACES]]
     first = await asyncio.to_thread(request.base.passages, ids)
-    best = max((probability("local_search", question.signals(passage)) for passage in first), default=0.0)
+    best = max(
+        (probability("local_search", question.signals(passage)) for passage in first), default=0.0
+    )
     # The probability of the graph's best passage from which on a cascade skips the vectors.
     return "fuse_results" if best >= 0.8 and _number(state) == 1 else "retrieve_vectors"
 
@@ -216,8 +255,13 @@ def fuse_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Co
             hits = _hits(state, number)
             if strategy == "cascade":  # the graph leads
                 hits = {"graph": hits["graph"], **hits}
-            ranking = hybrid.fuse(request.question(ask), hits, _pool(ask, request.options), StepLog(), strategy)
-            ids = {name: {chunk_id for chunk_id, _ in source_hits} for name, source_hits in hits.items()}
+            ranking = hybrid.fuse(
+                request.question(ask), hits, _pool(ask, request.options), StepLog(), strategy
+            )
+            ids = {
+                name: {chunk_id for chunk_id, _ in source_hits}
+                for name, source_hits in hits.items()
+            }
             for passage, score in ranking:
                 chunk_id = passage["chunk_id"]
                 names = [name for name in ids if chunk_id in ids[name]]
@@ -230,13 +274,23 @@ def rerank_results(state: FusionState, config: RunnableConfig, runtime: Runtime[
     """Rerank the passages against the question, as evidence with calibrated scores, with the best pass so far."""
     request = _read_request(state, config, runtime)
     facts = [hit["result"] for hit in state.get("graph_results", []) if "result" in hit]
-    results: list[RetrievalResult] = facts if _number(state) == 1 else list(state["best"]["reranked_results"])
+    results: list[RetrievalResult] = (
+        facts if _number(state) == 1 else list(state["best"]["reranked_results"])
+    )
     with request.base.reading():
         for number, _ in _now(state, request):
-            hits_of_ask = [hit["chunk_id"] for hit in state["fused_results"] if hit["ask"] == number]
-            ids = [chunk_id for chunk_id in hits_of_ask if evidence.document_id(chunk_id) not in request.own]
+            hits_of_ask = [
+                hit["chunk_id"] for hit in state["fused_results"] if hit["ask"] == number
+            ]
+            ids = [
+                chunk_id
+                for chunk_id in hits_of_ask
+                if evidence.document_id(chunk_id) not in request.own
+            ]
             passages, hits = request.base.passages(ids), _hits(state, number)
-            results += hybrid.rerank(request.question(), passages, hits, StepLog(), request.options.rerank_model)
+            results += hybrid.rerank(
+                request.question(), passages, hits, StepLog(), request.options.rerank_model
+            )
     return {"reranked_results": evidence.ranked(results, request.options.top_k)}
 
 
@@ -271,7 +325,9 @@ def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[C
     }
 
 
-def measure_quality(question: str, results: Sequence[RetrievalResult], knowledge: KnowledgeBase) -> float:
+def measure_quality(
+    question: str, results: Sequence[RetrievalResult], knowledge: KnowledgeBase
+) -> float:
     """Return the share of the question's words and names that results cover, times their mean score.
 
     The mean is over those that say something of the question which the better ones do not.
@@ -281,7 +337,9 @@ def measure_quality(question: str, results: Sequence[RetrievalResult], knowledge
     covered, share, scores = [0.0] * len(weights), 0.0, list[float]()
     for result, row in zip(results, rows, strict=True):
         together = [max(pair) for pair in zip(covered, row, strict=True)]
-        new_share = sum(weight * clearness for weight, clearness in zip(weights, together, strict=True))
+        new_share = sum(
+            weight * clearness for weight, clearness in zip(weights, together, strict=True)
+        )
         # What a document must add to the share of the question that the better ones cover.
         if new_share >= share + 0.01:
             covered, share = together, new_share
@@ -291,8 +349,12 @@ def measure_quality(question: str, results: Sequence[RetrievalResult], knowledge
 
 def further(query: str, base: KnowledgeBase, queries: Sequence[Data]) -> list[Json]:
     """Return the query of the next pass: twice as many passages as before, with every spelling of the names."""
-    entities = [entity for mention in base.link(query) if (entity := base.entity(mention["entity_id"]))]
-    spellings = dict.fromkeys(name for entity in entities for name in (entity["name"], *entity["aliases"]))
+    entities = [
+        entity for mention in base.link(query) if (entity := base.entity(mention["entity_id"]))
+    ]
+    spellings = dict.fromkeys(
+        name for entity in entities for name in (entity["name"], *entity["aliases"])
+    )
     wide = " ".join([query, *(name for name in spellings if fold(name) not in fold(query))])
     return [{"query": wide, "wide": 2 ** queries[-1]["pass"]}]
 
@@ -300,14 +362,19 @@ def further(query: str, base: KnowledgeBase, queries: Sequence[Data]) -> list[Js
 def should_retry(state: FusionState, config: RunnableConfig) -> Literal["retry", "end"]:
     """Retry while the quality is below the threshold, retries are left, and there is something else to ask."""
     options = read_config(config)
-    enough = state["quality_score"] >= options.quality_threshold or state["retry_count"] >= options.max_retries
+    enough = (
+        state["quality_score"] >= options.quality_threshold
+        or state["retry_count"] >= options.max_retries
+    )
     return "end" if enough or state.get("ended") else "retry"
 
 
 async def again(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> list[str]:
     """Route to the sources again, or to the end."""
     options: Any = {"configurable": _options(config, runtime).model_dump()}
-    return await sources(state, config, runtime) if should_retry(state, options) == "retry" else [END]
+    return (
+        await sources(state, config, runtime) if should_retry(state, options) == "retry" else [END]
+    )
 
 
 def read_query(state: Data, otherwise: str = "") -> str:
@@ -319,7 +386,9 @@ def read_query(state: Data, otherwise: str = "") -> str:
     messages = [str(m.text) for m in state.get("messages", []) if isinstance(m, HumanMessage)]
     query = str(state.get("query") or (messages[-1] if messages else otherwise)).strip()
     if not query:
-        raise WorkbenchError('Nothing is asked. Give a question: {"query": "..."}, or a message of a person.')
+        raise WorkbenchError(
+            'Nothing is asked. Give a question: {"query": "..."}, or a message of a person.'
+        )
     return query
 
 
@@ -329,8 +398,13 @@ def read_config(config: RunnableConfig, **settings: Any) -> FusionConfig:
     Raises:
         WorkbenchError: names the option, and what it takes.
     """
-    configurable = (config.get("configurable") or {}).items()  # LangGraph keeps its own names there too
-    own = {name: value for name, value in configurable if name in FusionConfig.model_fields and value is not None}
+    # LangGraph keeps its own names there too
+    configurable = (config.get("configurable") or {}).items()
+    own = {
+        name: value
+        for name, value in configurable
+        if name in FusionConfig.model_fields and value is not None
+    }
     place, path = str(settings.get("lancedb_path", "")), own.get("lancedb_path")
     if path and Path(str(path)).expanduser() != Path(place or ".").expanduser():
         raise WorkbenchError(
@@ -342,7 +416,9 @@ def read_config(config: RunnableConfig, **settings: Any) -> FusionConfig:
     except ValidationError as error:
         fault = error.errors()[0]
         option = ".".join(map(str, fault["loc"]))
-        raise WorkbenchError(f"{option} cannot be {shown(fault['input'])}: {fault['msg']}.") from None
+        raise WorkbenchError(
+            f"{option} cannot be {shown(fault['input'])}: {fault['msg']}."
+        ) from None
     if options.fusion_strategy not in STRATEGIES:
         raise WorkbenchError(
             f"There is no fusion strategy {shown(options.fusion_strategy)}. Known: {', '.join(STRATEGIES)}."
@@ -357,7 +433,9 @@ def known_operation(name: Any) -> Operation:
         WorkbenchError: there is none; lists those that there are.
     """
     if name not in get_args(Operation):
-        raise WorkbenchError(f"There is no operation {shown(name)}. Known: {', '.join(get_args(Operation))}.")
+        raise WorkbenchError(
+            f"There is no operation {shown(name)}. Known: {', '.join(get_args(Operation))}."
+        )
     return cast(Operation, name)
 
 
@@ -380,11 +458,15 @@ def build_fusion(
     nodes = (retrieve_graph, retrieve_vectors, fuse_results, rerank_results, check_quality)
     node_names = {node.__name__: names.get(node.__name__, node.__name__) for node in nodes}
     for node in nodes:
-        graph.add_node(node_names[node.__name__], cast(Any, _logged(node, names)), input_schema=schema)
+        graph.add_node(
+            node_names[node.__name__], cast(Any, _logged(node, names)), input_schema=schema
+        )
     graph_node, vectors, fuse, rerank, check = node_names.values()
     first = {name: node_names[name] for name in ("retrieve_graph", "retrieve_vectors")}
     graph.add_conditional_edges(START, cast(Any, sources), cast(Any, first))
-    graph.add_conditional_edges(graph_node, after_graph, {"fuse_results": fuse, "retrieve_vectors": vectors})
+    graph.add_conditional_edges(
+        graph_node, after_graph, {"fuse_results": fuse, "retrieve_vectors": vectors}
+    )
     graph.add_edge(vectors, fuse)
     graph.add_edge(fuse, rerank)
     graph.add_edge(rerank, check)
@@ -421,9 +503,15 @@ def _logged(node: Callable[..., Any], names: Mapping[str, str]) -> Callable[...,
     async def logged(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Json:
         clock = runtime.context.clock
         at, started, args = clock.now().isoformat(), clock.monotonic(), (state, config, runtime)
-        change = await node(*args) if inspect.iscoroutinefunction(node) else await asyncio.to_thread(node, *args)
+        change = (
+            await node(*args)
+            if inspect.iscoroutinefunction(node)
+            else await asyncio.to_thread(node, *args)
+        )
         duration = round((clock.monotonic() - started) * 1000, 3)
-        counts = {key: len(value) for key, value in change.items() if key.endswith("_results") and value}
+        counts = {
+            key: len(value) for key, value in change.items() if key.endswith("_results") and value
+        }
         line = {
             "node": node.__name__,
             **(change["passes"][-1] if "passes" in change else {"pass": _number(state), **counts}),
@@ -432,14 +520,22 @@ def _logged(node: Callable[..., Any], names: Mapping[str, str]) -> Callable[...,
             "duration_ms": duration,
         }
         runtime.stream_writer(progress("fusion", **line))
-        return {**change, "log": [line], **{names[key]: value for key, value in change.items() if key in names}}
+        return {
+            **change,
+            "log": [line],
+            **{names[key]: value for key, value in change.items() if key in names},
+        }
 
     return logged
 
 
 def _read_request(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Request:
     """Return the question of a call, and its base."""
-    options, bases, canvas = _options(config, runtime), runtime.context.searched, state.get("canvas_path")
+    options, bases, canvas = (
+        _options(config, runtime),
+        runtime.context.searched,
+        state.get("canvas_path"),
+    )
     known_operation(state.get("operation"))
     name, names = options.kb_prefix, bases.names()
     if canvas:
@@ -450,7 +546,9 @@ def _read_request(state: FusionState, config: RunnableConfig, runtime: Runtime[C
         )
     base = bases.get(name or names[0])
     targets = state.get("target_nodes") or []
-    question, names = read_question(base, canvas, state["operation"], targets) if canvas else ("", [])
+    question, names = (
+        read_question(base, canvas, state["operation"], targets) if canvas else ("", [])
+    )
     judged = canvas and state["operation"] in ("scoring", "verification")
     documents = question_nodes(base, canvas) if canvas and judged else {}
     own = frozenset(doc_id for node, doc_id in documents.items() if node in targets)
@@ -470,7 +568,9 @@ def _so_far(state: FusionState, request: Request) -> list[Json]:
 
 def _now(state: FusionState, request: Request) -> list[tuple[int, Json]]:
     """Return the queries of this pass, with their indices in ``asked``."""
-    return [(n, ask) for n, ask in enumerate(_so_far(state, request)) if ask["pass"] == _number(state)]
+    return [
+        (n, ask) for n, ask in enumerate(_so_far(state, request)) if ask["pass"] == _number(state)
+    ]
 
 
 def _number(state: FusionState) -> int:

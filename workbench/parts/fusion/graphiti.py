@@ -25,7 +25,9 @@ from workbench.tools.adapt import CALIBRATION, normalise
 from workbench.tools.tool import FunctionTool, Search
 
 _LONG, _SETTING = 4_000, "WORKBENCH_GRAPHITI_TIMEOUT_S"
-When = Annotated[datetime, AfterValidator(lambda when: when if when.tzinfo else when.replace(tzinfo=UTC))]
+When = Annotated[
+    datetime, AfterValidator(lambda when: when if when.tzinfo else when.replace(tzinfo=UTC))
+]
 """A time; one that names no zone is of UTC."""
 
 
@@ -52,12 +54,20 @@ class Fact(BaseModel):
 
     def holds(self, when: datetime) -> bool:
         """Check whether it held then; one without a beginning or an end has always, or still does."""
-        return (self.valid_at is None or self.valid_at <= when) and (self.invalid_at is None or when < self.invalid_at)
+        return (self.valid_at is None or self.valid_at <= when) and (
+            self.invalid_at is None or when < self.invalid_at
+        )
 
     def to_result(self) -> Json:
         """Return the fact as a result of a custom tool."""
-        times = self.model_dump(mode="json", include={"valid_at", "invalid_at", "created_at", "expired_at"})
-        about = {"id": f"graphiti:{clean(self.uuid)}", "title": clean(self.name), "text": clean(self.fact)}
+        times = self.model_dump(
+            mode="json", include={"valid_at", "invalid_at", "created_at", "expired_at"}
+        )
+        about = {
+            "id": f"graphiti:{clean(self.uuid)}",
+            "title": clean(self.name),
+            "text": clean(self.fact),
+        }
         return {**about, **times, "transient": True, "source": "Graphiti"}
 
 
@@ -74,7 +84,11 @@ def graphiti(settings: Settings) -> FunctionTool:
     url = settings.graphiti_endpoint.strip().rstrip("/")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        reason = "that is the database behind it" if parts.scheme.startswith(("bolt", "neo4j")) else "it must be http"
+        reason = (
+            "that is the database behind it"
+            if parts.scheme.startswith(("bolt", "neo4j"))
+            else "it must be http"
+        )
         raise ToolError(
             f"WORKBENCH_GRAPHITI_ENDPOINT is {address(url)!r}: {reason}. Give the address of Graphiti's REST service "
             "(`server/` of its repository), like http://localhost:8000."
@@ -82,13 +96,19 @@ def graphiti(settings: Settings) -> FunctionTool:
 
     async def search(tool_input: GraphitiInput, knowledge: KnowledgeBase, log: ToolLog) -> Json:
         """Ask the server for facts, and judge them by the words of the query."""
-        body = {"query": tool_input.query, "max_facts": tool_input.top_k, "group_ids": tool_input.group_ids or None}
+        body = {
+            "query": tool_input.query,
+            "max_facts": tool_input.top_k,
+            "group_ids": tool_input.group_ids or None,
+        }
         with log("ask", source="Graphiti") as detail:
             facts = await _request_facts(url, settings.graphiti_timeout_s, body)
             detail["facts"] = len(facts)
         when = tool_input.as_of
         results = [
-            fact.to_result() for fact in facts if clean(fact.fact).strip() and (when is None or fact.holds(when))
+            fact.to_result()
+            for fact in facts
+            if clean(fact.fact).strip() and (when is None or fact.holds(when))
         ]
         with log("judge") as detail:
             output = await asyncio.to_thread(normalise, "graphiti", results, tool_input, knowledge)
@@ -126,5 +146,8 @@ async def _request_facts(url: str, timeout_s: float, body: Data) -> list[Fact]:
     except (httpx.HTTPError, httpx.InvalidURL, LimitReached) as error:
         why = " ".join(str(error).split())[:200] or type(error).__name__
     raise ToolError(
-        redact(f"The Graphiti server at {address(url)} gave nothing: {why.rstrip('.')}. Is it running?", hidden(url))
+        redact(
+            f"The Graphiti server at {address(url)} gave nothing: {why.rstrip('.')}. Is it running?",
+            hidden(url),
+        )
     )

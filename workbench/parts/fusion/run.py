@@ -24,9 +24,9 @@ def fusion_plan(wb: Any, question: str, options: Data, on: Data, kb: Any) -> tup
     from workbench.parts.fusion.canvas_question import choose_base, read_question
     from workbench.parts.fusion.graph import fusion_options, known_operation, read_config
 
-    tool_input = read_config({"configurable": dict(options)}, **fusion_options(wb.settings)).model_dump(
-        exclude={"kb_prefix", "graphiti_endpoint", "lancedb_path"}
-    )
+    tool_input = read_config(
+        {"configurable": dict(options)}, **fusion_options(wb.settings)
+    ).model_dump(exclude={"kb_prefix", "graphiti_endpoint", "lancedb_path"})
     about: Json = {"planner": "fusion"}
     if canvas := on["canvas_path"]:
         operation, nodes = known_operation(on["operation"]), on["target_nodes"]
@@ -35,9 +35,15 @@ def fusion_plan(wb: Any, question: str, options: Data, on: Data, kb: Any) -> tup
         question, tool_input = question or asks, {**tool_input, **on}
         if operation != "explanation" and Path(canvas).expanduser().is_file():
             about["operation_results"] = list(wb.canvas(canvas).work(operation, nodes, kb).entries)
-    budget = PlanBudget(timeout_s=wb.settings.time_budget_s, max_retries=wb.settings.step_max_retries)
+    budget = PlanBudget(
+        timeout_s=wb.settings.time_budget_s, max_retries=wb.settings.step_max_retries
+    )
     step = PlanStep(
-        step_id="fusion", objective=question, tool=TOOL, tool_input={"query": question, **tool_input}, budget=budget
+        step_id="fusion",
+        objective=question,
+        tool=TOOL,
+        tool_input={"query": question, **tool_input},
+        budget=budget,
     )
     return Plan(problem_statement=question, steps=[step], metadata=about), kb
 
@@ -45,11 +51,15 @@ def fusion_plan(wb: Any, question: str, options: Data, on: Data, kb: Any) -> tup
 def _outcome(run: Recording) -> Json:
     """Return the outcome of the fusion graph, {} without one: ``quality_score``, ``retry_count``, ``best_pass``,
     ``best_effort``, the ``passes``, and the ``operation_results`` of a canvas."""
-    last = next((r for r in reversed(run.records) if r["tool"] == TOOL and r["raw_output_ref"]), None)
+    last = next(
+        (r for r in reversed(run.records) if r["tool"] == TOOL and r["raw_output_ref"]), None
+    )
     if last is None or run.plan is None:
         return {}
     output = run._store.body(run.run_id, str(last["raw_output_ref"]))["output"]
-    figures = {name: value for name, value in output.items() if name not in ("entities", "candidates")}
+    figures = {
+        name: value for name, value in output.items() if name not in ("entities", "candidates")
+    }
     return {**figures, "operation_results": run.plan.metadata.get("operation_results", [])}
 
 
@@ -92,10 +102,16 @@ def fusion(
         WorkbenchError: no such canvas, node, operation or strategy; it says which there are.
     """
     wb._must_be_open()
-    own = {"fusion_strategy": strategy, "rerank_model": rerank, "quality_threshold": quality_threshold}
+    own = {
+        "fusion_strategy": strategy,
+        "rerank_model": rerank,
+        "quality_threshold": quality_threshold,
+    }
     targets = [nodes] if isinstance(nodes, str) else list(nodes)
     on = {"canvas_path": str(canvas), "operation": operation, "target_nodes": targets}
-    plan, kb = fusion_plan(wb, question, {**own, "max_retries": max_retries}, on, options.pop("kb", None))
+    plan, kb = fusion_plan(
+        wb, question, {**own, "max_retries": max_retries}, on, options.pop("kb", None)
+    )
     arguments: Any = {"kb": kb, "plan": plan, "settings": {"max_iterations": 1}, **options}
     run: Run = (wb.ask if wait else wb.start)(plan.problem_statement, **arguments)
     return run

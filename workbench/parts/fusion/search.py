@@ -27,7 +27,9 @@ class Input(Search):
 
     top_k: int = Field(10, ge=1, le=1000, description="How many results at most")
     fusion_strategy: str = Field("rrf", description="rrf, weighted, cascade, zscore or percentile")
-    rerank_model: str = Field("", description="The reranker; empty: the one of the knowledge base, none: none")
+    rerank_model: str = Field(
+        "", description="The reranker; empty: the one of the knowledge base, none: none"
+    )
     quality_threshold: float = Field(0.7, ge=0, le=1, description="Below it is asked again")
     max_retries: int = Field(3, ge=0, le=10, description="How often it is asked again")
     canvas_path: str = Field("", description="A canvas in the knowledge base; empty: none")
@@ -38,7 +40,9 @@ class Input(Search):
 class Output(ToolOutput):
     """The output of ``fusion_search``."""
 
-    quality_score: float = Field(0, description="How likely it is that nothing needed is missing, 0 to 1")
+    quality_score: float = Field(
+        0, description="How likely it is that nothing needed is missing, 0 to 1"
+    )
     retry_count: int = Field(0, description="How often it was asked again")
     best_pass: int = Field(1, description="The pass whose results these are")
     best_effort: bool = Field(False, description="Whether even the best pass falls short")
@@ -69,14 +73,21 @@ async def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> O
     options = {name: value for name, value in tool_input if name not in question}
     config: Any = {"configurable": {**options, "kb_prefix": knowledge.name}}
     alone, run = cast(Any, _Alone(knowledge)), _context()
-    ports = replace(run, corpora=alone) if run else alone  # the base as of the date that the run asks
-    state = await _graph().ainvoke({**question, "session_id": "", "messages": []}, config, context=ports)
+    # the base as of the date that the run asks
+    ports = replace(run, corpora=alone) if run else alone
+    state = await _graph().ainvoke(
+        {**question, "session_id": "", "messages": []}, config, context=ports
+    )
     began = min(datetime.fromisoformat(line["at"]) for line in state["log"])
     for line in state["log"]:
         offset = (datetime.fromisoformat(line["at"]) - began).total_seconds() * 1000
-        detail = {name: value for name, value in line.items() if name not in ("node", "at", "duration_ms")}
+        detail = {
+            name: value for name, value in line.items() if name not in ("node", "at", "duration_ms")
+        }
         took = round(offset, 3), line["duration_ms"]
-        log.sub_steps.append(SubStep(name=line["node"], offset_ms=took[0], duration_ms=took[1], detail=detail))
+        log.sub_steps.append(
+            SubStep(name=line["node"], offset_ms=took[0], duration_ms=took[1], detail=detail)
+        )
     return Output(
         results=state["reranked_results"],
         candidates=titles(state["reranked_results"]),

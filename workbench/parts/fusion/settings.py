@@ -13,5 +13,9 @@ class FusionSettings(BaseModel):
     fusion_strategy: Literal["rrf", "weighted", "cascade", "zscore", "percentile"] = Field(
         "rrf", description="how the fusion graph combines the rankings of its sources"
     )
-    quality_threshold: float = Field(0.7, ge=0, le=1, description="quality below which the fusion graph searches again")
-    max_retries: int = Field(3, ge=0, le=10, description="how often the fusion graph searches again")
+    quality_threshold: float = Field(
+        0.7, ge=0, le=1, description="quality below which the fusion graph searches again"
+    )
+    max_retries: int = Field(
+        3, ge=0, le=10, description="how often the fusion graph searches again"
+    )

@@ -19,7 +19,9 @@ _LIMIT, _LONGEST, _SHARE = 3, 300, 0.5
 
 # --- Which questions memory answers ---
 
-_SPEAK = "say|said|tell|told|mention(?:ed)?|ask(?:ed)?|recommend(?:ed)?|suggest(?:ed)?|discuss(?:ed)?"
+_SPEAK = (
+    "say|said|tell|told|mention(?:ed)?|ask(?:ed)?|recommend(?:ed)?|suggest(?:ed)?|discuss(?:ed)?"
+)
 _SPEAK_ZH = "说|问|提|讲|推荐|聊|告诉|谈"
 _EARLIER = re.compile(
     rf"\b(?:did|have) (i|you|we) (?:just |already |ever )?(?:{_SPEAK})\b"
@@ -30,13 +32,17 @@ _EARLIER = re.compile(
 )
 _PERSON = re.compile(r"\b(?:i|my|me)\b|我(?!们)", re.I)
 _IS_QUESTION = re.compile(r"[?？]\W*$|[吗呢]\W*$|什么|谁|哪|几|多少")
-_NAME = re.compile(r"\bmy name\b|\bwho am i\b|我(?:的名字)?(?:叫|是)(?:什么|谁|啥)|我的?(?:名字|姓名)", re.I)
+_NAME = re.compile(
+    r"\bmy name\b|\bwho am i\b|我(?:的名字)?(?:叫|是)(?:什么|谁|啥)|我的?(?:名字|姓名)", re.I
+)
 _WHOLE = re.compile(
-    r"\b(?:know|remember|noted|stored?) about me\b|关于我(?!们)|(?:了解|记得|知道)我(?:什么|哪些|多少)", re.I
+    r"\b(?:know|remember|noted|stored?) about me\b|关于我(?!们)|(?:了解|记得|知道)我(?:什么|哪些|多少)",
+    re.I,
 )
 """Everything noted is asked for."""
 _LIKING = re.compile(
-    r"\bdo(?: not|n't)? i (?:not )?(?:like|love|enjoy)\b|我不?(?:最|很)?(?:喜欢|爱)(?![^，；什哪谁]*[，；])", re.I
+    r"\bdo(?: not|n't)? i (?:not )?(?:like|love|enjoy)\b|我不?(?:最|很)?(?:喜欢|爱)(?![^，；什哪谁]*[，；])",
+    re.I,
 )
 """A liking that is asked for; in Chinese not one that is stated in a clause before the question."""
 _DISLIKING = re.compile(r"\bi not\b|n't i\b|\bi (?:hate|dislike)\b|我(?:不喜欢|讨厌|不爱)", re.I)
@@ -75,7 +81,11 @@ def question_to_memory(message: str, notes: Sequence[Memory]) -> MemoryQuestion 
 
 def _about(message: str) -> str:
     """Return the words of a question that say what it is about."""
-    words = [word for word in re.findall(r"[\w'-]+", _EMPTY.sub(" ", message)) if fold(word) not in STOP_WORDS]
+    words = [
+        word
+        for word in re.findall(r"[\w'-]+", _EMPTY.sub(" ", message))
+        if fold(word) not in STOP_WORDS
+    ]
     return " ".join(words)
 
 
@@ -94,7 +104,10 @@ def _notes_for(message: str, notes: Sequence[Memory]) -> list[Memory]:
     newest, liking = list(reversed(notes)), bool(_LIKING.search(message))
     if liking:
         newest = [note for note in newest if note["section"] == "preferences"]
-    shared = {n["id"]: len(wanted & _words(f"{n['content']} {n['about']}", characters=True)) for n in newest}
+    shared = {
+        n["id"]: len(wanted & _words(f"{n['content']} {n['about']}", characters=True))
+        for n in newest
+    }
     fitting = [n for n in newest if wanted and shared[n["id"]] / len(wanted) >= _SHARE]
     if fitting or not liking or not _OPEN.search(message):
         return sorted(fitting, key=lambda n: -shared[n["id"]])[:1]
@@ -125,11 +138,15 @@ def answer_from_memory(request: MemoryQuestion, state: Data, zh: bool) -> str:
     labels, about = Labels("zh" if zh else "en"), request["about"]
     if request["notes"] is None:
         quotations = _from_conversation(request, state, labels)
-        return "\n".join(quotations) or labels("said_nothing_about" if about else "said_nothing", about=about)
+        return "\n".join(quotations) or labels(
+            "said_nothing_about" if about else "said_nothing", about=about
+        )
     notes = {note["id"]: note for note in state.get("known") or []}
     quoted = [notes[note_id] for note_id in request["notes"] if note_id in notes]
     if quoted:
-        return "\n".join(_quoted("user_say", note["created_at"], note["content"], labels) for note in quoted)
+        return "\n".join(
+            _quoted("user_say", note["created_at"], note["content"], labels) for note in quoted
+        )
     return labels("noted_nothing") + (labels("noted_nothing_search", about=about) if about else "")
 
 
@@ -138,26 +155,45 @@ def _from_conversation(request: MemoryQuestion, state: Data, labels: Labels) -> 
 
     The person's own question is never the answer to a question of what was said: then it is what answered it.
     """
-    exchanges, wanted, of_user = _exchanges(state), _words(request["about"]), request["whose"] == "user"
+    exchanges, wanted, of_user = (
+        _exchanges(state),
+        _words(request["about"]),
+        request["whose"] == "user",
+    )
     shares = {
-        exchange: len(wanted & _words(exchange.user if of_user else f"{exchange.user} {exchange.assistant}"))
+        exchange: len(
+            wanted & _words(exchange.user if of_user else f"{exchange.user} {exchange.assistant}")
+        )
         / (len(wanted) or 1)
         for exchange in exchanges
     }
     best = sorted(exchanges, key=lambda exchange: (shares[exchange], exchange.at), reverse=True)
     if wanted:
         # The similarity at which an exchange counts without sharing a word.
-        best = [exchange for exchange in best if shares[exchange] >= _SHARE or exchange.similarity >= 0.5]
-    statements = [exchange for exchange in best if of_user and not _IS_QUESTION.search(exchange.user)]
+        best = [
+            exchange
+            for exchange in best
+            if shares[exchange] >= _SHARE or exchange.similarity >= 0.5
+        ]
+    statements = [
+        exchange for exchange in best if of_user and not _IS_QUESTION.search(exchange.user)
+    ]
     count = _LIMIT if statements and wanted else 1
-    return [_side(exchange, request["whose"], wanted, labels) for exchange in (statements or best)[:count]]
+    return [
+        _side(exchange, request["whose"], wanted, labels)
+        for exchange in (statements or best)[:count]
+    ]
 
 
 def _side(exchange: _Exchange, whose: str, wanted: set[str], labels: Labels) -> str:
-    role = whose or ("assistant" if _IS_QUESTION.search(exchange.user) and exchange.assistant else "user")
+    role = whose or (
+        "assistant" if _IS_QUESTION.search(exchange.user) and exchange.assistant else "user"
+    )
     text = exchange.user if role == "user" else exchange.assistant
     also = _words(exchange.user)
-    best = max(sentences(text) or [text], key=lambda s: (len(wanted & _words(s)), len(also & _words(s))))
+    best = max(
+        sentences(text) or [text], key=lambda s: (len(wanted & _words(s)), len(also & _words(s)))
+    )
     verb = "ask" if role == "user" and _IS_QUESTION.search(best) else "say"
     return _quoted(f"{role}_{verb}", exchange.at, best, labels)
 
@@ -165,14 +201,19 @@ def _side(exchange: _Exchange, whose: str, wanted: set[str], labels: Labels) -> 
 def _exchanges(state: Data) -> list[_Exchange]:
     """Return the earlier exchanges that were recalled, oldest first; without those that asked what was said."""
     by_texts = {
-        (episode["user_message"], episode["assistant_message"]): (episode["created_at"], episode["similarity"])
+        (episode["user_message"], episode["assistant_message"]): (
+            episode["created_at"],
+            episode["similarity"],
+        )
         for episode in state.get("recalled_episodes") or []
     }
     for question, reply in pairwise(state.get("history") or []):
         if (question["role"], reply["role"]) == ("user", "assistant"):
             by_texts.setdefault((question["content"], reply["content"]), (reply["created_at"], 0.0))
     exchanges = [_Exchange(at, *texts, similarity) for texts, (at, similarity) in by_texts.items()]
-    ordinary = [e for e in exchanges if not is_small_talk(e.user) and not question_to_memory(e.user, [])]
+    ordinary = [
+        e for e in exchanges if not is_small_talk(e.user) and not question_to_memory(e.user, [])
+    ]
     return sorted(ordinary, key=lambda exchange: exchange.at)
 
 

@@ -58,14 +58,22 @@ class Forgotten(Shown):
     def blocks(self) -> list[Block]:
         """Return what goes, which runs, and what cannot be reached."""
         labels = labels_for(self.message)
-        title = labels("forgot_done" if self.done else "forgot_would", what=labels(f"forgot_{self.kind}"))
-        rows = [(labels(f"forgot_{name}"), str(count)) for name, count in self.counts.items() if count]
+        title = labels(
+            "forgot_done" if self.done else "forgot_would", what=labels(f"forgot_{self.kind}")
+        )
+        rows = [
+            (labels(f"forgot_{name}"), str(count)) for name, count in self.counts.items() if count
+        ]
         rows = rows or [(labels("forgot_nothing"), "")]
         blocks: list[Block] = [clipped(title, columns(labels, "kb_what", "kb_count:number"), rows)]
         if self.runs:
             reasons = {True: labels("forgot_had_it"), False: labels("forgot_said_it")}
             runs = [(run_id, reasons[run_id in self.dependents]) for run_id in self.runs]
-            blocks.append(clipped(labels("forgot_these_runs"), columns(labels, "run:code", "forgot_why"), runs))
+            blocks.append(
+                clipped(
+                    labels("forgot_these_runs"), columns(labels, "run:code", "forgot_why"), runs
+                )
+            )
         return [*blocks, Lines([(labels("forgot_elsewhere"), "dim")])]
 
 
@@ -96,13 +104,17 @@ def forget(
     kinds: dict[Kind, str | None] = {"memory": memory, "exchange": message, "conversation": session}
     targets = [(kind, clean(str(value))) for kind, value in kinds.items() if value is not None]
     if len(targets) > 1 or not (targets or user is not None):
-        raise WorkbenchError("Name one thing to forget: a memory, a message, a session, or a user alone.")
+        raise WorkbenchError(
+            "Name one thing to forget: a memory, a message, a session, or a user alone."
+        )
     who = "default" if user is None else clean(str(user))
     kind, what = targets[0] if targets else ("user", who)
     forgetting = _Forgetting(wb, kind, what, who)
     report = forgetting.look()
     if kind in ("memory", "exchange") and not any(report.counts.values()):
-        raise WorkbenchError(f"There is no {kind} {shown(what)} of {shown(who)} here, and no run that had it.")
+        raise WorkbenchError(
+            f"There is no {kind} {shown(what)} of {shown(who)} here, and no run that had it."
+        )
     if dry_run:
         return report
     with taken(wb.path, wait=True):
@@ -141,7 +153,13 @@ class _Forgetting:
     """One forgetting; what was found stays known while it is removed."""
 
     def __init__(self, wb: Workbench, kind: Kind, what: str, who: str):
-        self._wb, self._work, self._store, self._kind, self._who = wb, wb._work, find_store(wb), kind, who
+        self._wb, self._work, self._store, self._kind, self._who = (
+            wb,
+            wb._work,
+            find_store(wb),
+            kind,
+            who,
+        )
         self._gone = {self._store.conversation_id(who, what) if kind == "conversation" else what}
         self._contents, self._sentences = set[str](), set[str]()
 
@@ -152,17 +170,28 @@ class _Forgetting:
         while len(left) != count:
             count = len(left)
             left = [candidate for candidate in left if not self._take(candidate)]
-        counted = {name: list[str]() for name in ("memories", "messages", "summaries", "feedback", "runs")}
+        counted = {
+            name: list[str]() for name in ("memories", "messages", "summaries", "feedback", "runs")
+        }
         for candidate in candidates:
             if candidate.key in self._gone and candidate.key not in counted[candidate.table]:
                 counted[candidate.table].append(candidate.key)
-        text = next((t.text for t in candidates if t.table in ("memories", "messages") and t.key in self._gone), "")
+        text = next(
+            (
+                t.text
+                for t in candidates
+                if t.table in ("memories", "messages") and t.key in self._gone
+            ),
+            "",
+        )
         return Forgotten(
             kind=self._kind,
             done=False,
             counts={name: len(keys) for name, keys in counted.items()},
             runs=tuple(counted["runs"]),
-            dependents=tuple(run_id for run_id in counted["runs"] if _exchange_id(run_id) not in self._gone),
+            dependents=tuple(
+                run_id for run_id in counted["runs"] if _exchange_id(run_id) not in self._gone
+            ),
             message="忘" if detect_language(text) == "zh" else "",
         )
 
@@ -171,7 +200,9 @@ class _Forgetting:
         refers = self._kind == "user" or not self._gone.isdisjoint(candidate.refs)
         says = any(words in candidate.text for words in self._contents)
         quoted = self._sentences if candidate.question is not None else ()
-        quotes = any(words in candidate.text and words not in str(candidate.question) for words in quoted)
+        quotes = any(
+            words in candidate.text and words not in str(candidate.question) for words in quoted
+        )
         if not (refers or says or quotes):
             return False
         self._gone.update(candidate.ids)
@@ -186,41 +217,67 @@ class _Forgetting:
             key, message_id, text = note["id"], note["message_id"], fold(note["content"])
             if self._kind == "memory":  # with what it replaced, and the exchange that says it
                 ids = {key, message_id} - {""}
-                yield _Candidate("memories", key, {key, note["replaced_by"]}, ids, text, _searchable([text]))
+                yield _Candidate(
+                    "memories", key, {key, note["replaced_by"]}, ids, text, _searchable([text])
+                )
             else:
                 yield _Candidate("memories", key, {key, message_id, note["conversation_id"]}, {key})
-        talks = {conversation: store.list_messages(conversation) for conversation in store.conversations(who)}
+        talks = {
+            conversation: store.list_messages(conversation)
+            for conversation in store.conversations(who)
+        }
         exchanges = {
-            e[part]: e for e in store.episodes(user_id=who) for part in ("user_message_id", "assistant_message_id")
+            e[part]: e
+            for e in store.episodes(user_id=who)
+            for part in ("user_message_id", "assistant_message_id")
         }
         for message in itertools.chain(*talks.values()):
             yield _message_candidate(message, exchanges.get(message["id"]))
-        covered = {conversation: [m["id"] for m in messages] for conversation, messages in talks.items()}
+        covered = {
+            conversation: [m["id"] for m in messages] for conversation, messages in talks.items()
+        }
         if self._kind == "user":
             self._gone.update(covered)
         for conversation, message_ids in covered.items():
             if summary := store.get_summary(conversation):
                 refs = {summary["id"], *message_ids[: summary["covered_message_count"]]}
-                yield _Candidate("summaries", summary["id"], refs, {summary["id"]}, fold(summary["summary"]))
+                yield _Candidate(
+                    "summaries", summary["id"], refs, {summary["id"]}, fold(summary["summary"])
+                )
         for row in store.list_feedback(user_id=who):
-            yield _Candidate("feedback", row["id"], {row["message_id"]}, {row["id"]}, fold(str(row)))
+            yield _Candidate(
+                "feedback", row["id"], {row["message_id"]}, {row["id"]}, fold(str(row))
+            )
         runs = self._work.durable.runs
         for run_id in runs.ids(-1, user_id=who):
             with suppress(UnknownRun):  # another process removes it meanwhile
                 contents = runs.contents(run_id)
                 recalled = ("memory", "recall") in _taped(contents)
-                state = {} if recalled else self._work.values(run_id)  # its tape was pruned, or has just begun
-                yield from self._run_candidates({**contents, "state": state, "drafts": runs.drafts(run_id)}, covered)
+                # its tape was pruned, or has just begun
+                state = {} if recalled else self._work.values(run_id)
+                yield from self._run_candidates(
+                    {**contents, "state": state, "drafts": runs.drafts(run_id)}, covered
+                )
 
-    def _run_candidates(self, contents: Data, talks: Mapping[str, Sequence[str]]) -> Iterator[_Candidate]:
+    def _run_candidates(
+        self, contents: Data, talks: Mapping[str, Sequence[str]]
+    ) -> Iterator[_Candidate]:
         """Yield what becomes of a run: it may have said something, or only had it."""
         row, text = contents["run"], json.dumps(contents, ensure_ascii=False, default=str)
         run_id, conversation_id = row["run_id"], row["conversation_id"]
         values = _taped(contents)
-        begun, recalled = (values.get(name) or {} for name in (("begin", "ids"), ("memory", "recall")))
-        made_from = {*(row["options"].get("tape") or {}).get("sources", ()), begun.get("run_id", run_id)} - {run_id}
+        begun, recalled = (
+            values.get(name) or {} for name in (("begin", "ids"), ("memory", "recall"))
+        )
+        made_from = {
+            *(row["options"].get("tape") or {}).get("sources", ()),
+            begun.get("run_id", run_id),
+        } - {run_id}
         sources = {_exchange_id(source) for source in made_from}
-        messages = [self._store.message_id(conversation_id, f"{run_id}:{role}") for role in ("user", "assistant")]
+        messages = [
+            self._store.message_id(conversation_id, f"{run_id}:{role}")
+            for role in ("user", "assistant")
+        ]
         exchange = {run_id, _exchange_id(run_id), *messages}
         yield _Candidate("runs", run_id, {conversation_id, *messages, *sources}, exchange)
         if self._kind == "conversation":
@@ -260,7 +317,9 @@ def _message_candidate(message: Data, exchange: Data | None) -> _Candidate:
     candidate = _Candidate("messages", key, {*ids, message["conversation_id"]}, ids, text)
     if message["role"] == "user":
         # How much of a sentence a quotation keeps.
-        return candidate._replace(sentences=_searchable([sentence[:250] for sentence in sentences(message["content"])]))
+        return candidate._replace(
+            sentences=_searchable([sentence[:250] for sentence in sentences(message["content"])])
+        )
     return candidate._replace(question=fold(exchange["user_message"])) if exchange else candidate
 
 
@@ -293,7 +352,12 @@ def rewrite(path: Path) -> None:
     """
     if not path.exists():
         return
-    with translate_errors(path), closing(sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None)) as connection:
+    with (
+        translate_errors(path),
+        closing(sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None)) as connection,
+    ):
         connection.execute("VACUUM")
         if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
-            raise WorkspaceBusy(f"{path} is read by another process all the time. Close it there, and try again.")
+            raise WorkspaceBusy(
+                f"{path} is read by another process all the time. Close it there, and try again."
+            )

@@ -84,7 +84,9 @@ class Memories:
 
     # looking
 
-    def view(self, user: str = "default", *, session: str | None = None, ended: bool = False) -> MemoryView:
+    def view(
+        self, user: str = "default", *, session: str | None = None, ended: bool = False
+    ) -> MemoryView:
         """Return what is known of a person, each with its source, author and time.
 
         Args:
@@ -93,17 +95,29 @@ class Memories:
             ended: with what does not hold any more, and why.
         """
         who = clean(str(user))
-        rows = [{**m, **self._store.source(m["message_id"])} for m in self._store.memories(who, ended=ended)]
+        rows = [
+            {**m, **self._store.source(m["message_id"])}
+            for m in self._store.memories(who, ended=ended)
+        ]
         talks = self._store.conversations(who)
         if session is not None:
             conversation_id = self._store.conversation_id(who, clean(session))
             rows = [row for row in rows if row["conversation_id"] == conversation_id]
             talks = {conversation_id: session}
-        by_session = {name: self._store.get_summary(conversation_id) for conversation_id, name in talks.items()}
-        summaries = [{**row, "session_id": name, "text": row["summary"]} for name, row in by_session.items() if row]
+        by_session = {
+            name: self._store.get_summary(conversation_id)
+            for conversation_id, name in talks.items()
+        }
+        summaries = [
+            {**row, "session_id": name, "text": row["summary"]}
+            for name, row in by_session.items()
+            if row
+        ]
         return MemoryView(user=who, memories=rows, summaries=summaries)
 
-    def search(self, query: str, *, user: str = "default", session: str | None = None, limit: int = 10) -> Rows:
+    def search(
+        self, query: str, *, user: str = "default", session: str | None = None, limit: int = 10
+    ) -> Rows:
         """Return what fits a query best, by words and by meaning: of core memory, of the archive, of earlier exchanges.
 
         Args:
@@ -117,13 +131,24 @@ class Memories:
             ``author``, ``at``; best first. What fits less than ``memory_least`` is not there.
         """
         who = clean(str(user))
-        conversation_id = "" if session is None else self._store.conversation_id(who, clean(session))
-        rows = [self._result(m["section"], m["content"], m, similarity) for m, similarity in self._fitting(query, who)]
+        conversation_id = (
+            "" if session is None else self._store.conversation_id(who, clean(session))
+        )
+        rows = [
+            self._result(m["section"], m["content"], m, similarity)
+            for m, similarity in self._fitting(query, who)
+        ]
         for e in find_recalling(self._wb).find(query, who, conversation_id)[0]:
             text = f"{e['user_message']} → {e['assistant_message']}"
-            rows.append(self._result("episode", text, {**e, "message_id": e["user_message_id"]}, e["similarity"]))
+            rows.append(
+                self._result(
+                    "episode", text, {**e, "message_id": e["user_message_id"]}, e["similarity"]
+                )
+            )
         lowest = self._wb.settings.memory_least
-        rows = sorted((r for r in rows if r["similarity"] >= lowest), key=lambda r: -r["similarity"])
+        rows = sorted(
+            (r for r in rows if r["similarity"] >= lowest), key=lambda r: -r["similarity"]
+        )
         return Rows(rows[:limit], query, lambda own, labels: found_blocks(query, own, labels))
 
     # steering
@@ -140,7 +165,9 @@ class Memories:
         read = read_note(content)
         unread = old["section"] != "name" and not (read and read["section"] == old["section"])
         subject = {name: old[name] for name in ("about", "polarity")} if unread else {}
-        return self._store.remember(user, old["section"], content, replaces=[memory_id], why=why or "edited", **subject)
+        return self._store.remember(
+            user, old["section"], content, replaces=[memory_id], why=why or "edited", **subject
+        )
 
     def invalidate(self, memory_id: str, why: str, *, user: str = "default") -> None:
         """Say that a memory does not hold any more, and why; it stays in the history.
@@ -149,7 +176,9 @@ class Memories:
             WorkbenchError: no reason is given, or there is no such memory that holds.
         """
         if not why.strip():
-            raise WorkbenchError("Say why the memory does not hold any more: why='moved to another town'.")
+            raise WorkbenchError(
+                "Say why the memory does not hold any more: why='moved to another town'."
+            )
         self._store.end(user, [self._current(memory_id, user)["id"]], why)
 
     def undo(self, *, user: str = "default") -> str:
@@ -186,7 +215,9 @@ class Memories:
                 self._store.remember(user, part, text, author=author)
         return core_memory(self._store.memories(user))
 
-    def archival_memory_insert(self, content: str, *, user: str = "default", author: str = "person") -> str:
+    def archival_memory_insert(
+        self, content: str, *, user: str = "default", author: str = "person"
+    ) -> str:
         """Keep a text for later: ``archival_memory_search`` finds it, and a message that shares a word with it.
 
         Returns:
@@ -194,7 +225,9 @@ class Memories:
         """
         return self._store.remember(user, "archival", content, author=author)
 
-    def archival_memory_search(self, query: str, *, user: str = "default", limit: int = 5) -> list[Json]:
+    def archival_memory_search(
+        self, query: str, *, user: str = "default", limit: int = 5
+    ) -> list[Json]:
         """Return what was archived, noted or said earlier that fits a query, best first; as ``search``."""
         return [*self.search(query, user=user, limit=limit)]
 

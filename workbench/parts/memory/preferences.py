@@ -22,26 +22,37 @@ SINGLE = ("persona", "name", "current_intent")
 """Sections that hold one memory: a new one takes the place of the one before."""
 
 
-_LEAD = re.compile(r"(?:(?:well|ok|oh|hi|hello|actually|also|and|but|please)\b|其实|不过|另外|请|你好|[\s,，])*", re.I)
+_LEAD = re.compile(
+    r"(?:(?:well|ok|oh|hi|hello|actually|also|and|but|please)\b|其实|不过|另外|请|你好|[\s,，])*",
+    re.I,
+)
 _CUT = re.compile(
     r"(?:[,;]| but|,? and) (?=(?:i|my|recommend|suggest|show|list|give|find|tell|please|remember|what|which|who)\b)"
     r"|(?<!记住)[;；，,](?=(?:请|你|帮我)*记住|[请给帮推有哪谁那换我])",
     re.I,
 )
 _QUESTION = re.compile(r"[?？]\W*$|什么|谁|哪|怎|几|多少|[吗呢]\W*$")
-_OFTEN, _OFTEN_ZH = r"(?:really |also |just |now |still |quite )*", "(?:真的?|很|也|还|现在|最|特别|非常|更|都)*"
+_OFTEN, _OFTEN_ZH = (
+    r"(?:really |also |just |now |still |quite )*",
+    "(?:真的?|很|也|还|现在|最|特别|非常|更|都)*",
+)
 _LIKES = {
     "dislike": rf"i {_OFTEN}(?:(?:do not|don't|does not|doesn't) (?:really )?(?:like|love|enjoy)|hates?|dislikes?) (.+)"
     rf"|我?{_OFTEN_ZH}(?:不(?:再|太|大|怎么)?(?:喜欢|爱)|讨厌)(?!的)(.+)",
     "like": rf"i {_OFTEN}(?:likes?|loves?|enjoys?) (.+)|(?:我{_OFTEN_ZH}(?:喜欢|爱)|喜欢)(?!的)(.+)",
 }
-_PRONOUN = re.compile(r"(?:it|that|this|them|you|him|her|these|those|how|when|what|if)\b|[这那你您它他她]", re.I)
-_TAIL = re.compile(r"(?: (?:any ?more|now|at all|either|too|very much|so much|a lot))+$|(?:了|啊|呀)+$", re.I)
+_PRONOUN = re.compile(
+    r"(?:it|that|this|them|you|him|her|these|those|how|when|what|if)\b|[这那你您它他她]", re.I
+)
+_TAIL = re.compile(
+    r"(?: (?:any ?more|now|at all|either|too|very much|so much|a lot))+$|(?:了|啊|呀)+$", re.I
+)
 _NAME = re.compile(
     r"(?i:call me|my name is|my name's) ([A-Z]\S*(?: [A-Z]\S*){0,3})|(?:叫我|我叫|我的名字[是叫])([^\W了]{1,4})"
 )
 _REMEMBER = re.compile(
-    r"(?:remember|note)(?: that|:) (.+)|remember ((?:i|i'm|my|we|our)\b.+)|(?:你|帮我|要)*记住[，,：:]?(.+)", re.I
+    r"(?:remember|note)(?: that|:) (.+)|remember ((?:i|i'm|my|we|our)\b.+)|(?:你|帮我|要)*记住[，,：:]?(.+)",
+    re.I,
 )
 
 
@@ -73,7 +84,11 @@ def read_preferences(message: str) -> tuple[list[Noted], str]:
 def _read(clause: str) -> Noted | None:
     match = _REMEMBER.fullmatch(clause)
     if not match:
-        return read_note(clause) if re.match(r"i\b|my\b|call me\b|叫?我|不?喜欢|讨厌", clause, re.I) else None
+        return (
+            read_note(clause)
+            if re.match(r"i\b|my\b|call me\b|叫?我|不?喜欢|讨厌", clause, re.I)
+            else None
+        )
     content = next(filter(None, match.groups())).strip()
     return read_note(content) or _note("facts", content, content)
 
@@ -115,7 +130,10 @@ def apply_preferences(state: Data, decision: RouteDecision, bases: Bases) -> Rou
         if own and any(base.select(conditions, limit=1) for base in bases):
             open_to_likes = open_to_likes and op == "ne"
             new = [line for line in both["understood"] if line not in question["understood"]]
-            understood = [*question["understood"], *(line + because.format(note["content"]) for line in new)]
+            understood = [
+                *question["understood"],
+                *(line + because.format(note["content"]) for line in new),
+            ]
             question = {**question, "conditions": conditions, "understood": understood}
     return {**decision, "question": question, "filters": question["conditions"]}
 
@@ -131,8 +149,12 @@ def same_thing(new: Data, old: Data) -> bool:
         return bool(new["section"] == old["section"])
     if new["section"] != "preferences":
         return fold(new["content"]) == fold(old["content"])
-    short, long = sorted(([stem(t) for t in terms(note["about"] or note["content"])] for note in (new, old)), key=len)
+    short, long = sorted(
+        ([stem(t) for t in terms(note["about"] or note["content"])] for note in (new, old)), key=len
+    )
     more = 2 if CJK.search(new["about"]) else 1  # "oolong" and "oolong tea", 乌龙 and 乌龙茶
     return long == short or (
-        new["polarity"] != old["polarity"] and long[: len(short)] == short and len(long) <= len(short) + more
+        new["polarity"] != old["polarity"]
+        and long[: len(short)] == short
+        and len(long) <= len(short) + more
     )

@@ -28,13 +28,20 @@ def prompt_parts(run: Recording) -> Rows:
     from workbench.graphs.roles import evidence_text
 
     run = recorded(run)
-    prompt = prompts_of(run).for_language("writer", "zh" if detect_language(run.message) == "zh" else "en")
+    prompt = prompts_of(run).for_language(
+        "writer", "zh" if detect_language(run.message) == "zh" else "en"
+    )
     default = Settings.model_fields["merge_max_characters"].default
     limit = (begun(run.tape()).get("settings") or {}).get("merge_max_characters") or default
     frame = re.sub(r"\$\{?\w+\}?", "", prompt.user)
     store = find_store(run._workspace, run.run_id)
-    recalled = [{**part, **store.source(part["message_id"])} for part in run.state.get("remembered", [])]
-    parts = [_part("system", f"{prompt.system}\n{frame}"), *(p for p in recalled if p["part"] != "history")]
+    recalled = [
+        {**part, **store.source(part["message_id"])} for part in run.state.get("remembered", [])
+    ]
+    parts = [
+        _part("system", f"{prompt.system}\n{frame}"),
+        *(p for p in recalled if p["part"] != "history"),
+    ]
     if run.evidence:
         parts.append(_part("evidence", evidence_text(run.evidence, int(limit))))
     parts += [*(p for p in recalled if p["part"] == "history"), _part("question", run.message)]
@@ -43,5 +50,12 @@ def prompt_parts(run: Recording) -> Rows:
 
 def _part(name: str, text: str) -> Json:
     """Return a part that is not of memory."""
-    row = {"part": name, "id": name, "text": text, "tokens": estimated_tokens(text), "kept": True, "why": ""}
+    row = {
+        "part": name,
+        "id": name,
+        "text": text,
+        "tokens": estimated_tokens(text),
+        "kept": True,
+        "why": "",
+    }
     return {**row, "at": "", "author": "", "session": "", "turn": None}

@@ -86,7 +86,10 @@ class Conversation:
         """Take the next turn, with its vector (of length 1) if it has one."""
         number = len(self.turns)
         self.turns.append(turn)
-        spoken = [*self._names.setdefault(turn.speaker, _terms(_spaced(turn.speaker))), *_terms(turn.text)]
+        spoken = [
+            *self._names.setdefault(turn.speaker, _terms(_spaced(turn.speaker))),
+            *_terms(turn.text),
+        ]
         for term, count in Counter(spoken).items():
             self._postings[term].append((number, count))
         self._lengths.append(len(spoken))
@@ -98,7 +101,9 @@ class Conversation:
             self._traits[name].append(value)
         self._days.append(_day(turn.time))
 
-    def rank(self, question: str, vector: Vector | None = None, *, today: str = "") -> Iterator[Ranked]:
+    def rank(
+        self, question: str, vector: Vector | None = None, *, today: str = ""
+    ) -> Iterator[Ranked]:
         """Yield all turns, best first; equal ones in their order.
 
         Args:
@@ -109,12 +114,18 @@ class Conversation:
         if not self.turns:
             return
         values = self.signals(question, vector, today=today)
-        weights = WEIGHTS["words" if "cosine" not in values else "nearest" if "word" in values else "vectors"]
-        scores = np.sum([values[name] * weight for name, weight in weights.items()], axis=0).round(5)
+        weights = WEIGHTS[
+            "words" if "cosine" not in values else "nearest" if "word" in values else "vectors"
+        ]
+        scores = np.sum([values[name] * weight for name, weight in weights.items()], axis=0).round(
+            5
+        )
         for number in np.argsort(-scores, kind="stable").tolist():
             yield Ranked(self.turns[number].id, float(scores[number]))
 
-    def signals(self, question: str, vector: Vector | None = None, *, today: str = "") -> dict[str, np.ndarray]:
+    def signals(
+        self, question: str, vector: Vector | None = None, *, today: str = ""
+    ) -> dict[str, np.ndarray]:
         """Each signal's value for each turn, about 0 to 1: what the weights are fitted to, and why a turn was found."""
         neighbours = _Neighbours(np.array(self._session))
         spans, rest = self._asked_days(question, today)
@@ -132,7 +143,9 @@ class Conversation:
             cosines = self.cosines(vector)
             values |= {
                 "cosine": _standard(cosines),
-                "near": _standard(neighbours.sums(cosines, 1) / neighbours.sums(neighbours.ones, 1)),
+                "near": _standard(
+                    neighbours.sums(cosines, 1) / neighbours.sums(neighbours.ones, 1)
+                ),
             }
             base = base + _scaled(cosines)
         if self._words and vector is not None:
@@ -141,7 +154,9 @@ class Conversation:
             values["word"] = _scaled(closest.sum(1))
             values["word_before"] = _scaled(np.maximum(closest, neighbours.before(closest)).sum(1))
             base = base + values["word"]
-        return values | self._circumstances(question, neighbours, base / (base.max() + _TINY), spans)
+        return values | self._circumstances(
+            question, neighbours, base / (base.max() + _TINY), spans
+        )
 
     def keywords(self, question: str) -> np.ndarray:
         """BM25 of each turn, its speaker's name read with it."""
@@ -154,7 +169,10 @@ class Conversation:
             blank = np.zeros(len(vector), np.float32)
             rows = np.array([blank if own is None else own for own in new], np.float32)
             self._rows = np.concatenate([self._rows, rows]) if len(self._rows) else rows
-        results, embedded = products(self._rows, np.asarray(vector, np.float32)).astype(float), self._rows.any(axis=1)
+        results, embedded = (
+            products(self._rows, np.asarray(vector, np.float32)).astype(float),
+            self._rows.any(axis=1),
+        )
         results[~embedded] = results[embedded].mean() if embedded.any() else 0.0
         return results
 
@@ -177,7 +195,9 @@ class Conversation:
 
     def _counts(self, query_terms: Sequence[str]) -> np.ndarray:
         """Return ``(turns, terms)``: how often each term is in each turn, without terms that are nowhere."""
-        postings = [self._postings[term] for term in dict.fromkeys(query_terms) if term in self._postings]
+        postings = [
+            self._postings[term] for term in dict.fromkeys(query_terms) if term in self._postings
+        ]
         counts = np.zeros((len(self.turns), len(postings)))
         for column, posting in enumerate(postings):
             places, numbers = zip(*posting, strict=True)
@@ -249,7 +269,9 @@ class _Words:
     def add(self, words: Sequence[str]) -> None:
         """Add the words of the next turn."""
         self._starts.append(len(self._of_turns))
-        self._of_turns.extend(self._numbers.setdefault(word, len(self._numbers)) for word in dict.fromkeys(words))
+        self._of_turns.extend(
+            self._numbers.setdefault(word, len(self._numbers)) for word in dict.fromkeys(words)
+        )
 
     def closest(self, query_words: Sequence[str]) -> np.ndarray:
         """Return ``(turns, asked)``: squared cosine of the nearest word, centred, times how rare the asked word is."""
@@ -258,7 +280,9 @@ class _Words:
             return results
         numbers = np.array(self._of_turns)
         counted = np.bincount(numbers)
-        counts = np.array([counted[self._numbers[word]] if word in self._numbers else 0 for word in query_words])
+        counts = np.array(
+            [counted[self._numbers[word]] if word in self._numbers else 0 for word in query_words]
+        )
         similar = self._similar(query_words) * _rarity(counts, len(results))
         starts = np.array(self._starts)
         has_words = np.diff(np.append(starts, len(numbers))) > 0
@@ -271,12 +295,17 @@ class _Words:
         strange = [word for word in query_words if word not in self._numbers]
         if new or strange:  # in one call, since a call has a price of its own
             vectors = np.asarray(self._vectors_of([*new, *strange]), np.float32)
-            self._rows = np.concatenate([self._rows.reshape(-1, vectors.shape[1]), vectors[: len(new)]])
+            self._rows = np.concatenate(
+                [self._rows.reshape(-1, vectors.shape[1]), vectors[: len(new)]]
+            )
         of_strange = dict(zip(strange, vectors[len(new) :], strict=True)) if strange else {}
         middle = self._rows.mean(axis=0)
         rows = self._rows - middle
         rows /= np.linalg.norm(rows, axis=1, keepdims=True) + _TINY
-        wanted = [(of_strange[w] if w in of_strange else self._rows[self._numbers[w]]) - middle for w in query_words]
+        wanted = [
+            (of_strange[w] if w in of_strange else self._rows[self._numbers[w]]) - middle
+            for w in query_words
+        ]
         cosines = [products(rows, row / (np.linalg.norm(row) + _TINY)) for row in wanted]
         return np.maximum(np.array(cosines).T, 0).astype(float) ** 2
 
@@ -331,12 +360,17 @@ def _standard(values: np.ndarray) -> np.ndarray:
 
 _MONTH = "|".join(MONTHS)
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_TIMES = r"yesterday|today|tonight|tomorrow|last|next|ago|weeks?|weekend|months?|years?|recently|since"
+_TIMES = (
+    r"yesterday|today|tonight|tomorrow|last|next|ago|weeks?|weekend|months?|years?|recently|since"
+)
 _NUMBERS = (
-    "one|two|three|four|five|six|seven|eight|nine|ten|couple|once|twice|first|second|third|many|few|several|dozen"
+    "one|two|three|four|five|six|seven|eight|nine|ten|couple|once|twice|first|second|third"
+    "|many|few|several|dozen"
 )
 _DAY_WORDS = rf"\b({_TIMES}|{'|'.join(_WEEKDAYS)}|{_MONTH}|(?:19|20)\d\d)\b"
-_DAY_WORDS_ZH = r"昨天|前天|今天|今晚|明天|[上下本]周|周末|星期|[上下]个?月|去年|今年|明年|以前|\d+[年月日号点]"
+_DAY_WORDS_ZH = (
+    r"昨天|前天|今天|今晚|明天|[上下本]周|周末|星期|[上下]个?月|去年|今年|明年|以前|\d+[年月日号点]"
+)
 _WORKS = "name|called|book|show|game|song|band"
 _PLACES = "park|beach|city|country|home|place|museum|cafe|restaurant"
 _PLACES_ZH = r"[在去到从][\u4e00-\u9fff]{2,}|公园|海边|城市|国家|家里|博物馆|咖啡馆|餐厅|饭店"

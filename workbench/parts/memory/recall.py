@@ -28,7 +28,9 @@ from workbench.text import clean, content_stems, detect_language, sentences
 from workbench.views.labels import Labels
 from workbench.views.markup import cut
 
-_PERSONAL = re.compile(r"\b(?:i|me|my|mine|we|us|our|you|your)\b|[我咱你您]|刚才|刚刚", re.IGNORECASE)
+_PERSONAL = re.compile(
+    r"\b(?:i|me|my|mine|we|us|our|you|your)\b|[我咱你您]|刚才|刚刚", re.IGNORECASE
+)
 """Who speaks: a message that names neither of the two says nothing of a person, and asks nothing of a conversation."""
 _EXCERPT, _EPISODES = 120, 2
 """Characters of a message of an earlier exchange, and how many of these a prompt includes."""
@@ -40,7 +42,9 @@ async def recall(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Load what is remembered; the current message, stored already, is never among it."""
     context, message = runtime.context, state.get("message", "")
     conversation, stored = state.get("conversation_id", ""), window(state, context)
-    history = [Message(role=m["role"], content=m["content"], created_at=m["created_at"]) for m in stored]
+    history = [
+        Message(role=m["role"], content=m["content"], created_at=m["created_at"]) for m in stored
+    ]
     recalled = await asyncio.to_thread(
         context.memory.recall,
         _sought(context, message),
@@ -86,7 +90,11 @@ def assembled(
     to the summary, and to exchanges by how well they fit. Of what was archived only that is recalled which shares a
     word with the message.
     """
-    labels, core, words = Labels(detect_language(message)), list[Remembered](), content_stems(message)
+    labels, core, words = (
+        Labels(detect_language(message)),
+        list[Remembered](),
+        content_stems(message),
+    )
     for memory in recalled["memories"]:
         if memory["section"] != "archival" or words & content_stems(memory["content"]):
             text = labels(f"core_{memory['section']}") + labels("colon") + memory["content"]
@@ -94,7 +102,12 @@ def assembled(
     row = recalled["summary"]
     summary = [_entry("summary", row["summary"], {**row, "id": "summary"})] if row else []
     episodes = [
-        _entry("episode", told_episode(episode, message), episode, message_id=episode["user_message_id"])
+        _entry(
+            "episode",
+            told_episode(episode, message),
+            episode,
+            message_id=episode["user_message_id"],
+        )
         for episode in recalled["episodes"]
         if not episode["shown"]
     ]
@@ -138,13 +151,20 @@ def prompt_text(state: Data, zh: bool) -> str:
     """Return what is remembered for the prompt, in the order of the contract; "" for nothing."""
     labels = Labels("zh" if zh else "en")
     texts = prompt_lines(state.get("remembered") or []).items()
-    return "\n\n".join("\n".join([labels(f"prompt_{part}"), *map(clean, lines)]) for part, lines in texts if lines)
+    return "\n\n".join(
+        "\n".join([labels(f"prompt_{part}"), *map(clean, lines)]) for part, lines in texts if lines
+    )
 
 
 def told_episode(episode: Data, message: str) -> str:
     """Return an exchange in a line, as the requirement has it: of each message the sentence that fits best."""
-    messages = (" ".join(clean(str(episode[part])).split()) for part in ("user_message", "assistant_message"))
-    return "- " + " → ".join(cut(best_sentence(sentences(text), message), _EXCERPT) for text in messages)
+    messages = (
+        " ".join(clean(str(episode[part])).split())
+        for part in ("user_message", "assistant_message")
+    )
+    return "- " + " → ".join(
+        cut(best_sentence(sentences(text), message), _EXCERPT) for text in messages
+    )
 
 
 # --- What a message says of the person, and what it asks of the conversation ---
@@ -169,13 +189,14 @@ class Read(BaseModel, extra="forbid"):
     about: str = Field("", max_length=100)
 
 
-async def noticed(context: Context, message: str, history: Sequence[Message], memories: Sequence[Memory]) -> Json:
+async def noticed(
+    context: Context, message: str, history: Sequence[Message], memories: Sequence[Memory]
+) -> Json:
     """Return what of the message is to be remembered, what it asks memory, and what is left to search."""
     if not context.settings.memory_core:
         return {"noted": [], "recalls": None, "to_search": message}
-    speaks_of_person = "memory" in context.models and _PERSONAL.search(
-        message
-    )  # a model is not asked about every question
+    # a model is not asked about every question
+    speaks_of_person = "memory" in context.models and _PERSONAL.search(message)
     if speaks_of_person and (read := await _by_model(context, message, history, memories)):
         return read
     return by_rules(message, memories)
@@ -204,5 +225,13 @@ async def _by_model(
     for note in reply.form.notes:
         replaced = [memories[n - 1]["id"] for n in note.replaces if 1 <= n <= len(memories)]
         noted.append({**note.model_dump(), "replaces": replaced})
-    recalls = MemoryQuestion(about=reply.form.about, whose="", notes=None) if reply.form.asks_what_was_said else None
-    return {"noted": noted, "recalls": recalls, "to_search": reply.form.question.strip() if noted else message}
+    recalls = (
+        MemoryQuestion(about=reply.form.about, whose="", notes=None)
+        if reply.form.asks_what_was_said
+        else None
+    )
+    return {
+        "noted": noted,
+        "recalls": recalls,
+        "to_search": reply.form.question.strip() if noted else message,
+    }

@@ -28,7 +28,9 @@ def keep_noted(memory: Remembering, state: Data, author: str) -> None:
     """Write down what the message said of the person; running again writes it once."""
     source = {"conversation_id": state["conversation_id"], "message_id": state["user_message_id"]}
     for number, note in enumerate(state.get("noted") or []):
-        memory.remember(state["user_id"], author=author, key=f"{state['run_id']}:{number}", **note, **source)
+        memory.remember(
+            state["user_id"], author=author, key=f"{state['run_id']}:{number}", **note, **source
+        )
 
 
 # --- The summary of a conversation, brought up to date when an answer is there ---
@@ -56,7 +58,10 @@ async def bring_up(context: Context, store: Any, conversation_id: str, user_id: 
     """
     settings = context.settings
     window, old = settings.history_window, store.get_summary(conversation_id)
-    count, covered = store.count_messages(conversation_id), old["covered_message_count"] if old else 0
+    count, covered = (
+        store.count_messages(conversation_id),
+        old["covered_message_count"] if old else 0,
+    )
     limits = {"begins": settings.summary_from, "window": window, "every": settings.summary_every}
     of_user = store.memories(user_id, ended=True) if settings.memory_core and user_id else []
     stale = old is not None and outdated(old, of_user)
@@ -79,12 +84,21 @@ async def bring_up(context: Context, store: Any, conversation_id: str, user_id: 
 async def _by_model(context: Context, old: str, messages: Sequence[Data]) -> str:
     text = "\n".join(f"{m['role']}: {' '.join(m['content'].split())[:1_000]}" for m in messages)
     slots = {"summary": fenced(old) or "—", "messages": fenced(text)}
-    reply = await ask_model(context, "summarizer", SummedUp, slots, question=messages[-1]["content"], quiet=True)
+    reply = await ask_model(
+        context, "summarizer", SummedUp, slots, question=messages[-1]["content"], quiet=True
+    )
     return reply.form.summary.strip() if reply.form else ""
 
 
 def _of_the_corpus(messages: Sequence[Data], notes: Sequence[Any]) -> list[Data]:
     """Return messages without what memory was asked and answered: that is in memory, and may not hold any more."""
-    to_memory = [m["role"] == "user" and question_to_memory(str(m["content"]), notes) is not None for m in messages]
+    to_memory = [
+        m["role"] == "user" and question_to_memory(str(m["content"]), notes) is not None
+        for m in messages
+    ]
     answered = [False, *to_memory][: len(messages)]
-    return [m for m, question, answer in zip(messages, to_memory, answered, strict=True) if not (question or answer)]
+    return [
+        m
+        for m, question, answer in zip(messages, to_memory, answered, strict=True)
+        if not (question or answer)
+    ]

@@ -65,10 +65,14 @@ class Recalling:
             self._given = text_model(self._settings)
         return self._given
 
-    def recall(self, message: str, *, user_id: str, conversation_id: str, before: str | None = None) -> Json:
+    def recall(
+        self, message: str, *, user_id: str, conversation_id: str, before: str | None = None
+    ) -> Json:
         """See ``ports.Remembering``; parts that are switched off are empty."""
         settings = self._settings
-        history: list[Memory] = self.store.memories(user_id, ended=True) if settings.memory_core and user_id else []
+        history: list[Memory] = (
+            self.store.memories(user_id, ended=True) if settings.memory_core and user_id else []
+        )
         memories = [memory for memory in history if memory["ended_at"] is None]
         summary = self.store.get_summary(conversation_id) if settings.memory_summary else None
         if summary and outdated(summary, history):
@@ -77,9 +81,13 @@ class Recalling:
         if settings.memory_episodes and conversation_id:
             scope = "" if settings.memory_scope == "user" else conversation_id
             fitting, note = self.find(message, user_id, scope, before)
-            window = self.store.list_messages(conversation_id, settings.history_window, before=before)
+            window = self.store.list_messages(
+                conversation_id, settings.history_window, before=before
+            )
             shown = {message["id"] for message in window}
-            recalled = [e["id"] for e in fitting if e["user_message_id"] not in shown][: settings.memory_top_k]
+            recalled = [e["id"] for e in fitting if e["user_message_id"] not in shown][
+                : settings.memory_top_k
+            ]
             for episode in fitting:
                 if (in_window := episode["user_message_id"] in shown) or episode["id"] in recalled:
                     episodes.append({**episode, "shown": in_window})
@@ -105,9 +113,13 @@ class Recalling:
                     results[turn.id] = _result(episode, message, vector)
                 if len(results) == _LOOKED_AT:
                     break
-        return [row for row in results.values() if row["similarity"] >= self._settings.memory_least], note
+        return [
+            row for row in results.values() if row["similarity"] >= self._settings.memory_least
+        ], note
 
-    def _lookup(self, message: str, conversation_id: str, user_id: str) -> tuple[_Talk, np.ndarray | None, str]:
+    def _lookup(
+        self, message: str, conversation_id: str, user_id: str
+    ) -> tuple[_Talk, np.ndarray | None, str]:
         """Return what is in memory, and the vector of the question; without it where the model fails."""
         model, vector, note = "", None, "recalled by words alone"
         try:
@@ -126,11 +138,14 @@ class Recalling:
 
         It is read again where an exchange of it was forgotten, or has a vector since.
         """
-        from workbench.parts.memory.ranking import Conversation  # NumPy is loaded at the first question
+        # NumPy is loaded at the first question
+        from workbench.parts.memory.ranking import Conversation
 
         key = conversation_id or f"user:{user_id}"
         talk = self._held.pop(key, None)
-        counts = self.store.count_episodes(conversation_id, user_id, talk.last, model) if talk else None
+        counts = (
+            self.store.count_episodes(conversation_id, user_id, talk.last, model) if talk else None
+        )
         if talk is None or counts != (len(talk.episodes), talk.embedded):
             talk = _Talk(Conversation(self._words if model else None))
         talk.add(self.store.episodes(conversation_id, user_id, talk.last, model))
@@ -162,7 +177,9 @@ class Recalling:
         """
         done, size = 0, _BATCH
         with self._embedding:
-            while new := self.store.unembedded(self._model.name, size, conversation_id, user_id, self._refused):
+            while new := self.store.unembedded(
+                self._model.name, size, conversation_id, user_id, self._refused
+            ):
                 try:
                     rows = self._model.array([e[part] for e in new for part in _PARTS])  # type: ignore[literal-required]
                 except WorkbenchError:
@@ -211,7 +228,11 @@ class _Talk:
 def _vectors(episode: Episode) -> np.ndarray | None:
     import numpy as np
 
-    return None if episode["vector"] is None else np.frombuffer(episode["vector"], np.float32).reshape(2, -1)
+    return (
+        None
+        if episode["vector"] is None
+        else np.frombuffer(episode["vector"], np.float32).reshape(2, -1)
+    )
 
 
 def _result(episode: Episode, message: str, vector: np.ndarray | None) -> Json:

@@ -10,17 +10,25 @@ from pydantic import BaseModel, Field
 class MemorySettings(BaseModel):
     """What is remembered, and how much of it is recalled."""
 
-    memory_core: bool = Field(True, description="remember and apply what users say about themselves")
+    memory_core: bool = Field(
+        True, description="remember and apply what users say about themselves"
+    )
     memory_summary: bool = Field(True, description="summarize conversations")
     memory_episodes: bool = Field(True, description="recall earlier exchanges")
-    memory_scope: Literal["conversation", "user"] = Field("conversation", description="whose exchanges are recalled")
+    memory_scope: Literal["conversation", "user"] = Field(
+        "conversation", description="whose exchanges are recalled"
+    )
     memory_top_k: int = Field(3, ge=1, description="how many exchanges are recalled")
-    memory_least: float = Field(0.3, ge=0, le=1, description="the lowest similarity of a recalled exchange")
+    memory_least: float = Field(
+        0.3, ge=0, le=1, description="the lowest similarity of a recalled exchange"
+    )
     memory_days: int = Field(0, ge=0, description="recall only exchanges of the last days; 0: all")
     memory_token_budget: int = Field(
         2_000, ge=0, description="tokens of a prompt that the conversation and memory may use"
     )
-    summary_from: int = Field(10, ge=2, description="messages after which a conversation is summarized")
+    summary_from: int = Field(
+        10, ge=2, description="messages after which a conversation is summarized"
+    )
     summary_every: int = Field(
         5, ge=1, description="messages that leave the history window before the summary is updated"
     )

@@ -120,7 +120,9 @@ def _whose(conversation_id: str, user_id: str) -> tuple[str, list[str]]:
     if conversation_id:
         return " AND e.conversation_id = ?", [conversation_id]
     if user_id:
-        return " AND e.conversation_id IN (SELECT id FROM conversations WHERE user_id = ?)", [clean(user_id)]
+        return " AND e.conversation_id IN (SELECT id FROM conversations WHERE user_id = ?)", [
+            clean(user_id)
+        ]
     return "", []
 
 
@@ -147,7 +149,9 @@ class MemoryStore:
     def get_summary(self, conversation_id: str) -> Json | None:
         """``summary``, ``covered_message_count``, ``update_count``, ``author``, ``created_at``, ``updated_at``."""
         with self._transaction() as execute:
-            rows = execute("SELECT * FROM conversation_summaries WHERE conversation_id = ?", (conversation_id,))
+            rows = execute(
+                "SELECT * FROM conversation_summaries WHERE conversation_id = ?", (conversation_id,)
+            )
         return rows[0] if rows else None
 
     def save_summary(
@@ -165,9 +169,9 @@ class MemoryStore:
         now = self._time()
         with self._transaction() as execute:
             first = f"SELECT id FROM messages WHERE conversation_id = ? ORDER BY position LIMIT {covered_message_count}"
-            if message_ids is not None and [row["id"] for row in execute(first, (conversation_id,))] != list(
-                message_ids
-            ):
+            if message_ids is not None and [
+                row["id"] for row in execute(first, (conversation_id,))
+            ] != list(message_ids):
                 return
             execute(
                 "INSERT INTO conversation_summaries (id, conversation_id, summary, covered_message_count, update_count,"
@@ -176,12 +180,22 @@ class MemoryStore:
                 " covered_message_count = excluded.covered_message_count, updated_at = excluded.updated_at,"
                 " update_count = conversation_summaries.update_count + 1"
                 " WHERE conversation_summaries.covered_message_count <= excluded.covered_message_count",
-                (uuid.uuid4().hex, clean(summary), covered_message_count, author, now, now, conversation_id),
+                (
+                    uuid.uuid4().hex,
+                    clean(summary),
+                    covered_message_count,
+                    author,
+                    now,
+                    now,
+                    conversation_id,
+                ),
             )
 
     # episodes
 
-    def episodes(self, conversation_id: str = "", user_id: str = "", after: int = 0, model: str = "") -> list[Episode]:
+    def episodes(
+        self, conversation_id: str = "", user_id: str = "", after: int = 0, model: str = ""
+    ) -> list[Episode]:
         """Return the exchanges of a conversation, or where none is named of all of a user's, oldest first.
 
         Only those behind the position ``after`` are given, with their vectors by this model.
@@ -190,7 +204,12 @@ class MemoryStore:
         return self._episodes(f"e.position > ?{whose}", (model, after, *arguments))
 
     def unembedded(
-        self, model: str, limit: int, conversation_id: str = "", user_id: str = "", without: Collection[str] = ()
+        self,
+        model: str,
+        limit: int,
+        conversation_id: str = "",
+        user_id: str = "",
+        without: Collection[str] = (),
     ) -> list[Episode]:
         """Return the oldest episodes that have no vector by this model, but for those ``without``; whose, as above."""
         whose, arguments = _whose(conversation_id, user_id)
@@ -203,10 +222,13 @@ class MemoryStore:
             rows = execute(f"{_EPISODE} WHERE {condition} ORDER BY e.position{limit}", arguments)
         return [Episode(**row) for row in rows]  # type: ignore[typeddict-item]
 
-    def count_episodes(self, conversation_id: str, user_id: str, until: int, model: str) -> tuple[int, int]:
+    def count_episodes(
+        self, conversation_id: str, user_id: str, until: int, model: str
+    ) -> tuple[int, int]:
         """Return how many exchanges there are up to a position, and how many of them have a vector by this model."""
         whose, arguments = _whose(conversation_id, user_id)
-        embedded = "COUNT(CASE WHEN e.model = ? AND e.model != '' THEN 1 END) AS embedded"  # no vector is read for that
+        # no vector is read for that
+        embedded = "COUNT(CASE WHEN e.model = ? AND e.model != '' THEN 1 END) AS embedded"
         sql = f"SELECT COUNT(*) AS n, {embedded} FROM episodes e WHERE e.position <= ?{whose}"
         with self._transaction() as execute:
             [row] = execute(sql, (model, until, *arguments))
@@ -216,7 +238,10 @@ class MemoryStore:
         """Keep the vectors of episodes; of one that was forgotten meanwhile nothing is kept."""
         with self._transaction() as execute:
             for episode_id, vector in vectors:
-                execute("UPDATE episodes SET vector = ?, model = ? WHERE id = ?", (vector, model, episode_id))
+                execute(
+                    "UPDATE episodes SET vector = ?, model = ? WHERE id = ?",
+                    (vector, model, episode_id),
+                )
 
     # single memories
 
@@ -254,15 +279,23 @@ class MemoryStore:
             WorkbenchError: no such section or polarity, or nothing to remember.
         """
         if section not in SECTIONS:
-            raise WorkbenchError(f"There is no section {shown(section)} in memory. Known: {', '.join(SECTIONS)}.")
+            raise WorkbenchError(
+                f"There is no section {shown(section)} in memory. Known: {', '.join(SECTIONS)}."
+            )
         if polarity not in POLARITIES:
             raise WorkbenchError(f"A preference cannot be {shown(polarity)}. Known: like, dislike.")
         if not (text := clean(content).strip()):
             raise WorkbenchError("There is nothing to remember: the text is empty.")
-        read = read_note(text) or Noted(section="facts", content=text, about=text, polarity="", replaces=[])
+        read = read_note(text) or Noted(
+            section="facts", content=text, about=text, polarity="", replaces=[]
+        )
         section = read["section"] if section == "human" else section
         if not about:
-            about, polarity = (read["about"], read["polarity"]) if read["section"] == section else (text, polarity)
+            about, polarity = (
+                (read["about"], read["polarity"])
+                if read["section"] == section
+                else (text, polarity)
+            )
         memory = Memory(
             id=key or uuid.uuid4().hex,
             user_id=clean(user_id),
@@ -280,9 +313,14 @@ class MemoryStore:
         )
         with self._transaction() as execute:
             if not execute("SELECT 1 FROM memories WHERE id = ?", (memory["id"],)):
-                holding = execute("SELECT * FROM memories WHERE user_id = ? AND ended_at IS NULL", (memory["user_id"],))
+                holding = execute(
+                    "SELECT * FROM memories WHERE user_id = ? AND ended_at IS NULL",
+                    (memory["user_id"],),
+                )
                 old = [*replaces, *(row["id"] for row in holding if same_thing(memory, row))]
-                self._end(execute, memory["user_id"], old, memory["created_at"], why or text, memory["id"])
+                self._end(
+                    execute, memory["user_id"], old, memory["created_at"], why or text, memory["id"]
+                )
                 marks = ", ".join("?" * len(memory))
                 execute(f"INSERT INTO memories ({_MEMORY}) VALUES ({marks})", list(memory.values()))
         return memory["id"]
@@ -293,12 +331,17 @@ class MemoryStore:
             return self._end(execute, clean(user_id), memory_ids, self._time(), why, "")
 
     @staticmethod
-    def _end(execute: Execute, user_id: str, ids: Sequence[str], now: str, why: str, by: str) -> int:
+    def _end(
+        execute: Execute, user_id: str, ids: Sequence[str], now: str, why: str, by: str
+    ) -> int:
         sql = (
             "UPDATE memories SET ended_at = ?, ended_why = ?, replaced_by = ? WHERE id = ? AND user_id = ?"
             " AND ended_at IS NULL RETURNING id"
         )
-        return sum(len(execute(sql, (now, clean(why), by, memory_id, user_id))) for memory_id in dict.fromkeys(ids))
+        return sum(
+            len(execute(sql, (now, clean(why), by, memory_id, user_id)))
+            for memory_id in dict.fromkeys(ids)
+        )
 
     def undo(self, user_id: str) -> str:
         """Take back the last change of what is remembered of a person; the id of the memory that it was about.
@@ -311,18 +354,27 @@ class MemoryStore:
             sql = "SELECT id, created_at, ended_at FROM memories WHERE user_id = ? ORDER BY position DESC"
             rows = execute(sql, (who,))
             if not rows:
-                raise WorkbenchError(f"Nothing was remembered of {shown(user_id)}, so there is nothing to undo.")
-            created, over = max(row["created_at"] for row in rows), [r["ended_at"] for r in rows if r["ended_at"]]
+                raise WorkbenchError(
+                    f"Nothing was remembered of {shown(user_id)}, so there is nothing to undo."
+                )
+            created, over = (
+                max(row["created_at"] for row in rows),
+                [r["ended_at"] for r in rows if r["ended_at"]],
+            )
             if over and max(over) > created:
                 last = max(over)
                 back = [row["id"] for row in rows if row["ended_at"] == last]
             else:
                 newest = next(row["id"] for row in rows if row["created_at"] == created)
-                back = [r["id"] for r in execute("SELECT id FROM memories WHERE replaced_by = ?", (newest,))]
+                back = [
+                    r["id"]
+                    for r in execute("SELECT id FROM memories WHERE replaced_by = ?", (newest,))
+                ]
                 execute("DELETE FROM memories WHERE id = ?", (newest,))
             for memory_id in back:
                 execute(
-                    "UPDATE memories SET ended_at = NULL, ended_why = '', replaced_by = '' WHERE id = ?", (memory_id,)
+                    "UPDATE memories SET ended_at = NULL, ended_why = '', replaced_by = '' WHERE id = ?",
+                    (memory_id,),
                 )
         return back[0] if back else newest
 
@@ -383,14 +435,21 @@ def core_memory(memories: Iterable[Memory]) -> Json:
     """
     texts: dict[str, list[str]] = {section: [] for section in SECTIONS}
     for memory in memories:
-        name = memory.get("about") if memory["section"] == "name" else ""  # not the whole sentence that says it
+        # not the whole sentence that says it
+        name = memory.get("about") if memory["section"] == "name" else ""
         texts[memory["section"]].append(name or memory["content"])
     newest = {section: (texts[section] or [""])[-1] for section in SINGLE}
-    human = {"name": newest["name"], "preferences": texts["preferences"], "current_intent": newest["current_intent"]}
+    human = {
+        "name": newest["name"],
+        "preferences": texts["preferences"],
+        "current_intent": newest["current_intent"],
+    }
     return {"persona": newest["persona"], "human": {**human, "facts": texts["facts"]}}
 
 
-def _add_episode(execute: Execute, conversation_id: str, question: str, answer: str, now: str) -> None:
+def _add_episode(
+    execute: Execute, conversation_id: str, question: str, answer: str, now: str
+) -> None:
     execute(
         "INSERT INTO episodes (id, conversation_id, user_message_id, assistant_message_id, created_at, model, vector)"
         " SELECT ?, ?, id, ?, ?, '', NULL FROM messages WHERE id = ? ON CONFLICT (id) DO NOTHING",

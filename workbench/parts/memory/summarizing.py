@@ -18,7 +18,10 @@ from workbench.text import content_stems, detect_language, sentences
 LONGEST = 180
 """Characters of a sentence that is chosen."""
 _HEADS = {"en": ("Asked: ", "Found: ", "Asked last: "), "zh": ("问过：", "查明：", "最近问：")}
-_REFUSED = re.compile(r"corpus does not say|^nothing (?:here|in)\b|没有(?:提到|找到|记过)|资料库里?没有", re.IGNORECASE)
+_REFUSED = re.compile(
+    r"corpus does not say|^nothing (?:here|in)\b|没有(?:提到|找到|记过)|资料库里?没有",
+    re.IGNORECASE,
+)
 
 _FORGETS = re.compile(r"^\W*(?:please )?forget\b|忘[掉了记]", re.IGNORECASE)
 
@@ -39,7 +42,8 @@ def summarize(messages: Sequence[Data]) -> str:
     questions = list(_questions(messages))
     if not questions:
         return ""
-    sentence, answer = max(questions, key=lambda pair: _weight(pair[0], words))  # of equal ones the first: the topic
+    # of equal ones the first: the topic
+    sentence, answer = max(questions, key=lambda pair: _weight(pair[0], words))
     newest = questions[-1][0]
     lines = [sentence, _best(answer, sentence), newest if newest != sentence else ""]
     heads = _HEADS["zh" if detect_language(sentence) == "zh" else "en"]
@@ -49,19 +53,28 @@ def summarize(messages: Sequence[Data]) -> str:
 def _questions(messages: Sequence[Data]) -> Iterator[tuple[str, str]]:
     """Yield the sentences of the person that are to be answered, each with the answer that follows."""
     nothing = {"role": "", "content": ""}
-    for message, following in zip(messages, [*messages[1:], nothing], strict=False):  # there may be no message
+    # there may be no message
+    for message, following in zip(messages, [*messages[1:], nothing], strict=False):
         if message["role"] != "user" or is_small_talk(message["content"]):
             continue
         answer = str(following["content"]) if following["role"] == "assistant" else ""
         for sentence in sentences(read_preferences(str(message["content"]))[1]):
-            if len(sentence) <= LONGEST and content_stems(sentence) and not _FORGETS.search(sentence):
+            if (
+                len(sentence) <= LONGEST
+                and content_stems(sentence)
+                and not _FORGETS.search(sentence)
+            ):
                 yield sentence, answer
 
 
 def _best(answer: str, question: str) -> str:
     """Return the sentence of an answer that has most of the question's words; "" where it only refuses."""
     plain = [re.sub(r"\s?\[\d+\]", "", sentence).strip() for sentence in sentences(answer)]
-    plain = [sentence for sentence in plain if 8 <= len(sentence) <= LONGEST and not _REFUSED.search(sentence)]
+    plain = [
+        sentence
+        for sentence in plain
+        if 8 <= len(sentence) <= LONGEST and not _REFUSED.search(sentence)
+    ]
     return best_sentence(plain, question)
 
 

@@ -22,7 +22,12 @@ _OF_MEMORY = ("core", "summary", "episode", "history")
 class Rows(Shown, FrameList[Any]):
     """Rows that show themselves, in the language of ``message``; ``to_frame()`` makes a table of them."""
 
-    def __init__(self, rows: Iterable[Any], message: str, blocks: Callable[[Sequence[Any], Labels], list[Block]]):
+    def __init__(
+        self,
+        rows: Iterable[Any],
+        message: str,
+        blocks: Callable[[Sequence[Any], Labels], list[Block]],
+    ):
         super().__init__(rows)
         self.message, self._blocks = message, blocks
 
@@ -39,19 +44,28 @@ class Rows(Shown, FrameList[Any]):
 
 def known_blocks(view: Data, labels: Labels) -> list[Block]:
     """Return what is known of a person: what holds, what ended, and summaries."""
-    holding, ended = ([row for row in view["memories"] if bool(row["ended_at"]) == gone] for gone in (False, True))
+    holding, ended = (
+        [row for row in view["memories"] if bool(row["ended_at"]) == gone] for gone in (False, True)
+    )
     count = labels("mem_count", n=len(holding))
     title = " · ".join((labels("mem_known_of", who=view["user"]), count))
     names = ("mem_section", "mem_content", "mem_from", "mem_who", "mem_since", "mem_id:code")
-    blocks: list[Block] = [_table(title, names, holding, labels, notes=[] if holding else [labels("mem_nothing")])]
+    blocks: list[Block] = [
+        _table(title, names, holding, labels, notes=[] if holding else [labels("mem_nothing")])
+    ]
     if ended:
         over = ("mem_section", "mem_content", "mem_from", "mem_until", "mem_why", "mem_id:code")
         blocks.append(_table(labels("mem_ended"), over, ended, labels, opened=False))
     for summary in view["summaries"]:
-        by = (author(summary["author"], labels), labels("mem_covers", n=summary["covered_message_count"]))
+        by = (
+            author(summary["author"], labels),
+            labels("mem_covers", n=summary["covered_message_count"]),
+        )
         lines = [((line, ""),) for line in cut(summary["text"], 1_500).splitlines()]
         heading = f"{labels('mem_summary')}{labels('colon')}{summary['session_id']}"
-        blocks.append(Lines((((heading, "strong"),), *lines, ((" · ".join(filter(None, by)), "dim"),))))
+        blocks.append(
+            Lines((((heading, "strong"),), *lines, ((" · ".join(filter(None, by)), "dim"),)))
+        )
     return blocks
 
 
@@ -67,8 +81,18 @@ def prompt_blocks(parts: Sequence[Row], labels: Labels) -> list[Block]:
     rows = []
     for name in ORDER:
         if tokens := [part["tokens"] for part in parts if part["part"] == name and part["kept"]]:
-            rows.append((labels(f"mem_{name}"), str(len(tokens)), f"{sum(tokens):,}", str(sum(tokens) / total)))
-    heads = (*columns(labels, "mem_part", "mem_pieces:number", "mem_tokens:number"), Column("", "bar"))
+            rows.append(
+                (
+                    labels(f"mem_{name}"),
+                    str(len(tokens)),
+                    f"{sum(tokens):,}",
+                    str(sum(tokens) / total),
+                )
+            )
+    heads = (
+        *columns(labels, "mem_part", "mem_pieces:number", "mem_tokens:number"),
+        Column("", "bar"),
+    )
     blocks: list[Block] = [clipped(labels("mem_prompt", n=f"{total:,}"), heads, rows)]
     if out := [part for part in parts if not part["kept"]]:
         names = ("mem_part", "mem_content", "mem_from", "mem_tokens:number", "mem_why")
@@ -76,10 +100,14 @@ def prompt_blocks(parts: Sequence[Row], labels: Labels) -> list[Block]:
     return blocks
 
 
-def _table(title: str, names: Sequence[str], rows: Sequence[Row], labels: Labels, **look: Any) -> Block:
+def _table(
+    title: str, names: Sequence[str], rows: Sequence[Row], labels: Labels, **look: Any
+) -> Block:
     keys = [name.partition(":")[0].removeprefix("mem_") for name in names]
     shown = [_cells(row, labels) for row in rows]
-    return clipped(title, columns(labels, *names), [[cells[key] for key in keys] for cells in shown], **look)
+    return clipped(
+        title, columns(labels, *names), [[cells[key] for key in keys] for cells in shown], **look
+    )
 
 
 def _cells(row: Row, labels: Labels) -> dict[str, str]:
@@ -122,7 +150,9 @@ def day(moment: str) -> str:
 # on the bench
 
 
-def panel(parts: Sequence[Row], labels: Labels, *, current: Mapping[str, Row], undo: bool = False) -> Picture:
+def panel(
+    parts: Sequence[Row], labels: Labels, *, current: Mapping[str, Row], undo: bool = False
+) -> Picture:
     """Draw what a run knew, and the parts of its prompt; nothing where it knew nothing.
 
     Args:
@@ -138,9 +168,26 @@ def panel(parts: Sequence[Row], labels: Labels, *, current: Mapping[str, Row], u
     messages = sum(part["part"] == "history" for part in used)
     tokens = f"{sum(part['tokens'] for part in used):,}"
     words = labels("mem_panel_told", n=len(used) - messages, m=messages, tokens=tokens)
-    rows = [_recalled(part, labels, current.get(part["id"])) for part in of_memory if part["part"] != "history"]
-    tables, texts = page_html(prompt_blocks(parts, labels), labels, "wb-worked"), [row["part"]["text"] for row in rows]
-    return Picture(draw("memory.panel", labels, told=words, texts=texts, tables=Markup(tables), rows=rows, undo=undo))
+    rows = [
+        _recalled(part, labels, current.get(part["id"]))
+        for part in of_memory
+        if part["part"] != "history"
+    ]
+    tables, texts = (
+        page_html(prompt_blocks(parts, labels), labels, "wb-worked"),
+        [row["part"]["text"] for row in rows],
+    )
+    return Picture(
+        draw(
+            "memory.panel",
+            labels,
+            told=words,
+            texts=texts,
+            tables=Markup(tables),
+            rows=rows,
+            undo=undo,
+        )
+    )
 
 
 def _recalled(part: Row, labels: Labels, now: Row | None) -> Json:

@@ -26,7 +26,9 @@ class Knew(Panel):
         self._editing, self._changed = "", False
         self._held: dict[str, Json] = {}
         self.list = Pick(listener=self._pressed)
-        self.text = ipywidgets.Text(description=labels("mem_correct_field"), continuous_update=False)
+        self.text = ipywidgets.Text(
+            description=labels("mem_correct_field"), continuous_update=False
+        )
         self.text.observe(lambda change: self._typed(change.new), "value")
         self.region = ipywidgets.VBox([self.list, self.text]).add_class("wb-knew")
         display_if(self.text, False)

@@ -7,7 +7,10 @@ PART = Part(
     __name__,
     commands={"record": "commands:record"},
     workbench={"record": "agent:record", "read_traces": "traces:read_traces"},
-    cells={f"{__name__}.agent:RecordedGraph": "bench:GraphBench", f"{__name__}.run:GraphRun": "bench:bench_of_run"},
+    cells={
+        f"{__name__}.agent:RecordedGraph": "bench:GraphBench",
+        f"{__name__}.run:GraphRun": "bench:bench_of_run",
+    },
     views={"graph_run": "story:PARTS"},
     services={"record": "store:GraphRuns"},
 )

@@ -34,7 +34,9 @@ MOST_PAUSES = 1000
 """How often one stretch of work may stop at questions that are answered already."""
 
 
-def record(wb: Any, graph: Any, name: str = "", *, wrap: Iterable[Any] = (), why: str = "") -> RecordedGraph:
+def record(
+    wb: Any, graph: Any, name: str = "", *, wrap: Iterable[Any] = (), why: str = ""
+) -> RecordedGraph:
     """Return a recorded copy of a LangGraph graph; the original stays unchanged.
 
     Args:
@@ -53,7 +55,9 @@ def record(wb: Any, graph: Any, name: str = "", *, wrap: Iterable[Any] = (), why
         name, graph = name or source, load_graph(source)
     if not hasattr(graph, "get_subgraphs") and callable(graph):
         graph = graph()
-    agent = RecordedGraph(wb, graph, name or str(getattr(graph, "name", "") or "graph"), list(wrap), why)
+    agent = RecordedGraph(
+        wb, graph, name or str(getattr(graph, "name", "") or "graph"), list(wrap), why
+    )
     agent.source = source
     return agent
 
@@ -66,17 +70,23 @@ def load_graph(name: str) -> Any:
     """
     if ":" not in name:
         graphs = (
-            json.loads(Path("langgraph.json").read_text("utf-8"))["graphs"] if Path("langgraph.json").exists() else {}
+            json.loads(Path("langgraph.json").read_text("utf-8"))["graphs"]
+            if Path("langgraph.json").exists()
+            else {}
         )
         if name not in graphs:
-            raise RunError(f"{name!r} is not in langgraph.json. Known: {', '.join(graphs) or 'none'}; or MODULE:GRAPH.")
+            raise RunError(
+                f"{name!r} is not in langgraph.json. Known: {', '.join(graphs) or 'none'}; or MODULE:GRAPH."
+            )
         name = graphs[name] if isinstance(graphs[name], str) else graphs[name]["path"]
     module, _, attribute = name.rpartition(":")
     folder = str(Path(module).resolve().parent) if module.endswith(".py") else ""
     if folder not in sys.path:
         sys.path.insert(0, folder)
     try:
-        return getattr(_load_file(Path(module)) if folder else importlib.import_module(module), attribute)
+        return getattr(
+            _load_file(Path(module)) if folder else importlib.import_module(module), attribute
+        )
     except (ImportError, AttributeError, OSError) as error:
         raise RunError(f"{name!r} cannot be loaded: {error}.") from None
 
@@ -111,10 +121,13 @@ class RecordedGraph:
             self._serde = serializer()
             return
         replacements = {id(target): effects.wrapped(target) for target in wrap}
-        self._saver = copy.copy(wb._work.durable.saver)  # one connection; what may be read back differs by graph
+        # one connection; what may be read back differs by graph
+        self._saver = copy.copy(wb._work.durable.saver)
 
         def record_store(store: Any) -> RecordedStore:
-            return RecordedStore(self._runs.store if store is None else store, effects.place_in_node)
+            return RecordedStore(
+                self._runs.store if store is None else store, effects.place_in_node
+            )
 
         copier = langgraph_copy.Copier(effects.current, record_store, replacements)
         self._recorded = copier.copy(graph, saver=self._saver)
@@ -172,13 +185,19 @@ class RecordedGraph:
         Raises:
             RunError: the thread's last run has not ended.
         """
-        options: Json = {"tape": {"mode": "live", "sources": []}, "config": dict(config or {}), "results": {}}
+        options: Json = {
+            "tape": {"mode": "live", "sources": []},
+            "config": dict(config or {}),
+            "results": {},
+        }
         options |= {"source": self.source, "stream_mode": stream_mode, "thread": thread}
         begin: list[Any] = []
         if thread and (ids := self._store.ids(1, graph=self.name, session_id=thread)):
             [last] = ids
             if (status := self._wb._work.status(last)) != "done":
-                raise RunError(f"Thread {thread!r} waits for run {last}, which is {status}. Answer it first.")
+                raise RunError(
+                    f"Thread {thread!r} waits for run {last}, which is {status}. Answer it first."
+                )
             begin = self._checkpoints(last)
         inputs = self._with_ids(inputs)
         if context is not None:
@@ -187,7 +206,9 @@ class RecordedGraph:
         run.begin()
         return run
 
-    def new_run(self, options: Json, inputs: Any, thread: str = "", begin: Sequence[Any] = ()) -> GraphRun:
+    def new_run(
+        self, options: Json, inputs: Any, thread: str = "", begin: Sequence[Any] = ()
+    ) -> GraphRun:
         """Note a run that begins now, with the checkpoints ``begin`` of a conversation."""
         run_id = new_run_id()
         if begin:  # before the row, with which the run can be resumed
@@ -244,7 +265,9 @@ class RecordedGraph:
         return base64.b64encode(kind.encode() + b"\n" + content).decode()
 
     def _unfit_field(self, value: Any) -> str:
-        for name, inner in (value if isinstance(value, Mapping) else getattr(value, "__dict__", {})).items():
+        for name, inner in (
+            value if isinstance(value, Mapping) else getattr(value, "__dict__", {})
+        ).items():
             try:
                 self._serde.dumps_typed(inner)
             except TypeError:
@@ -286,7 +309,10 @@ class RecordedGraph:
                 tape["mode"],
                 own,
                 [self.load_effects(source) for source in tape["sources"]],
-                {d["review_id"]: self.load_text(d["answer"]) for d in cast(Any, store.decisions(run_id))},
+                {
+                    d["review_id"]: self.load_text(d["answer"])
+                    for d in cast(Any, store.decisions(run_id))
+                },
                 {at: self.load_text(edit) for at, edit in options["results"].items()},
                 {"thread": options["thread"]},
                 lambda effect: self._save(run_id, effect),
@@ -294,7 +320,9 @@ class RecordedGraph:
             effects.recording(recorder)
             config: Any = {"configurable": {**options["config"], "thread_id": run_id}}
             context: Any = options.get("context")
-            context = self.load_text(context) if context else langgraph_copy.default_context(self.graph)
+            context = (
+                self.load_text(context) if context else langgraph_copy.default_context(self.graph)
+            )
             snapshot = await self._copy.aget_state(config)
             fresh = not own and not snapshot.tasks
             if fresh:
@@ -305,12 +333,20 @@ class RecordedGraph:
             for _ in range(MOST_PAUSES):
                 if fresh or snapshot.tasks:  # else it was killed after its last checkpoint
                     common: Any = {"config": config, "context": context, "durability": "sync"}
-                    async for event in self._copy.astream(inputs, stream_mode=options["stream_mode"], **common):
-                        store.save_event(run_id, new_run_id(), {"streamed": self.dump_text(event, "What was streamed")})
+                    async for event in self._copy.astream(
+                        inputs, stream_mode=options["stream_mode"], **common
+                    ):
+                        store.save_event(
+                            run_id,
+                            new_run_id(),
+                            {"streamed": self.dump_text(event, "What was streamed")},
+                        )
                     snapshot, fresh = await self._copy.aget_state(config), False
                 if not snapshot.tasks:
                     state = self.dump_text(snapshot.values, "The state")
-                    store.save_result(run_id, {"state": state, "answer": reply_text(snapshot.values)})
+                    store.save_result(
+                        run_id, {"state": state, "answer": reply_text(snapshot.values)}
+                    )
                     store.let_go(run_id, "done")
                     return
                 inputs = self._resumed(snapshot, recorder)
@@ -348,7 +384,9 @@ class RecordedGraph:
 
     def _checkpoints(self, run_id: str) -> list[Any]:
         """Return where a run stands, as the rows of its last checkpoints."""
-        columns = "checkpoint_ns, max(checkpoint_id), parent_checkpoint_id, type, checkpoint, metadata"
+        columns = (
+            "checkpoint_ns, max(checkpoint_id), parent_checkpoint_id, type, checkpoint, metadata"
+        )
         with self._saver.cursor(transaction=False) as cursor:
             sql = f"SELECT {columns} FROM checkpoints WHERE thread_id = ? GROUP BY checkpoint_ns"
             return [list(row) for row in cursor.execute(sql, [run_id])]
@@ -357,4 +395,6 @@ class RecordedGraph:
         """Let a run begin where its conversation stood."""
         rows = [(run_id, *row) for row in self.load_beginning(run_id)]
         with self._saver.cursor() as cursor:
-            cursor.executemany("INSERT OR IGNORE INTO checkpoints VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+            cursor.executemany(
+                "INSERT OR IGNORE INTO checkpoints VALUES (?, ?, ?, ?, ?, ?, ?)", rows
+            )

@@ -33,20 +33,34 @@ class GraphBench(Root):
     def __init__(self, agent: RecordedGraph):
         labels = self._labels = labels_in(None, agent._wb.settings.lang, message="")
         self.agent = agent
-        self.input = ipywidgets.Textarea(placeholder=labels("record_input_hint")).add_class("wb-json")
-        self.start = press_button(labels("record_start"), lambda: self._act(self._ask), "wb-primary")
+        self.input = ipywidgets.Textarea(placeholder=labels("record_input_hint")).add_class(
+            "wb-json"
+        )
+        self.start = press_button(
+            labels("record_start"), lambda: self._act(self._ask), "wb-primary"
+        )
         self.runs = ipywidgets.Dropdown(options=[], description=labels("record_runs"))
-        self.status, self.asks, self.state, self.graph, self.timeline = (ipywidgets.HTML() for _ in range(5))
+        self.status, self.asks, self.state, self.graph, self.timeline = (
+            ipywidgets.HTML() for _ in range(5)
+        )
         self.review, self.by_hand = Review(labels, agent._wb.runs), ByHand(labels)
-        self.go_on = press_button(labels("record_continue"), lambda: self._act(lambda: self.run.answer(None)))
+        self.go_on = press_button(
+            labels("record_continue"), lambda: self._act(lambda: self.run.answer(None))
+        )
         self.question = ipywidgets.VBox([self.asks, self.review.form, self.review.dock])
         self.review.observe(lambda change: self._answer(change.new), "response")
-        self.by_hand.on_request(lambda request: self._act(lambda: self.run.fork(**request["edits"])))
+        self.by_hand.on_request(
+            lambda request: self._act(lambda: self.run.fork(**request["edits"]))
+        )
         self.runs.observe(self._choose, "value")
-        tabs = ipywidgets.Tab([ipywidgets.VBox([self.state, self.by_hand.region]), self.graph, self.timeline])
+        tabs = ipywidgets.Tab(
+            [ipywidgets.VBox([self.state, self.by_hand.region]), self.graph, self.timeline]
+        )
         tabs.titles = tuple(labels(f"record_{name}") for name in ("state", "graph", "timeline"))
         first = ipywidgets.HBox([self.start, self.runs])
-        super().__init__([self.input, first, self.status, self.question, self.go_on, tabs], lang=labels.html_lang)
+        super().__init__(
+            [self.input, first, self.status, self.question, self.go_on, tabs], lang=labels.html_lang
+        )
         for part in (self.question, self.go_on):
             display_if(part, False)
         for run in agent.runs()[:1]:
@@ -58,7 +72,11 @@ class GraphBench(Root):
         try:
             runs = [work()]
         except Exception as error:  # the graph's own code raises what it likes
-            runs = [self.run] if self.run and isinstance(error, WorkbenchError) else self.agent.runs()[:1]
+            runs = (
+                [self.run]
+                if self.run and isinstance(error, WorkbenchError)
+                else self.agent.runs()[:1]
+            )
             why = f"{type(error).__name__}: {error}"
         for run in runs:
             self.show(run)
@@ -79,7 +97,9 @@ class GraphBench(Root):
     def show(self, run: GraphRun) -> None:
         """Show a run."""
         self.run, document = run, run.to_dict()
-        self.runs.options = [(f"{run.run_id} · {run.status}", run.run_id) for run in self.agent.runs()]
+        self.runs.options = [
+            (f"{run.run_id} · {run.status}", run.run_id) for run in self.agent.runs()
+        ]
         self.runs.value = run.run_id
         self.status.value = str(escape(repr(run).strip("<>")))
         display_if(self.question, document["review"])

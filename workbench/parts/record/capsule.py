@@ -41,7 +41,9 @@ def write_capsule(run: GraphRun, path: str | Path) -> Path:
         CapsuleError: it is not done, or holds a secret of the settings.
     """
     if run.status != "done":
-        raise CapsuleError(f"Run {run.run_id} is {run.status}: only a run that is done can be sealed.")
+        raise CapsuleError(
+            f"Run {run.run_id} is {run.status}: only a run that is done can be sealed."
+        )
     contents = run._store.contents(run.run_id)
     text = json.dumps(contents, ensure_ascii=False, indent=1)
     values = b"".join([text.encode(), *map(base64.b64decode, _values(contents))])
@@ -57,7 +59,9 @@ def read_capsule(agent: RecordedGraph, path: str | Path) -> GraphRun:
         CapsuleError: the file is not a capsule of this graph, or is damaged; nothing was kept.
     """
     file, run_id = Path(path).expanduser(), new_run_id()
-    contents = read(file, _GraphContents, lambda contents: [agent.load_text(text) for text in _values(contents)])
+    contents = read(
+        file, _GraphContents, lambda contents: [agent.load_text(text) for text in _values(contents)]
+    )
     row = contents["run"]
     options = {
         "config": {},

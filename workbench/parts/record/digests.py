@@ -30,7 +30,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, BaseModel):  # `model_dump` takes five times as long
         return {"type": type(value).__name__, **plain({**vars(value), **(value.model_extra or {})})}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        fields = {
+            field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)
+        }
         return {"type": type(value).__name__, **fields}
     if isinstance(value, Item):
         return plain(value.dict())
@@ -59,7 +61,8 @@ def leaves(value: Any) -> Iterator[Any]:
     elif isinstance(value, Send):
         yield from leaves(value.arg)
     elif isinstance(value, Mapping):
-        if value.get("type") == "Document" and "page_content" in value:  # LangGraph reads those of a message back so
+        # LangGraph reads those of a message back so
+        if value.get("type") == "Document" and "page_content" in value:
             yield Document(**value)
             return
         for inner in value.values():

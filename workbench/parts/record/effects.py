@@ -80,7 +80,17 @@ def _noted(method: str, of_all: bool) -> Callable[..., Any]:
 # dict's own versions of these look at the fields without asking each other
 for _method in ("__getitem__", "__contains__", "get", "pop", "setdefault"):
     setattr(ReadState, _method, _noted(_method, of_all=False))
-for _method in ("__iter__", "keys", "values", "items", "copy", "__len__", "__eq__", "__or__", "__ror__"):
+for _method in (
+    "__iter__",
+    "keys",
+    "values",
+    "items",
+    "copy",
+    "__len__",
+    "__eq__",
+    "__or__",
+    "__ror__",
+):
     setattr(ReadState, _method, _noted(_method, of_all=True))
 _MISSING = "missing"
 
@@ -88,7 +98,9 @@ _MISSING = "missing"
 def state_digests(state: Any, plain_state: Any, unkeyed: Collection[str]) -> dict[str, str]:
     """Return digests of the fields of a state, by name; under "" that of a state that is no dict."""
     if isinstance(state, dict):
-        return {name: tape.digest(value) for name, value in plain_state.items() if name not in unkeyed}
+        return {
+            name: tape.digest(value) for name, value in plain_state.items() if name not in unkeyed
+        }
     return {"": tape.digest(plain_state)}
 
 
@@ -146,12 +158,23 @@ class Recorder(KnownEffects):
         base: Json,
         save: Callable[[Effect], None],
     ):
-        taped = [[e for e in effects if not (e.edited or _asked_in_call(e))] for effects in (own, *sources)]
+        taped = [
+            [e for e in effects if not (e.edited or _asked_in_call(e))]
+            for effects in (own, *sources)
+        ]
         super().__init__(mode, taped)
         self.answers, self.base, self.keep, self._edits = dict(answers), base, save, edits
         recorded = [effect for effects in sources for effect in effects]
-        self.past = None if mode == "live" else past_store(effect for effect in recorded if effect.kind == "memory")
-        self._written = {digest(effect.value) for effect in own if effect.kind == "memory" and effect.name == "put"}
+        self.past = (
+            None
+            if mode == "live"
+            else past_store(effect for effect in recorded if effect.kind == "memory")
+        )
+        self._written = {
+            digest(effect.value)
+            for effect in own
+            if effect.kind == "memory" and effect.name == "put"
+        }
         self._own = {id(effect) for effect in own}
         self._recorded = [*own, *recorded]
         self._calls: dict[str, list[Effect]] = defaultdict(list)
@@ -163,7 +186,11 @@ class Recorder(KnownEffects):
         self._versions: dict[int, tuple[Any, str]] = {}
         self._questions: dict[str, list[str]] = defaultdict(list)
         self._pauses: dict[str, str] = {}
-        self._names, self._askers, self._owners = QuestionNames(), dict[str, str](), dict[str, str]()
+        self._names, self._askers, self._owners = (
+            QuestionNames(),
+            dict[str, str](),
+            dict[str, str](),
+        )
         self._asking: dict[int, Effect] = {}
         for effect in own:
             if _asked_in_call(effect):
@@ -203,7 +230,9 @@ class Recorder(KnownEffects):
             self.keep_recorded(recorded, at, task)
             if recorded.outcome == "value":
                 return with_edit(recorded.value, edit.get("state"), node.reducers)
-            seen = dataclasses.replace(recorded, at=at, parts=parts, replayed=id(recorded) not in self._own)
+            seen = dataclasses.replace(
+                recorded, at=at, parts=parts, replayed=id(recorded) not in self._own
+            )
             questions = self._note_questions(seen)
             # after a kill the graph that it called asks again, and LangGraph has the answer
             if recorded.outcome == "called" and set(questions) <= set(answered):
@@ -217,9 +246,13 @@ class Recorder(KnownEffects):
             answers = [self.answers[question] for question in answered]
             config = langgraph.with_resume(config, answers, self._order_of_answers(at, answered))
         inputs = ReadState(state) if type(state) is dict else copied(state)
-        result, pause = await self._execute(effect, lambda: langgraph.execute(node, inputs, config, self.task))
+        result, pause = await self._execute(
+            effect, lambda: langgraph.execute(node, inputs, config, self.task)
+        )
         fields = sorted(inputs.fields - node.unkeyed) if isinstance(inputs, ReadState) else [""]
-        result = dataclasses.replace(result, reads={name: digests.get(name, _MISSING) for name in fields})
+        result = dataclasses.replace(
+            result, reads={name: digests.get(name, _MISSING) for name in fields}
+        )
         if pause is not None:
             if not all(langgraph.is_own(question, config) for question in result.value):
                 result = dataclasses.replace(result, outcome="called")
@@ -230,12 +263,16 @@ class Recorder(KnownEffects):
             self.keep(result)
             self._note_questions(result)
             raise pause
-        value = with_messages(result.value, {name for name, reduce in node.reducers.items() if reduce is add_messages})
+        value = with_messages(
+            result.value, {name for name, reduce in node.reducers.items() if reduce is add_messages}
+        )
         name_messages(value, f"{at} {digest([parts, digests])}")
         self.keep(dataclasses.replace(result, value=value))
         return with_edit(value, edit.get("state"), node.reducers)
 
-    async def _execute(self, effect: Effect, execute: Execute) -> tuple[Effect, GraphInterrupt | None]:
+    async def _execute(
+        self, effect: Effect, execute: Execute
+    ) -> tuple[Effect, GraphInterrupt | None]:
         """Return the executed effect; where it asked a person, with the questions, and the pause."""
         token, pause = _place.set(Place(self, effect.at, effect.task)), None
         started, began = time.time(), time.perf_counter()
@@ -246,7 +283,9 @@ class Recorder(KnownEffects):
         finally:
             _place.reset(token)
         seconds, outcome = time.perf_counter() - began, "value" if pause is None else "interrupt"
-        result = dataclasses.replace(effect, value=value, outcome=outcome, seconds=seconds, started_at=started)
+        result = dataclasses.replace(
+            effect, value=value, outcome=outcome, seconds=seconds, started_at=started
+        )
         return result, pause
 
     def keep_recorded(self, effect: Effect, at: str, task: str) -> None:
@@ -260,7 +299,15 @@ class Recorder(KnownEffects):
                 self.keep(dataclasses.replace(call, at=place, task=task, replayed=True))
                 if call.kind == "memory" and call.name == "put" and self.past is not None:
                     self._written.add(digest(call.value))
-                    self.past.batch([PutOp(tuple(call.value["namespace"]), call.value["key"], call.value["value"])])
+                    self.past.batch(
+                        [
+                            PutOp(
+                                tuple(call.value["namespace"]),
+                                call.value["key"],
+                                call.value["value"],
+                            )
+                        ]
+                    )
         self.keep(dataclasses.replace(effect, at=at, task=task, replayed=True))
 
     def _note_questions(self, effect: Effect) -> list[str]:
@@ -297,10 +344,14 @@ class Recorder(KnownEffects):
             self._pauses |= {pause.id: question for pause in again.args[0]}
             raise
 
-    def _find_node(self, at: str, node: langgraph.Node, parts: Json, digests: Mapping[str, str]) -> Effect | None:
+    def _find_node(
+        self, at: str, node: langgraph.Node, parts: Json, digests: Mapping[str, str]
+    ) -> Effect | None:
         """Return the recorded execution of this key that read the same state; one that ended before one that asked."""
         recorded = self.look_up(node.kind, node.path, parts, at)
-        for effect in sorted(recorded, key=lambda effect: (effect.at != at, effect.outcome != "value")):
+        for effect in sorted(
+            recorded, key=lambda effect: (effect.at != at, effect.outcome != "value")
+        ):
             if effect.reads is None or self._read_what_changed(effect):
                 continue
             if all(digests.get(name, _MISSING) == read for name, read in effect.reads.items()):
@@ -324,12 +375,21 @@ class Recorder(KnownEffects):
                     return True
         return False
 
-    def _divergence(self, at: str, node: langgraph.Node, parts: Json, digests: Mapping[str, str]) -> Divergence:
+    def _divergence(
+        self, at: str, node: langgraph.Node, parts: Json, digests: Mapping[str, str]
+    ) -> Divergence:
         """Return how a node differs from what was recorded at its place."""
-        recorded = [e for e in self._recorded if (e.kind, e.name, e.at) == (node.kind, node.path, at)]
-        before = [dataclasses.replace(e, name=at, parts={**e.parts, "state": e.reads or {}}) for e in recorded[:1]]
+        recorded = [
+            e for e in self._recorded if (e.kind, e.name, e.at) == (node.kind, node.path, at)
+        ]
+        before = [
+            dataclasses.replace(e, name=at, parts={**e.parts, "state": e.reads or {}})
+            for e in recorded[:1]
+        ]
         names = before[0].parts["state"] if before else ()
-        return divergence(node.kind, at, {**parts, "state": {n: digests.get(n, _MISSING) for n in names}}, before)
+        return divergence(
+            node.kind, at, {**parts, "state": {n: digests.get(n, _MISSING) for n in names}}, before
+        )
 
     def _interrupts_in_called_graph(self, path: str) -> bool:
         """Return whether a graph inside the node asked: its answer reaches it through LangGraph alone."""
@@ -344,20 +404,31 @@ class Recorder(KnownEffects):
         if tool is not None:
             parts["version"] = self._version(tool)
             parts["state"] = digest(request.state) if _needs_state(tool) else ""
-        effect = Effect("tool", call["name"], parts, None, input=plain(call["args"]), **self.next_call(call["name"]))
+        effect = Effect(
+            "tool",
+            call["name"],
+            parts,
+            None,
+            input=plain(call["args"]),
+            **self.next_call(call["name"]),
+        )
         return await self._call(effect, lambda: execute(request), call["id"])
 
     def task(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that an entrypoint calls as a ``@task``, with its calls recorded."""
         name = str(getattr(function, "__name__", "task"))
         return recorded_function(
-            function, functools.partial(self.call, "task", name, self._version(function), self.next_call(name))
+            function,
+            functools.partial(
+                self.call, "task", name, self._version(function), self.next_call(name)
+            ),
         )
 
     def _version(self, target: Any) -> str:
         """Return the version of a tool's or a task's code, computed once per run."""
         if id(target) not in self._versions:
-            self._versions[id(target)] = (target, langgraph.code_version(target))  # held, so that its id stays its own
+            # held, so that its id stays its own
+            self._versions[id(target)] = (target, langgraph.code_version(target))
         return self._versions[id(target)][1]
 
     def call(
@@ -392,7 +463,8 @@ class Recorder(KnownEffects):
             return with_call_id(recorded.value, call_id)
         result, pause = await self._execute(effect, execute)
         if pause is not None:
-            for question in result.value:  # of several calls at once that ask, LangGraph hears the first alone
+            # of several calls at once that ask, LangGraph hears the first alone
+            for question in result.value:
                 self._asking.setdefault(id(question), result)
             raise pause
         self.keep(result)
@@ -402,7 +474,10 @@ class Recorder(KnownEffects):
         """Use the store, or read from the tape what it gave; what is written is written again."""
         name, args = type(op).__name__.removesuffix("Op").lower(), plain(op)
         parts = {"input": digest(args), "written": digest(self._written)}
-        effect, recorded = Effect("memory", name, parts, None, input=args, **self.next_call(name)), None
+        effect, recorded = (
+            Effect("memory", name, parts, None, input=args, **self.next_call(name)),
+            None,
+        )
         if self.past is not None and name != "put":
             recorded = next(iter(self.look_up("memory", name, effect.parts, effect.at)), None)
         value = execute() if recorded is None else recorded.value
@@ -430,7 +505,9 @@ class Recorder(KnownEffects):
         """Return the place of a task: after a kill the first free one, since parallel tasks may have kept theirs."""
         if (path, task) not in self._places:
             taken = set(self._places.values())
-            self._places[path, task] = next(at for n in count(1) if (at := f"{path}/{n}") not in taken)
+            self._places[path, task] = next(
+                at for n in count(1) if (at := f"{path}/{n}") not in taken
+            )
         return self._places[path, task]
 
 
@@ -451,7 +528,11 @@ class QuestionNames:
             name = digest([effect.at.rpartition("/")[0], pause.value])
             counts[name] += 1
             places = self._places[name, called and effect.replayed]
-            place = (effect.at, pause.id if called else str(effect.parts.get("answers")), counts[name])
+            place = (
+                effect.at,
+                pause.id if called else str(effect.parts.get("answers")),
+                counts[name],
+            )
             if place not in places:
                 places.append(place)
             number = places.index(place)
@@ -461,7 +542,10 @@ class QuestionNames:
 
 def questions(effects: Iterable[Effect]) -> Iterator[tuple[str, str, Interrupt, bool]]:
     """Yield what a run asked: the node's place, the question's name, LangGraph's pause, and whether it still waits."""
-    question_names, of_nodes = QuestionNames(), [effect for effect in effects if effect.kind in ("node", "edge")]
+    question_names, of_nodes = (
+        QuestionNames(),
+        [effect for effect in effects if effect.kind in ("node", "edge")],
+    )
     last = {effect.at: effect for effect in of_nodes}
     for effect in of_nodes:
         if effect.outcome != "value":
@@ -481,15 +565,22 @@ def with_messages(value: Any, fields: Collection[str]) -> Any:
     if isinstance(value, Send):
         return Send(value.node, with_messages(value.arg, fields))
     if isinstance(value, list):
-        return [with_messages(inner, fields) if isinstance(inner, (Command, Send)) else inner for inner in value]
+        return [
+            with_messages(inner, fields) if isinstance(inner, (Command, Send)) else inner
+            for inner in value
+        ]
     if not isinstance(value, dict):
         return value
-    return {name: _as_messages(inner) if name in (*fields, "messages") else inner for name, inner in value.items()}
+    return {
+        name: _as_messages(inner) if name in (*fields, "messages") else inner
+        for name, inner in value.items()
+    }
 
 
 def _as_messages(value: Any) -> Any:
     if isinstance(value, (list, tuple, dict, str)):
-        with contextlib.suppress(ValueError, NotImplementedError):  # LangGraph says what is wrong with it
+        # LangGraph says what is wrong with it
+        with contextlib.suppress(ValueError, NotImplementedError):
             return convert_to_messages(value if isinstance(value, list) else [value])
     return value
 
@@ -512,7 +603,9 @@ def edited_state(state: Any, fields: Json) -> Any:
     raise RunError(f"The state is a {type(state).__name__}, of which no field can be replaced.")
 
 
-def with_edit(value: Any, fields: Json | None, reducers: Mapping[str, Callable[[Any, Any], Any]]) -> Any:
+def with_edit(
+    value: Any, fields: Json | None, reducers: Mapping[str, Callable[[Any, Any], Any]]
+) -> Any:
     """Return a node's change of the state, after fields were replaced before it.
 
     A field with a reducer is overwritten with what the reducer makes of the replaced value and the change.
@@ -522,7 +615,9 @@ def with_edit(value: Any, fields: Json | None, reducers: Mapping[str, Callable[[
     if value is None:
         value = {}
     if not isinstance(value, Mapping):
-        raise RunError("State can be replaced before a node that returns a dict. Replace its result instead.")
+        raise RunError(
+            "State can be replaced before a node that returns a dict. Replace its result instead."
+        )
     update = dict(value)
     for name, replaced in fields.items():
         reduce = reducers.get(name)
@@ -571,7 +666,13 @@ class RecordedCalls(BaseCache):
         recorder = place.recorder
         parts = recorder.parts_of_call(prompt, digest(llm_string))
         effect = Effect(
-            "model", "model", parts, None, input=prompt, started_at=time.time(), **recorder.next_call("model")
+            "model",
+            "model",
+            parts,
+            None,
+            input=prompt,
+            started_at=time.time(),
+            **recorder.next_call("model"),
         )
         recorded = recorder.find("model", "model", parts, effect.at)
         if recorded is None:
@@ -592,7 +693,9 @@ class RecordedCalls(BaseCache):
         place.waiting.remove(effect)
         replies = [getattr(generation, "message", generation.text) for generation in return_val]
         seconds, tokens = time.time() - effect.started_at, sum(map(_tokens, return_val))
-        place.recorder.keep(dataclasses.replace(effect, value=replies, seconds=seconds, tokens=tokens))
+        place.recorder.keep(
+            dataclasses.replace(effect, value=replies, seconds=seconds, tokens=tokens)
+        )
 
     def clear(self, **kwargs: Any) -> None:
         """Clear the cache behind this one."""
@@ -609,7 +712,9 @@ class RecordedCalls(BaseCache):
 
 
 def _generation(reply: Any) -> Generation:
-    return ChatGeneration(message=reply) if isinstance(reply, BaseMessage) else Generation(text=reply)
+    return (
+        ChatGeneration(message=reply) if isinstance(reply, BaseMessage) else Generation(text=reply)
+    )
 
 
 def place_in_node() -> Place | None:
@@ -659,7 +764,9 @@ def _wrapped_function(function: Callable[..., Any], name: str) -> Any:
     return recorded_function(function, call)
 
 
-def recorded_function(function: Callable[..., Any], call: Callable[[Any, Any, Any], Awaitable[Any]]) -> Any:
+def recorded_function(
+    function: Callable[..., Any], call: Callable[[Any, Any, Any], Awaitable[Any]]
+) -> Any:
     """Return a function of the same kind, synchronous or not, that calls through ``call(args, kwargs, execute)``."""
     if asyncio.iscoroutinefunction(function):
 

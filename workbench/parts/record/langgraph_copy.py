@@ -110,18 +110,35 @@ class Copier:
             RunError: not a graph of this kind.
         """
         is_root = saver is not None
-        store = self.record_store(graph.store) if isinstance(graph, Pregel) and (is_root or graph.store) else None
+        store = (
+            self.record_store(graph.store)
+            if isinstance(graph, Pregel) and (is_root or graph.store)
+            else None
+        )
         if isinstance(graph, CompiledStateGraph):
             builder = copy.copy(graph.builder)
             channels = builder.channels.items()
             fields: Any = {
-                "reducers": {name: channel.operator for name, channel in channels if hasattr(channel, "operator")},
+                "reducers": {
+                    name: channel.operator
+                    for name, channel in channels
+                    if hasattr(channel, "operator")
+                },
                 "unkeyed": frozenset(
-                    [*builder.managed, *(name for name, channel in channels if isinstance(channel, UntrackedValue))]
+                    [
+                        *builder.managed,
+                        *(
+                            name
+                            for name, channel in channels
+                            if isinstance(channel, UntrackedValue)
+                        ),
+                    ]
                 ),
             }
             builder.nodes = {
-                name: dataclasses.replace(spec, runnable=self._wrapped(f"{path}{name}", spec.runnable, fields))
+                name: dataclasses.replace(
+                    spec, runnable=self._wrapped(f"{path}{name}", spec.runnable, fields)
+                )
                 for name, spec in builder.nodes.items()
             }
             branches = builder.branches
@@ -143,7 +160,9 @@ class Copier:
         if isinstance(graph, Pregel):
             twin = copy.copy(graph)
             twin.nodes = {
-                name: node.copy({"bound": self._wrapped(f"{path}{name}", node.bound, {"reducers": {}})})
+                name: node.copy(
+                    {"bound": self._wrapped(f"{path}{name}", node.bound, {"reducers": {}})}
+                )
                 for name, node in graph.nodes.items()
             }
             twin.cache = None
@@ -164,12 +183,18 @@ class Copier:
             node = _rebound(node, self.replacements)
         return self._recorded(path, node, "node", fields)
 
-    def _recorded(self, path: str, runnable: Any, kind: Literal["node", "edge"], fields: Mapping[str, Any]) -> Any:
+    def _recorded(
+        self, path: str, runnable: Any, kind: Literal["node", "edge"], fields: Mapping[str, Any]
+    ) -> Any:
         original = Node(path, code_version(runnable), runnable, kind=kind, **fields)
 
         async def call(state: Any, config: Any) -> Any:
             result = await self.recorder().node(original, state, config)
-            return entrypoint.final(value=result.value, save=result.save) if isinstance(result, Final) else result
+            return (
+                entrypoint.final(value=result.value, save=result.save)
+                if isinstance(result, Final)
+                else result
+            )
 
         call.__annotations__ = {}  # LangGraph injects `config` by name where there is no annotation
         recorded = RunnableCallable(None, call, name=path.rpartition(".")[2], trace=False)
@@ -230,7 +255,9 @@ def _rebound(node: RunnableCallable, replacements: Mapping[int, Any]) -> Runnabl
 def with_globals(function: Any, replacements: Mapping[int, Any]) -> Any:
     """Return a function of the same code that finds other objects behind the names of some of its globals."""
     names = {
-        name: replacements[id(target)] for name, target in function.__globals__.items() if id(target) in replacements
+        name: replacements[id(target)]
+        for name, target in function.__globals__.items()
+        if id(target) in replacements
     }
     if not names or not isinstance(function, types.FunctionType):
         return function
@@ -249,7 +276,9 @@ def code_version(runnable: Any) -> str:
     and bound arguments: constants, prompts, models with their sampling, tools, and schemas of answers.
     """
     values = (
-        digest(list(_constants(value.__code__))) if isinstance(value, types.FunctionType) else _leaf_digest(value)
+        digest(list(_constants(value.__code__)))
+        if isinstance(value, types.FunctionType)
+        else _leaf_digest(value)
         for value in reachable(runnable)
     )
     return digest([type(runnable).__qualname__, *sorted(set(values))])
@@ -265,7 +294,8 @@ def reachable(runnable: Any) -> Iterator[Any]:
 
     That is constants, prompts, models, tools and classes. A graph that is called is none of it.
     """
-    seen, waiting = dict[int, Any](), [(runnable, 0, "")]  # they are kept, or another one would get the same id
+    # they are kept, or another one would get the same id
+    seen, waiting = dict[int, Any](), [(runnable, 0, "")]
     while waiting:
         value, depth, package = waiting.pop()
         value = inspect.unwrap(value) if isinstance(value, types.FunctionType) else value
@@ -293,10 +323,20 @@ def _referenced(function: types.FunctionType) -> list[Any]:
     for cell in function.__closure__ or ():
         with contextlib.suppress(ValueError):  # it is empty yet
             closure.append(cell.cell_contents)
-    values = [_named(name, function.__globals__[name]) for name in names if name in function.__globals__]
+    values = [
+        _named(name, function.__globals__[name]) for name in names if name in function.__globals__
+    ]
     modules = [vars(module) for module in values if isinstance(module, types.ModuleType)]
-    own = [module for module in modules if module["__name__"].partition(".")[0] not in sys.stdlib_module_names]
-    return [*closure, *values, *(module[name] for module in own for name in names if name in module)]
+    own = [
+        module
+        for module in modules
+        if module["__name__"].partition(".")[0] not in sys.stdlib_module_names
+    ]
+    return [
+        *closure,
+        *values,
+        *(module[name] for module in own for name in names if name in module),
+    ]
 
 
 def _inside(value: Any) -> Sequence[Any]:
@@ -311,7 +351,9 @@ def _inside(value: Any) -> Sequence[Any]:
     if isinstance(value, (str, BaseChatModel, type)):
         return []
     if type(value) in (list, tuple, dict):
-        return list(value.values() if isinstance(value, dict) else value)[: _LONGEST if len(value) <= _LONGEST else 0]
+        return list(value.values() if isinstance(value, dict) else value)[
+            : _LONGEST if len(value) <= _LONGEST else 0
+        ]
     functions = (getattr(value, name, None) for name in ("func", "coroutine", "afunc"))
     if function := next(filter(None, functions), None):
         return [function]
@@ -324,7 +366,10 @@ def _own_settings(value: Any) -> list[Any]:
     """Return the attributes of an object whose code is a node's, by name: a client or a lock among them is none."""
     kinds = (*_SETTINGS, list, tuple, dict, types.FunctionType)
     pairs = sorted(getattr(value, "__dict__", {}).items())
-    return [type(value).__qualname__, *(_named(name, inner) for name, inner in pairs if isinstance(inner, kinds))]
+    return [
+        type(value).__qualname__,
+        *(_named(name, inner) for name, inner in pairs if isinstance(inner, kinds)),
+    ]
 
 
 def _named(name: str, value: Any) -> Any:
@@ -339,7 +384,8 @@ def _leaf_digest(value: Any) -> str:
         return digest([value.name, value.description, value.args, value.metadata])
     if isinstance(value, type):
         if issubclass(value, BaseModel):
-            with contextlib.suppress(AttributeError, PydanticUserError):  # a field that JSON has no type for
+            # a field that JSON has no type for
+            with contextlib.suppress(AttributeError, PydanticUserError):
                 return digest(value.model_json_schema())
         return ""
     return digest(value)
@@ -370,7 +416,11 @@ def run_context(config: Any) -> Any:
 def user_config(config: Any) -> dict[str, Any]:
     """Return what the caller put into ``configurable``."""
     configurable = config["configurable"].items()
-    return {name: target for name, target in configurable if not name.startswith("__pregel") and name not in _RESERVED}
+    return {
+        name: target
+        for name, target in configurable
+        if not name.startswith("__pregel") and name not in _RESERVED
+    }
 
 
 def resume_values(config: Any) -> list[Any]:
@@ -412,7 +462,9 @@ async def execute(node: Node, state: Any, config: Any, record_task: Callable[[An
 def is_own(pause: Interrupt, config: Any) -> bool:
     """Return whether the node asked itself, rather than a graph that it called."""
     namespace = config["configurable"][CONFIG_KEY_CHECKPOINT_NS]
-    return pause.id in {_interrupt_id(namespace, place) for place in range(len(resume_values(config)) + 1)}
+    return pause.id in {
+        _interrupt_id(namespace, place) for place in range(len(resume_values(config)) + 1)
+    }
 
 
 def ask_again(pause: Interrupt, config: Any) -> None:
@@ -425,7 +477,8 @@ def default_context(graph: Any) -> Any:
     """Return the context of a run that is given none, as LangGraph's server makes it: the schema's defaults."""
     schema: Any = getattr(graph, "context_schema", None)
     if dataclasses.is_dataclass(schema) or hasattr(schema, "model_fields"):
-        with contextlib.suppress(TypeError, ValueError, LookupError):  # it has fields without a default
+        # it has fields without a default
+        with contextlib.suppress(TypeError, ValueError, LookupError):
             return schema()
     return None
 
@@ -435,9 +488,20 @@ def serializer(graph: Any, twin: Pregel[Any]) -> JsonPlusSerializer:
 
     They are those of its states, and those that its nodes find behind their names, as the form of an answer.
     """
-    classes = (value for node in nodes(twin) for value in reachable(node.runnable) if isinstance(value, type))
-    kinds = [kind for kind in classes if issubclass(kind, (BaseModel, Enum)) or dataclasses.is_dataclass(kind)]
-    allowed: set[Any] = {(kind.__module__, kind.__name__) for kind in (Document, Final, Item, SearchItem, *kinds)}
+    classes = (
+        value
+        for node in nodes(twin)
+        for value in reachable(node.runnable)
+        if isinstance(value, type)
+    )
+    kinds = [
+        kind
+        for kind in classes
+        if issubclass(kind, (BaseModel, Enum)) or dataclasses.is_dataclass(kind)
+    ]
+    allowed: set[Any] = {
+        (kind.__module__, kind.__name__) for kind in (Document, Final, Item, SearchItem, *kinds)
+    }
     for level in [graph, *(child for _, child in graph.get_subgraphs(recurse=True))]:
         schemas = [*getattr(getattr(level, "builder", None), "schemas", ()), level.context_schema]
         allowed |= build_serde_allowlist(schemas=schemas, channels=level.channels)

@@ -81,17 +81,23 @@ def recording(run: GraphRun, runs: Sequence[Any] = ()) -> Any:
         runs: those that it is compared with; places are in the order in which the first of them came there.
     """
     last = {effect.at: effect for effect in run.effects}  # where a node asked, what came of it
-    places = dict.fromkeys(at for each in (*runs, run) for at in (e.at for e in getattr(each, "effects", ())))
+    places = dict.fromkeys(
+        at for each in (*runs, run) for at in (e.at for e in getattr(each, "effects", ()))
+    )
     order = {at: number for number, at in enumerate(places, 1)}
     evidence_by_place = {at: list(_pieces(effect)) for at, effect in last.items()}
-    records = [_record(effect, order[at], len(evidence_by_place[at])) for at, effect in last.items()]
+    records = [
+        _record(effect, order[at], len(evidence_by_place[at])) for at, effect in last.items()
+    ]
     versions = {effect.name: effect.parts.get("version") for effect in last.values()}
     row, evidence = run.row, run.evidence
     begun = {"settings": {"config": row["options"]["config"]}, "versions": versions}
     tape = [Effect("begin", name, {}, value) for name, value in begun.items()]
     for effect, record in zip(last.values(), records, strict=True):
         body = {"results": evidence_by_place[effect.at]}
-        tape.append(replace(effect, value={"record": record, "body": body}, kind="tool", counted=True))
+        tape.append(
+            replace(effect, value={"record": record, "body": body}, kind="tool", counted=True)
+        )
     return SimpleNamespace(
         **{name: row[name] for name in ("run_id", "message", "session_id", "error")},
         status=run.status,
@@ -104,7 +110,12 @@ def recording(run: GraphRun, runs: Sequence[Any] = ()) -> Any:
         plan=None,
         **{name: [] for name in ("plans", "reflections", "citations")},
         decisions=[
-            _decision(at, order[at], pause, {**decision, "answer": run.agent.load_text(decision["answer"])})
+            _decision(
+                at,
+                order[at],
+                pause,
+                {**decision, "answer": run.agent.load_text(decision["answer"])},
+            )
             for at, pause, decision in answered(run)
         ],
         calls=lambda: calls(run),
@@ -123,14 +134,27 @@ def answered(run: GraphRun) -> list[tuple[str, Any, Any]]:
 
 
 def _decision(at: str, place: int, pause: Any, decision: Json) -> Json:
-    answer, proposal = decision["answer"], {"reasoning": cut(as_text(pause.value), 400), "name": decision["review_id"]}
+    answer, proposal = (
+        decision["answer"],
+        {"reasoning": cut(as_text(pause.value), 400), "name": decision["review_id"]},
+    )
     reply: Json = {"type": "respond", "message": as_text(answer)}
     match answer:  # as LangChain's middleware has it
         case {"decisions": [{"type": str()} as first, *_]}:
             reply = dict(first)
     return {
-        **{"review_id": at, "point": at, "iteration": place, "action": reply["type"], "proposal": proposal},
-        **{"edits": reply.get("edited_action", {}).get("args", {}), "message": reply.get("message", ""), "note": ""},
+        **{
+            "review_id": at,
+            "point": at,
+            "iteration": place,
+            "action": reply["type"],
+            "proposal": proposal,
+        },
+        **{
+            "edits": reply.get("edited_action", {}).get("args", {}),
+            "message": reply.get("message", ""),
+            "note": "",
+        },
         **{"who": decision["who"], "decided_at": decision["decided_at"]},
     }
 
@@ -141,7 +165,10 @@ def calls(run: GraphRun) -> Calls:
 
 
 def _call(effect: Effect) -> Any:
-    reply, node = effect.value[0] if isinstance(effect.value, list) else effect.value, effect.at.rpartition(":")[0]
+    reply, node = (
+        effect.value[0] if isinstance(effect.value, list) else effect.value,
+        effect.at.rpartition(":")[0],
+    )
     usage = getattr(reply, "usage_metadata", None) or {"output_tokens": effect.tokens or None}
     counts = {name: usage.get(f"{name}_tokens") for name in ("input", "output")}
     value = {"text": _message_line(plain(reply)), "usage": counts}
@@ -152,7 +179,9 @@ def _call(effect: Effect) -> Any:
     messages = [(message.get("type"), as_text(message.get("content"))) for message in prompt]
     model = getattr(reply, "response_metadata", {}).get("model_name")
     parts = {"input": {"messages": messages, "model": model}}
-    return make_call(effect.at, replace(effect, name=node.rpartition("/")[0], parts=parts, value=value))
+    return make_call(
+        effect.at, replace(effect, name=node.rpartition("/")[0], parts=parts, value=value)
+    )
 
 
 def state_lines(state: Any) -> list[str]:
@@ -160,8 +189,13 @@ def state_lines(state: Any) -> list[str]:
     state = plain(state)
     fields = dict(state) if isinstance(state, dict) else {"": state}
     messages = fields.pop("messages", [])
-    lines = [_message_line(message) for message in (messages if isinstance(messages, list) else [messages])]
-    return lines + [f"{name}: {as_text(value)}" if name else as_text(value) for name, value in fields.items()]
+    lines = [
+        _message_line(message)
+        for message in (messages if isinstance(messages, list) else [messages])
+    ]
+    return lines + [
+        f"{name}: {as_text(value)}" if name else as_text(value) for name, value in fields.items()
+    ]
 
 
 def first_text(state: Any, *names: str) -> str:
@@ -182,12 +216,16 @@ def reply_text(state: Any) -> str:
 def _message_line(message: Any) -> str:
     if not isinstance(message, dict) or "content" not in message:
         return as_text(message)
-    return f"{message.get('type')}: {as_text(message['content'] or message.get('tool_calls') or '')}"
+    return (
+        f"{message.get('type')}: {as_text(message['content'] or message.get('tool_calls') or '')}"
+    )
 
 
 def as_text(value: Any) -> str:
     """Return a value as one line of text."""
-    return one_line(value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False))
+    return one_line(
+        value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
+    )
 
 
 def _record(effect: Effect, place: int, evidence: int = 0) -> Json:
@@ -232,7 +270,12 @@ def _pieces(effect: Effect) -> Iterator[RetrievalResult]:
         if not isinstance(document, Document):
             continue
         metadata = dict(document.metadata)
-        source = str(document.id or metadata.get("id") or metadata.get("source") or digest(document.page_content))
+        source = str(
+            document.id
+            or metadata.get("id")
+            or metadata.get("source")
+            or digest(document.page_content)
+        )
         score = float(metadata.get("score") or metadata.get("relevance_score") or 0.0)
         piece = make_evidence(source, document.page_content, score, effect.name, "", doc_id=source)
         yield {
@@ -266,7 +309,11 @@ def unrecorded(run: GraphRun) -> pandas.DataFrame:
     rows = []
     for node in langgraph_copy.nodes(run.agent._copy):
         path, reads = node.path, sorted(set(_reads(langgraph_copy.reachable(node.runnable))))
-        row = {"node": path, "reads": reads, "opaque": bool(reads) and not sums["has_calls"].get(path, 0)}
+        row = {
+            "node": path,
+            "reads": reads,
+            "opaque": bool(reads) and not sums["has_calls"].get(path, 0),
+        }
         rows.append(row | {name: shares[name].get(path, 0.0) for name in ("time", "bytes")})
     return pandas.DataFrame(rows, columns=["node", "reads", "opaque", "time", "bytes"])
 
@@ -287,7 +334,11 @@ def _reads(values: Iterable[Any]) -> Iterator[str]:
             if name in _FILES and name not in function.__globals__:
                 yield "files"
             target = function.__globals__.get(name)
-            module = target if isinstance(target, types.ModuleType) else getattr(target, "__module__", None)
+            module = (
+                target
+                if isinstance(target, types.ModuleType)
+                else getattr(target, "__module__", None)
+            )
             top = str(getattr(module, "__name__", module) or "").partition(".")[0]
             if target is os.environ:
                 yield "environment"

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 def workspace_store(path: Path) -> SqliteStore:
     """Open the store of a workspace, which graphs find that were compiled without one."""
-    connection = sqlite3.connect(path, timeout=PATIENCE_S, check_same_thread=False, isolation_level=None)
+    connection = sqlite3.connect(
+        path, timeout=PATIENCE_S, check_same_thread=False, isolation_level=None
+    )
     begin_with_log(connection)
     store = SqliteStore(connection)
     store.setup()
@@ -61,7 +63,10 @@ class RecordedStore(BaseStore):
         results = await self.store.abatch(ops)
         if place is None:
             return results
-        return [place.recorder.memory_call(op, partial(results.__getitem__, index)) for index, op in enumerate(ops)]
+        return [
+            place.recorder.memory_call(op, partial(results.__getitem__, index))
+            for index, op in enumerate(ops)
+        ]
 
 
 def past_store(effects: Iterable[Effect]) -> InMemoryStore:
@@ -70,7 +75,13 @@ def past_store(effects: Iterable[Effect]) -> InMemoryStore:
     for effect in effects:
         if effect.name == "put":
             places.add((tuple(effect.value["namespace"]), effect.value["key"]))
-        items = effect.value if effect.name == "search" else [effect.value] if effect.name == "get" else []
+        items = (
+            effect.value
+            if effect.name == "search"
+            else [effect.value]
+            if effect.name == "get"
+            else []
+        )
         for item in filter(None, items):
             if (place := (tuple(item.namespace), item.key)) not in places:
                 store.put(*place, item.value)

@@ -50,7 +50,10 @@ class Question(NamedTuple):
         if actions:
             name = ", ".join(str(action.get("name")) for action in actions)
             text = str(actions[0].get("description") or "")
-            args = {f"{n} {action.get('name')}": action.get("args") or {} for n, action in enumerate(actions, 1)}
+            args = {
+                f"{n} {action.get('name')}": action.get("args") or {}
+                for n, action in enumerate(actions, 1)
+            }
             if len(actions) == 1:
                 args, form = dict(actions[0].get("args") or {}), config.get("args_schema")
         else:
@@ -60,10 +63,19 @@ class Question(NamedTuple):
                 fields = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
                 fields = fields if isinstance(fields, Mapping) else {}
                 args = {field: fields[field] for field in form["properties"] if field in fields}
-                decisions = ["edit", "respond", *(["approve"] if set(form.get("required", ())) <= set(args) else [])]
+                decisions = [
+                    "edit",
+                    "respond",
+                    *(["approve"] if set(form.get("required", ())) <= set(args) else []),
+                ]
         config = {"allowed_decisions": decisions, "args_schema": form or _schema_of(args)}
         action = {"name": name, "args": args, "description": text}
-        return {"review_id": self.id, "point": self.at, "action_requests": [action], "review_configs": [config]}
+        return {
+            "review_id": self.id,
+            "point": self.at,
+            "action_requests": [action],
+            "review_configs": [config],
+        }
 
     @property
     def decisions(self) -> list[str]:
@@ -83,10 +95,14 @@ class Question(NamedTuple):
         """
         [config], (shape, actions, _) = self.request["review_configs"], self._proposal
         if decision not in config["allowed_decisions"]:
-            raise InvalidAnswer(f"{self.at} takes {', '.join(config['allowed_decisions'])}; not {decision!r}.")
+            raise InvalidAnswer(
+                f"{self.at} takes {', '.join(config['allowed_decisions'])}; not {decision!r}."
+            )
         if decision == "edit" or (decision == "approve" and self._answer_schema and not actions):
             args = {**self.request["action_requests"][0]["args"], **(args or {})}
-            if lacking := [name for name in config["args_schema"].get("required", ()) if name not in args]:
+            if lacking := [
+                name for name in config["args_schema"].get("required", ()) if name not in args
+            ]:
                 raise InvalidAnswer(f"{self.at} needs {', '.join(lacking)}.")
         if shape == "inbox":
             content = {"edit": {"action": actions[0]["name"], "args": args}, "respond": message}
@@ -97,9 +113,13 @@ class Question(NamedTuple):
             if decision == "edit":
                 new_args = [args] if len(actions) == 1 else list(args.values())
                 if len(new_args) != len(actions):
-                    raise InvalidAnswer(f"{self.at} takes {', '.join(self.request['action_requests'][0]['args'])}.")
+                    raise InvalidAnswer(
+                        f"{self.at} takes {', '.join(self.request['action_requests'][0]['args'])}."
+                    )
                 names = [action["name"] for action in actions]
-                edits = [{"name": name, "args": new} for name, new in zip(names, new_args, strict=True)]
+                edits = [
+                    {"name": name, "args": new} for name, new in zip(names, new_args, strict=True)
+                ]
                 decided = [{**parts, "edited_action": edit} for edit in edits]
             return decided[0] if shape == "one" else {"decisions": decided}
         if decision == "respond":
@@ -114,7 +134,9 @@ class Question(NamedTuple):
 
         LangChain's middleware asks about ``all`` calls of tools at once, or about ``one``.
         """
-        value = self.value[0] if isinstance(self.value, list) and len(self.value) == 1 else self.value
+        value = (
+            self.value[0] if isinstance(self.value, list) and len(self.value) == 1 else self.value
+        )
         match value:
             case {"action_requests": [_, *_] as actions}:
                 return "all", actions, (value.get("review_configs") or [{}])[0]
@@ -124,7 +146,11 @@ class Question(NamedTuple):
                 config = value.get("config") or {}
                 allowed = [name for name, flag in _ALLOWS.items() if config.get(f"allow_{flag}")]
                 request = {"name": action.get("action"), "args": action.get("args")}
-                return "inbox", [{**request, "description": value.get("description")}], {"allowed_decisions": allowed}
+                return (
+                    "inbox",
+                    [{**request, "description": value.get("description")}],
+                    {"allowed_decisions": allowed},
+                )
         return "", [], {}
 
     @property
@@ -138,7 +164,11 @@ class Question(NamedTuple):
             if isinstance(schema, Mapping) and isinstance(schema.get("properties"), Mapping):
                 return dict(schema)
             if isinstance(schema, Mapping) and schema is self.schema:
-                return {"properties": {_WHOLE: schema}, "required": [_WHOLE], "$defs": schema.get("$defs", {})}
+                return {
+                    "properties": {_WHOLE: schema},
+                    "required": [_WHOLE],
+                    "$defs": schema.get("$defs", {}),
+                }
         return None
 
 
@@ -157,8 +187,14 @@ def _constants(schema: Any) -> list[str]:
     """Return the decisions that a schema of LangChain's middleware names."""
     if isinstance(schema, Mapping):
         own = [schema["const"]] if schema.get("const") in _INBOX else []
-        return list(dict.fromkeys([*own, *(name for inner in schema.values() for name in _constants(inner))]))
-    return [name for inner in schema for name in _constants(inner)] if isinstance(schema, list) else []
+        return list(
+            dict.fromkeys(
+                [*own, *(name for inner in schema.values() for name in _constants(inner))]
+            )
+        )
+    return (
+        [name for inner in schema for name in _constants(inner)] if isinstance(schema, list) else []
+    )
 
 
 def read_json(text: str) -> Any:

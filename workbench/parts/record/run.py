@@ -116,8 +116,13 @@ class GraphRun(StoredRun):
     def answer_review(self, answer: Any, *, wait: bool = True) -> GraphRun:
         """Answer its first question by a decision in the shape of LangChain's middleware; at a breakpoint go on."""
         [decision] = answer["decisions"]
-        args, message = decision.get("edited_action", {}).get("args"), str(decision.get("message") or "")
-        return self.answer({q.id: q.answer(decision["type"], args, message) for q in self.questions[:1]}, wait=wait)
+        args, message = (
+            decision.get("edited_action", {}).get("args"),
+            str(decision.get("message") or ""),
+        )
+        return self.answer(
+            {q.id: q.answer(decision["type"], args, message) for q in self.questions[:1]}, wait=wait
+        )
 
     # going on
 
@@ -147,7 +152,8 @@ class GraphRun(StoredRun):
         run = GraphRun(self.agent, tape["sources"][0]) if tape["mode"] == "replay" else self
         position, is_last = 0, False
         while not is_last:
-            is_last = run.status != "running"  # looked at before reading, so that nothing of its end is missed
+            # looked at before reading, so that nothing of its end is missed
+            is_last = run.status != "running"
             for row, event in self._store.events_after(run.run_id, position):
                 position = row
                 yield self.agent.load_text(event["streamed"])
@@ -173,7 +179,9 @@ class GraphRun(StoredRun):
         if len(names) == 1 and not (isinstance(answer, Mapping) and answer.keys() & names):
             answer = dict.fromkeys(names, answer)
         if names and not (isinstance(answer, Mapping) and answer and answer.keys() <= names.keys()):
-            raise RunError(f"The run asks {len(names)} questions. Answer with a dict by their ids: {', '.join(names)}.")
+            raise RunError(
+                f"The run asks {len(names)} questions. Answer with a dict by their ids: {', '.join(names)}."
+            )
         about = {"who": who, "decided_at": datetime.now(UTC).isoformat()}
         decisions = [
             {"review_id": names[each], "answer": self.agent.dump_text(value, "The answer"), **about}
@@ -222,7 +230,9 @@ class GraphRun(StoredRun):
         """
         edits = self._row["options"]["results"]
         if bool(at) != (state is not None or result is not UNCHANGED):
-            raise RunError("Name a place with `at`, and what changes there: `state={...}` before it, or its `result`.")
+            raise RunError(
+                "Name a place with `at`, and what changes there: `state={...}` before it, or its `result`."
+            )
         if at:
             places = [effect.at for effect in self.effects]
             if at not in places:
@@ -243,7 +253,11 @@ class GraphRun(StoredRun):
         """
         edits = dict(self._row["options"]["results"])
         for name, run in nodes.items():
-            ended = [e for e in run.effects if e.kind == "node" and e.outcome == "value" and name in (e.at, e.name)]
+            ended = [
+                e
+                for e in run.effects
+                if e.kind == "node" and e.outcome == "value" and name in (e.at, e.name)
+            ]
             if not ended:
                 raise RunError(f"Run {run.run_id} has no node {name!r} that ended.")
             edits |= {e.at: self.agent.dump_text({"result": e.value}, e.at) for e in ended}
@@ -257,7 +271,9 @@ class GraphRun(StoredRun):
             RunError: an effect is not on the tape; it says which, and what of it differs.
         """
         if self.status != "done":
-            raise RunError(f"Run {self.run_id} is {self.status}: only a run that is done can be replayed.")
+            raise RunError(
+                f"Run {self.run_id} is {self.status}: only a run that is done can be replayed."
+            )
         return self._derive("replay", self._row["options"]["results"])
 
     def _derive(
@@ -282,8 +298,13 @@ class GraphRun(StoredRun):
             by_node = dict.fromkeys(nodes, answers)
         if unknown := set(by_node) - set(nodes):
             listed = ", ".join(nodes) or "none"
-            raise RunError(f"{', '.join(unknown)} asked nothing in run {self.run_id}. Nodes that did: {listed}.")
-        replaced = {node: {"answer": self.agent.dump_text(answer, "The answer")} for node, answer in by_node.items()}
+            raise RunError(
+                f"{', '.join(unknown)} asked nothing in run {self.run_id}. Nodes that did: {listed}."
+            )
+        replaced = {
+            node: {"answer": self.agent.dump_text(answer, "The answer")}
+            for node, answer in by_node.items()
+        }
         options = {
             **self._row["options"],
             "tape": {"mode": mode, "sources": list(sources) or [self.run_id]},
@@ -312,8 +333,21 @@ class GraphRun(StoredRun):
         """Return a row for each effect: where, what, from where it came, how long it took, and its tokens."""
         import pandas
 
-        names = ("at", "kind", "name", "outcome", "source", "started_at", "seconds", "tokens", "input")
-        rows = [{name: getattr(e, name) for name in names} | {"value": plain(e.value)} for e in self.effects]
+        names = (
+            "at",
+            "kind",
+            "name",
+            "outcome",
+            "source",
+            "started_at",
+            "seconds",
+            "tokens",
+            "input",
+        )
+        rows = [
+            {name: getattr(e, name) for name in names} | {"value": plain(e.value)}
+            for e in self.effects
+        ]
         return pandas.DataFrame(rows, columns=[*names, "value"])
 
     @property

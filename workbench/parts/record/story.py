@@ -18,18 +18,35 @@ LONGEST = 4000
 def _review(document: Data, labels: Labels) -> Iterator[Block]:
     if review := document["review"]:
         heading = labels("record_asks", at=proposals.point(review))
-        yield Lines([proposals.description(review), *state_lines(proposals.in_force(review))], heading=heading)
+        yield Lines(
+            [proposals.description(review), *state_lines(proposals.in_force(review))],
+            heading=heading,
+        )
 
 
 def _effects(document: Data, labels: Labels) -> Iterator[Block]:
-    heads = [Column(labels(f"record_{name}"), whole=name == "at") for name in ("at", "kind", "source", "value")]
-    rows = [[e["at"], e["kind"], labels(f"record_{e['source']}"), as_text(e["value"])] for e in document["effects"]]
+    heads = [
+        Column(labels(f"record_{name}"), whole=name == "at")
+        for name in ("at", "kind", "source", "value")
+    ]
+    rows = [
+        [e["at"], e["kind"], labels(f"record_{e['source']}"), as_text(e["value"])]
+        for e in document["effects"]
+    ]
     shares = {name: f"{100 * share:.0f}" for name, share in (document["on_tape"] or {}).items()}
-    yield clipped(labels("record_effects"), heads, rows, notes=[labels("record_on_tape", **shares)] if shares else [])
+    yield clipped(
+        labels("record_effects"),
+        heads,
+        rows,
+        notes=[labels("record_on_tape", **shares)] if shares else [],
+    )
 
 
 def _state(document: Data, labels: Labels) -> Iterator[Block]:
-    yield Lines([cut(line, LONGEST) for line in state_lines(document["state"])], heading=labels("record_state"))
+    yield Lines(
+        [cut(line, LONGEST) for line in state_lines(document["state"])],
+        heading=labels("record_state"),
+    )
 
 
 PARTS = {"review": _review, "plan": _effects, "answer": _state}

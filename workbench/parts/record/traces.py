@@ -24,7 +24,9 @@ from workbench.state import Data, Json
 
 KINDS: Mapping[str, str] = {
     **dict.fromkeys(("llm", "chat", "generation", "generate_content", "text_completion"), "model"),
-    **dict.fromkeys(("tool", "execute_tool", "retriever", "reranker", "embedding", "embeddings"), "tool"),
+    **dict.fromkeys(
+        ("tool", "execute_tool", "retriever", "reranker", "embedding", "embeddings"), "tool"
+    ),
 }
 """What tools call their spans -> the kind of the effect; every other span is a node."""
 _KEYS: Mapping[str, tuple[str, ...]] = {
@@ -35,9 +37,27 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "name": ("@gen_ai.tool.name", "@tool.name", "name"),
     "start": ("start_time", "startTime", "startTimeUnixNano"),
     "end": ("end_time", "endTime", "endTimeUnixNano"),
-    "input": ("inputs", "input", "@input.value", "@gen_ai.input.messages", "@gen_ai.tool.call.arguments"),
-    "output": ("outputs", "output", "@output.value", "@gen_ai.output.messages", "@gen_ai.tool.call.result"),
-    "tokens": ("total_tokens", "totalTokens", "@llm.token_count.total", "usage.total", "usageDetails.total"),
+    "input": (
+        "inputs",
+        "input",
+        "@input.value",
+        "@gen_ai.input.messages",
+        "@gen_ai.tool.call.arguments",
+    ),
+    "output": (
+        "outputs",
+        "output",
+        "@output.value",
+        "@gen_ai.output.messages",
+        "@gen_ai.tool.call.result",
+    ),
+    "tokens": (
+        "total_tokens",
+        "totalTokens",
+        "@llm.token_count.total",
+        "usage.total",
+        "usageDetails.total",
+    ),
     "read": ("@gen_ai.usage.input_tokens", "@llm.token_count.prompt"),
     "written": ("@gen_ai.usage.output_tokens", "@llm.token_count.completion"),
     "error": ("error",),
@@ -65,7 +85,9 @@ def read_traces(wb: Any, path: str | Path, name: str = "") -> list[GraphRun]:
     """
     spans = read_spans(Path(path))
     if not spans:
-        raise RunError(f"{path} has no spans. Known: OpenTelemetry JSON, Phoenix, Langfuse, LangSmith runs.")
+        raise RunError(
+            f"{path} has no spans. Known: OpenTelemetry JSON, Phoenix, Langfuse, LangSmith runs."
+        )
     why = "A trace of another tool has no graph. Look at run.timeline and run.to_frame()."
     agent = record(wb, None, name or Path(path).stem, why=why)
     by_trace: dict[str, list[Span]] = defaultdict(list)
@@ -110,7 +132,15 @@ def _records(content: Any) -> Iterator[Json]:
         for inner in content:
             yield from _records(inner)
     elif isinstance(content, Mapping):
-        nested = ("resourceSpans", "scopeSpans", "spans", "observations", "child_runs", "data", "runs")
+        nested = (
+            "resourceSpans",
+            "scopeSpans",
+            "spans",
+            "observations",
+            "child_runs",
+            "data",
+            "runs",
+        )
         for name in nested:
             yield from _records(content.get(name) or [])
         if any(name in content for name in _KEYS["start"]):
@@ -127,8 +157,13 @@ def _span(fields: Json) -> Span:
         for name, keys in _KEYS.items()
     }
     texts = {name: str(first[name] or "") for name in ("id", "parent")}
-    kind, error, status = str(first["kind"] or "").lower(), first["error"], str(first["status"] or "")
-    if not error and (status == "2" or "ERROR" in status.upper()):  # OpenTelemetry's number for an error is 2
+    kind, error, status = (
+        str(first["kind"] or "").lower(),
+        first["error"],
+        str(first["status"] or ""),
+    )
+    # OpenTelemetry's number for an error is 2
+    if not error and (status == "2" or "ERROR" in status.upper()):
         error = first["message"] or status
     return Span(
         **texts,
@@ -153,8 +188,21 @@ def _effects(spans: Iterable[Span]) -> Iterator[Effect]:
         counts[place] += 1
         places[span.id] = at = f"{place}/{counts[place]}"
         seconds = max(0.0, span.end - span.start)
-        where_and_when: Json = {"at": at, "task": span.id, "input": span.input, "started_at": span.start}
-        yield Effect(span.kind, span.name, {}, span.error or span.output, seconds, span.tokens, **where_and_when)
+        where_and_when: Json = {
+            "at": at,
+            "task": span.id,
+            "input": span.input,
+            "started_at": span.start,
+        }
+        yield Effect(
+            span.kind,
+            span.name,
+            {},
+            span.error or span.output,
+            seconds,
+            span.tokens,
+            **where_and_when,
+        )
 
 
 def _any_value(value: Data) -> Any:
@@ -166,7 +214,13 @@ def _any_value(value: Data) -> Any:
 def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Yield every value at any depth with its dotted path."""
     yield path, value
-    inside = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    inside = (
+        value.items()
+        if isinstance(value, Mapping)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for name, inner in inside:
         yield from _flat(inner, f"{path}.{name}" if path else str(name))
 

@@ -6,7 +6,11 @@ PART = Part(
     "reports",
     __name__,
     settings="kinds:ReportSettings",
-    nodes={"reporter": "graph:add_reporter", "topic": "kinds:split_topic", "options": "report:asked_for"},
+    nodes={
+        "reporter": "graph:add_reporter",
+        "topic": "kinds:split_topic",
+        "options": "report:asked_for",
+    },
     tools={"reflection": "checking:TOOL"},
     commands={"report": "commands:report"},
     workbench={"report": "report:write_report"},

@@ -76,7 +76,9 @@ class _Assembly:
         self.labels = Labels(detect_language(state["message"]))
         self.results, sections = merged_evidence(state), written_sections(state)
         self.numbers = {result["result_id"]: n for n, result in enumerate(self.results, 1)}
-        self.sections: Any = [{**s, "text": renumbered(s["text"], s["sources"], self.numbers)} for s in sections]
+        self.sections: Any = [
+            {**s, "text": renumbered(s["text"], s["sources"], self.numbers)} for s in sections
+        ]
         self.reading = state["route_decision"]["question"]
         self.chapters: list[Chapter] = []
         self.bases = context.bases(state["kb_prefixes"])
@@ -84,7 +86,9 @@ class _Assembly:
 
     def by_number(self) -> dict[int, RetrievalResult]:
         """Return the cited pieces, in the order of their numbers."""
-        numbered = {self.numbers[r["result_id"]]: r for r in self.results if r["result_id"] in self.numbers}
+        numbered = {
+            self.numbers[r["result_id"]]: r for r in self.results if r["result_id"] in self.numbers
+        }
         return dict(sorted(numbered.items()))
 
     def places(self) -> list[Any]:
@@ -92,24 +96,39 @@ class _Assembly:
         pieces = self.by_number()
         return [pieces.get(n, _GONE) for n in range(1, max(pieces, default=0) + 1)]
 
-    def add(self, name: str, text: str, heading: str = "", lines: Sequence[tuple[int, str]] = ()) -> None:
+    def add(
+        self, name: str, text: str, heading: str = "", lines: Sequence[tuple[int, str]] = ()
+    ) -> None:
         """Add a chapter under its usual heading, or another; without either and without a text there is none."""
         if text or heading:
             heading = heading or f"## {self.labels(f'part_{name}')}"
-            self.chapters.append(Chapter(name=name, heading=heading, text=text, references=[*lines]))
+            self.chapters.append(
+                Chapter(name=name, heading=heading, text=text, references=[*lines])
+            )
 
     async def write_body(self) -> None:
         """Add everything before the references; an answer where there is nothing to write sections of."""
-        state, context, wanted, introduction, abstract = self.state, self.context, self.kind.parts, "", ""
+        state, context, wanted, introduction, abstract = (
+            self.state,
+            self.context,
+            self.kind.parts,
+            "",
+            "",
+        )
         if not any(section["sources"] for section in self.sections):
             introduction = without_evidence(state, context) or offline(state, context).text
             wanted = frozenset()
-        listed = bool(self.reading["conditions"] or self.reading["sort"]) or self.reading["intent"] == "compare"
+        listed = (
+            bool(self.reading["conditions"] or self.reading["sort"])
+            or self.reading["intent"] == "compare"
+        )
         if "introduction" in wanted:
             introduction = offline(state, context).text if listed else self._rests()
         if "abstract" in wanted:
             abstract = (await self._abstract() if writes(context) else "") or self._findings()
-        conclusion = [self._rests() if listed else "", self._open()] if "conclusion" in wanted else []
+        conclusion = (
+            [self._rests() if listed else "", self._open()] if "conclusion" in wanted else []
+        )
         self.add("title", abstract, f"# {escaped(state['outline']['title'])}")
         self.add("introduction", introduction)
         for section in self.sections:
@@ -127,7 +146,10 @@ class _Assembly:
 
         Numbers that were given stay, so that a section that did not change reads the same.
         """
-        earlier, ids = self.state["report"]["numbers"], [result["result_id"] for result in self.results]
+        earlier, ids = (
+            self.state["report"]["numbers"],
+            [result["result_id"] for result in self.results],
+        )
         free, numbers = count(max(earlier.values(), default=0) + 1), dict[int, int]()
         for n in map(int, re.findall(r"\[(\d+)\]", markdown(self.chapters))):
             if n not in numbers and 1 <= n <= len(ids):
@@ -159,20 +181,34 @@ class _Assembly:
             )
         if not text or not self.context.settings.consistency_check:
             return text
-        return with_marks(text, await supported(self.context, text, self.results, self.state["message"]))
+        return with_marks(
+            text, await supported(self.context, text, self.results, self.state["message"])
+        )
 
     def _findings(self) -> str:
         """Return a line for each of several sections: an abstract without a model."""
-        lines = [self._term(s["title"], self._finding(s)) for s in self.sections if "." not in s["section_id"]]
+        lines = [
+            self._term(s["title"], self._finding(s))
+            for s in self.sections
+            if "." not in s["section_id"]
+        ]
         return "\n".join(lines) if len(lines) > 1 else ""
 
     def _finding(self, section: Data) -> str:
         """Return the cited sentence that says most of the title, else the documents, else that nothing was found."""
-        queries = {outline["section_id"]: outline["query"] for outline in self.state["outline"]["sections"]}
-        about = queries[section["section_id"]] != self.state["query"]  # else it has what no other section is about
-        quotes = [s for s in citing.marked_sentences(section["text"]) if about and re.search(r"\[\d+\]", s)]
+        queries = {
+            outline["section_id"]: outline["query"] for outline in self.state["outline"]["sections"]
+        }
+        # else it has what no other section is about
+        about = queries[section["section_id"]] != self.state["query"]
+        quotes = [
+            s
+            for s in citing.marked_sentences(section["text"])
+            if about and re.search(r"\[\d+\]", s)
+        ]
         names = "|".join(sorted(map(re.escape, map(title_of, self.results)), key=len, reverse=True))
-        texts = [re.sub(names, "", quote) for quote in quotes]  # the name of a document says nothing
+        # the name of a document says nothing
+        texts = [re.sub(names, "", quote) for quote in quotes]
         says = enough(section["title"], texts, self.bases) if texts else []
         if any(says):
             quotes = [quotes[says.index(max(says))]]
@@ -187,28 +223,51 @@ class _Assembly:
 
     def _documents(self, section: Data) -> str:
         """Return the documents that a section cites; nothing where its title is the only one."""
-        labels, fields, marks = self.labels, FieldsWriter(self.reading, {}, self.bases), dict[str, int]()
+        labels, fields, marks = (
+            self.labels,
+            FieldsWriter(self.reading, {}, self.bases),
+            dict[str, int](),
+        )
         titles = {r["result_id"]: title_of(r) for r in self.results}
         for piece in section["sources"]:
             if piece in titles and f"[{self.numbers[piece]}]" in section["text"]:
                 marks.setdefault(titles[piece], self.numbers[piece])
-        names = [labels("cited_title", title=escaped(fields.called(title)), n=n) for title, n in marks.items()]
+        names = [
+            labels("cited_title", title=escaped(fields.called(title)), n=n)
+            for title, n in marks.items()
+        ]
         names[_MOST_LISTED:] = ["…"] * (len(names) > _MOST_LISTED)
-        return "" if list(map(fold, marks)) == [fold(section["title"])] else labels("comma").join(names)
+        return (
+            ""
+            if list(map(fold, marks)) == [fold(section["title"])]
+            else labels("comma").join(names)
+        )
 
     def _open(self) -> str:
         missing = [section["title"] for section in self.sections if not section["sources"]]
-        return self.labels("part_open", titles=self.labels("comma").join(missing)) if missing else ""
+        return (
+            self.labels("part_open", titles=self.labels("comma").join(missing)) if missing else ""
+        )
 
     def _glossary(self) -> str:
         """Return names that sections speak of and none is about, with the first sentence of their documents."""
-        text, used = fold(" ".join(s["text"] for s in self.sections)), {i for s in self.sections for i in s["sources"]}
-        names = {fold(name) for s in self.sections for claim in s["claims"] for name in claim["entities"]}
+        text, used = (
+            fold(" ".join(s["text"] for s in self.sections)),
+            {i for s in self.sections for i in s["sources"]},
+        )
+        names = {
+            fold(name) for s in self.sections for claim in s["claims"] for name in claim["entities"]
+        }
         defined = dict[str, tuple[str, str]]()
         for n, result in enumerate(self.results, 1):
             title = str(result["metadata"].get("title") or "")
             first = next(iter(split_sentences([result])), None)
-            if first and fold(title) in names and result["result_id"] not in used and fold(first.text) not in text:
+            if (
+                first
+                and fold(title) in names
+                and result["result_id"] not in used
+                and fold(first.text) not in text
+            ):
                 defined.setdefault(fold(title), (title, f"{first.text} [{n}]"))
         terms = sorted(defined.values())[:_MOST_LISTED]
         return "\n".join(self._term(title, sentence) for title, sentence in terms)
@@ -232,9 +291,14 @@ class _Assembly:
         return "\n\n".join(parts)
 
     def _writers(self) -> str:
-        labels, writers = self.labels, dict.fromkeys(section["by"] for section in self.sections if section["sources"])
+        labels, writers = (
+            self.labels,
+            dict.fromkeys(section["by"] for section in self.sections if section["sources"]),
+        )
         names = labels("comma").join(labels.get(f"mem_by_{writer}", writer) for writer in writers)
-        return labels("written_by", who=names) if {*writers} - {RULES} else labels("written_by_rules")
+        return (
+            labels("written_by", who=names) if {*writers} - {RULES} else labels("written_by_rules")
+        )
 
     def support(self) -> list[Supported]:
         """Return each statement as those of an answer are kept."""

@@ -45,7 +45,11 @@ _CAPITAL = re.compile(r"\b[A-Z][\w’'-]*")
 def written_sections(state: Data) -> list[SectionContent]:
     """Return the sections of the outline that are written, in its order."""
     by_id = {section["section_id"]: section for section in state.get("sections", [])}
-    return [by_id[outline["section_id"]] for outline in state["outline"]["sections"] if outline["section_id"] in by_id]
+    return [
+        by_id[outline["section_id"]]
+        for outline in state["outline"]["sections"]
+        if outline["section_id"] in by_id
+    ]
 
 
 def without_marks(text: str) -> str:
@@ -80,7 +84,14 @@ def contradictions(claims: Sequence[Claim], documents: Mapping[str, str]) -> lis
         if own & {documents.get(i) for i in second["evidence_ids"]}:
             continue
         if about := opposed(first["text"], second["text"]):
-            pairs.append({"first": first["text"], "second": second["text"], "sources": sources, "about": about})
+            pairs.append(
+                {
+                    "first": first["text"],
+                    "second": second["text"],
+                    "sources": sources,
+                    "about": about,
+                }
+            )
     return pairs
 
 
@@ -114,7 +125,10 @@ def _alike(first: str, second: str) -> float:
 
 def fingerprint(section: SectionOutline, pieces: Sequence[RetrievalResult], who: str) -> str:
     """Return what a section is written from, as a hash; its place in the report does not matter."""
-    texts = [(r["result_id"], r["metadata"].get("title"), r["evidence"], r["metadata"].get("fields")) for r in pieces]
+    texts = [
+        (r["result_id"], r["metadata"].get("title"), r["evidence"], r["metadata"].get("fields"))
+        for r in pieces
+    ]
     request = (section["title"], section["summary"], section["query"], section["quotes"])
     return hashlib.sha256(repr((request, texts, who)).encode()).hexdigest()[:16]
 
@@ -136,8 +150,12 @@ async def checked(
             claim_id=f"{content['fingerprint']}/{number}",
             section_id=content["section_id"],
             text=without_marks(statement["sentence"]),
-            evidence_ids=[pieces[n - 1]["result_id"] for n in statement["cited"] if n <= len(pieces)],
-            entities=sorted({m["surface"] for base in bases for m in base.link(statement["sentence"])}),
+            evidence_ids=[
+                pieces[n - 1]["result_id"] for n in statement["cited"] if n <= len(pieces)
+            ],
+            entities=sorted(
+                {m["surface"] for base in bases for m in base.link(statement["sentence"])}
+            ),
             verdict=statement["verdict"],
             why=statement["why"],
         )
@@ -152,7 +170,10 @@ async def consistency(state: ConversationState, runtime: Runtime[Context]) -> Js
     if not context.settings.consistency_check:
         return {"report": {**state["report"], "consistency": {}}}
     check = await asyncio.to_thread(_measures, sections, merged_evidence(state))
-    text, reading = "\n".join(section["text"] for section in sections), state["route_decision"]["question"]
+    text, reading = (
+        "\n".join(section["text"] for section in sections),
+        state["route_decision"]["question"],
+    )
     validation = validate(reading, text, context.bases(state["kb_prefixes"]))
     check["validation"] = validation.model_dump(exclude={*ToolOutput.model_fields})
     return {"report": {**state["report"], "consistency": check}}
@@ -168,11 +189,19 @@ def _measures(sections: Sequence[SectionContent], results: Sequence[RetrievalRes
         with something to say.
     """
     claims = [claim for section in sections for claim in section["claims"]]
-    counts = {v: sum(c["verdict"] == v for c in claims) for v in ("supported", "partly", "unsupported", "uncited")}
+    counts = {
+        v: sum(c["verdict"] == v for c in claims)
+        for v in ("supported", "partly", "unsupported", "uncited")
+    }
     backed, cited = counts["supported"] + counts["partly"], len(claims) - counts["uncited"]
-    both = 2 * backed / (cited + len(claims)) if claims else 0.0  # the harmonic mean of precision and recall
-    covered = sum(bool(section["sources"]) for section in sections) / len(sections) if sections else 0.0
-    documents = {r["result_id"]: str(r["metadata"].get("doc_id") or r["source_id"]) for r in results}
+    # the harmonic mean of precision and recall
+    both = 2 * backed / (cited + len(claims)) if claims else 0.0
+    covered = (
+        sum(bool(section["sources"]) for section in sections) / len(sections) if sections else 0.0
+    )
+    documents = {
+        r["result_id"]: str(r["metadata"].get("doc_id") or r["source_id"]) for r in results
+    }
     return {
         "statements": len(claims),
         **counts,
@@ -180,7 +209,9 @@ def _measures(sections: Sequence[SectionContent], results: Sequence[RetrievalRes
         "recall": round(backed / len(claims), 3) if claims else 0.0,
         "score": round(both * covered, 4),
         "contradictions": contradictions(claims, documents),
-        "unsupported_claims": [c["claim_id"] for c in claims if c["verdict"] in ("unsupported", "uncited")],
+        "unsupported_claims": [
+            c["claim_id"] for c in claims if c["verdict"] in ("unsupported", "uncited")
+        ],
     }
 
 
@@ -219,12 +250,24 @@ def validate(reading: Question, text: str, bases: Bases = ()) -> Validation:
     folded = fold(text)
 
     def names(*writings: str) -> bool:
-        entities = [entity for base in bases for writing in writings if (entity := base.entity(writing))]
-        aliases = [*writings, *(name for entity in entities for name in (entity["name"], *entity["aliases"]))]
+        entities = [
+            entity for base in bases for writing in writings if (entity := base.entity(writing))
+        ]
+        aliases = [
+            *writings,
+            *(name for entity in entities for name in (entity["name"], *entity["aliases"])),
+        ]
         return any(fold(name) in folded for name in aliases)
 
     def says(word: str) -> bool:
-        return max(*by_words(word, [text]), *(shares_said(word, [text], base)[0] for base in bases), 0.0) >= COVERED
+        return (
+            max(
+                *by_words(word, [text]),
+                *(shares_said(word, [text], base)[0] for base in bases),
+                0.0,
+            )
+            >= COVERED
+        )
 
     by_keyword = {name["name"]: names(name["name"], name["surface"]) for name in reading["names"]}
     has_names = all(by_keyword.values())
@@ -249,7 +292,9 @@ def validate(reading: Question, text: str, bases: Bases = ()) -> Validation:
 class ReflectionInput(Search):
     """What was found, by ``$from``."""
 
-    found: list[Json] = Field(default_factory=list, description="Results of an earlier step, by $from")
+    found: list[Json] = Field(
+        default_factory=list, description="Results of an earlier step, by $from"
+    )
 
 
 def reflection(tool_input: ReflectionInput, knowledge: KnowledgeBase, log: ToolLog) -> Validation:
@@ -268,7 +313,13 @@ def _result_text(result: Json) -> str:
     metadata = result.get("metadata", {})
     values = [value for value in (metadata.get("fields") or {}).values() if value not in (None, "")]
     lists = (value if isinstance(value, list) else [value] for value in values)
-    return " ".join([f"{metadata.get('title') or ''}.", str(result.get("evidence") or ""), *map(str, chain(*lists))])
+    return " ".join(
+        [
+            f"{metadata.get('title') or ''}.",
+            str(result.get("evidence") or ""),
+            *map(str, chain(*lists)),
+        ]
+    )
 
 
 TOOL = FunctionTool(

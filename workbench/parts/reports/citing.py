@@ -27,7 +27,17 @@ _DATES = ("日期", "发表日期", "出版日期", "出版年份", "年份", "�
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "author": ("author", "authors", "creator", "creators", "byline", "作者", "著者", "撰文"),
     "date": ("issued", "date", "published", "date_published", "publication_date", "year", *_DATES),
-    "journal": ("journal", "container_title", "periodical", "newspaper", "magazine", "期刊", "刊物", "报纸", "杂志"),
+    "journal": (
+        "journal",
+        "container_title",
+        "periodical",
+        "newspaper",
+        "magazine",
+        "期刊",
+        "刊物",
+        "报纸",
+        "杂志",
+    ),
     "publisher": ("publisher", "press", "出版社", "出版者"),
     "volume": ("volume", "卷"),
     "issue": ("issue", "期"),
@@ -37,7 +47,9 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
 """What a reference tells -> the names of fields that tell it, as in CSL, BibTeX, Dublin Core, and in Chinese."""
 
 
-def references(results: Sequence[RetrievalResult], style: str = "default", language: str = "en") -> list[str]:
+def references(
+    results: Sequence[RetrievalResult], style: str = "default", language: str = "en"
+) -> list[str]:
     """Return the reference of each result, without its number: a line of Markdown, or an entry of BibTeX.
 
     Raises:
@@ -50,7 +62,10 @@ def references(results: Sequence[RetrievalResult], style: str = "default", langu
     entries = [_bibtex(source, number) for number, source in enumerate(sources, 1)]
     if style == "bibtex" or not entries:
         return entries
-    return _by_csl([(source["language"], entry) for source, entry in zip(sources, entries, strict=True)], _CSL[style])
+    return _by_csl(
+        [(source["language"], entry) for source, entry in zip(sources, entries, strict=True)],
+        _CSL[style],
+    )
 
 
 def _facts(metadata: Data, labels: Labels) -> Json:
@@ -126,7 +141,12 @@ _NUMBERS = {"volume": "volume", "number": "issue", "pages": "pages"}
 _NUMERIC = re.compile(r"\d{1,6}([-–]\d{1,6})?", re.ASCII)
 _DOI = re.compile(r"10\.\d{4,9}/[\w.;()/:-]+")
 _TEX = {character: f"\\{character}" for character in "{}$&#%_"}
-_TEX |= {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "`": r"\textasciigrave{}"}
+_TEX |= {
+    "\\": r"\textbackslash{}",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "`": r"\textasciigrave{}",
+}
 
 
 def _bibtex(source: Data, number: int) -> str:
@@ -137,11 +157,16 @@ def _bibtex(source: Data, number: int) -> str:
     kind = "article" if source["journal"] else "book" if source["publisher"] else "misc"
     texts = {
         "title": f"{{{_tex(source['title'])}}}",
-        "author": " and ".join(name if ", " in name else f"{{{name}}}" for name in map(_tex, source["author"])),
+        "author": " and ".join(
+            name if ", " in name else f"{{{name}}}" for name in map(_tex, source["author"])
+        ),
         "year": source["date"][:4],
         "month": source["date"][5:7].lstrip("0"),
         **{name: _tex(source[name]) for name in ("journal", "publisher")},
-        **{name: source[key] if _NUMERIC.fullmatch(source[key]) else "" for name, key in _NUMBERS.items()},
+        **{
+            name: source[key] if _NUMERIC.fullmatch(source[key]) else ""
+            for name, key in _NUMBERS.items()
+        },
         "url": source["url"],
         "doi": _tex(source["doi"]) if _DOI.fullmatch(source["doi"]) else "",
         "note": _tex(source["licence"]),
@@ -183,7 +208,8 @@ def _by_csl(entries: Sequence[tuple[str, str]], style: str) -> list[str]:
         )
     lines = BeautifulSoup(page, "html.parser").select("section[role=doc-bibliography] > ul > li")
     texts = [" ".join(_markdown(line).split()) for line in lines]
-    return [re.sub(r"\((\d{4}),\)", r"(\1)", line) for line in texts]  # typst's comma before a month that is not known
+    # typst's comma before a month that is not known
+    return [re.sub(r"\((\d{4}),\)", r"(\1)", line) for line in texts]
 
 
 def _markdown(node: Tag) -> str:

@@ -26,7 +26,9 @@ from workbench.views.labels import Labels
 
 MODEL_LIMIT = 3
 """Questions that a model may ask."""
-Line = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(lambda text: " ".join(text.split()))]
+Line = Annotated[
+    str, Field(min_length=1, max_length=200), AfterValidator(lambda text: " ".join(text.split()))
+]
 
 
 class ModelQuestion(ModelForm):
@@ -49,7 +51,9 @@ class ClarifyEdits(Strict):
     A question that is left out goes by what is assumed.
     """
 
-    answers: dict[str, Annotated[str, Field(max_length=LONGEST)]] | None = Field(None, max_length=20)
+    answers: dict[str, Annotated[str, Field(max_length=LONGEST)]] | None = Field(
+        None, max_length=20
+    )
     query: str | None = Field(None, pattern=r"\S", max_length=LONGEST)
 
 
@@ -59,7 +63,9 @@ async def clarify(state: ConversationState, runtime: Runtime[Context]) -> Json:
         return {}
     context, reading = runtime.context, state["route_decision"]["question"]
     runtime.stream_writer(progress("clarify"))
-    questions = open_questions(reading, context.bases(state["kb_prefixes"]), context.settings.default_domain)
+    questions = open_questions(
+        reading, context.bases(state["kb_prefixes"]), context.settings.default_domain
+    )
     if model_plans(context):
         questions += await _by_model(state, context, questions)
     return {"clarifications": questions}
@@ -81,9 +87,14 @@ async def review_clarify(state: ConversationState, runtime: Runtime[Context]) ->
             if name not in ids
         )
 
-    words, details = " ".join(q["question"] for q in questions), {"in_force": {"query": state["query"], "answers": {}}}
+    words, details = (
+        " ".join(q["question"] for q in questions),
+        {"in_force": {"query": state["query"], "answers": {}}},
+    )
     proposal = {"questions": questions}
-    decision = ask_person("clarify", state, runtime, proposal, words, ClarifyEdits, check_ids, details=details)
+    decision = ask_person(
+        "clarify", state, runtime, proposal, words, ClarifyEdits, check_ids, details=details
+    )
     change: Json = {"decisions": [decision]}
     if decision["action"] == "reject":
         end = {"stop_reason": "stopped_by_reviewer", "use_retrieval": False, "answerer": "generate"}
@@ -101,7 +112,9 @@ def must_ask(questions: Sequence[Clarification], review: Sequence[str], settings
     return bool(questions) and ("clarify" in review or must or not settings.allow_unclarified_plan)
 
 
-def _resume(state: ConversationState, runtime: Runtime[Context], questions: list[Clarification], query: str) -> Json:
+def _resume(
+    state: ConversationState, runtime: Runtime[Context], questions: list[Clarification], query: str
+) -> Json:
     """Return the state with what was answered, the query that is searched for, and what the plan and the report state.
 
     Where no person says which document a name means, the first is searched for: a report is about one of them.
@@ -128,12 +141,18 @@ async def _by_model(
         "known": "\n".join(f"- {line}" for line in covered) or NONE,
         "most": str(MODEL_LIMIT),
     }
-    reply = await ask_model(context, "planner", ModelQuestions, slots, question=query, prompt="clarify", quiet=True)
+    reply = await ask_model(
+        context, "planner", ModelQuestions, slots, question=query, prompt="clarify", quiet=True
+    )
     forms = enumerate(reply.form.questions if reply.form else (), 1)
-    return [_clarification(f"model:{n}", form.question, form.options, form.assumed) for n, form in forms]
+    return [
+        _clarification(f"model:{n}", form.question, form.options, form.assumed) for n, form in forms
+    ]
 
 
-def _clarification(question_id: str, question: str, options: Sequence[str], assumed: str) -> Clarification:
+def _clarification(
+    question_id: str, question: str, options: Sequence[str], assumed: str
+) -> Clarification:
     kind: Any = question_id.partition(":")[0]
     return Clarification(
         question_id=question_id,
@@ -161,17 +180,23 @@ def open_questions(reading: Question, bases: Bases, domain: str = "") -> list[Cl
     if namesakes:
         options = [document.text for document in namesakes.readings]
         name = namesakes.word
-        return [_clarification(f"name:{name}", labels("clarify_which", name=name), options, options[0])]
+        return [
+            _clarification(f"name:{name}", labels("clarify_which", name=name), options, options[0])
+        ]
     has_words = any(base.search("words", word, 1) for base in bases for word in reading["words"])
     if has_words or reading["names"] or reading["conditions"]:
         return []
     number = sum(base.about()["counts"]["documents"] for base in bases)
-    everything = labels("clarify_everything", names=", ".join(base.name for base in bases), n=f"{number:,}")
+    everything = labels(
+        "clarify_everything", names=", ".join(base.name for base in bases), n=f"{number:,}"
+    )
     assumed = everything if domain in ("", "通用", "general") else domain
     return [_clarification("scope", labels("clarify_about"), [assumed, everything], assumed)]
 
 
-def answered(clarifications: Iterable[Clarification], answers: Mapping[str, str]) -> list[Clarification]:
+def answered(
+    clarifications: Iterable[Clarification], answers: Mapping[str, str]
+) -> list[Clarification]:
     """Return the questions with these answers, by id; the number of an option is that option.
 
     >>> asked = Clarification(question_id="scope", kind="scope", question="Which?", must=False, answer="",
@@ -202,7 +227,9 @@ def refined(query: str, clarifications: Iterable[Clarification]) -> str:
         elif kind == "scope" and answer == clarification["assumed"]:
             continue
         if answer and answer not in query:
-            query += f" ({clarification['question']} {answer})" if kind == "model" else f" ({answer})"
+            query += (
+                f" ({clarification['question']} {answer})" if kind == "model" else f" ({answer})"
+            )
     return query
 
 

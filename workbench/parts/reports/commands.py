@@ -13,14 +13,26 @@ from workbench.cli.page import Page, paged, parse_points
 
 @click.command()
 @click.argument("topic", default="")
-@click.option("--update", metavar="RUN", help="Bring the report of a run up to date with the corpus.")
+@click.option(
+    "--update", metavar="RUN", help="Bring the report of a run up to date with the corpus."
+)
 @kb_option
 @click.option("--type", "report_type", help="short, long, or your own.")
 @click.option("--style", help="Of the references: default, apa, ieee, gb7714 or bibtex.")
-@click.option("--review", type=parse_points, default="", metavar="POINTS", help="Where to stop and ask.")
+@click.option(
+    "--review", type=parse_points, default="", metavar="POINTS", help="Where to stop and ask."
+)
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="A file: .md or .html.")
 @paged
-def report(page: Page, topic: str, update: str | None, kb: tuple[str, ...], *, output: str | None, **more: Any) -> int:
+def report(
+    page: Page,
+    topic: str,
+    update: str | None,
+    kb: tuple[str, ...],
+    *,
+    output: str | None,
+    **more: Any,
+) -> int:
     """Write a report on a topic; "-" reads it from standard input.
 
     What stands behind a colon are its aspects, each a section: "Tides: causes, records, power". Points of review are
@@ -32,7 +44,9 @@ def report(page: Page, topic: str, update: str | None, kb: tuple[str, ...], *, o
         if update:
             run = wb.run(update).report.update()
             counts = run.report.metrics
-            page.say(f"Sections written: {counts['sections_written']}, unchanged: {counts['sections_reused']}.")
+            page.say(
+                f"Sections written: {counts['sections_written']}, unchanged: {counts['sections_reused']}."
+            )
             document: Document = run.to_dict()
         else:
             run = wb.report(read_argument(topic), kb=list(kb) or None, wait=False, **more)

@@ -57,7 +57,8 @@ def _section_lines(labels: Labels) -> Control:
         by_number.clear()
         by_number.update({section["section_id"]: section for section in sections})
         return "\n".join(
-            f"{_INDENT * number.count('.')}{number} {section['title']}" for number, section in by_number.items()
+            f"{_INDENT * number.count('.')}{number} {section['title']}"
+            for number, section in by_number.items()
         )
 
     return Control(ipywidgets.Textarea(rows=10), [], parse, show)

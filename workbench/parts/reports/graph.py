@@ -28,8 +28,22 @@ from workbench.parts.reports.assembly import assemble
 from workbench.parts.reports.checking import checked, consistency, fingerprint
 from workbench.parts.reports.clarify import clarify, review_clarify
 from workbench.parts.reports.kinds import Aspect, Topic, report_type
-from workbench.parts.reports.outline import by_aspect, carried, new_outline, outlined, placed, plain_outline, title_of
-from workbench.parts.reports.writer import Draft, outlined_by_model, section_by_model, section_text, writes
+from workbench.parts.reports.outline import (
+    by_aspect,
+    carried,
+    new_outline,
+    outlined,
+    placed,
+    plain_outline,
+    title_of,
+)
+from workbench.parts.reports.writer import (
+    Draft,
+    outlined_by_model,
+    section_by_model,
+    section_text,
+    writes,
+)
 from workbench.plans import Plan
 from workbench.ports import Context, call_outliner, call_writer
 from workbench.records.tape import RULES
@@ -64,17 +78,26 @@ async def outliner(state: ConversationState, runtime: Runtime[Context]) -> Json:
     }
     look: Any = context.runs.report if request["cached"] else lambda **_: {}
     earlier = context.tape.effect("memory", "report", lookup, lambda: look(**lookup))
-    report = {**request, "report_id": lookup["report_id"], "by": writer, "numbers": earlier.get("numbers") or {}}
+    report = {
+        **request,
+        "report_id": lookup["report_id"],
+        "by": writer,
+        "numbers": earlier.get("numbers") or {},
+    }
     sections_before = {section["fingerprint"]: section for section in earlier.get("sections", [])}
     if sections_before and earlier["outlined_by"] != RULES:
         report["outlined_by"] = earlier["outlined_by"]
-        outline = carried(earlier["outline"], results, earlier["evidence"], dated_bases(context, state))
+        outline = carried(
+            earlier["outline"], results, earlier["evidence"], dated_bases(context, state)
+        )
     else:
         outline, report["outlined_by"], report["notes"] = await _outlined(state, context)
     reused: list[Any] = []
     for section, _, key in _with_pieces({**state, "report": report, "outline": outline}):
         if key in sections_before:
-            reused.append({**sections_before[key], "section_id": section["section_id"], "reused": True})
+            reused.append(
+                {**sections_before[key], "section_id": section["section_id"], "reused": True}
+            )
     reviewed = "outline" in state.get("review", [])
     report["cache_hit"] = bool(reused) and len(reused) == len(outline["sections"]) and not reviewed
     return {"report": report, "outline": outline, "sections": reused}
@@ -88,10 +111,14 @@ def _with_pieces(state: Data) -> Iterator[tuple[SectionOutline, list[RetrievalRe
         yield section, pieces, fingerprint(section, pieces, state["report"]["by"])
 
 
-async def _outlined(state: ConversationState, context: Context) -> tuple[ReportOutline, str, list[str]]:
+async def _outlined(
+    state: ConversationState, context: Context
+) -> tuple[ReportOutline, str, list[str]]:
     """Return the outline, who made it, and the notes on how it came about."""
     results = merged_evidence(state)
-    aspects = tuple(Aspect(title, tuple(parts)) for title, parts in state["report"].get("aspects", []))
+    aspects = tuple(
+        Aspect(title, tuple(parts)) for title, parts in state["report"].get("aspects", [])
+    )
     topic = Topic(state["query"], aspects)
     proposals: Any = None
     notes: list[str] = []
@@ -99,7 +126,11 @@ async def _outlined(state: ConversationState, context: Context) -> tuple[ReportO
         proposals = await call_outliner(context, state["query"], results)
     elif results and writes(context):
         proposals = await outlined_by_model(context, state["message"], results, topic.titles())
-        notes = [] if proposals else ["outline: the model gave none that can be used, so it is the plain one"]
+        notes = (
+            []
+            if proposals
+            else ["outline: the model gave none that can be used, so it is the plain one"]
+        )
     if not proposals:
         return plain_outline(state, results, topic, dated_bases(context, state)), RULES, notes
     sections = [
@@ -144,12 +175,18 @@ async def review_outline(state: ConversationState, runtime: Runtime[Context]) ->
     report, outline = state["report"], state["outline"]
     if "outline" not in state.get("review", []) or not outline["sections"]:
         return {}
-    pieces = [{"result_id": r["result_id"], "title": title_of(r), "score": r["score"]} for r in merged_evidence(state)]
+    pieces = [
+        {"result_id": r["result_id"], "title": title_of(r), "score": r["score"]}
+        for r in merged_evidence(state)
+    ]
     known_ids = {piece["result_id"] for piece in pieces}
 
     def check(edits: OutlineEdits) -> None:
         refuse(
-            ((*ARGS, "sections", n, "evidence_ids", m), f"{entry!r} is not a piece of the evidence.")
+            (
+                (*ARGS, "sections", n, "evidence_ids", m),
+                f"{entry!r} is not a piece of the evidence.",
+            )
             for n, section in enumerate(edits.sections or [])
             for m, entry in enumerate(section.evidence_ids)
             if entry not in known_ids
@@ -157,27 +194,42 @@ async def review_outline(state: ConversationState, runtime: Runtime[Context]) ->
 
     words = f"{len(outline['sections'])} sections, about {outline['total_estimated_words']} words: write them?"
     details = {"evidence": pieces}
-    decision = ask_person("outline", state, runtime, dict(outline), words, OutlineEdits, check, details=details)
+    decision = ask_person(
+        "outline", state, runtime, dict(outline), words, OutlineEdits, check, details=details
+    )
     change: Json = {"decisions": [decision]}
     if decision["action"] == "reject":
-        return {**change, "report": {**report, "stopped": True}, "outline": {**outline, "sections": []}}
+        return {
+            **change,
+            "report": {**report, "stopped": True},
+            "outline": {**outline, "sections": []},
+        }
     if decision["action"] == "approve":
         return change
     change["report"] = {**report, "outlined_by": decision["who"]}
     if decision["action"] == "respond":
-        return {**change, **await _one_more(state, runtime, decision["message"].strip(), decision["who"])}
+        return {
+            **change,
+            **await _one_more(state, runtime, decision["message"].strip(), decision["who"]),
+        }
     edits = decision["edits"]
-    sections = [{**entry, "query": entry["query"] or entry["title"]} for entry in edits.get("sections", [])]
+    sections = [
+        {**entry, "query": entry["query"] or entry["title"]} for entry in edits.get("sections", [])
+    ]
     new = {**outline, "title": edits.get("title", outline["title"])}
     new["sections"] = placed(cast(list[SectionOutline], sections)) or outline["sections"]
     new["total_estimated_words"] = sum(entry["estimated_words"] for entry in new["sections"])
     return {**change, "outline": new}
 
 
-async def _one_more(state: ConversationState, runtime: Runtime[Context], wish: str, who: str) -> Json:
+async def _one_more(
+    state: ConversationState, runtime: Runtime[Context], wish: str, who: str
+) -> Json:
     """Search for a section that a person wishes, and return the outline with it: it is asked about again."""
     context, before, records = runtime.context, Plan.load(state["plan"]), list[ExecutionRecord]()
-    plan = with_aspects(before, state["query"], [(wish, [])], (), state["kb_prefixes"], context.settings)
+    plan = with_aspects(
+        before, state["query"], [(wish, [])], (), state["kb_prefixes"], context.settings
+    )
     plan = plan.model_copy(update={"version": before.version + 1})
     context.runs.save_plan(state["run_id"], plan.dump(), who, wish)
     for step in plan.steps[len(before.steps) :]:
@@ -194,7 +246,9 @@ async def _one_more(state: ConversationState, runtime: Runtime[Context], wish: s
             dates=question_dates(state),
         )
         records += (await executor(task, cast(Any, runtime)))["records"]
-    searched = [r for results in gather(records, context.runs, state["run_id"]).values() for r in results]
+    searched = [
+        r for results in gather(records, context.runs, state["run_id"]).values() for r in results
+    ]
     pieces = [r for r in searched if r["source_type"] == "chunk"][:_MOST_PIECES]
     [section] = by_aspect([wish], "", pieces, dated_bases(context, state))
     outline, merged = state["outline"], merged_evidence(state)
@@ -215,10 +269,18 @@ def fan_out(state: ConversationState) -> list[Send] | str:
         return "review_outline"
     if state["report"].get("stopped"):
         return "assemble"
-    prints = {section["section_id"]: section["fingerprint"] for section in state.get("sections", [])}
+    prints = {
+        section["section_id"]: section["fingerprint"] for section in state.get("sections", [])
+    }
     shared: Any = {name: state[name] for name in _SHARED}  # type: ignore[literal-required]
     tasks = [
-        {**shared, "dates": question_dates(state), "section": section, "pieces": pieces, "fingerprint": key}
+        {
+            **shared,
+            "dates": question_dates(state),
+            "section": section,
+            "pieces": pieces,
+            "fingerprint": key,
+        }
         for section, pieces, key in _with_pieces(state)
         if prints.get(section["section_id"]) != key
     ]
@@ -240,12 +302,19 @@ async def section(task: Data, runtime: Runtime[Context]) -> Json:
         fingerprint=task["fingerprint"],
         by=draft.by,
         reused=False,
-        notes=[*draft.notes, *([f"citations of no evidence were removed: {unknown}"] if unknown else [])],
+        notes=[
+            *draft.notes,
+            *([f"citations of no evidence were removed: {unknown}"] if unknown else []),
+        ],
     )
     done = await checked(content, pieces, task["message"], task["kb_prefixes"], context)
-    before = sum(e["execution_log"]["node"] == "section" for e in context.runs.events(task["run_id"]))
+    before = sum(
+        e["execution_log"]["node"] == "section" for e in context.runs.events(task["run_id"])
+    )
     completed = min(before + 1, task["total"])
-    runtime.stream_writer(progress("report", completed=completed, total=task["total"], note=outline["title"]))
+    runtime.stream_writer(
+        progress("report", completed=completed, total=task["total"], note=outline["title"])
+    )
     return {"sections": [done]}
 
 
@@ -261,21 +330,29 @@ async def _drafted(task: Data, context: Context) -> Draft:
             if draft.text:
                 return draft
             notes = draft.notes
-    except (WorkspaceError, KnowledgeError, SettingsError, Divergence):  # nothing that this section could help
+    except (WorkspaceError, KnowledgeError, SettingsError, Divergence):
+        # nothing that this section could help
         raise
-    except Exception as unknown:  # one's own writer or strategy may raise anything; the note shows it
+    except Exception as unknown:
+        # one's own writer or strategy may raise anything; the note shows it
         notes = [visible(f"{type(unknown).__name__}: {unknown}")]
     reading, kind = task["route_decision"]["question"], report_type(task["report"]["report_type"])
-    return Draft(section_text(outline, pieces, reading, dated_bases(context, task), kind), notes, RULES)
+    return Draft(
+        section_text(outline, pieces, reading, dated_bases(context, task), kind), notes, RULES
+    )
 
 
-def add_reporter(graph: StateGraph[Any, Context, Any, Any], after_clarify: Callable[[Any], str]) -> None:
+def add_reporter(
+    graph: StateGraph[Any, Context, Any, Any], after_clarify: Callable[[Any], str]
+) -> None:
     """Add to the conversation graph what a report needs: its questions before the retrieval, its writer after it."""
     graph.add_node(logged("clarify", clarify))
     graph.add_node(logged("clarify", review_clarify))
     graph.add_node("reporter", build_reporter().compile(checkpointer=True))
     graph.add_edge("clarify", "review_clarify")
-    graph.add_conditional_edges("review_clarify", after_clarify, ["retrieval", "kb_handler", "generate", "reporter"])
+    graph.add_conditional_edges(
+        "review_clarify", after_clarify, ["retrieval", "kb_handler", "generate", "reporter"]
+    )
 
 
 def build_reporter() -> StateGraph[Any, Context, Any, Any]:
@@ -287,8 +364,13 @@ def build_reporter() -> StateGraph[Any, Context, Any, Any]:
     graph.add_node("section", writer)
     graph.add_node(logged("check", consistency))
     graph.add_node(logged("assemble", assemble))
-    for nodes in ([START, "outliner", "review_outline"], ["section", "consistency", "assemble", END]):
+    for nodes in (
+        [START, "outliner", "review_outline"],
+        ["section", "consistency", "assemble", END],
+    ):
         for start, end in pairwise(nodes):
             graph.add_edge(start, end)
-    graph.add_conditional_edges("review_outline", fan_out, ["review_outline", "section", "consistency", "assemble"])
+    graph.add_conditional_edges(
+        "review_outline", fan_out, ["review_outline", "section", "consistency", "assemble"]
+    )
     return graph

@@ -25,7 +25,9 @@ _MARK = re.compile(r"\[(\d{1,4})\]([。，、；：？！.,;:?!]*)")
 """A mark of a reference, as ``[3]``, with the punctuation behind it."""
 _SPECIAL = re.compile(r"[\\`*_\[\]<>&~|$@]|(?<=[A-Za-z]):(?=//)|(?<=www)\.")
 _AT_THE_START = re.compile(r"^(\d{0,9})(?=[.)]|[-+=#])")
-_OPENING = re.compile(r"^(?:(?:#{1,6}|[-+*])(?:\s+|$)|(?:>|`{3,}|~{3,})\s*|\d{1,9}[.)]\s+(?=[#>*+`~-]))+")
+_OPENING = re.compile(
+    r"^(?:(?:#{1,6}|[-+*])(?:\s+|$)|(?:>|`{3,}|~{3,})\s*|\d{1,9}[.)]\s+(?=[#>*+`~-]))+"
+)
 """What would open a heading, a list, a quotation or a fence, where a line begins."""
 _HTTP: TypeAdapter[AnyHttpUrl] = TypeAdapter(AnyHttpUrl)
 
@@ -85,7 +87,11 @@ def address(value: object) -> str:
     if not isinstance(value, str):
         return ""
     try:
-        return re.sub(r"[\s<>()\\`{}|$*]", lambda match: f"%{ord(match[0]):02X}", str(_HTTP.validate_python(value)))
+        return re.sub(
+            r"[\s<>()\\`{}|$*]",
+            lambda match: f"%{ord(match[0]):02X}",
+            str(_HTTP.validate_python(value)),
+        )
     except ValidationError:
         return ""
 
@@ -111,7 +117,9 @@ def _parser() -> MarkdownIt:
     parser.disable(["html_block", "html_inline", "reference", "image"])
     parser.inline.ruler.before("link", "mark", _read_mark)
     parser.core.ruler.push("attributes", _set_attributes)
-    parser.add_render_rule("mark", lambda _, tokens, at, options, env: env["mark"](*tokens[at].meta["mark"]))
+    parser.add_render_rule(
+        "mark", lambda _, tokens, at, options, env: env["mark"](*tokens[at].meta["mark"])
+    )
     return parser
 
 
@@ -151,8 +159,13 @@ def bare(line: str) -> str:
     It is red the kiln [1] [x]: \<b [2] : z
     """
     [token] = _parser().parseInline(_OPENING.sub("", line))
-    texts = (plain_mark(*child.meta["mark"]) if child.meta else child.content for child in token.children or ())
-    text = _OPENING.sub("", " ".join("".join(texts).split())).replace("\\", r"\\").replace("](", "] (")
+    texts = (
+        plain_mark(*child.meta["mark"]) if child.meta else child.content
+        for child in token.children or ()
+    )
+    text = (
+        _OPENING.sub("", " ".join("".join(texts).split())).replace("\\", r"\\").replace("](", "] (")
+    )
     return re.sub(r"<(?=[A-Za-z/!?])", r"\\<", re.sub(r"(\[\d+\]):", r"\1 :", text))
 
 
@@ -183,7 +196,9 @@ def page(title: str, body: Markup, labels: Labels) -> str:
     """Return one page that needs nothing else and runs nothing."""
     style = _style("report.css") + _style("document.css")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return draw("report.page", labels, title=words(title), style=Markup(style), digest=digest, body=body)
+    return draw(
+        "report.page", labels, title=words(title), style=Markup(style), digest=digest, body=body
+    )
 
 
 def document_style() -> str:

@@ -30,18 +30,30 @@ def enough(phrase: str, texts: Sequence[str], bases: Bases) -> list[float]:
     """Return the same, 0 for a text that says too little of the phrase to be about it."""
     chinese = bool(CJK.search(phrase))
     limits = [ENOUGH if bool(CJK.search(text)) == chinese else ACROSS for text in texts]
-    return [share * (share >= limit) for share, limit in zip(shares(phrase, texts, bases), limits, strict=True)]
+    return [
+        share * (share >= limit)
+        for share, limit in zip(shares(phrase, texts, bases), limits, strict=True)
+    ]
 
 
-def by_aspect(titles: Sequence[str], subject: str, pieces: Evidence, bases: Bases) -> list[SectionOutline]:
+def by_aspect(
+    titles: Sequence[str], subject: str, pieces: Evidence, bases: Bases
+) -> list[SectionOutline]:
     """Return a section for each title, of the sentences that say enough of it, and no more of another."""
     pool, quotes = split_sentences(pieces), [list[Sentence]() for _ in titles]
     texts = [f"{sentence.title}. {sentence.text}" for sentence in pool]
-    for sentence, *scores in zip(pool, *(enough(title, texts, bases) for title in titles), strict=True):
+    for sentence, *scores in zip(
+        pool, *(enough(title, texts, bases) for title in titles), strict=True
+    ):
         if any(scores):
             quotes[scores.index(max(scores))].append(sentence)
     return [
-        outlined(title, f"{subject} {title}", [pieces[s.n - 1] for s in own], quotes=[s.text for s in own])
+        outlined(
+            title,
+            f"{subject} {title}",
+            [pieces[s.n - 1] for s in own],
+            quotes=[s.text for s in own],
+        )
         for title, own in zip(titles, quotes, strict=True)
     ]
 
@@ -67,11 +79,20 @@ def plain_outline(state: Data, results: Evidence, topic: Topic, bases: Bases) ->
         pieces = [piece for piece in pieces if piece["metadata"].get("doc_id") in holding]
     about = pieces
     if not selects and not reading["names"]:
-        about = list(compress(pieces, enough(topic.subject, [titled(piece) for piece in pieces], bases)))
-    depths = {t: depth for a in topic.aspects for depth, t in (("", a.title), *((".", part) for part in a.parts))}
+        about = list(
+            compress(pieces, enough(topic.subject, [titled(piece) for piece in pieces], bases))
+        )
+    depths = {
+        t: depth
+        for a in topic.aspects
+        for depth, t in (("", a.title), *((".", part) for part in a.parts))
+    }
     depths = depths or dict.fromkeys(kind.wanted, "")
     sections = by_aspect([*depths], topic.subject, pieces if about else [], bases)
-    sections = [{**section, "section_id": depth} for section, depth in zip(sections, depths.values(), strict=True)]
+    sections = [
+        {**section, "section_id": depth}
+        for section, depth in zip(sections, depths.values(), strict=True)
+    ]
     ids = set(chain(*(section["evidence_ids"] for section in sections)))
     documents: dict[str, list[RetrievalResult]] = {}
     used = {title_of(piece) for piece in pieces if piece["result_id"] in ids}
@@ -79,7 +100,9 @@ def plain_outline(state: Data, results: Evidence, topic: Topic, bases: Bases) ->
         if title_of(piece) not in used:
             documents.setdefault(title_of(piece), []).append(piece)
     own_section = [] if used else [*documents][: kind.sections - 1]
-    sections += [outlined(title, f"{topic.subject} {title}", documents.pop(title)) for title in own_section]
+    sections += [
+        outlined(title, f"{topic.subject} {title}", documents.pop(title)) for title in own_section
+    ]
     rest = list(chain(*documents.values())) if selects or not used else []
     title = fields.say(f"Other {fields.noun(2)}", f"其余{fields.noun(2)}")
     sections += [outlined(title, topic.subject, rest)] if rest else []
@@ -118,7 +141,9 @@ def unique(ids: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(ids))
 
 
-def carried(earlier: ReportOutline, results: Evidence, known_ids: Iterable[str], bases: Bases) -> ReportOutline:
+def carried(
+    earlier: ReportOutline, results: Evidence, known_ids: Iterable[str], bases: Bases
+) -> ReportOutline:
     """Return the outline of a model or a person over the evidence of today.
 
     A piece whose id is not known joins the section whose title it says best, if it says it.

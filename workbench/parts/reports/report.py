@@ -41,7 +41,11 @@ Assumption = Annotated[str, Field(pattern=r"\S", max_length=1_000)]
 def _sentences(value: Any) -> Any:
     """Return one sentence as a list, and texts as a store takes them."""
     values = [value] if isinstance(value, str) else value or []
-    return [clean(v) if isinstance(v, str) else v for v in values] if isinstance(values, list | tuple) else values
+    return (
+        [clean(v) if isinstance(v, str) else v for v in values]
+        if isinstance(values, list | tuple)
+        else values
+    )
 
 
 class ReportOptions(BaseModel, extra="forbid"):
@@ -113,14 +117,19 @@ class Report:
         if last and not any(r["status"] in ENDED_WELL for r in last):
             return "failed"
         undone = any(r["status"] not in ENDED_WELL for r in last)
-        writers = {section["by"] for section in self._values.get("sections", []) if section["sources"]}
+        writers = {
+            section["by"] for section in self._values.get("sections", []) if section["sources"]
+        }
         model_failed = self._kept.get("by", RULES) != RULES and writers == {RULES}
         return "partial" if undone or model_failed or self._kept.get("stopped") else "completed"
 
     @property
     def sections(self) -> list[Json]:
         """Return the sections, in order: ``text`` with the report's numbers, ``claims``, ``evidence_ids``, ``by``."""
-        texts, numbers = {c["name"]: c["text"] for c in self.chapters}, self._kept.get("numbers", {})
+        texts, numbers = (
+            {c["name"]: c["text"] for c in self.chapters},
+            self._kept.get("numbers", {}),
+        )
         return [
             {
                 **{name: value for name, value in section.items() if name != "sources"},
@@ -135,7 +144,11 @@ class Report:
         """Return what happened to the outline, the abstract and each section that a model did not write well."""
         return [
             *self._kept.get("notes", []),
-            *(f"{section['title']}: {note}" for section in self.sections for note in section["notes"]),
+            *(
+                f"{section['title']}: {note}"
+                for section in self.sections
+                for note in section["notes"]
+            ),
         ]
 
     @property
@@ -168,8 +181,12 @@ class Report:
         arguments["as_of"], arguments["known"] = options.get("dates", ("", ""))
         # what was answered holds, though the documents, and so the options, may read differently now
         names = ("point", "action", "edits", "message", "note")
-        answers = [{name: d[name] for name in names} for d in self.run.decisions if d["point"] == "clarify"]  # type: ignore
-        arguments |= {"review": ["clarify"] if answers else [], "reviewer": ReplayReviewer(answers, rest="rules")}
+        clarified = [d for d in self.run.decisions if d["point"] == "clarify"]
+        answers = [{name: d[name] for name in names} for d in clarified]  # type: ignore[literal-required]
+        arguments |= {
+            "review": ["clarify"] if answers else [],
+            "reviewer": ReplayReviewer(answers, rest="rules"),
+        }
         arguments["report"] = {**arguments["report"], "cached": True}
         run: Run = self.run._workspace.ask(self.run.message, plan=self.run.plan, **arguments)
         if run.status != "done":
@@ -200,7 +217,10 @@ class Report:
                 "reflection": reflected.get(r["iteration"]),
                 "evidence": [_evidence_json(piece) for piece in findings.get(r["step_id"], [])],
                 "status": r["status"],
-                "metadata": {"latency_seconds": round(r["duration_ms"] / 1000, 6), "error": r["error"]},
+                "metadata": {
+                    "latency_seconds": round(r["duration_ms"] / 1000, 6),
+                    "error": r["error"],
+                },
             }
             for r in run.records
         ]
@@ -222,7 +242,9 @@ class Report:
             "cache_hit": self.cache_hit,
             "notes": self.notes,
         }
-        errors = [f"{i}: {r['error']}" for i, r in last.items() if r["error"] and r["error"] not in IDLE]
+        errors = [
+            f"{i}: {r['error']}" for i, r in last.items() if r["error"] and r["error"] not in IDLE
+        ]
         turns = {"user": run.message, "assistant": self.text or run.answer}
         messages = [{"role": role, "content": text} for role, text in turns.items() if text]
         return {
@@ -261,8 +283,13 @@ class Report:
         return {
             "plan_id": plan.plan_id,
             "version": plan.version,
-            "problem_statement": {"original_query": self.run.message, "refined_query": self.run.query},
-            "assumptions": list(dict.fromkeys([*self._kept.get("assumptions", []), *plan.assumptions])),
+            "problem_statement": {
+                "original_query": self.run.message,
+                "refined_query": self.run.query,
+            },
+            "assumptions": list(
+                dict.fromkeys([*self._kept.get("assumptions", []), *plan.assumptions])
+            ),
             "task_graph": {"nodes": nodes, "execution_mode": plan.execution_mode},
             "acceptance_criteria": plan.acceptance_criteria,
             "status": self.status,
@@ -270,7 +297,9 @@ class Report:
 
     def _plan_context(self) -> Json:
         run = self.run
-        history = [{name: turn[name] for name in ("question", "answer")} for turn in self.clarifications]
+        history = [
+            {name: turn[name] for name in ("question", "answer")} for turn in self.clarifications
+        ]
         return {
             "original_query": run.message,
             "refined_query": run.query if run.query != run.message else None,
@@ -278,14 +307,16 @@ class Report:
             "user_preferences": {
                 "known": self._kept.get("preferences", "").splitlines(),
             },
-            "domain_context": run.state.get("kb_prefix", "") or run._workspace.settings.default_domain,
+            "domain_context": run.state.get("kb_prefix", "")
+            or run._workspace.settings.default_domain,
         }
 
     def _execution_context(self, last: Mapping[str, ExecutionRecord]) -> Json:
         records = self.run.records
         before = dict[str, str]()
         tries = Counter[str]()
-        for record in records:  # what ended well is done again only where a reflection found it wanting
+        # what ended well is done again only where a reflection found it wanting
+        for record in records:
             tries[record["step_id"]] += before.get(record["step_id"]) in ENDED_WELL
             before[record["step_id"]] = record["status"]
         steps = self.run.plan.by_id() if self.run.plan and self.status not in _ENDED else {}
@@ -312,7 +343,9 @@ class Report:
         file = Path(path).expanduser()
         form = file.suffix.lower().lstrip(".")
         if form not in _FORMS:
-            raise RunError(f"{file} has an ending that is not a form of a report. Known: {', '.join(_FORMS)}.")
+            raise RunError(
+                f"{file} has an ending that is not a form of a report. Known: {', '.join(_FORMS)}."
+            )
         self._require_text()
         labels = labels_for(self.run.message)
         text = page(self.title, self.html(), labels) if form == "html" else self.text
@@ -329,7 +362,10 @@ class Report:
         """Return the report for a notebook: its progress, then its text; the run until there is a text."""
         if not self.text:
             return {**self.run._repr_mimebundle_(), "text/plain": repr(self)}
-        return {"text/plain": self.text, "text/html": showing.fragment(self, labels_for(self.run.message))}
+        return {
+            "text/plain": self.text,
+            "text/html": showing.fragment(self, labels_for(self.run.message)),
+        }
 
 
 def _call(record: ExecutionRecord) -> Json:
@@ -341,7 +377,11 @@ def _evidence_json(result: RetrievalResult) -> Json:
     fields = {name: result[name] for name in ("result_id", "evidence", "metadata", "score")}
     entity = "DO" if result["metadata"].get("doc_id") else "L2-DO"
     granularity = _GRANULARITY.get(result["source_type"], entity)
-    return {**fields, "granularity": granularity, "source": ", ".join(result["metadata"].get("tools") or [])}
+    return {
+        **fields,
+        "granularity": granularity,
+        "source": ", ".join(result["metadata"].get("tools") or []),
+    }
 
 
 def write_report(
@@ -371,7 +411,12 @@ def write_report(
     Raises:
         WorkbenchError: no such type or style; it says which there are.
     """
-    request = {"report_type": report_type, "style": style, "assumptions": assumptions, "cached": cached}
+    request = {
+        "report_type": report_type,
+        "style": style,
+        "assumptions": assumptions,
+        "cached": cached,
+    }
     arguments: Any = {**options, "report": request}
     run: Run = (wb.ask if wait else wb.start)(question, **arguments)
     return run
@@ -384,7 +429,9 @@ def _report(run: Run) -> Report:
         RunError: it writes none.
     """
     if "report" not in run.options:
-        raise RunError(f"Run {run.run_id} writes no report: it was asked with ask. Ask for one with wb.report.")
+        raise RunError(
+            f"Run {run.run_id} writes no report: it was asked with ask. Ask for one with wb.report."
+        )
     return Report(run)
 
 

@@ -64,7 +64,9 @@ def _status_line(report: Report, labels: Labels) -> str:
     """Return how it ended, in how many sections something was found, how much of it is supported."""
     status, sections = report.status, report.sections
     words = [labels.get(f"report_{status}", labels(status))]
-    words += [labels("report_found", n=sum(bool(s["evidence_ids"]) for s in sections), of=len(sections))]
+    words += [
+        labels("report_found", n=sum(bool(s["evidence_ids"]) for s in sections), of=len(sections))
+    ]
     words += consistency_texts(report.consistency, labels)
     words += [labels("report_taken_over")] if report.cache_hit else []
     return " · ".join(words)
@@ -74,7 +76,9 @@ def _fold(chapter: Chapter, below: Markup, sections: Sequence[Data], labels: Lab
     """Return a chapter, folded; below a section how its statements stand, which is open where one has no support."""
     name = chapter["name"]
     own = [section for section in sections if section["section_id"].partition(".")[0] == name]
-    claims = [{**claim, "shown": _line(claim["text"])} for section in own for claim in section["claims"]]
+    claims = [
+        {**claim, "shown": _line(claim["text"])} for section in own for claim in section["claims"]
+    ]
     return {
         "heading": _line(chapter["heading"].removeprefix("## ")),
         "below": below,

@@ -55,7 +55,11 @@ def _name(text: str) -> str:
 class OutlinedSection(ModelForm):
     """A section as an outline proposes it."""
 
-    title: Annotated[str, Field(min_length=1, max_length=120), AfterValidator(lambda text: _line(text).strip(" #*"))]
+    title: Annotated[
+        str,
+        Field(min_length=1, max_length=120),
+        AfterValidator(lambda text: _line(text).strip(" #*")),
+    ]
     summary: Annotated[str, Field(max_length=600), AfterValidator(_line)]
     query: Annotated[str, Field(max_length=400), AfterValidator(_line)]
     evidence: list[int] = Field(min_length=1, max_length=100)
@@ -76,7 +80,11 @@ class TextForm(ModelForm):
 class MappedClaim(ModelForm):
     """A claim that pieces of evidence make."""
 
-    text: Annotated[str, Field(min_length=1, max_length=600), AfterValidator(lambda text: _line(_unmarked(text)))]
+    text: Annotated[
+        str,
+        Field(min_length=1, max_length=600),
+        AfterValidator(lambda text: _line(_unmarked(text))),
+    ]
     ids: list[int] = Field(min_length=1, max_length=20)
     entities: list[Annotated[str, AfterValidator(_name)]] = Field(max_length=20)
 
@@ -111,11 +119,15 @@ async def outlined_by_model(
         results: the evidence, of which the first ``_MOST_SHOWN`` pieces are shown, each cut short.
         aspects: what the plan asked for.
     """
-    short: Any = [{**piece, "evidence": piece["evidence"][:_PIECE]} for piece in results[:_MOST_SHOWN]]
+    short: Any = [
+        {**piece, "evidence": piece["evidence"][:_PIECE]} for piece in results[:_MOST_SHOWN]
+    ]
 
     def problems(form: Outlined) -> list[str]:
         titles = [fold(part.title) for part in form.sections]
-        faults = _unknown({n for part in form.sections for n in part.evidence}, range(1, len(short) + 1))
+        faults = _unknown(
+            {n for part in form.sections for n in part.evidence}, range(1, len(short) + 1)
+        )
         faults += ["title: two sections have the same."] if len(set(titles)) < len(titles) else []
         return faults + (["title: a section has none."] if not all(map(terms, titles)) else [])
 
@@ -184,14 +196,21 @@ class _Writing:
     async def reduced(self) -> str:
         """Each batch made claims, and the claims of all of them one text."""
         context, calls = self._context, [self._claims(batch) for batch in self._batches()]
-        mapped = await asyncio.gather(*calls) if context.settings.parallel_map else [await call for call in calls]
+        mapped = (
+            await asyncio.gather(*calls)
+            if context.settings.parallel_map
+            else [await call for call in calls]
+        )
         texts = [text for text in mapped if text]
         if not texts:
             return ""
         if "reducer" in context.parts:
             text = await ports.call_reducer(context, texts, self._joined)
         else:
-            strategy, limit = context.settings.reduce_strategy, context.settings.max_tokens_per_reduce
+            strategy, limit = (
+                context.settings.reduce_strategy,
+                context.settings.max_tokens_per_reduce,
+            )
             text = await reduced(texts, self._joined, strategy, limit)
         return self._cleaned(text, range(1, len(self._pieces) + 1))
 
@@ -201,7 +220,10 @@ class _Writing:
         batches, size = [list[int]()], 0
         for n, piece in enumerate(self._pieces, 1):
             length = len(evidence_text([piece], 0)) + 10
-            full = len(batches[-1]) == settings.section_max_evidence or size + length > settings.merge_max_characters
+            full = (
+                len(batches[-1]) == settings.section_max_evidence
+                or size + length > settings.merge_max_characters
+            )
             if batches[-1] and full:
                 batches.append([])
                 size = 0
@@ -230,7 +252,9 @@ class _Writing:
     async def _joined(self, texts: Sequence[str]) -> str:
         """Return one call: of some texts one. Where the model gives nothing, they stand one below the other."""
         joined = await self.text("reduce", {"claims": "\n\n".join(texts)}, _marks(texts))
-        return joined or "\n".join(re.sub(r"(?<=\]) \([^()\n]*\)$", "", text, flags=re.M) for text in texts)
+        return joined or "\n".join(
+            re.sub(r"(?<=\]) \([^()\n]*\)$", "", text, flags=re.M) for text in texts
+        )
 
     async def text(self, prompt: str, slots: Mapping[str, str], numbers: Iterable[int]) -> str:
         """Return a text by the model, cleaned, that cites nothing but these; "" where none can be used."""
@@ -239,14 +263,20 @@ class _Writing:
         def problems(form: TextForm) -> list[str]:
             text = renumbered(_plain(form.text, self._title), marks)[0]
             if not terms(_unmarked(text)) or not re.search(r"\[\d+\]", text):
-                return ["text: no sentence has the number of its source behind it. Write from what you were given."]
+                return [
+                    "text: no sentence has the number of its source behind it. Write from what you were given."
+                ]
             return [_WRONG_LANGUAGE[self._language]] if _foreign(text, self._language) else []
 
         form = await self.filled(TextForm, prompt, slots, problems)
         return self._cleaned(form.text, marks) if form else ""
 
     async def filled(
-        self, form: type[BaseModel], prompt: str, slots: Mapping[str, str], problems: Callable[[Any], list[str]]
+        self,
+        form: type[BaseModel],
+        prompt: str,
+        slots: Mapping[str, str],
+        problems: Callable[[Any], list[str]],
     ) -> Any:
         """Return what the model filled in, or None; why not is in the notes."""
         reply = await ask_model(
@@ -267,13 +297,21 @@ class _Writing:
         """Return a model's Markdown as a section may have it; what was taken out is noted."""
         text, unknown = renumbered(_plain(text, self._title), {n: n for n in numbers})
         if unknown:
-            self.notes.append(f"citations of no evidence were removed: {', '.join(f'[{n}]' for n in unknown)}")
-        words = fold("\n".join(f"{p['evidence']} {p['metadata'].get('url') or ''}" for p in self._pieces))
-        foreign = [place for place in _LINK.findall(text) if fold(place.rstrip(".,;:")) not in words]
+            self.notes.append(
+                f"citations of no evidence were removed: {', '.join(f'[{n}]' for n in unknown)}"
+            )
+        words = fold(
+            "\n".join(f"{p['evidence']} {p['metadata'].get('url') or ''}" for p in self._pieces)
+        )
+        foreign = [
+            place for place in _LINK.findall(text) if fold(place.rstrip(".,;:")) not in words
+        ]
         for place in sorted(foreign, key=len, reverse=True):
             text = text.replace(place, "")
         if foreign:
-            self.notes.append(f"addresses of no source were removed: {', '.join(foreign[:5])[:300]}")
+            self.notes.append(
+                f"addresses of no source were removed: {', '.join(foreign[:5])[:300]}"
+            )
         return re.sub(r"[ \t]+(?=\n|$)|(?<=\S) +(?= )", "", text).strip()
 
 
@@ -388,7 +426,9 @@ STRATEGIES: Mapping[str, Callable[[Sequence[str], int], list[list[str]]]] = {
 # a section without a model: sentences of its evidence, grouped by document, each with its mark
 
 
-def section_text(section: SectionOutline, pieces: Evidence, question: Question, bases: Bases, kind: ReportType) -> str:
+def section_text(
+    section: SectionOutline, pieces: Evidence, question: Question, bases: Bases, kind: ReportType
+) -> str:
     """Write the section in Markdown; ``[n]`` is the n-th piece. A paragraph for each document.
 
     Args:
@@ -401,12 +441,16 @@ def section_text(section: SectionOutline, pieces: Evidence, question: Question, 
     fields = FieldsWriter(question, {}, bases)
     if not pieces:
         title = section["title"]
-        return fields.say(f"The corpus says nothing on “{title}”.", f"资料库没有关于“{title}”的内容。")
+        return fields.say(
+            f"The corpus says nothing on “{title}”.", f"资料库没有关于“{title}”的内容。"
+        )
     wanted = {fold(quote) for quote in section["quotes"]}
     by_text = {fold(s.text): s for s in reversed(split_sentences(pieces)) if len(terms(s.text)) > 1}
     quoted = [by_text[key] for key in reversed(by_text) if key in wanted or not wanted]
     says = shares(section["query"], [f"{s.title}. {s.text}" for s in quoted], bases)
-    ranked = sorted(zip(says, quoted, strict=True), key=lambda pair: (-pair[0], pair[1].n, pair[1].place))
+    ranked = sorted(
+        zip(says, quoted, strict=True), key=lambda pair: (-pair[0], pair[1].n, pair[1].place)
+    )
     documents: dict[str, list[Sentence]] = {}
     of_one = kind.of_one * (2 if len({s.doc_id for s in quoted}) == 1 else 1)
     for _, sentence in ranked:

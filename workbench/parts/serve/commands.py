@@ -19,7 +19,12 @@ TOOLS = (
 
 
 @click.command()
-@click.option("--only", type=click.Choice(TOOLS), multiple=True, help="Offer this tool; several times for several.")
+@click.option(
+    "--only",
+    type=click.Choice(TOOLS),
+    multiple=True,
+    help="Offer this tool; several times for several.",
+)
 @paged
 def mcp(page: Page, only: tuple[str, ...]) -> None:
     """Serve the workspace to other agents by the Model Context Protocol.
@@ -37,7 +42,13 @@ def mcp(page: Page, only: tuple[str, ...]) -> None:
 
 @click.command("serve")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
-@click.option("--port", type=click.IntRange(0, 65_535), default=8000, show_default=True, help="0 takes a free one.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=8000,
+    show_default=True,
+    help="0 takes a free one.",
+)
 @click.option(
     "--heartbeat",
     type=click.FloatRange(min=0.05),
@@ -60,7 +71,11 @@ def over_http(page: Page, host: str, port: int, heartbeat: float) -> None:
 
         with http.listen(host, port, http.read_token(wb.settings)) as listening:
             port = listening.getsockname()[1]
-            page.give({"host": host, "port": port}, f"Listening on http://{host}:{port}/api/v1 (Ctrl-C ends it).")
-            signal.signal(signal.SIGTERM, signal.default_int_handler)  # stopped either way, the workspace is closed
+            page.give(
+                {"host": host, "port": port},
+                f"Listening on http://{host}:{port}/api/v1 (Ctrl-C ends it).",
+            )
+            # stopped either way, the workspace is closed
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
             with suppress(KeyboardInterrupt):
                 http.make_server(wb, heartbeat).run(sockets=[listening])

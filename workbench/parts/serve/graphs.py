@@ -50,7 +50,9 @@ class ConversationOptions(BaseModel):
     kb_prefix: str = Field("", description="The knowledge base; empty: the router chooses")
     requested_kb_prefix: str = ""
     requested_kb_prefixes: list[str] = Field(default_factory=list, description="Several of them")
-    review: list[str] = Field(default_factory=list, description="Where the run pauses: plan, step, reflect")
+    review: list[str] = Field(
+        default_factory=list, description="Where the run pauses: plan, step, reflect"
+    )
     session_id: str = Field("", description="The conversation; empty: that of the thread")
     user_id: str = "default"
     worker_name: str = ""
@@ -72,7 +74,9 @@ class RetrievalOptions(BaseModel):
 class RouterOptions(BaseModel):
     """What ``router`` may take next to the message."""
 
-    requested_kb_prefixes: list[str] = Field(default_factory=list, description="Knowledge bases; empty: it chooses")
+    requested_kb_prefixes: list[str] = Field(
+        default_factory=list, description="Knowledge bases; empty: it chooses"
+    )
     worker_name: str = Field("", description="KB:AGENT_TYPE; empty: it chooses")
 
 
@@ -101,14 +105,20 @@ class BoundGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     def copy(self, update: Json | None = None) -> BoundGraph:
         """Copy the graph with its binding; a server does so for each run."""
-        attributes = {name: value for name, value in vars(self).items() if name not in ("__orig_class__", "binding")}
+        attributes = {
+            name: value
+            for name, value in vars(self).items()
+            if name not in ("__orig_class__", "binding")
+        }
         return bind(type(self)(**{**attributes, **(update or {})}), self.binding)
 
     def get_context_jsonschema(self, **_: Any) -> Json:
         """Return the schema of the options, from which Studio makes a form."""
         return self.binding.options.model_json_schema()
 
-    async def astream(self, input: Any, config: Any = None, *, context: Any = None, **options: Any) -> Any:
+    async def astream(
+        self, input: Any, config: Any = None, *, context: Any = None, **options: Any
+    ) -> Any:
         """Stream as the graph does, with the ports bound and the input completed."""
         binding = self.binding
         configurable = dict((config or {}).get("configurable") or {})
@@ -116,7 +126,11 @@ class BoundGraph(CompiledStateGraph[Any, Any, Any, Any]):
             configurable |= context
         if isinstance(input, Mapping):
             thread = str(configurable.get("thread_id") or uuid.uuid4().hex)
-            sent = {name: value for name, value in configurable.items() if name in binding.options.model_fields}
+            sent = {
+                name: value
+                for name, value in configurable.items()
+                if name in binding.options.model_fields
+            }
             input = await asyncio.to_thread(binding.complete, dict(input), sent, thread)
         config = {**(config or {}), "configurable": configurable}
         events = super().astream(input, config, context=binding.ports, **options)
@@ -150,7 +164,9 @@ async def _on_workspace_loop(workbench: Workbench, events: AsyncIterator[T]) -> 
 def bind(graph: Any, binding: Binding) -> BoundGraph:
     """Return the graph as a ``BoundGraph`` with its binding."""
     if not isinstance(graph, BoundGraph):
-        attributes = {name: value for name, value in vars(graph).items() if name != "__orig_class__"}
+        attributes = {
+            name: value for name, value in vars(graph).items() if name != "__orig_class__"
+        }
         graph = BoundGraph(**attributes)
     graph.binding = binding
     return graph
@@ -178,18 +194,31 @@ def conversation() -> BoundGraph:
         options = RunOptions.read(
             wb,
             {
-                "kb": read.requested_kb_prefixes or read.requested_kb_prefix or read.kb_prefix or None,
+                "kb": read.requested_kb_prefixes
+                or read.requested_kb_prefix
+                or read.kb_prefix
+                or None,
                 "worker": read.worker_name or read.agent_type,
                 "session": read.session_id or thread,
                 "user": read.user_id,
-                **read.model_dump(include={"review", "debug", "plan", "thresholds", "as_of", "known", "report"}),
+                **read.model_dump(
+                    include={"review", "debug", "plan", "thresholds", "as_of", "known", "report"}
+                ),
             },
         ).stored(thread)
         run_id = new_run_id()
-        conversation_id = ports.conversations.get_or_create_conversation_id(options["user"], options["session"])
-        message_id = ports.conversations.append_message(conversation_id, "user", message, message_key=f"{run_id}:user")
+        conversation_id = ports.conversations.get_or_create_conversation_id(
+            options["user"], options["session"]
+        )
+        message_id = ports.conversations.append_message(
+            conversation_id, "user", message, message_key=f"{run_id}:user"
+        )
         state = initial_state(
-            run_id, message, conversation_id=conversation_id, user_message_id=message_id, options=options
+            run_id,
+            message,
+            conversation_id=conversation_id,
+            user_message_id=message_id,
+            options=options,
         )
         return {**state, "messages": messages or [HumanMessage(message, id=f"{run_id}:user")]}
 
@@ -228,9 +257,17 @@ def retrieval() -> BoundGraph:
         values.pop("messages", None)
         kb = values.pop("kb_prefix", "") or sent.get("kb_prefix", "")
         if not kb:
-            raise RunError(f'Which knowledge base? Give "kb_prefix": one of {", ".join(wb.knowledge.names())}.')
+            raise RunError(
+                f'Which knowledge base? Give "kb_prefix": one of {", ".join(wb.knowledge.names())}.'
+            )
         route = decide(query, [kb], "", ports.knowledge, today=ports.today)
-        defaults = {"review": [], "thresholds": {}, "iteration": 1, "session_id": thread, "debug": False}
+        defaults = {
+            "review": [],
+            "thresholds": {},
+            "iteration": 1,
+            "session_id": thread,
+            "debug": False,
+        }
         fixed = {"route_decision": route.decision, "kb_prefix": kb, "kb_prefixes": [kb]}
         return {**defaults, **values, **fixed, "run_id": thread, "query": query}
 
@@ -244,7 +281,13 @@ def fusion() -> BoundGraph:
     graph = build_fusion().compile().with_config({"configurable": fusion_options(wb.settings)})
 
     def complete(values: Json, sent: Data, thread: str) -> Data:
-        defaults = {"session_id": thread, "canvas_path": "", "operation": "explanation", "messages": [], "query": ""}
+        defaults = {
+            "session_id": thread,
+            "canvas_path": "",
+            "operation": "explanation",
+            "messages": [],
+            "query": "",
+        }
         return {**defaults, **values}
 
     return bind(graph, Binding(wb, wb.ports(), complete, FusionConfig))
@@ -260,13 +303,16 @@ def _take_question(values: Json, name: str, wb: Workbench) -> str:
             raise RunError(f"messages cannot be read: {error}") from None
         people = [message for message in messages if message.type == "human"]
         if not people:
-            raise RunError(f'Nothing is asked. Give {{"{name}": "..."}}, or a message of a person in "messages".')
+            raise RunError(
+                f'Nothing is asked. Give {{"{name}": "..."}}, or a message of a person in "messages".'
+            )
         text = str(people[-1].text)
     return checked_message(text)
 
 
 def _read_options(values: Data) -> ConversationOptions:
-    filled = {name: value for name, value in values.items() if value is not None and value != ""}  # as a form sends it
+    # as a form sends it
+    filled = {name: value for name, value in values.items() if value is not None and value != ""}
     with refusing(known=ConversationOptions.model_fields):
         return ConversationOptions.model_validate(filled)
 

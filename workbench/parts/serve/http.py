@@ -59,7 +59,17 @@ _STATUS: Mapping[type[WorkbenchError], int] = {
 }
 """Any other error of the workbench is 400."""
 _COLLECTED = ("rag_runs", "combined_context", "retrieval_merged")
-_ANSWER = ("run_id", "session_id", "status", "answer", "citations", "support", "error", "stop_reason", "review")
+_ANSWER = (
+    "run_id",
+    "session_id",
+    "status",
+    "answer",
+    "citations",
+    "support",
+    "error",
+    "stop_reason",
+    "review",
+)
 _DEBUG = ("route_decision", "execution_log", "plan", "records", "reflections")
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 _log = logging.getLogger("workbench.http")
@@ -168,9 +178,18 @@ def health(wb: Workbench, form: Form) -> Json:
 
 def chat(wb: Workbench, form: Chat) -> Run:
     """Ask."""
-    worker = f"{form.kb_prefix}:{form.agent_type}" if form.kb_prefix and form.agent_type else form.agent_type
+    worker = (
+        f"{form.kb_prefix}:{form.agent_type}"
+        if form.kb_prefix and form.agent_type
+        else form.agent_type
+    )
     options: Any = form.model_dump(include={"review", "incognito", "debug"})
-    options |= {"user": form.user_id, "session": form.session_id, "kb": form.kb_prefix or None, "worker": worker}
+    options |= {
+        "user": form.user_id,
+        "session": form.session_id,
+        "kb": form.kb_prefix or None,
+        "worker": worker,
+    }
     return wb.start(form.message, **options)
 
 
@@ -181,7 +200,9 @@ def decide(wb: Workbench, form: Decision) -> Run:
         return run.resume(wait=False)
     request = run.review
     if request and form.review_id not in ("", request["review_id"]):
-        raise NotPaused(f"Run {run.run_id} asks {request['review_id']} now, and not {shown(form.review_id)}.")
+        raise NotPaused(
+            f"Run {run.run_id} asks {request['review_id']} now, and not {shown(form.review_id)}."
+        )
     fields: Json = form.model_dump(include={"edits", "message", "note"})
     decision = answer(form.decision, point=(request or {}).get("point", ""), **fields)
     return run.answer_review(decision, wait=False)
@@ -191,7 +212,11 @@ def list_runs(wb: Workbench, form: RunsQuery) -> Json:
     """Return the runs, newest first, one row each."""
     equals = {name: value for name, value in form.model_dump(exclude={"limit"}).items() if value}
     names = ("run_id", "status", "message", "query", "user_id", "session_id", "created_at")
-    return {"runs": [{name: line[name] for name in names} for line in wb.runs.lines(form.limit, **equals)]}
+    return {
+        "runs": [
+            {name: line[name] for name in names} for line in wb.runs.lines(form.limit, **equals)
+        ]
+    }
 
 
 def show_run(wb: Workbench, form: RunQuery) -> Json:
@@ -203,8 +228,14 @@ def show_debug(wb: Workbench, form: RunQuery) -> Json:
     """Return what was collected of a run, whose id is its request's: its nested log, route, plan, evidence."""
     recording = recorded(_run(wb, form.run_id, form.user_id))
     document, events = recording.to_dict(), debug_events(recording)
-    collected = {name: content for event in events for name, content in event.items() if name in _COLLECTED}
-    return {"request_id": form.run_id, **collected, **{name: document[name] for name in ("status", *_DEBUG)}}
+    collected = {
+        name: content for event in events for name, content in event.items() if name in _COLLECTED
+    }
+    return {
+        "request_id": form.run_id,
+        **collected,
+        **{name: document[name] for name in ("status", *_DEBUG)},
+    }
 
 
 def list_messages(wb: Workbench, form: MessagesQuery) -> Json:
@@ -217,7 +248,11 @@ def clear(wb: Workbench, form: Conversation) -> Json:
     """Delete the messages of one conversation."""
     cleared = wb.clear(form.session_id, form.user_id)
     remaining = wb.messages(form.session_id, form.user_id)
-    return {"status": "ok", "remaining_messages": str(len(remaining)), "cleared_messages": str(cleared)}
+    return {
+        "status": "ok",
+        "remaining_messages": str(len(remaining)),
+        "cleared_messages": str(cleared),
+    }
 
 
 def feedback(wb: Workbench, form: Verdict) -> Json:
@@ -249,7 +284,9 @@ def _run(wb: Workbench, run_id: str, user: str) -> Run:
         run = wb.run(run_id)
         if not user or run.row["user_id"] == user:
             return run
-    raise HTTPException(404, f"Unknown run {shown(run_id)}{f' of user {shown(user)}' if user else ''}.")
+    raise HTTPException(
+        404, f"Unknown run {shown(run_id)}{f' of user {shown(user)}' if user else ''}."
+    )
 
 
 async def _outcome(run: Run, debug: bool) -> tuple[Json, int]:
@@ -267,7 +304,11 @@ def _summary(run: Run, debug: bool) -> tuple[Json, int]:
         answer_fields = {name: document[name] for name in (*_ANSWER, *(_DEBUG if debug else ()))}
         return {"conversation_id": run.row["conversation_id"], **answer_fields}, 200
     hint = f"Run {run.run_id} is {run.status}. Continue it with the decision `resume`."
-    detail = {"detail": document["error"] or hint, "run_id": run.run_id, "status": document["status"]}
+    detail = {
+        "detail": document["error"] or hint,
+        "run_id": run.run_id,
+        "status": document["status"],
+    }
     if document["status"] != "failed":
         return detail, 409
     return detail, 502 if isinstance(run._workspace.runs.failure(run.run_id), ModelError) else 500
@@ -302,7 +343,9 @@ class Events(StreamingResponse):
                     continue
                 status = normalize_stream_event(event)
                 if status["status"] == "start":
-                    status |= {"content": {"run_id": self._run.run_id, "session_id": self._run.session_id}}
+                    status |= {
+                        "content": {"run_id": self._run.run_id, "session_id": self._run.session_id}
+                    }
                 if for_client(event) or status["status"] in {"start", *self._collected}:
                     yield self._frame(status)
         if not self._sent & _FINAL:
@@ -315,7 +358,9 @@ class Events(StreamingResponse):
         if event["status"] == "done" and "token" not in self._sent and event["content"]["answer"]:
             events.insert(0, token(event["content"]["answer"]))
         self._sent.add(event["status"])
-        return "".join(f"data: {json.dumps(e, ensure_ascii=False)}\n\n" for e in redacted(events, self._hidden))
+        return "".join(
+            f"data: {json.dumps(e, ensure_ascii=False)}\n\n" for e in redacted(events, self._hidden)
+        )
 
     async def _last_event(self) -> Json:
         """Return how a run ended that emitted no final event: its answer was refused, or it was stopped."""
@@ -352,16 +397,23 @@ async def _read(request: Request, form: type[Form]) -> Form:
     try:
         if request.method == "GET":
             return form.model_validate({**request.query_params, **request.path_params})
-        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        if (
+            request.headers.get("content-type", "").partition(";")[0].strip().lower()
+            != "application/json"
+        ):
             raise HTTPException(415, "The body must be JSON: send Content-Type: application/json.")
         body = bytearray()
         async for chunk in request.stream():
             body += chunk
             if len(body) > MOST_BYTES:
-                raise HTTPException(413, f"The body may have {MOST_BYTES:,} bytes.", {"Connection": "close"})
+                raise HTTPException(
+                    413, f"The body may have {MOST_BYTES:,} bytes.", {"Connection": "close"}
+                )
         return form.model_validate_json(bytes(body)).model_copy(update=request.path_params)
     except ValidationError as error:
-        faults = [{name: fault[name] for name in ("loc", "msg", "type")} for fault in error.errors()]
+        faults = [
+            {name: fault[name] for name in ("loc", "msg", "type")} for fault in error.errors()
+        ]
         raise HTTPException(422, faults) from None  # type: ignore[arg-type]
 
 
@@ -369,10 +421,14 @@ def _authorize(request: Request, token: str) -> None:
     """Refuse a request without the token; where there is none, one that does not address this machine by its name."""
     if not token:
         if request.url.hostname not in _LOCAL:
-            raise HTTPException(403, "Only http://127.0.0.1 is answered without WORKBENCH_HTTP_TOKEN.")
+            raise HTTPException(
+                403, "Only http://127.0.0.1 is answered without WORKBENCH_HTTP_TOKEN."
+            )
         return
     scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not hmac.compare_digest(credentials.strip().encode(), token.encode()):
+    if scheme.lower() != "bearer" or not hmac.compare_digest(
+        credentials.strip().encode(), token.encode()
+    ):
         why = "Send the server's WORKBENCH_HTTP_TOKEN as Authorization: Bearer TOKEN."
         raise HTTPException(401, why, {"WWW-Authenticate": "Bearer"})
 
@@ -401,13 +457,16 @@ def make_app(wb: Workbench, heartbeat_s: float = 15.0) -> Starlette:
         """Make a response without any secret of the settings."""
         return JSONResponse(redacted(document, hidden), status)
 
-    def route(verb: str, path: str, form: type[Form], work: Callable[[Workbench, Any], Run | Json]) -> Route:
+    def route(
+        verb: str, path: str, form: type[Form], work: Callable[[Workbench, Any], Run | Json]
+    ) -> Route:
         async def endpoint(request: Request) -> Response:
             if work is not health:
                 _authorize(request, token)
             fields: Any = await _read(request, form)
             try:
-                with CancelScope(shield=True):  # a client that leaves meanwhile must not leave a run without an owner
+                # a client that leaves meanwhile must not leave a run without an owner
+                with CancelScope(shield=True):
                     result = await to_thread.run_sync(work, wb, fields)
                 if not isinstance(result, Run):
                     return respond(result)
@@ -417,12 +476,17 @@ def make_app(wb: Workbench, heartbeat_s: float = 15.0) -> Starlette:
             except HTTPException:
                 raise
             except WorkbenchError as error:
-                status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 400)
+                status = next(
+                    (code for kind, code in _STATUS.items() if isinstance(error, kind)), 400
+                )
                 return respond({"detail": str(error)}, status)
-            except Exception as error:  # a fault of ours, whose text may hold anything: only its place is shown
+            except Exception as error:
+                # a fault of ours, whose text may hold anything: only its place is shown
                 place, kind = traceback.extract_tb(error.__traceback__)[-1], type(error).__name__
                 _log.error("%s at %s:%s", kind, Path(place.filename).name, place.lineno)
-                return respond({"detail": f"{kind}: this is a fault of workbench; its log says where."}, 500)
+                return respond(
+                    {"detail": f"{kind}: this is a fault of workbench; its log says where."}, 500
+                )
 
         return Route(f"/api/v1/{path}", endpoint, methods=[verb])
 
@@ -430,7 +494,9 @@ def make_app(wb: Workbench, heartbeat_s: float = 15.0) -> Starlette:
         document = error.detail if isinstance(error.detail, dict) else {"detail": error.detail}
         return JSONResponse(document, error.status_code, error.headers)
 
-    return Starlette(routes=[route(*line) for line in ROUTES], exception_handlers={HTTPException: refuse})
+    return Starlette(
+        routes=[route(*line) for line in ROUTES], exception_handlers={HTTPException: refuse}
+    )
 
 
 def listen(host: str, port: int, token: str) -> socket.socket:
@@ -448,7 +514,9 @@ def listen(host: str, port: int, token: str) -> socket.socket:
             )
         return socket.create_server((str(address[0]), port), family=family)
     except (OSError, UnicodeError, OverflowError) as error:
-        raise SettingsError(f"{host}:{port} cannot be listened on: {error}. Choose another --host or --port.") from None
+        raise SettingsError(
+            f"{host}:{port} cannot be listened on: {error}. Choose another --host or --port."
+        ) from None
 
 
 def make_server(wb: Workbench, heartbeat_s: float) -> Any:
@@ -465,5 +533,10 @@ def make_server(wb: Workbench, heartbeat_s: float) -> Any:
             await super().shutdown(sockets)
             await interrupting
 
-    options: Json = {"log_level": "warning", "server_header": False, "lifespan": "off", "ws": "none"}
+    options: Json = {
+        "log_level": "warning",
+        "server_header": False,
+        "lifespan": "off",
+        "ws": "none",
+    }
     return Server(uvicorn.Config(make_app(wb, heartbeat_s), timeout_graceful_shutdown=5, **options))

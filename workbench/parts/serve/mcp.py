@@ -41,13 +41,24 @@ _ANSWERED = ("head", "answer", "sources")
 _PAUSED = ("head", "plan", "reflections", "review")
 _ACTIONS = {"approve": "approve", "stop": "reject", "answer": "respond"}
 
-Question = Annotated[str, Field(min_length=1, max_length=8_000, description="in English or Chinese, as a person asks")]
-Base = Annotated[str, Field(max_length=200, description="the knowledge base; empty: the only one, or it is chosen")]
-Remark = Annotated[str, Field(min_length=1, max_length=4_000, description="a sentence in English or Chinese")]
+Question = Annotated[
+    str,
+    Field(min_length=1, max_length=8_000, description="in English or Chinese, as a person asks"),
+]
+Base = Annotated[
+    str,
+    Field(max_length=200, description="the knowledge base; empty: the only one, or it is chosen"),
+]
+Remark = Annotated[
+    str, Field(min_length=1, max_length=4_000, description="a sentence in English or Chinese")
+]
 User = Annotated[str, Field(min_length=1, max_length=200, description="of whom")]
-RunId = Annotated[str, Field(min_length=1, max_length=100, description="the id of a run of this workspace")]
+RunId = Annotated[
+    str, Field(min_length=1, max_length=100, description="the id of a run of this workspace")
+]
 Points = Annotated[
-    list[Literal["plan", "step", "reflect"]], Field(max_length=3, description="where a person is to decide; [] nowhere")
+    list[Literal["plan", "step", "reflect"]],
+    Field(max_length=3, description="where a person is to decide; [] nowhere"),
 ]
 
 
@@ -57,14 +68,18 @@ class Tools:
     def __init__(self, wb: Workbench):
         self._wb = wb
 
-    def search(self, query: Question, kb: Base = "", limit: Annotated[int, Field(ge=1, le=50)] = 8) -> CallToolResult:
+    def search(
+        self, query: Question, kb: Base = "", limit: Annotated[int, Field(ge=1, le=50)] = 8
+    ) -> CallToolResult:
         """Search a knowledge base: the passages that fit a question best, with ids, scores and sources.
 
         Nothing is written down, and no answer is made.
         """
         names = self._wb.knowledge.names()
         if not kb and len(names) != 1:
-            raise RunError(f"Name the knowledge base with `kb`. Known: {', '.join(names) or 'none yet'}.")
+            raise RunError(
+                f"Name the knowledge base with `kb`. Known: {', '.join(names) or 'none yet'}."
+            )
         agent = self._wb.agents.get(f"{kb or names[0]}:fusion_agent")
         trace = agent.retrieve_with_trace(query, "mcp")
         results = trace["retrieval_results"][:limit]
@@ -72,8 +87,13 @@ class Tools:
             {**line, "text": visible(result["evidence"])}
             for line, result in zip(evidence_lines(results), results, strict=True)
         ]
-        lines = [f"[{p['n']}] {p['title']} ({p['result_id']}, {p['score']:.3f})\n{p['text']}" for p in passages]
-        return _result({"kb": kb or names[0], "passages": passages}, "\n\n".join(lines) or "Nothing was found.")
+        lines = [
+            f"[{p['n']}] {p['title']} ({p['result_id']}, {p['score']:.3f})\n{p['text']}"
+            for p in passages
+        ]
+        return _result(
+            {"kb": kb or names[0], "passages": passages}, "\n\n".join(lines) or "Nothing was found."
+        )
 
     async def ask(
         self,
@@ -81,7 +101,9 @@ class Tools:
         ctx: Context,
         kb: Base = "",
         review: Points = [],  # noqa: B006, a default of the tool's schema
-        session: Annotated[str, Field(max_length=200, description="the session_id of a run, to continue it")] = "",
+        session: Annotated[
+            str, Field(max_length=200, description="the session_id of a run, to continue it")
+        ] = "",
     ) -> CallToolResult:
         """Ask a question: it is planned, searched, judged, and answered with citations.
 
@@ -95,7 +117,10 @@ class Tools:
         """Show a run: its plan, records, reflections, decisions, answer, sources, and the calls of models."""
         run = self._wb.run(run_id)
         document = run.to_dict()
-        calls = [{name: field for name, field in call.items() if name != "messages"} for call in run.calls()]
+        calls = [
+            {name: field for name, field in call.items() if name != "messages"}
+            for call in run.calls()
+        ]
         return _result({**document, "calls": calls}, _text(outline(document, IN_TERMINAL)))
 
     async def answer(
@@ -103,7 +128,9 @@ class Tools:
         run_id: RunId,
         ctx: Context,
         decision: Literal["approve", "stop", "answer", "resume"],
-        words: Annotated[str, Field(max_length=4_000, description="for `answer`: what is to be done instead")] = "",
+        words: Annotated[
+            str, Field(max_length=4_000, description="for `answer`: what is to be done instead")
+        ] = "",
     ) -> CallToolResult:
         """Answer a run that waits for a decision, or (`resume`) continue one that was interrupted.
 
@@ -115,9 +142,13 @@ class Tools:
             if decision == "resume":
                 return run if run.review else run.resume(wait=False)
             if decision == "answer" and not words.strip():
-                raise InvalidAnswer("An answer needs `words`: say what is to be done instead. The run waits as before.")
+                raise InvalidAnswer(
+                    "An answer needs `words`: say what is to be done instead. The run waits as before."
+                )
             message = words if decision == "answer" else ""
-            return run.answer_review(answer(_ACTIONS[decision], message=message, who="agent"), wait=False)
+            return run.answer_review(
+                answer(_ACTIONS[decision], message=message, who="agent"), wait=False
+            )
 
         return await self._carry(ctx, begin)
 
@@ -125,7 +156,9 @@ class Tools:
         self,
         section: Annotated[
             Literal["persona", "human", "name", "preferences", "current_intent", "facts"],
-            Field(description="`persona` is what the assistant is; `human` finds the part by the text"),
+            Field(
+                description="`persona` is what the assistant is; `human` finds the part by the text"
+            ),
         ],
         content: Remark,
         user: User = "default",
@@ -182,7 +215,17 @@ def _progress_line(event: Data) -> str:
 def _outcome(run: Run) -> CallToolResult:
     """Return how a run ended, or what it waits for."""
     document = run.to_dict()
-    names = ("run_id", "session_id", "status", "message", "kb_prefix", "answer", "support", "stop_reason", "error")
+    names = (
+        "run_id",
+        "session_id",
+        "status",
+        "message",
+        "kb_prefix",
+        "answer",
+        "support",
+        "stop_reason",
+        "error",
+    )
     content = {name: document[name] for name in names}
     content["citations"] = [
         {name: citation[name] for name in ("n", "result_id", "sentence")}
@@ -192,7 +235,11 @@ def _outcome(run: Run) -> CallToolResult:
     content |= {"seconds": document["figures"]["total_s"], "review": None}
     if request := document["review"]:
         content["review"] = {"review_id": request["review_id"], "point": request["point"]}
-        content["review"] |= {"says": description(request), "proposal": proposal(request), "decisions": [*_ACTIONS]}
+        content["review"] |= {
+            "says": description(request),
+            "proposal": proposal(request),
+            "decisions": [*_ACTIONS],
+        }
     text = _text(outline(document, _PAUSED if request else _ANSWERED))
     return _result(content, text, document["status"] in ("failed", "interrupted", "cancelled"))
 
@@ -205,7 +252,9 @@ def _result(content: Data, text: str, failed: bool = False) -> CallToolResult:
     """Return structured content, and a text for a model in which the words of others are marked."""
     marked = f"{NOTICE}\n<data>\n{fenced(visible(text))}\n</data>"
     return CallToolResult(
-        content=[TextContent(text=marked)], structured_content={"notice": NOTICE, **content}, is_error=failed
+        content=[TextContent(text=marked)],
+        structured_content={"notice": NOTICE, **content},
+        is_error=failed,
     )
 
 
@@ -229,7 +278,9 @@ def _tool(method: Callable[..., Awaitable[CallToolResult]], name: str) -> Tool:
     read_only = name in ("search", "show", "archival_memory_search")
     hints = ToolAnnotations(read_only_hint=read_only, destructive_hint=False, open_world_hint=False)
     described = f"{getdoc(method)}\n\n{NOTICE}"
-    tool = Tool.from_function(_with_error_results(method), name=name, description=described, annotations=hints)
+    tool = Tool.from_function(
+        _with_error_results(method), name=name, description=described, annotations=hints
+    )
     arguments = tool.fn_metadata.arg_model
     arguments.model_config["extra"] = "forbid"
     arguments.model_rebuild(force=True)

@@ -22,9 +22,15 @@ _COUNTERS = {
     "steps": ("Attempts at steps.", ("tool", "status")),
     "reflections": ("Reflections on the evidence.", ("continued",)),
     "model_calls": ("Calls of models.", ("role", "outcome")),
-    "tokens": ("Tokens as the servers count them; those read include the cached ones.", ("role", "kind")),
+    "tokens": (
+        "Tokens as the servers count them; those read include the cached ones.",
+        ("role", "kind"),
+    ),
     "money": ("What models cost, by the prices.", ("role",)),
-    "summary_generation_errors": ("Summaries for which the model failed, so that the rules made them.", ()),
+    "summary_generation_errors": (
+        "Summaries for which the model failed, so that the rules made them.",
+        (),
+    ),
 }
 _SECONDS = {
     "run": ("What runs took, without waiting for a person.", ("status",)),
@@ -52,7 +58,13 @@ class Metrics:
             for name, (description, labels) in _COUNTERS.items()
         }
         self._seconds: Json = {
-            name: Histogram(f"workbench_{name}_seconds", description, labels, registry=registry, buckets=_BUCKETS)
+            name: Histogram(
+                f"workbench_{name}_seconds",
+                description,
+                labels,
+                registry=registry,
+                buckets=_BUCKETS,
+            )
             for name, (description, labels) in _SECONDS.items()
         }
         host, _, port = address.rpartition(":")
@@ -68,7 +80,9 @@ class Metrics:
             if record["status"] != "skipped":
                 self._seconds["step"].labels(tool).observe(record["duration_ms"] / 1000)
         for reflection in document["reflections"]:
-            self._counters["reflections"].labels(str(bool(reflection["should_continue"])).lower()).inc()
+            self._counters["reflections"].labels(
+                str(bool(reflection["should_continue"])).lower()
+            ).inc()
         for call in run.calls():
             if not call["replayed"]:
                 self._count_call(call)
@@ -98,7 +112,8 @@ def serve(address: str) -> Metrics | None:
     with _lock:
         try:
             return _served.setdefault(address, _served.get(address) or Metrics(address))
-        except Exception as error:  # a port that is taken, or whatever the library raises, must not stop a run
+        except Exception as error:
+            # a port that is taken, or whatever the library raises, must not stop a run
             text = "WORKBENCH_METRICS=%s cannot be served, and nothing is counted here: %s: %s. Name another port."
             _log.warning(text, address, type(error).__name__, error)
             return None

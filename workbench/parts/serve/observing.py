@@ -33,7 +33,9 @@ class Observers(Service):
         super().__init__(wb)
         settings, tools = wb.settings, wb.tools
         if settings.spans:
-            _check_library("opentelemetry.exporter.otlp.proto.http", "WORKBENCH_SPANS=otlp", "tracing")
+            _check_library(
+                "opentelemetry.exporter.otlp.proto.http", "WORKBENCH_SPANS=otlp", "tracing"
+            )
         if settings.metrics:
             _check_library("prometheus_client", "WORKBENCH_METRICS", "metrics")
         self._observe: dict[str, Callable[[Recording], None]] = {}
@@ -48,7 +50,9 @@ class Observers(Service):
         """Observe a run that has ended, in a thread of its own."""
         if self._observe:
             self._threads = [thread for thread in self._threads if thread.is_alive()]
-            self._threads.append(threading.Thread(target=self._run, args=(run,), name="observers", daemon=True))
+            self._threads.append(
+                threading.Thread(target=self._run, args=(run,), name="observers", daemon=True)
+            )
             self._threads[-1].start()
 
     def _run(self, run: Recording) -> None:

@@ -10,10 +10,15 @@ from pydantic import BaseModel, Field, SecretStr
 class ServeSettings(BaseModel):
     """How the service of a workspace is watched and guarded."""
 
-    spans: Literal["", "otlp"] = Field("", description="'otlp' sends the spans of each run by OpenTelemetry")
+    spans: Literal["", "otlp"] = Field(
+        "", description="'otlp' sends the spans of each run by OpenTelemetry"
+    )
     metrics: str = Field(
-        "", pattern=r"^$|^(\S+:)?\d{1,5}$", description="HOST:PORT, or a port of this machine: counters for Prometheus"
+        "",
+        pattern=r"^$|^(\S+:)?\d{1,5}$",
+        description="HOST:PORT, or a port of this machine: counters for Prometheus",
     )
     http_token: SecretStr = Field(
-        SecretStr(""), description="token that every client of `workbench serve` must send; empty: none"
+        SecretStr(""),
+        description="token that every client of `workbench serve` must send; empty: none",
     )

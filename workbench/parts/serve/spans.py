@@ -46,12 +46,18 @@ def run_spans(run: Recording) -> list[Span]:
     nodes = [_span(entry["node"], entry, {"workbench.node": entry["node"]}) for entry in log]
     end = max([start, *(node.end for node in nodes)])
     spans = [Span("invoke_agent workbench", start, end, attributes, None, document["error"] or "")]
-    route, decision = [node for node in nodes if node.name in _ROUTE], run.state.get("route_decision")
+    route, decision = (
+        [node for node in nodes if node.name in _ROUTE],
+        run.state.get("route_decision"),
+    )
     if route and decision:
         attributes = {
             "message_preview": run.message[:_PREVIEW],
             "routing_ms": sum(node.end - node.start for node in route) / 1e6,
-            **{f"workbench.route.{n}": decision[n] for n in ("kb_prefix", "method", "confidence", "query_intent")},
+            **{
+                f"workbench.route.{n}": decision[n]
+                for n in ("kb_prefix", "method", "confidence", "query_intent")
+            },
         }
         spans.append(Span("route_decision", route[0].start, route[-1].end, attributes))
     passes = Counter[str]()
@@ -66,7 +72,14 @@ def run_spans(run: Recording) -> list[Span]:
 
 def _span(name: str, entry: Data, attributes: Json) -> Span:
     start = _ns(entry.get("timestamp") or entry["started_at"])
-    return Span(name, start, start + int(entry["duration_ms"] * 1e6), attributes, 0, entry.get("error") or "")
+    return Span(
+        name,
+        start,
+        start + int(entry["duration_ms"] * 1e6),
+        attributes,
+        0,
+        entry.get("error") or "",
+    )
 
 
 def _chats(calls: Sequence[Call], start: int, inside: int) -> Iterator[Span]:
@@ -86,7 +99,14 @@ def _chats(calls: Sequence[Call], start: int, inside: int) -> Iterator[Span]:
             "workbench.money": call["money"],
         }
         attributes = {name: value for name, value in attributes.items() if value is not None}
-        yield Span(f"chat {model}", start, end, attributes, inside, "the call failed" if call["failed"] else "")
+        yield Span(
+            f"chat {model}",
+            start,
+            end,
+            attributes,
+            inside,
+            "the call failed" if call["failed"] else "",
+        )
         start = end
 
 
@@ -111,12 +131,16 @@ def send(spans: Sequence[Span]) -> None:
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.trace import Status, StatusCode, set_span_in_context
 
-    provider = TracerProvider(resource=Resource.create({"service.name": "workbench"}), shutdown_on_exit=False)
+    provider = TracerProvider(
+        resource=Resource.create({"service.name": "workbench"}), shutdown_on_exit=False
+    )
     provider.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter()))
     tracer, started = provider.get_tracer("workbench"), list[Any]()
     for span in spans:
         parent = None if span.inside is None else set_span_in_context(started[span.inside])
-        started.append(tracer.start_span(span.name, parent, attributes=span.attributes, start_time=span.start))
+        started.append(
+            tracer.start_span(span.name, parent, attributes=span.attributes, start_time=span.start)
+        )
         if span.failed:
             started[-1].set_status(Status(StatusCode.ERROR, span.failed[:_PREVIEW]))
     for otel_span, span in reversed(list(zip(started, spans, strict=True))):

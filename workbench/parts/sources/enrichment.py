@@ -26,7 +26,10 @@ _NOTES = {
         "There is no source outside for {kb}: its vocabulary asks for none.",
         "{kb} 没有可查询的外部来源：它的词汇表没有指定。",
     ),
-    "no name": ("The question names nothing to ask {source} for.", "问题里没有可以向 {source} 查询的名称。"),
+    "no name": (
+        "The question names nothing to ask {source} for.",
+        "问题里没有可以向 {source} 查询的名称。",
+    ),
 }
 
 
@@ -42,17 +45,25 @@ def note(what: str, language: str, **names: str) -> str:
 class EnrichmentInput(Search):
     """The input of ``enrichment``."""
 
-    names: list[str] = Field(default_factory=list, description="Names to ask for; empty: those in the query")
+    names: list[str] = Field(
+        default_factory=list, description="Names to ask for; empty: those in the query"
+    )
 
 
 class EnrichmentOutput(ToolOutput):
     """The output of ``enrichment``: ``subgraph`` has ``entities`` and ``relations``, ``notes`` say what went wrong."""
 
-    notes: list[str] = Field(default_factory=list, description="Why there is less than was asked for")
-    subgraph: dict[str, list[Any]] = Field(default_factory=dict, description="Entities and relations, of this run only")
+    notes: list[str] = Field(
+        default_factory=list, description="Why there is less than was asked for"
+    )
+    subgraph: dict[str, list[Any]] = Field(
+        default_factory=dict, description="Entities and relations, of this run only"
+    )
 
 
-async def search(tool_input: EnrichmentInput, knowledge: KnowledgeBase, log: ToolLog) -> EnrichmentOutput:
+async def search(
+    tool_input: EnrichmentInput, knowledge: KnowledgeBase, log: ToolLog
+) -> EnrichmentOutput:
     """Ask the source of this base for the names, and judge what it says by the words of the query."""
     query, language = tool_input.query, detect_language(tool_input.query)
     enricher = knowledge.enricher
@@ -86,7 +97,9 @@ async def search(tool_input: EnrichmentInput, knowledge: KnowledgeBase, log: Too
 
 def _wanted(query: str, names: Sequence[str], knowledge: KnowledgeBase) -> list[Wanted]:
     """Each name as the language of the query writes it, with the years in the query and of the document about it."""
-    names_asked = list(dict.fromkeys(names)) or [mention["name"] for mention in names_in(query, [knowledge])]
+    names_asked = list(dict.fromkeys(names)) or [
+        mention["name"] for mention in names_in(query, [knowledge])
+    ]
     years_in_query, chinese = list(map(int, _YEAR.findall(query))), detect_language(query) == "zh"
     wanted = []
     for name in filter(str.strip, names_asked):
@@ -106,10 +119,14 @@ def _about(entity: Entity | None, knowledge: KnowledgeBase) -> list[Passage]:
 
 def _judged(query: str, answer: Enriched, knowledge: KnowledgeBase, source: str) -> list[Any]:
     question = Question.read(query, knowledge)
-    names = {entity["doc_id"]: [entity["name"], *entity["aliases"]] for entity in answer["entities"]}
+    names = {
+        entity["doc_id"]: [entity["name"], *entity["aliases"]] for entity in answer["entities"]
+    }
     results = []
     for passage in answer["passages"]:
-        score = question.judge("keyword_search", passage["text"], passage["title"], subject=1.0, bm25=1.0)
+        score = question.judge(
+            "keyword_search", passage["text"], passage["title"], subject=1.0, bm25=1.0
+        )
         called = names.get(passage["doc_id"], [])
         result = evidence.chunk(passage, score, TOOL.name, knowledge.name)
         result["metadata"] |= {

@@ -65,7 +65,9 @@ class Lance(Store):
         table = pyarrow.table({"id": list(ids), "key": list(keys), "vector": column})
         if self._table is None:
             self._table = self._db.create_table(self._name, schema=table.schema, exist_ok=True)
-        merge = self._table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+        merge = (
+            self._table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+        )
         merge.execute(table)
 
     def delete(self, ids: Sequence[str]) -> None:
@@ -76,12 +78,19 @@ class Lance(Store):
     def stored_keys(self) -> Iterator[tuple[str, str]]:
         """Yield every id, with the key of its vector."""
         if self._table is not None:
-            for row in self._table.search().select(["id", "key"]).limit(max(1, self.count())).to_list():
+            for row in (
+                self._table.search().select(["id", "key"]).limit(max(1, self.count())).to_list()
+            ):
                 yield row["id"], row["key"]
 
     def nearest(self, query: np.ndarray, wanted: int) -> Sequence[str]:
         """Return the nearest by cosine, of all."""
-        query_result = self._table.search(query).distance_type("cosine").select(["id", "_distance"]).limit(wanted)
+        query_result = (
+            self._table.search(query)
+            .distance_type("cosine")
+            .select(["id", "_distance"])
+            .limit(wanted)
+        )
         return [row["id"] for row in query_result.to_list()]
 
     def compact(self) -> None:

@@ -34,7 +34,10 @@ class PostgresConversations(SqlConversations):
         WorkspaceError: the server cannot be reached.
     """
 
-    _types: ClassVar = {"serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "bytes": "BYTEA"}
+    _types: ClassVar = {
+        "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+        "bytes": "BYTEA",
+    }
     _exclusive = f"SELECT pg_advisory_xact_lock({_CREATING})"
 
     def __init__(self, dsn: str, now: Callable[[], datetime] | None = None):
@@ -51,7 +54,9 @@ class PostgresConversations(SqlConversations):
         except ImportError:
             raise MissingExtra("A conversation store in PostgreSQL", "postgres") from None
         try:
-            return psycopg.connect(self._dsn, autocommit=True, row_factory=dict_row, connect_timeout=10)
+            return psycopg.connect(
+                self._dsn, autocommit=True, row_factory=dict_row, connect_timeout=10
+            )
         except psycopg.OperationalError as error:
             raise WorkspaceError(
                 f"PostgreSQL cannot be reached: {str(error).strip()}. "
@@ -74,7 +79,8 @@ class PostgresConversations(SqlConversations):
                 with ExitStack() as stack:
                     try:
                         stack.enter_context(self._connection.transaction())
-                    except OperationalError:  # the server was started again since the last call: nothing is lost yet
+                    except OperationalError:
+                        # the server was started again since the last call: nothing is lost yet
                         self._connection.close()
                         self._connection = self._connect()
                         stack.enter_context(self._connection.transaction())

@@ -17,7 +17,15 @@ from urllib.parse import urlsplit
 import httpx
 
 from workbench.errors import SettingsError
-from workbench.models.wire import LimitReached, Meter, Patience, address, patiently, read_key, redact
+from workbench.models.wire import (
+    LimitReached,
+    Meter,
+    Patience,
+    address,
+    patiently,
+    read_key,
+    redact,
+)
 from workbench.ports import Enriched, Entity, Passage, Relation, Wanted
 from workbench.settings import Settings
 from workbench.state import Data, Json
@@ -54,7 +62,18 @@ def note(what: str, language: str, **fields: str) -> str:
 
 # --- Records: answers of TMDB as films and people; a field of an unexpected type is empty ---
 
-_OF_FILMS = ("aliases", "year", "directors", "writers", "cast", "genres", "countries", "runtime", "budget", "revenue")
+_OF_FILMS = (
+    "aliases",
+    "year",
+    "directors",
+    "writers",
+    "cast",
+    "genres",
+    "countries",
+    "runtime",
+    "budget",
+    "revenue",
+)
 FIELDS = frozenset((*_OF_FILMS, "rating", "born", "birth_place"))
 """What an outside source has of a film or a person, as the typed fields of a corpus may be called."""
 
@@ -117,12 +136,18 @@ def text(value: Any, limit: int = _SHORT) -> str:
     >>> text("  Life\\n of \\u202ePi "), text(["Pi"]), text("x" * 9, 3)
     ('Life of Pi', '', 'xxx')
     """
-    return " ".join(_HIDDEN.sub(" ", clean(value[: 4 * limit])).split())[:limit] if isinstance(value, str) else ""
+    return (
+        " ".join(_HIDDEN.sub(" ", clean(value[: 4 * limit])).split())[:limit]
+        if isinstance(value, str)
+        else ""
+    )
 
 
 def number(value: Any) -> int:
     """Return a whole number that can be an id or an amount; 0 for anything else."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**53 else 0
+    return (
+        value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**53 else 0
+    )
 
 
 def items(answer: Any, name: str) -> list[Data]:
@@ -137,19 +162,27 @@ def hits(answer: Data) -> list[Record]:
     for item in items(answer, "results")[:20]:
         kind, tmdb_id = text(item.get("media_type")), number(item.get("id"))
         if kind in ("movie", "person") and tmdb_id:
-            names = _texts(item.get(n) for n in ("title", "original_title", "name", "original_name"))
+            names = _texts(
+                item.get(n) for n in ("title", "original_title", "name", "original_name")
+            )
             records.append(Record(kind, tmdb_id, names, {"year": _year(item)}))
     return records
 
 
 def film(answer: Data, language: str = "en") -> Record | None:
     """Return a film with its credits, other titles, and amounts in words; None without an id or a title."""
-    tmdb_id, names = number(answer.get("id")), _texts([answer.get("title"), answer.get("original_title")])
+    tmdb_id, names = (
+        number(answer.get("id")),
+        _texts([answer.get("title"), answer.get("original_title")]),
+    )
     if not tmdb_id or not names:
         return None
     people: dict[str, dict[str, Credit]] = {role: {} for role in _RELATIONS}
     cast = [("cast", item) for item in items(answer.get("credits"), "cast")]
-    crew = [(_JOBS.get(text(item.get("job")), ""), item) for item in items(answer.get("credits"), "crew")]
+    crew = [
+        (_JOBS.get(text(item.get("job")), ""), item)
+        for item in items(answer.get("credits"), "crew")
+    ]
     for role, item in [*cast, *crew]:
         name = text(item.get("name"))
         if role and name and len(people[role]) < _LIMIT:
@@ -162,7 +195,10 @@ def film(answer: Data, language: str = "en") -> Record | None:
         **_amounts(answer, language == "zh"),
     }
     translations = (item.get("data") for item in items(answer.get("translations"), "translations"))
-    titled = [*items(answer.get("alternative_titles"), "titles"), *(t for t in translations if isinstance(t, dict))]
+    titled = [
+        *items(answer.get("alternative_titles"), "titles"),
+        *(t for t in translations if isinstance(t, dict)),
+    ]
     return Record(
         "movie",
         tmdb_id,
@@ -179,7 +215,10 @@ def person(answer: Data) -> Record | None:
     if not tmdb_id or not name:
         return None
     aliases = answer.get("also_known_as")
-    fields = {"born": text(answer.get("birthday")), "birth_place": text(answer.get("place_of_birth"))}
+    fields = {
+        "born": text(answer.get("birthday")),
+        "birth_place": text(answer.get("place_of_birth")),
+    }
     return Record(
         "person",
         tmdb_id,
@@ -192,7 +231,12 @@ def person(answer: Data) -> Record | None:
 def _amounts(answer: Data, chinese: bool) -> dict[str, str]:
     """Return running time, money and rating in words."""
     votes, average = number(answer.get("vote_count")), answer.get("vote_average")
-    rated = isinstance(average, int | float) and not isinstance(average, bool) and 0 < average <= 10 and votes
+    rated = (
+        isinstance(average, int | float)
+        and not isinstance(average, bool)
+        and 0 < average <= 10
+        and votes
+    )
     dollars = {name: number(answer.get(name)) for name in ("budget", "revenue")}
     minutes = number(answer.get("runtime"))
     rating = ("{:.1f}/10 (TMDB, {:,} votes)", "{:.1f}/10（TMDB，{:,} 票）")[chinese]
@@ -249,21 +293,36 @@ def as_enriched(records: Iterable[Record], language: str) -> Enriched:
         entities.setdefault(record.place, _entity(record.place, kind, record.names, record.place))
         for relation, credits in record.credits.items():
             for credit in credits:
-                person_id = f"tmdb:person/{credit.number}" if credit.number else f"person:{name_key(credit.name)}"
+                person_id = (
+                    f"tmdb:person/{credit.number}"
+                    if credit.number
+                    else f"person:{name_key(credit.name)}"
+                )
                 entities.setdefault(person_id, _entity(person_id, "Person", [credit.name]))
                 ends = (record.place, person_id)
                 source, target = ends[::-1] if relation == "acted_in" else ends
                 key = f"{source}|{relation}|{target}"
                 relations[key] = Relation(
-                    relation_id=key, source=source, type=relation, target=target, sentence="", chunk_id=record.place
+                    relation_id=key,
+                    source=source,
+                    type=relation,
+                    target=target,
+                    sentence="",
+                    chunk_id=record.place,
                 )
     return Enriched(
-        passages=passages, entities=list(entities.values()), relations=list(relations.values()), notes=[], asked=0
+        passages=passages,
+        entities=list(entities.values()),
+        relations=list(relations.values()),
+        notes=[],
+        asked=0,
     )
 
 
 def _entity(entity_id: str, kind: str, names: Sequence[str], doc_id: str | None = None) -> Entity:
-    return Entity(entity_id=entity_id, name=names[0], type=kind, aliases=list(names[1:]), doc_id=doc_id)
+    return Entity(
+        entity_id=entity_id, name=names[0], type=kind, aliases=list(names[1:]), doc_id=doc_id
+    )
 
 
 def _passage(record: Record, chinese: bool) -> Passage:
@@ -271,7 +330,8 @@ def _passage(record: Record, chinese: bool) -> Passage:
         chunk_id=record.place,
         doc_id=record.place,
         title=record.names[0],
-        text=("" if chinese else " ").join(filter(None, _sentences(record, chinese))) or record.names[0],
+        text=("" if chinese else " ").join(filter(None, _sentences(record, chinese)))
+        or record.names[0],
         position=0,
         url=f"{PAGES}/{record.kind}/{record.number}",
         licence=LICENCE,
@@ -284,7 +344,9 @@ def _sentences(record: Record, chinese: bool) -> Iterator[str]:
     name, *aliases = record.names
     is_film = record.kind == "movie"
     title = _TITLE[chinese].format(name) if is_film else name
-    other_script = [alias for alias in aliases if bool(CJK.search(alias)) != bool(CJK.search(name))] or aliases
+    other_script = [
+        alias for alias in aliases if bool(CJK.search(alias)) != bool(CJK.search(name))
+    ] or aliases
     values = {"aliases": other_script[:1], **record.fields}
     if not is_film:
         yield record.text
@@ -317,7 +379,10 @@ class Tmdb:
         server: _Server | None = None
         try:
             if key := read_key(settings.tmdb_key, KEY):
-                async with asyncio.timeout(settings.tmdb_timeout_s), _Server(settings, key, language) as server:
+                async with (
+                    asyncio.timeout(settings.tmdb_timeout_s),
+                    _Server(settings, key, language) as server,
+                ):
                     for wanted in names[:3]:
                         records += await _look_up(server, wanted, notes)
             else:
@@ -325,8 +390,17 @@ class Tmdb:
         except SettingsError as error:
             notes.append(str(error))
         except (TimeoutError, httpx.TimeoutException):
-            notes.append(note("slow", language, seconds=f"{settings.tmdb_timeout_s:g}", setting=TIMEOUT))
-        except (NoAnswer, LimitReached, httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
+            notes.append(
+                note("slow", language, seconds=f"{settings.tmdb_timeout_s:g}", setting=TIMEOUT)
+            )
+        except (
+            NoAnswer,
+            LimitReached,
+            httpx.HTTPError,
+            httpx.InvalidURL,
+            OSError,
+            ValueError,
+        ) as error:
             reason = server.explain(error) if server else f"{type(error).__name__}: {error}."
             notes.append(note("failed", language, said=reason, key=KEY, url=BASE_URL))
         distinct = {record.place: record for record in records}
@@ -362,7 +436,9 @@ def _likely(records: list[Record], keys: set[str], years: Sequence[int]) -> list
 
 async def _details(server: _Server, hit: Record) -> Record | None:
     try:
-        answer = await server.get(f"{hit.kind}/{hit.number}", **(_FILM_PARAMETERS if hit.kind == "movie" else {}))
+        answer = await server.get(
+            f"{hit.kind}/{hit.number}", **(_FILM_PARAMETERS if hit.kind == "movie" else {})
+        )
     except NoAnswer as error:
         if error.status_code != 404:
             raise
@@ -386,8 +462,13 @@ class _Server:
 
     def __init__(self, settings: Settings, key: str, language: str):
         self.language, self.count = language, 0
-        self._url, self._key, self._timeout_s = settings.tmdb_base_url.rstrip("/"), key, settings.tmdb_timeout_s
-        self._address, _ = address(self._url), urlsplit(self._url).port  # either raises ValueError for a wrong one
+        self._url, self._key, self._timeout_s = (
+            settings.tmdb_base_url.rstrip("/"),
+            key,
+            settings.tmdb_timeout_s,
+        )
+        # either raises ValueError for a wrong one
+        self._address, _ = address(self._url), urlsplit(self._url).port
         self._patience = Patience(settings.model_retries, settings.model_backoff_s, self._timeout_s)
         headers = {"Accept": "application/json", "Authorization": f"Bearer {key}"}
         self._client = httpx.AsyncClient(timeout=self._timeout_s, headers=headers)
@@ -415,7 +496,9 @@ class _Server:
 
     async def _get(self, path: str, parameters: Mapping[str, str]) -> Json:
         meter, body = Meter(self._timeout_s, TIMEOUT), bytearray()
-        async with self._client.stream("GET", f"{self._url}/{path}", params=dict(parameters)) as response:
+        async with self._client.stream(
+            "GET", f"{self._url}/{path}", params=dict(parameters)
+        ) as response:
             if response.status_code != 200:
                 raise NoAnswer(f"{response.status_code} {response.reason_phrase}".strip(), response)
             async for part in response.aiter_bytes():

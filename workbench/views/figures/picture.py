@@ -33,7 +33,12 @@ class Picture(Figure):
 
 
 def picture(
-    rows: Iterable[Data], traces: Sequence[Any], title: str, subtitle: str, height: float, **layout: Any
+    rows: Iterable[Data],
+    traces: Sequence[Any],
+    title: str,
+    subtitle: str,
+    height: float,
+    **layout: Any,
 ) -> Picture:
     """Draw traces on the page's own ground; plotly's template would put six kilobytes into a saved figure.
 
@@ -66,7 +71,13 @@ def picture(
 
 def axis(title: str = "", **more: Any) -> Json:
     """Return an axis with a grid."""
-    return {"title": {"text": safe(title)}, "gridcolor": LINE, "zeroline": False, "automargin": True, **more}
+    return {
+        "title": {"text": safe(title)},
+        "gridcolor": LINE,
+        "zeroline": False,
+        "automargin": True,
+        **more,
+    }
 
 
 def safe(text: str) -> str:
