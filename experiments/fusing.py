@@ -30,8 +30,7 @@ from workbench.parts.fusion.graph import build_fusion
 from workbench.ports import Context, KnowledgeBase
 from workbench.session import Workbench
 from workbench.tools import hybrid
-from workbench.tools.fusing import STRATEGIES, Ranking
-from workbench.tools.scoring import LEAD, Question
+from workbench.tools.scoring import LEAD, STRATEGIES, Question, Ranking
 from workbench.tools.tool import StepLog
 
 SOURCES = ("bm25", "dense", "graph")

@@ -25,7 +25,7 @@ from workbench.parts.experiments.statistics import differences
 from workbench.ports import KnowledgeBase
 from workbench.state import Json
 from workbench.text import terms
-from workbench.tools.fusing import rrf
+from workbench.tools.scoring import rrf
 
 AGENTS = ("graph_agent", "fusion_agent")
 CHAINS = "chain_exploration"

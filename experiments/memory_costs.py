@@ -167,7 +167,7 @@ def _turn_51(
     wb: Workbench, language: str, number: int, length: int, parts: Counter[str]
 ) -> Iterator[tuple[str, int]]:
     """Tokens by what is sent."""
-    from workbench.parts.memory.remember import bring_up
+    from workbench.parts.memory.service import bring_up
 
     context, draw, user = wb.ports(), random.Random(number), f"{language} {number}"
     store: Any = MemoryStore(context.conversations)

@@ -27,8 +27,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from workbench.knowledge.names.linking import Matcher
-from workbench.knowledge.names.surfaces import LONGEST, units
+from workbench.knowledge.names.surfaces import LONGEST, Matcher, units
 from workbench.parts.evaluate.retrieval import eval_retrieval
 from workbench.session import Workbench
 

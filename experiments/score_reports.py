@@ -34,7 +34,7 @@ from typing import Any
 from tests.blind import BLIND, SETS, rows
 from workbench import Workbench
 from workbench.errors import WorkbenchError
-from workbench.graphs.check import fields_text, shares_by_meaning, source_text
+from workbench.graphs.generate import fields_text, shares_by_meaning, source_text
 from workbench.language.citing import marked_sentences
 from workbench.language.support import Shares, check_sentence, checked, denies, lost, statements
 from workbench.parts.evaluate.measures import mean_interval, share_interval

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.graphs.check import shares_by_meaning
+from workbench.graphs.generate import shares_by_meaning
 from workbench.knowledge.library import Library
 from workbench.language import support
 from workbench.settings import default_settings

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.films import small_base
-from workbench.language.asking_back import left_open
+from workbench.language.answer import left_open
 from workbench.language.followup import standalone
 from workbench.language.question import read
 

@@ -24,7 +24,7 @@ from tests.shelves import CORE, PROJECT, corpus, environment, shelved
 from tests.test_store import empty_postgres, postgres  # noqa: F401  every database
 from tests.test_store import store as conversations  # noqa: F401
 from workbench.errors import RunError, WorkbenchError
-from workbench.parts.memory import remember
+from workbench.parts.memory import service
 from workbench.parts.memory.forgetting import Forgotten, forget, rewrite
 from workbench.parts.memory.service import Recalling, find_store
 from workbench.parts.memory.store import MemoryStore
@@ -381,18 +381,18 @@ def test_a_summary_that_comes_late_does_not_bring_back_what_was_forgotten(store)
 def test_what_is_summed_up_while_it_is_forgotten_is_not_kept(bench, monkeypatch):
     wb = bench(memory_summary=False)
     conversation = told(wb, "s", CAT, *(f"Who directed Film {n}?" for n in range(1, 5)))[0].row["conversation_id"]
-    talks, real = find_store(wb), remember.summarize
+    talks, real = find_store(wb), service.summarize
     ports = replace(wb.ports(), settings=wb.settings.model_copy(update={"memory_summary": True}))
 
     def slow(*given: Any) -> Any:
         forget(wb, message=wb.messages("s")[0]["id"]) if forgetting else None
         return real(*given)
 
-    monkeypatch.setattr(remember, "summarize", slow)
+    monkeypatch.setattr(service, "summarize", slow)
     for forgetting in (False, True):
         held = talks.get_summary(conversation)
         talks.forget([held["id"]] if held else [])
-        assert wb.call(asyncio.to_thread(asyncio.run, remember.bring_up(ports, talks, conversation)))
+        assert wb.call(asyncio.to_thread(asyncio.run, service.bring_up(ports, talks, conversation)))
         assert bool(talks.get_summary(conversation)) != forgetting
 
 

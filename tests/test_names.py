@@ -17,9 +17,8 @@ from tests.films import VOCABULARY
 from workbench.errors import CorpusError
 from workbench.knowledge import aliases, vocabulary
 from workbench.knowledge.library import Library
-from workbench.knowledge.names.linking import Matcher, mentions_in
 from workbench.knowledge.names.phrases import names_in
-from workbench.knowledge.names.surfaces import compiled, surface_key, unbroken, units
+from workbench.knowledge.names.surfaces import Matcher, compiled, mentions_in, surface_key, unbroken, units
 from workbench.knowledge.reading.corpus import load
 from workbench.ports import Entity
 from workbench.settings import Settings

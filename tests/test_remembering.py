@@ -21,8 +21,7 @@ from workbench.graphs.route import decide
 from workbench.models.embeddings import HashingEmbeddings
 from workbench.parts.memory.preferences import apply_preferences, read_preferences
 from workbench.parts.memory.recall import by_rules
-from workbench.parts.memory.remember import bring_up
-from workbench.parts.memory.service import Recalling, find_store
+from workbench.parts.memory.service import Recalling, bring_up, find_store
 from workbench.parts.memory.store import MemoryStore, core_memory
 from workbench.parts.memory.summarizing import _HEADS, LONGEST, summarize
 from workbench.records.conversations import SqlConversations

@@ -15,7 +15,7 @@ from workbench.errors import KnowledgeError
 from workbench.graphs.conversation import build_conversation
 from workbench.records.document import run_document
 from workbench.records.timeline import bars
-from workbench.runs.pictures import _drawable
+from workbench.runs.run import _drawable
 from workbench.session import Workbench
 from workbench.views.drawing import Drawing
 from workbench.views.graph import graph, walked

@@ -18,7 +18,7 @@ from tests import forked
 from tests.storm import ledger, process
 from tests.storm.moments import Moment, Told
 from tests.storm.scenarios import Adding, Keeping, Question, Talk
-from workbench.parts.memory.remember import due
+from workbench.parts.memory.service import due
 from workbench.settings import Settings
 
 LIMIT_S = 180.0

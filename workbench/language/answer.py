@@ -4,15 +4,17 @@ There are five kinds. ``fields``: typed fields answer, and account for every con
 ``quotation``: one to four sentences of the evidence, whole, each with its title and number. ``closest``: the best two,
 where they probably do not answer. ``nothing``: no evidence, or the only name asked for is nowhere in the corpus.
 ``asks``: the question leaves open what decides the answer, and the readings are named.
+
+It asks back for a pronoun without anything before it, and for a name that several documents have.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from workbench.language.asking_back import Open, left_open
 from workbench.language.citing import cite, marked, spaced
 from workbench.language.fields import Document, FieldsWriter
 from workbench.language.followup import asks_for_more
@@ -29,7 +31,7 @@ from workbench.language.quoting import weights as fitted
 from workbench.language.words import pattern
 from workbench.ports import Bases, Field
 from workbench.state import Citation, Data, Evidence, Json, NameRead, Question, RetrievalResult
-from workbench.text import CJK, fold
+from workbench.text import CJK, content_stems, fold
 
 Kind = Literal["fields", "quotation", "closest", "nothing", "asks"]
 CLOSEST = 2
@@ -319,3 +321,89 @@ def _nothing(fields: FieldsWriter, missing: Sequence[str]) -> str:
             f"资料库中没有符合条件的{fields.noun(1)}：{conditions}。",
         )
     return fields.say("The corpus does not say.", "资料库没有提到。")
+
+
+READINGS = 4
+_KIND = re.compile(r"\((.+)\)$")
+
+
+_PRONOUN = re.compile(
+    r"\W*(?:(?:who|what|when|where|why|how|which)(?: \w+)? )?(?:is|are|was|were|do|does|did|has|have|had|can|could)"
+    r" (he|she|they|him|his|her|their|it(?= \w+\W*$))\b|\W*(he|she|they|his|her|their)\b|(?:请问)?([他她它]们?)",
+    re.I,
+)
+
+
+class Reading(NamedTuple):
+    """The title of a document that a question may mean, and its id."""
+
+    text: str
+    doc_id: str
+
+
+class Open(NamedTuple):
+    """What a question leaves open: which of the readings its ``word`` means; a pronoun has none."""
+
+    readings: list[Reading]
+    word: str
+
+
+def left_open(question: Question, bases: Bases, history: Sequence[Data]) -> Open | None:
+    """Return what the question leaves open; None where it is clear.
+
+    Args:
+        question: as it was read.
+        bases: the knowledge bases that were searched.
+        history: the messages before it; after any of them a pronoun has something to refer to.
+    """
+    if pronoun := None if history else _PRONOUN.match(question["text"]):
+        return Open([], next(filter(None, pronoun.groups())))
+    return name_left_open(question["text"], bases)
+
+
+def name_left_open(question: str, bases: Bases) -> Open | None:
+    """Return the documents of a name that several have and nothing in the question tells apart."""
+    for base in bases:
+        for mention in base.link(question):
+            entities = [base.entity(i) for i in (mention["entity_id"], *mention.get("others", []))]
+            ids = list(
+                dict.fromkeys(
+                    entity["doc_id"] for entity in entities if entity and entity["doc_id"]
+                )
+            )
+            if len(ids) > 1:
+                passages = [passage for i in ids for passage in base.passages(doc_ids=[i])[:1]]
+                return Open(_distinguished(passages), mention["surface"])
+        titles = base.link(question, "title")
+        ids = titles[0]["doc_ids"] if len(titles) == 1 else []
+        passages = [passage for i in ids for passage in base.passages(doc_ids=[i])[:1]]
+        matches = [_KIND.search(passage["title"]) for passage in passages]
+        kinds = {match[1] for match in matches if match}
+        if len(kinds) == len(passages) > 1 and not any(
+            content_stems(kind) & content_stems(question) for kind in kinds
+        ):
+            return Open(_distinguished(passages), titles[0]["surface"])
+    return None
+
+
+def _distinguished(passages: Sequence[Data]) -> list[Reading]:
+    """Return documents by their titles, with the briefest field that tells apart those that share one."""
+    titles = [passage["title"] for passage in passages]
+    if len(set(titles)) < len(titles):
+        fields = [{**passage["fields"], "id": passage["doc_id"]} for passage in passages]
+        texts = {name: [str(own.get(name, "–")) for own in fields] for name in fields[0]}
+        apart = [
+            name for name, values in texts.items() if name != "id" and len({*values}) == len(fields)
+        ]
+        name = min(apart, key=lambda name: max(map(len, texts[name])), default="id")
+        values = [
+            own[name] if isinstance(own.get(name), list) else [own.get(name, "–")] for own in fields
+        ]
+        titles = [
+            f"{title} ({name} {', '.join(map(str, v))})"
+            for title, v in zip(titles, values, strict=True)
+        ]
+    readings = [
+        Reading(title, passage["doc_id"]) for title, passage in zip(titles, passages, strict=True)
+    ]
+    return readings[:READINGS]

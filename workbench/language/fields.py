@@ -9,7 +9,7 @@ from functools import cached_property
 
 from workbench.language.citing import marked
 from workbench.language.quoting import Sentence
-from workbench.language.wording import TABLE, fields_by_name, in_words, shown
+from workbench.language.words import TABLE, fields_by_name, in_words, shown
 from workbench.ports import Bases, Field
 from workbench.state import Data, Question
 from workbench.text import CJK, fold, stems

@@ -12,20 +12,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
-from workbench.language.dates import read_dates
+from workbench.language.dates import NumberSpan, read_dates, read_limit, read_numbers
 from workbench.language.names import QUOTED, blotted, names_in
-from workbench.language.numbers import NumberSpan, read_limit, read_numbers
-from workbench.language.wording import (
+from workbench.language.words import (
     TABLE,
+    closed_words,
     field_words,
     fields_by_name,
     fits,
     fold_in_place,
     in_unit,
     in_words,
+    is_small_talk,
+    pattern,
     word_spans,
 )
-from workbench.language.words import closed_words, is_small_talk, pattern
 from workbench.ports import Bases, Field
 from workbench.state import AnswerType, Condition, NameRead, Op, QueryIntent, Question, Sort
 from workbench.text import CJK, STOP_WORDS, STOP_WORDS_ZH, detect_language, fold

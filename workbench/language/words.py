@@ -1,4 +1,7 @@
-"""The closed classes of words of ``words.toml``, and small talk."""
+"""Words that are read by rule: the closed classes of ``words.toml``, small talk, and what fields are called.
+
+A condition is written as text here too, in the words and the unit of its field.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,12 @@ import re
 import tomllib
 from functools import cache
 from importlib.resources import files
+from typing import Any, cast
 
-from workbench.state import Json
+from workbench.language.dates import convert
+from workbench.ports import Bases, Field
+from workbench.state import Condition, Json
+from workbench.text import CJK, fold
 
 _LONGEST_TALK = 300
 """Characters of small talk, at most."""
@@ -54,3 +61,160 @@ def is_small_talk(message: str) -> bool:
     )
     bare = [re.sub(r"[^\w\s']", "", part).strip() for part in parts]
     return any(bare) and all(_small_talk().fullmatch(part) for part in bare if part)
+
+
+TABLE = cast(
+    Field,
+    {
+        "name": "table",
+        "type": "category",
+        "called": {"en": ["table"], "zh": ["表"]},
+        "values_called": {},
+        "unit": "",
+    },
+)
+"""The type, file or folder of a document, which a condition may be on like on a field of its own."""
+_OPS = {
+    "en": {
+        "eq": "is {}",
+        "ne": "is not {}",
+        "contains": "contains {}",
+        "gt": "over {}",
+        "ge": "at least {}",
+    }
+    | {
+        "lt": "under {}",
+        "le": "at most {}",
+        "in": "is {}",
+        "not_in": "is not {}",
+        "between": "from {} to {}",
+    },
+    "zh": {"eq": "是{}", "ne": "不是{}", "contains": "含有{}", "gt": "超过{}", "ge": "至少{}"}
+    | {"lt": "低于{}", "le": "至多{}", "in": "是{}", "not_in": "不是{}", "between": "在{}到{}之间"},
+}
+_DATE_OPS = {
+    "en": {"gt": "after {}", "ge": "since {}", "lt": "before {}", "le": "until {}"},
+    "zh": {"gt": "在{}之后", "ge": "在{}及以后", "lt": "在{}之前", "le": "在{}及以前"},
+}
+_SCALES = {
+    "千": 1e3,
+    "万": 1e4,
+    "百万": 1e6,
+    "千万": 1e7,
+    "亿": 1e8,
+    "thousand": 1e3,
+    "million": 1e6,
+    "billion": 1e9,
+}
+_SCALE = re.compile(r"(百万|千万|万|亿|千(?![克米])|thousand|million|billion)\s*(?:of )?")
+
+
+def fields_by_name(bases: Bases) -> dict[str, Field]:
+    """Return the fields of knowledge bases by name, of each name the last."""
+    return {field["name"]: field for base in bases for field in base.about()["fields"]}
+
+
+def shown(field: Field, language: str) -> str:
+    """Return what a field is called in a language, or its own name."""
+    return (field["called"].get(language) or field["called"].get("en") or [field["name"]])[0]
+
+
+def field_words(field: Field) -> list[str]:
+    """Return every word by which a field is called, in both languages: 发表日期 is called 发表 too."""
+    words = [word for words in field["called"].values() for word in words]
+    return words + [
+        word[:-2]
+        for word in words
+        if field["type"] == "date" and re.fullmatch("..+(?:日期|时间)", word)
+    ]
+
+
+def word_spans(word: str, text: str, verb: bool = True) -> list[tuple[int, int]]:
+    """Return the spans of a folded word in a folded text, with plural endings and those of a ``verb``.
+
+    >>> word_spans("editors", "who edited it?"), word_spans("play", "two plays")
+    ([(4, 10)], [(4, 9)])
+    """
+    if CJK.search(word):
+        ending = re.escape(word)
+    elif not re.fullmatch(r"[a-z ]{4,}", word):
+        ending = rf"(?<![a-z0-9]){re.escape(word)}s?(?![a-z0-9])"
+    else:
+        bare = re.sub(r"ies$", "y", re.sub(r"(?<=[a-rt-z])s$", "", word))
+        inflected = bool(re.search(r"e$|[^aeiou]y$", bare))
+        verbal = "|ed|ing" if verb else ""
+        stem = (
+            bare[:-1] + rf"(?:y|ies|ied|e|es{verbal})"
+            if inflected
+            else bare + rf"(?:s|es{verbal})?"
+        )
+        if verb and re.search(r"[a-z]{3}[st]or$", bare):  # what an editor has done is edited
+            stem = rf"(?:{stem}|{bare[:-2]}ed)"
+        ending = rf"(?<![a-z0-9]){stem}(?![a-z0-9])"
+    return [match.span() for match in re.finditer(ending, text)]
+
+
+def fold_in_place(text: str) -> str:
+    """Fold a text character by character, so that positions stay those of the text."""
+    foldings = ((fold(character), character.lower(), character) for character in text)
+    return "".join(next(each for each in options if len(each) == 1) for options in foldings)
+
+
+def fits(unit: str, field: Field) -> bool:
+    """Return True where a field counts in a unit, or in another of its kind."""
+    units = [fold(field["unit"]), *map(fold, field_words(field))]
+    return any(unit == own or convert(1.0, unit, own) is not None for own in units if own)
+
+
+def in_unit(value: float, unit: str, field: Field, scaled: bool) -> float | int:
+    """Return a number of a question in the unit of its field: 3 million are 300 where a field counts 万元."""
+    own = fold(field["unit"])
+    scale = _SCALE.match(own)
+    if scale and (scaled or unit == own[scale.end() :]):
+        value, unit = value / _SCALES[scale[1]], ""
+    words = map(fold, field_words(field))
+    own = own or next((word for word in words if convert(1.0, unit, word) is not None), "")
+    changed = convert(value, unit, own) if unit and own and unit != own else None
+    value = round(value if changed is None else changed, 9)
+    return int(value) if value == int(value) else value
+
+
+def in_words(condition: Condition, field: Field, language: str) -> str:
+    """Write a condition as a person says it.
+
+    >>> field = Field(name="budget", type="number", many=False, documents=3, low=1.0, high=9.0, values=[], unit="EUR",
+    ...               called={"en": ["budget"], "zh": ["预算"]}, values_called={}, relation="")
+    >>> in_words({"field": "budget", "op": "gt", "value": 3000000}, field, "en")
+    'budget over 3,000,000 EUR'
+    >>> in_words({"field": "budget", "op": "ne", "value": 5}, field, "zh")
+    '预算不是5EUR'
+    """
+    zh, name, op, value = (
+        language == "zh",
+        shown(field, language),
+        condition["op"],
+        condition["value"],
+    )
+    if op == "exists":
+        return (
+            (f"{name}{'有' if value else '没有'}记载")
+            if zh
+            else f"{'with' if value else 'without'} {name}"
+        )
+    values = [
+        _value_in_words(each, field, language)
+        for each in (value if isinstance(value, list) else [value])
+    ]
+    if op in ("in", "not_in"):
+        values = [("或" if zh else " or ").join(values)]
+    phrases = _OPS[language] | (_DATE_OPS[language] if field["type"] == "date" else {})
+    return f"{name}{'' if zh else ' '}{phrases[op].format(*values)}"
+
+
+def _value_in_words(value: Any, field: Field, language: str) -> str:
+    called = field["values_called"].get(str(value), {}).get(language, [])
+    foreign = bool(CJK.search(str(value))) != (language == "zh")
+    text = f"{value:,}" if isinstance(value, int | float) else str(value)
+    text = called[0] if called and foreign else text
+    unit = field["unit"] if field["type"] == "number" else ""
+    return f"{text}{' ' if unit and language == 'en' else ''}{unit}"

@@ -1,21 +1,40 @@
-"""A run as people hold it: what it asks, the four answers, and what is made of it."""
+"""A run as people hold it: what it asks, the four answers, and what is made of it.
+
+Its pictures have a ``to_frame()`` each, the table behind it. The result of a tool, a model or another effect on the
+tape can be put in place by hand.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import queue
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from langchain_core.documents import Document
+from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
 
+from workbench.errors import KnowledgeError, RunError, ToolError, shown
 from workbench.graphs.reviewers import answer
+from workbench.knowledge.vocabulary import GROUPING
+from workbench.ports import KnowledgeBase, KnowledgeBases, Relation
+from workbench.records.tape import Effect, places, result_name
 from workbench.runs import feedback as thought
-from workbench.runs.by_hand import replaced_result
 from workbench.runs.calls import own_prompts
 from workbench.runs.recording import Recording, checked_marks, found_pieces, prompts_of
 from workbench.settings import merge_settings, models_by_role
 from workbench.state import Json
+from workbench.views import plan_graph
+from workbench.views.drawing import Drawing
+from workbench.views.graph import graph as draw_graph
+from workbench.views.graph import walked
+from workbench.views.knowledge import MENTION, Around
+from workbench.views.knowledge import knowledge as draw_knowledge
+from workbench.views.labels import labels_for
+from workbench.views.timeline import when
 
 if TYPE_CHECKING:
     from workbench.views.drawing import Drawing
@@ -170,19 +189,19 @@ class Run(Recording):
         Raises:
             RunError: there is no plan.
         """
-        from workbench.runs.pictures import dag
+        from workbench.runs.run import dag
 
         return dag(self)
 
     def timeline(self) -> Drawing:
         """Show what ran when: graph, steps, and the inside of the tools; waiting and replayed parts are marked."""
-        from workbench.runs.pictures import timeline
+        from workbench.runs.run import timeline
 
         return timeline(self)
 
     def graph(self) -> Drawing:
         """Draw the conversation graph with the graphs inside it unfolded: where the run is, where it was, how often."""
-        from workbench.runs.pictures import graph
+        from workbench.runs.run import graph
 
         return graph(self)
 
@@ -193,7 +212,7 @@ class Run(Recording):
             KnowledgeError: the knowledge base is not here.
             RunError: no knowledge base was asked.
         """
-        from workbench.runs.pictures import knowledge
+        from workbench.runs.run import knowledge
 
         return knowledge(self)
 
@@ -245,3 +264,204 @@ class RunAio:
     async def cancel(self) -> Run:
         """Stop the work now: see ``Run.cancel``."""
         return await asyncio.to_thread(self._run.cancel)
+
+
+def replaced_result(run: Recording, at: str, result: Any) -> Json:
+    """Return the value that takes the place of an effect's, by the effect's name.
+
+    Args:
+        run: the run that is forked.
+        at: the place of the effect: ``step_1/1`` of a tool's call, ``writer/1`` of a model's.
+        result: of a tool its results (texts, LangChain documents or pieces of evidence), or a mapping of the fields of
+            its output that are replaced; of a model its reply; of anything else its value.
+
+    Raises:
+        RunError: there is no such effect, or it cannot have this result.
+    """
+    by_place = places(run.tape())
+    effect = by_place.get(at)
+    if effect is None:
+        raise RunError(
+            f"Run {run.run_id} has no effect at {shown(at)}. It has: {', '.join(by_place)}."
+        )
+    if effect.kind == "tool":
+        value: Any = _tool_value(run, at, effect, result)
+    elif effect.kind == "model":
+        value = _reply(effect, result)
+    else:
+        value = result
+    try:
+        return {result_name(effect): json.loads(json.dumps(value, allow_nan=False))}
+    except (TypeError, ValueError) as error:
+        raise RunError(f"The result of {at} is no JSON: {error}.") from None
+
+
+def _reply(effect: Effect, result: Any) -> Json:
+    text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+    value = {name: reply for name, reply in effect.value.items() if name != "error"}
+    return {**value, **({"chunks": [text]} if "chunks" in value else {"text": text})}
+
+
+def _tool_value(run: Recording, at: str, effect: Effect, result: Any) -> Json:
+    # LangGraph's import is most of a second, which a bench that is only shown does not pay
+    from workbench.graphs.execute import RESULTS, make_body, make_record
+
+    record, body = effect.value["record"], effect.value["body"] or {"output": {}, "results": []}
+    fields = dict(result) if isinstance(result, Mapping) else {RESULTS: result}
+    if RESULTS in fields:
+        listed = (
+            fields[RESULTS] if isinstance(fields[RESULTS], (list, tuple)) else [fields[RESULTS]]
+        )
+        fields[RESULTS] = [
+            _piece(piece, f"{at}#{n}", record["tool"]) for n, piece in enumerate(listed, 1)
+        ]
+    output = {**body["output"], RESULTS: body["results"], **fields}
+    version = next(v["plan"] for v in reversed(run.plans) if record["step_id"] in v["plan"].by_id())
+    step = version.step(record["step_id"])
+    try:
+        schema: type[BaseModel] = run._workspace.tools[step.tool].output_schema
+        unknown = [name for name in fields if name not in schema.model_fields]
+        if unknown:
+            raise ToolError(
+                f"{step.tool} has no output {shown(unknown[0])}. It has: {', '.join(schema.model_fields)}."
+            )
+        new_body = make_body(schema.model_validate(output), step)
+    except (ToolError, ValidationError) as error:
+        raise RunError(f"The result of {at} does not fit: {error}") from None
+    new = make_record(
+        step, record["attempt"], record["iteration"], "success", record["started_at"], body=new_body
+    )
+    return {"record": {**new, "raw_input": record["raw_input"]}, "body": new_body}
+
+
+def _piece(piece: Any, name: str, tool: str) -> Any:
+    """Return a piece of evidence: of a text and of a document what is missing is filled in."""
+    if isinstance(piece, Document):
+        name = str(piece.id or name)
+        piece = {"evidence": piece.page_content, "metadata": {"doc_id": name, **piece.metadata}}
+    if isinstance(piece, str):
+        piece = {"evidence": piece}
+    if not isinstance(piece, Mapping):
+        return piece
+    from workbench.tools.evidence import make_evidence
+
+    return {**make_evidence(name, "", 1.0, tool, ""), "result_id": name, **piece}
+
+
+_MOST_SEEDS = 40
+_MOST_EXPANDED = 8
+"""Names of the answer whose neighbours are shown."""
+_MOST_NEIGHBOURS = 10
+"""Neighbours of one entity that are shown."""
+
+
+def dag(run: Recording) -> Drawing:
+    """See ``Run.dag``."""
+    versions = run.plans
+    if not versions:
+        raise RunError(f"Run {run.run_id} has no plan to draw: it is {run.status}, and made none.")
+    plans = [version["plan"] for version in versions]
+    return plan_graph.dag(plans[-1], run.records, run.query, plans)
+
+
+def timeline(run: Recording) -> Drawing:
+    """See ``Run.timeline``."""
+    return when(run.log, run.records, run.decisions, language=_language(run))
+
+
+def graph(run: Recording) -> Drawing:
+    """See ``Run.graph``."""
+    next_nodes = [] if run.status == "done" else run._work.next_nodes(run.run_id)
+    return draw_graph(
+        walked(_drawable(), run.log, run.status, next_nodes), run.query, _language(run)
+    )
+
+
+def knowledge(run: Recording) -> Drawing:
+    """See ``Run.knowledge``."""
+    base = _base(run, run._workspace.knowledge)
+    documents = [str(piece["source"].get("doc_id", "")) for piece in run.citations]
+    documents = documents or [
+        str(piece["metadata"].get("doc_id", "")) for piece in run.evidence[:8]
+    ]
+    neighbourhood = around(base, documents, f"{run.query}\n{run.answer}")
+    return draw_knowledge(neighbourhood, _language(run))
+
+
+def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Around:
+    """Return the entities that a text names, those of its documents, their neighbours, and the relations between them.
+
+    Args:
+        knowledge: the knowledge base.
+        documents: ids of documents.
+        text: the question and its answer.
+    """
+    mentioned = [mention["entity_id"] for mention in knowledge.link(text)]
+    entity_ids = dict.fromkeys([*mentioned, *(f"doc:{doc_id}" for doc_id in documents)])
+    linked = {
+        entity_id: entity for entity_id in entity_ids if (entity := knowledge.entity(entity_id))
+    }
+    seeds = [*linked][:_MOST_SEEDS]
+    ids = dict.fromkeys(seeds)
+    # a genre has a thousand
+    things = [seed for seed in seeds if linked[seed]["type"] not in GROUPING]
+    for seed in things[:_MOST_EXPANDED]:
+        ids |= dict.fromkeys(_neighbours(knowledge, seed, seeds)[:_MOST_NEIGHBOURS])
+    read = map(knowledge.entity, ids)
+    entities = {entity["entity_id"]: entity for entity in read if entity is not None}
+    relations = {
+        relation["relation_id"]: relation
+        for relation in knowledge.around("relations", [*entities])
+        if {relation["source"], relation["target"]} <= entities.keys()
+    }
+    about = knowledge.about()
+    words = {f["relation"]: f["called"] for f in about["fields"]} | {
+        kind: about["nouns"] for kind, *_ in about["types"]
+    }
+    return Around(entities, tuple(relations[key] for key in sorted(relations)), tuple(seeds), words)
+
+
+def _neighbours(knowledge: KnowledgeBase, entity_id: str, seeds: Collection[str]) -> list[str]:
+    """Return the ids next to an entity: neighbours of several seeds first, then well connected ones, groups last."""
+    read = map(knowledge.entity, _ends(knowledge.around("relations", [entity_id])) - {entity_id})
+    neighbours = {
+        entity["entity_id"]: entity for entity in read if entity and entity["type"] != MENTION
+    }
+
+    def order(neighbour: str) -> tuple[int, bool, int, str]:
+        relations = knowledge.around("relations", [neighbour])
+        shared = (_ends(relations) - {neighbour}) & {*seeds}
+        return -len(shared), neighbours[neighbour]["type"] in GROUPING, -len(relations), neighbour
+
+    return sorted(neighbours, key=order)
+
+
+def _ends(relations: Iterable[Relation]) -> set[str]:
+    return {end for relation in relations for end in (relation["source"], relation["target"])}
+
+
+def _base(run: Recording, bases: KnowledgeBases) -> KnowledgeBase:
+    """Return the knowledge base that was asked."""
+    name = run.state.get("kb_prefix", "")
+    if not name:
+        raise RunError(
+            f"Run {run.run_id} asked no knowledge base: there is no graph around its answer."
+        )
+    if name not in bases.names():
+        raise KnowledgeError(
+            f"Run {run.run_id} asked {name!r}, which this workspace does not have (a run that was imported comes "
+            f"without its corpus). Add it with `workbench kb add {name} PATH...`."
+        )
+    return bases.get(name)
+
+
+def _language(run: Recording) -> Any:
+    return labels_for(run.message).language
+
+
+@cache
+def _drawable() -> Any:
+    """LangGraph's own drawing of the conversation graph, the graphs inside it unfolded."""
+    from workbench.graphs.conversation import build_conversation
+
+    return build_conversation().get_graph(xray=True)

@@ -10,8 +10,7 @@ from pydantic import Field
 from workbench.ports import Community, KnowledgeBase, Passage, ToolLog
 from workbench.state import Json
 from workbench.tools import evidence
-from workbench.tools.fusing import rrf
-from workbench.tools.scoring import Question, field_values, probability
+from workbench.tools.scoring import Question, field_values, probability, rrf
 from workbench.tools.tool import FunctionTool, Search, ToolOutput
 
 POOL = 100  # passages that are weighed, at most

@@ -9,8 +9,16 @@ from pydantic import Field
 from workbench.ports import KnowledgeBase, Passage, ToolLog
 from workbench.state import Json, RetrievalResult
 from workbench.tools import evidence
-from workbench.tools.fusing import STRATEGIES, Ranking
-from workbench.tools.scoring import LEAD, ORDER, Question, descending, passages_around, probability
+from workbench.tools.scoring import (
+    LEAD,
+    ORDER,
+    STRATEGIES,
+    Question,
+    Ranking,
+    descending,
+    passages_around,
+    probability,
+)
 from workbench.tools.tool import FunctionTool, Search
 
 RERANKED = 20  # reading more costs more than it finds

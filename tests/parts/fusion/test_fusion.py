@@ -22,7 +22,7 @@ from workbench.parts.fusion.graph import build_fusion, read_config, read_query
 from workbench.ports import Context
 from workbench.runs.recording import live_steps
 from workbench.session import Workbench
-from workbench.tools.fusing import STRATEGIES
+from workbench.tools.scoring import STRATEGIES
 
 ASKED = {"session_id": "s", "canvas_path": "", "operation": "explanation", "messages": []}
 RANKING = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 9), max_size=8).map(

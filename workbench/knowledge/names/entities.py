@@ -15,8 +15,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.knowledge.aliases import says_names
-from workbench.knowledge.names.linking import Matcher, mentions_in, nearest
-from workbench.knowledge.names.surfaces import Bearer, compiled, surface_key, surnames, writings
+from workbench.knowledge.names.surfaces import (
+    Bearer,
+    Matcher,
+    compiled,
+    mentions_in,
+    nearest,
+    surface_key,
+    surnames,
+    writings,
+)
 from workbench.knowledge.reading.files import LOOKS, STRUCTURE
 from workbench.knowledge.reading.triples import NODE
 from workbench.knowledge.vocabulary import FieldMeaning, Vocabulary

@@ -6,9 +6,8 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 
 from workbench.knowledge.indexes.index import Index, entities
-from workbench.knowledge.names.linking import Matcher, mentions_in
 from workbench.knowledge.names.phrases import phrases
-from workbench.knowledge.names.surfaces import Bearer, candidates
+from workbench.knowledge.names.surfaces import Bearer, Matcher, candidates, mentions_in
 from workbench.ports import Entity, Link, Mention, Shared
 from workbench.text import CJK, closed_up, is_stop_word, sentences, terms
 

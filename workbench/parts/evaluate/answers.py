@@ -22,6 +22,9 @@ A row without gold is asked and not scored: those that follow may build on it. A
     precision     citations that support their statement (``figures``); ``recall``: statements that are supported
     refused       answers that say that the corpus does not say; ``wrongly``: over a question that has an answer
     judged        ``correct`` and ``faithful`` by the judges, of the answers on which all of them agree
+
+Judges grade answers one by one. A judge is ``MODEL``, or ``MODEL@FILE.toml`` with a prompt of its own, so that one
+model can judge by several prompts.
 """
 
 from __future__ import annotations
@@ -35,16 +38,19 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from workbench.errors import CorpusError
 from workbench.graphs.generate import generate
+from workbench.graphs.roles import ask_model, evidence_text
 from workbench.graphs.route import decide
 from workbench.language.citing import marked_sentences
-from workbench.parts.evaluate.judges import judge_contexts, judged, judged_texts
-from workbench.parts.evaluate.measures import Progress, Rows, Scores, compare
+from workbench.parts.evaluate.measures import Progress, Rows, Scores, compare, percent
 from workbench.parts.evaluate.questions import Row, choose, read_rows
 from workbench.ports import Context
 from workbench.records.figures import precision_and_recall
-from workbench.state import Data
+from workbench.records.prompts import LANGUAGES, fenced
+from workbench.state import Data, Json
 from workbench.text import CJK, fold, sentences
 from workbench.tools.evidence import chunk
 
@@ -362,3 +368,88 @@ def f1(answer: str, gold: str) -> float:
 
 def _tokens(text: str) -> list[str]:
     return re.findall(rf"{CJK.pattern}|[^\W_]+", re.sub(rf"({CJK.pattern})", r" \1 ", normal(text)))
+
+
+GRADES = ("correct", "faithful")
+
+
+class Grade(BaseModel):
+    """The form that a judge fills in."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    correct: bool
+    faithful: bool
+    reason: str = Field("", max_length=300)
+
+
+def read_judge(judge: str) -> tuple[str, Path | None]:
+    """Return the model, and the file of the prompt where there is one.
+
+    >>> read_judge("openai:m@strict.toml"), read_judge("openai:m@fast")
+    (('openai:m', PosixPath('strict.toml')), ('openai:m@fast', None))
+    """
+    model, _, file = judge.rpartition("@")
+    return (model, Path(file)) if model and file.endswith(".toml") else (judge, None)
+
+
+def judge_contexts(wb: Workbench, judges: Sequence[str]) -> dict[str, Context]:
+    """Return the ports of each judge.
+
+    Raises:
+        SettingsError: a file is not a prompt of a judge.
+    """
+    panel = {}
+    for judge in judges:
+        model, file = read_judge(judge)
+        panel[judge] = wb.ports(
+            model, {f"judge.{language}": file for language in LANGUAGES} if file else {}
+        )
+    return panel
+
+
+def judged_texts(row: Data, gold: Sequence[str], run: Any, limit: int) -> dict[str, str]:
+    """Return what is judged: question, gold answers, answer, and at most ``limit`` characters of its evidence."""
+    # Passages of the evidence that a judge reads.
+    return {
+        "question": row["question"],
+        "gold": fenced(" / ".join(map(str, gold))),
+        "answer": fenced(run.answer or ""),
+        "evidence": fenced(evidence_text(run.evidence[:10], limit)),
+    }
+
+
+def judged(
+    wb: Workbench, panel: Mapping[str, Context], answers: Sequence[Mapping[str, str]]
+) -> Json:
+    """Return, per grade, the share of the answers on which all judges agree, and their number.
+
+    ``refused`` counts the replies that could not be used.
+    """
+    by_judge = [wb.call(grades(context, answers)) for context in panel.values()]
+    votes = list(zip(*by_judge, strict=True))
+    figures: Json = {
+        "judges": ", ".join(panel),
+        "refused": sum(vote is None for group in votes for vote in group),
+    }
+    for name in GRADES:
+        verdicts = [
+            {None if vote is None else bool(getattr(vote, name)) for vote in group}
+            for group in votes
+        ]
+        agreed = [
+            True in verdict for verdict in verdicts if len(verdict) == 1 and None not in verdict
+        ]
+        figures |= {
+            name: percent(sum(agreed) / len(agreed)) if agreed else None,
+            f"{name} agreed": len(agreed),
+        }
+    return figures
+
+
+async def grades(context: Context, answers: Sequence[Mapping[str, str]]) -> list[Grade | None]:
+    """Return a judge's grade of each answer; None where its reply cannot be used."""
+    return [
+        (await ask_model(context, "judge", Grade, texts, question=texts["question"])).form
+        for texts in answers
+    ]

@@ -22,7 +22,7 @@ from workbench.parts.evaluate.questions import Row, choose, distinct, gold_ids, 
 from workbench.parts.memory.ranking import Conversation, Turn
 from workbench.settings import Settings
 from workbench.state import Json
-from workbench.tools.fusing import rrf
+from workbench.tools.scoring import rrf
 
 CUTS = (5, 10, 25)
 _BATCH = 500

@@ -19,7 +19,7 @@ from workbench.graphs.route import AGENT_TYPES, make_worker_name
 from workbench.parts.evaluate.questions import distinct
 from workbench.ports import Context, KnowledgeBase
 from workbench.state import Data, Json
-from workbench.tools.fusing import rrf
+from workbench.tools.scoring import rrf
 from workbench.tools.tool import StepLog, read_input
 
 

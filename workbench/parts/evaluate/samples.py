@@ -20,8 +20,7 @@ from langchain_core.messages import convert_to_messages
 
 from workbench.errors import ModelError, RunError
 from workbench.models.chat import IN_WORDS, Limits, call_model, reply_text, strict
-from workbench.parts.evaluate.answers import marks_left_out, normal
-from workbench.parts.evaluate.judges import grades, judged_texts
+from workbench.parts.evaluate.answers import grades, judged_texts, marks_left_out, normal
 from workbench.records.tape import places
 from workbench.state import Data, Json
 from workbench.text import clean

@@ -1,26 +1,32 @@
-"""An experiment that runs: its cells one after the other from one tape, resumed where it was stopped, and steered."""
+"""An experiment that runs: its cells one after the other from one tape, resumed where it was stopped, and steered.
+
+Other processes run cells of it too, here or on the workers of a Dask cluster. Optuna may choose the configurations, by
+the measure of those that have run.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import multiprocessing
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from pydantic import SecretStr
+
 from workbench.errors import MissingExtra, UnknownRun, WorkbenchError, WorkspaceError
 from workbench.experiments import conversation
 from workbench.futures.replay import full_document
 from workbench.graphs.reviewers import ModelReviewer, ThresholdReviewer
-from workbench.parts.experiments import notebooks, workers
+from workbench.parts.experiments import notebooks
 from workbench.parts.experiments.cells import canonical_text, label
 from workbench.parts.experiments.results import Results, score
-from workbench.parts.experiments.search import search
-from workbench.parts.experiments.spec import Spec, check_spec, load_spec
+from workbench.parts.experiments.spec import Random, Spec, check_spec, load_spec
 from workbench.parts.experiments.store import ACTS, ExperimentStore, names
 from workbench.records.spending import spent
 from workbench.records.sqlite import Tables
@@ -29,6 +35,8 @@ from workbench.state import Json
 from workbench.widgets.display import in_kernel
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from workbench.parts.experiments.live import Live
     from workbench.runs.run import Run
     from workbench.session import Workbench
@@ -199,7 +207,7 @@ class Experiment(Results):
     def work(self, count: int = 1, dask: str = "", progress: Progress | None = None) -> None:
         """Run the cells that wait, until all have ended, the budget is spent, or it is stopped."""
         began = time.monotonic()
-        with workers.started(self._wb, self.name, count - 1, dask):
+        with other_processes(self._wb, self.name, count - 1, dask):
             self._work(began, progress)
         if not self._must_stop(began):  # what a worker that was killed has left
             self._work(began, progress)
@@ -452,3 +460,99 @@ def _columns(status: str, error: str | None, run_id: str, scores: Json) -> Json:
     reason = error or (None if is_done else f"The run is {status}, without an answer.")
     columns = {"status": "done" if is_done else "failed", "error": reason, "run_id": run_id}
     return {**columns, "scores": json.dumps(scores)}
+
+
+@contextmanager
+def other_processes(wb: Any, name: str, count: int, dask: str) -> Iterator[None]:
+    """Run cells in other processes too while the block does; wait for them at its end.
+
+    Each takes cells from the store until none is free. What one that dies has taken is free again. No secret goes to
+    a cluster: its workers have keys in their own environment.
+
+    Raises:
+        WorkbenchError: Dask is not installed, or its scheduler does not answer.
+    """
+    path, values = Path(wb.path).resolve(), wb.settings.model_dump(exclude_unset=True)
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=run_cells, args=(path, values, name)) for _ in range(count)]
+    for process in processes:
+        process.start()
+    try:
+        if dask:
+            with _cluster(dask) as client:
+                workers = list(client.scheduler_info(n_workers=-1)["workers"])
+                # a worker that dies is replaced
+                more = {"allow_other_workers": True, "pure": False}
+                bare = {
+                    key: value for key, value in values.items() if not isinstance(value, SecretStr)
+                }
+                arguments = (path, bare, name)
+                futures = [
+                    client.submit(run_cells, *arguments, workers=[worker], **more)
+                    for worker in workers
+                ]
+                yield
+                client.gather(futures, errors="skip")
+        else:
+            yield
+    finally:
+        for process in processes:
+            process.join()
+
+
+@contextmanager
+def _cluster(address: str) -> Iterator[Any]:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise MissingExtra("Dask", "dask") from None
+    try:
+        client = Client(address, timeout="10s", set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise WorkbenchError(f"The Dask scheduler {address} does not answer: {error}") from None
+    with client:
+        yield client
+
+
+def run_cells(path: Path, values: Json, name: str) -> None:
+    """Run cells of an experiment in a process of its own, with these settings."""
+    from workbench.session import Workbench
+
+    with Workbench.open(path, **values) as wb:
+        wb.experiments.get(name).work()
+
+
+def search(experiment: Experiment, search: Random, work: Callable[[], None]) -> None:
+    """Add configurations one by one until there are so many.
+
+    A search that is resumed proposes the same ones again, of which nothing runs twice.
+
+    Raises:
+        MissingExtra: Optuna is not installed.
+    """
+    try:
+        import optuna
+    except ImportError:
+        raise MissingExtra("Optuna", "optuna") from None
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    grid, enough = experiment.spec.grid, min(search.n, experiment.spec.size)
+
+    def mean(trial: Any) -> float:
+        variant = {
+            name: grid[name][trial.suggest_categorical(name, range(len(grid[name])))]
+            for name in grid
+        }
+        if variant not in experiment.variants:
+            experiment.steer("add", values=variant)
+            work()
+        score = float(experiment.scores().mean()[label(variant)])
+        # stopped, nothing was scored, or all are there
+        if math.isnan(score) or len(experiment.variants) >= enough:
+            trial.study.stop()
+        return score
+
+    study = optuna.create_study(
+        direction="maximize", sampler=optuna.samplers.TPESampler(seed=search.seed)
+    )
+    study.enqueue_trial(dict.fromkeys(grid, 0))
+    study.optimize(mean, n_trials=20 * search.n)  # most proposals may be there already

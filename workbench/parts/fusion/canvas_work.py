@@ -11,13 +11,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from workbench.graphs.check import shares_by_meaning
+from workbench.graphs.generate import shares_by_meaning
 from workbench.language import support
 from workbench.parts.fusion.canvas import CanvasError, is_name, title_and_text
 from workbench.ports import KnowledgeBase, Passage
 from workbench.state import Data
 from workbench.text import clean, sentences
-from workbench.tools.fusing import rrf
+from workbench.tools.scoring import rrf
 from workbench.views.labels import Labels
 from workbench.views.layout import layered
 from workbench.views.markup import cut

@@ -46,8 +46,7 @@ from workbench.settings import Settings, default_settings
 from workbench.state import Data, Json, RetrievalResult
 from workbench.text import fold
 from workbench.tools import evidence, hybrid
-from workbench.tools.fusing import STRATEGIES
-from workbench.tools.scoring import LEAD, Question, coverage, probability
+from workbench.tools.scoring import LEAD, STRATEGIES, Question, coverage, probability
 from workbench.tools.tool import StepLog
 
 Operation = Literal["decomposition", "scoring", "explanation", "verification", "review"]

@@ -10,7 +10,7 @@ PART = Part(
         "recall": "recall:recall",
         "prompt": "recall:prompt_text",
         "with_preferences": "preferences:apply_preferences",
-        "keep": "remember:keep_noted",
+        "keep": "service:keep_noted",
         "acknowledge": "answer:acknowledge",
         "answer": "answer:answer_from_memory",
     },

@@ -1,20 +1,24 @@
 """The store of a recorded graph: what its nodes read and write there is kept on the tape.
 
 A fork and a replay find the store as their source found it, and what they write themselves is seen by them alone.
+
+Graphs that were compiled without a store find one of the workspace.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from langgraph.store.base import BaseStore, Op, Result
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
+from workbench.errors import RunError
+from workbench.extensions import Service
 from workbench.records.sqlite import PATIENCE_S, begin_with_log
 
 if TYPE_CHECKING:
@@ -87,3 +91,36 @@ def past_store(effects: Iterable[Effect]) -> InMemoryStore:
                 store.put(*place, item.value)
             places.add(place)
     return store
+
+
+class GraphRuns(Service):
+    """The recorded graphs of an open workspace."""
+
+    def __init__(self, wb: Any):
+        super().__init__(wb)
+        self.agents: dict[str, Any] = {}
+
+    @cached_property
+    def store(self) -> SqliteStore:
+        """Open the store when it is first used."""
+        store = workspace_store(self._wb.path / "graphs.db")
+        self._wb._work.stores.callback(store.conn.close)
+        return store
+
+    def find(self, run_id: str) -> Any:
+        """Return a recorded run; one whose graph was not recorded here and cannot be loaded can be looked at."""
+        runs = self._wb._work.driver(run_id).runs
+        row = runs.get(run_id) if runs.has(run_id) else None
+        if not row or not row["graph"]:
+            return None
+        name, source = row["graph"], row["options"].get("source")
+        why = (
+            f"The graph {name!r} was recorded in another session. Run the cell with wb.record(..., name={name!r}) "
+            "here, and its runs continue. A graph that is named ('module:graph') needs none."
+        )
+        if name not in self.agents:
+            try:
+                self.agents[name] = self._wb.record(source or None, name, why=why)
+            except RunError as error:
+                self.agents[name] = self._wb.record(None, name, why=str(error))
+        return self.agents[name].run(run_id)

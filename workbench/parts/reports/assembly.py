@@ -11,8 +11,13 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from workbench.graphs.check import supported, with_marks
-from workbench.graphs.generate import merged_evidence, offline, without_evidence
+from workbench.graphs.generate import (
+    merged_evidence,
+    offline,
+    supported,
+    with_marks,
+    without_evidence,
+)
 from workbench.language import citing
 from workbench.language.fields import FieldsWriter
 from workbench.language.quoting import split_sentences

@@ -18,8 +18,7 @@ from itertools import chain, combinations
 from langgraph.runtime import Runtime
 from pydantic import Field
 
-from workbench.graphs.check import supported, with_marks
-from workbench.graphs.generate import merged_evidence
+from workbench.graphs.generate import merged_evidence, supported, with_marks
 from workbench.language.question import read
 from workbench.language.support import by_words, denies, lost
 from workbench.ports import Bases, Context, KnowledgeBase, ToolLog

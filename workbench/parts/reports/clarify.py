@@ -17,7 +17,7 @@ from pydantic import AfterValidator, Field
 from workbench.events import progress
 from workbench.graphs.review import ARGS, LONGEST, Strict, ask_person, refuse, reread
 from workbench.graphs.roles import NONE, ModelForm, ask_model, card, model_plans
-from workbench.language.asking_back import name_left_open
+from workbench.language.answer import name_left_open
 from workbench.ports import Bases, Context
 from workbench.settings import Settings
 from workbench.state import Clarification, ConversationState, Json, Question
