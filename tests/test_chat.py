@@ -8,9 +8,10 @@ import json
 import pytest
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import HumanMessage
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from tests.servers import Reply, scripted_server
+from tests.test_bad_models import event, stream
 from workbench.errors import ModelError, SettingsError
 from workbench.models.chat import filled_in, open_chat_model, reply_text, sampling, stream_text, thinking_text
 from workbench.models.thinking import Thinking, split
@@ -33,51 +34,44 @@ async def chunks_of(model) -> list[str]:
     return [chunk async for chunk in stream_text(model, [HumanMessage("hello")])]
 
 
-@pytest.mark.parametrize("name", ["openai", "openai:", "anthropic:claude", "gpt-4"])
-def test_an_unknown_model_lists_the_known(name):
-    with pytest.raises(SettingsError, match=r"WORKBENCH_CHAT_MODEL is .*'openai:NAME'"):
-        open_chat_model(Settings(chat_model=name, chat_api_key=KEY))
+NOWHERE = "http://127.0.0.1:9/v1"
 
 
-def test_openai_itself_wants_a_key_and_a_server_of_ones_own_does_not():
-    with pytest.raises(SettingsError, match="WORKBENCH_CHAT_API_KEY"):
-        open_chat_model(Settings(chat_model="openai:gpt"))
-    assert open_chat_model(Settings(chat_model="openai:gpt", chat_base_url="http://127.0.0.1:9/v1")) is not None
+@pytest.mark.parametrize(
+    ("name", "url", "words"),
+    [
+        ("openai", "", r"WORKBENCH_CHAT_MODEL is .*'openai:NAME'"), ("openai:", "", "'openai:NAME'"),
+        ("gpt-4", "", "'openai:NAME'"), ("openai:gpt", "", "WORKBENCH_CHAT_API_KEY"),
+        ("anthropic:claude", "", "langchain-anthropic is not installed"),
+        ("openai:m?api_key=sk-12345678", NOWHERE, "kept with each run"),
+        ("openai:m?temperature=hot", NOWHERE, "temperature"), ("openai:m?max_retries=many", NOWHERE, "max_retries"),
+    ],
+)  # fmt: skip
+def test_a_model_that_cannot_be_opened_says_why(name, url, words):
+    with pytest.raises(SettingsError, match=words) as raised:
+        open_chat_model(Settings(chat_model=name, chat_base_url=url))
+    assert "sk-12345678" not in str(raised.value)
 
 
 SAID = "The kiln was built in 1911 [1]."
+FINAL = f"<|start|>assistant<|channel|>final<|message|>{SAID}"
 THOUGHTS = {
     "think": ("<think>T</think>\n\n" + SAID, SAID, "T"),
-    "in capitals": ("<THINK>T</THINK>" + SAID, SAID, "T"),
-    "thinking": ("<thinking>T</thinking>" + SAID, SAID, "T"),
-    "thought": ("<thought>T</thought>" + SAID, SAID, "T"),
-    "reasoning": ("<reasoning>T</reasoning>" + SAID, SAID, "T"),
-    "seed": ("<seed:think>T</seed:think>" + SAID, SAID, "T"),
+    **{tag: (f"<{tag}>T</{tag}>" + SAID, SAID, "T") for tag in ("THINK", "thinking", "thought", "reasoning", "seed:think")},
     "square": ("[THINK]T[/THINK]" + SAID, SAID, "T"),
     "triangles": ("◁think▷T◁/think▷" + SAID, SAID, "T"),
-    "begin of thought": (
-        f"<|begin_of_thought|>T<|end_of_thought|><|begin_of_solution|>{SAID}<|end_of_solution|>",
-        SAID,
-        "T",
-    ),
+    "begins": (f"<|begin_of_thought|>T<|end_of_thought|><|begin_of_solution|>{SAID}<|end_of_solution|>", SAID, "T"),
     "the closing tag alone": ("T\n</think>\n\n" + SAID, SAID, "T"),
-    "harmony": (
-        f"<|channel|>analysis<|message|>T<|end|><|start|>assistant<|channel|>final<|message|>{SAID}",
-        SAID,
-        "T",
-    ),
+    "harmony": (f"<|channel|>analysis<|message|>T<|end|>{FINAL}", SAID, "T"),
     "harmony to its end": (
-        "<|start|>assistant<|channel|>commentary to=functions.x <|constrain|>json<|message|>T<|end|>"
-        f"<|start|>assistant<|channel|>final<|message|>{SAID}<|return|>",
-        SAID,
-        "T",
+        f"<|start|>assistant<|channel|>commentary to=x <|constrain|>json<|message|>T<|end|>{FINAL}<|return|>", SAID, "T",
     ),
     "the final channel alone": (f"<|channel|>final<|message|>{SAID}", SAID, ""),
     "an empty thought": ("<think>\n\n</think>\n\n" + SAID, SAID, ""),
     "twice": (f"<think>T</think>{SAID}<think>U</think> So.", f"{SAID} So.", "T\nU"),
     "one that looks like an end": ("<think>a < b, <b>x</b></think>" + SAID, SAID, "a < b, <b>x</b>"),
     "none": ("If a < b [1] and <b>c</b> then d <", "If a < b [1] and <b>c</b> then d <", ""),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", THOUGHTS)
@@ -101,16 +95,9 @@ async def test_after_a_closing_tag_alone_the_next_thoughts_are_held_back():
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
 async def test_thoughts_of_a_field_of_their_own(field):
-    def event(delta, finish=None):
-        head = {"id": "x", "object": "chat.completion.chunk", "created": 0, "model": "m"}
-        return (
-            b"data: "
-            + json.dumps({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}).encode()
-        )
-
-    lines = [event({"role": "assistant", field: "Let me "}), event({field: "think."}), event({"content": SAID}, "stop")]
+    events = event({field: "Let me "}), event({field: "think."}), event({"content": SAID}, "stop")
     thinking = Thinking()
-    with scripted_server(Reply(body=b"\n\n".join([*lines, b""]), content_type="text/event-stream")) as server:
+    with scripted_server(stream(*events)) as server:
         chunks = [c async for c in stream_text(model_at(server.url), [HumanMessage("q")], thinking=thinking)]
     assert "".join(chunks) == SAID and thinking.thought == "Let me think."
     message = {"role": "assistant", "content": SAID, field: "Hm."}
@@ -131,7 +118,6 @@ SAYS = {
     "an error as a success": (Reply(body=b'{"error": {"message": "model is loading"}}'), "model is loading", ""),
     "an error in one word": (Reply(body=b'{"error": "model is loading"}'), "model is loading", ""),
     "a spent quota": (Reply(status=429, message="You exceeded your current quota"), "quota of WORKBENCH", "Wait a"),
-    "no balance": (Reply(status=402, message="Insufficient Balance"), "quota of WORKBENCH", "log of the server"),
     "no credit": (Reply(status=403, message="billing is not active"), "quota of WORKBENCH", "May this key"),
     "forbidden": (Reply(status=403, message="not this model"), "May this key use this model?", "quota"),
     "too long": (
@@ -162,7 +148,6 @@ async def test_the_words_of_a_server_are_shown_with_the_right_fix(name, streamed
     ("parameter", "message"),
     [
         ("temperature", "Unsupported value: 'temperature' does not support 0 with this model."),
-        ("temperature", "Unsupported parameter: 'temperature' is not supported with this model."),
         ("stream_options", "Unrecognized request argument supplied: stream_options"),
         ("max_completion_tokens", "Extra inputs are not permitted: max_completion_tokens"),
     ],
@@ -190,13 +175,8 @@ def test_a_role_has_its_own_temperature_effort_and_whatever_else_its_server_take
     assert sampling(opened) == {"temperature": 0.7, "seed": 3, "reasoning_effort": "low"}
 
 
-def test_another_provider_needs_its_package():
-    with pytest.raises(SettingsError, match="langchain-anthropic is not installed"):
-        open_chat_model(Settings(chat_model="anthropic:claude"))
-
-
 class Filled(BaseModel):
-    value: str = Field(max_length=3)
+    value: str
 
 
 @pytest.mark.parametrize(
@@ -216,30 +196,13 @@ def test_a_wrapped_model_fills_in_a_form(wrap):
 
 
 def test_one_refused_schema_does_not_switch_the_others_off():
-    class Second(BaseModel):
-        value: str
-
     with scripted_server() as server:
         server.respond = lambda request: (
             Reply(status=400, message="invalid schema for response_format")
             if request.get("response_format", {}).get("json_schema", {}).get("name") == "Filled"
-            else Reply(['{"value": "a"}'])
+            else Reply(['{"value": "a", "blue": true}'])
         )
-        for form in (Filled, Second):
+        for form in (Filled, Sky):
             assert reply_text(asyncio.run(filled_in(model_at(server.url), [("human", "?")], form)))
     names = [request.get("response_format", {}).get("json_schema", {}).get("name") for request in server.requests]
-    assert names == ["Filled", None, "Second"]
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("openai:m?api_key=sk-12345678", "kept with each run"),
-        ("openai:m?temperature=hot", "temperature"),
-        ("openai:m?max_retries=many", "max_retries"),
-    ],
-)
-def test_options_that_a_model_cannot_have_are_refused(name, words):
-    with pytest.raises(SettingsError, match=words) as raised:
-        open_chat_model(Settings(chat_model=name, chat_base_url="http://127.0.0.1:9/v1"))
-    assert "sk-12345678" not in str(raised.value)
+    assert names == ["Filled", None, "Sky"]

@@ -12,12 +12,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tests import handmade
 from tests.servers import Reply, only, scripted_server
-from tests.test_hostile import read
 from workbench.cli import main
 from workbench.errors import RunError, UnknownRun
-from workbench.futures.compare import compared
 from workbench.records.store import TABLES
 from workbench.records.timeline import bars, busy_ms, span_ms
 from workbench.runs.recording import found_pieces
@@ -30,7 +27,6 @@ from workbench.views.outline import run_html
 from workbench.views.run import answer, evidence, head
 
 ENGLISH, CHINESE = "Recommend comedies directed by Ang Lee", "对比《喜宴》和《饮食男女》的风格"
-HOSTILE = "<script>alert(1)</script>\" onload='x' \x1b[2J \u202egnp.exe"
 
 
 def done(wb: Workbench, question: str, **options):
@@ -72,7 +68,6 @@ def test_approve_beside_reject_at_reflect(wb: Workbench) -> None:
     assert (found.parts["where"], found.parts["name"]) == ("decision", "0-reflect")
     assert [side["action"] for side in found.decisions[0]["sides"]] == ["approve", "reject"]
     assert found.decisions[0]["sides"][1]["note"] == "enough"
-    assert found.caveats == []
     more = [row["step_id"] for row in found.steps if row["sides"][1] is None]
     lost = [piece for piece in found.evidence if piece["changes"] == ["lost"]]
     assert more and lost and not [piece for piece in found.evidence if piece["changes"] == ["gained"]]
@@ -100,10 +95,6 @@ def test_one_edited_step(wb: Workbench) -> None:
     for piece in gained:
         found_by = piece["sides"][1]["found_by"]
         assert found_by and all(by["tool"] and by["rank"] >= 1 and 0 <= by["score"] <= 1 for by in found_by)
-    moved = [piece for piece in found.evidence if piece["changes"] == ["moved"]]
-    for piece in moved:
-        one, two = piece["sides"]
-        assert (one["rank"], one["score"]) != (two["rank"], two["score"])
     assert "最先出现的不同：第一版计划" in str(found) and 'lang="zh-Hans"' in found._repr_html_()
 
 
@@ -153,32 +144,6 @@ def test_two_to_four_runs(wb: Workbench) -> None:
     assert json.loads(json.dumps(found.to_dict())) == found.to_dict()
 
 
-def hostile_run(**changes):
-    run = handmade.run(**changes)
-    run.options, run.query, run.state["kb_prefix"] = {}, HOSTILE, "film"
-    run.message, run.run_id = f"{HOSTILE} {changes.get('n', '')}", HOSTILE
-    run.plans, run.evidence = [{"plan": run.plan}], run.state["merged"]["retrieval_results"]
-    run.tape, run._results_by_step = list, dict
-    for piece in run.evidence:
-        piece["metadata"]["title"] = HOSTILE
-    for decision in run.decisions:
-        decision["note"] = decision["who"] = HOSTILE
-    return run
-
-
-def test_hostile_text_stays_text() -> None:
-    one, two = hostile_run(), hostile_run()
-    two.answer = f"{HOSTILE}. {one.answer}"
-    two.plan = two.plans[0]["plan"] = two.plans[0]["plan"].replace("step_2_compare", objective=HOSTILE)
-    two.evidence = two.evidence[1:]
-    found = compared([one, two])
-    page, text = found._repr_html_(), str(found)
-    tags = read(page)
-    assert not tags.tags & {"script", "img", "iframe"} and not {a for a in tags.attributes if a.startswith("on")}
-    assert "&lt;script&gt;" in page and "\x1b" not in page + text and "\u202e" not in page + text
-    assert [c for c in found.caveats if c["what"] == "no_tape"]
-
-
 def test_a_fork_never_changes_its_original(wb: Workbench, workspace: Path) -> None:
     run = done(wb, CHINESE, review=["plan", "reflect"])
     wb._work.loop.settle(10)  # its checkpoints go once it has ended
@@ -219,15 +184,12 @@ def test_the_commands(workspace: Path, monkeypatch: pytest.MonkeyPatch, tmp_path
     by_hand = json.loads(cli("fork", first, "--at", place, "--result", "Memento, by hand.", "--json", code=3))
     assert by_hand["records"][0]["output_summary"]["evidence_count"] == 1
     plan["steps"][0]["objective"] = "other words"
-    file = tmp_path / "plan.json"
-    file.write_text(json.dumps(plan))
-    forked = json.loads(cli("fork", first, "--plan", str(file), "--json"))
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    (tmp_path / "decision.json").write_text(json.dumps({"action": "reject", "note": "from a file"}))
+    forked = json.loads(cli("fork", first, "--plan", str(tmp_path / "plan.json"), "--json"))
     assert forked["plan"]["steps"][0]["objective"] == "other words"
-    decided = tmp_path / "decision.json"
-    decided.write_text(json.dumps({"action": "reject", "note": "from a file"}))
-    assert (
-        json.loads(cli("fork", first, "--decision", str(decided), "--json"))["decisions"][-1]["note"] == "from a file"
-    )
+    forked = json.loads(cli("fork", first, "--decision", str(tmp_path / "decision.json"), "--json"))
+    assert forked["decisions"][-1]["note"] == "from a file"
     for words, said in (
         (("fork", first, "--decision", "perhaps"), "neither approve nor reject"),
         (("fork", first, "--set", "max_iterations"), "Write it as field=value"),
@@ -253,13 +215,12 @@ def agrees(wb: Workbench, run: Run) -> dict[str, Any]:
     told, evidence_of = document["figures"], found_pieces(run)
     seen = bars(document["log"], document["records"], document["decisions"])
     assert told["total_s"] >= max(told["retrieval_s"], told["generation_s"]) > 0
-    assert told["retrieval_s"] == pytest.approx(run.state["merged"]["statistics"]["total_duration_ms"] / 1000, abs=1e-6)
     assert told["retrieval_s"] == pytest.approx(run.state["retrieval_ms"] / 1000, abs=1e-6)
     if not told["saved_calls"]:
         folded = sum(bar.end_ms - bar.start_ms for bar in seen if bar.kind in ("waiting", "stopped"))
         assert 1000 * told["total_s"] == pytest.approx(span_ms(seen) - folded, abs=0.1)
         assert 1000 * told["retrieval_s"] == pytest.approx(busy_ms(b for b in seen if b.kind == "step"), abs=0.1)
-    took, saved = duration_text(told, labels), savings_text(told, labels)
+    took, saved = duration_text(told, labels), savings_text(told, labels) if told["saved_calls"] else ""
     shown = CliRunner().invoke(main, ["show", run.run_id, "--workspace", str(wb.path)], catch_exceptions=False).output
     places = {
         "head": words(head(document, labels).html),
@@ -267,16 +228,12 @@ def agrees(wb: Workbench, run: Run) -> dict[str, Any]:
         "terminal": " ".join(shown.split()),
         "compared": " ".join(str(wb.compare(run, run)).split()),
     }
-    assert [name for name, text in places.items() if took not in text] == []
-    beside = wb.compare(run, run).to_dict()
-    assert {name: beside["cost"][0][name] for name in told} == told
-    assert run.to_dict()["figures"]["saved_calls"] == told["saved_calls"]
-    assert run.to_dict()["figures"]["saved_s"] == told["saved_s"]
-    if told["saved_calls"]:
-        assert [name for name, text in places.items() if saved not in text] == []
-    assert told["found"] == len(evidence_of) == run.state["merged"]["statistics"]["total_retrieved"]
-    assert told["evidence"] == len(run.evidence) == run.state["merged"]["statistics"]["total_evidence_count"]
-    assert told["in_prompt"] == run.state["merged"]["statistics"]["used"] == sum(p["in_prompt"] for p in evidence_of)
+    assert [name for name, text in places.items() if took not in text or saved not in text] == []
+    beside, statistics = wb.compare(run, run).to_dict()["cost"][0], run.state["merged"]["statistics"]
+    assert {name: beside[name] for name in told} == told
+    assert told["found"] == len(evidence_of) == statistics["total_retrieved"]
+    assert told["evidence"] == len(run.evidence) == statistics["total_evidence_count"]
+    assert told["in_prompt"] == statistics["used"] == sum(p["in_prompt"] for p in evidence_of)
     assert told["cited"] == sum(p["fate"] == "cited" for p in evidence_of)
     assert labels("answer_sources", n=told["cited"]) in words(answer(document, labels).html)
     assert labels("evidence_kept", **told) in words(evidence(evidence_of, told, labels).html)
@@ -302,23 +259,16 @@ def test_every_figure_of_runs_and_forks_is_one_number_wherever_it_stands(wb: Wor
 
 
 @pytest.mark.parametrize("counted", [True, False], ids=["the server counts", "it does not"])
-def test_tokens_are_the_servers_own_count_or_about(workspace: Path, counted: bool) -> None:
+def test_tokens_are_the_servers_own_count_or_about(workspace: Path, opens: Any, counted: bool) -> None:
     chunks = ["The Wedding Banquet ", "is of 1993 [1]."]
     usage = {"prompt_tokens": 1290, "completion_tokens": 8, "total_tokens": 1298} if counted else None
-    with (
-        scripted_server(Reply(chunks, usage=usage)) as server,
-        Workbench.open(
-            workspace, chat_model="openai:scripted", chat_base_url=server.url, chat_api_key="k", **only("writer")
-        ) as wb,
-    ):
+    with scripted_server(Reply(chunks, usage=usage)) as server:
+        model = {"chat_model": "openai:scripted", "chat_base_url": server.url, "chat_api_key": "k"}
+        wb = opens(workspace, **model, **only("writer"))
         run = wb.ask(QUESTION, kb="film")
-        told = agrees(wb, run)
-        assert run.answer == "".join(chunks) and told["cited"] == 1
+        assert run.answer == "".join(chunks) and agrees(wb, run)["cited"] == 1
         [effect] = [e for e in run.tape() if e.tokens]
         assert effect.counted == counted and (effect.tokens == 1298 or not counted)
-        cost = wb.compare(run, run)
         shown = tokens_text(effect.tokens, not counted, Labels("en"))
-        assert shown.startswith("about ") != counted
-        assert shown in str(cost)
-        fork = run.fork()
-        assert wb.compare(run, fork).cost[1]["saved_tokens"] == effect.tokens
+        assert shown.startswith("about ") != counted and shown in str(wb.compare(run, run))
+        assert wb.compare(run, run.fork()).cost[1]["saved_tokens"] == effect.tokens

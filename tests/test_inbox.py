@@ -60,35 +60,21 @@ def test_everything_that_waits_newest_first(wb: Workbench, three: list[Run]) -> 
     assert CHINESE in plan and "plan · Approve: run " in plan and three[0].run_id in plan
     assert "3 runs" in box.list.html
     assert box.list.html.count('role="row"') == 3 and box.list.html.count('data-do="approve"') == 1
-
-
-def test_open_tells_the_run(wb: Workbench, three: list[Run]) -> None:
-    box = wb.inbox(lang="en")
     for run in three[:2]:
         box.list.press("open", run.run_id)
         assert [bench.run_id for bench in box.below.children] == [run.run_id]
 
 
-@pytest.mark.parametrize("action", ["approve", "reject"])
-def test_answer_right_there(wb: Workbench, three: list[Run], action: str) -> None:
+def test_a_run_is_answered_right_there_and_not_when_it_was_answered_elsewhere(wb: Workbench, three: list[Run]) -> None:
     box = wb.inbox(lang="en")
     box.list.press("choose", box.waiting[1].run_id)
     box.note.value = "from the inbox"
-    box.list.press(action, box.waiting[1].run_id)
-    assert box.note.value == "" and [run.run_id for run in box.waiting] == [
-        three[2].run_id,
-        three[0].run_id,
-    ]
+    box.list.press("approve", box.waiting[1].run_id)
+    assert box.note.value == "" and [run.run_id for run in box.waiting] == [three[2].run_id, three[0].run_id]
     assert "data-do" not in box.list.html  # a second click answers nothing else
     until(lambda: three[1].decisions)
-    assert (three[1].decisions[0]["action"], three[1].decisions[0]["note"]) == (action, "from the inbox")
-    box.refresh()
-    assert three[1].run_id not in {run.run_id for run in box.waiting if run.point == "plan"}
-
-
-def test_what_was_answered_elsewhere_is_not_answered_again(wb: Workbench, three: list[Run]) -> None:
+    assert (three[1].decisions[0]["action"], three[1].decisions[0]["note"]) == ("approve", "from the inbox")
     box = wb.inbox(lang="en")
-    assert box.picked == box.waiting[0].run_id
     three[2].reject("from a script")
     box.list.press("approve", three[2].run_id)  # what is shown was answered meanwhile: it is not answered again
     assert [d["action"] for d in three[2].decisions] == ["reject"]
@@ -146,65 +132,31 @@ def _as_written(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-@pytest.fixture(scope="module")
-def waiting(shared_wb: Workbench, request: pytest.FixtureRequest) -> Run:
-    """Return a run that is looked at, and given no answer that it takes."""
-    return shared_wb.ask(QUESTION, kb="film", review=[request.param])
-
-
-@pytest.fixture
-def paused(shared_wb: Workbench, request: pytest.FixtureRequest) -> Run:
-    return shared_wb.ask(QUESTION, kb="film", review=[request.param])
-
-
-at = pytest.mark.parametrize("paused", ["plan", "step", "reflect"], indirect=True)
-waiting_at = pytest.mark.parametrize("waiting", ["plan", "step", "reflect"], indirect=True, scope="module")
-
-
-@waiting_at
-def test_an_inbox_reads_what_is_asked(waiting: Run) -> None:
-    asked = to_agent_inbox(waiting.review)
-    assert asked is not None and waiting.review is not None
-    assert set(asked) == {"action_request", "config", "description"}
-    assert asked["action_request"]["action"] == waiting.review["point"]
-    assert all(asked["config"].values()) and len(asked["config"]) == 4
+@pytest.mark.parametrize("point", ["plan", "step", "reflect"])
+def test_an_inbox_reads_what_is_asked_and_each_response_is_an_answer(shared_wb: Workbench, point: str) -> None:
+    run = shared_wb.ask(QUESTION, kb="film", review=[point])
+    asked = to_agent_inbox(run.review)
+    assert asked is not None and set(asked) == {"action_request", "config", "description"}
+    assert asked["action_request"]["action"] == point and list(asked["config"].values()) == [True] * 4
     assert asked["action_request"]["args"]["thresholds"]["min_top_score"] == 0.5
-    assert asked["description"] == waiting.review["action_requests"][0]["description"]
-    json.dumps(asked)
+    given = {"plan": ("ignore", None), "step": ("accept", None), "reflect": ("response", "only the fathers")}
+    (kind, args), action = given[point], {"plan": "reject", "step": "approve", "reflect": "respond"}[point]
+    run.answer_review(json.loads(json.dumps([{"type": kind, "args": args}])))
+    assert (run.decisions[0]["action"], run.decisions[0]["message"]) == (action, args or "")
 
 
-@at
-@pytest.mark.parametrize(
-    ("kind", "args", "action"),
-    [("accept", None, "approve"), ("ignore", None, "reject"), ("response", "only the fathers", "respond")],
-)
-@pytest.mark.few(4)
-def test_each_response_is_an_answer(paused: Run, kind: str, args: Any, action: str) -> None:
-    paused.answer_review([{"type": kind, "args": args}])
-    assert paused.decisions[0]["action"] == action
-    assert paused.decisions[0]["message"] == (args or "")
-
-
-@at
-def test_an_edit_that_changes_nothing_is_approval(paused: Run) -> None:
-    paused.answer_review(edited_in_an_inbox(paused))
-    assert paused.decisions[0]["action"] == "approve"
-
-
-def test_an_edited_plan_comes_back_as_a_string(shared_wb: Workbench) -> None:
-    run = shared_wb.ask(QUESTION, kb="film", review=["plan"])
+def test_an_edit_holds_only_what_changed(shared_wb: Workbench) -> None:
+    run = shared_wb.ask(QUESTION, kb="film", review=["plan", "reflect"])
     plan = dict(run.review["action_requests"][0]["args"]["plan"])  # type: ignore[index]
     plan["steps"] = plan["steps"][:1]
     run.answer_review(edited_in_an_inbox(run, plan=plan))
     assert run.decisions[0]["action"] == "edit" and list(run.decisions[0]["edits"]) == ["plan"]
     assert [step.step_id for step in run.plan.steps] == ["step_0_wedding_banquet"]  # type: ignore[union-attr]
-
-
-def test_an_edit_holds_only_what_changed(shared_wb: Workbench) -> None:
-    run = shared_wb.ask(QUESTION, kb="film", review=["reflect"])
     run.answer_review(edited_in_an_inbox(run, thresholds={"min_evidence": "7", "min_top_score": 0.5}))
-    assert run.decisions[0]["edits"] == {"thresholds": {"min_evidence": 7}}
+    assert run.decisions[1]["edits"] == {"thresholds": {"min_evidence": 7}}
     assert run.status == "paused"  # thresholds alone: it is judged again
+    run.answer_review(edited_in_an_inbox(run))
+    assert run.decisions[2]["action"] == "approve", "an edit that changes nothing"
 
 
 def test_the_middleware_s_shape_from_an_editor_of_strings(shared_wb: Workbench) -> None:
@@ -221,36 +173,25 @@ def test_the_middleware_s_shape_from_an_editor_of_strings(shared_wb: Workbench) 
     assert len(run.records) > 3
 
 
-@waiting_at
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        ([{"type": "agree", "args": None}], "accept, edit, response, ignore"),
-        ([{"type": "response", "args": None}], "text"),
-        ([{"type": "response", "args": "  "}], "needs a message"),
-        ([{"type": "edit", "args": None}], "action"),
-        ([{"type": "edit", "args": {"action": "merge", "args": {"thresholds": "{}"}}}], "merge"),
-        ([{"type": "accept", "args": None, "why": "x"}], "why"),
-        ([{"type": "accept"}, {"type": "accept"}], "an answer is"),
-    ],
-)
-def test_a_response_that_does_not_fit_is_explained_and_the_run_waits(waiting: Run, given: Any, told: str) -> None:
-    with pytest.raises(InvalidAnswer, match=told):
-        waiting.answer_review(given)
-    assert waiting.status == "paused" and not waiting.decisions
+WRONG = [
+    ([{"type": "agree", "args": None}], "accept, edit, response, ignore"),
+    ([{"type": "response", "args": None}], "text"),
+    ([{"type": "response", "args": "  "}], "needs a message"),
+    ([{"type": "edit", "args": None}], "action"),
+    ([{"type": "edit", "args": {"action": "merge", "args": {"thresholds": "{}"}}}], "merge"),
+    ([{"type": "accept", "args": None, "why": "x"}], "why"),
+    ([{"type": "accept"}, {"type": "accept"}], "an answer is"),
+    ({"thresholds": "{min_evidence: 3}"}, "thresholds .*JSON"),
+    ({"thresholds": {"min_evidence": "many"}}, r"thresholds.min_evidence: .*integer"),
+    ({"thresholds": {"min_top_score": "7"}}, "less than or equal to 1"),
+    ({"moods": "x"}, "moods"),
+]
 
 
-@waiting_at
-@pytest.mark.parametrize(
-    ("edits", "told"),
-    [
-        ({"thresholds": "{min_evidence: 3}"}, "thresholds .*JSON"),
-        ({"thresholds": {"min_evidence": "many"}}, r"thresholds.min_evidence: .*integer"),
-        ({"thresholds": {"min_top_score": "7"}}, "less than or equal to 1"),
-        ({"moods": "x"}, "moods"),
-    ],
-)
-def test_an_edit_that_does_not_fit_is_explained_and_the_run_stays_paused(waiting, edits, told):
-    with pytest.raises(InvalidAnswer, match=told):
-        waiting.answer_review(edited_in_an_inbox(waiting, **edits))
-    assert waiting.status == "paused" and not waiting.decisions
+@pytest.mark.parametrize("point", ["plan", "step", "reflect"])
+def test_a_response_that_does_not_fit_is_explained_and_the_run_waits(shared_wb: Workbench, point: str) -> None:
+    run = shared_wb.ask(QUESTION, kb="film", review=[point])
+    for given, told in WRONG:
+        with pytest.raises(InvalidAnswer, match=told):
+            run.answer_review(edited_in_an_inbox(run, **given) if isinstance(given, dict) else given)
+        assert run.status == "paused" and not run.decisions

@@ -14,6 +14,7 @@ import ipywidgets
 import pytest
 
 import workbench
+from tests.shelves import fill
 from workbench.session import Workbench
 from workbench.text import CJK
 from workbench.views.labels import catalogue
@@ -25,22 +26,16 @@ ENGLISH, CHINESE = catalogue("en"), catalogue("zh")
 PACKAGE = Path(workbench.__file__).parent
 
 
-def test_no_word_is_given_twice() -> None:
-    for language in ("en", "zh"):
-        subjects = tomllib.loads((PACKAGE / "views" / "labels" / f"{language}.toml").read_text(encoding="utf-8"))
-        assert sum(map(len, subjects.values())) == len(catalogue(language)), language
-
-
 def test_both_languages_have_the_same_keys_and_take_the_same_values() -> None:
     assert set(ENGLISH) == set(CHINESE)
+    for language in ("en", "zh"):
+        subjects = tomllib.loads((PACKAGE / "views" / "labels" / f"{language}.toml").read_text(encoding="utf-8"))
+        assert sum(map(len, subjects.values())) == len(catalogue(language)), f"a word is given twice in {language}"
     for key, english in ENGLISH.items():
         assert english and CHINESE[key], key
         if key.startswith("problem_"):  # the English of a problem is its own text
             continue
         assert set(re.findall(r"{(\w+)", english)) == set(re.findall(r"{(\w+)", CHINESE[key])), key
-
-
-def test_chinese_words_are_chinese() -> None:
     same = {re.sub(r"{\w+}", "", words) for key, words in ENGLISH.items() if words == CHINESE[key]}
     assert not [text for text in same if re.search("[a-z]{3}", text)]
 
@@ -97,12 +92,8 @@ CODE = rf"[A-Za-z]*[_\d][\w/#.+-]*|\b(?:{'|'.join([*NODES.split(), *INSIDE.split
 
 @pytest.fixture(params=["en", "zh"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, Workbench]]:
-    folder = tmp_path / "shelf"
-    folder.mkdir()
-    for title, text in SHELF[request.param].items():
-        (folder / f"{title}.md").write_text(f"# {title}\n\n{text}\n", encoding="utf-8")
     with Workbench.open(tmp_path / "workspace") as wb:
-        wb.add_knowledge("1", [folder])
+        fill(wb, SHELF[request.param], "1")
         yield request.param, wb
 
 

@@ -25,18 +25,21 @@ NOTES = {
     "kiln-4": ("Kiln 4 fires at 1,240 degrees. Its owner is Ida Brandt.", {"owner": "Ida Brandt", "year": 2019}),
     "kiln-7": ("Kiln 7 is cold until the spring.", {"owner": "Ole Lund", "year": 2021}),
 }
+MORE = {
+    "kiln-9": ("Kiln 9 was rebuilt after the flood. It burns birch.", {"year": 2022, "city": "Oslo"}),
+    "窑十二": ("窑十二烧白瓷，由林青看管。", {"owner": "林青", "year": 2018, "city": "景德镇"}),
+}
 ASKED = "Where did the builder of Salt Mill die?"
 
 
 @pytest.fixture(scope="module")
 def wb(tmp_path_factory):
     folder = tmp_path_factory.mktemp("needs")
-    texts = [{"id": title.lower(), "title": title, "text": text} for title, text in TEXTS.items()]
-    notes = [{"id": name, "title": name, "text": text, **fields} for name, (text, fields) in NOTES.items()]
-    for name, rows in {"texts": texts, "notes": notes}.items():
-        (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    texts = {title: (text, {}) for title, text in TEXTS.items()}
     with Workbench.open(folder / "ws", embedding_model="hashing") as wb:
-        for name in ("texts", "notes"):
+        for name, rows in {"texts": texts, "notes": NOTES, "mixed": texts | NOTES | MORE}.items():
+            lines = [{"id": title, "title": title, "text": text, **fields} for title, (text, fields) in rows.items()]
+            (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
             wb.add_knowledge(name, [folder / f"{name}.jsonl"])
         yield wb
 
@@ -98,23 +101,16 @@ def test_a_criterion_that_an_edit_of_the_plan_adds_or_takes_out_is_said_of_the_n
     run = wb.ask(ASKED, kb="texts", review=["plan", "reflect"])
     kept = [text for text in run.plan.acceptance_criteria if text != "die"]
     run.edit(plan=run.plan.model_copy(update={"acceptance_criteria": [*kept, "the wool"]}))
-    assert {text: entry["said"] for text, entry in entries(run).items() if entry["said"]} == {
-        "the wool": "open",
-        "die": "struck",
-    }
+    said = {text: entry["said"] for text, entry in entries(run).items() if entry["said"]}
+    assert said == {"the wool": "open", "die": "struck"}
 
 
-@pytest.mark.parametrize("given", [{"die": "maybe"}, {" ": "open"}, {"x" * 501: "open"}, ["die"]])
-def test_what_cannot_be_said_of_a_need_is_refused_and_the_run_waits(wb, given) -> None:
+def test_what_cannot_be_said_of_a_need_is_refused_and_the_run_waits(wb) -> None:
     run = wb.ask(ASKED, kb="texts", review=["reflect"])
-    with pytest.raises(InvalidAnswer, match="needs"):
-        run.edit(needs=given)
+    for given in ({"die": "maybe"}, {" ": "open"}, {"x" * 501: "open"}, ["die"]):
+        with pytest.raises(InvalidAnswer, match="needs"):
+            run.edit(needs=given)
     assert run.status == "paused" and not run.decisions
-
-
-def planned(wb: Workbench, *criteria: str) -> Plan:
-    step = PlanStep(step_id="s", objective=ASKED, tool="hybrid_search", tool_input={"query": ASKED})
-    return Plan(steps=[step], acceptance_criteria=list(criteria))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +122,9 @@ def planned(wb: Workbench, *criteria: str) -> Plan:
 )  # fmt: skip
 def test_a_criterion_of_one_s_own_binds_until_it_is_struck(wb, criterion, met) -> None:
     enough = {"min_evidence": 1, "min_top_score": 0, "min_probability": 0}
-    run = wb.ask(ASKED, kb="texts", plan=planned(wb, criterion), review=["reflect"], thresholds=enough)
+    step = PlanStep(step_id="s", objective=ASKED, tool="hybrid_search", tool_input={"query": ASKED})
+    plan = Plan(steps=[step], acceptance_criteria=[criterion])
+    run = wb.ask(ASKED, kb="texts", plan=plan, review=["reflect"], thresholds=enough)
     line = entries(run)[criterion]
     assert (line["met"] >= 0.5, line["said"]) == (met, "open")
     if not met:
@@ -143,13 +141,6 @@ def test_a_list_that_a_word_did_not_filter_says_so_and_does_not_answer(wb) -> No
     assert "Kiln 7 is cold" in cold.answer and cold.reflections[-1]["signals"]["answered"] is True
 
 
-MIXED = {
-    **{title: (text, {}) for title, text in TEXTS.items()},
-    **NOTES,
-    "kiln-9": ("Kiln 9 was rebuilt after the flood. It burns birch.", {"year": 2022, "city": "Oslo"}),
-    "窑十二": ("窑十二烧白瓷，由林青看管。", {"owner": "林青", "year": 2018, "city": "景德镇"}),
-}
-"""Notes with typed fields and texts without any, in both languages."""
 SURE = ("fields", "quotation")
 QUESTIONS = """
     What is the budget of kiln-4? | Who is the owner of kiln-4? | Who is the owner of kiln-9? | Who built Salt Mill?
@@ -168,22 +159,10 @@ QUESTIONS = """
 """
 
 
-@pytest.fixture(scope="module")
-def mixed(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("mixed")
-    rows = [{"id": name, "title": name, "text": text, **fields} for name, (text, fields) in MIXED.items()]
-    (folder / "mixed.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    with Workbench.open(folder / "ws", embedding_model="hashing") as wb:
-        wb.add_knowledge("mixed", [folder / "mixed.jsonl"])
-        yield wb
-
-
-@pytest.mark.parametrize(
-    "question", [q.strip() for line in QUESTIONS.split("\n") for q in line.split("|") if q.strip()]
-)
+@pytest.mark.parametrize("question", [q.strip() for q in QUESTIONS.replace("\n", "|").split("|") if q.strip()])
 @pytest.mark.few(12)
-def test_enough_and_the_needs_and_the_kind_of_the_answer_agree(mixed, question) -> None:
-    run = mixed.ask(question, kb="mixed")
+def test_enough_and_the_needs_and_the_kind_of_the_answer_agree(wb, question) -> None:
+    run = wb.ask(question, kb="mixed")
     last, lines = run.reflections[-1], entries(run).values()
     seen, cited = last["signals"], {citation["result_id"] for citation in run.citations}
     sure, enough = run.state["answer_kind"] in SURE, last["stop_reason"] == "quality_satisfied"
