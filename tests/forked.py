@@ -175,11 +175,11 @@ def pytest_configure(config: Any) -> None:
         os.environ["JUPYTER_PATH"] = str(folder)
 
 
-def stand_for_kernel(address: str, connection_file: str) -> None:
+def stand_for_kernel(address: str, connection_file: str, *more: str) -> None:
     """Have a kernel forked and be what Jupyter takes for it: pass interrupts on, end together."""
     code = "from ipykernel.kernelapp import launch_new_instance; launch_new_instance()"
     environment = {name: value for name, value in os.environ.items() if name != "JPY_PARENT_PID"}  # it has another one
-    asked = {"argv": [code, "-f", connection_file], "cwd": os.getcwd(), "env": environment}
+    asked = {"argv": [code, "-f", connection_file, *more], "cwd": os.getcwd(), "env": environment}
     caller = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     caller.connect(address)
     socket.send_fds(caller, [json.dumps(asked).encode()], [0, 1, 2])

@@ -30,7 +30,10 @@ def record(step_id: str, tool: str, start_ms: float, duration_ms: float, found: 
     }  # fmt: skip
 
 
-def plan(question: str = "对比《喜宴》和《饮食男女》的风格") -> Plan:
+QUESTION = "对比《喜宴》和《饮食男女》的风格"
+
+
+def plan(question: str = QUESTION) -> Plan:
     return Plan(
         problem_statement=question,
         steps=[
@@ -117,68 +120,33 @@ def run(**changes: Any) -> SimpleNamespace:
         "query_intent": "compare", "media_type_hint": "film", "filters": [],
         "extracted_entities": {"low_level": ["The Wedding Banquet", "Eat Drink Man Woman"], "high_level": []},
     }  # fmt: skip
+    decision = {
+        "review_id": "r1", "point": "reflect", "action": "approve", "proposal": {}, "edits": {}, "message": "",
+        "who": "person", "decided_at": at(43_398), "note": "the father is the point",
+    }  # fmt: skip
     values: dict[str, Any] = {
-        "run_id": "7f3a",
-        "status": "done",
-        "message": "对比《喜宴》和《饮食男女》的风格",
-        "query": "对比《喜宴》和《饮食男女》的风格",
-        "session_id": "default",
-        "row": {"user_id": "default"},
+        "run_id": "7f3a", "status": "done", "message": QUESTION, "query": QUESTION, "session_id": "default",
+        "row": {"user_id": "default"}, "error": None, "stop_reason": "quality_satisfied", "review": None,
         "answer": "《喜宴》于 1993 年上映 [1]。\n《饮食男女》于 1994 年上映，讲述朱家的故事 [2]。",
         "citations": [
             {"n": n, "result_id": r["result_id"], "sentence": f"句子 {n}", "source": r["metadata"]}
             for n, r in enumerate(results, 1)
         ],
-        "error": None,
-        "stop_reason": "quality_satisfied",
-        "review": None,
-        "route_decision": route,
-        "plan": plan(),
-        "records": records(),
-        "reflections": reflections(),
-        "decisions": [
-            {
-                "review_id": "r1",
-                "point": "reflect",
-                "action": "approve",
-                "proposal": {},
-                "edits": {},
-                "message": "",
-                "who": "person",
-                "decided_at": at(43_398),
-                "note": "the father is the point",
-            }
-        ],
+        "route_decision": route, "plan": plan(), "records": records(), "reflections": reflections(),
+        "decisions": [decision],
         "merged": {"context": "[1] ...", "retrieval_results": results, "reference": {}, "statistics": {}},
-        "statistics": {"total_steps": 4, "success_rate": 1.0, "used": 2},
-        "log": log(),
-    }
-    values |= {"options": {}, **changes}
+        "statistics": {"total_steps": 4, "success_rate": 1.0, "used": 2}, "log": log(), "options": {}, **changes,
+    }  # fmt: skip
     merged = {**(values["merged"] or {}), "statistics": values["statistics"]}
-    values["state"] = {
-        "route_decision": values["route_decision"],
-        "stop_reason": values["stop_reason"],
-        "merged": merged,
-    }
-    return SimpleNamespace(**values)
+    state = {"route_decision": values["route_decision"], "stop_reason": values["stop_reason"], "merged": merged}
+    return SimpleNamespace(**values, state=state)
 
 
 def review_request(point: str = "plan", **args: Any) -> dict[str, Any]:
-    return {
-        "action_requests": [
-            {"name": point, "args": {"wave": ["step_0_喜宴"], **args}, "description": "Three steps, two at once."}
-        ],
-        "review_configs": [
-            {
-                "action_name": point,
-                "allowed_decisions": ["approve", "edit", "reject", "respond"],
-                "args_schema": {"type": "object"},
-            }
-        ],
-        "run_id": "7f3a",
-        "review_id": "r1",
-        "point": point,
-    }
+    asked = {"name": point, "args": {"wave": ["step_0_喜宴"], **args}, "description": "Three steps, two at once."}
+    allowed = {"allowed_decisions": ["approve", "edit", "reject", "respond"], "args_schema": {"type": "object"}}
+    told = {"run_id": "7f3a", "review_id": "r1", "point": point}
+    return {"action_requests": [asked], "review_configs": [{"action_name": point, **allowed}], **told}
 
 
 def paused() -> SimpleNamespace:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
+from tests import forked
 from workbench.cli import main
 from workbench.session import Workbench
 from workbench.settings import Settings
@@ -28,17 +29,14 @@ ANSWER = "Film 7: directors Ang Lee [1]."
 
 def corpus(path: Path, count: int = 30) -> Path:
     """A file of films, of which each says its number, its year and Ang Lee."""
+    said = {"type": "Film", "directors": ["Ang Lee"]}
     films = (
         {
-            "id": f"f{n}",
-            "title": f"Film {n}",
-            "type": "Film",
-            "year": 1980 + n,
-            "directors": ["Ang Lee"],
+            "id": f"f{n}", "title": f"Film {n}", "year": 1980 + n, **said,
             "overview": f"Film {n} is a film of {1980 + n} about number {n}.",
         }
         for n in range(count)
-    )
+    )  # fmt: skip
     path.write_text("".join(json.dumps(film) + "\n" for film in films), encoding="utf-8")
     return path
 
@@ -93,12 +91,20 @@ def environment() -> dict[str, str]:
     return {**os.environ, **settings, "PYTHONPATH": str(PROJECT), "COLUMNS": "400"}
 
 
-def workbench(folder: Path, *words: str, **how: object) -> subprocess.CompletedProcess[str]:
-    """The command line: in this process, or in one of its own where limits are set on it."""
-    words, told = (*words, "--workspace", str(folder)), {"env": environment(), "cwd": folder.parent, **how}
-    if "preexec_fn" in told:
-        command = [sys.executable, "-c", "from workbench.cli import main; main()", *words]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, **told)
-    with chdir(told["cwd"]):
-        done = CliRunner().invoke(main, words, prog_name="workbench", env=told["env"])
+_LIMITED = """
+import resource, sys; from workbench.cli import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)),) * 2)
+main()
+"""
+
+
+def workbench(folder: Path, *words: str, kib: int | None = None) -> subprocess.CompletedProcess[str]:
+    """The command line: in this process, or in one of its own that writes no file larger than ``kib``."""
+    words = (*words, "--workspace", str(folder))
+    if kib is not None:
+        command = [sys.executable, "-c", _LIMITED, str(kib * 1024), *words]
+        how = {"capture_output": True, "text": True, "timeout": 120}
+        return forked.run(command, env=environment(), cwd=folder.parent, **how)
+    with chdir(folder.parent):
+        done = CliRunner().invoke(main, words, prog_name="workbench", env=environment())
     return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import random
-import resource
 import shutil
 import sqlite3
 import subprocess
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -56,39 +55,26 @@ def told(done: subprocess.CompletedProcess[str], *words: str) -> None:
         assert word in done.stderr, done.stderr
 
 
-def test_a_file_and_a_path_under_a_file(tmp_path):
+def test_a_path_under_a_file(tmp_path):
     (tmp_path / "file").write_text("")
-    for place, word in ((tmp_path / "file", "is a file"), (tmp_path / "file" / "under", "Not a directory")):
-        with pytest.raises(WorkspaceError, match=word):
-            opened(place)
-    told(workbench(tmp_path / "file", "ask", "x"), "is a file")
-    told(workbench(tmp_path / "file", "runs"), "is a file")
-
-
-@contextmanager
-def read_only(folder: Path):
-    """The folder on a file system that takes no writes, from root neither."""
-    place = folder.parent / "mounted"
-    place.mkdir()
-    mounted = subprocess.run(["mount", "--bind", str(folder), str(place)], capture_output=True)
-    if mounted.returncode:
-        pytest.skip("this machine lets nobody mount")
-    try:
-        subprocess.run(["mount", "-o", "remount,ro,bind", str(place)], check=True)
-        yield place
-    finally:
-        subprocess.run(["umount", "-l", str(place)], check=True)
+    with pytest.raises(WorkspaceError, match="Not a directory"):
+        opened(tmp_path / "file" / "under")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
 def test_read_only(folder):
-    with read_only(folder) as place:
+    """The folder on a file system that takes no writes, from root neither."""
+    (place := folder.parent / "mounted").mkdir()
+    if subprocess.run(["mount", "--bind", str(folder), str(place)], capture_output=True).returncode:
+        pytest.skip("this machine lets nobody mount")
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", str(place)], check=True)
         with pytest.raises(WorkspaceError, match=r"is read-only|Read-only file system"):
             opened(place)
         for words in (["runs"], ["ask", "x"], ["kb", "list"], ["gc"]):
             told(workbench(place, *words), str(place), "Make the folder writable")
-    with opened(folder) as wb:
-        assert wb.ask(QUESTION, kb="film").answer == ANSWER
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)
 
 
 def test_a_folder_that_takes_no_new_file(folder, monkeypatch):
@@ -105,26 +91,22 @@ def test_a_folder_that_takes_no_new_file(folder, monkeypatch):
         opened(folder)
 
 
-def limited(kib: int):
-    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (kib * 1024, kib * 1024))
-
-
 def test_a_new_workspace_on_a_full_disk(tmp_path):
     corpus(tmp_path / "films.jsonl")
-    told(workbench(tmp_path / "new", "ask", "x", preexec_fn=limited(0)), "Free some space")
-    told(workbench(tmp_path / "new", "kb", "add", "film", "films.jsonl", preexec_fn=limited(60)), "pace")
+    told(workbench(tmp_path / "new", "ask", "x", kib=0), "Free some space")
+    told(workbench(tmp_path / "new", "kb", "add", "film", "films.jsonl", kib=60), "pace")
     assert workbench(tmp_path / "new", "kb", "add", "film", "films.jsonl").returncode == 0
     with opened(tmp_path / "new") as wb:
         assert wb.ask(QUESTION, kb="film").answer == ANSWER
 
 
-@pytest.mark.parametrize("kib", [48, 96, 288, *(pytest.param(kib, marks=pytest.mark.full) for kib in (32, 64, 256))])
+@pytest.mark.parametrize("kib", [32, 48, 64, 96, 256, 288])
 @pytest.mark.few(2)
 def test_a_run_on_a_disk_that_fills_goes_on_when_there_is_space(tmp_path, folder, undisturbed, kib):
     """At each limit another write is the first that fails: a store's, a checkpoint's, the row itself."""
     for database in ("workbench.db", "checkpoints.db"):
         (folder / database).unlink()
-    done = workbench(folder, "ask", QUESTION, "--kb", "film", "--session", "new", preexec_fn=limited(kib))
+    done = workbench(folder, "ask", QUESTION, "--kb", "film", "--session", "new", kib=kib)
     assert done.returncode in (1, 4) and "Traceback" not in done.stderr
     assert "may be full" in done.stderr and "Free some space" in done.stderr
     with opened(folder) as wb:
@@ -336,8 +318,10 @@ def test_a_rebuild_takes_from_the_index_what_has_no_file_any_more(tmp_path):
         with pytest.raises(KnowledgeError, match=r"its files are gone: .*films.jsonl. Put them back"):
             wb.knowledge.rebuild("film")
         corpus(films)
-        assert wb.knowledge.rebuild("film").kept
+        kept = wb.knowledge.rebuild("film").kept
         assert wb.knowledge.get("film").fingerprint() == before
+        told_of = next(found["detail"] for found in wb.gc(yes=True) if found["kind"] == "damaged, kept by a rebuild")
+        assert kept in told_of and Path(kept).exists()
 
 
 @pytest.mark.parametrize("moved", ["nothing", "the new one", "both"])
@@ -357,14 +341,6 @@ def test_a_rebuild_killed_in_the_middle_of_its_swap_ends_with_the_next_open(fold
         assert sorted(p.name for p in base.parent.iterdir() if p.is_dir()) == ["film", "other"]
         wb.knowledge.remove("film")
         assert wb.knowledge.names() == ["other"]
-
-
-def test_what_a_rebuild_kept_is_told_and_stays(folder):
-    damage(folder / "knowledge" / "film" / "index.db", "head")
-    with opened(folder) as wb:
-        kept = wb.knowledge.rebuild("film").kept
-        told_of = next(found["detail"] for found in wb.gc(yes=True) if found["kind"] == "damaged, kept by a rebuild")
-        assert kept in told_of and Path(kept).exists()
 
 
 def test_what_killed_processes_left_is_named_and_freed_and_what_a_live_one_writes_is_not(folder):
@@ -392,7 +368,7 @@ def test_a_body_that_is_lost_is_named(folder):
         assert run.status == "failed" and "is not in the workspace any more" in run.error
 
 
-@pytest.mark.parametrize("where", ["head", "middle", "cut", "everything"])
+@pytest.mark.parametrize("where", ["head", "everything"])
 def test_a_damaged_chroma_is_made_anew_from_the_index(folder, where):
     damage(folder / "knowledge" / "film" / "chroma" / "chroma.sqlite3", where)
     assert [f["what"] for f in examine(folder, Settings.load())] == ["knowledge film"]
@@ -403,12 +379,9 @@ def test_a_damaged_chroma_is_made_anew_from_the_index(folder, where):
 def test_a_log_that_was_deleted_costs_only_what_was_in_it(folder):
     with opened(folder) as wb:
         wb.ask("Who directed Film 4?", kb="film")
-        copy = Path(shutil.copytree(folder, folder.parent / "copy"))
-    for log in copy.rglob("*.db-wal"):
-        log.unlink()
+        copy = Path(shutil.copytree(folder, folder.parent / "copy", ignore=shutil.ignore_patterns("*.db-wal")))
     with opened(copy) as wb:
-        assert len(wb.runs.list()) >= 3
-        assert wb.ask(QUESTION, kb="film").answer == ANSWER
+        assert len(wb.runs.list()) >= 3 and wb.ask(QUESTION, kb="film").answer == ANSWER
 
 
 def test_rows_that_sqlite_cannot_know_to_be_wrong(folder):

@@ -57,14 +57,15 @@ SAID = "The kiln was built in 1911 [1]."
 FINAL = f"<|start|>assistant<|channel|>final<|message|>{SAID}"
 THOUGHTS = {
     "think": ("<think>T</think>\n\n" + SAID, SAID, "T"),
-    **{tag: (f"<{tag}>T</{tag}>" + SAID, SAID, "T") for tag in ("THINK", "thinking", "thought", "reasoning", "seed:think")},
+    **{t: (f"<{t}>T</{t}>" + SAID, SAID, "T") for t in ("THINK", "thinking", "thought", "reasoning", "seed:think")},
     "square": ("[THINK]T[/THINK]" + SAID, SAID, "T"),
     "triangles": ("◁think▷T◁/think▷" + SAID, SAID, "T"),
     "begins": (f"<|begin_of_thought|>T<|end_of_thought|><|begin_of_solution|>{SAID}<|end_of_solution|>", SAID, "T"),
     "the closing tag alone": ("T\n</think>\n\n" + SAID, SAID, "T"),
     "harmony": (f"<|channel|>analysis<|message|>T<|end|>{FINAL}", SAID, "T"),
     "harmony to its end": (
-        f"<|start|>assistant<|channel|>commentary to=x <|constrain|>json<|message|>T<|end|>{FINAL}<|return|>", SAID, "T",
+        f"<|start|>assistant<|channel|>commentary to=x <|constrain|>json<|message|>T<|end|>{FINAL}<|return|>", SAID,
+        "T",
     ),
     "the final channel alone": (f"<|channel|>final<|message|>{SAID}", SAID, ""),
     "an empty thought": ("<think>\n\n</think>\n\n" + SAID, SAID, ""),

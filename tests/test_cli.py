@@ -53,20 +53,8 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = [json.dumps(film, ensure_ascii=False) for film in FILMS]
     corpus.write_text("\n".join([*lines, "{broken"]), encoding="utf-8")
     runner = CliRunner(env={"WORKBENCH_EMBEDDING_MODEL": "hashing"})
-    done = runner.invoke(
-        main,
-        [
-            "kb",
-            "add",
-            "film",
-            str(corpus),
-            "--vocabulary",
-            str(VOCABULARY),
-            "--workspace",
-            str(folder / "ws"),
-            "--json",
-        ],
-    )
+    how = ["--vocabulary", str(VOCABULARY), "--workspace", str(folder / "ws"), "--json"]
+    done = runner.invoke(main, ["kb", "add", "film", str(corpus), *how])
     assert done.exit_code == 0, done.output
     report = json.loads(done.stdout)
     assert (report["added"], report["counts"]["documents"]) == (2, 2)
@@ -96,16 +84,12 @@ def document(done) -> dict:
     return found
 
 
-@pytest.mark.parametrize(("question", "said"), [(WHEN, "1993"), ("喜宴哪一年上映？", "《喜宴》")])
-def test_ask_answers_with_sources(cli, question, said):
-    done = cli("ask", "-", "--kb", "film", input=question)
-    assert done.exit_code == 0
-    assert said in done.stdout and "[1]" in done.stdout
-    assert "CC BY-SA 4.0" in done.stdout and "https://en.wikipedia.org/wiki/The_Wedding_Banquet" in done.stdout
-    assert re.search(r"workbench show \w+", done.stderr)
-
-
-def test_json_is_one_document_and_nothing_else(cli):
+def test_ask_answers_with_sources_and_json_is_one_document_and_nothing_else(cli):
+    for question, said in ((WHEN, "1993"), ("喜宴哪一年上映？", "《喜宴》")):
+        done = cli("ask", "-", "--kb", "film", input=question)
+        assert done.exit_code == 0 and said in done.stdout and "[1]" in done.stdout
+        assert "CC BY-SA 4.0" in done.stdout and "https://en.wikipedia.org/wiki/The_Wedding_Banquet" in done.stdout
+        assert re.search(r"workbench show \w+", done.stderr)
     done = cli("ask", WHEN, "--kb", "film", "--json")
     found = document(done)
     assert (done.exit_code, done.stderr, found["status"]) == (0, "", "done")
@@ -128,15 +112,10 @@ def test_without_a_person_a_review_pauses_and_says_how_to_go_on(cli):
     assert document(cli("show", run_id, "--json"))["decisions"][0]["note"] == "looks right"
 
 
-def paused(cli, points: str = "plan") -> dict:
-    done = cli("ask", WHEN, "--kb", "film", "--review", points, "--json")
-    found = document(done)
-    assert (done.exit_code, found["status"], found["review"]["point"]) == (3, "paused", points.split(",")[0])
-    return found
-
-
 def test_edit_respond_and_reject(cli, tmp_path):
-    run_id = paused(cli)["run_id"]
+    paused = document(cli("ask", WHEN, "--kb", "film", "--review", "plan", "--json"))
+    assert (paused["status"], paused["review"]["point"]) == ("paused", "plan")
+    run_id = paused["run_id"]
     (tmp_path / "edit.json").write_text('{"query": "喜宴"}', encoding="utf-8")
     edited = document(cli("resume", run_id, "--edit", str(tmp_path / "edit.json"), "--json"))
     assert edited["plan"]["version"] == 2
@@ -171,14 +150,7 @@ def test_errors_are_one_line_or_one_document(cli):
     done = cli("ask", "x", "--kb", "nowhere")
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr.startswith("error: Unknown knowledge base 'nowhere'. Known: film.")
-    found = json.loads(cli("ask", "x", "--kb", "nowhere", "--json").stdout)
-    assert found["type"] == "UnknownKnowledge"
-    for words, env, said in (
-        (["--review", "plan, lunch"], {}, "Unknown review point 'lunch'. Known: plan, step, reflect."),
-        ([], {"WORKBENCH_MAX_TASKS": "many"}, "WORKBENCH_MAX_TASKS is 'many'"),
-    ):
-        done = cli("ask", "x", *words, env=env)
-        assert done.exit_code == 1 and said in done.stderr
+    assert json.loads(cli("ask", "x", "--kb", "nowhere", "--json").stdout)["type"] == "UnknownKnowledge"
 
 
 @pytest.mark.parametrize(
@@ -266,8 +238,7 @@ def test_models_and_their_calls_from_the_terminal(cli):
 def test_demo_shows_plan_reflection_and_a_cited_answer(cli, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     Path("data").mkdir()
-    lines = [json.dumps(film, ensure_ascii=False) for film in FILMS]
-    Path("data/films.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    Path("data/films.jsonl").write_text("\n".join(map(json.dumps, FILMS)), encoding="utf-8")
     for name in ("demo.toml", "films.vocabulary.toml"):
         shutil.copy(Path(__file__).parents[1] / "data" / name, "data")
     done = cli("demo", "--workspace", "ws")
@@ -288,12 +259,9 @@ def environment(indexed: Path, **more: str) -> dict[str, str]:
 
 @pytest.mark.full
 def test_utf8_whatever_the_locale(indexed):
-    plain = environment(
-        indexed, LC_ALL="C", LANG="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", PYTHONIOENCODING="ascii"
-    )
-    done = subprocess.run(
-        [*COMMAND, "ask", "喜宴哪一年上映？", "--kb", "film"], env=plain, capture_output=True, timeout=180
-    )
+    plain = {"LC_ALL": "C", "LANG": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
+    asked = [*COMMAND, "ask", "喜宴哪一年上映？", "--kb", "film"]
+    done = subprocess.run(asked, env=environment(indexed, **plain), capture_output=True, timeout=180)
     assert done.returncode == 0, done.stderr.decode()
     assert "《喜宴》" in done.stdout.decode("utf-8")
 
@@ -304,12 +272,8 @@ def test_ctrl_c_leaves_the_run_resumable(indexed):
     with scripted_server(slow, Reply(["In 1993 [1]."])) as server:
         chat = {"WORKBENCH_MODELS__WRITER": "openai:slow", "WORKBENCH_CHAT_BASE_URL": server.url}
         settings = environment(indexed, **chat)
-        asking = forked.Popen(
-            [*COMMAND, "ask", WHEN, "--kb", "film", "--stream"],
-            env=settings,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        asking = forked.Popen([*COMMAND, "ask", WHEN, "--kb", "film", "--stream"], env=settings, **pipes)
         assert asking.stdout.read(3) == b"The"  # the answer has begun
         asking.send_signal(signal.SIGINT)
         server.wait_left()
@@ -345,17 +309,10 @@ def converse(words: list[str], answers: list[tuple[str, str]], env: dict[str, st
 def test_on_a_terminal_the_person_is_asked(indexed, tmp_path):
     editor = tmp_path / "editor.py"
     editor.write_text(
-        "import json, sys\n"
-        "path = sys.argv[1]\n"
-        "edits = json.load(open(path, encoding='utf-8'))\n"
-        "edits['query'] = 'The Wedding Banquet comedy'\n"
-        "json.dump(edits, open(path, 'w', encoding='utf-8'))\n",
-        encoding="utf-8",
+        "import json, pathlib, sys; path = pathlib.Path(sys.argv[1]); edits = json.loads(path.read_text('utf-8'))\n"
+        "path.write_text(json.dumps(edits | {'query': 'The Wedding Banquet comedy'}))"
     )
     env = environment(indexed, EDITOR=f"{sys.executable} {editor}", TERM="xterm", COLUMNS="100")
     typed = [("> ", "dance\n"), ("> ", "e\n"), ("optional)", "narrower\n"), ("> ", "a\n"), ("optional)", "\n")]
     code, heard = converse(["ask", WHEN, "--kb", "film", "--review", "plan"], typed, env)
-    assert code == 0, heard
-    assert "Please type one of a, e, s, r, q." in heard
-    assert "version 2" in heard
-    assert "1993" in heard
+    assert code == 0 and "Please type one of a, e, s, r, q." in heard and "version 2" in heard and "1993" in heard

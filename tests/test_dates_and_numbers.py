@@ -170,8 +170,7 @@ def test_without_a_day_what_is_relative_is_unclear_and_two_dates_are_two() -> No
     assert [span.op for span in read_dates("after 2010 and before 2015")] == ["gt", "lt"]
 
 
-PIECES = [question for _, question, *_ in READ] + [question for question, _ in cases(LIMITS)]
-PIECES += [*"年月日前万十-+,.'()$\"《 \ue000∼⊢≈é一", "to", "and the", "İ", "K", "½", "半年"]
+PIECES = [row[1] for row in READ] + [*"年月日前万十-+,.'()$\"《 \ue000∼⊢≈é一", "to", "and the", "İ", "K", "½", "半年"]
 
 
 @given(
@@ -189,13 +188,10 @@ def test_any_text_is_read_and_spans_are_within(text: str, today: str) -> None:
     amount(text)
 
 
-SLOW = [
-    "in 2021 ", "9", "三", "《", "the last few ", "May 3-5, ", "年", " to ", "not ", "1,", ".1", "5 km to ", "'200",
-    "(",
-]  # fmt: skip
+SLOW = "in 2021 |9|三|《|the last few |May 3-5, |年| to |not |1,|.1|5 km to |'200|("
 
 
-@pytest.mark.parametrize("piece", SLOW)
+@pytest.mark.parametrize("piece", SLOW.split("|"))
 def test_a_long_text_takes_linear_time(piece: str) -> None:
     begin, text = time.perf_counter(), (piece * 3000)[:3000]
     spans("date", text), spans("number", text), amount(text)
@@ -244,8 +240,7 @@ def test_documents_are_left_out_by_their_typed_dates(wb: Workbench, as_of: str, 
     base = dated(wb.knowledge.get("heads"), (as_of, known))
     left = {row["id"] for row in ROWS} - hidden
     assert base.hidden == hidden and set(base.select()) == left and base.about()["counts"]["documents"] == len(left)  # type: ignore[attr-defined]
-    searches = (base.search("words", "heads mill", 2), base.search("meaning", "heads mill", 2))
-    for hits in searches:
+    for hits in (base.search("words", "heads mill", 2), base.search("meaning", "heads mill", 2)):
         assert len(hits) == min(2, len(left)) and {chunk_id.split("#")[0] for chunk_id, _ in hits} <= left
     values = dict(base.select(count="valid_from"))
     assert set(values) == {str(row["valid_from"]) for row in ROWS if row["id"] in left and "valid_from" in row}
@@ -255,47 +250,34 @@ def test_nothing_is_left_out_where_nobody_asks(wb: Workbench) -> None:
     base = wb.knowledge.get("heads")
     assert dated(base, question_dates({})) is base
     run = wb.ask(QUESTION, kb="heads")
-    assert documents(run) == {row["id"] for row in ROWS} and "as_of" not in run.to_dict()
+    assert documents(run) == {row["id"] for row in ROWS}
     assert "as_of" not in run.to_dict() and "Asked as of" not in run.answer
+    decision = {"question": {"date_asked": "2003"}}
+    assert question_dates({"route_decision": decision}) == ["2003", ""]
+    assert question_dates({"route_decision": decision, "dates": ["1999", "2020"]}) == ["1999", "2020"]
 
 
 def test_a_run_sees_what_held_says_so_and_is_replayed_and_forked(wb: Workbench) -> None:
     run = wb.ask(QUESTION, kb="heads", as_of="March 2003")
     assert documents(run) == {"brandt", "mill"} and run.to_dict()["as_of"] == ["2003-03", ""]
-    assert run.to_dict()["as_of"] == ["2003-03", ""]
     assert "Otto Brandt" in run.answer and "Nina" not in run.answer
-    assert run.answer.endswith(
-        "(Asked as of 2003-03: 2 documents are left out by date; documents without a date are kept.)"
-    )
+    said = "(Asked as of 2003-03: 2 documents are left out by date; documents without a date are kept.)"
+    assert run.answer.endswith(said)
     assert wb.replay(run.run_id).answer == run.answer
     later = run.fork(as_of="2012").wait()
     assert documents(later) == {"brandt", "calder", "mill"} and later.to_dict()["as_of"] == ["2012", ""]
     assert documents(run.fork(query="What grinds rye in the mill?").wait()) == {"brandt", "mill"}
     with pytest.raises(RunError, match="no date"):
         wb.ask(QUESTION, as_of="someday")
+    assert "没有日期的文档都保留" in wb.ask("谁是 mill 的 head？", kb="heads", known="2019").answer
 
 
-def test_chinese_is_told_in_chinese(wb: Workbench) -> None:
-    answer = wb.ask("谁是 mill 的 head？", kb="heads", known="2019").answer
-    assert "没有日期的文档都保留" in answer
-
-
-def test_the_date_of_the_question_counts_where_no_option_is_given() -> None:
-    decision = {"question": {"date_asked": "2003"}}
-    assert question_dates({"route_decision": decision}) == ["2003", ""]
-    assert question_dates({"route_decision": decision, "dates": ["1999", "2020"]}) == ["1999", "2020"]
-
-
-def test_one_date_field_says_when_a_document_begins(tmp_path: Path) -> None:
-    rows = [
-        {"id": str(y), "title": f"News {y}", "text": f"It rained in {y}.", "published": f"{y}-05-01"}
-        for y in (2001, 2009)
-    ]
+def test_one_date_field_says_when_a_document_begins(wb: Workbench, tmp_path: Path) -> None:
+    rows = [{"id": str(y), "text": f"It rained in {y}.", "published": f"{y}-05-01"} for y in (2001, 2009)]
     (tmp_path / "news.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    with Workbench.open(tmp_path / "ws", embedding_model="hashing", rerank_model="none") as wb:
-        wb.add_knowledge("news", [tmp_path / "news.jsonl"])
-        base = wb.knowledge.get("news")
-        assert dated(base, ("2005", "")).select() == ["2001"] == dated(base, ("", "2005")).select()
+    wb.add_knowledge("news", [tmp_path / "news.jsonl"])
+    base = wb.knowledge.get("news")
+    assert dated(base, ("2005", "")).select() == ["2001"] == dated(base, ("", "2005")).select()
 
 
 def test_the_command_lists_typed_facts(wb: Workbench) -> None:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-from tests.servers import scripted_server
-from workbench.errors import MissingExtra, ModelError, SettingsError
+from tests.shelves import fill
+from workbench.errors import MissingExtra, SettingsError
 from workbench.models import embeddings, rerank
 from workbench.models.embeddings import HashingEmbeddings, sentence_encoder, text_model
 from workbench.parts.fusion.graph import build_fusion
 from workbench.session import Workbench
 from workbench.settings import Settings
 
+PIECES = ["Tea is grown in the hills.", "Bees make honey all summer.", "Stones are older than tea."]
 TEXTS = ["Ang Lee directed The Wedding Banquet.", "喜宴是李安的电影。", "", "tea " * 700, "\x00 \ud800 odd"]
 
 
@@ -42,16 +42,9 @@ def test_hashing_is_the_same_in_another_process_with_another_seed():
         "from workbench.models.embeddings import HashingEmbeddings as H; import sys; "
         "sys.stdout.write(H(64).array(['喜宴 tea']).tobytes().hex())"
     )
-    told = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
-            capture_output=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert len(told) == 1
+    env = {"PYTHONHASHSEED": "1", "PYTHONPATH": ":".join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, check=True)
+    assert done.stdout.decode() == HashingEmbeddings(64).array(["喜宴 tea"]).tobytes().hex()
 
 
 def test_which_model():
@@ -68,34 +61,21 @@ def test_a_missing_library_is_named_with_its_install_line(monkeypatch):
         embeddings.SentenceEncoder()
     with pytest.raises(MissingExtra, match="maxsim"):
         rerank.available(Settings.load(rerank_model="maxsim"), "hashing")
+    monkeypatch.setattr(rerank, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match=r"pip install 'workbench\[cross-encoder\]'$"):
+        rerank.cross_encoded("cross-encoder/ms-marco-MiniLM-L-6-v2", "honey?", PIECES)
     assert not rerank.available(Settings.load(rerank_model="auto"), "hashing")
     assert not rerank.available(Settings.load(rerank_model="none"), "use")
 
 
-def test_an_openai_compatible_server():
-    with scripted_server() as server:
-        settings = Settings.load(
-            embedding_model="openai:some-model", embedding_base_url=server.url, embedding_api_key="k-1"
-        )
-        model = text_model(settings)
-        rows = model.array(["abc", "喜宴"])
-        assert model.array([]).shape[0] == 0
-    assert rows.dtype == np.float32
+def test_an_openai_compatible_server(server):
+    at = {"embedding_base_url": server.url, "embedding_api_key": "k-1"}
+    model = text_model(Settings.load(embedding_model="openai:some-model", **at))
+    rows = model.array(["abc", "喜宴"])
+    assert model.array([]).shape[0] == 0 and rows.dtype == np.float32
     assert np.allclose(rows, [[3 / 10**0.5, 1 / 10**0.5], [2 / 5**0.5, 1 / 5**0.5]])
     assert (server.requests[0]["input"], server.requests[0]["model"]) == (["abc", "喜宴"], "some-model")
     assert server.headers[0]["authorization"] == "Bearer k-1"
-
-
-CORE = {"embedding_model": "hashing", "model_backoff_s": 0.01}
-PIECES = ["Tea is grown in the hills.", "Bees make honey all summer.", "Stones are older than tea."]
-
-
-def opened(folder, **settings):
-    wb = Workbench.open(folder / "w", **{**CORE, **settings})
-    path = folder / "notes.jsonl"
-    path.write_text("".join(json.dumps({"id": f"d{n}", "text": t}) + "\n" for n, t in enumerate(PIECES)))
-    wb.add_knowledge("notes", [path])
-    return wb
 
 
 def pieces(wb, **options):
@@ -114,41 +94,12 @@ def test_the_choice_of_a_call_reaches_the_fusion_graph_and_the_setting_its_defau
         return [float("Bees" in text) for text in texts]
 
     monkeypatch.setattr(rerank, "cross_encoded", scored)
-    with opened(tmp_path, rerank_model="some/encoder") as wb:
-        assert pieces(wb)["d1#0"] == 1.0 and pieces(wb, rerank_model="another/one")["d1#0"] == 1.0
+    with Workbench.open(tmp_path / "w", embedding_model="hashing", rerank_model="some/encoder") as wb:
+        fill(wb, {f"d{n}": text for n, text in enumerate(PIECES)})
+        assert pieces(wb)["d1.md#0"] == 1.0 and pieces(wb, rerank_model="another/one")["d1.md#0"] == 1.0
         pieces(wb, rerank_model="none")
         assert asked == ["some/encoder", "another/one"]
         assert wb.knowledge.get("notes").inspect()["reranker"] == "some/encoder"
         assert wb.knowledge.get("notes").rerank("honey?", PIECES) is None, "judging sentences asks the base's own"
         wb.register("reranker", lambda query, texts: [float("Stones" in t) for t in texts])
-        assert pieces(wb)["d2#0"] == 1.0 and asked == ["some/encoder", "another/one"]
-
-
-def test_a_cross_encoder_without_its_library_says_how_to_install_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(rerank, "find_spec", lambda name: None)
-    with opened(tmp_path) as wb, pytest.raises(MissingExtra, match=r"pip install 'workbench\[cross-encoder\]'$"):
-        wb.knowledge.get("notes").rerank("honey?", PIECES, "cross-encoder/ms-marco-MiniLM-L-6-v2")
-
-
-def test_a_real_cross_encoder_from_a_folder_and_one_that_is_not_there(tmp_path):
-    pytest.importorskip("sentence_transformers", reason="the extra cross-encoder is not installed")
-    import torch
-    from transformers import BertConfig, BertForSequenceClassification, BertTokenizer
-
-    letters = sorted(
-        {word.strip(".?").lower() for text in [*PIECES, "who makes"] for word in text.split()} | {".", "?"}
-    )
-    folder = tmp_path / "tiny"
-    folder.mkdir()
-    (tmp_path / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters]))
-    BertTokenizer(str(tmp_path / "vocab.txt")).save_pretrained(folder)
-    small = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-    config = BertConfig(vocab_size=len(letters) + 5, num_labels=1, initializer_range=1.0, **small)
-    torch.manual_seed(0)
-    BertForSequenceClassification(config).save_pretrained(folder)
-    scores = rerank.cross_encoded(str(folder), "Who makes honey?", PIECES)
-    assert len(set(scores)) == 3 and scores == rerank.cross_encoded(str(folder), "Who makes honey?", PIECES)
-    assert rerank.cross_encoded(str(folder), "Who makes honey?", PIECES[::-1]) == pytest.approx(scores[::-1], abs=1e-4)
-    assert rerank.cross_encoded(str(folder), "x", []) == []
-    with pytest.raises(ModelError, match=r"'no/such-model' is neither a folder .*hf download no/such-model"):
-        rerank.cross_encoded("no/such-model", "x", PIECES)
+        assert pieces(wb)["d2.md#0"] == 1.0 and asked == ["some/encoder", "another/one"]

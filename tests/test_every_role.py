@@ -212,7 +212,8 @@ SAYS_SO: dict[str, Callable[[Any], Any]] = {
 
 
 # Roles that fill in a form ask in one way, the writer in another: each way with one of each, each role once.
-PAIRS = dict.fromkeys([(role, way) for role in ("planner", "writer") for way in FAILS] + [*zip(SAYS_SO, FAILS)])
+PAIRS = [(role, way) for role in ("planner", "writer") for way in FAILS]
+PAIRS += [pair for pair in zip(SAYS_SO, FAILS, strict=False) if pair not in PAIRS]
 
 
 @pytest.mark.parametrize(("role", "way"), PAIRS)

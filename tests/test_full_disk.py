@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
-import resource
 import sqlite3
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -27,15 +27,8 @@ from workbench.views.drawing import Drawing
 
 
 def write(path, documents, notes):
-    rows = (
-        {"id": f"d{n}", "title": f"Hill {n}", "text": f"Hill {n} has {n} sheep.", "notes": "z" * notes}
-        for n in range(documents)
-    )
+    rows = ({"id": f"d{n}", "text": f"Hill {n} has {n} sheep.", "notes": "z" * notes} for n in range(documents))
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
-def limited(kib):
-    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (kib * 1024, kib * 1024))
 
 
 def content(wb):
@@ -61,7 +54,7 @@ def test_a_disk_that_fills_while_adding(tmp_path, verb, documents, notes, kib, w
         before = content(wb)
     write(path, documents, notes)
     given = ["hills", "hills.jsonl"] if verb == "add" else ["hills"]
-    done = workbench(folder, "kb", verb, *given, preexec_fn=limited(kib))
+    done = workbench(folder, "kb", verb, *given, kib=kib)
     assert done.returncode == 1 and len(done.stderr.strip().splitlines()) == 1, done.stderr
     for word in [*words, "may be full. Free some space"]:
         assert word in done.stderr, done.stderr
@@ -75,22 +68,18 @@ def test_a_disk_that_fills_while_adding(tmp_path, verb, documents, notes, kib, w
         assert content(wb) == after
 
 
-def saved_by(door: str, folder: Path, target: Path) -> Path:
-    """Write the same thing through one of the doors that write files."""
-    if door == "canvas":
-        return canvases.write(target, "{}")
-    if door == "drawing":
-        return Drawing("a", Markup("<svg/>"), ()).save(target)
-    return write_file(target, b"whole")
-
-
-DOORS = {"canvas": ".canvas", "drawing": ".svg", "file": ".zip"}
+DOORS: dict[str, Callable[[Path], Path]] = {
+    ".canvas": lambda target: canvases.write(target, "{}"),
+    ".svg": lambda target: Drawing("a", Markup("<svg/>"), ()).save(target),
+    ".zip": lambda target: write_file(target, b"whole"),
+}
+"""What writes files for a person, by the kind of file."""
 
 
 @pytest.mark.parametrize("case", ["another file", "link", "link to nothing", "folder", "no room"])
 @pytest.mark.parametrize("door", DOORS)
 def test_a_file_is_written_whole_and_never_over_another_or_through_a_link(door, case, tmp_path, monkeypatch):
-    target, other = tmp_path / f"a{DOORS[door]}", tmp_path / "other"
+    target, other = tmp_path / f"a{door}", tmp_path / "other"
     other.write_text("somebody's")
     if case == "another file":
         target.write_text("somebody's")
@@ -102,7 +91,7 @@ def test_a_file_is_written_whole_and_never_over_another_or_through_a_link(door, 
         target.symlink_to(other if case == "link" else tmp_path / "nowhere")
     before = sorted(path.name for path in tmp_path.iterdir())
     with pytest.raises(WorkbenchError, match=r"is there already|is a link|is a folder|disk|space"):
-        saved_by(door, tmp_path, target)
+        DOORS[door](target)
     assert sorted(path.name for path in tmp_path.iterdir()) == before and other.read_text() == "somebody's"
 
 
@@ -112,8 +101,8 @@ def no_room(*_: Any) -> None:
 
 @pytest.mark.parametrize("door", DOORS)
 def test_the_same_file_may_be_written_again_and_another_is_replaced_when_told(door, tmp_path):
-    target = tmp_path / f"a{DOORS[door]}"
-    assert saved_by(door, tmp_path, target) == saved_by(door, tmp_path, target) == target
+    target = tmp_path / f"a{door}"
+    assert DOORS[door](target) == DOORS[door](target) == target
     assert write_file(target, b"newer", replace=True).read_bytes() == b"newer"
     assert [path.name for path in tmp_path.iterdir()] == [target.name]
     (tmp_path / "link").symlink_to(target)

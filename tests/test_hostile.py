@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
+import select
 import subprocess
 import sys
 import unicodedata
+from contextlib import suppress
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -18,6 +21,7 @@ from click.testing import CliRunner
 from tests import forked
 from tests.browser.lab import chromium
 from workbench.cli import main
+from workbench.errors import RunError, WorkbenchError
 from workbench.session import Workbench
 from workbench.text import visible
 from workbench.views.labels import Labels
@@ -56,19 +60,13 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     corpus.mkdir()
     lines = [
         {
-            "id": f"d{number} {text}",
-            "type": "Film",
-            "title": f"Banquet {number} {text}",
-            "year": 1990 + number,
-            "directors": [f"Ang Lee {text}"],
-            "genres": ["Comedy"],
-            "aliases": [f"喜宴 {text}"],
-            "overview": f"The banquet of film {number} was released in {1990 + number}. {text} It is a comedy {text}.",
-            "url": "javascript:alert(1)" if number % 2 else f"https://example.org/{number}?q={text}",
-            "licence": text,
+            "id": f"d{n} {text}", "type": "Film", "title": f"Banquet {n} {text}", "year": 1990 + n,
+            "directors": [f"Ang Lee {text}"], "genres": ["Comedy"], "aliases": [f"喜宴 {text}"], "licence": text,
+            "overview": f"The banquet of film {n} was released in {1990 + n}. {text} It is a comedy {text}.",
+            "url": "javascript:alert(1)" if n % 2 else f"https://example.org/{n}?q={text}",
         }
-        for number, text in enumerate(HOSTILE)
-    ]
+        for n, text in enumerate(HOSTILE)
+    ]  # fmt: skip
     (corpus / "films.jsonl").write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
     (corpus / "<img src=x onerror=alert(1)> \x1b[31m $x$.md").write_text(f"# {ALL}\n\n{ALL}", encoding="utf-8")
     with Workbench.open(folder / "ws", **HASHING) as wb:
@@ -145,7 +143,6 @@ def test_text_steers_no_terminal(wb):
         for shown in (str(run), repr(run), run._repr_mimebundle_()["text/plain"], run.answer):
             assert not STEERING.search(shown)
         assert "[red]red[/red]" in str(run)
-        assert str(run.answer) == run.answer
 
 
 def test_figures_show_text(wb):
@@ -168,6 +165,7 @@ def test_what_stands_beside_a_run_shows_text(wb):
         assert not page.tags & {"script", "img", "iframe", "style"} and not STEERING.search(html)
         assert not [name for name in page.attributes if name.startswith("on")]
         assert not [link for link in page.links if "javascript" in str(link).split("?")[0]]
+    assert not STEERING.search(str(wb.compare(run, other)))
 
 
 @pytest.mark.parametrize("as_json", [False, True], ids=["words", "json"])
@@ -191,60 +189,34 @@ def test_the_command_line_steers_no_terminal(hostile, as_json, tmp_path):
         for stream in (done.stdout, done.stderr):
             assert not STEERING.search(stream), words
         assert "Traceback" not in done.stderr and "fault of workbench" not in done.output, done.output
-        if as_json and done.stdout:
-            json.loads(done.stdout)
-
-
-def test_json_says_exactly_what_was_written(hostile):
-    shown = CliRunner().invoke(main, ["runs", "--json", "--workspace", str(hostile)])
-    messages = [run["message"] for run in json.loads(shown.stdout)["runs"]]
-    assert any(ALL in message for message in messages)
+        told = json.loads(done.stdout) if as_json and done.stdout else {}
+        assert words != ["runs"] or not as_json or any(ALL in run["message"] for run in told["runs"]), "as written"
 
 
 def test_progress_on_a_terminal_is_text(hostile):
     """What a person at a terminal sees while a run goes on: only rich's own escapes, none of a document's."""
-    import pty
-    import select
-
     main, side = pty.openpty()
-    process = forked.Popen(
-        [*COMMAND, "ask", f"喜宴 {ALL}".replace("\x00", ""), "--kb", "film", "--workspace", str(hostile)],
-        stdout=side,
-        stderr=side,
-        stdin=subprocess.DEVNULL,
-        cwd=ROOT,
-        env={**os.environ, "TERM": "xterm", "WORKBENCH_EMBEDDING_MODEL": "hashing"},
-    )
+    asked = [*COMMAND, "ask", f"喜宴 {ALL}".replace("\x00", ""), "--kb", "film", "--workspace", str(hostile)]
+    env = {**os.environ, "TERM": "xterm", "WORKBENCH_EMBEDDING_MODEL": "hashing"}
+    process = forked.Popen(asked, stdout=side, stderr=side, stdin=subprocess.DEVNULL, cwd=ROOT, env=env)
     os.close(side)
     seen = b""
-    while select.select([main], [], [], 120)[0]:
-        try:
-            piece = os.read(main, 65536)
-        except OSError:
-            break
-        if not piece:
-            break
-        seen += piece
+    with suppress(OSError):  # the other end is gone
+        while select.select([main], [], [], 120)[0] and (piece := os.read(main, 65536)):
+            seen += piece
     os.close(main)
     assert process.wait(60) == 0, seen[-2000:]
     text = seen.decode("utf-8", "replace")
-    bare = re.sub(
-        r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\]8;[^\x1b]*\x1b\\", lambda m: "" if "8;" not in m.group() else "LINK", text
-    )
-    assert "LINK" not in bare and "\x1b]" not in bare
-    assert not re.search("[\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", bare.replace("\x1b", ""))
-    assert "\x1b" not in bare
+    bare = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
+    assert not re.search("[\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", bare)
 
 
 @pytest.mark.browser
 def test_nothing_is_fetched_or_run_in_a_real_browser(wb, tmp_path):
     run = next(run for run in wb.runs.list() if run.status == "done")
-    page_file = tmp_path / "page.html"
-    figures = run.dag()._repr_html_() + run.timeline()._repr_html_()
-    page_file.write_text(
-        f"<!doctype html><meta charset=utf-8><body>{run._repr_mimebundle_()['text/html']}{figures}", encoding="utf-8"
-    )
-    asked = list[str]()
+    page_file, asked = tmp_path / "page.html", list[str]()
+    shown = "".join([run._repr_mimebundle_()["text/html"], run.dag()._repr_html_(), run.timeline()._repr_html_()])
+    page_file.write_text(f"<!doctype html><meta charset=utf-8><body>{shown}", encoding="utf-8")
     with chromium(tmp_path / "profile") as browser:
         page = browser.context.new_page()
         page.on("request", lambda request: asked.append(request.url))
@@ -262,25 +234,19 @@ def test_nothing_is_fetched_or_run_in_a_real_browser(wb, tmp_path):
     assert visible("<script>alert(1)</script>") in text
 
 
-def test_in_a_notebook_and_what_papermill_keeps(hostile, tmp_path):
+def test_in_a_notebook_and_what_papermill_keeps(hostile, tmp_path, monkeypatch):
     import nbformat
     import papermill
     from nbconvert import HTMLExporter
 
-    book = nbformat.v4.new_notebook(
-        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
-        cells=[
-            nbformat.v4.new_code_cell(
-                "from workbench import Workbench\n"
-                f"wb = Workbench.open({str(hostile)!r}, embedding_model='hashing')\n"
-                "run = next(run for run in wb.runs.list() if run.status == 'done')"
-            ),
-            nbformat.v4.new_code_cell("run"),
-            nbformat.v4.new_code_cell("print(run.answer)"),
-            nbformat.v4.new_code_cell("run.dag()"),
-            nbformat.v4.new_code_cell("wb.close()"),
-        ],
+    monkeypatch.setenv("JUPYTER_PATH", str(forked.kernels(tmp_path / "jupyter")))
+    begin = (
+        f"from workbench import Workbench\nwb = Workbench.open({str(hostile)!r}, embedding_model='hashing')\n"
+        "run = next(run for run in wb.runs.list() if run.status == 'done')"
     )
+    cells = (begin, "run", "print(run.answer)", "run.dag()", "wb.close()")
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    book = nbformat.v4.new_notebook(metadata=kernel, cells=[*map(nbformat.v4.new_code_cell, cells)])
     nbformat.write(book, tmp_path / "in.ipynb")
     papermill.execute_notebook(tmp_path / "in.ipynb", tmp_path / "out.ipynb", progress_bar=False, cwd=str(ROOT))
     done = nbformat.read(tmp_path / "out.ipynb", as_version=4)
@@ -299,8 +265,6 @@ def test_in_a_notebook_and_what_papermill_keeps(hostile, tmp_path):
     "name", ["..", "../x", "/etc", "a/b", "a\\b", ".hidden", "con", "nul", "com1", "x\x00", "ｘ", ""]
 )
 def test_names_of_bases_stay_in_the_workspace(wb, tmp_path, name):
-    from workbench.errors import WorkbenchError
-
     (tmp_path / "a.md").write_text("# A\n\nText.")
     for refused in (lambda: wb.add_knowledge(name, [tmp_path]), lambda: wb.knowledge.remove(name)):
         with pytest.raises(WorkbenchError):
@@ -310,16 +274,12 @@ def test_names_of_bases_stay_in_the_workspace(wb, tmp_path, name):
 @pytest.mark.parametrize("option", ["session", "user"])
 @pytest.mark.parametrize("name", [UNPRINTABLE, "a\nb", "a\r", "\x1b[2J", "a\u2028b"], ids=ascii)
 def test_names_that_would_steer_a_terminal_are_refused(wb, option, name):
-    from workbench.errors import RunError
-
     with pytest.raises(RunError, match=f"^{option} is .*that is not printed") as refused:
         wb.ask("hello", **{option: name})
     assert not STEERING.search(str(refused.value))
 
 
 def test_ids_and_sessions_are_never_paths(hostile, wb):
-    from workbench.errors import WorkbenchError
-
     before = sorted(p for p in hostile.parent.rglob("*") if "leases" not in p.parts)
     outside = {p.name for p in hostile.parent.parent.iterdir()}
     for word in ("../../escaped", "/tmp/escaped", "a/../../b", "CON", "..\\..\\x"):
@@ -327,7 +287,6 @@ def test_ids_and_sessions_are_never_paths(hostile, wb):
         with pytest.raises(WorkbenchError):
             wb.run(word)
         wb.clear(session=word)
-    wb.ask("hello", session="../x").run_id.isalnum()
     after = sorted(p for p in hostile.parent.rglob("*") if "leases" not in p.parts)
     assert [p for p in after if p not in before and not p.name.endswith(("-wal", "-shm"))] == []
     assert {p.name for p in hostile.parent.parent.iterdir()} == outside
