@@ -17,6 +17,7 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 from langgraph.cache.memory import InMemoryCache
+from langgraph.errors import NodeInterrupt
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import CachePolicy, interrupt
 
@@ -498,3 +499,18 @@ def test_an_object_that_is_made_while_the_key_is_taken_does_not_hide_another():
     works = [Weighing(number, 1000 + number).work for number in range(30)]
     found = {value.encode() for value in langgraph_copy.reachable(weigh) if isinstance(value, str)}  # none is kept
     assert {b"second=%d" % (1000 + number) for number in range(30)} <= found
+
+
+def test_a_node_that_raises_its_question_asks_again_until_its_state_is_another(tmp_path):
+    def check(state: dict) -> dict:
+        if len(state["question"]) > 5:
+            raise NodeInterrupt("too long")
+        return {"answer": state["question"]}
+
+    graph = StateGraph(dict).add_node("check", check).add_edge(START, "check").compile()
+    with Workbench.open(tmp_path, embedding_model="hashing") as wb:
+        run = wb.record(graph, name="raising").ask({"question": "hello world"})
+        for _ in range(2):
+            assert run.answer("go on").status == "paused" and run.questions[0].value == "too long"
+        assert run.resume().status == "paused" and len(run.effects) == 3
+        assert run.fork("check/1", state={"question": "hi"}).replay().state["answer"] == "hi"

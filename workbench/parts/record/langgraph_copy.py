@@ -35,6 +35,7 @@ from langgraph._internal._runnable import RunnableCallable
 from langgraph._internal._serde import build_serde_allowlist
 from langgraph.channels.untracked_value import UntrackedValue
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.errors import GraphInterrupt
 from langgraph.func import entrypoint
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolNode
@@ -400,6 +401,10 @@ def _constants(code: types.CodeType) -> Iterator[str]:
             yield repr(constant)
 
 
+_RAISED = Interrupt(None).id
+"""The id of a pause that a node raised as ``NodeInterrupt``: no answer reaches it, and the node raises it again."""
+
+
 # what the configuration of a running node says
 
 
@@ -462,15 +467,16 @@ async def execute(node: Node, state: Any, config: Any, record_task: Callable[[An
 def is_own(pause: Interrupt, config: Any) -> bool:
     """Return whether the node asked itself, rather than a graph that it called."""
     namespace = config["configurable"][CONFIG_KEY_CHECKPOINT_NS]
-    return pause.id in {
-        _interrupt_id(namespace, place) for place in range(len(resume_values(config)) + 1)
-    }
+    ids = {_interrupt_id(namespace, place) for place in range(len(resume_values(config)) + 1)}
+    return pause.id in {*ids, _RAISED}
 
 
 def ask_again(pause: Interrupt, config: Any) -> None:
     """Pause the running node with a question that it asked before, after those that LangGraph has answers to."""
-    for _ in range(len(resume_values(config)) + 1):
-        interrupt(pause.value, response_schema=pause.response_schema)
+    if pause.id != _RAISED:
+        for _ in range(len(resume_values(config)) + 1):
+            interrupt(pause.value, response_schema=pause.response_schema)
+    raise GraphInterrupt([pause])
 
 
 def default_context(graph: Any) -> Any:
