@@ -106,13 +106,18 @@ class Driver:
         self.runs, self.conversations = runs, conversations
         self.store: Conversations = conversations
         self._path, self._places = checkpoints, asyncio.Semaphore(2)
+        self._opening = threading.Lock()
 
     @cached_property
     def saver(self) -> Checkpoints:
         """Open the checkpoints when they are first used."""
         from workbench.records.checkpoints import Checkpoints
 
-        return Checkpoints.open(self._path)
+        # from Python 3.12 on two threads may both find that nothing is cached
+        with self._opening:
+            if "saver" not in vars(self):
+                vars(self)["saver"] = Checkpoints.open(self._path)
+        return vars(self)["saver"]
 
     @cached_property
     def graph(self) -> Any:
