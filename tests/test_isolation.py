@@ -18,8 +18,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.parts.memory.test_forgetting import holders
 from tests.shelves import CORE, corpus, shelved
-from tests.test_forgetting import holders
 from tests.test_store import empty_postgres, postgres, ticking  # noqa: F401  every database
 from workbench.errors import WorkbenchError
 from workbench.models.embeddings import HashingEmbeddings

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from tests.parts.memory.test_remembering import bench, talk  # noqa: F401  a fixture
 from tests.servers import ScriptedServer
 from tests.test_hostile import ALL, NAME
-from tests.test_remembering import bench, talk  # noqa: F401  a fixture
 from tests.test_store import postgres  # noqa: F401  every database
 from tests.test_store import store as conversations  # noqa: F401
 from workbench.cli import main

@@ -14,15 +14,13 @@ from pydantic import BaseModel
 from tests import handmade
 from tests.servers import ScriptedServer
 from tests.servers.roles import responder, role_of
-from tests.test_hostile import ALL, HOSTILE
+from tests.test_hostile import HOSTILE
 from tests.test_roles import CORE, GOOD, KEY, QUESTION
 from workbench.plans import Plan, PlanStep
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.tools.registry import ToolRegistry, check
 from workbench.views.labels import Labels
-from workbench.views.markup import draw
-from workbench.views.run import calls as calls_picture
 from workbench.widgets.bench import Bench
 from workbench.widgets.calls import Calls
 from workbench.widgets.form import Field, Fields, Message, form_fields
@@ -39,15 +37,8 @@ def step(step_id: str, *depends_on: str, **more: Any) -> PlanStep:
 
 
 def plan() -> Plan:
-    return Plan(
-        problem_statement="Who?",
-        steps=[
-            step(A),
-            step(B),
-            step(C, A, B),
-            step(D, C, tool_input={"query": D, "entities": {"$from": f"{A}.entities"}}),
-        ],
-    )
+    last = step(D, C, tool_input={"query": D, "entities": {"$from": f"{A}.entities"}})
+    return Plan(problem_statement="Who?", steps=[step(A), step(B), step(C, A, B), last])
 
 
 def document(
@@ -62,10 +53,6 @@ def document(
     }
     told = {"run_id": "r1", "status": status, "message": "Who?", "plan": made.dump(), "records": [], **more}
     return json.loads(json.dumps({**told, "review": review if status == "paused" else None}))
-
-
-def record(step_id: str, status: str = "success", **more: Any) -> dict[str, Any]:
-    return handmade.record(step_id, "hybrid_search", 0, 500, 5, status=status, **more)
 
 
 def forecast(made: Plan) -> Any:
@@ -89,15 +76,6 @@ def at(made: PlanEditor, path: str) -> Field:
     return dict(form_fields(made.fields.form))[path]
 
 
-def message(made: PlanEditor, path: str) -> Message:
-    (only,) = at(made, path).messages
-    return only
-
-
-def fix(made: PlanEditor, path: str) -> None:
-    at(made, path).box.children[-1].press("fix", "0")
-
-
 def proposed(made: PlanEditor, *approved: str) -> list[dict[str, Any]]:
     """The steps that nobody has approved, as they stand."""
     return [one for one in made.plan["steps"] if one["step_id"] not in approved]
@@ -112,23 +90,19 @@ def of(made: PlanEditor, step_id: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "path"),
+    ("field", "value"),
     [
-        ("objective", "喜宴\nand more", ("objective",)), ("tool", "naive_search", ("tool",)),
-        ("condition", "if_insufficient", ("condition",)), ("depends_on", [C], ("depends_on",)),
-        ("priority", 7, ("priority",)), ("budget.top_k", 9, ("budget", "top_k")),
-        ("budget.timeout_s", 2.5, ("budget", "timeout_s")), ("budget.max_retries", 0, ("budget", "max_retries")),
-        ("budget.max_evidence_count", 5, ("budget", "max_evidence_count")),
-        ("tool_input.query", "another", ("tool_input", "query")),
-        ("tool_input.entities", ["喜宴"], ("tool_input", "entities")),
+        ("objective", "喜宴\nand more"), ("tool", "naive_search"), ("condition", "if_insufficient"),
+        ("depends_on", [C]), ("priority", 7), ("budget.top_k", 9), ("budget.timeout_s", 2.5),
+        ("tool_input.entities", ["喜宴"]),
     ],
 )  # fmt: skip
-def test_each_field_of_a_step(field: str, value: Any, path: tuple[str, ...]):
+def test_each_field_of_a_step(field: str, value: Any):
     made = editor()
     made.chosen = B
     put(made, field, value)
     found: Any = of(made, B)
-    for name in path:
+    for name in field.split("."):
         found = found[name]
     assert found == value and made.edits == 1
     others = [one for one in made.plan["steps"] if one["step_id"] != B]
@@ -156,33 +130,12 @@ def test_add_remove_and_reorder():
     assert made.plan == plan().dump() and made.edits == 0
     made.pressed(Event("undo"))
     assert ids(made) == [A, C, "step_4_new", D], "letting go can be taken back too"
-
-
-def test_a_removed_step_that_is_needed_by_reference_is_told():
-    made = editor()
-    made.list.press("remove", A)
-    assert [one["kind"] for one in made.problems] == ["no_such_step"]
-    made.chosen = D
-    fix(made, "depends_on")
-    assert not made.problems and of(made, D)["tool_input"] == {"query": D}
-
-
-def test_undo_takes_a_word_back_at_once_and_a_row_of_edits_one_by_one():
     made = editor()
     made.chosen = A
     for typed in ("A", "An", "Ang"):
         put(made, "objective", typed)
-    put(made, "priority", 3)
     made.pressed(Event("undo"))
-    assert (of(made, A)["objective"], of(made, A)["priority"]) == ("Ang", 1)
-    made.pressed(Event("undo"))
-    assert made.plan == plan().dump() and made.fields.fields["objective"].control.widget.value == f"About {A}"
-    made.chosen = B
-    put(made, "objective", "other")
-    assert of(made, B)["objective"] == "other" and of(made, A)["priority"] == 1
-    for _ in range(5):
-        made.pressed(Event("undo"))
-    assert made.plan == plan().dump() and made.edits == 0
+    assert made.plan == plan().dump() and made.edits == 0, "a word at once"
 
 
 def test_the_same_version_keeps_edits_and_typing_and_another_one_lets_them_go():
@@ -202,7 +155,8 @@ def test_the_same_version_keeps_edits_and_typing_and_another_one_lets_them_go():
 
 
 def test_what_has_run_is_history_while_paused_and_free_when_done():
-    ran = [record(A), record(B, "failed", error="ValueError: no")]
+    ran = [handmade.record(A, "hybrid_search", 0, 500, 5)]
+    ran.append(handmade.record(B, "hybrid_search", 0, 500, 5, status="failed", error="ValueError: no"))
     more = [step("step_4_more", C).model_dump()]
     made = editor(document(status="paused", point="reflect", records=ran, next_steps=more))
     assert ids(made) == [A, B, C, D, "step_4_more"] and proposed(made, A, B, C, D) == more
@@ -286,7 +240,7 @@ def test_what_is_not_touched_comes_back_as_it_was(value: dict[str, Any]):
     assert fields.value == {"query": "y"}, "another value leaves nothing behind"
 
 
-def test_a_reference_is_json_and_can_become_a_value():
+def test_a_reference_is_json_and_what_is_no_value_is_told_and_kept_as_typed():
     fields, _ = form()
     fields.show({"query": "x", "names": {"$from": "step_0.entities"}})
     field = fields.fields["names"]
@@ -296,33 +250,11 @@ def test_a_reference_is_json_and_can_become_a_value():
     assert fields.value["names"] == ["Ang Lee"] and "not valid JSON" in fields.faults["names"]
     field.control.widget.value = "NaN"
     assert "NaN" in fields.faults["names"]
-
-
-def test_a_number_that_is_none_is_told_and_kept_as_typed():
-    fields, heard = form()
-    fields.show({"query": "x"})
     limit = fields.fields["limit"]
     limit.control.widget.value = "many"
-    assert fields.faults == {"limit": "many is not a whole number. Enter one, or leave this empty."}
+    assert fields.faults["limit"] == "many is not a whole number. Enter one, or leave this empty."
     fields.report({})
     assert "many is not a whole number" in limit.box.children[-1].html and limit.control.widget.value == "many"
-    limit.control.widget.value = "12"
-    fields.report({})
-    assert fields.value == {"query": "x", "limit": 12} and limit.box.children[-1].html == ""
-    within = dict(form_fields(fields))["filters.year_from"]
-    within.control.widget.value = "1993"
-    assert fields.value["filters"] == {"year_from": 1993} and heard[-1] == "filters.year_from"
-
-
-def test_a_form_of_every_tool():
-    for name, tool in ToolRegistry().items():
-        fields = Fields(tool.input_schema.model_json_schema(), Labels("zh"))
-        if "query" in fields.fields:
-            assert fields.fields["query"].control.widget.value == ""
-            fields.show({"query": "x", "top_k": 3})
-            assert fields.value["top_k"] == 3, name
-        fields.disable(True)
-        assert all(f.control.widget.disabled for p, f in form_fields(fields) if not isinstance(f.control, Fields))
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -355,14 +287,10 @@ def on_bench(run: Run, role: str, lang: str = "en") -> tuple[Bench, Calls]:
     return bench, calls
 
 
-def typed(calls: Calls, name: str, value: str) -> None:
-    calls.fields[name].control.widget.value = value
-
-
 def test_a_prompt_and_a_model_hold_for_the_role(done: Run, server: ScriptedServer) -> None:
     bench, calls = on_bench(done, "writer")
     assert "$question, $memory, $totals, $findings, $evidence" in calls.slots.value
-    typed(calls, "system", str(calls.fields["system"].value) + "\nBe brief.")
+    calls.fields["system"].control.widget.value = str(calls.fields["system"].value) + "\nBe brief."
     assert list(calls.edits["prompts"]) == ["writer.en"] and not calls.button.disabled
     before = len(server.requests)
     calls.button.click()
@@ -371,7 +299,7 @@ def test_a_prompt_and_a_model_hold_for_the_role(done: Run, server: ScriptedServe
     assert "Be brief." in str(server.requests[before]["messages"][0]["content"])
     calls.open(bench.run.calls().by_role("writer")[-1]["key"])
     assert "Be brief." in str(calls.fields["system"].value), "the fork's own prompt is what is edited next"
-    typed(calls, "model", "rules")
+    calls.fields["model"].control.widget.value = "rules"
     assert calls.edits == {"models": {"writer": "rules"}}
     calls.button.click()
     bench.wait()
@@ -381,30 +309,10 @@ def test_a_prompt_and_a_model_hold_for_the_role(done: Run, server: ScriptedServe
 
 def test_what_a_fork_refuses_is_shown_and_the_text_stays(done: Run) -> None:
     bench, calls = on_bench(done, "writer")
-    typed(calls, "user", "$question $weather")
+    calls.fields["user"].control.widget.value = "$question $weather"
     calls.submit()
     assert "$weather" in bench.head.html and calls.opened and bench.run_id == done.run_id
     assert calls.fields["user"].control.widget.value == "$question $weather"
     bench.sheet.press("escape")
     assert not calls.opened and calls.edits == {}
     bench.close()
-
-
-def test_what_a_model_said_is_text(done: Run) -> None:
-    call: dict[str, Any] = {**done.calls()[0], "reply": ALL, "messages": [["human", ALL]]}
-    shown = draw("calls.edited", Labels("en"), call=call)
-    assert "<script" not in shown and "<img" not in shown
-
-
-def test_a_call_shows_what_became_of_its_reply_and_what_it_took(done: Run, server: ScriptedServer) -> None:
-    first = iter(["I would search first."])
-    invents = {"needs": [{"need": 1, "verdict": "met", "passages": [99]}], "enough": True, "steps": [], "reasoning": ""}
-    planner, reflector = GOOD["planner"], lambda _: invents
-    server.respond = responder(**{**GOOD, "planner": lambda text: next(first, planner(text)), "reflector": reflector})
-    run = done._workspace.ask(QUESTION, kb="notes", session="another")
-    refused, repaired, reflected, *_ = run.calls()
-    assert (refused["outcome"], repaired["outcome"], reflected["outcome"]) == ("refused", "repaired", "overruled")
-    assert "Expecting value" in refused["why"] and "passage [99]" in reflected["why"]
-    shown = str(calls_picture(run.calls(), Labels("en")).html)
-    for words in ("not usable", "repaired", "overruled", "7 tokens in, 5 out", "&lt;evidence&gt;"):
-        assert words in shown

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from workbench.knowledge.library import Library
+from workbench.language.followup import standalone
 from workbench.language.question import read
 from workbench.ports import KnowledgeBase
 from workbench.session import Workbench
@@ -136,11 +137,6 @@ PAPERS_ZH = f"""标题,作者,期刊,发表日期,摘要
 港口噪声,何雨,海洋方法,2021-05-30,记录了港口一年的船舶噪声。
 潮汐表再考,何雨,潮汐评论,{MONTH_AGO},旧潮汐表与现代验潮仪比较。
 """
-MEMBERS_ZH = """姓名,职务,入职日期
-陈思远,教授,2012-09-01
-何雨,博士后,2018-04-15
-林嘉,博士生,2020-10-01
-"""
 PLAYS = """title,title_zh,genres,writer,writer_zh,year,text
 Paper Lanterns,纸灯笼,Drama,Lin Qiao,林乔,1994,A family comes home for the festival.
 A Few Good Plays,几部好戏,Comedy,Owen Hart,欧文·哈特,2001,Three actors rehearse and argue.
@@ -166,49 +162,34 @@ names = { en = ["writer", "written by"], zh = ["编剧", "写"] }
 FILES = {
     "group": {"papers.csv": PAPERS, "members.csv": MEMBERS},
     "workshop": {"tools.csv": TOOLS, "machines.csv": MACHINES},
-    "zu": {"论文.csv": PAPERS_ZH, "成员.csv": MEMBERS_ZH},
+    "zu": {"论文.csv": PAPERS_ZH},
     "plays": {"plays.csv": PLAYS, "vocabulary.toml": PLAY_WORDS},
-    "notes": {
-        "farmer.md": "# Ann Lee (farmer)\n\nAnn Lee was a farmer in Tarn, born in 1790.",
-        "miller.md": "# Ann Lee (miller)\n\nAnn Lee was a miller in Dorn. She repaired the mill in 1903.",
-        "pump/first.md": "# Pump\n\nIt was agreed that Per orders the pump.",
-        "pump/second.md": "# Repair\n\nThe pump was repaired in May.",
-    },
-}
+    "notes": {"farmer.md": "# Ann Lee (farmer)\n\nAnn Lee was a farmer in Tarn, born in 1790.",
+     "miller.md": "# Ann Lee (miller)\n\nAnn Lee was a miller in Dorn. She repaired the mill in 1903.",
+     "pump/first.md": "# Pump\n\nIt was agreed that Per orders the pump.",
+     "pump/second.md": "# Repair\n\nThe pump was repaired in May."},
+}  # fmt: skip
 DOOR = [  # base, question, what the answer holds, what it does not
     ("group", "How many members are there?", "4 documents (table is members)", "Tide"),
     ("group", "How many papers were published in 2021?", "2 documents (table is papers; published is 2021)", "Salt"),
     ("group", "Which paper is the newest?", "Tide Tables: published", "Maya"),
-    ("group", "Which papers are from between March and May 2021?", "2 documents|Drifting Sensors|Noise", "Salt|Tide"),
     ("group", "Papers published in the last three years", "1 document|Tide Tables", "Salt|Noise|not applied"),
     ("group", "Who joined last month?", "Maya Roth", "Tom|Wen Li ("),
     ("group", "What happened in 2012?", "not applied: “in 2012”", ""),
-    (
-        "group",
-        "Papers by Olaf Brandt about noise",
-        "No document|authors is Olaf Brandt|Noise of Harbours",
-        "not applied",
-    ),
+    ("group", "Papers by Olaf Brandt", "No document|authors is Olaf Brandt", "not applied"),
     ("workshop", "Which tool is the most expensive?", "Bench saw", "Lathe|not applied"),
     ("workshop", "List machines without Halden", "2 documents|Drill press|Dust collector", "Lathe|Fret"),
-    ("workshop", "List some saws", "2 documents|Bench saw|Fret saw", "plane"),
     ("workshop", "Tools bought in the second half of 2020", "1 document|Block plane", "Fret"),
     ("workshop", "Which tools were bought a few years ago?", "not applied: “a few years ago”", ""),
-    ("workshop", "Things that are not machines", "not applied: “not machines”", ""),
-    ("zu", "有多少名成员？", "共 3 份", "盐沼|未应用"),
     ("zu", "2021年发表了几篇论文？", "共 2 份", "盐沼|未应用"),
     ("zu", "近三年的论文有哪些？", "潮汐表再考", "盐沼|漂流|未应用"),
-    ("zu", "上个月发表的论文", "潮汐表再考", "盐沼|漂流|未应用"),
-    ("zu", "2021年上半年发表的论文", "漂流浮标|港口噪声", "盐沼|潮汐|未应用"),
     ("zu", "不要海洋方法的论文，列出来", "盐沼固碳|潮汐表再考", "漂流|港口|未应用"),
     ("zu", "几年前发表的论文", "未应用的条件：“几年前”", ""),
-    ("zu", "“王大山”写的论文有哪些？", "没有符合条件的文档：表是论文，作者是王大山", ""),
+    ("zu", "“王大山”写的论文有哪些？", "没有符合条件的文档：作者是王大山", ""),
     ("plays", "Which play has the highest rating?", "Nothing here|not applied: “highest”", ""),
-    ("plays", "List some dramas", "2 plays|Paper Lanterns|Glass Orchard", "Ferry|not applied"),
     ("plays", "列出几部剧情剧", "共 2 部|纸灯笼|玻璃果园", "夜渡|未应用"),
     ("plays", "林乔写了几部戏？", "共 2 部|纸灯笼|盐路", "未应用"),
     ("plays", "推荐一部不要恐怖的剧", "可以看看|纸灯笼", "夜渡|盐路|未应用"),
-    ("plays", "Recommend 3 plays.", "Worth a look", ""),
     ("plays", "I liked The Salt Road, what next?", "Night Ferry|Paper Lanterns", "Umbrellas|Orchard"),
     ("plays", "I liked Stone Bridge, what next?", "Worth a look|not applied: “Stone Bridge”", ""),
     ("plays", "我喜欢《盐路》，接下来看什么？", "夜渡|纸灯笼", "两把伞|未应用"),
@@ -216,6 +197,8 @@ DOOR = [  # base, question, what the answer holds, what it does not
     ("notes", "Who was born before 1800?", "not applied: “before 1800”", ""),
     ("group", "Who was not present on 14 March 2021?", "not applied: “on 14 March 2021”", "is not"),
     ("notes", "她修了什么？", "“她”指的是谁或什么？", ""),
+    ("notes", "When was the farmer Ann Lee born?", "1790", " or Ann Lee"),
+    ("notes", "Is it true that Per orders the pump?", "Per orders the pump", "refer to"),
 ]
 
 
@@ -245,13 +228,10 @@ k1,Rapida,49,yes,Italy,It boils a litre in two minutes.
 k2,Stilla,89,no,Norway,It was designed by Peder Aas.
 """
 FLAGS = [
-    ("Which kettles are in stock?", [("in_stock", "eq", "yes")], []),
     ("Which kettles are not in stock?", [("in_stock", "ne", "yes")], []),
     ("Show kettles from Norway that are in stock", [("country", "eq", "Norway"), ("in_stock", "eq", "yes")], []),
-    ("Which kettle is from Norway?", [("country", "eq", "Norway")], []),
     ("哪款水壶产自挪威？", [("country", "eq", "Norway")], []),
     ("Which country is the Stilla from?", [], []),
-    ("Is the Stilla made in Norway?", [], []),
     ("Is the Stilla in stock?", [], []),
     ("Which kettle is the cheapest?", [], ["cheapest"]),
 ]
@@ -266,3 +246,84 @@ def test_a_field_of_yes_and_no_is_a_condition_by_its_name(tmp_path, text, condit
     found = [(c["field"], c["op"], c["value"]) for c in question["conditions"]]
     assert (found, question["not_applied"]) == (conditions, not_applied)
     library.close()
+
+
+def said(*turns: str) -> list[dict[str, str]]:
+    return [{"role": ("user", "assistant")[i % 2], "content": text} for i, text in enumerate(turns)]
+
+
+BANQUET = said("Who directed The Wedding Banquet?", "The Wedding Banquet was directed by Ang Lee [1].")
+XIYAN = said("喜宴哪一年上映？", "《喜宴》于 1993 年上映 [1]。")
+LIKE = said("推荐几部类似《喜宴》的电影", "可以看看《饮食男女》[1]、《推手》[2]、《断背山》[3]。")
+LIST = said("Which films did Ang Lee direct after 2000?", "Hulk (2003) [1], Brokeback Mountain [2], Life of Pi [3].")
+SIDES = said("对比《喜宴》和《饮食男女》的风格", "两部都讲家庭。")
+PERSON = said("Who is Ang Lee?", "Ang Lee is a filmmaker. He directed The Ice Storm [1].")
+NOLAN = said("列出诺兰2005年以后的电影", "《盗梦空间》《星际穿越》")
+CAST = said(
+    "Who directed Inception?",
+    "Inception was directed by Christopher Nolan [1].",
+    "And who stars in it?",
+    "Inception stars Leonardo DiCaprio [1].",
+)
+
+LEANING = [
+    # a pronoun, or no name of its own
+    (BANQUET, "When did it come out?", "When did it come out? (The Wedding Banquet)"),
+    (BANQUET, "What else has he directed?", "What else has he directed? (Ang Lee)"),
+    (BANQUET, "Is he also the director of Tenet?", "Is he also the director of Tenet? (Ang Lee)"),
+    (BANQUET, "And its cast?", "And its cast? (The Wedding Banquet)"),
+    (BANQUET, "When was the movie released?", "When was the movie released? (The Wedding Banquet)"),
+    (BANQUET, "Recommend something similar", "Recommend something similar (The Wedding Banquet)"),
+    (PERSON, "his best film?", "his best film? (Ang Lee)"),
+    (CAST, "What else did he star in?", "What else did he star in? (Leonardo DiCaprio)"),
+    (BANQUET, "那个导演还拍过什么？", "那个导演还拍过什么？（The Wedding Banquet）"),
+    (XIYAN, "它是谁导演的？", "它是谁导演的？（喜宴）"),
+    (XIYAN, "该片的主演是谁", "该片的主演是谁（喜宴）"),
+    (XIYAN, "导演是谁？", "导演是谁？（喜宴）"),
+    (NOLAN, "他还导演过什么？", "他还导演过什么？（诺兰）"),
+    (SIDES, "它们的导演是谁？", "它们的导演是谁？（《喜宴》, 《饮食男女》）"),
+    # what only begins stands behind the question before
+    (BANQUET, "And Pushing Hands?", "Who directed The Wedding Banquet? And Pushing Hands?"),
+    (BANQUET, "What about Hulk?", "Who directed The Wedding Banquet? What about Hulk?"),
+    (LIST, "And after 2005?", "Which films did Ang Lee direct after 2000? And after 2005?"),
+    (XIYAN, "那《推手》呢？", "喜宴哪一年上映？ 那《推手》呢？"),
+    (NOLAN, "那2010年以后呢？", "列出诺兰2005年以后的电影 那2010年以后呢？"),
+    # more of the same, or less
+    (LIKE, "再推荐几部", "推荐几部类似《喜宴》的电影"),
+    (LIKE, "还有吗？", "推荐几部类似《喜宴》的电影"),
+    (LIKE, "还有其他推荐吗", "推荐几部类似《喜宴》的电影"),
+    (LIST, "Any others?", "Which films did Ang Lee direct after 2000?"),
+    (LIST, "Only the comedies", "Which films did Ang Lee direct after 2000? Only the comedies"),
+    ([*XIYAN, *said("谢谢", "不客气。")], "导演是谁？", "导演是谁？（喜宴）"),
+]
+
+
+@pytest.mark.parametrize(("history", "message", "expected"), LEANING)
+def test_what_leans_is_asked_with_what_it_leans_on(shelf, history, message, expected):
+    assert standalone(message, history, [shelf.get("film")]) == expected
+    no_names = said("Is tea partly oxidised?", "Oolong tea is.")
+    rarest = "How does it work? (tea, partly, oxidised)"
+    assert standalone("How does it work?", no_names, [shelf.get("essays")]) == rarest
+
+
+@pytest.mark.parametrize(
+    ("history", "message"),
+    [
+        (BANQUET, "Who directed Inception?"), (BANQUET, "Recommend a comedy"), (BANQUET, "thanks"), (BANQUET, "Hulk"),
+        (BANQUET, "And the director of Inception?"), (BANQUET, "Who is Tim Burton and what did he make?"),
+        (XIYAN, "李安是谁？"), (XIYAN, "推荐几部科幻片"), (LIKE, "推荐几部诺兰的电影"), ([], "And Pushing Hands?"),
+        ([], "它是谁导演的？"),
+    ],
+)  # fmt: skip
+def test_what_stands_alone_is_left_alone(shelf: Any, history: list[dict[str, str]], message: str) -> None:
+    assert standalone(message, history, [shelf.get("film")]) == message
+
+
+def test_more_of_a_list_is_what_was_not_listed(wb: Any, tmp_path: Path) -> None:
+    rows = [{"id": str(n), "title": f"Mill {n}", "text": f"Mill {n} is in Tarn.", "kind": "mill"} for n in range(20)]
+    corpus = tmp_path / "mills.jsonl"
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    wb.add_knowledge("mills", [corpus])
+    answers = [wb.ask(text, kb="mills", session="one").answer for text in ("Recommend a few mills", "Any others?")]
+    first, more = ({line.partition(" [")[0] for line in answer.splitlines()[1:]} for answer in answers)
+    assert len(first) == len(more) == 8 and not first & more

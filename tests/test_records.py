@@ -42,16 +42,9 @@ def test_documents_keep_to_the_schema(run):
 
 
 def document(**changes: Any) -> dict[str, Any]:
-    run = handmade.run()
-    base = {
-        "run_id": run.run_id,
-        "plan": run.plan.dump(),
-        "evidence": run.state["merged"]["retrieval_results"],
-        "decisions": run.decisions,
-        "merged": run.state["merged"],
-        "answer": run.answer,
-    }
-    return {**base, **changes}
+    run, merged = handmade.run(), handmade.run().state["merged"]
+    said = {"plan": run.plan.dump(), "decisions": run.decisions, "answer": run.answer}
+    return {"run_id": run.run_id, "evidence": merged["retrieval_results"], "merged": merged, **said, **changes}
 
 
 def test_ids_and_times_do_not_tell_runs_apart() -> None:
@@ -65,9 +58,6 @@ def test_what_was_said_tells_runs_apart() -> None:
     assert canonical(document()) != canonical(document(answer="otherwise"))
     other = [handmade.evidence(1, "The Wedding Banquet", 0.84), handmade.evidence(2, "Eat Drink Man Woman", 0.79)]
     assert canonical(document()) != canonical(document(evidence=other))
-
-
-def test_a_number_without_json_form_is_refused() -> None:
     with pytest.raises(ValueError, match="finite"):
         canonical({"evidence": [float("nan")]})
 
@@ -140,15 +130,6 @@ def test_listing_narrows_and_removing_leaves_nothing(store):
     assert not store.has("r1") and store.records("r1") == []
     with pytest.raises(WorkspaceError, match="not in the workspace any more"):
         store.body("r1", "a/1")
-
-
-def test_another_schema_is_refused(tmp_path):
-    store = RunStore(tmp_path / "w.db")
-    store._db.execute("PRAGMA user_version = 99")
-    store._db.commit()
-    store.close()
-    with pytest.raises(WorkspaceError, match=r"tables 99, here \d+\). Open another workspace"):
-        RunStore(tmp_path / "w.db")
 
 
 def test_a_lease_dies_with_its_process(tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
@@ -14,8 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tests import forked
-from tests.shelves import fill, noted
+from tests.shelves import CORE, fill, noted
 from tests.test_bad_models import TEXTS
 from workbench.cli import main
 from workbench.errors import InvalidAnswer, NotPaused, RunError, UnknownRun, WorkbenchError
@@ -36,12 +34,8 @@ def test_a_question_is_answered_with_its_source(wb):
     assert [s.tool for s in run.plan.steps] == ["hybrid_search", "naive_search"]
     assert [r["node"] for r in run.log][-1] == "persist"
     assert list(run.to_frame()["step_id"]) == [r["step_id"] for r in run.records]
-    assert (
-        0
-        < run.state["merged"]["statistics"]["used"]
-        <= len(run.evidence)
-        == run.state["merged"]["statistics"]["after_dedup"]
-    )
+    counted = run.state["merged"]["statistics"]
+    assert 0 < counted["used"] <= len(run.evidence) == counted["after_dedup"]
 
 
 def test_pause_at_reflect_and_all_that_can_be_said(wb):
@@ -115,7 +109,7 @@ def test_a_question_alone_is_alone_and_a_follow_up_is_shown_as_it_was_read(wb):
     for shown in (repr(run), repr(wb.runs.list()), str(run), run._repr_mimebundle_()["text/html"]):
         assert run.query in shown
     assert (
-        len({w for w in ("推手", "饮食男女", "卧虎藏龙", "Pushing Hands", "Crouching Tiger") if w in run.answer}) >= 2
+        sum(title in run.answer for title in ("推手", "饮食男女", "卧虎藏龙", "Pushing Hands", "Crouching Tiger")) >= 2
     )
     follow_up = "他还导演过哪些电影？"
 
@@ -262,14 +256,6 @@ def more(n: int) -> dict[str, Any]:
     return {"decisions": [{"type": "edit", "edited_action": {"name": "reflect", "args": {"next_steps": [made]}}}]}
 
 
-def go_on(folder: str, run_id: str, wall: str) -> None:
-    """Give one answer, in a process whose wall clock says ``wall`` seconds after the beginning."""
-    with open_with(Path(folder), ManualClock(EPOCH + timedelta(seconds=float(wall)))) as wb:
-        run = wb.run(run_id)
-        answered(run)
-        print(json.dumps(told(run)))
-
-
 def answered(run: Any) -> None:
     """One more step at each reflection, as long as there is time for it."""
     if run.review["point"] == "reflect" and run.reflections[-1]["remaining_budget"] > 0:
@@ -302,18 +288,9 @@ def at_once(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         return json.loads(json.dumps(told(run)))
 
 
-def test_thirty_seconds_are_spent_at_once(at_once):
-    assert at_once["status"] == "done" and at_once["in order"]
-    spent = [row for row in at_once["ends"] if row[2] == "success"]
-    assert 3 <= len(spent) <= 4, "four steps of eight seconds, the last with what is left"
-    assert at_once["budgets"][0][0] == 14.0
-
-
 WALLS = {
     "days later": [DAY, 3 * DAY, 9 * DAY, 30 * DAY],
-    "set back by a day each time": [-DAY, -2 * DAY, -3 * DAY, -4 * DAY],
     "set back so that new work lies on old": [0, 0, 0, 0],
-    "half over": [STEP_S / 2, STEP_S, STEP_S * 1.5, 2],
     "forwards, then back": [30 * DAY, -DAY, 3 * DAY, 1],
 }
 
@@ -327,6 +304,8 @@ def begun(folder: Path) -> str:
 @pytest.mark.parametrize("name", WALLS)
 @pytest.mark.few(2)
 def test_the_same_as_at_once_whatever_the_clock_says(name, tmp_path, at_once):
+    assert at_once["status"] == "done" and at_once["in order"] and at_once["budgets"][0][0] == 14.0
+    assert 3 <= sum(row[2] == "success" for row in at_once["ends"]) <= 4, "four steps of eight seconds in thirty"
     run_id = begun(tmp_path)
     for wall in (*WALLS[name], *[WALLS[name][-1]] * 9):
         with open_with(tmp_path, ManualClock(EPOCH + timedelta(seconds=wall))) as wb:
@@ -338,21 +317,6 @@ def test_the_same_as_at_once_whatever_the_clock_says(name, tmp_path, at_once):
     assert said == at_once
 
 
-@pytest.mark.full
-def test_the_same_as_at_once_in_other_processes(tmp_path, at_once):
-    run_id = begun(tmp_path)
-    code = "import sys; from tests.test_session import go_on; go_on(*sys.argv[1:])"
-    for wall in (3 * DAY, 0.0, -DAY, 4.0, 4.0, 4.0):
-        command = [sys.executable, "-c", code, str(tmp_path), run_id, str(wall)]
-        done = forked.run(command, capture_output=True, text=True, cwd=Path(__file__).parent.parent, timeout=120)
-        assert done.returncode == 0, done.stderr
-        said = json.loads(done.stdout)
-        if said["status"] != "paused":
-            break
-    assert said == at_once
-
-
-CORE = {"embedding_model": "hashing", "rerank_model": "none"}
 QUESTION = "When was the Aldermoor kiln built?"
 
 
@@ -372,34 +336,23 @@ def test_each_person_has_one_verdict_and_the_newest_holds(kilns, run) -> None:
     run.feedback(True, "zuerst\x00", arm="a").feedback(False, "too short", who="bob", hard=3, seen=None)
     assert run.feedback(False, "短", arm="b") is run
     bob, ann = kilns.feedback(run=run.run_id)
-    assert (bob["who"], bob["good"], bob["note"], bob["labels"]) == (
-        "bob",
-        False,
-        "too short",
-        {"hard": 3, "seen": None},
+    assert (
+        bob.items() >= {"who": "bob", "good": False, "note": "too short", "labels": {"hard": 3, "seen": None}}.items()
     )
-    assert (ann["who"], ann["good"], ann["note"], ann["labels"]) == ("ann", False, "短", {"arm": "b"})
-    assert (ann["run_id"], ann["question"], ann["agent_type"]) == (run.run_id, QUESTION, "fusion_agent")
-    assert (ann["user_id"], ann["session_id"], ann["message_id"]) == (
-        "ann",
-        "kilns",
-        kilns.messages("kilns", "ann")[-1]["id"],
-    )
+    assert ann.items() >= {"who": "ann", "good": False, "note": "短", "labels": {"arm": "b"}, "user_id": "ann"}.items()
+    assert ann.items() >= {"run_id": run.run_id, "question": QUESTION, "agent_type": "fusion_agent"}.items()
+    assert (ann["session_id"], ann["message_id"]) == ("kilns", kilns.messages("kilns", "ann")[-1]["id"])
     assert ann["when"] > bob["when"]
     run.feedback(None)
     assert [one["who"] for one in kilns.feedback(run=run.run_id)] == ["bob"]
-
-
-def test_it_is_a_table_with_a_column_for_each_label(kilns, run) -> None:
-    run.feedback(True, "<b>", arm="a")
-    kilns.ask("hello", user="bob").feedback(False, topic="talk")
+    kilns.ask("hello", user="bob").feedback(False, "<b>", topic="talk")
     table = kilns.feedback().to_frame()
-    assert list(table["good"]) == [True, False] and list(table["arm"].dropna()) == ["a"]
-    assert list(table["agent_type"]) == ["fusion_agent", ""] and list(table["topic"].dropna()) == ["talk"]
-    assert "&lt;b&gt;" in kilns.feedback()._repr_html_() and "<b>" not in kilns.feedback()._repr_html_()
+    assert list(table["topic"].dropna()) == ["talk"] and "<b>" not in kilns.feedback()._repr_html_()
     assert [one["user_id"] for one in kilns.feedback(user="bob")] == ["bob"]
-    assert kilns.feedback(run=run.run_id) == kilns.feedback(session="kilns") == kilns.feedback(run=run.run_id) != []
-    assert list(kilns.feedback(user="eve").to_frame().columns)[:3] == ["run_id", "good", "note"]
+    kilns.runs.remove(run.run_id)
+    assert [one["question"] for one in kilns.feedback(session="kilns")] == [QUESTION], "it outlives the run"
+    kilns.clear("kilns", "ann")
+    assert len(kilns.feedback()) == 1
 
 
 def test_ratings_are_counted_by_kind_of_answer_and_agent(kilns, run, tmp_path) -> None:
@@ -412,26 +365,6 @@ def test_ratings_are_counted_by_kind_of_answer_and_agent(kilns, run, tmp_path) -
     assert (by_agent["naive_rag_agent"]["good"], by_agent["naive_rag_agent"]["bad"]) == (1, 0)
     told = CliRunner().invoke(main, ["feedback", "--workspace", str(tmp_path / "w"), "--json"])
     assert json.loads(told.output)["ratings"] == ratings
-
-
-def test_a_fork_and_a_replay_are_judged_apart_from_their_origin(kilns, run) -> None:
-    run.feedback(True)
-    fork, replay = run.fork(), kilns.replay(run.run_id)
-    assert kilns.feedback(run=fork.run_id) == kilns.feedback(run=replay.run_id) == []
-    fork.feedback(False, "the fork")
-    assert [one["good"] for one in kilns.feedback(run=run.run_id)] == [True]
-    assert [(one["run_id"], one["session_id"]) for one in kilns.feedback(run=fork.run_id)] == [
-        (fork.run_id, fork.session_id)
-    ]
-    assert len(kilns.feedback()) == 2 and len(kilns.feedback(session="kilns")) == 1
-
-
-def test_it_goes_with_the_conversation_and_outlives_the_run(kilns, run) -> None:
-    run.feedback(True)
-    kilns.runs.remove(run.run_id)
-    assert [one["question"] for one in kilns.feedback()] == [QUESTION]
-    kilns.clear("kilns", "ann")
-    assert kilns.feedback() == []
 
 
 def test_where_there_is_no_answer_nothing_is_kept(kilns, run, tmp_path) -> None:
@@ -473,9 +406,7 @@ def test_in_the_terminal(kilns, run) -> None:
     assert [one["good"] for one in kept] == [False]
     shown = cli()
     assert shown.exit_code == 0 and run.run_id in shown.stdout and "太短" in shown.stdout and "\x1b" not in shown.stdout
-    assert (
-        json.loads(cli("--json").stdout)["feedback"] == kept == json.loads(cli(run.run_id, "--json").stdout)["feedback"]
-    )
+    assert json.loads(cli("--json").stdout)["feedback"] == kept
     for wrong in (["--good"], [run.run_id, "--good", "--withdraw"], [run.run_id, "--note", "x"]):
         assert cli(*wrong).exit_code == 2
     assert "Unknown run 'nobody'" in cli("nobody", "--good").stderr

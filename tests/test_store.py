@@ -12,13 +12,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from pathlib import Path
 
 import pytest
 
 from tests import forked
 from tests.servers import postgres_server
-from workbench.errors import MissingExtra, SettingsError, WorkbenchError, WorkspaceError
+from workbench.errors import SettingsError, WorkbenchError, WorkspaceError
 from workbench.records.conversations import VERSION, SqlConversations, SqliteConversations, _dsn, open_conversations
 from workbench.settings import Settings
 from workbench.text import without_secrets
@@ -70,44 +69,24 @@ def contents(store, conversation, **how):
     return [message["content"] for message in store.list_messages(conversation, **how)]
 
 
-def test_a_conversation_belongs_to_a_user_and_a_session(store):
-    first = store.get_or_create_conversation_id("ann", "films")
-    assert store.get_or_create_conversation_id("ann", "films") == first
-    others = {
-        store.get_or_create_conversation_id(*who) for who in [("bob", "films"), ("ann", "books"), ("a", "nnfilms")]
-    }
-    assert len(others | {first}) == 4
-
-
 def test_messages_come_back_in_order_as_they_were_stored(store):
     conversation = store.get_or_create_conversation_id("ann", "films")
-    citation = {
-        "n": 1,
-        "result_id": "low_level:mv1#0",
-        "sentence": "《喜宴》于 1993 年上映 [1]。",
-        "source": {"title": "喜宴"},
-    }
+    assert store.get_or_create_conversation_id("ann", "films") == conversation
+    others = [
+        store.get_or_create_conversation_id(*who) for who in [("bob", "films"), ("ann", "books"), ("a", "nnfilms")]
+    ]
+    assert len({conversation, *others}) == 4
+    text, more = (
+        "《喜宴》于 1993 年上映 [1]。",
+        {"citations": [{"n": 1, "source": {"title": "喜宴"}}], "debug": {"a": "b"}},
+    )
     store.append_message(conversation, "user", "喜宴哪一年上映？")
-    answer = store.append_message(
-        conversation, "assistant", "《喜宴》于 1993 年上映 [1]。", citations=[citation], debug={"stage": "generation"}
-    )
+    answer = store.append_message(conversation, "assistant", text, **more)
     asked, answered = store.list_messages(conversation)
-    assert (asked["role"], asked["content"], asked["citations"], asked["debug"]) == (
-        "user",
-        "喜宴哪一年上映？",
-        [],
-        None,
-    )
-    assert answered == {
-        "id": answer,
-        "conversation_id": conversation,
-        "role": "assistant",
-        "content": "《喜宴》于 1993 年上映 [1]。",
-        "created_at": "2026-01-01T00:00:02+00:00",
-        "citations": [citation],
-        "debug": {"stage": "generation"},
-        "partial": False,
-    }
+    assert [asked[name] for name in ("role", "content", "citations", "debug")] == ["user", "喜宴哪一年上映？", [], None]
+    about = {"conversation_id": conversation, "created_at": "2026-01-01T00:00:06+00:00", "partial": False}
+    assert answered == {"id": answer, "role": "assistant", "content": text, **about, **more}
+    assert contents(store, others[0], before=answer) == [], "of another conversation"
 
 
 def test_limit_takes_the_newest_and_before_pages_back(store):
@@ -119,13 +98,6 @@ def test_limit_takes_the_newest_and_before_pages_back(store):
     assert contents(store, conversation, limit=0) == []
     assert contents(store, conversation, before="not there") == []
     assert store.count_messages(conversation) == 10
-
-
-def test_before_a_message_of_another_conversation_comes_nothing(store):
-    mine, other = (store.get_or_create_conversation_id("ann", name) for name in ("films", "books"))
-    store.append_message(mine, "user", "mine")
-    foreign = store.append_message(other, "user", "other")
-    assert contents(store, mine, before=foreign) == []
 
 
 def test_storing_a_key_again_stores_once(store):
@@ -200,20 +172,8 @@ def test_clear_takes_a_conversation_or_a_user_and_nobody_elses(store, named, lef
     assert [who for who in owners if store.count_messages(conversations[who])] == left
 
 
-def test_feedback_is_kept_with_its_message(store):
-    conversation = store.get_or_create_conversation_id("ann", "films")
-    answer = store.append_message(conversation, "assistant", "1993")
-    store.add_feedback(
-        answer, False, query="喜宴？", thread_id="films", agent_type="fusion_agent", metadata={"why": "短"}
-    )
-    store.add_feedback(answer, True)
-    first, second = store.list_feedback(answer)
-    assert (first["is_positive"], first["query"], first["metadata"]) == (False, "喜宴？", {"why": "短"})
-    assert (second["is_positive"], second["metadata"]) == (True, {})
-
-
 def test_feedback_under_a_key_is_replaced_taken_back_and_found_by_whose_it_is(store):
-    answers = {}
+    answers = dict[str, str]()
     for user, session in (("ann", "films"), ("bob", "films")):
         conversation = store.get_or_create_conversation_id(user, session)
         answers[user] = store.append_message(conversation, "assistant", "1993", message_key=f"{user}:assistant")
@@ -256,6 +216,17 @@ def test_what_was_stored_is_there_when_opened_again_and_by_two_at_once(opener):
         assert contents(again, conversation) == ["from one", "from two"]
 
 
+WRITER = """
+import sys
+from workbench.records.conversations import SqliteConversations
+store = SqliteConversations(sys.argv[1])
+conversation = store.get_or_create_conversation_id("ann", "films")
+for i in range(1_000_000):
+    store.append_message(conversation, "user", str(i), message_key=str(i))
+    print(i, flush=True)
+"""
+
+
 def test_many_can_open_a_new_store_at_the_same_moment(opener):
     barrier = threading.Barrier(6)
 
@@ -269,17 +240,6 @@ def test_many_can_open_a_new_store_at_the_same_moment(opener):
             done.result()
     with opener() as store:
         assert store.count_messages(store.get_or_create_conversation_id("ann", "films")) == 6
-
-
-WRITER = """
-import sys
-from workbench.records.conversations import SqliteConversations
-store = SqliteConversations(sys.argv[1])
-conversation = store.get_or_create_conversation_id("ann", "films")
-for i in range(1_000_000):
-    store.append_message(conversation, "user", str(i), message_key=str(i))
-    print(i, flush=True)
-"""
 
 
 def test_a_killed_writer_loses_nothing_that_it_was_told_was_stored(tmp_path):
@@ -304,24 +264,6 @@ def test_a_database_of_another_version_is_refused(tmp_path):
         SqliteConversations(path)
 
 
-def test_other_tables_of_the_file_are_left_alone(tmp_path):
-    path = tmp_path / "workbench.db"
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE runs (run_id TEXT)")
-        connection.execute("INSERT INTO runs VALUES ('r1')")
-    with SqliteConversations(path) as store:
-        store.get_or_create_conversation_id("ann", "films")
-    with sqlite3.connect(path) as connection:
-        assert connection.execute("SELECT * FROM runs").fetchall() == [("r1",)]
-
-
-def test_a_file_that_is_no_database_is_named(tmp_path):
-    path = tmp_path / "notes.txt"
-    path.write_text("not a database, but long enough to be looked at as one " * 20)
-    with pytest.raises(WorkspaceError, match=r"notes\.txt"):
-        SqliteConversations(path)
-
-
 def test_a_dsn_or_its_parts_lead_to_postgres_and_no_password_is_told(tmp_path, monkeypatch):
     from psycopg.conninfo import conninfo_to_dict
 
@@ -340,12 +282,6 @@ def test_a_dsn_or_its_parts_lead_to_postgres_and_no_password_is_told(tmp_path, m
     with pytest.raises(WorkspaceError, match="HOST") as raised:
         open_conversations(tmp_path / "workbench.db", Settings.load())
     assert "hush" not in str(raised.value)
-
-
-def test_postgres_without_its_library_names_the_install_line(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'workbench\[postgres\]'"):
-        open_conversations(Path(tmp_path), Settings(_env_file=None, postgres_dsn="host=127.0.0.1"))
 
 
 def test_a_dropped_postgres_connection_is_opened_anew(postgres):

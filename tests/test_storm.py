@@ -70,12 +70,8 @@ def undisturbed(workspace, tmp_path) -> bytes:
 def test_killed_in_a_wave(workspace, tmp_path, undisturbed):
     calls = tmp_path / "calls"
     code = "import sys; from tests.test_storm import start_and_tell; start_and_tell(*sys.argv[1:])"
-    process = forked.Popen(
-        [sys.executable, "-c", code, str(workspace), str(calls)],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=Path(__file__).parent.parent,
-    )
+    command, project = [sys.executable, "-c", code, str(workspace), str(calls)], Path(__file__).parent.parent
+    process = forked.Popen(command, stdout=subprocess.PIPE, text=True, cwd=project)
     run_id = process.stdout.readline().strip()
     finished = {process.stdout.readline().strip(), process.stdout.readline().strip()}
     process.kill()

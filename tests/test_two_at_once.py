@@ -72,9 +72,7 @@ def obey(workspace: str, address: str) -> None:
             "resume": lambda run_id: wb.run(run_id).resume(wait=False).status,
             "cancel": lambda run_id: wb.run(run_id).cancel().status,
             "wait": lambda run_id: wb.run(run_id).wait(60).status,
-            "say": lambda session, count: [
-                wb.ask(f"{session} {n} hello", session=session).run_id for n in range(count)
-            ],
+            "say": lambda name, count: [wb.ask(f"{name} {n} hello", session=name).run_id for n in range(count)],
         }
         pipe.send("ready")
         while True:
@@ -125,14 +123,8 @@ def test_a_run_is_seen_from_another_process(workspace, wb, other):
         run.approve()
     paused = wb.run(them.do("ask", "reflect"))
     assert paused.status == "paused" and paused.to_dict()["holder"] is None and paused.review["point"] == "reflect"
-    done = wb.run(them.do("ask", ""))
-    assert (done.status, done.to_dict()["holder"]) == ("done", None)
-
     them.kill()
     assert (run.status, run.to_dict()["holder"]) == ("interrupted", None), "at once"
-    assert paused.status == "paused" and done.status == "done"
-    with pytest.raises(NotPaused, match="interrupted"):
-        run.approve()
     assert paused.approve().status == "done"
     endless(wb)
     run.resume(wait=False)
@@ -178,30 +170,19 @@ def test_cancelling_a_paused_run_and_one_whose_process_died(wb, other):
 @pytest.mark.parametrize("rounds", [2, pytest.param(12, marks=pytest.mark.full)])
 def test_one_answer_counts_when_two_processes_give_one(workspace, wb, other, rounds):
     one, two = other(), other()
-    ended = Counter[str]()
     for _ in range(rounds):
         run = wb.ask(QUESTION, kb="film", review="reflect", session=str(time.monotonic_ns()))
         assert run.status == "paused"
         for number, them in enumerate((one, two)):
             them.tell("approve", run.run_id, f"answer {number}")
         said = [one.heard(), two.heard()]
-        assert "done" in said, said
-        for told in said:
-            if told != "done":
-                ended["refused"] += 1
-                assert "worked on by process" in told["refused"] or "done" in told["refused"], told
-                assert told["refused"].startswith(("NotPaused", "WorkspaceBusy"))
-        kept = decisions(workspace, run.run_id)
-        assert len(kept) == 1
-        winner = said.index("done") if said.count("done") == 1 else None
-        assert winner is not None, "one is refused"
-        assert kept[0]["note"] == f"answer {winner}"
-        assert run.status == "done" and run.decisions == kept
-        assert Counter(m["role"] for m in find_store(wb).list_messages(run.row["conversation_id"])) == {
-            "user": 1,
-            "assistant": 1,
-        }
-    assert ended["refused"] == rounds
+        [refused] = [told["refused"] for told in said if told != "done"]
+        assert refused.startswith(("NotPaused", "WorkspaceBusy"))
+        assert "worked on by process" in refused or "done" in refused
+        [kept] = decisions(workspace, run.run_id)
+        assert kept["note"] == f"answer {said.index('done')}" and run.decisions == [kept] and run.status == "done"
+        messages = find_store(wb).list_messages(run.row["conversation_id"])
+        assert [m["role"] for m in messages] == ["user", "assistant"]
 
 
 @pytest.mark.parametrize("rounds", [2, pytest.param(6, marks=pytest.mark.full)])
@@ -283,18 +264,8 @@ with Workbench.open(sys.argv[1]) as wb:
             run.approve()
 
 
-def test_waiting_for_a_run_that_another_process_went_on_with(wb, other):
-    them, run = other(), wb.ask(QUESTION, kb="film", review="all")
-    assert run.status == "paused"
-    assert them.do("approve", run.run_id, "") == "paused"
-    assert run.status == "paused" and len(run.decisions) == 1
-    while run.status == "paused":
-        them.do("approve", run.run_id, "")
-    assert run.wait(60).status == "done" and run.answer
-
-
 @pytest.mark.parametrize("count", [3, pytest.param(8, marks=pytest.mark.full)])
-def test_two_sessions_and_two_runs_in_one_keep_their_order(wb, other, count):
+def test_two_sessions_and_two_runs_or_processes_in_one_keep_their_order(wb, other, count):
     one, two = other(), other()
     for them, mine in ((one, "A"), (two, "B")):
         them.tell("say", mine, count)
@@ -319,18 +290,9 @@ def test_two_sessions_and_two_runs_in_one_keep_their_order(wb, other, count):
         assert asked < place[run.run_id], "an answer stands after its question"
         before = [m["content"] for m in messages[:asked]]
         assert [h["content"] for h in run.state["history"]] == before[-len(run.state["history"]) :] or not before
-
-
-@pytest.mark.parametrize("count", [3, pytest.param(6, marks=pytest.mark.full)])
-def test_two_processes_in_one_session(wb, other, count):
-    one, two = other(), other()
     for them in (one, two):
-        them.tell("say", "shared", count)
-    ids = [*one.heard(), *two.heard()]
-    store = find_store(wb)
-    messages = store.list_messages(store.get_or_create_conversation_id("default", "shared"))
+        them.tell("say", "both", count)
+    ids = {*one.heard(), *two.heard()}
+    messages = store.list_messages(store.get_or_create_conversation_id("default", "both"))
     assert len(messages) == len({m["id"] for m in messages}) == 4 * count
-    by_run = {(m["debug"] or {}).get("run_id") for m in messages if m["role"] == "assistant"}
-    assert by_run == set(ids)
-    for user in ("default", "somebody else"):
-        assert len(wb.runs.list(user_id=user)) == (2 * count if user == "default" else 0)
+    assert {(m["debug"] or {}).get("run_id") for m in messages if m["role"] == "assistant"} == ids

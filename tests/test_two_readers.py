@@ -12,29 +12,26 @@ from pathlib import Path
 import pytest
 
 from tests import forked
+from tests.shelves import workbench
 from workbench.errors import KnowledgeError, UnknownKnowledge, WorkspaceBusy
 from workbench.session import Workbench
 
 ROOT = Path(__file__).resolve().parent.parent
-COMMAND = [sys.executable, "-c", "from workbench.cli import main; main()"]
 HASHING = {"embedding_model": "hashing"}
 COMEDIES = [{"field": "genres", "op": "eq", "value": "Comedy"}]
 
 
 def write_corpus(folder: Path, generation: int, documents: int = 12) -> Path:
     """Films of which everything says which generation they are of; two come and go."""
-    lines = [
-        {
-            "id": f"f{number}",
-            "type": "Film",
-            "title": f"Film {number} Gen{generation}",
-            "year": 1900 + generation,
-            "directors": [f"Director Gen{generation}"],
-            "genres": ["Comedy"],
-            "text": f"Film {number} Gen{generation} is a comedy. It is of state{generation} and of nothing else.",
-        }
-        for number in range(documents + generation % 2)
-    ]
+    about = {
+        "type": "Film",
+        "year": 1900 + generation,
+        "directors": [f"Director Gen{generation}"],
+        "genres": ["Comedy"],
+    }
+    text = f"is a comedy. It is of state{generation} and of nothing else."
+    titles = {f"f{number}": f"Film {number} Gen{generation}" for number in range(documents + generation % 2)}
+    lines = [{"id": name, "title": title, "text": f"{title} {text}", **about} for name, title in titles.items()]
     path = folder / "films.jsonl"
     path.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
     return path
@@ -43,14 +40,8 @@ def write_corpus(folder: Path, generation: int, documents: int = 12) -> Path:
 def process(function: str, *args: object) -> subprocess.Popen[str]:
     """A real process that runs a function of this file with these words; told and heard line by line."""
     code = f"import sys; from tests.test_two_readers import {function}; {function}(*sys.argv[1:])"
-    return forked.Popen(
-        [sys.executable, "-c", code, *map(str, args)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    return forked.Popen([sys.executable, "-c", code, *map(str, args)], cwd=ROOT, **pipes)
 
 
 def end(*processes: subprocess.Popen[str]) -> None:
@@ -112,21 +103,17 @@ def writer(tmp_path: Path, corpus: Path, limit: int) -> Iterator[subprocess.Pope
 
 
 def seen(base) -> dict[str, set[int]]:
-    passages = base.passages([chunk for chunk, _ in base.search("words", "comedy", 50)])
-    return {
-        "keywords": {p["fields"]["year"] - 1900 for p in passages},
-        "vectors": {
-            p["fields"]["year"] - 1900
-            for p in base.passages([chunk for chunk, _ in base.search("meaning", "a film that is a comedy", 50)])
-        },
-        "graph": {
-            int(data["name"].partition("Gen")[2]) for _, data in base.graph().nodes(data=True) if "Gen" in data["name"]
-        },
-        "select": {int(p["title"].partition("Gen")[2]) for p in base.passages(doc_ids=base.select(COMEDIES))},
-        "communities": {
-            int(c["title"].partition("Gen")[2][:1]) for c in base.around("communities") if "Gen" in c["title"]
-        },
+    def found(way: str) -> list[str]:
+        return [p["title"] for p in base.passages([chunk for chunk, _ in base.search(way, "a film, a comedy", 50)])]
+
+    titles = {
+        "keywords": found("words"),
+        "vectors": found("meaning"),
+        "graph": [data["name"] for _, data in base.graph().nodes(data=True)],
+        "select": [p["title"] for p in base.passages(doc_ids=base.select(COMEDIES))],
+        "communities": [community["title"] for community in base.around("communities")],
     }
+    return {name: {int(t.partition("Gen")[2][:1]) for t in some if "Gen" in t} for name, some in titles.items()}
 
 
 def test_an_open_reader_sees_what_another_process_added_with_its_next_call(tmp_path, writer, limit):
@@ -203,13 +190,7 @@ def test_one_writer_and_its_name(tmp_path, corpus):
             for refused in (lambda: wb.add_knowledge("film", [corpus]), lambda: wb.knowledge.remove("film")):
                 with pytest.raises(WorkspaceBusy, match=rf"'film' is being written by process {holder.pid} on \S+ "):
                     refused()
-            said = forked.run(
-                [*COMMAND, "kb", "add", "film", str(corpus), "--workspace", str(tmp_path / "ws")],
-                capture_output=True,
-                text=True,
-                cwd=ROOT,
-                env={**os.environ, "WORKBENCH_EMBEDDING_MODEL": "hashing"},
-            )
+            said = workbench(tmp_path / "ws", "kb", "add", "film", str(corpus))
             assert said.returncode == 1 and f"process {holder.pid} on" in said.stderr and said.stderr.count("\n") == 1
             assert len(wb.knowledge.get("film").search("words", "comedy", 50)) == 13, "reading goes on"
         finally:
@@ -232,6 +213,12 @@ def test_a_base_removed_or_made_anew_under_a_reader(tmp_path, corpus):
             base.search("words", "comedy", 5)
         assert wb.knowledge.get("film").about()["counts"]["documents"] == 12
         assert sorted(p.name for p in (tmp_path / "ws" / "knowledge").iterdir() if p.is_dir()) == ["film"]
+    (tmp_path / "near" / "knowledge").mkdir(parents=True)
+    (tmp_path / "near" / "knowledge" / "film").symlink_to(tmp_path / "ws" / "knowledge" / "film")
+    with Workbench.open(tmp_path / "near", **HASHING) as near, Workbench.open(tmp_path / "ws", **HASHING) as wb:
+        assert near.knowledge.get("film").about()["counts"]["documents"] == 12
+        near.knowledge.remove("film")
+        assert near.knowledge.names() == [] and wb.knowledge.get("film").about()["counts"]["documents"] == 12
 
 
 def remove_and_add(workspace: str, corpus: str, times: str) -> None:
@@ -294,16 +281,3 @@ def test_a_base_that_is_being_made_is_not_asked(tmp_path, corpus):
             wb.knowledge.get("film")
         assert wb.add_knowledge("film", [write_corpus(corpus, 1)]).added == 13
         assert wb.knowledge.get("film").about()["counts"]["documents"] == 13
-
-
-def test_removing_a_link_leaves_what_it_points_at(tmp_path, corpus):
-    with Workbench.open(tmp_path / "far", **HASHING) as far:
-        far.add_knowledge("film", [write_corpus(corpus, 1)])
-    (tmp_path / "ws" / "knowledge").mkdir(parents=True)
-    (tmp_path / "ws" / "knowledge" / "film").symlink_to(tmp_path / "far" / "knowledge" / "film")
-    with Workbench.open(tmp_path / "ws", **HASHING) as wb:
-        assert wb.knowledge.get("film").about()["counts"]["documents"] == 13
-        wb.knowledge.remove("film")
-        assert wb.knowledge.names() == []
-    with Workbench.open(tmp_path / "far", **HASHING) as far:
-        assert far.knowledge.get("film").about()["counts"]["documents"] == 13

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from tests import forked
 from tests.inputs.wild import NAMES, bent, changed, spelled, text, value
+from tests.shelves import CORE
 from workbench.cli import main
 from workbench.errors import WorkbenchError
 from workbench.knowledge.library import check_name
@@ -43,7 +44,6 @@ FILMS = [
         "overview": "Eat Drink Man Woman is a 1994 film by Ang Lee about a chef.",
     },
 ]  # fmt: skip
-LIGHT = {"embedding_model": "hashing", "rerank_model": "none"}
 PLAN = {
     "steps": [
         {"step_id": "a", "objective": "find", "tool": "naive_search", "tool_input": {"query": "Ang Lee"}},
@@ -77,10 +77,10 @@ class Place:
         self.folder = folder
         films = folder / "films.jsonl"
         films.write_bytes(b"\n".join(spelled(film) for film in FILMS))
-        self.wb = Workbench.open(folder / "ws", **LIGHT)
+        self.wb = Workbench.open(folder / "ws", **CORE)
         self.wb.add_knowledge("film", [films])
         self.accepted: list[tuple[str, str]] = []
-        self.environment = {f"WORKBENCH_{name.upper()}": value for name, value in LIGHT.items()}
+        self.environment = {f"WORKBENCH_{name.upper()}": value for name, value in CORE.items()}
         self._paused: Any = None
         self.paused()  # everything is imported, so that no input pays for it
 
@@ -110,9 +110,8 @@ def lines(place: Place, rng: Random) -> bool:
             good.append(f"g{number}")
             rows.append(spelled(record))
         else:
-            rows.append(
-                bent(rng, spelled(record)) if pick < 0.7 else spelled(changed(rng, {**record, "id": f"c{number}"}))
-            )
+            other = spelled(changed(rng, {**record, "id": f"c{number}"}))
+            rows.append(bent(rng, spelled(record)) if pick < 0.7 else other)
     bad = {f"g{n}" for n, row in enumerate(rows)} - set(good)
     return _loaded(place, "a.jsonl", b"\n".join(rows), [i for i in good if i not in bad])
 
@@ -125,17 +124,11 @@ def tables(place: Place, rng: Random) -> bool:
 
 def files(place: Place, rng: Random) -> bool:
     """Any bytes under any known name."""
-    raw = rng.choice(
-        (
-            rng.randbytes(rng.randrange(200)),
-            text(rng).encode("utf-8", "surrogatepass"),
-            bent(rng, b"---\nid: a\n---\n# T\ntext"),
-        )
-    )
+    spoken, front = text(rng).encode("utf-8", "surrogatepass"), bent(rng, b"---\nid: a\n---\n# T\ntext")
+    raw = rng.choice((rng.randbytes(rng.randrange(200)), spoken, front))
     raw = rng.choice((raw, raw.decode("utf-8", "replace").encode(rng.choice(("utf-16", "gb18030", "utf-8-sig")))))
-    return _loaded(
-        place, rng.choice(("a.md", "a.txt", "a.csv", "a.jsonl", "a.jsonl.gz", "a.markdown", "a.tsv")), raw, []
-    )
+    endings = ("md", "txt", "csv", "jsonl", "jsonl.gz", "markdown", "tsv")
+    return _loaded(place, f"a.{rng.choice(endings)}", raw, [])
 
 
 def _loaded(place: Place, name: str, raw: bytes, good: list[str]) -> bool:
@@ -152,12 +145,8 @@ def _loaded(place: Place, name: str, raw: bytes, good: list[str]) -> bool:
 def bases(place: Place, rng: Random) -> bool:
     """Whole ``add``s: every loaded document is in the index, and no other one unless a line may have held it."""
     path = place.folder / "kb.jsonl"
-    records = [
-        changed(
-            rng, {"id": f"r{n}", "text": f"text {n}", "year": 1990 + n, "directors": ["Ang Lee"], "names": {"A": ["B"]}}
-        )
-        for n in range(3)
-    ]
+    more = {"directors": ["Ang Lee"], "names": {"A": ["B"]}}
+    records = [changed(rng, {"id": f"r{n}", "text": f"text {n}", "year": 1990 + n, **more}) for n in range(3)]
     path.write_bytes(b"\n".join(map(spelled, records)))
     wanted = {d.doc_id for d in corpus.load([path]).documents}
     report = place.wb.add_knowledge("wild", [path])
@@ -196,18 +185,11 @@ def names(place: Place, rng: Random) -> bool:
     name: Any = rng.choice((rng.choice(NAMES), text(rng, 3), value(rng)))
     wb = place.wb
     asked: list[Callable[[], Any]] = [
-        lambda: check_name(name),
-        lambda: wb.run(name),
-        lambda: wb.tools[name],
-        lambda: wb.knowledge.get(name),
-        lambda: wb.runs.list(name),
-        lambda: wb.runs.list(3, session_id=name),
-        lambda: wb.clear(session=str(name)),
-        lambda: wb.runs.remove(name),
-        lambda: wb.knowledge.remove(f"no{name}"),
-        lambda: wb.add_knowledge(name, []),
+        lambda: check_name(name), lambda: wb.run(name), lambda: wb.tools[name], lambda: wb.knowledge.get(name),
+        lambda: wb.runs.list(name), lambda: wb.runs.list(3, session_id=name), lambda: wb.clear(session=str(name)),
+        lambda: wb.runs.remove(name), lambda: wb.knowledge.remove(f"no{name}"), lambda: wb.add_knowledge(name, []),
         lambda: wb.add_knowledge("other", [name] if isinstance(name, str) and len(name) > 2 else [7]),
-    ]
+    ]  # fmt: skip
     rng.choice(asked)()
     return True
 
@@ -266,34 +248,23 @@ def answers(place: Place, rng: Random) -> bool:
 
 
 def commands(place: Place, rng: Random) -> bool:
-    done = CliRunner(env=place.environment).invoke(
-        main, _words(place, rng), input=text(rng, 5).encode("utf-8", "replace")
-    )
+    words, given = _words(place, rng), text(rng, 5).encode("utf-8", "replace")
+    done = CliRunner(env=place.environment).invoke(main, words, input=given)
     return _ended(done.exit_code, done.output, done.exception)
 
 
 def processes(place: Place, rng: Random) -> bool:
     """The command line, as a process of its own."""
     words = [os.fsencode(word[:10_000]) for word in _words(place, rng)]
-    code = [sys.executable, "-c", "from workbench.cli import main; main()"]
-    done = forked.run(
-        [*code, *words], capture_output=True, input=b"", timeout=60, env={**os.environ, **place.environment}
-    )
+    code, own = [sys.executable, "-c", "from workbench.cli import main; main()"], {**os.environ, **place.environment}
+    done = forked.run([*code, *words], capture_output=True, input=b"", timeout=60, env=own)
     return _ended(done.returncode, (done.stdout + done.stderr).decode("utf-8", "replace"), None)
 
 
 def _words(place: Place, rng: Random) -> list[str]:
     edit = place.folder / "edit.json"
-    edit.write_bytes(
-        rng.choice(
-            (
-                spelled(changed(rng, {"query": "x", "plan": PLAN})),
-                bent(rng, b'{"query": "x"}'),
-                b"[" * 100_000,
-                rng.randbytes(50),
-            )
-        )
-    )
+    plan, odd = spelled(changed(rng, {"query": "x", "plan": PLAN})), bent(rng, b'{"query": "x"}')
+    edit.write_bytes(rng.choice((plan, odd, b"[" * 100_000, rng.randbytes(50))))
     word = rng.choice((rng.choice(NAMES), text(rng, 4))).encode("utf-8", "replace").decode().replace("\x00", "")
     lines = [
         ["ask", word, "--kb", "film"], ["ask", "x", "--kb", word], ["ask", "x", "--review", word],

@@ -20,7 +20,8 @@ from typing import NamedTuple
 
 from click.testing import CliRunner
 
-from tests.inputs.feeds import FILMS, LIGHT, PLAN
+from tests.inputs.feeds import FILMS, PLAN
+from tests.shelves import CORE
 from workbench.cli import main
 from workbench.errors import WorkbenchError
 from workbench.plans import Plan
@@ -160,6 +161,8 @@ QUESTIONS = [
     Row("an unknown setting", "`Settings.load`", python(lambda wb: Settings.load(max_task=3))),
     Row("a setting that is not allowed", "`WORKBENCH_MAX_TASKS=many`", cli("runs", WORKBENCH_MAX_TASKS="many")),
 ]  # fmt: skip
+_STEPS = [{"step_id": f"s{n}", "objective": "", "tool": "discover"} for n in range(10_000)]
+_CYCLE = [{**PLAN["steps"][0], "step_id": one, "depends_on": [other]} for one, other in ("ab", "ba")]
 ANSWERS = [
     Row("no JSON", "`resume --edit`", edited(b"{")),
     Row("100,000 brackets", "`resume --edit`", edited(b"[" * 100_000)),
@@ -170,25 +173,8 @@ ANSWERS = [
     Row("a step that depends on itself", "`resume --edit`", _edit(_step(depends_on=["a"]))),
     Row("a reference to nothing", "`resume --edit`", _edit(_step(tool_input={"query": {"$from": "z.query"}}))),
     Row("a number of more than 64 bits", "`resume --edit`", _edit(_step(budget={"top_k": 10**30}))),
-    Row(
-        "10,000 steps",
-        "`resume --edit`",
-        _edit({"plan": {"steps": [{"step_id": f"s{n}", "objective": "", "tool": "discover"} for n in range(10_000)]}}),
-    ),
-    Row(
-        "a cycle",
-        "`plan.topological_order`",
-        python(
-            lambda wb: Plan.load(
-                {
-                    "steps": [
-                        {**PLAN["steps"][0], "depends_on": ["b"]},
-                        {**PLAN["steps"][0], "step_id": "b", "depends_on": ["a"]},
-                    ]
-                }
-            ).topological_order()
-        ),
-    ),
+    Row("10,000 steps", "`resume --edit`", _edit({"plan": {"steps": _STEPS}})),
+    Row("a cycle", "`plan.topological_order`", python(lambda wb: Plan.load({"steps": _CYCLE}).topological_order())),
     Row("an answer where nothing waits", "`run.approve`", python(lambda wb: wb.ask(WHEN, kb="film").approve())),
 ]
 CORPORA = [
@@ -227,12 +213,8 @@ WORKSPACES = [
     Row("damaged checkpoints", "`checkpoints.db`", broken(_damaged("checkpoints.db"), *ASK)),
     Row("a damaged index", "`knowledge/film/index.db`", broken(_damaged("knowledge/film/index.db"), *ASK)),
 ]  # fmt: skip
-ROWS = {
-    "Questions and options": QUESTIONS,
-    "Answers and plans": ANSWERS,
-    "Files of a corpus": CORPORA,
-    "Workspaces": WORKSPACES,
-}
+ROWS = {"Questions and options": QUESTIONS, "Answers and plans": ANSWERS}
+ROWS |= {"Files of a corpus": CORPORA, "Workspaces": WORKSPACES}
 
 
 def _made(folder: str = ".") -> None:
@@ -251,7 +233,7 @@ def _made(folder: str = ".") -> None:
 def _light() -> Iterator[None]:
     """An empty folder to work in, and settings that need no model."""
     before = dict(os.environ)
-    os.environ.update({f"WORKBENCH_{name.upper()}": value for name, value in LIGHT.items()}, COLUMNS="120")
+    os.environ.update({f"WORKBENCH_{name.upper()}": value for name, value in CORE.items()}, COLUMNS="120")
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         try:
             yield

@@ -48,13 +48,9 @@ def changed(rng: Random, one: Any) -> Any:
         name = rng.choice(sorted(one))
         rest = {k: v for k, v in one.items() if k != name}
         pick = rng.random()
-        return (
-            rest
-            if pick < 0.15
-            else {**rest, text(rng, 2): one[name]}
-            if pick < 0.25
-            else {**one, name: changed(rng, one[name])}
-        )
+        if pick < 0.25:
+            return rest if pick < 0.15 else {**rest, text(rng, 2): one[name]}
+        return {**one, name: changed(rng, one[name])}
     if isinstance(one, list) and one and rng.random() < 0.8:
         place = rng.randrange(len(one))
         pick = rng.random()
@@ -73,9 +69,6 @@ def bent(rng: Random, raw: bytes) -> bytes:
     """The bytes with some of them changed, cut or doubled."""
     for _ in range(rng.randrange(1, 5)):
         at = rng.randrange(len(raw) + 1)
-        raw = (
-            raw[:at]
-            + rng.choice((b"", bytes([rng.randrange(256)]), b"\x00", b'"', b"\xff\xfe", b"[" * 50, raw[at:]))
-            + raw[at + rng.randrange(3) :]
-        )
+        put = rng.choice((b"", bytes([rng.randrange(256)]), b"\x00", b'"', b"\xff\xfe", b"[" * 50, raw[at:]))
+        raw = raw[:at] + put + raw[at + rng.randrange(3) :]
     return raw.replace(b"\n", b" ")

@@ -2,7 +2,16 @@
 
 from tests.servers.llama import llama_server, small_model
 from tests.servers.postgres import postgres_server
-from tests.servers.scripted import DEADLINE_S, Reply, ScriptedServer, closed_port, scripted_server, serving
+from tests.servers.scripted import (
+    DEADLINE_S,
+    Reply,
+    ScriptedServer,
+    closed_port,
+    free_port,
+    scripted_server,
+    serving,
+    until,
+)  # fmt: skip
 from workbench.settings import ROLES, RULES
 
 
@@ -12,6 +21,6 @@ def only(*roles: str) -> dict[str, dict[str, str]]:
 
 
 __all__ = [
-    "DEADLINE_S", "Reply", "ScriptedServer", "closed_port", "llama_server", "only", "postgres_server",
-    "scripted_server", "serving", "small_model",
+    "DEADLINE_S", "Reply", "ScriptedServer", "closed_port", "free_port", "llama_server", "only", "postgres_server",
+    "scripted_server", "serving", "small_model", "until",
 ]  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 import time
@@ -11,6 +10,7 @@ from pathlib import Path
 import httpx
 
 from tests import forked
+from tests.servers.scripted import free_port
 
 PATIENCE_S = 60
 
@@ -20,9 +20,7 @@ class ChromaServer:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._process: subprocess.Popen[bytes] | None = None
 

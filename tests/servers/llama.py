@@ -62,13 +62,9 @@ def main() -> None:
 @contextlib.contextmanager
 def llama_server(weights: str) -> Iterator[str]:
     """A real model on loopback: the base URL. One thread, since two spinning on two busy cores stand still."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", _LLAMA, weights],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"},
-    )
+    command, own = [sys.executable, "-c", _LLAMA, weights], {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(command, text=True, env={**os.environ, **own}, **pipes)
     try:
         url = process.stdout.readline().strip() if process.stdout else ""
         if not url.startswith("http://127.0.0.1:"):

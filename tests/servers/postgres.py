@@ -8,10 +8,11 @@ import glob
 import os
 import pathlib
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
+
+from tests.servers.scripted import free_port
 
 
 def _postgres_bin() -> pathlib.Path | None:
@@ -32,10 +33,8 @@ def postgres_server() -> Iterator[str | None]:
         yield None
         return
     owner = "postgres" if as_user else getpass.getuser()
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-        free.close()
+    port = free_port()
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         if as_user:
             shutil.chown(folder, owner)
         data = f"{folder}/data"

@@ -259,8 +259,22 @@ def scripted_server(*replies: Reply) -> Iterator[ScriptedServer]:
             script.closing.set()
 
 
-def closed_port() -> str:
-    """The URL of a server that is dead: nothing listens there."""
+def free_port() -> int:
+    """A port of loopback at which nothing listens."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+        return int(free.getsockname()[1])
+
+
+def closed_port() -> str:
+    """The URL of a server that is dead."""
+    return f"http://127.0.0.1:{free_port()}/v1"
+
+
+def until(ready: Callable[[], Any], seconds: float = DEADLINE_S) -> Any:
+    """Wait for a true value, and return it."""
+    ends = time.monotonic() + seconds
+    while not (value := ready()):
+        assert time.monotonic() < ends, "not in good time"
+        time.sleep(0.05)
+    return value

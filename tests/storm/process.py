@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sqlite3
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -16,6 +17,12 @@ from typing import Any
 
 from tests.storm.moments import Failpoints, Moment, Told, line
 from tests.storm.scenarios import Adding, Keeping, Question, Talk
+from workbench.errors import KnowledgeError, WorkbenchError
+from workbench.graphs import execute
+from workbench.knowledge.indexes.chroma import Chroma
+from workbench.knowledge.indexes.store import Place
+from workbench.records.tape import canonical
+from workbench.session import Workbench
 
 Tell = Callable[[dict[str, Any]], None]
 
@@ -26,8 +33,6 @@ def ask(pipe: Told, folder: str, scenario: Question, moment: Moment | None, opti
     Tells ``begun``, ``where`` (how it was found), ``run``, ``step``, ``call`` and ``done`` with the canonical bytes.
     """
     tell, points = _prepared(pipe, moment)
-    from workbench.records.tape import canonical
-    from workbench.session import Workbench
 
     _count_calls(tell)
     with Workbench.open(folder, **options) as wb:
@@ -59,7 +64,6 @@ def ask(pipe: Told, folder: str, scenario: Question, moment: Moment | None, opti
 def talk(pipe: Told, folder: str, scenario: Talk, moment: Moment | None, options: Mapping[str, Any]) -> None:
     """Hold the conversation from wherever it stands; without a moment to be killed at, to its end. Tells ``done``."""
     tell, points = _prepared(pipe, moment)
-    from workbench.session import Workbench
 
     with Workbench.open(folder, **options) as wb:
         tell({"begun": True})
@@ -101,7 +105,6 @@ def where(wb: Any, run: Any) -> str:
 
 def _count_calls(tell: Tell) -> None:
     """Tell of every attempt that really runs a tool."""
-    from workbench.graphs import execute
 
     attempt = execute.attempt
 
@@ -115,7 +118,6 @@ def _count_calls(tell: Tell) -> None:
 def add(pipe: Told, folder: str, scenario: Adding, moment: Moment | None, options: Mapping[str, Any]) -> None:
     """Add the scenario's documents, or make the base anew, and tell ``done``."""
     tell, points = _prepared(pipe, moment)
-    from workbench.session import Workbench
 
     films = Path(folder) / "films.jsonl"
     with Workbench.open(folder, **options) as wb:
@@ -130,8 +132,6 @@ def add(pipe: Told, folder: str, scenario: Adding, moment: Moment | None, option
 def look(pipe: Told, folder: str, scenario: Adding, moment: Moment | None, options: Mapping[str, Any]) -> None:
     """Tell what a reader finds: the documents, none when there is no index yet, and a digest of each table."""
     tell, _ = _prepared(pipe, None)
-    from workbench.errors import KnowledgeError
-    from workbench.session import Workbench
 
     with Workbench.open(folder, **options) as wb, suppress(KnowledgeError):
         hits = wb.knowledge.get("film").search("meaning", "film", 10_000)
@@ -142,7 +142,6 @@ def look(pipe: Told, folder: str, scenario: Adding, moment: Moment | None, optio
 def furnish(pipe: Told, folder: str, scenario: Keeping, moment: Moment | None, options: Mapping[str, Any]) -> None:
     """Make the workspace that the scenario works on, and tell ``done``."""
     tell, _ = _prepared(pipe, None)
-    from workbench.session import Workbench
 
     with Workbench.open(folder, **options) as wb:
         scenario.furnish(wb, Path(folder).parent)
@@ -153,7 +152,6 @@ def furnish(pipe: Told, folder: str, scenario: Keeping, moment: Moment | None, o
 def keep(pipe: Told, folder: str, scenario: Keeping, moment: Moment | None, options: Mapping[str, Any]) -> None:
     """Do what the scenario is named for, and tell ``done``."""
     tell, _points = _prepared(pipe, moment)
-    from workbench.session import Workbench
 
     tell({"begun": True})
     with Workbench.open(folder, **options) as wb:
@@ -167,7 +165,6 @@ def keep(pipe: Told, folder: str, scenario: Keeping, moment: Moment | None, opti
 def tidy(pipe: Told, folder: str, scenario: Keeping, moment: Moment | None, options: Mapping[str, Any]) -> None:
     """Free once more, and tell ``done``."""
     tell, _ = _prepared(pipe, None)
-    from workbench.session import Workbench
 
     with Workbench.open(folder, **options) as wb:
         wb.gc(yes=True)
@@ -177,9 +174,6 @@ def tidy(pipe: Told, folder: str, scenario: Keeping, moment: Moment | None, opti
 def read(pipe: Told, folder: str, scenario: Keeping, moment: Moment | None, options: Mapping[str, Any]) -> None:
     """Tell what a reader can read, ``{name: bytes}``, or that the workspace does not open."""
     tell, _ = _prepared(pipe, None)
-    from workbench.errors import WorkbenchError
-    from workbench.records.tape import canonical
-    from workbench.session import Workbench
 
     seen: dict[str, str] = {}
     try:
@@ -197,10 +191,6 @@ def read(pipe: Told, folder: str, scenario: Keeping, moment: Moment | None, opti
 
 def _content(folder: Path) -> dict[str, list[Any]]:
     """What an index holds, by content: its tables without numbering, and what Chroma has of it."""
-    import sqlite3
-
-    from workbench.knowledge.indexes.chroma import Chroma
-    from workbench.knowledge.indexes.store import Place
 
     tables = ["documents", "vectors", "words", "facts", "entities", "names", "relations"]
     home, content = folder / "knowledge" / "film", {}

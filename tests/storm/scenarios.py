@@ -93,9 +93,7 @@ class Adding:
         """The two corpora as files: before, and as it is to become (in the same place: ``films.jsonl``)."""
         rows = [json.loads(line) for line in FILMS.read_text(encoding="utf-8").splitlines()[: self.first + self.then]]
         before, after = folder / "before.jsonl", folder / "after.jsonl"
-        changed = [
-            {**row, "overview": f"{row['overview']} Seen again."} if i % 3 == 0 else row for i, row in enumerate(rows)
-        ]
+        changed = [{**row, "overview": f"{row['overview']}{' Again.' * (not i % 3)}"} for i, row in enumerate(rows)]
         kept = [row for i, row in enumerate(changed) if i % 5 or i >= self.first]
         for path, lines in ((before, rows[: self.first]), (after, kept)):
             path.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in lines), encoding="utf-8")

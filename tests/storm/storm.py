@@ -27,7 +27,8 @@ from tests.storm.trial import (
     survive_keeping,
     survive_question,
     survive_talk,
-)
+)  # fmt: skip
+from workbench.session import Workbench
 
 Scenario = Question | Adding | Keeping | Talk
 _TOKENS = ["Christopher ", "Nolan ", "directed ", "Memento", " [1]", "."]
@@ -75,8 +76,7 @@ class Storm:
 
     def prepared(self) -> str:
         """In a line, what there is to kill."""
-        found = [f"{name} ({len(calm.gaps)} writes, {calm.seconds:.1f} s)" for name, calm in self._calm.items()]
-        return ", ".join(found)
+        return ", ".join(f"{name} ({len(calm.gaps)} writes, {calm.seconds:.1f} s)" for name, calm in self._calm.items())
 
     def gaps(self) -> set[str]:
         """Every pair of neighbouring writes that was seen undisturbed."""
@@ -154,8 +154,6 @@ class Storm:
         return {}
 
     def _index(self) -> Path:
-        from workbench.session import Workbench
-
         with Workbench.open(self._folder / "index") as wb:
             wb.add_knowledge("film", [FILMS])
         return self._folder / "index" / "knowledge"
@@ -170,50 +168,29 @@ class Storm:
             _finished(stretch(process.ask, template, earlier, None, **self._options(scenario)))
         folder = fresh(template, self._folder / f"calm-{template.name}")
         told = _finished(stretch(process.ask, folder, scenario, None, **self._options(scenario)))
-        return Calm(
-            told.told("done")[0],
-            ledger.counts(ledger.read(folder)),
-            told.told("gap"),
-            Counter(told.told("heard")),
-            told.seconds,
-        )
+        return _calm(told, told=told.told("done")[0], counts=ledger.counts(ledger.read(folder)))
 
     def _prepare_talk(self, scenario: Talk) -> Calm:
         template = self._template(scenario)
         template.mkdir()
-        told = _finished(
-            stretch(
-                process.talk,
-                fresh(template, self._folder / f"calm-{template.name}"),
-                scenario,
-                None,
-                **self._options(scenario),
-            )
-        )
-        return Calm(gaps=told.told("gap"), events=Counter(told.told("heard")), seconds=told.seconds)
+        folder = fresh(template, self._folder / f"calm-{template.name}")
+        return _calm(_finished(stretch(process.talk, folder, scenario, None, **self._options(scenario))))
 
     def _prepare_adding(self, scenario: Adding) -> Calm:
-        template, before = self._template(scenario), Calm()
+        template, before = self._template(scenario), list[str]()
         template.mkdir()
         first, then = scenario.write(template)
         if scenario.first:
             first.rename(template / "films.jsonl")
             _finished(stretch(process.add, template, scenario, None, **self._options(scenario)))
-            before.before = stretch(process.look, template, scenario, None, **self._options(scenario)).told("found")[0]
+            before = stretch(process.look, template, scenario, None, **self._options(scenario)).told("found")[0]
             (template / "films.jsonl").unlink()
         if scenario.then:
             then.rename(template / "films.jsonl")
         folder = fresh(template, self._folder / f"calm-{template.name}")
         told = _finished(stretch(process.add, folder, scenario, None, **self._options(scenario)))
         seen = stretch(process.look, folder, scenario, None, **self._options(scenario))
-        return Calm(
-            gaps=told.told("gap"),
-            events=Counter(told.told("heard")),
-            seconds=told.seconds,
-            before=before.before,
-            after=seen.told("found")[0],
-            content=seen.told("content")[0],
-        )
+        return _calm(told, before=before, after=seen.told("found")[0], content=seen.told("content")[0])
 
     def _prepare_keeping(self, scenario: Keeping) -> Calm:
         template, options = self._template(scenario), self._options(scenario)
@@ -228,6 +205,10 @@ class Storm:
             calm.before, calm.after = calm.after, listed(folder)
             calm.kept, calm.content = ledger.read(folder), seen(folder, scenario, options)
         return calm
+
+
+def _calm(heard: Any, **more: Any) -> Calm:
+    return Calm(gaps=heard.told("gap"), events=Counter(heard.told("heard")), seconds=heard.seconds, **more)
 
 
 def _finished(told: Any) -> Any:

@@ -116,9 +116,8 @@ def survive_question(
         _repeated(outcome, told, finished)
         after = ledger.read(folder)
         outcome.lost += ledger.lost(before, after)
-        outcome.lost += [
-            f"step {step} was told as done" for step in told.told("step") if tuple(step) not in _steps(after, earlier)
-        ]
+        missing = (step for step in told.told("step") if tuple(step) not in _steps(after, earlier))
+        outcome.lost += [f"step {step} was told as done" for step in missing]
         if told.told("run") and ("runs", told.told("run")[0]) not in after:
             outcome.lost.append(f"run {told.told('run')[0]} was begun")
         before, finished = after, finished | _steps(after, earlier)
@@ -130,11 +129,9 @@ def survive_question(
             break
     if done != calm.told:
         outcome.wrong.append("no answer" if done is None else f"not the same bytes: {_difference(calm.told, done)}")
-    more = ledger.counts(before) - calm.counts
+    more, less = ledger.counts(before) - calm.counts, calm.counts - ledger.counts(before)
     outcome.doubled += [f"{count} more of {name!r}" for name, count in sorted(more.items())]
-    outcome.lost += [
-        f"{count} less of {name!r}" for name, count in sorted((calm.counts - ledger.counts(before)).items())
-    ]
+    outcome.lost += [f"{count} less of {name!r}" for name, count in sorted(less.items())]
     return outcome
 
 
@@ -172,15 +169,12 @@ def talked(scenario: Talk, kept: dict[str, Any]) -> list[str]:
         faults.append(f"{len(noted)} notes, not each of the {len(stated)} once and in order")
     [(summary, covered, author)] = kept["summaries"] or [("", 0, "nobody")]
     window = settings.history_window
-    if author != "rules" or due(
-        len(rows), covered, begins=settings.summary_from, window=window, every=settings.summary_every
-    ):
+    every = {"begins": settings.summary_from, "every": settings.summary_every}
+    if author != "rules" or due(len(rows), covered, window=window, **every):
         faults.append(f"the summary by {author} covers {covered} of {len(rows)} messages")
-    elif unsaid := [
-        sentence
-        for sentence in re.sub(r"^(?:Asked last|Asked|Found): ", "", summary, flags=re.MULTILINE).splitlines()
-        if not any(sentence in row[1] for row in rows)
-    ]:
+        return faults
+    sentences = re.sub(r"^(?:Asked last|Asked|Found): ", "", summary, flags=re.MULTILINE).splitlines()
+    if unsaid := [sentence for sentence in sentences if not any(sentence in row[1] for row in rows)]:
         faults.append(f"the summary says {unsaid}")
     return faults
 
@@ -202,11 +196,8 @@ def survive_adding(
             outcome.lost.append(f"a reader found {len(found)} documents, neither the old nor the new ones")
         if told.told("done") or not scenario.then:  # what is made anew is never half of it
             content = next(iter(seen.told("content")), {})
-            outcome.wrong += [
-                f"{name}: {content.get(name)}, not {rows}"
-                for name, rows in calm.content.items()
-                if content.get(name) != rows
-            ]
+            wrong = {name: rows for name, rows in calm.content.items() if content.get(name) != rows}
+            outcome.wrong += [f"{name}: {content.get(name)}, not {rows}" for name, rows in wrong.items()]
         if told.told("done"):
             break
     return outcome

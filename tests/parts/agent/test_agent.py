@@ -10,7 +10,6 @@ import pytest
 from langchain_core.documents import Document
 from langgraph.graph import START, StateGraph
 
-from experiments.strong import DATA, TAPE, Strong, measured, ways
 from tests.servers.roles import responder
 from tests.servers.scripted import Reply
 from workbench.errors import ModelError, RunError, UnknownTool
@@ -32,14 +31,9 @@ def says(text: str) -> Reply:
 
 
 def completion(message: dict[str, Any], finish: str) -> Reply:
-    body = {
-        "id": "1",
-        "object": "chat.completion",
-        "created": 1,
-        "model": "m",
-        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
-        "usage": {"prompt_tokens": 70, "completion_tokens": 5, "total_tokens": 75},
-    }
+    choices = [{"index": 0, "message": message, "finish_reason": finish}]
+    usage = {"prompt_tokens": 70, "completion_tokens": 5, "total_tokens": 75}
+    body = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": choices, "usage": usage}
     return Reply(body=json.dumps(body).encode())
 
 
@@ -62,11 +56,6 @@ def test_it_searches_in_parallel_answers_with_ids_and_replays_without_its_server
     server.answer(Reply(status=500, message="off"))
     again = run.replay()
     assert again.state == run.state and again.executed == [] and len(server.requests) == sent
-
-
-def test_a_fork_at_one_tool_call_runs_again_only_what_follows(driven, server):
-    server.answer(calls(*SEARCHES), says("Nolan."))
-    run = driven.agent("film").ask("Who directed Memento?")
     server.answer(says("Nobody knows."))
     fork = run.fork(at="tools/1:hybrid_search/1", result="Nothing was found.")
     assert fork.state["messages"][-1].text == "Nobody knows."
@@ -79,10 +68,9 @@ def test_a_fork_at_one_tool_call_runs_again_only_what_follows(driven, server):
     [
         calls(("hybrid_search", {"query": "again"})),
         calls(("no_such_tool", {"query": "x"})),
-        calls(*[("hybrid_search", {"query": f"q{n}"}) for n in range(50)]),
-        calls(("hybrid_search", {"top_k": "many"})),
+        calls(*[("keyword_search", {"query": f"q{n}"}) for n in range(50)]),
     ],
-    ids=["never stops", "unknown tool", "fifty at once", "wrong input"],
+    ids=["never stops", "unknown tool", "fifty at once"],
 )
 def test_a_model_that_misbehaves_ends_and_it_is_said(driven, server, reply):
     server.answer(reply)
@@ -260,19 +248,8 @@ def test_what_a_reviewer_asks_for_is_said_to_the_model(driven, server):
         ([calls(BY_NAME), calls(("no_such_tool", {"query": "x"}))], 1, "no tool 'no_such_tool'"),
         ([calls(BY_NAME), calls(*[("hybrid_search", {"query": f"q{n}"}) for n in range(50)]), DONE], 7, ""),
         ([calls(BY_NAME), calls(("hybrid_search", {"query": "x", "top_k": "many"}))], 1, "top_k"),
-        ([calls(BY_NAME), calls(("discover", {"conditions": [{"field": "nose", "value": 1}]}))], 1, "nose"),
         ([calls(BY_NAME), calls(("discover", {"conditions": [{"field": "year", "value": "soon"}]}))], 1, "soon"),
         ([calls(BY_NAME), says("")], 1, ""),
-    ],
-    ids=[
-        "never stops",
-        "repeats",
-        "unknown tool",
-        "fifty at once",
-        "wrong input",
-        "unknown field",
-        "wrong value",
-        "says nothing",
     ],
 )
 def test_a_worker_whose_model_misbehaves_ends_and_it_is_said(driven, server, replies, steps, said):
@@ -373,24 +350,3 @@ def test_a_budget_of_tokens_ends_it(driven, server):
     run = ask(driven, settings={"token_budget": 200})
     assert run.status == "done" and "WORKBENCH_TOKEN_BUDGET" in run.reflections[-1]["reasoning"]
     assert "WORKBENCH" not in run.answer
-
-
-TELLING = [entry for n, entry in enumerate(TAPE) if n in (1, 2, 3, 9, 11, 15)]
-"""A list, a count, a name in another language, two hops in two passes in both languages, and what is not said."""
-
-
-@pytest.fixture(scope="module")
-def strong(shared_wb: Any) -> Any:
-    shared_wb.add_knowledge("notes", [DATA / "strong" / "notes"])
-    shared_wb.add_knowledge("musique", [DATA / "strong" / "musique.jsonl"])
-    return shared_wb
-
-
-@pytest.mark.parametrize("entry", TELLING, ids=[entry["question"][:30] for entry in TELLING])
-@pytest.mark.parametrize("way", ["plan", "agent"])
-def test_each_answer_is_right_unmarked_and_cheap(strong: Any, entry: Any, way: str) -> None:
-    row = measured(strong, entry, ways(Strong())[way])
-    passes = len(entry["passes"])
-    assert row["right"] and not row["marked"], row["answer"]
-    assert row["calls"] <= passes + (3 if way == "plan" else 2), "a pass, or a turn, each; the last word; the checker"
-    assert row["tokens"] < 3_000 * passes + 3_000

@@ -62,7 +62,7 @@ def test_ways_floor_and_ceiling_stand_beside_one_another(wb, questions, server) 
 
 @pytest.mark.full
 def test_judges_count_where_all_of_them_agree(wb, questions, server) -> None:
-    server.respond = responder(judge=grade, writer=said_1993)
+    server.respond = responder(judge=grade, writer=lambda _: "It was built in 1993 [1].")
     table = eval_answers(wb, "notes", questions, judges=["openai:a", "openai:b"])
     of = table["ways"]["rules"]["judged"]
     assert (of["correct"], of["correct agreed"]) == (100.0, 4)
@@ -76,17 +76,8 @@ def fence(text: str, mark: str) -> str:
     return text.partition(f"<{mark}>\n")[2].partition(f"\n</{mark}>")[0]
 
 
-def right(text: str, mark: str) -> bool:
-    reference = fence(text, "reference")
-    return reference in fence(text, mark) if reference else "not say" in fence(text, mark)
-
-
 def grade(text: str) -> dict[str, Any]:
-    return {"correct": right(text, "answer"), "faithful": True}
-
-
-def said_1993(_: str) -> str:
-    return "It was built in 1993 [1]."
+    return {"correct": (fence(text, "reference") or "not say") in fence(text, "answer"), "faithful": True}
 
 
 def test_an_answer_that_gives_orders_stays_in_its_fence(wb, questions, server) -> None:
@@ -147,10 +138,8 @@ RIGHT, WRONG = "Mei Lan built it in 1993 [1].", "By Mei Lan [1]."
 
 
 def completions(*texts: str) -> Reply:
-    choices = [
-        {"index": n, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-        for n, text in enumerate(texts)
-    ]
+    messages = [{"role": "assistant", "content": text} for text in texts]
+    choices = [{"index": n, "message": one, "finish_reason": "stop"} for n, one in enumerate(messages)]
     usage = {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}
     body = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": choices, "usage": usage}
     return Reply(body=json.dumps(body).encode())

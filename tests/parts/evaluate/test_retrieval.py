@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +11,17 @@ from click.testing import CliRunner
 
 from workbench import Workbench
 from workbench.cli import main
-from workbench.errors import CorpusError, MissingExtra, ToolError, UnknownTool
+from workbench.errors import CorpusError, ToolError, UnknownTool
 from workbench.parts.evaluate.measures import means, score_rankings
 from workbench.parts.evaluate.questions import choose, read_rows
 from workbench.parts.evaluate.rankers import WITHOUT
 from workbench.parts.evaluate.retrieval import eval_retrieval
 
-TURNS = [
-    ("a1", "a", "Ann: I adopted a grey cat from the shelter."),
-    ("a2", "a", "Bob: What is the name of your cat?"),
-    ("a3", "a", "Ann: The cat is called Misty, after the weather."),
-    ("b1", "b", "Cid: My cat Tiger sleeps on the piano."),
-    ("b2", "b", "Dan: 我的猫叫小花，它喜欢钢琴。"),
-    ("b3", "b", "Cid: We moved to Lisbon in 2019."),
-]
+TURNS = {
+    "a1": "Ann: I adopted a grey cat from the shelter.", "a2": "Bob: What is the name of your cat?",
+    "a3": "Ann: The cat is called Misty, after the weather.", "b1": "Cid: My cat Tiger sleeps on the piano.",
+    "b2": "Dan: 我的猫叫小花，它喜欢钢琴。", "b3": "Cid: We moved to Lisbon in 2019.",
+}  # fmt: skip
 ROWS = [
     {"id": "q1", "question": "What is the cat of Ann called?", "gold": ["a3", "a1"], "hops": 2, "type": "x"},
     {"id": "q2", "question": "Where does the cat sleep?", "gold": "b1", "hops": 1, "type": "y"},
@@ -35,18 +31,15 @@ QUESTIONS = [row["question"] for row in ROWS]
 TEXTS = {
     "ride": ("Ride with the Devil", "Ride with the Devil is a 1999 western directed by Ang Lee."),
     "lee": ("Ang Lee", "Ang Lee was born in Pingtung in Taiwan."),
-    "pingtung": ("Pingtung", "Pingtung is a county in the south of Taiwan."),
     "heat": ("Heat", "Heat is a 1995 film directed by Michael Mann."),
     "mann": ("Michael Mann", "Michael Mann was born in Chicago in the United States."),
     "chicago": ("Chicago", "Chicago is a city on Lake Michigan."),
-    "喜宴": ("喜宴", "《喜宴》是李安执导的1993年电影。"),
-    "李安": ("李安", "李安出生于台湾屏东。"),
 }
 ASKED = [
     ("Where was the director of Ride with the Devil born?", ["ride", "lee"]),
     ("Where was the director of Heat born?", ["heat", "mann"]),
     ("Which city lies on Lake Michigan?", ["chicago"]),
-    ("《喜宴》的导演出生在哪里？", ["喜宴", "李安"]),
+    ("What is Lake Michigan?", ["chicago"]),
 ]
 
 
@@ -58,7 +51,7 @@ def lines(path: Path, rows: list[dict[str, Any]]) -> Path:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("measured")
-    turns = [{"id": i, "conv": conv, "title": i, "text": text} for i, conv, text in TURNS]
+    turns = [{"id": i, "conv": i[0], "title": i, "text": text} for i, text in TURNS.items()]
     small = [{"id": i, "title": title, "text": text} for i, (title, text) in TEXTS.items()]
     with Workbench.open(folder / "ws", embedding_model="hashing") as wb:
         wb.add_knowledge("talk", [lines(folder / "turns.jsonl", turns)])
@@ -88,9 +81,8 @@ def test_the_table(wb, folder) -> None:
         assert {value: part["questions"] for value, part in line["by"]["hops"].items()} == {"1": 2, "2": 1}
         assert line["ci"]["R@5"][0] <= line["R@5"] <= line["ci"]["R@5"][1]
         assert line["ms"]["p50"] <= line["ms"]["p95"]
-    assert [(row["tool"], row["against"]) for row in table["paired"]] == [
-        (name, "keyword_search") for name in ("bm25", "dense", "rrf")
-    ]
+    paired = [(name, "keyword_search") for name in ("bm25", "dense", "rrf")]
+    assert [(row["tool"], row["against"]) for row in table["paired"]] == paired
     again = eval_retrieval(wb, "talk", folder / "questions.jsonl", tools=["keyword_search"])
     assert without_ms(again) == without_ms(table)
 
@@ -121,21 +113,9 @@ def test_annotations_reach_no_tool(wb, tmp_path, monkeypatch, tool) -> None:
     bad = eval_retrieval(wb, "talk", lines(tmp_path / "bad.jsonl", [{**r, **poison} for r in ROWS]), tools=[tool])
     assert asked and not [said for said in asked if "POISON" in said]
     assert not [call for call in seen if "POISON" in str(call)]
-    assert {name: line["R@5"] for name, line in bad["tools"].items()} == {
-        name: line["R@5"] for name, line in clean["tools"].items()
-    }
+    assert all(line["R@5"] == clean["tools"][name]["R@5"] for name, line in bad["tools"].items())
     if tool == "spy":
         assert [call["query"] for call in seen] == QUESTIONS * 2
-
-
-def test_a_tool_that_fails_found_nothing_and_the_table_says_so(wb, folder) -> None:
-    @wb.tools.tool(description="Fails")
-    def broken(query: str, top_k: int = 10) -> list[str]:
-        raise OSError("no such disk")
-
-    found = eval_retrieval(wb, "talk", folder / "questions.jsonl", tools=["broken"])["tools"]["broken"]
-    assert (found["R@5"], found["failed"]) == (0.0, 3)
-    assert found["failures"][0] == "q1: OSError: no such disk"
 
 
 def test_what_cannot_be_measured_is_said(wb, folder, tmp_path) -> None:
@@ -189,12 +169,6 @@ def test_the_command(folder) -> None:
     assert "[" in shown[2] and any(line.startswith("bm25 against keyword_search: ") for line in shown)
     for wrong in (["--where", "hops"], ["--k", "0"], ["--k", "a"]):
         assert runner.invoke(main, [*words, *wrong]).exit_code == 2
-
-
-def test_without_the_library_the_error_ends_with_the_install_line(monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "ir_measures", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'workbench\[eval\]'$"):
-        score_rankings({"q": ["a"]}, {"q": ["a"]}, [1])
 
 
 def test_measures_by_hand() -> None:

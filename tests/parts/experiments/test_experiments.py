@@ -3,18 +3,38 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
+import threading
+import zipfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib import resources
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import pytest
 import yaml
 from langchain_core.language_models import FakeListChatModel
 
+from experiments.crate import PROFILES, write_crate
+from experiments.interchange import (
+    export,
+    export_mlflow,
+    prml,
+    read_beir,
+    read_inspect,
+    read_trec,
+    recall,
+    write_beir,
+    write_inspect,
+    write_trec,
+)
 from tests import forked
 from tests.shelves import workbench
-from workbench.errors import WorkbenchError
+from workbench.errors import CorpusError, WorkbenchError
 from workbench.parts.experiments.experiment import Experiment
 from workbench.parts.experiments.live import Live
 from workbench.parts.experiments.spec import Spec, load_spec
@@ -36,6 +56,12 @@ SWEEP: dict[str, Any] = {
 }
 
 
+def over(name: str, ways: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    """Return a sweep over configurations by hand."""
+    first = {"kb": "mill", "questions": QUESTIONS[:1], "measure": "holds"}
+    return {**first, "name": name, "configurations": ways, **more}
+
+
 def opened(folder: Path) -> Workbench:
     return Workbench.open(folder / "w", embedding_model="hashing")
 
@@ -49,45 +75,60 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def wb(place: Path) -> Iterator[Workbench]:
+    with opened(place) as opened_there:
+        yield opened_there
+
+
 def spec(folder: Path, **changes: Any) -> Path:
     path = folder / f"{changes.get('name', 'sweep')}.yaml"
     path.write_text(yaml.safe_dump({**SWEEP, **changes}, sort_keys=False))
     return path
 
 
-def test_a_sweep_shares_what_its_cells_have_in_common_and_equals_runs_alone(place: Path) -> None:
-    with opened(place) as wb:
-        done = wb.experiments.run(spec(place))
-        status = done.status()
-        assert (status["cells"], status["done"], status["failed"]) == (12, 12, 0)
-        assert status["executed"] * 3 <= status["replayed"] + status["executed"]
-        assert done.check(1) == [], "cells that were forked have the bytes of runs alone"
-        frame = done.to_frame()
-        assert set(frame["merge_max_results"]) == {1, 10}
-        assert frame["run_id"].map(lambda run: wb.run(run).status).eq("done").all()
-        table = done.compare()
-        assert list(table["asked"]) == [3] * 4 and list(table["scored"]) == [3] * 4
-        assert len(done.figure().to_frame()) == 4 and {"plan", "tool"} <= set(done.calls()["kind"])
-        assert [look["what"] for look in done.looks] == ["check", "look", "look"]
+def test_a_sweep_shares_what_its_cells_have_in_common_and_equals_runs_alone(place: Path, wb: Workbench) -> None:
+    done = wb.experiments.run(spec(place))
+    status = done.status()
+    assert (status["cells"], status["done"], status["failed"]) == (12, 12, 0)
+    assert status["executed"] * 3 <= status["replayed"] + status["executed"]
+    assert done.check(1) == [], "cells that were forked have the bytes of runs alone"
+    frame = done.to_frame()
+    assert set(frame["merge_max_results"]) == {1, 10}
+    assert frame["run_id"].map(lambda run: wb.run(run).status).eq("done").all()
+    table = done.compare()
+    assert list(table["asked"]) == [3] * 4 and list(table["scored"]) == [3] * 4
+    assert len(done.figure().to_frame()) == 4 and {"plan", "tool"} <= set(done.calls()["kind"])
+    assert [look["what"] for look in done.looks] == ["check", "look", "look"]
 
 
-def test_more_values_run_what_is_missing_and_a_changed_question_runs_again(place: Path) -> None:
-    with opened(place) as wb:
-        wb.experiments.run(spec(place, name="amended", grid={"max_iterations": [1]}))
-        before = {row["run_id"] for row in wb.experiments.get("amended")._store.cells()}
-        more = wb.experiments.run(spec(place, name="amended", grid={"max_iterations": [1, 2]}))
-        runs = set(more.to_frame()["run_id"])
-        assert before < runs and more.status()["cells"] == 6
-        changed = [{**QUESTIONS[0], "answer": "Bea Lee"}, *QUESTIONS[1:]]
-        path = spec(place, name="amended", grid={"max_iterations": [1, 2]}, questions=changed)
-        assert "2 again: question has changed" in wb.experiments.prepare(path).forecast()["text"]
-        again = wb.experiments.run(path)
-        assert len(set(again.to_frame()["run_id"]) & runs) == 4
-        assert {"what": "stale", "detail": "2 cells run again: question has changed"}.items() <= again.looks[-1].items()
+def test_more_values_run_what_is_missing_and_a_changed_question_runs_again(place: Path, wb: Workbench) -> None:
+    wb.experiments.run(spec(place, name="amended", grid={"max_iterations": [1]}))
+    before = {row["run_id"] for row in wb.experiments.get("amended")._store.cells()}
+    more = wb.experiments.run(spec(place, name="amended", grid={"max_iterations": [1, 2]}))
+    runs = set(more.to_frame()["run_id"])
+    assert before < runs and more.status()["cells"] == 6
+    changed = [{**QUESTIONS[0], "answer": "Bea Lee"}, *QUESTIONS[1:]]
+    path = spec(place, name="amended", grid={"max_iterations": [1, 2]}, questions=changed)
+    assert "2 again: question has changed" in wb.experiments.prepare(path).forecast()["text"]
+    again = wb.experiments.run(path)
+    assert len(set(again.to_frame()["run_id"]) & runs) == 4
+    assert {"what": "stale", "detail": "2 cells run again: question has changed"}.items() <= again.looks[-1].items()
 
 
-def test_a_cell_whose_tool_breaks_stops_no_other_and_is_tried_again(place, monkeypatch):
+class Apprise:
+    sent = list[str]()  # noqa: RUF012
+
+    def add(self, url: str) -> bool:
+        return url.startswith("json://")
+
+    def notify(self, body: str, title: str) -> None:
+        self.sent.append(body)
+
+
+def test_a_cell_whose_tool_breaks_stops_no_other_is_told_to_an_address_and_tried_again(place, monkeypatch, wb):
     start, calls = Experiment._start, list[str]()
+    path = spec(place, name="broken", grid={"max_iterations": [1]})
 
     def broken(self: Experiment, question: Any, options: Any) -> Any:
         calls.append(question["id"])
@@ -95,63 +136,53 @@ def test_a_cell_whose_tool_breaks_stops_no_other_and_is_tried_again(place, monke
             raise ConnectionError("the server is gone")
         return start(self, question, options)
 
-    with opened(place) as wb:
-        with monkeypatch.context() as patched:
-            patched.setattr(Experiment, "_start", broken)
-            first = wb.experiments.run(spec(place, name="broken", grid={"max_iterations": [1]}))
-            assert first.status()["failed"] == 1 and first.status()["done"] == 2
-            assert calls == ["built", "burnt", "where"]
-            assert "ConnectionError: the server is gone" in set(first.to_frame()["error"])
-            assert list(first.compare()["failed"]) == [1] and list(first.compare()["scored"]) == [2]
-        assert wb.experiments.run(spec(place, name="broken", grid={"max_iterations": [1]})).status()["done"] == 3
-
-
-def test_an_address_is_told_of_a_failure_and_the_end(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sent = list[str]()
-
-    class Apprise:
-        def add(self, url: str) -> bool:
-            return url.startswith("json://")
-
-        def notify(self, body: str, title: str) -> None:
-            sent.append(body)
-
-    def broken(*_: Any) -> Any:
-        raise ConnectionError("the server is gone")
-
-    path = spec(place, name="told", grid={"max_iterations": [1]})
-    with opened(place) as wb:
-        monkeypatch.setattr(Experiment, "_start", broken)
-        monkeypatch.setitem(sys.modules, "apprise", SimpleNamespace(Apprise=Apprise))
-        wb.experiments.run(path, notify=["json://localhost"])
-        assert sent[0] == "told has cells that fail."
-        assert sent[-1].startswith("told has ended") and "3 failed" in sent[-1]
+    with monkeypatch.context() as patched:
+        patched.setattr(Experiment, "_start", broken)
+        patched.setitem(sys.modules, "apprise", SimpleNamespace(Apprise=Apprise))
+        first = wb.experiments.run(path, notify=["json://localhost"])
+        assert Apprise.sent[0] == "broken has cells that fail."
+        assert Apprise.sent[-1].startswith("broken has ended") and "1 failed" in Apprise.sent[-1]
         with pytest.raises(WorkbenchError, match="does not know fax://"):
             wb.experiments.run(path, notify=["fax://secret"])
-        monkeypatch.setitem(sys.modules, "apprise", None)
-        with pytest.raises(WorkbenchError, match="Apprise needs a library"):
-            wb.experiments.run(path, notify=["json://localhost"])
+        assert first.status()["failed"] == 1 and first.status()["done"] == 2
+        assert calls == ["built", "burnt", "where"]
+        assert "ConnectionError: the server is gone" in set(first.to_frame()["error"])
+        assert list(first.compare()["failed"]) == [1] and list(first.compare()["scored"]) == [2]
+    assert wb.experiments.run(path).status()["done"] == 3
+    monkeypatch.setitem(sys.modules, "apprise", None)
+    with pytest.raises(WorkbenchError, match="Apprise needs a library"):
+        wb.experiments.run(path, notify=["json://localhost"])
 
 
-def test_an_interrupt_in_the_middle_leaves_the_rest_to_the_next_run(place: Path) -> None:
+def test_an_interrupt_in_the_middle_leaves_the_rest_to_the_next_run_and_a_pause_waits(
+    place: Path, wb: Workbench
+) -> None:
+    ended = list[int]()
+
     def stop(name: str, done: int, total: int) -> None:
         if done == 2:
             raise KeyboardInterrupt
 
+    def pause(name: str, done: int, total: int) -> None:
+        ended.append(done)
+        if done == 4:
+            wb.experiments.get(name).steer("pause")
+            threading.Timer(0.5, wb.experiments.get(name).steer, ["resume"]).start()
+
     path = spec(place, name="interrupted", grid={"max_iterations": [1, 2]})
-    with opened(place) as wb:
-        with pytest.raises(KeyboardInterrupt):
-            wb.experiments.run(path, progress=stop)
-        status = wb.experiments.get("interrupted").status()
-        assert (status["done"], status["running"], status["waiting"]) == (2, 0, 4)
-        assert wb.experiments.run(path).status()["done"] == 6
+    with pytest.raises(KeyboardInterrupt):
+        wb.experiments.run(path, progress=stop)
+    status = wb.experiments.get("interrupted").status()
+    assert (status["done"], status["running"], status["waiting"]) == (2, 0, 4)
+    assert wb.experiments.run(path, progress=pause).status()["done"] == 6
+    looks = [look["what"] for look in wb.experiments.get("interrupted").looks]
+    assert ended[-3:] == [4, 5, 6] and looks[-2:] == ["pause", "resume"]
 
 
 @pytest.mark.full
-def test_two_workers_run_each_cell_once(place: Path) -> None:
-    with opened(place) as wb:
-        done = wb.experiments.run(spec(place, name="workers", repeats=3), workers=2)
-        assert done.status()["done"] == len(done.to_frame()) == 36
+def test_two_workers_run_each_cell_once(place: Path, wb: Workbench) -> None:
+    done = wb.experiments.run(spec(place, name="workers", repeats=3), workers=2)
+    assert done.status()["done"] == len(done.to_frame()) == 36
 
 
 KILLED = """
@@ -185,22 +216,21 @@ def rows(wb: Workbench, name: str) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize(
     ("size", "moments"),
     [
-        (2, ["begun 3", "noted 4", "ended 2"]),  # as a cell begins, while its run works, before its end is kept
+        (1, ["begun 3", "noted 4", "ended 2"]),  # as a cell begins, while its run works, before its end is kept
         pytest.param(17, ["begun 60", "noted 50", "ended 40"], marks=pytest.mark.full),
     ],
 )
-def test_a_sweep_that_is_killed_ends_with_the_rows_of_an_undisturbed_one(place, size, moments):
+def test_a_sweep_that_is_killed_ends_with_the_rows_of_an_undisturbed_one(place, size, moments, wb):
     sweep = {"repeats": size, "grid": {"max_iterations": [2, 1], "merge_max_results": [10, 1]}}
     path = spec(place, name=f"killed{size}", **sweep)
     for moment in moments:
         script = KILLED.format(place=str(place / "w"), path=str(path), moment=moment)
         assert forked.run([sys.executable, "-c", script], check=False).returncode == -9
-    with opened(place) as wb:
-        assert 0 < wb.experiments.get(f"killed{size}").status()["done"] < 12 * size
-        wb.experiments.run(path)
-        wb.experiments.run(spec(place, name=f"whole{size}", **sweep))
-        assert len(rows(wb, f"killed{size}")) == 12 * size
-        assert rows(wb, f"killed{size}") == rows(wb, f"whole{size}")
+    assert 0 < wb.experiments.get(f"killed{size}").status()["done"] < 12 * size
+    wb.experiments.run(path)
+    wb.experiments.run(spec(place, name=f"whole{size}", **sweep))
+    assert len(rows(wb, f"killed{size}")) == 12 * size
+    assert rows(wb, f"killed{size}") == rows(wb, f"whole{size}")
 
 
 @pytest.mark.parametrize(
@@ -210,15 +240,9 @@ def test_a_sweep_that_is_killed_ends_with_the_rows_of_an_undisturbed_one(place, 
         ({"grid": {"max_iterations": []}}, r":\d+: grid.max_iterations: List should have at least 1 item"),
         ({"grid": {f"a{n}": list(range(10)) for n in range(6)}}, r"more than 100,000 configurations"),
         ({"questions": "missing.jsonl"}, r":\d+: questions: .*missing.jsonl does not exist"),
-        ({"repeats": 0}, r":\d+: repeats: Input should be greater than or equal to 1"),
         ({"questions": "", "notebook": ""}, r":1: name either questions or a notebook"),
-        ({"notebook": "missing.ipynb", "questions": ""}, r":\d+: notebook: .*missing.ipynb does not exist"),
-        ({"grid": {}}, r":\d+: grid has no parameters"),
         ({"grid": {"max_iterations": [1, 2, 1]}}, r":\d+: max_iterations has a value twice"),
-        ({"grid": None, "configurations": [{}, {}]}, r":\d+: grid: Input should be a valid dictionary"),
         ({"random": {"n": 3}, "optuna": {"n": 3}}, "either random or optuna"),
-        ({"random": {"n": 3, "sed": 1}}, r":\d+: random.sed: Extra inputs are not permitted"),
-        ({"budget": {"seconds": 0}}, r":\d+: budget.seconds: Input should be greater than 0"),
         ({"measure": "rihgt"}, r":\d+: measure 'rihgt' is not one. Known: right, EM"),
         ({"include": "nowhere.yaml"}, r":\d+: include: 'nowhere.yaml' does not exist"),
         ({"include": "wrong.yaml"}, r"wrong.yaml:\d+: include: wrong.yaml includes this file in turn"),
@@ -234,21 +258,16 @@ def test_a_wrong_specification_names_key_and_line_before_anything_runs(place, ch
     [
         ({"grid": {"max_iteration": [1]}}, r"unknown.yaml:\d+: grid.max_iteration: 'max_iteration' is neither"),
         ({"grid": {"max_iterations": [1, "two"]}}, r":\d+: grid.max_iterations: .*two"),
-        (
-            {"configurations": [{}, {"worker": "mill:no_agent"}], "grid": {}},
-            r":\d+: configurations.1.worker: .*no_agent",
-        ),
         ({"base": {"thresholds.min_evidence": -1}}, r":\d+: base.thresholds.min_evidence: "),
         ({"grid": {"reviewer": ["never", "nobody"]}}, r":\d+: grid.reviewer: reviewer is 'nobody'"),
         ({"kb": "nowhere"}, r":\d+: kb: .*nowhere"),
         ({"questions": [{"question": "Who?"}, {"id": "a"}]}, r":\d+: questions.1.question: Field required"),
     ],
 )
-def test_a_wrong_parameter_names_key_and_line_before_anything_runs(place, changes, message):
-    with opened(place) as wb:
-        with pytest.raises(WorkbenchError, match=message):
-            wb.experiments.run(spec(place, name="unknown", **changes))
-        assert "unknown" not in [experiment.name for experiment in wb.experiments]
+def test_a_wrong_parameter_names_key_and_line_before_anything_runs(place, changes, message, wb):
+    with pytest.raises(WorkbenchError, match=message):
+        wb.experiments.run(spec(place, name="unknown", **changes))
+    assert "unknown" not in [experiment.name for experiment in wb.experiments]
 
 
 def test_a_key_that_stands_twice_and_a_file_that_is_included(place: Path) -> None:
@@ -266,70 +285,36 @@ def test_a_key_that_stands_twice_and_a_file_that_is_included(place: Path) -> Non
         load_spec(over)
 
 
-LEAKS: dict[str, list[dict[str, Any]]] = {
-    "user": [{"user": "ann"}, {"user": "bob"}],
-    "nobody and a user": [{}, {"user": "bob"}],
-    "as_of": [{"as_of": "1900"}, {"as_of": "2000"}],
-    "known": [{"known": "1900"}, {}],
-    "worker": [{"worker": "mill:naive_rag_agent:retrieve_only"}, {"worker": "mill:hybrid_agent:retrieve_only"}],
-    "models": [{"models": {"writer": "rules"}}, {}],
-    "models among the settings": [{"settings.models": {"writer": "rules"}}, {}],
-}
-
-
-@pytest.mark.parametrize("name", LEAKS)
-def test_cells_that_differ_in_what_a_tape_cannot_tell_apart_never_share_one(place: Path, name: str) -> None:
-    with opened(place) as wb:
-        sweep = {**SWEEP, "name": "leaks", "questions": QUESTIONS[:1], "configurations": LEAKS[name]}
-        del sweep["grid"]
-        done = wb.experiments.run(sweep)
-        frame = done.to_frame()
-        assert list(frame["status"]) == ["done", "done"] and list(frame["replayed"]) == [0, 0]
-        runs = [wb.run(run_id) for run_id in frame["run_id"]]
-        assert not any(run.options.get("tape") for run in runs), "neither is made from the other"
-        proofs = [json.loads(row["proof"]) for row in done._store.cells()]
-        assert proofs[0] != proofs[1]
-
-
-def test_what_shares_a_tape_does_not_take_its_decisions_or_thresholds(place: Path) -> None:
+def test_what_shares_a_tape_does_not_take_its_decisions_or_thresholds(place: Path, wb: Workbench) -> None:
     stop = [{"point": "reflect", "action": "reject"}]
     go_on = [{"point": "reflect", "action": "approve"}]
     ways = [{"reviewer": stop}, {"reviewer": go_on}, {"reviewer": "rules"}, {"reviewer": "never"}]
     ways += [{"thresholds.min_evidence": 40}, {"thresholds.min_top_score": 0.1}]
-    sweep = {**SWEEP, "name": "decisions", "questions": QUESTIONS[:1], "configurations": ways}
-    del sweep["grid"]
-    with opened(place) as wb:
-        done = wb.experiments.run(sweep)
-        frame = done.to_frame()
-        assert set(frame["status"]) == {"done"} and done.check(1) == []
-        actions = [[decision["action"] for decision in wb.run(run).decisions] for run in frame["run_id"]]
-        assert actions[0] == ["reject"] and actions[1][0] == "approve" and actions[3:] == [[], [], []]
+    sweep = over("decisions", ways)
+    done = wb.experiments.run(sweep)
+    frame = done.to_frame()
+    assert set(frame["status"]) == {"done"} and done.check(1) == []
+    actions = [[decision["action"] for decision in wb.run(run).decisions] for run in frame["run_id"]]
+    assert actions[0] == ["reject"] and actions[1][0] == "approve" and actions[3:] == [[], [], []]
 
 
-def test_a_threshold_and_a_model_review_where_no_person_does(place: Path) -> None:
+def test_a_threshold_and_a_model_review_where_no_person_does(place: Path, wb: Workbench) -> None:
     said = {"go": "Go on, please.", "stop": "Stop.", "vague": "Hm."}
     models = {name: model_name("models.judge", FakeListChatModel(responses=[text])) for name, text in said.items()}
-    ways = [
-        {"reviewer": "never"},
-        {"reviewer": "rules"},
-        {"reviewer": {"threshold": 99}},
-        {"reviewer": {"threshold": 0}},
-    ]
-    ways += [{"reviewer": {"model": models[name]}} for name in said]
-    sweep = {**SWEEP, "name": "reviewers", "questions": QUESTIONS[:1], "configurations": ways}
-    del sweep["grid"]
-    with opened(place) as wb:
-        done = wb.experiments.run(sweep)
-        frame = done.to_frame()
-        assert set(frame["status"]) == {"done"} and done.check(1) == []
-        decisions = [[(d["who"], d["action"]) for d in wb.run(run).decisions] for run in frame["run_id"]]
-        assert decisions[:2] == [[], [("rules", "approve")]] and decisions[3] == [("threshold", "approve")]
-        assert decisions[2][0] == ("threshold", "edit") and decisions[4][0] == ("model", "edit")
-        assert decisions[5:] == [[("model", "reject")], [("model", "approve")]]
-        assert wb.experiments.get("reviewers").spec.configurations[2] == ways[2]
+    reviewers = ["never", "rules", {"threshold": 99}, {"threshold": 0}, *({"model": models[name]} for name in said)]
+    ways = [{"reviewer": reviewer} for reviewer in reviewers]
+    sweep = over("reviewers", ways)
+    done = wb.experiments.run(sweep)
+    frame = done.to_frame()
+    assert set(frame["status"]) == {"done"} and done.check(1) == []
+    decisions = [[(d["who"], d["action"]) for d in wb.run(run).decisions] for run in frame["run_id"]]
+    assert decisions[:2] == [[], [("rules", "approve")]] and decisions[3] == [("threshold", "approve")]
+    assert decisions[2][0] == ("threshold", "edit") and decisions[4][0] == ("model", "edit")
+    assert decisions[5:] == [[("model", "reject")], [("model", "approve")]]
+    assert wb.experiments.get("reviewers").spec.configurations[2] == ways[2]
 
 
-def test_an_experiment_is_steered_while_it_runs(place: Path) -> None:
+def test_an_experiment_is_steered_while_it_runs(place: Path, wb: Workbench) -> None:
     acts = list[str]()
 
     def steer(name: str, done: int, total: int) -> None:
@@ -340,110 +325,85 @@ def test_an_experiment_is_steered_while_it_runs(place: Path) -> None:
             other.steer("change", 2, {"merge_max_results": 5})
             acts.append("steered")
 
-    with opened(place) as wb:
-        path = spec(place, name="steered", grid={"merge_max_results": [10, 1, 2]})
-        done = wb.experiments.run(path, progress=steer)
-        frame, table = done.to_frame(), done.compare()
-        assert done.labels[3:] == ["merge_max_results=10, max_iterations=3", "merge_max_results=5"]
-        assert list(table["scored"]) == [3, 0, 0, 3, 3] and list(table["dropped"]) == [0, 3, 3, 0, 0]
-        assert (frame["status"] == "dropped").sum() == 6
-        assert [look["what"] for look in done.looks][:3] == ["drop", "clone", "change"]
-        done.steer("take", 1)
-        assert wb.experiments.run(path).status()["done"] == 12, "what was added and dropped holds for the next run"
-        for act, number, message in [("drop", 0, "baseline"), ("drop", 9, "Known: 0"), ("fly", None, "Known: pause")]:
-            with pytest.raises(WorkbenchError, match=message):
-                done.steer(act, number)
-        with pytest.raises(WorkbenchError, match="'max_iteration' is neither"):
-            done.steer("add", values={"max_iteration": 3})
+    path = spec(place, name="steered", grid={"merge_max_results": [10, 1, 2]})
+    done = wb.experiments.run(path, progress=steer)
+    frame, table = done.to_frame(), done.compare()
+    assert done.labels[3:] == ["merge_max_results=10, max_iterations=3", "merge_max_results=5"]
+    assert list(table["scored"]) == [3, 0, 0, 3, 3] and list(table["dropped"]) == [0, 3, 3, 0, 0]
+    assert (frame["status"] == "dropped").sum() == 6
+    assert [look["what"] for look in done.looks][:3] == ["drop", "clone", "change"]
+    done.steer("take", 1)
+    assert wb.experiments.run(path).status()["done"] == 12, "what was added and dropped holds for the next run"
+    for act, number, message in [("drop", 0, "baseline"), ("drop", 9, "Known: 0"), ("fly", None, "Known: pause")]:
+        with pytest.raises(WorkbenchError, match=message):
+            done.steer(act, number)
+    with pytest.raises(WorkbenchError, match="'max_iteration' is neither"):
+        done.steer("add", values={"max_iteration": 3})
 
 
-def test_a_notebook_shows_progress_over_the_one_table_of_runs(place: Path) -> None:
-    with opened(place) as wb:
-        lives = list[Live]()
+def test_a_notebook_shows_progress_over_the_one_table_of_runs(place: Path, wb: Workbench) -> None:
+    lives = list[Live]()
 
-        def follow(name: str, done: int, total: int) -> None:
-            lives.append(lives[0] if lives else Live(wb.experiments.get(name)))
-            lives[0].tell(name, done, total)
+    def follow(name: str, done: int, total: int) -> None:
+        lives.append(lives[0] if lives else Live(wb.experiments.get(name)))
+        lives[0].tell(name, done, total)
 
-        done = wb.experiments.run(spec(place, name="watched", grid={"max_iterations": [1, 2]}), progress=follow)
-        live = lives[0]
-        assert (live.bar.value, live.bar.max) == (6, 6) and "6 of 6 cells; about 0 s left" in live.text.value
-        assert {row["run_id"] for row in live.table._rows} == set(done.to_frame()["run_id"]), (
-            "none of another experiment"
-        )
-        assert {tag for row in live.table._rows for tag in row["tags"]} == {"watched", *done.labels}
-        live.table.table.press("sort:title")
-        live.table.table.press("choose", live.table._rows[0]["run_id"])
-        assert live.table.request["do"] == "open" and "6 of 6" in live._repr_mimebundle_()["text/plain"]
+    done = wb.experiments.run(spec(place, name="watched", grid={"max_iterations": [1, 2]}), progress=follow)
+    live = lives[0]
+    assert (live.bar.value, live.bar.max) == (6, 6) and "6 of 6 cells; about 0 s left" in live.text.value
+    assert {row["run_id"] for row in live.table._rows} == set(done.to_frame()["run_id"])
+    assert {tag for row in live.table._rows for tag in row["tags"]} == {"watched", *done.labels}
+    live.table.table.press("sort:title")
+    live.table.table.press("choose", live.table._rows[0]["run_id"])
+    assert live.table.request["do"] == "open" and "6 of 6" in live._repr_mimebundle_()["text/plain"]
 
 
-def test_a_paused_experiment_waits(place: Path) -> None:
-    import threading
-
-    with opened(place) as wb:
-        path, ended = spec(place, name="paused", grid={"max_iterations": [1]}), list[int]()
-
-        def pause(name: str, done: int, total: int) -> None:
-            ended.append(done)
-            if done == 1:
-                wb.experiments.get(name).steer("pause")
-                threading.Timer(0.5, wb.experiments.get(name).steer, ["resume"]).start()
-
-        wb.experiments.run(path, progress=pause)
-        looks = wb.experiments.get("paused").looks
-        assert ended == [1, 2, 3] and [look["what"] for look in looks] == ["pause", "resume"]
-
-
-def test_every_look_is_logged_and_spends_from_the_error(place: Path) -> None:
+def test_every_look_is_logged_and_spends_from_the_error(place: Path, wb: Workbench) -> None:
     def look(name: str, done: int, total: int) -> None:
         if done == 5:
             assert "still runs" in set(wb.experiments.get(name).compare()["decision"].dropna()).pop()
 
-    with opened(place) as wb:
-        path = spec(place, name="looks", grid={"max_iterations": [1, 2]})
-        done = wb.experiments.run(path, progress=look)
-        done.compare()
-        done.compare()
-        assert done.error_budget() == {
-            "error": 0.05, "spent": 0.045, "next": 0.0025, "looks": 2, "distinct": 1, "live": 1,
-        }  # fmt: skip
-        wb.experiments.run(spec(place, name="looks", grid={"max_iterations": [1, 2]}, measure="F1"))
-        assert "measure was 'holds', after a look 'F1'" in done.looks[-1]["detail"]
+    path = spec(place, name="looks", grid={"max_iterations": [1, 2]})
+    done = wb.experiments.run(path, progress=look)
+    done.compare()
+    done.compare()
+    assert done.error_budget() == {
+        "error": 0.05, "spent": 0.045, "next": 0.0025, "looks": 2, "distinct": 1, "live": 1,
+    }  # fmt: skip
+    wb.experiments.run(spec(place, name="looks", grid={"max_iterations": [1, 2]}, measure="F1"))
+    assert "measure was 'holds', after a look 'F1'" in done.looks[-1]["detail"]
 
 
-def test_a_page_moves_its_thresholds_and_names_no_markup_of_others(place: Path) -> None:
-    with opened(place) as wb:
-        questions = [{**QUESTIONS[0], "question": "Who built </script><b>Moss Mill?"}, *QUESTIONS[1:]]
-        done = wb.experiments.run(spec(place, name="page", questions=questions, hypothesis="<i>more is better</i>"))
-        page = done.report(place / "page.html", done.pauses()).read_text()
+def test_a_page_moves_its_thresholds_and_names_no_markup_of_others(place: Path, wb: Workbench) -> None:
+    questions = [{**QUESTIONS[0], "question": "Who built </script><b>Moss Mill?"}, *QUESTIONS[1:]]
+    done = wb.experiments.run(spec(place, name="page", questions=questions, hypothesis="<i>more is better</i>"))
+    page = done.report(place / "page.html", done.pauses()).read_text()
     data = json.loads(page.partition('type="application/json">')[2].partition("</script>")[0])
     assert len(data["scores"]) == 4 and data["pauses"] and {"margin", "alone", "person"} <= data["pauses"][0].keys()
     assert "<i>more" not in page and "Moss Mill?" in page and 'id="threshold"' in page and "<b>Moss" not in page
 
 
-def test_each_pause_is_played_both_ways_and_a_threshold_has_a_bound(place: Path) -> None:
-    with opened(place) as wb:
-        sweep = {**SWEEP, "name": "persons", "grid": {"max_iterations": [2]}}
-        sweep["reviewer"] = [{"point": "reflect", "action": "reject", "who": "ann"}]
-        pauses = wb.experiments.run(sweep).pauses()
-        frame = pauses.to_frame()
-        assert list(frame["action"]) == ["reject"] * 3 and (frame["other_run"] != frame["run_id"]).all()
-        never = pauses.worth(lambda request: {"decisions": [{"type": "approve"}]})
-        assert never["asked"] == 0 and never["missed_support"] == frame["mattered"].mean()
-        assert pauses.worth(lambda request: None)["asked"] == 1
-        assert pauses.threshold()["margin"] == float("inf"), "three pauses show nothing"
+def test_each_pause_is_played_both_ways_and_a_threshold_has_a_bound(place: Path, wb: Workbench) -> None:
+    sweep = {**SWEEP, "name": "persons", "grid": {"max_iterations": [2]}}
+    sweep["reviewer"] = [{"point": "reflect", "action": "reject", "who": "ann"}]
+    pauses = wb.experiments.run(sweep).pauses()
+    frame = pauses.to_frame()
+    assert list(frame["action"]) == ["reject"] * 3 and (frame["other_run"] != frame["run_id"]).all()
+    never = pauses.worth(lambda request: {"decisions": [{"type": "approve"}]})
+    assert never["asked"] == 0 and never["missed_support"] == frame["mattered"].mean()
+    assert pauses.worth(lambda request: None)["asked"] == 1
+    assert pauses.threshold()["margin"] == float("inf"), "three pauses show nothing"
 
 
-def test_the_configurations_are_drawn(place: Path) -> None:
-    with opened(place) as wb:
-        named = [{**question, "gold": ["mill.md"]} for question in QUESTIONS]
-        done = wb.experiments.run(spec(place, name="drawn", questions=named, grid={"max_iterations": [1, 2]}))
-        for kind, count in {"cost": 2, "parallel": 2, "slice": 2, "questions": 3, "hidden": 3}.items():
-            picture = done.figure(kind)
-            assert len(picture.to_frame()) == count and picture.data, kind
-        assert list(done.figure("hidden").to_frame()["hidden"]) == [0, 0, 0], "the only document is the first"
-        with pytest.raises(WorkbenchError, match="Known: cost, parallel"):
-            done.figure("pie")
+def test_the_configurations_are_drawn(place: Path, wb: Workbench) -> None:
+    named = [{**question, "gold": ["mill.md"]} for question in QUESTIONS]
+    done = wb.experiments.run(spec(place, name="drawn", questions=named, grid={"max_iterations": [1, 2]}))
+    for kind, count in {"cost": 2, "parallel": 2, "slice": 2, "questions": 3, "hidden": 3}.items():
+        picture = done.figure(kind)
+        assert len(picture.to_frame()) == count and picture.data, kind
+    assert list(done.figure("hidden").to_frame()["hidden"]) == [0, 0, 0], "the only document is the first"
+    with pytest.raises(WorkbenchError, match="Known: cost, parallel"):
+        done.figure("pie")
 
 
 def test_an_experiment_is_run_and_reported_from_the_terminal(place: Path) -> None:
@@ -486,48 +446,161 @@ graph = StateGraph(State).add_sequence([search, say]).add_edge(START, "search").
 """
 
 
-def test_a_graph_of_ones_own_answers_the_same_questions_in_the_same_table(place: Path) -> None:
+def test_a_graph_of_ones_own_answers_the_same_questions_in_the_same_table(place: Path, wb: Workbench) -> None:
     (place / "own_graph.py").write_text(OWN_GRAPH)
-    ways = [
-        {"worker": "mill:naive_rag_agent:retrieve_only"},
-        {"graph": f"{place}/own_graph.py:graph", "field": "question"},
-    ]
-    sweep = {**SWEEP, "name": "ways", "configurations": ways, "measure": "right"}
-    del sweep["grid"]
-    with opened(place) as wb:
-        done = wb.experiments.run(sweep)
-        frame = done.to_frame()
-        own = frame[frame["graph"].notna()]
-        assert len(frame) == 6 and set(frame["status"]) == {"done"}
-        assert list(own["right"]) == [1.0, 0.0, 0.0] and list(own["R@5"]) == [1.0, 1.0, 1.0]
-        assert own["run_id"].map(wb.record(ways[1]["graph"]).run).map(lambda run: run.status).eq("done").all()
-        assert wb.experiments.run(sweep).status()["done"] == 6
-        assert not [look for look in done.looks if look["kind"] == "stale"]
-        (place / "own_graph.py").write_text(OWN_GRAPH.replace("Ann Lee [mill", "Nobody [mill"))
-        changed = wb.experiments.get("ways")
-        changed.prepare()
-        assert any("graph has changed" in str(look) for look in changed.looks)
+    own = {"graph": f"{place}/own_graph.py:graph", "field": "question"}
+    ways = [{"worker": "mill:naive_rag_agent:retrieve_only"}, own]
+    sweep = over("ways", ways, questions=QUESTIONS, measure="right")
+    done = wb.experiments.run(sweep)
+    frame = done.to_frame()
+    rows_of_own = frame[frame["graph"].notna()]
+    assert len(frame) == 6 and set(frame["status"]) == {"done"}
+    assert list(rows_of_own["right"]) == [1.0, 0.0, 0.0] and list(rows_of_own["R@5"]) == [1.0, 1.0, 1.0]
+    assert rows_of_own["run_id"].map(wb.record(own["graph"]).run).map(lambda run: run.status).eq("done").all()
+    assert wb.experiments.run(sweep).status()["done"] == 6
+    assert not [look for look in done.looks if look["kind"] == "stale"]
+    (place / "own_graph.py").write_text(OWN_GRAPH.replace("Ann Lee [mill", "Nobody [mill"))
+    changed = wb.experiments.get("ways")
+    changed.prepare()
+    assert any("graph has changed" in str(look) for look in changed.looks)
 
 
-def test_what_a_decision_has_lost_is_laid_to_the_decision(place: Path) -> None:
-    sweep = {"name": "rejected", "kb": "mill", "questions": QUESTIONS[:1], "measure": "holds"}
-    with opened(place) as wb:
-        question = {**QUESTIONS[0], "gold": ["mill.md"]}
-        rejected = {**sweep, "questions": [question], "reviewer": [{"point": "plan", "action": "reject"}]}
-        assert list(wb.experiments.run(rejected).why()["lost"]) == ["lost by a decision"]
-        absent = {**rejected, "questions": [{**question, "gold": ["nowhere"]}]}
-        assert list(wb.experiments.run(absent).why()["lost"]) == ["not in the corpus"]
-
-
-def test_two_files_of_one_name_are_two_graphs_and_other_parameters_are_refused(place: Path) -> None:
+def test_two_files_of_one_name_are_two_graphs_and_other_parameters_are_refused(place: Path, wb: Workbench) -> None:
     for folder, builder in (("first", "Ann Lee"), ("second", "Nobody")):
         (place / folder).mkdir()
         (place / folder / "agent.py").write_text(OWN_GRAPH.replace("Ann Lee [mill", f"{builder} [mill"))
     ways = [{"graph": f"{place}/{folder}/agent.py:graph", "field": "question"} for folder in ("first", "second")]
-    sweep = {"name": "alike", "kb": "mill", "questions": QUESTIONS[:1], "configurations": ways, "measure": "holds"}
-    with opened(place) as wb:
-        assert list(wb.experiments.run(sweep).to_frame()["holds"]) == [1.0, 0.0]
-        with pytest.raises(WorkbenchError, match="takes no 'max_iterations'"):
-            wb.experiments.run({**sweep, "configurations": [{**ways[0], "max_iterations": 1}]})
-        with pytest.raises(WorkbenchError, match="no plan"):
-            wb.experiments.get("alike").why(1)
+    sweep = over("alike", ways)
+    assert list(wb.experiments.run(sweep).to_frame()["holds"]) == [1.0, 0.0]
+    with pytest.raises(WorkbenchError, match="takes no 'max_iterations'"):
+        wb.experiments.run({**sweep, "configurations": [{**ways[0], "max_iterations": 1}]})
+    with pytest.raises(WorkbenchError, match="no plan"):
+        wb.experiments.get("alike").why(1)
+
+
+def test_a_folder_of_beir_goes_out_and_comes_back(tmp_path: Path) -> None:
+    questions = [{"id": "a", "question": "Who?", "gold": ["d1", "d2"]}, {"id": "b", "question": "谁？", "gold": ["d2"]}]
+    write_beir(tmp_path, questions, [{"id": "d1", "title": "One", "text": "a"}, {"id": "d2", "title": "", "text": "b"}])
+    assert read_beir(tmp_path) == questions
+    (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\na\td1\tmany\n")
+    with pytest.raises(CorpusError, match=r"test.tsv cannot be read"):
+        read_beir(tmp_path)
+
+
+def test_runs_and_qrels_of_trec_go_out_and_come_back(tmp_path: Path) -> None:
+    run, qrels = {"q": {"b": 2.0, "a": 1.0}}, {"q": {"a": 1.0, "c": 1.0}}
+    write_trec(tmp_path / "a.run", run, "mine")
+    write_trec(tmp_path / "qrels.txt", qrels)
+    assert (tmp_path / "a.run").read_text() == "q Q0 b 1 2.000000 mine\nq Q0 a 2 1.000000 mine\n"
+    assert read_trec(tmp_path / "a.run") == run and read_trec(tmp_path / "qrels.txt") == qrels
+    assert recall(run, qrels) == {"q": 0.5} and recall(run, qrels, 1) == {"q": 0.0}
+
+
+def test_an_experiment_gives_its_rankings(place: Path, wb: Workbench) -> None:
+    done = wb.experiments.run(spec(place, name="trec", grid={"max_iterations": [1, 2]}))
+    export(done, place / "trec")
+    qrels = read_trec(place / "trec" / "qrels.txt")
+    assert set(qrels) == {"built", "burnt", "where"}
+    assert set(read_trec(place / "trec" / "1.run")) == set(qrels)
+
+
+def test_logs_of_inspect_go_out_and_come_back(place: Path, wb: Workbench) -> None:
+    done = wb.experiments.run(spec(place, name="inspected", grid={"max_iterations": [1, 2]}, repeats=2))
+    paths = write_inspect(done, place / "logs")
+    answers = {row["question"]: wb.run(row["run_id"]).answer for _, row in done.to_frame().iterrows()}
+    rows = read_inspect(paths[1])
+    assert len(paths) == 2 and len(rows) == 6 and {"built", "built_epoch_2"} <= {row["id"] for row in rows}
+    first = next(row for row in rows if row["id"] == "built")
+    assert (first["question"], first["answers"]) == ("Who built Moss Mill?", ["Ann Lee"])
+    assert first["given"] == answers["built"] and {"right", "R@5"} <= first["scores"].keys()
+    with zipfile.ZipFile(paths[1]) as archive:
+        header = json.loads(archive.read("header.json"))
+    assert header["eval"]["task_args"] == {"max_iterations": 2} and header["results"]["total_samples"] == 6
+    (place / "no.eval").write_text("{}")
+    with pytest.raises(CorpusError, match=r"no\.eval cannot be read as a log of Inspect"):
+        read_inspect(place / "no.eval")
+
+
+def test_each_configuration_is_a_run_of_mlflow(place: Path, monkeypatch: pytest.MonkeyPatch, wb: Workbench) -> None:
+    mlflow = pytest.importorskip("mlflow", reason="make apart installs it")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    mlflow.set_tracking_uri((place / "mlruns").as_uri())
+    ids = export_mlflow(wb.experiments.run(spec(place, name="logged", grid={"max_iterations": [1, 2]})))
+    first, other = (mlflow.get_run(run_id).data for run_id in ids)
+    assert (first.params, other.params) == ({"max_iterations": "1"}, {"max_iterations": "2"})
+    assert {"asked", "difference", "n_both"} <= other.metrics.keys() and other.tags["decision"]
+
+
+def test_what_is_claimed_is_written_down_before_the_first_look(place: Path) -> None:
+    read = load_spec(spec(place, name="claimed", smallest_difference=4))
+    first, again = (prml(read, QUESTIONS, datetime(2026, 11, 27, tzinfo=UTC)) for _ in range(2))
+    manifest = yaml.safe_load(first)
+    assert first == again and manifest["version"] == "prml/0.1" and manifest["threshold"] == 4.0
+    assert re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}", manifest["claim_id"])
+    other = yaml.safe_load(prml(read, QUESTIONS[:2], datetime(2026, 11, 27, tzinfo=UTC)))
+    assert other["dataset"]["hash"] != manifest["dataset"]["hash"]
+
+
+@pytest.fixture
+def crate(place: Path, wb: Workbench) -> Path:
+    return write_crate(wb.experiments.run(spec(place, name="crate")), place / "crate.zip")
+
+
+def test_a_crate_holds_the_files_that_it_names(crate: Path) -> None:
+    with zipfile.ZipFile(crate) as archive:
+        entities = {row["@id"]: row for row in json.loads(archive.read("ro-crate-metadata.json"))["@graph"]}
+        files = {row["@id"] for row in entities.values() if "File" in row["@type"]}
+        assert set(archive.namelist()) == files | {"ro-crate-metadata.json"}
+        assert yaml.safe_load(archive.read("experiment.yaml").decode())["name"] == "crate"
+    assert {part["@id"] for part in entities["./"]["conformsTo"]} == set(PROFILES)
+
+
+def test_the_validator_of_crates_finds_it_valid_offline(crate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    services = pytest.importorskip("rocrate_validator.services", reason="make apart installs it")
+    context = resources.files("rocrate").joinpath("data", "ro-crate.jsonld").read_text(encoding="utf-8")
+    context = context.replace("bioschemas.org/terms/", "bioschemas.org/")  # as in 1.1, which the profiles build on
+    answer = httpx.Response(200, text=context, headers={"content-type": "application/ld+json"})
+    monkeypatch.setattr("rocrate_validator.utils.http.HttpRequester.get", lambda self, url, **_: answer, raising=False)
+
+    def issues(path: Path) -> list[str]:
+        settings = {"rocrate_uri": str(path), "profile_identifier": "workflow-run-crate", "offline": True}
+        return [issue.message for issue in services.validate(settings).get_issues()]
+
+    assert issues(crate) == []
+    folder = crate.with_name("broken-crate")
+    with zipfile.ZipFile(crate) as archive:
+        archive.extractall(folder)
+    metadata = folder / "ro-crate-metadata.json"
+    metadata.write_text(metadata.read_text().replace("CreateAction", "Thing"))
+    assert "At least one CreateAction" in str(issues(folder))
+
+
+def test_optuna_chooses_and_claims_nothing_on_what_it_chose_by(place: Path, wb: Workbench) -> None:
+    pytest.importorskip("optuna")
+    grid = {"max_iterations": [1, 2, 3], "merge_max_results": [1, 5, 10]}
+    done = wb.experiments.run(spec(place, name="chosen", grid=grid, optuna={"n": 4}))
+    first = done.variants
+    assert len(first) == 4 and done.status()["done"] == 12
+    assert set(done.compare()["decision"].dropna()) == {
+        "not decided: it was chosen by these questions, compare it on others"
+    }
+    more = wb.experiments.run(spec(place, name="chosen", grid=grid, optuna={"n": 5}))
+    assert more.variants[:4] == first and len(more.variants) == 5
+
+
+@pytest.mark.full
+def test_a_worker_of_a_cluster_that_is_killed_leaves_the_same_rows(place: Path, wb: Workbench) -> None:
+    distributed = pytest.importorskip("distributed")
+    killed = list[int]()
+
+    def kill(name: str, done: int, total: int) -> None:
+        if not killed:
+            worker = next(iter(cluster.workers.values()))
+            killed.append(worker.pid)
+            worker.process.process._process.kill()
+
+    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+    with cluster:
+        wb.experiments.run(spec(place, name="cluster", repeats=8), dask=cluster.scheduler_address, progress=kill)
+        wb.experiments.run(spec(place, name="here", repeats=8))
+        assert killed and rows(wb, "cluster") == rows(wb, "here")

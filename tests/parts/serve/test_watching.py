@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 import socket
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler
@@ -14,32 +13,27 @@ from typing import Any
 
 import pytest
 
-from tests.servers import Reply, only, scripted_server, serving
+from tests.servers import Reply, free_port, only, scripted_server, serving, until
+from tests.shelves import CORE, noted
 from workbench.errors import SettingsError
 from workbench.parts.serve import metrics, spans
 from workbench.runs.recording import recorded
 from workbench.session import Workbench
 from workbench.settings import Settings
 
-CORE = {"embedding_model": "hashing", "rerank_model": "none"}
 QUESTION = "When was the Aldermoor kiln built?"
 PRICES = '["openai:m"]\ninput = 100000\noutput = 200000\n'
 LONGEST_S = 10.0
 
 
 @pytest.fixture
-def notes(tmp_path: Path) -> Path:
-    path = tmp_path / "kiln.md"
-    path.write_text("# Kiln\n\nThe Aldermoor kiln was built in 1993.\n", encoding="utf-8")
-    return path
+def folder(tmp_path: Path) -> Path:
+    return noted(tmp_path / "w", {"Kiln": "The Aldermoor kiln was built in 1993."})
 
 
 @pytest.fixture
-def port() -> Iterator[int]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        number = free.getsockname()[1]
-    yield number
+def port() -> int:
+    return free_port()
 
 
 def scraped(port: int) -> dict[str, float]:
@@ -51,24 +45,19 @@ def scraped(port: int) -> dict[str, float]:
 
 def when(port: int, fits: Callable[[dict[str, float]], bool]) -> dict[str, float]:
     """What is served, as soon as it fits: runs are counted beside what goes on."""
-    until = time.monotonic() + LONGEST_S
-    while not fits(found := scraped(port)) and time.monotonic() < until:
-        time.sleep(0.02)
-    assert fits(found), found
-    return found
+    return until(lambda: found if fits(found := scraped(port)) else None, LONGEST_S)
 
 
 def ended(count: int, status: str = "done") -> Callable[[dict[str, float]], bool]:
     return lambda found: found.get(f'workbench_runs_total{{status="{status}"}}') == count
 
 
-def test_a_scrape_finds_what_runs_did_and_took(tmp_path, notes, port) -> None:
-    prices = tmp_path / "prices.toml"
+def test_a_scrape_finds_what_runs_did_and_took(folder, port) -> None:
+    prices = folder / "prices.toml"
     prices.write_text(PRICES, encoding="utf-8")
     with scripted_server(Reply(["In 1993 [1]."])) as server:
         told = {"chat_model": "openai:m", "chat_base_url": server.url, **only("writer"), "prices": str(prices), **CORE}
-        with Workbench.open(tmp_path / "w", metrics=str(port), **told) as wb:
-            wb.add_knowledge("notes", [notes])
+        with Workbench.open(folder, metrics=str(port), **told) as wb:
             run = wb.ask(QUESTION, kb="notes")
             assert run.status == "done", run.error
             found = when(port, ended(1))
@@ -92,21 +81,16 @@ def test_a_scrape_finds_what_runs_did_and_took(tmp_path, notes, port) -> None:
     assert now == len(made) + len(own) < len(made) + len(again), "what the tape answered counts nothing"
 
 
-def test_labels_hold_nothing_of_what_was_asked_found_or_named(tmp_path, notes, port) -> None:
+def test_labels_hold_nothing_of_what_was_asked_found_or_named(folder, port) -> None:
     def aldermoor_archive(query: str) -> list[str]:
         """Look it up."""
         return ["The kiln was built in 1993."]
 
-    with Workbench.open(tmp_path / "w", metrics=f"127.0.0.1:{port}", **CORE) as wb:
-        wb.add_knowledge("aldermoor", [notes])
+    with Workbench.open(folder, metrics=f"127.0.0.1:{port}", **CORE) as wb:
         wb.tools.register(aldermoor_archive)
-        plan = {
-            "steps": [
-                {"step_id": "s1", "objective": "look", "tool": "aldermoor_archive", "tool_input": {"query": "kiln"}}
-            ]
-        }
-        first = wb.ask(QUESTION, kb="aldermoor", incognito=True, user="Ada", session="secret")
-        other = wb.ask(QUESTION, kb="aldermoor").fork(plan=plan)
+        step = {"step_id": "s1", "objective": "look", "tool": "aldermoor_archive", "tool_input": {"query": "kiln"}}
+        first = wb.ask(QUESTION, kb="notes", incognito=True, user="Ada", session="secret")
+        other = wb.ask(QUESTION, kb="notes").fork(plan={"steps": [step]})
         assert {first.status, other.status} == {"done"}
         found = when(port, ended(3))
         assert found['workbench_steps_total{status="success",tool="aldermoor_archive"}'] == 1, "a registered name"
@@ -116,26 +100,27 @@ def test_labels_hold_nothing_of_what_was_asked_found_or_named(tmp_path, notes, p
         assert secret not in names
 
 
-def test_a_port_that_is_taken_is_said_and_runs_go_on(tmp_path, notes, port, caplog) -> None:
+def test_a_port_that_is_taken_is_said_and_runs_go_on(folder, port, caplog) -> None:
     with socket.socket() as other, caplog.at_level(logging.WARNING):
         other.bind(("127.0.0.1", port))
         other.listen()
-        with Workbench.open(tmp_path / "w", metrics=str(port), **CORE) as wb:
-            wb.add_knowledge("notes", [notes])
+        with Workbench.open(folder, metrics=str(port), **CORE) as wb:
             assert wb.ask(QUESTION, kb="notes").status == "done"
     said = [record.getMessage() for record in caplog.records if "WORKBENCH_METRICS" in record.getMessage()]
     assert len(said) == 1 and str(port) in said[0] and "Name another port" in said[0]
 
 
-def test_a_library_that_raises_touches_no_run(tmp_path, notes, port, monkeypatch, caplog) -> None:
+@pytest.mark.parametrize(("owner", "name", "own"), [(metrics.Metrics, "count", "metrics"), (spans, "send", "spans")])
+def test_what_raises_there_touches_no_run(folder, port, monkeypatch, caplog, owner, name, own) -> None:
     def broken(*_: object) -> None:
-        raise RuntimeError("no counting today")
+        raise RuntimeError("not today")
 
-    monkeypatch.setattr(metrics.Metrics, "count", broken)
-    with caplog.at_level(logging.WARNING), Workbench.open(tmp_path / "w", metrics=str(port), **CORE) as wb:
-        wb.add_knowledge("notes", [notes])
+    monkeypatch.setattr(owner, name, broken)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    watched = {"metrics": str(port), "spans": "otlp"}[own]
+    with caplog.at_level(logging.WARNING), Workbench.open(folder, **{own: watched}, **CORE) as wb:
         assert wb.ask(QUESTION, kb="notes").status == "done"
-    assert "no counting today" in caplog.text
+    assert "not today" in caplog.text
 
 
 @pytest.mark.parametrize("wrong", ["here", "localhost:", "1 2:80", "9464/metrics"])
@@ -167,11 +152,10 @@ def collector() -> Iterator[Any]:
         yield server
 
 
-def test_a_run_is_a_trace_with_its_nodes_route_steps_and_calls(tmp_path: Path, notes: Path) -> None:
+def test_a_run_is_a_trace_with_its_nodes_route_steps_and_calls(folder: Path) -> None:
     with scripted_server(Reply([SAID])) as server:
         told = {"chat_model": "openai:m", "chat_base_url": server.url, **only("writer"), **CORE}
-        with Workbench.open(tmp_path / "w", **told) as wb:
-            wb.add_knowledge("notes", [notes])
+        with Workbench.open(folder, **told) as wb:
             run = wb.ask(QUESTION, kb="notes")
             found = spans.run_spans(recorded(run))
     names = [span.name for span in found]
@@ -187,28 +171,13 @@ def test_a_run_is_a_trace_with_its_nodes_route_steps_and_calls(tmp_path: Path, n
     assert not [s for s in found if SAID in str(s.attributes)], "what was said is not sent"
 
 
-def test_spans_go_to_a_collector_when_the_run_has_ended(tmp_path, notes, collector, monkeypatch) -> None:
+def test_spans_go_to_a_collector_when_the_run_has_ended(folder, collector, monkeypatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{collector.server_port}")
-    with Workbench.open(tmp_path / "w", spans="otlp", **CORE) as wb:
-        wb.add_knowledge("notes", [notes])
+    with Workbench.open(folder, spans="otlp", **CORE) as wb:
         wb.ask(QUESTION, kb="notes", incognito=True)
     bodies = collector.RequestHandlerClass.bodies
     assert not bodies, "nothing of an incognito run"
-    with Workbench.open(tmp_path / "w", spans="otlp", **CORE) as wb:
+    with Workbench.open(folder, spans="otlp", **CORE) as wb:
         wb.ask(QUESTION, kb="notes")
     sent = b"".join(bodies)
     assert b"route_decision" in sent and b"execute_tool" in sent and b"gen_ai.tool.name" in sent
-
-
-def test_a_collector_that_is_away_touches_no_run(tmp_path, notes, monkeypatch, caplog) -> None:
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
-
-    def broken(*_: Any) -> None:
-        raise RuntimeError("no such collector")
-
-    monkeypatch.setattr(spans, "send", broken)
-    with caplog.at_level(logging.WARNING), Workbench.open(tmp_path / "w", spans="otlp", **CORE) as wb:
-        wb.add_knowledge("notes", [notes])
-        assert wb.ask(QUESTION, kb="notes").status == "done"
-    assert "no such collector" in caplog.text

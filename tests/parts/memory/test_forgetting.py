@@ -13,7 +13,6 @@ import threading
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,6 @@ from tests.shelves import CORE, PROJECT, corpus, environment, shelved
 from tests.test_store import empty_postgres, postgres  # noqa: F401  every database
 from tests.test_store import store as conversations  # noqa: F401
 from workbench.errors import RunError, WorkbenchError
-from workbench.parts.memory import service
 from workbench.parts.memory.forgetting import Forgotten, forget, rewrite
 from workbench.parts.memory.service import Recalling, find_store
 from workbench.parts.memory.store import MemoryStore
@@ -149,21 +147,9 @@ def planted(wb: Workbench, language: str) -> dict[str, Any]:
     elsewhere = told(wb, "t", "Who directed Film 5?")
     other = told(wb, "s", "I don't like westerns.", "Who directed Film 6?", user="bob")
     other[0].feedback(False, "a verdict")
-    [memory] = [
-        m
-        for m in find_store(wb).memories("default")
-        if "film" in m["content"] + "films电影" and m["section"] == "preferences"
-    ]
-    return {
-        "said": said,
-        "fork": fork,
-        "of_first": of_first,
-        "again": again,
-        "waiting": waiting,
-        "memory": memory,
-        "elsewhere": elsewhere,
-        "other": other,
-    }
+    [memory] = [m for m in find_store(wb).memories("default") if m["section"] == "preferences"]
+    runs = {"said": said, "fork": fork, "of_first": of_first, "again": again, "waiting": waiting}
+    return {**runs, "memory": memory, "elsewhere": elsewhere, "other": other}
 
 
 @pytest.mark.parametrize("language", TALKS)
@@ -172,6 +158,9 @@ def test_a_memory_is_in_no_file_any_more(bench, language):
     word = TALKS[language][3]
     there = planted(wb, language)
     before, everything = kept(wb), rows(wb)
+    assert {"checkpoints.db", "workbench.db"} <= {name.partition("-")[0] for name in holders(wb.path, word)}, (
+        "it is seen"
+    )
     only_said = forget(wb, memory=there["memory"]["id"], dry_run=True)
     assert kept(wb) == before and rows(wb) == everything and not only_said.done, "a dry run changes nothing"
     gone = {r.run_id for r in (*there["said"], there["fork"], there["of_first"], there["again"], there["waiting"])}
@@ -202,15 +191,6 @@ def test_a_memory_is_in_no_file_any_more(bench, language):
     assert wb.ask(TALKS[language][2], kb="film", session="s").status == "done"
 
 
-def test_every_plant_was_there(bench):
-    """The search sees what is to be found: in rows, in tapes that are packed, in checkpoints."""
-    wb = bench()
-    planted(wb, "zh")
-    wb.close()
-    found = holders(wb.path, "紫琥珀")
-    assert {"checkpoints.db", "workbench.db"} <= found
-
-
 def test_a_conversation_and_a_person_are_in_no_file_any_more(bench):
     wb = bench(memory_scope="user")
     there = planted(wb, "en")
@@ -220,13 +200,13 @@ def test_a_conversation_and_a_person_are_in_no_file_any_more(bench):
     mine = told(wb, "u", "Remember that my boat is called Zqdory.")
     before = kept(wb)
     report = forget(wb, session="s", dry_run=True)
-    assert set(report.dependents) == {r.run_id for r in (*there["elsewhere"], quoting[1], *mine)}, (
-        "they had it recalled"
-    )
+    recalled = {r.run_id for r in (*there["elsewhere"], quoting[1], *mine)}
+    assert set(report.dependents) == recalled
     forget(wb, session="s")
     after = kept(wb)
-    for told_before in (before[one.run_id] for one in there["other"]):
-        assert told_before in after.values(), "bob's conversation has the same name, and is another"
+    assert all(before[one.run_id] in after.values() for one in there["other"]), (
+        "bob's has the same name, and is another"
+    )
     assert [m["content"] for m in wb.messages("t")][:1] == ["Who directed Film 5?"]
     assert "Who directed Film 8?" in [m["content"] for m in wb.messages("t")]
     assert [m["content"] for m in find_store(wb).memories("default")] == ["my boat is called Zqdory"]
@@ -378,24 +358,6 @@ def test_a_summary_that_comes_late_does_not_bring_back_what_was_forgotten(store)
     assert store.get_summary(conversation)["summary"] == "of two and three"
 
 
-def test_what_is_summed_up_while_it_is_forgotten_is_not_kept(bench, monkeypatch):
-    wb = bench(memory_summary=False)
-    conversation = told(wb, "s", CAT, *(f"Who directed Film {n}?" for n in range(1, 5)))[0].row["conversation_id"]
-    talks, real = find_store(wb), service.summarize
-    ports = replace(wb.ports(), settings=wb.settings.model_copy(update={"memory_summary": True}))
-
-    def slow(*given: Any) -> Any:
-        forget(wb, message=wb.messages("s")[0]["id"]) if forgetting else None
-        return real(*given)
-
-    monkeypatch.setattr(service, "summarize", slow)
-    for forgetting in (False, True):
-        held = talks.get_summary(conversation)
-        talks.forget([held["id"]] if held else [])
-        assert wb.call(asyncio.to_thread(asyncio.run, service.bring_up(ports, talks, conversation)))
-        assert bool(talks.get_summary(conversation)) != forgetting
-
-
 def test_a_run_that_reads_it_in_this_moment_is_found_too(bench, monkeypatch):
     wb = bench()
     told(wb, "s", CAT)
@@ -428,9 +390,8 @@ def test_nothing_that_was_forgotten_stays_at_hand(bench):
     conversation = wb.runs.list()[0].row["conversation_id"]
 
     def recalled() -> str:
-        return json.dumps(
-            wb.ports().memory.recall("zqnuts, or who directed Film 2?", user_id="default", conversation_id=conversation)
-        )
+        asked = "zqnuts, or who directed Film 2?"
+        return json.dumps(wb.ports().memory.recall(asked, user_id="default", conversation_id=conversation))
 
     assert "zqnuts" in recalled()
     forget(wb, message=wb.messages("s")[0]["id"])
@@ -463,28 +424,24 @@ def test_what_replaced_a_memory_is_not_named_by_it_any_more(store):
 
 KILLED = """
 import json, os, sys
-from tests.test_forgetting import REMEMBERING
+from tests.parts.memory.test_forgetting import REMEMBERING
 from workbench.parts.memory import forgetting
 from workbench.parts.memory.store import MemoryStore
 from workbench.runs.workers import Work
 from workbench.session import Workbench
 
-folder, named, number, moment, given = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4], json.loads(sys.argv[5])
-of = {"remove": Work, "forget": MemoryStore}.get(named, forgetting)
-real, calls = getattr(of, named), []
+folder, named, moment, given = sys.argv[1:]
+of = {"remove": Work, "forget": MemoryStore}[named]
+real = getattr(of, named)
 
 def watched(*told, **how):
-    calls.append(1)
-    if len(calls) == number and moment == "before":
-        os.kill(os.getpid(), 9)
-    done = real(*told, **how)
-    if len(calls) == number:
-        os.kill(os.getpid(), 9)
-    return done
+    if moment == "after":
+        real(*told, **how)
+    os.kill(os.getpid(), 9)
 
 setattr(of, named, watched)
 with Workbench.open(folder, **REMEMBERING) as wb:
-    forgetting.forget(wb, **given)
+    forgetting.forget(wb, **json.loads(given))
 """
 
 
@@ -502,18 +459,12 @@ def template(tmp_path_factory) -> tuple[Path, dict[str, Any], dict[str, Any]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("named", "number", "moment"),
-    [
-        pytest.param("remove", 1, "before", marks=pytest.mark.full),
-        pytest.param("remove", 1, "after", marks=pytest.mark.full),
-        ("forget", 1, "before"),
-    ],
-)
-def test_a_killed_forgetting_is_ended_by_the_next(template, tmp_path, named, number, moment):
+@pytest.mark.parametrize(("named", "moment"), [("forget", "before"), ("remove", "before"), ("remove", "after")])
+@pytest.mark.few(1)
+def test_a_killed_forgetting_is_ended_by_the_next(template, tmp_path, named, moment):
     source, given, left = template
     folder = Path(shutil.copytree(source, tmp_path / "w"))
-    command = [sys.executable, "-c", KILLED, str(folder), named, str(number), moment, json.dumps(given)]
+    command = [sys.executable, "-c", KILLED, str(folder), named, moment, json.dumps(given)]
     died = forked.run(command, env=environment(), cwd=PROJECT, capture_output=True, text=True, timeout=120)
     assert died.returncode == -signal.SIGKILL, died.stderr
     with Workbench.open(folder, **REMEMBERING) as wb:
