@@ -394,7 +394,8 @@ def seen_in(case: Case, base: KnowledgeBase, whole: bool) -> Seen:
 
 def right_sentences(seen: Seen) -> np.ndarray:
     """Return which sentences hold the answer: those of gold documents where there are such."""
-    case, pool = seen.case, seen.reader.pool
+    case = seen.case
+    pool = seen.reader.pool
     if seen.whole:
         shares = np.array([share(sentence.text, case.answers[0]) for sentence in pool])
         return shares >= max(0.3, 0.9 * shares.max(initial=0.0))
@@ -414,10 +415,12 @@ def signals_fitted(rows: Sequence[Seen]) -> dict[str, float]:
     total = sum(weight for *_, weight in parts)
 
     def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
-        value, slope = 0.0, np.zeros(len(weights))
+        value = 0.0
+        slope = np.zeros(len(weights))
         for signals, right, weight in parts:
             raised = np.exp(signals @ weights - (signals @ weights).max())
-            every, good = raised / raised.sum(), raised * right / (raised * right).sum()
+            every = raised / raised.sum()
+            good = raised * right / (raised * right).sum()
             value -= weight * math.log((raised * right).sum() / raised.sum())
             slope -= weight * (signals.T @ (good - every))
         penalty = 0.05 / len(parts)
@@ -509,7 +512,8 @@ def write_fit(
     wb: Workbench, chosen_sets: Sequence[QuestionSet], cases: Mapping[str, Sequence[Case]]
 ) -> None:
     """Fit on the fit half of these sets, and write ``quoting.json``."""
-    rows, unanswerable = list[Seen](), list[Seen]()
+    rows = list[Seen]()
+    unanswerable = list[Seen]()
     for chosen in chosen_sets:
         base = wb.knowledge.get(chosen.base)
         for case in cases[chosen.name]:

@@ -145,7 +145,8 @@ def own_time(wb: Workbench, rounds: int) -> None:
 
     wb.register("handler", short, kb="film")
     enough = {"min_evidence": 0, "min_top_score": 0}
-    ours, bare = [], []
+    ours = []
+    bare = []
     for n in range(rounds):
         ours.append(
             seconds(lambda n=n: wb.ask("q", kb="film", thresholds=enough, session=f"own-{n}"))

@@ -38,7 +38,8 @@ def run(rounds: int) -> None:
 
 def recording(wb: Workbench, rounds: int) -> None:
     """The same questions with a tape and without, one after the other."""
-    with_tape, without = [], []
+    with_tape = []
+    without = []
     for number in range(rounds * len(QUESTIONS)):
         question = QUESTIONS[number % len(QUESTIONS)]
         for kind in (with_tape, without) if number % 2 else (without, with_tape):

@@ -241,7 +241,8 @@ def observe(
 ) -> Iterator[dict[str, Any]]:
     """What every tool finds for every question: signals, and whether it was right."""
     settings = Settings.load(embedding_model=embedding_model)
-    library, registry = Library(folder / f"kb-{embedding_model}", settings), ToolRegistry()
+    library = Library(folder / f"kb-{embedding_model}", settings)
+    registry = ToolRegistry()
     for corpus in corpora:
         name = "films" if corpus.paths == [FILMS] else corpus.name
         library.add(name, corpus.paths)
@@ -288,7 +289,8 @@ def fit(rows: Sequence[dict[str, Any]], signals: Sequence[str], ridge: float = 1
     """Logistic regression by projected gradient: every signal speaks for a result, so no weight falls below 0."""
     x = np.array([[row["signals"].get(name, 0.0) for name in signals] for row in rows])
     y = np.array([row["right"] for row in rows], float)
-    weights, bias = np.zeros(len(signals)), 0.0
+    weights = np.zeros(len(signals))
+    bias = 0.0
     step = 4.0 / (1 + (x**2).sum(1).mean())
     for _ in range(20_000):
         error = 1 / (1 + np.exp(-(x @ weights + bias))) - y
@@ -319,7 +321,8 @@ def report(tool: str, model: Logistic, rows: Sequence[dict[str, Any]]) -> str:
     ]
     for corpus in sorted({row["corpus"] for row in rows}):
         best = _best(rows, ours, corpus)
-        scores, hits = np.array([score for score, _ in best]), np.mean([hit for _, hit in best])
+        scores = np.array([score for score, _ in best])
+        hits = np.mean([hit for _, hit in best])
         low, mid, high = np.quantile(scores, [0.1, 0.5, 0.9])
         over = (scores > 0.5).mean()
         lines.append(

@@ -69,7 +69,8 @@ def apart(
     random: np.random.Generator,
 ) -> np.ndarray:
     """Return the differences of each trial, configuration and question to a baseline that is like them, or is worse."""
-    base, scores = draw(random, (trials, 1, n)), draw(random, (trials, others, n))
+    base = draw(random, (trials, 1, n))
+    scores = draw(random, (trials, others, n))
     if ties:  # equal to the baseline in nine of ten questions
         scores = np.where(random.random(scores.shape) < 0.9, base, scores)
     if lift:
@@ -87,7 +88,8 @@ def permutation_ps(sums: np.ndarray) -> np.ndarray:
     flat = sums.reshape(-1, sums.shape[-1])
     # what is not 0 stands first
     first = np.take_along_axis(flat, np.argsort(flat == 0, axis=1, kind="stable"), axis=1)
-    counts, ps = (flat != 0).sum(axis=1), np.ones(len(flat))
+    counts = (flat != 0).sum(axis=1)
+    ps = np.ones(len(flat))
     widths = np.where(
         counts <= _EXACT, counts, 2.0 ** np.ceil(np.log2(np.maximum(counts, 1)))
     ).astype(int)
@@ -159,7 +161,9 @@ def _watched(trial: np.ndarray, others: int) -> bool:
 
 def share(way: str, draw: Draw, n: int, others: int, ties: bool, lift: float, trials: int) -> Share:
     """Return the share of trials with a claim, and its interval."""
-    random, count, left = np.random.default_rng(7), 0, trials
+    random = np.random.default_rng(7)
+    count = 0
+    left = trials
     cluster = CLUSTER if draw is clustered else 1
     while left:  # a table of all trials would not fit
         part = min(left, _AT_ONCE)

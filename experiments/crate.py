@@ -39,7 +39,8 @@ def _one(ids: list[Json]) -> Json | list[Json]:
 
 def metadata(experiment: Experiment, license_url: str) -> Json:
     """Return the graph of the crate."""
-    name, state = experiment.name, experiment.spec
+    name = experiment.name
+    state = experiment.spec
     ended = max(
         (row["ended_at"] for row in experiment._store.cells() if row["ended_at"]), default=""
     )

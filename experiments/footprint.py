@@ -76,10 +76,8 @@ def main() -> None:
     """Print files, functions and statements of each act."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        corpus, more = (
-            write_documents(folder / "films.jsonl", 0, 30),
-            write_documents(folder / "more.jsonl", 30, 2),
-        )
+        corpus = write_documents(folder / "films.jsonl", 0, 30)
+        more = write_documents(folder / "more.jsonl", 30, 2)
         with Workbench.open(folder / "workspace", **CORE) as wb:
             wb.add_knowledge("film", [corpus])
         question = "When was Film 7 released?"

@@ -61,7 +61,8 @@ class Asked(NamedTuple):
 def main() -> None:
     """Ask, and print."""
     options = given(__doc__, 150)
-    asked, asked_ms = {}, {}
+    asked = {}
+    asked_ms = {}
     with Workbench.open(options.workspace) as wb:
         for name, rows, gold in all_there(wb, options.workspace, options.data, options.limit):
             asked[name] = list(observe(wb.ports(), wb.knowledge.get(name), rows, gold))
@@ -100,10 +101,8 @@ def observe(
         with base.reading():
             question = Question.read(row["question"], base)
             log = StepLog()
-            of_texts, of_graph = (
-                hybrid.from_texts(question, LEAD, log),
-                hybrid.from_graph(question, LEAD, log),
-            )
+            of_texts = hybrid.from_texts(question, LEAD, log)
+            of_graph = hybrid.from_graph(question, LEAD, log)
             alone = {
                 name: ranking(
                     hybrid.rerank(
@@ -127,7 +126,8 @@ def times(
     context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, Any]]
 ) -> tuple[float, ...]:
     """Median milliseconds of ``hybrid_search``, of one pass, and of a cascade; how often that spared a source."""
-    graph, tool = build_fusion().compile(), context.tools["hybrid_search"]
+    graph = build_fusion().compile()
+    tool = context.tools["hybrid_search"]
 
     async def once(query: str, **options: Any) -> Any:
         config: Any = {"configurable": {"kb_prefix": base.name, "max_retries": 0, **options}}

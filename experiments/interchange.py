@@ -46,7 +46,8 @@ def read_beir(folder: Path, split: str = "test") -> list[Json]:
     Raises:
         CorpusError: a file is missing, or a line cannot be read.
     """
-    qrels, rows = _table(folder / "qrels" / f"{split}.tsv", 2), []
+    qrels = _table(folder / "qrels" / f"{split}.tsv", 2)
+    rows = []
     for query in read_rows(folder / "queries.jsonl", "_id", "text"):
         gold = [
             document for document, relevant in qrels.get(query["_id"], {}).items() if relevant > 0
@@ -128,7 +129,8 @@ def export(experiment: Experiment, folder: Path) -> None:
 def write_inspect(experiment: Experiment, folder: Path) -> list[Path]:
     """Write a log of Inspect (``.eval``, version 2) for each configuration, by its number; failed cells are in it."""
     folder.mkdir(parents=True, exist_ok=True)
-    cells, paths = experiment._store.cells(), list[Path]()
+    cells = experiment._store.cells()
+    paths = list[Path]()
     questions = {row["id"]: row for row in experiment.questions}
     for number, variant in enumerate(experiment.variants):
         own = [cell for cell in cells if cell["configuration"] == number and cell["ended_at"]]
@@ -176,7 +178,8 @@ def write_inspect(experiment: Experiment, folder: Path) -> list[Path]:
 def _sample(cell: Json, question: Json, experiment: Experiment) -> Json:
     scores = cell["scores"] or {}
     run = experiment._wb.run(cell["run_id"]) if cell["run_id"] in experiment._wb.runs else None
-    answer, error = (run.answer or "") if run else "", cell["error"] or ""
+    answer = (run.answer or "") if run else ""
+    error = cell["error"] or ""
     choice = {"message": {"role": "assistant", "content": answer}, "stop_reason": "stop"}
     sample = {
         "id": question["id"], "epoch": cell["repeat"] + 1, "input": question["question"],
@@ -250,7 +253,9 @@ def export_mlflow(experiment: Experiment) -> list[str]:
     import mlflow
 
     mlflow.set_experiment(experiment.name)
-    ids, table, variants = list[str](), experiment.compare(), experiment.variants
+    ids = list[str]()
+    table = experiment.compare()
+    variants = experiment.variants
     for number, row in enumerate(table.to_dict("records")):
         figures = {re.sub(r"[^\w\-./ ]", "_", str(name)): value for name, value in row.items()}
         numbers = {
@@ -272,10 +277,8 @@ def prml(spec: Spec, questions: Sequence[Json], now: datetime) -> str:
     The claim is that a configuration differs from the baseline by at least the smallest difference, in points.
     """
     rows = "".join(canonical_json(row) + "\n" for row in questions).encode()
-    stamp, content = (
-        f"{int(now.timestamp() * 1000):012x}",
-        hashlib.sha256(rows + spec.model_dump_json().encode()),
-    )
+    stamp = f"{int(now.timestamp() * 1000):012x}"
+    content = hashlib.sha256(rows + spec.model_dump_json().encode())
     digest = content.hexdigest()
     claim = f"{stamp[:8]}-{stamp[8:]}-7{digest[:3]}-8{digest[3:6]}-{digest[6:18]}"
     manifest = {

@@ -69,7 +69,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         path = write_notebook(folder)
-        warm, stock = run_warm(path, folder, numbers), run_stock(path, folder, numbers)
+        warm = run_warm(path, folder, numbers)
+        stock = run_stock(path, folder, numbers)
     print("| notebooks | warm kernels, s | stock papermill, s | times |\n|--:|--:|--:|--:|")
     print(f"| {len(numbers)} | {warm:.1f} | {stock:.1f} | {stock / warm:.1f} |")
 

@@ -104,7 +104,8 @@ def measure_novels(data: Path, wb: Workbench, limit: int) -> None:
     """Print the share of evidence found by baselines, chains and agents, by type of question, against BM25."""
     novels = read_rows(data / "graphragbench" / "novels.jsonl.gz", "doc_id", "text")[:NOVELS]
     index(wb, "novels", novels)
-    base, context = wb.knowledge.get("novels"), wb.ports()
+    base = wb.knowledge.get("novels")
+    context = wb.ports()
     rows = read_rows(data / "graphragbench" / "novels.questions.jsonl", "id", "question")
     own = [
         row
@@ -151,7 +152,8 @@ def measure_novels(data: Path, wb: Workbench, limit: int) -> None:
         means = [
             mean([values[row["id"]] for row in chosen if row["type"] == kind]) for kind in kinds
         ]
-        gain, decision = "", ""
+        gain = ""
+        decision = ""
         if name in apart:
             gain = f" {apart[name].mean:+.1f} [{apart[name].low:+.1f}, {apart[name].high:+.1f}]"
             decision = apart[name].decision

@@ -52,7 +52,8 @@ def ask_each(folder: Path, questions: Sequence[str], rounds: int) -> list[tuple[
 
 def measure(work: Callable[[], object]) -> tuple[float, float]:
     """Return (seconds, processor seconds of this process) of ``work()``."""
-    wall, processor = time.perf_counter(), time.process_time()
+    wall = time.perf_counter()
+    processor = time.process_time()
     work()
     return time.perf_counter() - wall, time.process_time() - processor
 

@@ -169,7 +169,9 @@ def _turn_51(
     """Tokens by what is sent."""
     from workbench.parts.memory.service import bring_up
 
-    context, draw, user = wb.ports(), random.Random(number), f"{language} {number}"
+    context = wb.ports()
+    draw = random.Random(number)
+    user = f"{language} {number}"
     store: Any = MemoryStore(context.conversations)
     conversation = store.get_or_create_conversation_id(user, "s")
     question, last = _ASKED[language]
@@ -230,14 +232,17 @@ def assembled(
     context: Context, conversation: str, user: str, calls: int = CALLS
 ) -> dict[str, float]:
     """Milliseconds of the node ``recall``: the first call, which reads the conversation, and those after it."""
-    draw, seconds, runtime = random.Random(3), list[float](), Runtime(context=context)
+    draw = random.Random(3)
+    seconds = list[float]()
+    runtime = Runtime(context=context)
     for _ in range(calls + 1):
         message = f"What is known of the {draw.choice(_SUBJECTS)} by {draw.randint(2, 900)}?"
         state: Any = {"message": message, "user_id": user, "conversation_id": conversation}
         begun = time.perf_counter()
         asyncio.run(recall(state, runtime))
         seconds.append(1000 * (time.perf_counter() - begun))
-    first, rest = seconds[0], sorted(seconds[1:])
+    first = seconds[0]
+    rest = sorted(seconds[1:])
     figures = {
         "first": first,
         "mean": statistics.mean(rest),

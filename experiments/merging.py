@@ -244,7 +244,8 @@ def calibrated(
     weights = {
         name: round(one.weights["all"] * float(w), 2) for name, w in zip(NAMES, ratios, strict=True)
     }
-    model, rest = Logistic(one.bias, weights), [row for row in rows if not row["fits"]]
+    model = Logistic(one.bias, weights)
+    rest = [row for row in rows if not row["fits"]]
     right = np.array([row["right"] for row in rest], float)
     said = {"before": MODELS[MODEL], "after": model}
     errors = [

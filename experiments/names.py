@@ -73,9 +73,11 @@ def matching(count: int) -> None:
     _row(f"{len(keys):,} names, {len(found):,} words", "compile s", "MB", "us a word")
 
     def measure(name: str, build: Callable[[], Any], match: Callable[[Any], int]) -> None:
-        before, began = _memory(), time.perf_counter()
+        before = _memory()
+        began = time.perf_counter()
         built = build()
-        compiled, after = time.perf_counter() - began, _memory()
+        compiled = time.perf_counter() - began
+        after = _memory()
         began = time.perf_counter()
         hits = match(built)
         spent = time.perf_counter() - began
@@ -147,7 +149,8 @@ def scripts(options: Any) -> None:
                 eval_retrieval(wb, options.kb, path, tools=list(TOOLS), cuts=(1, 5))["tools"]
             )
     for tool in tables[0]:
-        one, two = tables[0][tool], tables[1][tool]
+        one = tables[0][tool]
+        two = tables[1][tool]
         _row(tool, one["R@1"], two["R@1"], one["R@5"], two["R@5"])
 
 

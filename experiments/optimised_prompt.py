@@ -52,7 +52,10 @@ class Adapter:
     """What GEPA asks: how good a candidate is on some questions, and what went wrong with it."""
 
     def __init__(self, wb: Workbench, kb: str, role: str, folder: Path):
-        self.wb, self.kb, self.role, self.folder = wb, kb, role, folder
+        self.wb = wb
+        self.kb = kb
+        self.role = role
+        self.folder = folder
         self.propose_new_texts = None
 
     def evaluate(
@@ -107,7 +110,8 @@ class Adapter:
 def main(kb: str, questions: str, role: str, reflector: str, path: str, calls: int = 200) -> None:
     import gepa
 
-    file, folder = Path(path), Path(path).parent
+    file = Path(path)
+    folder = Path(path).parent
     with Workbench.open(".workbench") as wb:
         mine, held_out = halves(Path(questions), folder)
         rows = read_rows(mine, "id", "question")

@@ -130,7 +130,8 @@ WORK: Mapping[str, Callable[[Path], Iterator[tuple[float, float]]]] = {
 
 def spent(work: Callable[[], object]) -> tuple[float, float]:
     """Elapsed and processor seconds of one call, all threads together."""
-    wall, cpu = time.perf_counter(), time.process_time()
+    wall = time.perf_counter()
+    cpu = time.process_time()
     work()
     return time.perf_counter() - wall, time.process_time() - cpu
 

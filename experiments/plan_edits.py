@@ -74,7 +74,8 @@ def split(plan: Json) -> Json | None:
     words = str(first.get("tool_input", {}).get("query", "")).split()
     if len(words) < 6:
         return None
-    halves, name = (words[: len(words) // 2], words[len(words) // 2 :]), first["step_id"]
+    halves = (words[: len(words) // 2], words[len(words) // 2 :])
+    name = first["step_id"]
     parts = [
         {
             **first,

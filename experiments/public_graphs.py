@@ -205,10 +205,8 @@ class Extractor(Thing):
     """What ``trustcall`` makes: it fills in forms."""
 
     def __init__(self, model: Any, tools: Any = (), **_: Any):
-        self.row, self.forms = (
-            model.bound_row,
-            [tool for tool in tools if hasattr(tool, "model_json_schema")],
-        )
+        self.row = model.bound_row
+        self.forms = [tool for tool in tools if hasattr(tool, "model_json_schema")]
 
     def invoke(self, *_: Any, **__: Any) -> Any:
         """Fill in each form."""
@@ -293,7 +291,8 @@ def measure(row: dict, folder: Path) -> dict[str, Any]:
     prepare(row, folder)
     with tempfile.TemporaryDirectory() as place, Workbench.open(place) as wb:
         agent = wb.record(row["graph"])
-        run, pauses = agent.ask(row["input"], config=row.get("config")), 0
+        run = agent.ask(row["input"], config=row.get("config"))
+        pauses = 0
         while run.status == "paused" and pauses < MOST_PAUSES:
             answer = row.get("answer", "ok")
             ids = [question.id for question in run.questions]
@@ -354,7 +353,8 @@ def main() -> None:
         return
     rows = [json.loads(line) for line in TABLE.read_text("utf-8").splitlines()]
     rows = [row for row in rows if args.only in f"{row['repository']} {row['graph']}"]
-    address, good = serve_page(), 0
+    address = serve_page()
+    good = 0
     print(f"{'graph':<64}{'effects':>8}{'pauses':>8}{'same':>6}{'executed':>10}  fork executed")
     for row in rows:
         name = f"{row['repository'].rpartition('/')[2]} {row['graph']}"[:63]

@@ -57,10 +57,8 @@ def main() -> None:
         for seconds in (0.0, 0.02):
             graph = chain(given.nodes, seconds)
             saver = Checkpoints.open(Path(folder) / f"bare {seconds}.db")
-            bare, recorded = (
-                graph.compile(checkpointer=saver),
-                wb.record(graph.compile(), f"chain {seconds}"),
-            )
+            bare = graph.compile(checkpointer=saver)
+            recorded = wb.record(graph.compile(), f"chain {seconds}")
             times = np.array(
                 [[_bare(bare, n), _recorded(recorded)] for n in range(given.rounds + 2)][2:]
             )

@@ -87,7 +87,8 @@ def fitted(rows: Sequence[Asked], used: np.ndarray, ridge: float) -> np.ndarray:
     """
     weights = used.astype(float)
     for _ in range(STEPS):
-        slope, bend = ridge * weights, ridge * np.eye(len(used))
+        slope = ridge * weights
+        bend = ridge * np.eye(len(used))
         for row in rows:
             best = row.signals[_best(row.units, row.signals @ weights)] * used
             scores = best @ weights
@@ -191,10 +192,8 @@ def main() -> None:
             scores(rows, [r for r in locomo if r.conv != conv] + lihua)
             for conv, rows in kept.items()
         ]
-        ordered, found = (
-            [row for rows in kept.values() for row in rows],
-            [one for some in left for one in some],
-        )
+        ordered = [row for rows in kept.values() for row in rows]
+        found = [one for some in left for one in some]
         report(f"locomo, conversation left out: {way}", ordered, found)
         report(f"locomo, sessions, left out: {way}", ordered, found, "sessions")
         report(f"lihua, by weights of locomo: {way}", lihua, scores(lihua, locomo))

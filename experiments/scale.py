@@ -101,7 +101,8 @@ class Growth:
         """A name of two words, another one for each number."""
         drawn = random.Random(f"{self._seed} name {number}")
         first = "".join(drawn.choices(_SYLLABLES, k=2))
-        last, rest = "", number
+        last = ""
+        rest = number
         while rest or not last:
             rest, digit = divmod(rest, len(_SYLLABLES))
             last += _SYLLABLES[digit]
@@ -184,11 +185,9 @@ class Drawn(SentenceEncoder):
 
 def indexed(folder: Path, paths: Sequence[Path], settings: Settings) -> dict[str, Any]:
     """Index these files; seconds, by stage, bytes and peak memory."""
-    library, stages, last = (
-        Library(folder, settings),
-        dict[str, float](),
-        ["read", time.perf_counter()],
-    )
+    library = Library(folder, settings)
+    stages = dict[str, float]()
+    last = ["read", time.perf_counter()]
     begun = time.process_time()
 
     def tell(stage: str, done: int, total: int) -> None:
@@ -213,7 +212,8 @@ def asked(
     folder: Path, questions: Sequence[str], settings: Settings, tools: Sequence[str]
 ) -> dict[str, Any]:
     """Milliseconds of each tool, after two questions that warm it up; the first of all is told by itself."""
-    library, registry = Library(folder, settings), ToolRegistry()
+    library = Library(folder, settings)
+    registry = ToolRegistry()
     base = library.get("grown")
     began = time.perf_counter()
     base.warm()
@@ -225,9 +225,11 @@ def asked(
     plain: dict[str, Any] = {"bm25": "words", "dense": "meaning"}
     with asyncio.Runner() as runner:
         for name in [*plain, *tools]:
-            taken, worked = [], []
+            taken = []
+            worked = []
             for question in questions:
-                began, begun = time.perf_counter(), time.process_time()
+                began = time.perf_counter()
+                begun = time.process_time()
                 if name in plain:
                     base.search(plain[name], question, 100)
                 else:
@@ -264,7 +266,8 @@ def peak_mb() -> int:
 
 def one_size(folder: Path, size: int, questions: int, tools: Sequence[str]) -> dict[str, Any]:
     """Everything of one size, in this process; a base that is there is only asked."""
-    growth, settings = Growth(), Settings.load(embedding_model="use")
+    growth = Growth()
+    settings = Settings.load(embedding_model="use")
     known = folder / "indexed.json"
     if not known.exists():
         path = growth.write(folder / "corpus.jsonl", range(size))

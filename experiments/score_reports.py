@@ -114,14 +114,18 @@ def paragraphs(text: str) -> list[str]:
     ['It is green [1].', 'one [2]', 'Big.']
     """
     found: list[str] = []
-    depth, fenced, opened = 0, False, False
+    depth = 0
+    fenced = False
+    opened = False
     for line in text.splitlines():
         if re.match(r"\s*(?:```|~~~)", line):
-            fenced, opened = not fenced, False
+            fenced = not fenced
+            opened = False
         elif fenced:
             continue
         elif heading := _HEADING.match(line):
-            level, opened = len(heading[1]), False
+            level = len(heading[1])
+            opened = False
             if not depth or level <= depth:
                 depth = level if _APART.match(heading[2].strip(" *")) else 0
         elif depth or not line.strip() or _SKIPPED.match(line):
@@ -171,7 +175,10 @@ def _measures(
         if _ASIDE.search(one)
     }
     said = [one for one in said if not _on_itself(one, about)]
-    right, marks, bare, unsupported = 0, [], [], []
+    right = 0
+    marks = []
+    bare = []
+    unsupported = []
     for sentence in said:
         cited = list(dict.fromkeys(int(n) for n in _MARKS.findall(sentence)))
         found = check_sentence(sentence, sources, shares, tables)
@@ -367,7 +374,8 @@ def indexed(
     if name == "films":
         path = ROOT / "data" / "films.jsonl"
     elif name in SETS:
-        path, vocabulary = BLIND / name / "corpus", BLIND / name / "vocabulary.toml"
+        path = BLIND / name / "corpus"
+        vocabulary = BLIND / name / "vocabulary.toml"
     elif options.data and (options.data / name / "corpus.jsonl.gz").exists():
         path = options.data / name / "corpus.jsonl.gz"
     else:

@@ -119,7 +119,8 @@ def chosen_weights(asked: Mapping[str, Sequence[Question]], weights: np.ndarray)
         gained, tried = max(((total(one), one) for one in near), key=lambda pair: pair[0])
         if gained < best + GAIN:
             return weights
-        best, weights = gained, tried
+        best = gained
+        weights = tried
 
 
 def _moved(weights: np.ndarray, place: int, multiple: float) -> np.ndarray:

@@ -77,7 +77,8 @@ def reply(messages: Sequence[BaseMessage]) -> AIMessage:
             says: Any = {"planner": _plan, "reflector": _reflect, "writer": _write}[role]
             said = says(entry, seen)
     text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
-    read, written = estimated_tokens(seen), estimated_tokens(text + json.dumps(calls))
+    read = estimated_tokens(seen)
+    written = estimated_tokens(text + json.dumps(calls))
     made = [{"name": tool, "args": args, "id": f"c{n}"} for n, (tool, args) in enumerate(calls)]
     usage: Any = {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
     return AIMessage(text, tool_calls=made, usage_metadata=usage)
@@ -110,7 +111,8 @@ def _reflect(entry: Any, seen: str) -> Any:
         }
         for n, label in enumerate(found.values(), 1)
     ]
-    enough, made = all(found.values()), seen.rpartition("</evidence>")[2]
+    enough = all(found.values())
+    made = seen.rpartition("</evidence>")[2]
     new = [
         [call for call in calls if str(call[1].get("query")) not in made]
         for calls in entry["passes"][1:]

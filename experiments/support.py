@@ -128,7 +128,8 @@ def claims(folder: Path, lang: str, most: int) -> Iterator[dict[str, Any]]:
             if i not in (q.get("gold") or gold)
         ]
         pool = siblings or [i for i in corpus if i not in (q.get("gold") or gold)]
-        claim, of = stated(q["question"], q["answer"]), sentences(corpus[gold[0]]["text"])
+        claim = stated(q["question"], q["answer"])
+        of = sentences(corpus[gold[0]]["text"])
         pairs = (
             [("answer", claim, text, True)]
             if len(gold) == 1 and "hotpot" not in about["question"]
@@ -201,7 +202,8 @@ def share(row: dict[str, Any]) -> float:
 
 def best_share(rows: Sequence[dict[str, Any]]) -> float:
     """The threshold at which the baseline is right most often."""
-    shares, right = np.array([share(r) for r in rows]), np.array([r["right"] for r in rows])
+    shares = np.array([share(r) for r in rows])
+    right = np.array([r["right"] for r in rows])
     return (
         max((float(((shares >= t) == right).mean()), -t) for t in np.linspace(0.3, 1, 36))[1] * -1
     )
@@ -250,7 +252,8 @@ def _accuracy(said: Any, right: Any) -> float:
 
 def auc(said: Any, right: Any) -> float:
     """How often a true claim is surer than a false one."""
-    true, false = said[right][:, None], said[~right][None, :]
+    true = said[right][:, None]
+    false = said[~right][None, :]
     return float(((true > false) + 0.5 * (true == false)).mean())
 
 

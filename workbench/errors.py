@@ -76,7 +76,8 @@ class UnknownKnowledge(KnowledgeError):
     """No knowledge base of that name."""
 
     def __init__(self, name: str, known: Iterable[str]):
-        self.name, self.known = name, sorted(known)
+        self.name = name
+        self.known = sorted(known)
         super().__init__(
             f"Unknown knowledge base {shown(name)}. Known: {', '.join(self.known) or 'none yet'}. "
             "Add one with `workbench kb add NAME PATH...`."
@@ -97,7 +98,8 @@ class UnknownTool(ToolError, KeyError):
     __str__ = Exception.__str__  # a KeyError would show the message in quotes
 
     def __init__(self, name: str, known: Iterable[str]):
-        self.name, self.known = name, sorted(known)
+        self.name = name
+        self.known = sorted(known)
         close = (
             get_close_matches(name, self.known, n=1)
             if isinstance(name, str) and len(name) < 100
@@ -149,13 +151,11 @@ class Divergence(RunError):
     """
 
     def __init__(self, kind: str, name: str, expected: Any, got: Any, differs: list[str]):
-        self.kind, self.name, self.expected, self.got, self.differs = (
-            kind,
-            name,
-            expected,
-            got,
-            differs,
-        )
+        self.kind = kind
+        self.name = name
+        self.expected = expected
+        self.got = got
+        self.differs = differs
         parts = [*differs[:5], f"and {len(differs) - 5} more"] if len(differs) > 6 else differs
         super().__init__(
             f"The replay diverges at {kind} {name!r}: {', '.join(parts)}.\n"

@@ -89,7 +89,8 @@ class DebugCollector:
     """Sends every event of a stream on, and caches those that are not for clients."""
 
     def __init__(self, send: Callable[[Event], object]):
-        self._send, self.cached = send, list[Event]()
+        self._send = send
+        self.cached = list[Event]()
 
     def __call__(self, event: Event) -> None:
         """Take an event."""
@@ -107,11 +108,10 @@ def logged(node_type: str, node: Node) -> Node:
 
     @functools.wraps(node)
     async def timed(state: Any, runtime: Runtime[Context]) -> Json:
-        context, began = runtime.context, runtime.context.clock.monotonic()
-        timestamp, collector = (
-            context.clock.now().isoformat(),
-            DebugCollector(runtime.stream_writer),
-        )
+        context = runtime.context
+        began = runtime.context.clock.monotonic()
+        timestamp = context.clock.now().isoformat()
+        collector = DebugCollector(runtime.stream_writer)
         with hearing(lambda note: collector(progress("waiting", note=note))):
             change = await node(state, runtime.override(stream_writer=collector))
         entry = {

@@ -47,9 +47,13 @@ def declared(source: str) -> dict[str, Parameter]:
     parameters_by_name = {}
     for statement in ast.parse(source).body:
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-            name, value, kind = statement.target.id, statement.value, _kind(statement.annotation)
+            name = statement.target.id
+            value = statement.value
+            kind = _kind(statement.annotation)
         elif isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-            name, value, kind = statement.targets[0].id, statement.value, None
+            name = statement.targets[0].id
+            value = statement.value
+            kind = None
         else:
             continue
         try:
@@ -160,7 +164,9 @@ def parameters(names: dict[str, Any], paths: Sequence[str] = ()) -> Json:
     Raises:
         WorkbenchError: a name that the cell of parameters does not declare, a value of another type, or no such file.
     """
-    declared_names, injected, follows = dict[str, Parameter](), Json(), False
+    declared_names = dict[str, Parameter]()
+    injected = Json()
+    follows = False
     for source in names.get("In", []):
         if not source.strip():
             continue
@@ -168,7 +174,9 @@ def parameters(names: dict[str, Any], paths: Sequence[str] = ()) -> Json:
         is_injected = source.lstrip().startswith("# Parameters")  # by papermill
         # run again after it was edited, too
         if cell and not is_injected and cell.keys() >= declared_names.keys():
-            declared_names, injected, follows = cell, {}, True
+            declared_names = cell
+            injected = {}
+            follows = True
         elif cell and (follows or is_injected):
             injected |= {
                 name: names.get(name, parameter.default) for name, parameter in cell.items()
@@ -187,7 +195,8 @@ def parameters(names: dict[str, Any], paths: Sequence[str] = ()) -> Json:
 
 def _workspace(text: str) -> Path:
     """Return the workspace of that name in this folder or the nearest one above; else a new one, in the project."""
-    name, folder = Path(text).expanduser(), Path.cwd()
+    name = Path(text).expanduser()
+    folder = Path.cwd()
     if not name.is_absolute() and (variable := os.environ.get("WORKBENCH_WORKSPACE")):
         return Path(variable).resolve()
     folders = [folder, *folder.parents]

@@ -51,7 +51,9 @@ def format_condition(condition: Data) -> str:
     >>> format_condition({"field": "status", "op": "not_in", "value": ["done", "open"]})
     'status not in done, open'
     """
-    field, op, value = condition["field"], condition["op"], condition.get("value")
+    field = condition["field"]
+    op = condition["op"]
+    value = condition.get("value")
     if op == "exists":
         return f"{field} {'exists' if value in (True, None) else 'missing'}"
     sign = next(sign for sign, name_of_op in SIGNS.items() if name_of_op == op)
@@ -73,7 +75,8 @@ def parse_condition(line: str) -> Condition:
         raise ValueError(
             f"{line.strip()!r} is no condition: write field, sign, value ({', '.join(SIGNS)})"
         )
-    op, value = SIGNS[match["sign"]], match["value"].strip()
+    op = SIGNS[match["sign"]]
+    value = match["value"].strip()
     if op == "exists":
         return Condition(field=match["field"], op=op, value=match["sign"] == "exists")
     if op in ("in", "not_in", "between"):
@@ -231,7 +234,8 @@ class Plan(BaseModel):
         A conditional step needs its dependencies to have ended in any way, and to be activated. A step whose last
         attempt failed or timed out is ready again while it has retries left.
         """
-        ends, woken = self.ends(records), set(activated)
+        ends = self.ends(records)
+        woken = set(activated)
 
         def ready(step: PlanStep) -> bool:
             before = [ends.get(dependency) for dependency in step.dependencies()]
@@ -253,7 +257,8 @@ class Plan(BaseModel):
 
         ``taped`` says how steps end that a tape answers: they are not done, and what is behind them starts or does not.
         """
-        steps, woken = list[PlanStep](), list(activated)
+        steps = list[PlanStep]()
+        woken = list(activated)
         taped_records: Any = [
             {"step_id": i, "attempt": math.inf, "status": end} for i, end in taped.items() if end
         ]
@@ -268,7 +273,8 @@ class Plan(BaseModel):
 
     def blocked_steps(self, records: Records, activated: Iterable[str] = ()) -> dict[str, str]:
         """Return the steps that can never start, with the reason: all behind one that did not end well or is held."""
-        ends, blocked = self.ends(records), dict[str, str]()
+        ends = self.ends(records)
+        blocked = dict[str, str]()
         ends |= {
             s.step_id: "held"
             for s in self.steps
@@ -337,7 +343,8 @@ class Plan(BaseModel):
             s.step_id: (seconds or {}).get(s.step_id, 0.0 if seconds else s.budget.timeout_s)
             for s in self.steps
         }
-        steps, best = self.by_id(), dict[str, tuple[float, list[str]]]()
+        steps = self.by_id()
+        best = dict[str, tuple[float, list[str]]]()
         for step_id in self.topological_order():
             before = max(
                 (best[d] for d in steps[step_id].dependencies()),
@@ -352,7 +359,8 @@ class Plan(BaseModel):
 
         They are ``{"added", "removed", "changed": {id: {field: [old, new]}}, "plan": {...}}``.
         """
-        mine, theirs = self.by_id(), changed_plan.by_id()
+        mine = self.by_id()
+        theirs = changed_plan.by_id()
         changed = {
             i: _changes(mine[i], theirs[i]) for i in mine if i in theirs and mine[i] != theirs[i]
         }
@@ -388,10 +396,8 @@ class Plan(BaseModel):
         """Return everything that is wrong with the shape, as ``problem`` each."""
         most_steps = 200
         if (count := len(self.steps)) > most_steps:
-            message, fix = (
-                f"The plan has {count:,} steps; {most_steps} are the most.",
-                "Ask for less, or in several runs.",
-            )
+            message = f"The plan has {count:,} steps; {most_steps} are the most."
+            fix = "Ask for less, or in several runs."
             return [
                 problem("", "steps", message, fix, "too_many_steps", count=count, most=most_steps)
             ]
@@ -400,10 +406,12 @@ class Plan(BaseModel):
     def _step_problems(self) -> Iterator[Json]:
         step_ids = [step.step_id for step in self.steps]
         for index, step in enumerate(self.steps):
-            name, place = step.step_id, index + 1
+            name = step.step_id
+            place = index + 1
             for field, value in step.model_dump().items():
                 if fault := unkeepable({field: value}):
-                    message, fix = f"Step {place}: {fault}.", "Give plain, short JSON values."
+                    message = f"Step {place}: {fault}."
+                    fix = "Give plain, short JSON values."
                     yield problem(name, field, message, fix, "unkeepable", place=place, fault=fault)
             if (length := len(name)) > _LONGEST_ID:
                 message = f"Step {place} has an id of {length:,} characters."
@@ -439,7 +447,8 @@ class Plan(BaseModel):
             ).prepare()
         except CycleError as error:
             path = list(reversed(error.args[1]))
-            message, fix = f"Cycle: {_chain(path)}.", "Take out one of these dependencies."
+            message = f"Cycle: {_chain(path)}."
+            fix = "Take out one of these dependencies."
             return [problem(path[0], "depends_on", message, fix, "cycle", path=path)]
         return []
 
@@ -479,10 +488,8 @@ def _budget_problems(step: PlanStep) -> Iterator[Json]:
         if value < minimum or (field == "timeout_s" and value <= 0) or value != value:
             default = PlanBudget.model_fields[field].default
             ask = "more than 0" if field == "timeout_s" else f"{minimum} or more"
-            message, fix = (
-                f"{step.step_id}: {field} is {value:g}.",
-                f"Give {ask} (default {default}).",
-            )
+            message = f"{step.step_id}: {field} is {value:g}."
+            fix = f"Give {ask} (default {default})."
             details = {"name": field, "value": f"{value:g}", "least": minimum, "default": default}
             yield problem(step.step_id, f"budget.{field}", message, fix, "too_small", **details)
 
@@ -569,7 +576,9 @@ def needed(
     plan: Plan, step_id: str, before: Callable[[PlanStep], Iterable[str]] = PlanStep.dependencies
 ) -> set[str]:
     """Return the ids of a step and of everything that it needs; ``before`` returns the direct dependencies."""
-    steps, ids, waiting = plan.by_id(), {step_id}, [step_id]
+    steps = plan.by_id()
+    ids = {step_id}
+    waiting = [step_id]
     while waiting:
         if step := steps.get(waiting.pop()):
             new = {*before(step)} - ids
@@ -642,7 +651,8 @@ def work_seconds(records: Records) -> float:
     spans = sorted(
         (datetime.fromisoformat(r["started_at"]).timestamp(), r["duration_ms"] / 1000) for r in ran
     )
-    total, reached = 0.0, float("-inf")
+    total = 0.0
+    reached = float("-inf")
     for start, duration in spans:
         end = start + duration
         total += max(0.0, end - max(start, reached))
@@ -660,5 +670,6 @@ def canonical_json(value: Any) -> str:
 
 
 def _changes(old: PlanStep, new: PlanStep) -> dict[str, list[Any]]:
-    before, after = old.model_dump(mode="json"), new.model_dump(mode="json")
+    before = old.model_dump(mode="json")
+    after = new.model_dump(mode="json")
     return {name: [before[name], after[name]] for name in before if before[name] != after[name]}

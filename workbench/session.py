@@ -75,7 +75,8 @@ class Workbench(Extended):
     _kind = "workbench"
 
     def __init__(self, path: Path, settings: Settings):
-        self.path, self.settings = path, settings
+        self.path = path
+        self.settings = settings
         speak(settings.lang)
         self._clock = SystemClock()
         self._handlers: dict[str, Handler] = {}
@@ -84,7 +85,8 @@ class Workbench(Extended):
         self._chats: Json = {}
         self._services: dict[str, Service] = {}
         keep_secret(*secrets(settings))
-        self.prompts, self._prices = Prompts(path / "prompts"), read_prices(settings.prices)
+        self.prompts = Prompts(path / "prompts")
+        self._prices = read_prices(settings.prices)
         self.knowledge = Library(path / "knowledge", settings)
         self.tools = ToolRegistry(self.knowledge)
         self._agents: AgentPool | None = None
@@ -314,7 +316,8 @@ class Workbench(Extended):
             RunError: the message is empty or too long, or an option is not one: it says which, and what is allowed.
         """
         self._must_be_open()
-        text, run_id = checked_message(message), new_run_id()
+        text = checked_message(message)
+        run_id = new_run_id()
         read = RunOptions.read(self, options)
         stored = read.stored(run_id)
         if prompts := {**self.prompts.own(), **read.prompts}:
@@ -430,10 +433,8 @@ class Workbench(Extended):
         """
         if session is None and user is None:
             raise WorkbenchError("Nothing was named to clear. Name a session, a user, or both.")
-        whose, which = (
-            clean(str(user or "default")),
-            None if session is None else clean(str(session)),
-        )
+        whose = clean(str(user or "default"))
+        which = None if session is None else clean(str(session))
         count = self._work.durable.conversations.clear(whose, which)
         self._cleared()
         return count

@@ -409,7 +409,8 @@ def _settings_from(values: Json) -> Settings:
 
 
 def _explain(error: Any) -> str:
-    name, fields = str(error["loc"][0]), all_settings().model_fields
+    name = str(error["loc"][0])
+    fields = all_settings().model_fields
     field = name if name in fields else name.lower().removeprefix("workbench_")
     variable = name if name.isupper() else f"WORKBENCH_{field.upper()}"
     secret = field in fields and fields[field].annotation is SecretStr

@@ -39,7 +39,8 @@ class ManualClock:
     """A clock that moves when told to."""
 
     def __init__(self, start: datetime = EPOCH):
-        self._start, self._elapsed = start, 0.0
+        self._start = start
+        self._elapsed = 0.0
 
     def advance(self, seconds: float) -> None:
         """Let time pass."""
@@ -63,7 +64,8 @@ class MemoryKnowledge(KnowledgeBase):
     """
 
     def __init__(self, name: str, texts: Mapping[str, str]):
-        self.name, self._texts = name, dict(texts)
+        self.name = name
+        self._texts = dict(texts)
 
     def fingerprint(self) -> str:
         """SHA-256 of the texts."""

@@ -78,12 +78,14 @@ def read_number(text: str) -> int | None:
         return int(text)
     if not re.fullmatch(f"[{''.join(_ZH)}十百千]{{1,18}}", text):
         return None
-    total, digit = 0, 0
+    total = 0
+    digit = 0
     for sign in text:
         if sign in _ZH:
             digit = digit * 10 + _ZH[sign]
         else:
-            total, digit = total + (digit or 1) * _ZH_TENS[sign], 0
+            total = total + (digit or 1) * _ZH_TENS[sign]
+            digit = 0
     return total + digit
 
 
@@ -102,7 +104,8 @@ def decimal(text: str) -> tuple[float, bool]:
     whole_part, mark, fraction = re.fullmatch(r"(.*?)(?:([,.])(\d*))?", body).groups("")  # type: ignore[union-attr]
     grouped = mark in whole_part if mark else False
     if grouped or (mark == "," and len(fraction) == 3 and "." not in whole_part):
-        whole_part, fraction = whole_part + fraction, ""
+        whole_part = whole_part + fraction
+        fraction = ""
     number = f"{re.sub('[,.]', '', whole_part)}.{fraction}e{power or 0}"
     return float(number), bool(_UNSURE.fullmatch(body))
 
@@ -380,7 +383,8 @@ def sentences(text: str) -> list[str]:
     >>> sentences("It stars John C. Reilly. It is good! 《茶馆》很好。真的？")
     ['It stars John C. Reilly.', 'It is good!', '《茶馆》很好。', '真的？']
     """
-    parts, begun = [], ""
+    parts = []
+    begun = ""
     for piece in re.split(r"(?<=[.!?]['\"”’)])\s+|(?<=[.!?])\s+|(?<=[。！？；])|\n+", text):
         begun = f"{begun} {piece}".strip() if begun else piece.strip()
         if begun and (len(begun) > _LONG or not _ABBREVIATION.search(begun[-20:])):

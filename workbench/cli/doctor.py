@@ -134,7 +134,8 @@ def _served(_: Path, settings: Settings) -> Iterator[Check]:
     from workbench.tools.hybrid import TOOL
     from workbench.tools.langchain import as_function, model_input
 
-    form, tool = plan_form({TOOL.name: TOOL}, [], 3), as_function(TOOL, model_input(TOOL, []))
+    form = plan_form({TOOL.name: TOOL}, [], 3)
+    tool = as_function(TOOL, model_input(TOOL, []))
     roles = {
         settings.role_model(role): role for role in reversed(ROLES) if settings.role_model(role)
     }

@@ -73,7 +73,8 @@ def watch(page: Page, run: Run, stream: bool) -> str:
     Raises:
         WorkbenchError: the run failed, or refused the answer that it was given.
     """
-    labels, parts = labels_for(run.message), list[str]()
+    labels = labels_for(run.message)
+    parts = list[str]()
     with page.err.status("") if page.watched else nullcontext() as status:
         for event in run.events():
             if event.get("status") != "token":
@@ -93,7 +94,8 @@ def _tell(page: Page, status: Status | None, event: Data, labels: Labels) -> Non
     """Move the spinner, and say what ended; without a spinner only notes are said."""
     from rich.markup import escape
 
-    now, progress = "", event["content"] if event.get("status") == "progress" else {}
+    now = ""
+    progress = event["content"] if event.get("status") == "progress" else {}
     if progress.get("note") and progress["stage"] != "report":
         page.say(progress["note"], "yellow")
     elif not status:
@@ -106,7 +108,8 @@ def _tell(page: Page, status: Status | None, event: Data, labels: Labels) -> Non
         now = f"{begun['step_id']} · {begun['tool']}"
     elif (done := event.get("retrieval_step_done")) and done["status"] != "skipped":
         count = labels("n_found", n=done["evidence_count"])
-        sign, took = SIGNS[done["status"]], milliseconds(done["duration_ms"])
+        sign = SIGNS[done["status"]]
+        took = milliseconds(done["duration_ms"])
         page.say(f"{sign} {done['step_id']} · {count} · {took}", "dim")
     if now and status:
         status.update(escape(visible(now)))
@@ -117,7 +120,8 @@ def decide(page: Page, run: Run) -> Json | None:
     from workbench.graphs.reviewers import answer
     from workbench.views.outline import outline
 
-    request, labels = run.review, labels_for(run.message)
+    request = run.review
+    labels = labels_for(run.message)
     if request is None:
         return None
     page.show(outline(run.to_dict(), _at_pause(request)[1:]), page.err)
@@ -211,7 +215,8 @@ def finish(page: Page, document: Document, parts: tuple[str, ...], streamed: str
     from workbench.views.labels.sentences import duration_text, reading_text
     from workbench.views.outline import outline
 
-    status, run_id = document["status"], document["run_id"]
+    status = document["status"]
+    run_id = document["run_id"]
     code = EXIT_CODES.get(status, FAILED)
     if page.as_json:
         page.result(document)

@@ -109,7 +109,8 @@ def rebuild(page: Page, name: str) -> None:
 @paged
 def list_(page: Page) -> int:
     """List the knowledge bases with what is in them."""
-    bases, faults = list[Json](), {}
+    bases = list[Json]()
+    faults = {}
     with page.open() as wb:
         for name in wb.knowledge.names():
             try:
@@ -184,8 +185,10 @@ def demo(page: Page) -> int:
 
     It shows the plan, the reflection, the timeline and the cited answer.
     """
-    shown, documents = find_demo(), list[Any]()
-    kb, corpus = shown["kb"], shown["corpus"]
+    shown = find_demo()
+    documents = list[Any]()
+    kb = shown["kb"]
+    corpus = shown["corpus"]
     with page.open(make=True) as wb:
         page.say(f"Indexing {corpus} into the knowledge base `{kb}` …", "bold")
         report = wb.add_knowledge(kb, [corpus])

@@ -105,7 +105,8 @@ class Page:
     """What one command needs of its surroundings: the workspace, and how to write."""
 
     def __init__(self, workspace: str, as_json: bool):
-        self.workspace, self.as_json = Path(workspace).expanduser(), as_json
+        self.workspace = Path(workspace).expanduser()
+        self.as_json = as_json
 
     @cached_property
     def out(self) -> Console:

@@ -152,8 +152,10 @@ def capsule(run: Recording, settings: Settings) -> bytes:
         CapsuleError: the run has not ended, or leaves nothing behind.
     """
     contents = redacted(capsule_contents(run), secrets(settings))
-    message, body = contents["run"]["message"], run_html(redacted(run.to_dict(), secrets(settings)))
-    title, language = escape(visible(message)), labels_for(message).html_lang
+    message = contents["run"]["message"]
+    body = run_html(redacted(run.to_dict(), secrets(settings)))
+    title = escape(visible(message))
+    language = labels_for(message).html_lang
     page = f'<!doctype html>\n<html lang="{language}"><meta charset="utf-8"><title>{title}</title>\n{body}\n</html>\n'
     return zipped({CONTENTS: json.dumps(contents, ensure_ascii=False, indent=1), PAGE: page})
 

@@ -54,8 +54,10 @@ class Side:
     """One run of a comparison: its evidence, claims and course, each computed once."""
 
     def __init__(self, run: Recording):
-        self.run, self.effects = run, run.tape()
-        self.begun, self.knowledge = begun(self.effects), fingerprints(self.effects)
+        self.run = run
+        self.effects = run.tape()
+        self.begun = begun(self.effects)
+        self.knowledge = fingerprints(self.effects)
         recorded = self.begun.get("settings")
         # None for a run without a tape
         self.settings = None if recorded is None else flatten_settings(recorded)
@@ -63,7 +65,8 @@ class Side:
     @cached_property
     def pieces(self) -> dict[Identity, Json]:
         """Return the evidence by identity: rank, score, and the steps that found it."""
-        found_by, last = dict[Identity, list[Json]](), last_records(self.run.records)
+        found_by = dict[Identity, list[Json]]()
+        last = last_records(self.run.records)
         for step_id, results in self.run._results_by_step().items():
             for rank, result in enumerate(results, 1):
                 place = {
@@ -94,7 +97,8 @@ class Side:
                 (sentence, _MARKS.findall(sentence))
                 for sentence in marked_sentences(self.run.answer)
             ]
-        sources, by_text = _sources(self.run.citations), dict[str, Json]()
+        sources = _sources(self.run.citations)
+        by_text = dict[str, Json]()
         for sentence, cited in claims:
             bare = _BULLET.sub("", _MARKS.sub("", sentence)).strip()
             numbers = dict.fromkeys(map(int, cited))
@@ -138,7 +142,8 @@ class Side:
                 decision["edits"],
                 decision["message"],
             ]
-            after_reflection, edited = decision["point"] == "reflect", set(decision["edits"])
+            after_reflection = decision["point"] == "reflect"
+            edited = set(decision["edits"])
             place = (iteration, 3 if after_reflection else 0, f"{number:06d}")
             yield place, Point("decision", decision["review_id"], value, decision_brief(decision))
             # else the same evidence is judged again
@@ -147,7 +152,8 @@ class Side:
         results: dict[tuple[str, int], list[Any]] = {}
         for effect in self.effects:
             if effect.kind == "tool" and effect.value["body"]:
-                record, body = effect.value["record"], effect.value["body"]
+                record = effect.value["record"]
+                body = effect.value["body"]
                 rounded = [
                     [*identity(result), round(result["score"], 6)] for result in body["results"]
                 ]
@@ -167,7 +173,8 @@ class Side:
                 Point("step", step_id, value, _step_brief(attempts)),
             )
         for reflection in self.run.reflections:
-            n, signals = reflection["current_iteration"], Json(reflection["signals"])
+            n = reflection["current_iteration"]
+            signals = Json(reflection["signals"])
             signals.pop("time_left_s", None)
             value = comparable({**reflection, "signals": signals})
             yield (n, 2, ""), Point("reflection", str(n), value, reflection["reasoning"])
@@ -382,7 +389,8 @@ def _plans(sides: Sequence[Side]) -> list[Json | None]:
 
 
 def _steps(sides: Sequence[Side]) -> list[Json]:
-    rows, courses = [], [side.points_by_name("step") for side in sides]
+    rows = []
+    courses = [side.points_by_name("step") for side in sides]
     for step_id in _in_order([side.steps for side in sides]):
         points = [course.get(step_id) for course in courses]
         values = [point and point.value for point in points]
@@ -479,10 +487,8 @@ def _cost(side: Side) -> Json:
     document = {name: getattr(side.run, name) for name in names} | {"support": state.get("support")}
     counts = figures(document | {"statistics": (state.get("merged") or {}).get("statistics")})
     own = [effect for effect in side.effects if not effect.replayed]
-    tokens, about = (
-        sum(effect.tokens for effect in own),
-        any(effect.tokens and not effect.counted for effect in own),
-    )
+    tokens = sum(effect.tokens for effect in own)
+    about = any(effect.tokens and not effect.counted for effect in own)
     return {
         **counts,
         "tokens": tokens,

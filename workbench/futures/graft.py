@@ -67,7 +67,9 @@ class Joined:
     def __init__(self, base: str, plans: Mapping[str, Plan], wanted: Sequence[tuple[str, str]]):
         self.plan = plans[base]
         self.origins = {step.step_id: (base, step.step_id) for step in self.plan.steps}
-        self._base, self._plans, self._wanted = base, plans, wanted
+        self._base = base
+        self._plans = plans
+        self._wanted = wanted
         self._ids: dict[tuple[str, str], str] = {}
         for run_id, step_id in wanted:
             self._take(run_id, step_id)

@@ -76,7 +76,8 @@ def _decision(response: Data, request: Request) -> Json:
         raise InvalidAnswer(
             f"{', '.join(sorted(map(str, unknown)))}: a response has type and args, and no more."
         )
-    args, action = response.get("args"), ACTIONS[response["type"]]
+    args = response.get("args")
+    action = ACTIONS[response["type"]]
     if action == "respond":
         if not isinstance(args, str):
             raise InvalidAnswer(f"args of a response is its text, and this is {shown(args)}.")
@@ -119,7 +120,8 @@ def _parse_middleware(answer: Data, request: Request) -> Data:
 
 def _parse(args: Data, request: Request) -> Json:
     """Return arguments in the types of the schema, without those that cannot be edited and were not."""
-    schema, proposal = proposals.schema(request), proposals.proposal(request)
+    schema = proposals.schema(request)
+    proposal = proposals.proposal(request)
     parsed = {}
     for name, value in args.items():
         if name in schema.get("properties", {}):

@@ -37,7 +37,9 @@ class RetrieveAgent:
             raise ValueError(
                 f"Worker {worker_name!r} names no knowledge base, so there is nothing to retrieve from."
             )
-        self.worker_name, self.context, self._call = worker_name, context, call
+        self.worker_name = worker_name
+        self.context = context
+        self._call = call
 
     def retrieve_with_trace(self, query: str, thread_id: str) -> Json:
         """Search, and say how: ``{"context", "retrieval_results", "reference", "execution_log"}``.
@@ -61,7 +63,8 @@ class RetrieveAgent:
 
     async def walk(self, query: str, thread_id: str) -> tuple[Json, list[Json]]:
         """Return the last state of the retrieval graph over a question, and the log of its nodes."""
-        runs, run_id = RunStore(":memory:"), new_run_id()
+        runs = RunStore(":memory:")
+        run_id = new_run_id()
         try:
             state = await self._graph.ainvoke(
                 self.input(query, thread_id, run_id), context=replace(self.context, runs=runs)
@@ -79,7 +82,8 @@ class RetrieveAgent:
 
     def input(self, query: str, thread_id: str, run_id: str) -> RetrievalState:
         """Return what the retrieval graph begins with."""
-        kb, context = self.worker.kb_prefix, self.context
+        kb = self.worker.kb_prefix
+        context = self.context
         decision = decide(
             query, [], self.worker_name, context.knowledge, today=context.today
         ).decision
@@ -102,7 +106,8 @@ class AgentPool:
     """Agents by their whole worker name, ``{kb}:{agent}:{mode}``; the session is never part of it."""
 
     def __init__(self, context: Callable[[], Context], call: Call):
-        self._context, self._call = context, call
+        self._context = context
+        self._call = call
         self._agents: dict[str, RetrieveAgent] = {}
 
     def get(self, worker_name: str) -> RetrieveAgent:

@@ -72,11 +72,9 @@ RESULT_KEYS = (
 
 async def persist(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Store the answer and the result; running it again stores nothing twice."""
-    conversations, runs, run_id = (
-        runtime.context.conversations,
-        runtime.context.runs,
-        state["run_id"],
-    )
+    conversations = runtime.context.conversations
+    runs = runtime.context.runs
+    run_id = state["run_id"]
     records = state.get("records", [])
     change = {"retrieval_ms": round(retrieval_seconds(records) * 1000, 3) if records else 0.0}
     conversations.append_message(
@@ -115,10 +113,12 @@ def conversation_graph(schema: Any = ConversationState) -> StateGraph[Any, Conte
     graph.add_edge(START, "route")
     graph.add_edge(START, "recall")  # at once: each may ask a model
     graph.add_edge(["route", "recall"], "prepare_retrieval")
-    answerers, first = ["kb_handler", "generate"], list[str]()
+    answerers = ["kb_handler", "generate"]
+    first = list[str]()
     if add_reporter := provided("nodes", "reporter"):
         add_reporter(graph, whether_to_retrieve)
-        answerers, first = [*answerers, "reporter"], ["clarify"]
+        answerers = [*answerers, "reporter"]
+        first = ["clarify"]
     graph.add_conditional_edges(
         "prepare_retrieval", whether_to_clarify, [*first, "retrieval", *answerers]
     )
@@ -168,7 +168,8 @@ def initial_state(
 
 async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Fill the child's inputs: the question as it stands alone, and where it goes now that it does."""
-    context, message = runtime.context, state["message"]
+    context = runtime.context
+    message = state["message"]
     report_change = required("nodes", "topic", "reports")(state) if state.get("report") else {}
     query, route = await _standing_alone({**state, **report_change}, context)
     route = route._replace(
@@ -215,8 +216,10 @@ async def _standing_alone(state: ConversationState, context: Context) -> tuple[s
     The router saw the message without its history, so the question is read again; a follow-up that fitted no knowledge
     base is routed again.
     """
-    message, history = state.get("to_search") or state["message"], state.get("history", [])
-    route, query = Route(state["route_decision"], state["kb_prefixes"]), ""
+    message = state.get("to_search") or state["message"]
+    history = state.get("history", [])
+    route = Route(state["route_decision"], state["kb_prefixes"])
+    query = ""
     unrouted = route.decision["method"] == "default" and context.settings.auto_route
     names = context.knowledge.names() if unrouted else route.kb_prefixes
     if not names or is_small_talk(message) or (not history and message == state["message"]):
@@ -236,8 +239,10 @@ async def _standing_alone(state: ConversationState, context: Context) -> tuple[s
 
 async def kb_handler(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Let the knowledge base's own answerer answer."""
-    context, began = runtime.context, runtime.context.clock.monotonic()
-    kb, merged = state["kb_prefix"], state.get("merged")
+    context = runtime.context
+    began = runtime.context.clock.monotonic()
+    kb = state["kb_prefix"]
+    merged = state.get("merged")
     evidence = merged["retrieval_results"] if merged else []
     args = {"message": state["message"], "query": state["query"], "evidence": evidence}
 

@@ -38,7 +38,8 @@ async def executor(task: StepTask, runtime: Runtime[Context]) -> Json:
 
     An attempt whose record is already kept is not run again: it had finished when its process was killed.
     """
-    context, step = runtime.context, PlanStep.model_validate(task["step"])
+    context = runtime.context
+    step = PlanStep.model_validate(task["step"])
     before = context.runs.record(task["run_id"], step.step_id, task["attempt"])
     if before is not None:
         return {"records": [before]}
@@ -93,7 +94,8 @@ def recorded(
     effect_before = tape.find("tool", step.tool, call_parts(effect), step.step_id)
     if effect_before is None:
         return None
-    record, body = effect_before.value["record"], effect_before.value["body"]
+    record = effect_before.value["record"]
+    body = effect_before.value["body"]
     if tape.mode == "fork" and record["status"] == "timeout" and _longer(effect, record):
         return None  # it was cut short by a budget that is larger now
     own: Json = {
@@ -124,8 +126,10 @@ async def attempt(
     The time-out is the smaller of the step's own and what is left of the run's budget. A synchronous tool runs in a
     thread: when it is late its result is dropped. A cancelled run records the attempt as cancelled, and stops.
     """
-    log, clock = StepLog(context.clock), context.clock
-    started_at, began = clock.now().isoformat(), clock.monotonic()
+    log = StepLog(context.clock)
+    clock = context.clock
+    started_at = clock.now().isoformat()
+    began = clock.monotonic()
     limit = time_limit(task, step)
     raw_input: Json = step.tool_input
     body: Json | None = None
@@ -154,7 +158,8 @@ async def attempt(
         body = make_body(output, step)
         status, error = _judged(log.sub_steps)
     except TimeoutError:
-        status, error = "timeout", f"{step.tool} took longer than {limit:g} s"
+        status = "timeout"
+        error = f"{step.tool} took longer than {limit:g} s"
     except asyncio.CancelledError:
         if context.runs.is_cancelled(task["run_id"]):
             context.runs.save_record(task["run_id"], record("cancelled"), None)
@@ -163,10 +168,12 @@ async def attempt(
         # a full disk or a damaged index is not a tool's failure: the run stops,
         raise  # and can be resumed once that is repaired
     except WorkbenchError as known:
-        status, error = "failed", str(known)
+        status = "failed"
+        error = str(known)
     except Exception as unknown:
         # a tool may raise anything; the record shows it, and the reflector reacts to it
-        status, error = "failed", f"{type(unknown).__name__}: {unknown}"
+        status = "failed"
+        error = f"{type(unknown).__name__}: {unknown}"
     return record(status), body
 
 
@@ -292,8 +299,10 @@ def unended(state: RetrievalState, reason: str, stops: bool = False) -> dict[str
 
     When retrieval ``stops``, conditional steps end too: they were not needed, or held back.
     """
-    plan, woken = Plan.load(state["plan"]), state.get("activated", [])
-    ends, reasons = plan.ends(state.get("records", [])), dict[str, str]()
+    plan = Plan.load(state["plan"])
+    woken = state.get("activated", [])
+    ends = plan.ends(state.get("records", []))
+    reasons = dict[str, str]()
     for step in plan.steps:
         if step.step_id in ends:
             continue
@@ -308,7 +317,9 @@ def skip(
     state: RetrievalState, context: Context, reasons: Mapping[str, str]
 ) -> list[ExecutionRecord]:
     """Keep and return one record per step, in the order of the plan, as the attempt after the last one."""
-    last, skipped, now = last_records(state.get("records", [])), [], context.clock.now().isoformat()
+    last = last_records(state.get("records", []))
+    skipped = []
+    now = context.clock.now().isoformat()
     for step in Plan.load(state["plan"]).steps:
         if step.step_id in reasons:
             attempt = last[step.step_id]["attempt"] + 1 if step.step_id in last else 1

@@ -60,7 +60,8 @@ from workbench.views.labels import Labels
 
 def messages(state: Data, context: Context) -> list[list[str]]:
     """Return the messages for the writer's model, ``[kind, text]``; the current message is there once, as the last."""
-    earlier, message = list(state.get("history") or []), state["message"]
+    earlier = list(state.get("history") or [])
+    message = state["message"]
     parts = [part for part in state.get("remembered") or [] if part["part"] == "history"]
     window = sum(part["kept"] for part in parts) if parts else context.settings.history_window
     if earlier and earlier[-1]["role"] == "user" and earlier[-1]["content"] == message:
@@ -182,9 +183,11 @@ class Answer(NamedTuple):
 
 async def generate(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Write the answer. Its ``[n]`` are places in ``merged.retrieval_results``, counted from 1."""
-    context, began = runtime.context, runtime.context.clock.monotonic()
+    context = runtime.context
+    began = runtime.context.clock.monotonic()
     runtime.stream_writer(progress("generation", total=1))
-    short, spoken = without_evidence(state, context), False
+    short = without_evidence(state, context)
+    spoken = False
     if short is not None:
         answer = Answer(short, [])
     elif "writer" in context.parts:
@@ -194,10 +197,12 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> Json:
         text, citations, _ = cite(text, merged_evidence(state))
         answer = Answer(text.strip(), citations)
     elif "writer" in context.models and not (over := budget_spent(context)):
-        answer, spoken = await streamed(state, runtime), True
+        answer = await streamed(state, runtime)
+        spoken = True
     elif (text := str(_judged(state).get("conclusion") or "")) and "writer" not in context.models:
         text, citations, _ = cite(_with_numbers(text, state), merged_evidence(state))
-        answer, spoken = Answer(text.strip(), citations), True
+        answer = Answer(text.strip(), citations)
+        spoken = True
     else:
         if "writer" in context.models:
             runtime.stream_writer(
@@ -307,14 +312,16 @@ async def streamed(state: ConversationState, runtime: Runtime[Context]) -> Answe
 
 async def _spoken(state: ConversationState, runtime: Runtime[Context]) -> list[str]:
     """Return the model's chunks, each sent on as it comes."""
-    context, prompt = runtime.context, messages(state, runtime.context)
+    context = runtime.context
+    prompt = messages(state, runtime.context)
     usage: list[dict[str, int]] = []
 
     def heard(chunk: Any) -> None:
         usage.extend(filter(None, [token_usage(chunk)]))
 
     async def write() -> Json:
-        chunks, thinking = list[str](), Thinking()
+        chunks = list[str]()
+        thinking = Thinking()
         prompt_messages = [tuple(message) for message in prompt]
         async for chunk in stream_text(
             context.models["writer"],
@@ -347,7 +354,8 @@ async def _spoken(state: ConversationState, runtime: Runtime[Context]) -> list[s
 def offline(state: Data, context: Context) -> Answer:
     """Write the answer without a model."""
     bases = dated_bases(context, state)
-    question, results = state["route_decision"]["question"], merged_evidence(state)
+    question = state["route_decision"]["question"]
+    results = merged_evidence(state)
     judgement = judge(question, results, bases, state["message"], state.get("history", []))
     return Answer(*write(judgement, question, results), judgement.kind)
 
@@ -441,13 +449,16 @@ def _groups(
     statements: Sequence[Support], evidence: Evidence, limit: int
 ) -> Iterator[list[Support]]:
     """Yield statements that are checked together: as many as fit a form, and whose sources fit a prompt."""
-    group, cited = list[Support](), set[int]()
+    group = list[Support]()
+    cited = set[int]()
     for statement in statements:
         pieces = [evidence[n - 1] for n in sorted(cited | {*statement.cited})]
         if group and (len(group) == _SENTENCES or len(evidence_text(pieces, sys.maxsize)) > limit):
             yield group
-            group, cited = [], set()
-        group, cited = [*group, statement], cited | {*statement.cited}
+            group = []
+            cited = set()
+        group = [*group, statement]
+        cited = cited | {*statement.cited}
     yield group
 
 
@@ -518,10 +529,8 @@ def source_text(result: RetrievalResult, base: KnowledgeBase | None) -> str:
 
 def fields_text(result: RetrievalResult, base: KnowledgeBase | None) -> str:
     """Return the typed fields of a piece in sentences, each with all words for the field; "" without any."""
-    title, fields = (
-        str(result["metadata"].get("title") or ""),
-        result["metadata"].get("fields") or {},
-    )
+    title = str(result["metadata"].get("title") or "")
+    fields = result["metadata"].get("fields") or {}
     called = {
         f["name"]: [w for words in f["called"].values() for w in words]
         for f in (base.about()["fields"] if base else ())
@@ -553,7 +562,8 @@ def with_marks(text: str, support: Sequence[Supported]) -> str:
     'It is green (without a source). Why?'
     """
     verdicts = {each["sentence"]: each["verdict"] for each in support}
-    marked, at = "", 0
+    marked = ""
+    at = 0
     # each at its place: one may be repeated, or be a part of another
     for sentence in marked_sentences(text):
         match = re.compile(r"\s*".join(map(re.escape, sentence.split()))).search(text, at)
@@ -563,6 +573,8 @@ def with_marks(text: str, support: Sequence[Supported]) -> str:
         mark = MARKS.get(verdicts.get(sentence, ""))
         if mark and not is_refusal(sentence):
             end -= len(sentence) - len(re.sub(r"[.!?。！？；]$", "", sentence))
-            marked, at = f"{marked}{text[at:end]}{mark[bool(CJK.search(sentence))]}", end
-        marked, at = marked + text[at : match.end()], match.end()
+            marked = f"{marked}{text[at:end]}{mark[bool(CJK.search(sentence))]}"
+            at = end
+        marked = marked + text[at : match.end()]
+        at = match.end()
     return marked + text[at:]

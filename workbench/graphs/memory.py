@@ -33,7 +33,8 @@ class StandsAlone(ModelForm):
 
 async def standing_alone(state: Data, context: Context, message: str = "") -> str:
     """Return the message with what it refers to, by the model; "" where none is asked, or it says nothing of use."""
-    message, history = message or state["message"], read_history(state, context)
+    message = message or state["message"]
+    history = read_history(state, context)
     if (
         "follow_up" not in context.models
         or not history
@@ -51,7 +52,8 @@ async def _recalled(state: ConversationState, runtime: Runtime[Context]) -> Json
 
     A greeting that the rules answer needs no more than the last messages either.
     """
-    part, context = provided("nodes", "recall"), runtime.context
+    part = provided("nodes", "recall")
+    context = runtime.context
     greeted = is_small_talk(state.get("message", "")) and "writer" not in context.models
     if part and not greeted:
         return dict(await part(state, runtime))

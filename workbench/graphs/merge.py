@@ -60,10 +60,13 @@ def merge_signals(results_by_step: ResultsByStep) -> dict[Identity, dict[str, fl
     ``first``: whether a search put it first.
     """
     evidence: dict[str, dict[Identity, float]] = {SEARCH: {}, CHAIN: {}}
-    first, led, tools = set[Identity](), False, set[str]()
+    first = set[Identity]()
+    led = False
+    tools = set[str]()
     for results in results_by_step.values():
         for place, result in enumerate(results):
-            tool, key = _tool(result), identity(result)
+            tool = _tool(result)
+            key = identity(result)
             if tool not in evidence:
                 continue
             tools.add(tool)
@@ -74,7 +77,8 @@ def merge_signals(results_by_step: ResultsByStep) -> dict[Identity, dict[str, fl
             led = led or (tool == CHAIN and bool(steps) and steps[-1]["by"] != "phrase")
     if len(tools) < 2:
         return {}
-    search, chained = evidence[SEARCH], evidence[CHAIN]
+    search = evidence[SEARCH]
+    chained = evidence[CHAIN]
     return {
         key: {
             "search": 0.0 if led else search.get(key, 0.0),
@@ -105,12 +109,11 @@ def log_odds_share(score: float) -> float:
 
 async def merger(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     """Merge the evidence of all steps, and say why the retrieval stopped."""
-    context, decision = runtime.context, state.get("route_decision")
-    settings, records, results_by_step = (
-        context.settings,
-        state.get("records", []),
-        collect(state, context),
-    )
+    context = runtime.context
+    decision = state.get("route_decision")
+    settings = context.settings
+    records = state.get("records", [])
+    results_by_step = collect(state, context)
     prefixes = state.get("kb_prefixes") or [state["kb_prefix"]]
     added = await enriched(state, context)
     if added:

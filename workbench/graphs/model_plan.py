@@ -74,10 +74,13 @@ async def planned_by_model(
         bases: the knowledge bases that are asked.
         before: the plan so far, when a new plan replaces it.
     """
-    query, decision, settings = state["query"], state["route_decision"], context.settings
+    query = state["query"]
+    decision = state["route_decision"]
+    settings = context.settings
     tools = offered(context.tools, bases)
     form = plan_form(tools, bases, settings.max_tasks)
-    route, records = summary(decision, bases), state.get("records", [])
+    route = summary(decision, bases)
+    records = state.get("records", [])
     reflections = state.get("reflections", [])
     reading = {name: route[name] for name in ("query_intent", "filters", "entities") if route[name]}
     slots = {

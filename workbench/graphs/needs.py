@@ -59,7 +59,8 @@ class LinkedName(NamedTuple):
 
     def covered_by(self, result: RetrievalResult, line: str = "") -> bool:
         """Check whether a piece of evidence, or a line of it, is about this name or mentions it."""
-        metadata, source = result["metadata"], result["source_id"]
+        metadata = result["metadata"]
+        source = result["source_id"]
         if {source, metadata.get("doc_id")} & self.sources or (
             not line and source in self.passages
         ):
@@ -85,12 +86,14 @@ class Supply(NamedTuple):
 
 def read_supply(decision: RouteDecision, bases: Bases) -> Supply:
     """Look up what the question asks for in the knowledge bases."""
-    intent, filters = decision["query_intent"], decision["filters"]
+    intent = decision["query_intent"]
+    filters = decision["filters"]
     names = [_linked_name(name, bases) for name in decision["extracted_entities"]["low_level"]]
     linked = tuple(
         linked_name for linked_name in names if linked_name.sources or linked_name.passages
     )
-    matching, relevant = None, None
+    matching = None
+    relevant = None
     if filters and intent in ("list", "recommend"):
         ids = [(base, base.select(filters)) for base in bases]
         matching = {doc_id: "" for _, doc_ids in ids for doc_id in doc_ids}
@@ -106,7 +109,9 @@ def read_supply(decision: RouteDecision, bases: Bases) -> Supply:
 
 
 def _linked_name(name: str, bases: Bases) -> LinkedName:
-    writings, sources, passages = {name: None}, set[str](), set[str]()
+    writings = {name: None}
+    sources = set[str]()
+    passages = set[str]()
     for base in bases:
         if entity := base.entity(name):
             writings |= dict.fromkeys([entity["name"], *sorted(entity["aliases"])])
@@ -135,7 +140,8 @@ def thresholds(
     {'min_evidence': 12, 'min_top_score': 0.6, 'min_probability': 0.2, 'min_candidates': 5}
     """
     evidence, score = ENOUGH[intent]
-    supply, overrides = supply or Supply(intent, passages=evidence), overrides or {}
+    supply = supply or Supply(intent, passages=evidence)
+    overrides = overrides or {}
     if supply.relevant is not None:
         evidence = min(evidence, max(1, supply.relevant))
     enough: dict[str, float] = {
@@ -187,11 +193,9 @@ class Entry(TypedDict):
 def read_needs(query: str, decision: RouteDecision) -> list[Need]:
     """Return what an answer needs, in the order of the question, and last what kind of answer."""
     max_needs = 12  # needs of one question
-    question, label, intent = (
-        decision.get("question"),
-        Labels(detect_language(query)),
-        decision["query_intent"],
-    )
+    question = decision.get("question")
+    label = Labels(detect_language(query))
+    intent = decision["query_intent"]
     names = decision["extracted_entities"]["low_level"]
     needs = [Need(name, "name", name=name) for name in names]
     if question is None:
@@ -207,7 +211,8 @@ def read_needs(query: str, decision: RouteDecision) -> list[Need]:
     )
     if intent == "recommend":
         # what is named is what others are compared with
-        needs, last = [], Need(label("need_candidates"), "all")
+        needs = []
+        last = Need(label("need_candidates"), "all")
     elif intent == "list" and decision["filters"]:
         last = Need(label("need_every_item"), "all")
     needs += [Need(text, "condition") for text in question["understood"] if decision["filters"]]
@@ -229,7 +234,8 @@ class Ledger(NamedTuple):
 
     def entry(self, need: Need, verdict: str, own: bool) -> Entry:
         """Look a need up in what the answer shows; one of a person's ``own`` in all first documents."""
-        shown, evidence = self.judgement.text.splitlines(), self.evidence
+        shown = self.judgement.text.splitlines()
+        evidence = self.evidence
         lines = [
             (evidence[mark["n"] - 1], line) for line in shown for mark in cite(line, evidence)[1]
         ]
@@ -253,8 +259,11 @@ class Ledger(NamedTuple):
 
     def _met(self, need: Need, lines: Sequence[Line]) -> tuple[float, list[RetrievalResult]]:
         """Return how surely a need is met, and the pieces that meet it."""
-        seen, judgement, matching = self.seen, self.judgement, self.supply.matching
-        enough, pieces = judgement.enough, [result for result, _ in lines]
+        seen = self.seen
+        judgement = self.judgement
+        matching = self.supply.matching
+        enough = judgement.enough
+        pieces = [result for result, _ in lines]
         if need.kind == "answer":
             met = (
                 max(judgement.probability, MET)
@@ -314,7 +323,8 @@ def fill(
     kinds = {need.text: need for need in needs}
     entries = []
     for text in dict.fromkeys([*criteria, *verdicts]):
-        need, verdict = kinds.get(text), verdicts.get(text, "")
+        need = kinds.get(text)
+        verdict = verdicts.get(text, "")
         own = need is None and verdict == "open"
         need = need or Need(text, "count" if _COUNT.search(text) else "words")
         entries.append(ledger.entry(need, verdict, own))

@@ -86,10 +86,13 @@ class RulePlanner:
         self, query: str, decision: RouteDecision, knowledge: Bases, tools: Tools
     ) -> Plan:
         """Return the plan for a question: a branch for each worker of each knowledge base."""
-        branches, notes, by_intent = list[list[PlanStep]](), list[str](), False
+        branches = list[list[PlanStep]]()
+        notes = list[str]()
+        by_intent = False
         bases = {base.name: base for base in knowledge}
         for worker in parse_workers(decision["worker_name"], list(bases)):
-            base, tool = bases[worker.kb_prefix], ""
+            base = bases[worker.kb_prefix]
+            tool = ""
             if worker.agent_type in AGENT_TOOLS:
                 wanted, *alternatives = AGENT_TOOLS[worker.agent_type]
                 tool = next((name for name in (wanted, *alternatives) if name in tools), wanted)
@@ -145,7 +148,8 @@ class RulePlanner:
         """Return a step for each of the user's own tools that asks for this intent and needs nothing but a query."""
         steps = []
         for name in sorted(set(tools) - set(BUILT_IN)):
-            tool, fields = tools[name], tools[name].input_schema.model_fields
+            tool = tools[name]
+            fields = tools[name].input_schema.model_fields
             required = {field for field, info in fields.items() if info.is_required()}
             if intent in tool.intents and "query" in fields and required <= {"query"}:
                 prefix = (
@@ -176,7 +180,8 @@ def _numbered(
         (step.priority, b, i) for b, steps in enumerate(branches) for i, step in enumerate(steps)
     )
     places += [(1, len(branches) + n, 0) for n in range(len(own))]
-    steps, ids = list[PlanStep](), [dict[str, str]() for _ in rows]
+    steps = list[PlanStep]()
+    ids = [dict[str, str]() for _ in rows]
     for number, (_, b, i) in enumerate(sorted(places[:max_tasks], key=lambda place: place[1:])):
         step = rows[b][i]
         ids[b][step.step_id] = f"step_{number}_{step.step_id.partition(':')[2] or step.step_id}"
@@ -210,7 +215,8 @@ def summary(decision: RouteDecision, knowledge: Bases) -> Json:
 
 def assumptions(query: str, decision: RouteDecision, knowledge: Bases) -> list[str]:
     """Return what a plan takes for granted: several bases, how the question was read, unknown names."""
-    question, names = decision.get("question"), decision["extracted_entities"]["low_level"]
+    question = decision.get("question")
+    names = decision["extracted_entities"]["low_level"]
     unknown = [name for name in names if not any(base.entity(name) for base in knowledge)]
     parts = {
         "plan_several": ("names", [base.name for base in knowledge] if len(knowledge) > 1 else []),
@@ -404,7 +410,8 @@ RECIPES: dict[QueryIntent, Callable[[Ask], list[PlanStep]]] = {
 
 def _chained(ask: Ask, base: KnowledgeBase, tools: Tools) -> list[PlanStep]:
     """Return the steps that follow chains, each side of a comparison alone, or none where fields answer."""
-    intent, question = ask.decision["query_intent"], ask.decision.get("question")
+    intent = ask.decision["query_intent"]
+    question = ask.decision.get("question")
     typed = any(field["documents"] for field in base.about()["fields"])
     if CHAIN not in tools or (intent == "compare" and len(ask.names) < 2):
         return []

@@ -71,7 +71,8 @@ async def _make_plan(
     state: RetrievalState, context: Context, prefixes: list[str], before: Plan | None
 ) -> Plan:
     """Return the plan of the model or, where it gives none, of the planner."""
-    query, decision = state["query"], state["route_decision"]
+    query = state["query"]
+    decision = state["route_decision"]
     refused: list[str] = []
     first = (
         context.settings.search_first
@@ -110,10 +111,8 @@ async def _by_planner(
         return (await context.planner(query, decision, bases, context.tools)).dump()
 
     args = {"query": query, "decision": decision, "bases": prefixes, "tools": sorted(context.tools)}
-    name, version = (
-        getattr(context.planner, "name", "registered"),
-        " ".join([*(b.fingerprint() for b in bases), ""]),
-    )
+    name = getattr(context.planner, "name", "registered")
+    version = " ".join([*(b.fingerprint() for b in bases), ""])
     settings = context.settings.model_dump(include=set(PLANNED_BY), exclude_defaults=True)
     # else a fork with another budget would get the plan with the old one
     if name == RULES and settings:

@@ -30,7 +30,8 @@ from workbench.state import ExecutionRecord, Json, Records, RetrievalState, Step
 
 async def dispatcher(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     """Ask about the wave at the review point ``step``, skip what can never start, and name the wave."""
-    context, budget = runtime.context, runtime.context.settings.time_budget_s
+    context = runtime.context
+    budget = runtime.context.settings.time_budget_s
     change = _reviewed(state, runtime)
     if change.get("replan"):
         return {**change, "wave": []}
@@ -74,7 +75,8 @@ def fan_out(state: RetrievalState) -> list[Send] | str:
     plan = Plan.load(state["plan"])
     last = last_records(state.get("records", []))
     refs = {i: r["raw_output_ref"] for i, r in last.items()}
-    tried, waking = sorted(last), {*last, *state.get("activated", [])}
+    tried = sorted(last)
+    waking = {*last, *state.get("activated", [])}
     total = sum(step.condition == "always" or step.step_id in waking for step in plan.steps)
     tasks = []
     lacking = missing_words(plan, state.get("records", []))

@@ -75,7 +75,9 @@ class ReplayReviewer:
         mismatch: Mismatch = "stop",
         rest: Mismatch = "ask",
     ):
-        self._left, self._mismatch, self._rest = list(decisions), mismatch, rest
+        self._left = list(decisions)
+        self._mismatch = mismatch
+        self._rest = rest
         self.differed: list[Json] = []
 
     def __call__(self, request: Data) -> Answer | None:

@@ -99,7 +99,8 @@ async def ask_model(
         quiet: do not report that the rules take over.
     """
     language = language or detect_language(question)
-    prompt_template, refused = context.prompts.for_language(prompt or role, language), list[str]()
+    prompt_template = context.prompts.for_language(prompt or role, language)
+    refused = list[str]()
     messages = prompt_template.messages(slots)
     for attempt in (1, 2):
         if over := budget_spent(context):
@@ -205,7 +206,8 @@ _TRAILING = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
 
 def budget_spent(context: Context) -> str:
     """Return why no model may be asked any more in this run; "" while one may."""
-    tokens, money = context.settings.token_budget, context.settings.money_budget
+    tokens = context.settings.token_budget
+    money = context.settings.money_budget
     if not tokens and not money:
         return ""
     sofar = spent(context.tape.calls())
@@ -218,7 +220,8 @@ def budget_spent(context: Context) -> str:
 
 def left(context: Context, seconds: float) -> str:
     """Return what a run may still take, for a prompt."""
-    tokens, money = context.settings.token_budget, context.settings.money_budget
+    tokens = context.settings.token_budget
+    money = context.settings.money_budget
     sofar = spent(context.tape.calls())
     parts = [f"{max(0.0, seconds):.0f} s of search"]
     parts += [f"{max(0, tokens - sofar.tokens):,} tokens"] if tokens else []
@@ -233,7 +236,8 @@ def numbered(items: Sequence[str]) -> str:
 
 def window(state: Data, context: Context) -> list[Json]:
     """Return the last messages before the one that is answered, as they are stored."""
-    size, conversation = context.settings.history_window, state.get("conversation_id", "")
+    size = context.settings.history_window
+    conversation = state.get("conversation_id", "")
     if not size or not conversation:
         return []
     return context.conversations.list_messages(
@@ -280,7 +284,8 @@ def evidence_text(results: Evidence, limit: int, numbers: Sequence[int] = ()) ->
     >>> evidence_text([piece], 1000)
     '[1] Moss (year: 2003; score 0.90)\\nIt is green.'
     """
-    blocks, length = list[str](), 0
+    blocks = list[str]()
+    length = 0
     for n, result in zip(numbers or range(1, len(results) + 1), results, strict=True):
         blocks.append(piece_text(n, result))
         length += len(blocks[-1]) + 2
@@ -330,7 +335,8 @@ def condition_faults(tool_input: Data, bases: Iterable[KnowledgeBase]) -> list[s
     base_fields = list(
         dict.fromkeys(field["name"] for base in bases for field in base.about()["fields"])
     )
-    conditions, sort = tool_input.get("conditions") or [], tool_input.get("sort")
+    conditions = tool_input.get("conditions") or []
+    sort = tool_input.get("sort")
     field_names = [each.get("field") for each in [*conditions, sort] if isinstance(each, dict)]
     field_names += [tool_input["count_by"]] if tool_input.get("count_by") else []
     unknown = [str(name) for name in field_names if name not in base_fields]
@@ -475,13 +481,16 @@ def read_window(
     What met a need before comes first, by its id; then the first results of each step, in the step's own order, without
     texts that a passage before them holds.
     """
-    passages, groups, ids = list[RetrievalResult](), list[tuple[str, int]](), set[str]()
+    passages = list[RetrievalResult]()
+    groups = list[tuple[str, int]]()
+    ids = set[str]()
 
     def show(title: str, results: Evidence, limit: int) -> None:
         """Add a group, whose title says how many of them are shown."""
         new = list[RetrievalResult]()
         for result in results:
-            text, before = result["evidence"], [*passages, *new]
+            text = result["evidence"]
+            before = [*passages, *new]
             likely = len(new) < FIRST or result["score"] >= SEEN
             if (
                 likely
@@ -535,12 +544,11 @@ def window_text(
 
     ``formatted`` are other texts for the passages.
     """
-    titles, texts = (
-        {first: title for title, first in groups},
-        [f"[{n}] {text}" for n, text in enumerate(formatted, 1)],
-    )
+    titles = {first: title for title, first in groups}
+    texts = [f"[{n}] {text}" for n, text in enumerate(formatted, 1)]
     texts = texts or [piece_text(n, p) for n, p in enumerate(passages, 1)]
-    share, left = limit, limit
+    share = limit
+    left = limit
     for place, length in enumerate(sorted(map(len, texts))):
         # what shorter texts leave is shared by the longer ones
         share = left // (len(texts) - place)

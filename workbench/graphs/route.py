@@ -228,14 +228,16 @@ def _find_fits(
 
 def _fit(message: str, base: KnowledgeBase) -> Fit:
     """Score what a base has of a question: names, conditions and fields that it reads, and words of a passage."""
-    reading, coverage = read(message, [base]), _coverage(message, base)
+    reading = read(message, [base])
+    coverage = _coverage(message, base)
     names = [name["name"] for name in reading["names"] if name["entity_id"]]
     evidence = {
         "knows": (0.7, names),
         "has": (0.7, reading["understood"]),
         "has the fields": (0.3, reading["fields"]),
     }
-    doubt, reasons = 1 - 0.6 * coverage, list[str]()
+    doubt = 1 - 0.6 * coverage
+    reasons = list[str]()
     for verb, (weight, words) in evidence.items():
         if words:
             doubt *= 1 - weight
@@ -372,8 +374,10 @@ class RouterState(TypedDict, total=False):
 
 async def intent_detect(state: RouterState, runtime: Runtime[Context]) -> Json:
     """Read the message, and see how well each knowledge base fits it."""
-    context, began = runtime.context, runtime.context.clock.monotonic()
-    wished, auto_route = wished_in(state), context.settings.auto_route
+    context = runtime.context
+    began = runtime.context.clock.monotonic()
+    wished = wished_in(state)
+    auto_route = context.settings.auto_route
     fits = await asyncio.to_thread(
         _find_fits, state["message"], wished, context.knowledge, auto_route
     )
@@ -387,8 +391,11 @@ def wished_in(state: Data) -> list[str] | None:
 
 async def apply_override_policy(state: RouterState, runtime: Runtime[Context]) -> Json:
     """Choose the knowledge bases: those that were asked for, else those that fit or that a router names."""
-    context, message, wished = runtime.context, state["message"], wished_in(state)
-    names, change = context.knowledge.names(), Json()
+    context = runtime.context
+    message = state["message"]
+    wished = wished_in(state)
+    names = context.knowledge.names()
+    change = Json()
     choice = _choose(message, wished, state["fits"], names, context.settings.auto_route)
     if "router" in context.parts and wished is None:
         workers = await call_router(context, message, names)

@@ -136,7 +136,9 @@ class PartialBase:
     def __init__(
         self, base: KnowledgeBase, hidden: Callable[[], frozenset[str]], dates: Sequence[str] = ()
     ):
-        self._base, self._hidden, self._dates = base, hidden, dates
+        self._base = base
+        self._hidden = hidden
+        self._dates = dates
         self.as_of = dates[0] if dates else ""
 
     @cached_property

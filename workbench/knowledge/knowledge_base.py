@@ -75,13 +75,16 @@ class CorpusKnowledge:
     """The knowledge base in one folder. Made by ``Library.get``."""
 
     def __init__(self, name: str, folder: Path, settings: Settings):
-        self.name, self._folder, self._settings = name, folder, settings
+        self.name = name
+        self._folder = folder
+        self._settings = settings
         self._file = _identity(folder / "index.db")
         self._index = Index(folder / "index.db")
         self._model = open_model(self._index, name, settings)
         self._reranks = rerank.available(settings, self._model.name)
         self.reranker: Any = None
-        self._lock, self._block = threading.RLock(), threading.local()
+        self._lock = threading.RLock()
+        self._block = threading.local()
         self._seen: View | None = None
         self._warm = False
         self._words: dict[str, np.ndarray] = {}
@@ -314,10 +317,13 @@ class CorpusKnowledge:
         return [row[0] for row in rows]
 
     def _where(self, conditions: Sequence[Condition]) -> tuple[str, list[Any]]:
-        tests, parameters, fields = list[str](), list[Any](), self._view.fields
+        tests = list[str]()
+        parameters = list[Any]()
+        fields = self._view.fields
         for condition in conditions:
             field = fields.get(condition["field"])
-            test, values = "0", list[Any]()
+            test = "0"
+            values = list[Any]()
             if field:
                 test, values = schema.where(condition, field, self._keys)
             elif condition["field"] == "table":

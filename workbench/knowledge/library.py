@@ -51,7 +51,8 @@ class Library:
     """
 
     def __init__(self, root: Path, settings: Settings):
-        self.root, self._settings = Path(root), settings
+        self.root = Path(root)
+        self._settings = settings
         self._open: dict[str, CorpusKnowledge] = {}
         self.reranker: Any = None
         self._lock = threading.Lock()
@@ -139,7 +140,8 @@ class Library:
             CorpusError: a path cannot be loaded.
             WorkspaceBusy: another process is writing to this base.
         """
-        begun, tell = time.monotonic(), progress or _silent
+        begun = time.monotonic()
+        tell = progress or _silent
         files = corpus.given_paths(paths)
         with self.writing(check_name(name)) as folder:
             tell("read", 0, 0)
@@ -226,7 +228,8 @@ class Library:
         """
         from filelock import FileLock, Timeout
 
-        lock, holder = FileLock(self.root / f".{name}.lock"), self.root / f".{name}.holder.json"
+        lock = FileLock(self.root / f".{name}.lock")
+        holder = self.root / f".{name}.holder.json"
         with translate_errors(self.root):
             self.root.mkdir(parents=True, exist_ok=True)
             try:

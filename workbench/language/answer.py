@@ -115,7 +115,8 @@ def judge(
     kind: Kind = "quotation" if says and not absent else "closest"
     quotes = chosen.quotes if kind == "quotation" else chosen.quotes[:CLOSEST]
     if not quotes:
-        kind, text = "nothing", none.text
+        kind = "nothing"
+        text = none.text
     else:
         text = "\n".join(
             [*([_unclear(fields)] if kind == "closest" else []), quoted(quotes, fields)]
@@ -182,7 +183,8 @@ def group_by_document(results: Evidence) -> dict[str, Document]:
     for doc_id, own in pieces.items():
         # A passage of the document itself is cited for its fields before a relation or an entity.
         n, first = min(own, key=lambda piece: (piece[1]["source_type"] != "chunk", piece[0]))
-        fields, stated_by = Json(), dict[str, int]()
+        fields = Json()
+        stated_by = dict[str, int]()
         for place, result in sorted(own, key=lambda piece: piece[0] != n):
             for name, value in (result["metadata"].get("fields") or {}).items():
                 fields.setdefault(name, value)
@@ -236,7 +238,8 @@ def quoted(quotes: Sequence[Sentence], fields: FieldsWriter) -> str:
 
     A sentence that has the title needs none; any other must not be taken for a statement on what was asked for.
     """
-    lines, quotes = [], in_reading_order(quotes)
+    lines = []
+    quotes = in_reading_order(quotes)
     for place, quote in enumerate(quotes):
         text = quote.text if quote.text[-1:] in CLOSED else quote.text + fields.say(".", "。")
         follows = any(later.doc_id == quote.doc_id for later in quotes[place + 1 :])
@@ -292,7 +295,8 @@ def _unclear(fields: FieldsWriter) -> str:
 
 def _asking(left: Open, fields: FieldsWriter) -> str:
     """Write the question back: each reading with its document and its number."""
-    say, documents = fields.say, fields.documents
+    say = fields.say
+    documents = fields.documents
     if not left.readings:
         return say(f"Whom or what does “{left.word}” refer to?", f"“{left.word}”指的是谁或什么？")
     numbers = [

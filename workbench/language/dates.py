@@ -56,7 +56,8 @@ class Draft:
     """A text while it is read: values become signs, and every character knows where it came from."""
 
     def __init__(self, text: str):
-        self.original, self.text = text, simplified(text).translate(_PLAIN)
+        self.original = text
+        self.text = simplified(text).translate(_PLAIN)
         self.places: list[int] = list(range(len(text) + 1))
         self.values: list[Any] = []
         self.rewrite(r"《[^《》]{0,200}》|\"[^\"]{0,200}\"", "_")
@@ -94,11 +95,14 @@ class Draft:
         """Yield what is compared, by a pattern that ``comparison`` made."""
         at = 0
         while match := pattern.search(self.text, at):
-            words, at = match.groupdict(""), match.end()
+            words = match.groupdict("")
+            at = match.end()
             pair = bool(words["value2"])
             if words["loose"] and not (words["between"] or words["close"]):
-                pair, at = False, match.start("loose")
-            start, end = self.places[match.start()], self.places[at]
+                pair = False
+                at = match.start("loose")
+            start = self.places[match.start()]
+            end = self.places[at]
             inside = self.original[start:end]
             start, end = end - len(inside.lstrip()), start + len(inside.rstrip())
             ops = sorted(name for name in words if words[name] and name[1] == "_")
@@ -332,9 +336,12 @@ def _may_be_a_word(phrase: Phrase, text: str) -> bool:
 
 
 def _span(phrase: Phrase, today: date | None) -> DateSpan:
-    values, op = f"{phrase.first}{phrase.second}", phrase.op or "eq"
+    values = f"{phrase.first}{phrase.second}"
+    op = phrase.op or "eq"
     parts = values.replace("?", "").split("∼")
-    low, high, unclear = parts[1], parts[-1], "?" in values
+    low = parts[1]
+    high = parts[-1]
+    unclear = "?" in values
     if not (low and high):
         low = high = ""
     elif "-" in (low[0], high[0]):
@@ -483,15 +490,19 @@ def _number(match: re.Match[str]) -> _Number | None:
     word = groups["word"] or groups["zh"]
     number, unclear = (float(read_number(word) or 0), False) if word else decimal(groups["digits"])
     if groups["open"]:  # an accountant's minus, or an aside
-        number, unclear = -number, True
+        number = -number
+        unclear = True
     unit = groups["unit"] or groups["currency"]
     article = word.lower() in ("one", "一") and not (unit or groups["scale"])
     return _Number(scaled(number, groups["scale"]), groups["scale"], unit, unclear, article)
 
 
 def _number_span(phrase: Phrase) -> NumberSpan:
-    first, second, op = phrase.first, phrase.second, phrase.op or "eq"
-    low, high = first.number, second.number
+    first = phrase.first
+    second = phrase.second
+    op = phrase.op or "eq"
+    low = first.number
+    high = second.number
     if not first.scale and scaled(low, second.scale) <= high:  # 5到8万
         low = scaled(low, second.scale)
     unclear = first.unclear or second.unclear or any(phrase.edges) or low > high

@@ -142,10 +142,8 @@ class FieldsWriter:
                 notes[document.doc_id] = f"{self.say(': ', '：')}{best.text.rstrip('.。')}"
         if having := [document for document in self.holding if document.doc_id in notes]:
             return self.listing(having, len(self.selected), notes)
-        ignored, text = (
-            " ".join(question["not_applied"]),
-            self.listing(self.holding, len(self.selected)),
-        )
+        ignored = " ".join(question["not_applied"])
+        text = self.listing(self.holding, len(self.selected))
         self.not_applied.extend(word for word in question["words"] if text and word not in ignored)
         return text
 
@@ -292,7 +290,8 @@ class FieldsWriter:
         shown_here = documents[: self.question["limit"] or MOST_LISTED]
         if not shown_here:
             return ""
-        inside, count = self.inside(), len(shown_here)
+        inside = self.inside()
+        count = len(shown_here)
         cut = (
             self.say(f"; {count} of them", f"，列出其中 {count} {self.measure()}")
             if count < total
@@ -340,7 +339,8 @@ class FieldsWriter:
 
     def recommendation(self) -> str:
         """Write what to try: documents that share a value with those that are named, else those that were found."""
-        question, about = self.question, self.about()
+        question = self.question
+        about = self.about()
         documents = [document for document in self.holding if document not in about]
         inside = self.inside()
         if not documents:

@@ -65,8 +65,10 @@ def standalone(message: str, history: Sequence[Data], bases: Bases) -> str:
 def _joined(message: str, turns: Sequence[Turn], bases: Bases) -> str:
     if not turns or is_small_talk(message):
         return message
-    before, names = turns[-1].question["text"], names_in(message, bases)
-    question, pronoun = read(_MORE.sub("", message), bases), _PRONOUN.search(message)
+    before = turns[-1].question["text"]
+    names = names_in(message, bases)
+    question = read(_MORE.sub("", message), bases)
+    pronoun = _PRONOUN.search(message)
     if not (question["words"] or question["fields"] or pronoun):
         if _OPENER.search(message):
             return f"{before} {message}"

@@ -85,8 +85,10 @@ def bare(surface: str) -> str:
 def _linked(
     text: str, mention: Mention, base: KnowledgeBase, quotes: Sequence[tuple[int, int]]
 ) -> NameRead | None:
-    start, end = mention["start"], mention["end"]
-    entity, surface = base.entity(mention["entity_id"]), text[start:end]
+    start = mention["start"]
+    end = mention["end"]
+    entity = base.entity(mention["entity_id"])
+    surface = text[start:end]
     if (
         entity is None
         or len(re.sub(r"\W", "", surface)) < 2

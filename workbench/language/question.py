@@ -113,11 +113,16 @@ class _Reader:
     """
 
     def __init__(self, text: str, bases: Bases, today: str):
-        self.text, self.bases, self.language = text, bases, detect_language(text)
-        self.used, self.refused = list[At](), dict[At, bool]()
+        self.text = text
+        self.bases = bases
+        self.language = detect_language(text)
+        self.used = list[At]()
+        self.refused = dict[At, bool]()
         self.conditions = list[tuple[int, Condition, str]]()
         self.heads = list[At]()
-        self.understood, self.not_applied, self.date_asked = list[str](), list[str](), ""
+        self.understood = list[str]()
+        self.not_applied = list[str]()
+        self.date_asked = ""
         self.fields = list(fields_by_name(bases).values())
         self.folded = fold_in_place(text[:LONGEST])
         self.names, values = self._names_and_values()
@@ -337,7 +342,8 @@ class _Reader:
 
     def _read_negations(self, marks: Iterable[Any]) -> None:
         """Read which of these values, names, dates and numbers are negated."""
-        spans, refused = sorted(map(at, marks)), self.refused
+        spans = sorted(map(at, marks))
+        refused = self.refused
         for start, end, until in self._negations(spans):
             reached = [span for span in spans if end <= span[0]]
             before = [span for span in spans if span[1] <= start]
@@ -437,9 +443,11 @@ class _Reader:
 
     def _apply_names(self) -> None:
         """Apply the names that a field holds: of several fields the one that is called next to it, else the usual."""
-        names, applied = list[NameRead](), list[tuple[Field, At, str]]()
+        names = list[NameRead]()
+        applied = list[tuple[Field, At, str]]()
         for name in self.names:
-            span, called = at(name), self.nearest(name, "name")
+            span = at(name)
+            called = self.nearest(name, "name")
             holders = list[tuple[int, str, Field]]()
             for field in (*self.of_type("name"), *self.of_type("category")):
                 count = len(
@@ -504,7 +512,8 @@ class _Reader:
                 limit is not None and number.low == limit and not number.unit
             ):
                 continue
-            field, beside = self._number_field(number), self.nearest(span, "number", 4)
+            field = self._number_field(number)
+            beside = self.nearest(span, "number", 4)
             called = beside is not None and beside.field == field
             if number.op == "eq" and not (called or (field and number.unit and selecting)):
                 continue  # a bare number is a word
@@ -539,14 +548,13 @@ class _Reader:
         """Apply dates to the field that is called next to them; else where all possible fields select the same."""
         for date in [] if has_document and not selecting else self.dates:
             field_word = self.nearest(date, "date")
-            dated, size = self.of_type("date"), len(date.low or date.high)
+            dated = self.of_type("date")
+            size = len(date.low or date.high)
             # a year has no months
             precise = [field for field in dated if len(str(field["high"])) >= size]
             fields = [field_word.field] if field_word else precise or dated
-            op, value = (
-                cast(Op, date.op),
-                date.low if date.op in ("gt", "ge") else date.high or date.low,
-            )
+            op = cast(Op, date.op)
+            value = date.low if date.op in ("gt", "ge") else date.high or date.low
             bounds: Any = [date.low, date.high] if op == "between" else value
             tests = (
                 []
@@ -593,7 +601,8 @@ class _Reader:
             if not match:
                 continue
             (start, end), kind = match.span(), "date" if name.endswith("date") else "number"
-            field_word, of_kind = self.nearest((start, end), kind, 12), self.of_type(kind)
+            field_word = self.nearest((start, end), kind, 12)
+            of_kind = self.of_type(kind)
             # "the oldest mill", or "which mill is the oldest"
             nouns = sorted([*self.heads, *map(at, self.values)])
             headed = [
@@ -638,7 +647,8 @@ class _Reader:
         compares = [match.span() for match in pattern("intent.compare").finditer(self.folded)]
         left = blotted(self.folded, [*self.used, *self.heads, *map(at, self.names), *compares])
         left = STOP_WORDS_ZH.sub(lambda match: "_" * len(match[0]), left)
-        words, verbs = [], closed_words()["words"]["verbs"].split()
+        words = []
+        verbs = closed_words()["words"]["verbs"].split()
         for match in re.finditer(r"[a-z0-9][a-z0-9'’.-]*[a-z0-9]|[a-z0-9]|[\u3400-\u9fff]+", left):
             word = re.sub(r"['’]s?$", "", match[0])
             is_limit = limit is not None and (

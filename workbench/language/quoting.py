@@ -120,13 +120,15 @@ _SPEAKER = re.compile(r"^(?:[QA]|问|答|問)\s*[:：]\s*")
 
 def split_sentences(results: Evidence) -> list[Sentence]:
     """Return the sentences that may be quoted; one that asks is the heading of those after it."""
-    chosen, seen = [], set[tuple[str, str]]()
+    chosen = []
+    seen = set[tuple[str, str]]()
     for n, result in enumerate(results, 1):
         metadata = result["metadata"]
         doc_id = str(metadata.get("doc_id") or result["result_id"])
         title = _title(str(metadata.get("title") or ""), result["evidence"])
         pieces = parts(result["evidence"], title) or parts(result["evidence"], "")
-        lead, above = "", ""
+        lead = ""
+        above = ""
         for place, (heading, text) in enumerate(pieces):
             lead = lead if heading == above else ""
             above = heading
@@ -177,7 +179,8 @@ class Reader:
         matches: Similar | None = None,
         rerank: Rerank | None = None,
     ):
-        self.question, self.pool = question, pool
+        self.question = question
+        self.pool = pool
         self.place = {
             word: column for column, word in enumerate(dict.fromkeys(word_stems(question)))
         }
@@ -298,9 +301,12 @@ class Reader:
             model: the weight of each signal and of what counts between sentences.
         """
         scores = self.scores(model)
-        covered, meant = np.zeros(len(self.place)), np.zeros(self.near.shape[1:])
+        covered = np.zeros(len(self.place))
+        meant = np.zeros(self.near.shape[1:])
         titled = np.zeros(len(scores), bool)
-        rest, quotes, left = set(range(len(scores))), list[int](), float(BUDGET)
+        rest = set(range(len(scores)))
+        quotes = list[int]()
+        left = float(BUDGET)
         while rest and len(quotes) < QUOTES and left >= _SHORTEST:
             repeated = (self.covered * covered) @ self.weights
             fresh = np.maximum(self.near - meant, 0.0) @ self.near_weights
@@ -317,10 +323,8 @@ class Reader:
                 continue
             left -= length
             quotes.append(row)
-            covered, meant = (
-                np.maximum(covered, self.covered[row]),
-                np.maximum(meant, self.near[row]),
-            )
+            covered = np.maximum(covered, self.covered[row])
+            meant = np.maximum(meant, self.near[row])
             titled |= self.documents == sentence.doc_id
         return quotes
 
@@ -381,7 +385,8 @@ def parts(text: str, title: str) -> tuple[tuple[str, str], ...]:
     >>> parts("# Oven\n\n- It is **hot**. Mind it.\n\n|what|how|\n|--|--|\n|bread|220 °C|", "Oven")
     (('Oven', 'It is hot. Mind it.'), ('Oven', 'bread: how 220 °C'))
     """
-    heading, pieces = "", list[tuple[str, str]]()
+    heading = ""
+    pieces = list[tuple[str, str]]()
     for block in blocks(text):
         if block.kind == "heading":
             heading = bare(block.text)

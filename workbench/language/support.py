@@ -136,7 +136,8 @@ def check_sentence(
     tables: Mapping[int, str] = MappingProxyType({}),
 ) -> Support:
     """Check one sentence against its sources; ``by`` are those that support it, wholly or in part."""
-    cited, text = _cited(sentence), _bare(sentence)
+    cited = _cited(sentence)
+    text = _bare(sentence)
     if not cited:
         return Support(sentence, "uncited", [], [], "")
     pairs = [(sources.get(n, ""), tables.get(n, "")) for n in cited]
@@ -261,7 +262,8 @@ def _weight(word: str) -> float:
 def _places(source: str) -> list[str]:
     """Return every few neighbouring sentences of a source, each behind its first line, which is often its title."""
     first, *_ = source.strip().splitlines() or [""]
-    lead, every = (first if len(first) <= 100 else ""), sentences(source)
+    lead = first if len(first) <= 100 else ""
+    every = sentences(source)
     starts = range(max(1, len(every) - _WINDOW + 1)) if every else ()
     return [" ".join([lead, *every[n : n + _WINDOW]]) for n in starts]
 

@@ -171,7 +171,8 @@ def in_unit(value: float, unit: str, field: Field, scaled: bool) -> float | int:
     own = fold(field["unit"])
     scale = _SCALE.match(own)
     if scale and (scaled or unit == own[scale.end() :]):
-        value, unit = value / _SCALES[scale[1]], ""
+        value = value / _SCALES[scale[1]]
+        unit = ""
     words = map(fold, field_words(field))
     own = own or next((word for word in words if convert(1.0, unit, word) is not None), "")
     changed = convert(value, unit, own) if unit and own and unit != own else None
@@ -189,12 +190,10 @@ def in_words(condition: Condition, field: Field, language: str) -> str:
     >>> in_words({"field": "budget", "op": "ne", "value": 5}, field, "zh")
     '预算不是5EUR'
     """
-    zh, name, op, value = (
-        language == "zh",
-        shown(field, language),
-        condition["op"],
-        condition["value"],
-    )
+    zh = language == "zh"
+    name = shown(field, language)
+    op = condition["op"]
+    value = condition["value"]
     if op == "exists":
         return (
             (f"{name}{'有' if value else '没有'}记载")

@@ -186,7 +186,8 @@ def _checkpoints(runs: Path, path: Path, outdated: set[str], yes: bool) -> list[
                     _drop(connection, t, where.format(table=t), yes, thread)
                     for t in ("writes", "checkpoints")
                 ]
-                count, size = count + dropped[1][0], size + dropped[0][1] + dropped[1][1]
+                count = count + dropped[1][0]
+                size = size + dropped[0][1] + dropped[1][1]
             freed.append(Freed(kind=kind, count=count, bytes=size, detail=""))
     return freed
 
@@ -228,7 +229,8 @@ def _half_done(library: Library, *, delete: bool) -> dict[Path, int]:
     for path in sorted([*library.root.glob(".*"), *inside]):
         half = _HALF.fullmatch(path.name)
         name = path.parent.name if path.parent != library.root else half[1] if half else ""
-        lock, exists = library.root / f".{name}.lock", (library.root / name).exists()
+        lock = library.root / f".{name}.lock"
+        exists = (library.root / name).exists()
         # in use, the lock of an existing base, or a finished rebuild that is to take the place of its base
         in_use = (
             locked(path)

@@ -72,7 +72,8 @@ def open_chat_model(settings: Settings, role: str = "writer") -> BaseChatModel |
     Raises:
         SettingsError: an unknown provider, a name without a model, or no key for OpenAI's own server.
     """
-    name, setting = settings.role_model(role), settings.model_variable(role)
+    name = settings.role_model(role)
+    setting = settings.model_variable(role)
     if not name:
         return None
     require_chat_model(settings, role)
@@ -91,7 +92,8 @@ def open_chat_model(settings: Settings, role: str = "writer") -> BaseChatModel |
     client = async_client(
         settings.chat_timeout_s, settings.chat_answer_s, "WORKBENCH_CHAT_ANSWER_S"
     )
-    kind, effort = _model_class(), options.pop("effort", None)
+    kind = _model_class()
+    effort = options.pop("effort", None)
     fields = {option: value for option, value in options.items() if option in kind.model_fields}
     extra = {option: value for option, value in options.items() if option not in kind.model_fields}
     given_by_settings: Json = {
@@ -168,7 +170,8 @@ def require_chat_model(settings: Settings, role: str) -> None:
     Raises:
         SettingsError: an unknown provider, a name without a model, or no key for OpenAI's own server.
     """
-    model, variable = settings.role_model(role), settings.model_variable(role)
+    model = settings.role_model(role)
+    variable = settings.model_variable(role)
     if not model:
         return
     if model.startswith(given.PREFIX):
@@ -221,11 +224,14 @@ async def stream_text(
         ModelError: the server failed or cannot be reached, before or in the middle of the answer; the answer is longer
             than a limit; or the stream ended without saying that the answer is whole.
     """
-    limits, place = limits or Limits(), f"{_place(model)} {getattr(model, 'model_name', '')}"
+    limits = limits or Limits()
+    place = f"{_place(model)} {getattr(model, 'model_name', '')}"
     thinking = thinking or Thinking()
     thinking.assume(place in _PREFILLED)
     until = asyncio.get_running_loop().time() + limits.seconds
-    length, finish, halves = 0, "", Surrogates()
+    length = 0
+    finish = ""
+    halves = Surrogates()
     stream: Any = None
 
     async def first() -> Any:
@@ -582,7 +588,8 @@ class Surrogates:
 
     def joined(self, text: str) -> str:
         """Return the text, without a half at its end; that comes with the next."""
-        text, self._kept = self._kept + text, ""
+        text = self._kept + text
+        self._kept = ""
         if text and "\ud800" <= text[-1] <= "\udbff":
             text, self._kept = text[:-1], text[-1]
         return (

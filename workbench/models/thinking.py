@@ -37,9 +37,12 @@ class Thinking:
     """
 
     def __init__(self) -> None:
-        self._inside, self._assumed, self._pending = False, False, ""
+        self._inside = False
+        self._assumed = False
+        self._pending = ""
         self._thoughts = list[str]()
-        self.said, self.prefilled = "", False
+        self.said = ""
+        self.prefilled = False
 
     @property
     def thought(self) -> str:
@@ -64,7 +67,9 @@ class Thinking:
         """Return the rest, now that nothing more comes."""
         if self._assumed and self._inside:  # no tag at all: it has not thought this time
             text = "".join(self._thoughts) + self._pending
-            self._inside, self._pending, self._thoughts = False, text, []
+            self._inside = False
+            self._pending = text
+            self._thoughts = []
         return self._read(last=True)
 
     def _read(self, last: bool) -> str:
@@ -86,7 +91,8 @@ class Thinking:
             elif not _MARKS.fullmatch(mark[0]):  # it closes what nothing has opened
                 self.prefilled = True
                 self._thoughts.append(self.said)
-                spoken, self.said = "", ""
+                spoken = ""
+                self.said = ""
 
     def _put(self, part: str) -> str:
         if self._inside:

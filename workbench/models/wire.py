@@ -380,12 +380,10 @@ class Meter:
     """Counts one body: ``most_s`` seconds from now on, and ``MOST_BYTES``."""
 
     def __init__(self, most_s: float, setting: str):
-        self._until, self._most_s, self._setting, self._bytes = (
-            time.monotonic() + most_s,
-            most_s,
-            setting,
-            0,
-        )
+        self._until = time.monotonic() + most_s
+        self._most_s = most_s
+        self._setting = setting
+        self._bytes = 0
 
     def __call__(self, part: bytes) -> bytes:
         """Return the part, if there is still room for it.
@@ -438,7 +436,8 @@ def async_client(timeout_s: float, most_s: float, setting: str, **more: Any) -> 
     from openai import DefaultAsyncHttpxClient
 
     async def bound(response: Any) -> None:
-        meter, parts = Meter(most_s, setting), response.aiter_bytes
+        meter = Meter(most_s, setting)
+        parts = response.aiter_bytes
         # Whatever reads a body, reads it by this.
         response.aiter_bytes = lambda chunk_size=None: (
             meter(part) async for part in parts(chunk_size)
@@ -454,7 +453,8 @@ def sync_client(timeout_s: float, most_s: float, setting: str, **more: Any) -> A
     from openai import DefaultHttpxClient
 
     def bound(response: Any) -> None:
-        meter, parts = Meter(most_s, setting), response.iter_bytes
+        meter = Meter(most_s, setting)
+        parts = response.iter_bytes
         response.iter_bytes = lambda chunk_size=None: map(meter, parts(chunk_size))
         if _may_be_error(response):
             _refuse_error(response.read())

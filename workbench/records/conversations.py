@@ -125,7 +125,8 @@ class SqlConversations(ABC):
 
     def get_or_create_conversation_id(self, user_id: str, session_id: str) -> str:
         """Return the conversation of this user and session; the same id at every call and in every database."""
-        conversation_id, now = self.conversation_id(user_id, session_id), self.time()
+        conversation_id = self.conversation_id(user_id, session_id)
+        now = self.time()
         with self.transaction() as execute:
             execute(
                 "INSERT INTO conversations (id, user_id, session_id, created_at, updated_at) VALUES (?, ?, ?, ?, ?)"
@@ -232,7 +233,8 @@ class SqlConversations(ABC):
         Returns:
             Dicts with ``id, conversation_id, role, content, created_at, citations, debug, partial``.
         """
-        clause, parameters = "", [conversation_id]
+        clause = ""
+        parameters = [conversation_id]
         if before is not None:
             clause = " AND position < (SELECT position FROM messages WHERE id = ? AND conversation_id = ?)"
             parameters += [before, conversation_id]

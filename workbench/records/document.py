@@ -145,7 +145,8 @@ def run_document(run: Any, holder: str | None = None, as_of: Sequence[str] = ())
         as_of: the dates of what was to hold and to be known.
     """
     state = run.state
-    route, merged = state.get("route_decision") or None, state.get("merged") or {}
+    route = state.get("route_decision") or None
+    merged = state.get("merged") or {}
     document = {
         **{name: getattr(run, name) for name in _TEXTS},
         **{name: getattr(run, name) or None for name in _OBJECTS},

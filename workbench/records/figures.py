@@ -57,9 +57,12 @@ class Figures(TypedDict):
 
 def figures(document: Data) -> Figures:
     """Return the figures of a run, from its document or what there is of it."""
-    records, log = document["records"], document.get("log") or []
-    statistics, reflections = document.get("statistics") or {}, document.get("reflections") or []
-    attempts, taped = own(records), [r for r in records if r.get("replayed")]
+    records = document["records"]
+    log = document.get("log") or []
+    statistics = document.get("statistics") or {}
+    reflections = document.get("reflections") or []
+    attempts = own(records)
+    taped = [r for r in records if r.get("replayed")]
     spans = [(moment_ms(r["started_at"]), r["duration_ms"]) for r in attempts if r["started_at"]]
     spans += [(moment_ms(entry["timestamp"]), entry["duration_ms"]) for entry in log]
     wrote = [entry for entry in log if entry["node"] in _WRITERS]
@@ -90,10 +93,8 @@ def precision_and_recall(support: Sequence[Supported]) -> dict[str, float | int 
     >>> precision_and_recall([one, {**one, "verdict": "uncited", "cited": [], "by": []}])
     {'statements': 2, 'citation_precision': 0.5, 'citation_recall': 0.5}
     """
-    cited, right = (
-        sum(len(statement["cited"]) for statement in support),
-        sum(len(statement["by"]) for statement in support),
-    )
+    cited = sum(len(statement["cited"]) for statement in support)
+    right = sum(len(statement["by"]) for statement in support)
     supported = sum(statement["verdict"] == "supported" for statement in support)
     return {
         "statements": len(support),
@@ -184,10 +185,8 @@ def pieces(
         citations: of the answer.
         marks: ``pinned`` or ``struck``, by the keys of pieces.
     """
-    best, places = (
-        winners(results_by_step),
-        {identity(result): n for n, result in enumerate(evidence, 1)},
-    )
+    best = winners(results_by_step)
+    places = {identity(result): n for n, result in enumerate(evidence, 1)}
     cited = {citation["result_id"] for citation in citations}
     used = merged["statistics"]["used"] if merged else 0
 
@@ -220,7 +219,8 @@ def pieces(
     dropped = []
     for step_id, results in results_by_step.items():
         for rank, result in enumerate(results, 1):
-            key_of_piece, key = identity(result), "/".join((*identity(result), step_id, str(rank)))
+            key_of_piece = identity(result)
+            key = "/".join((*identity(result), step_id, str(rank)))
             if best[key_of_piece][0] != step_id or best[key_of_piece][1] is not result:
                 dropped.append(piece(step_id, result, None, "dropped", "duplicate", key))
             elif key_of_piece not in places:

@@ -26,7 +26,8 @@ class SystemClock:
     """UTC from one reading of the wall clock plus elapsed monotonic time: changing the clock changes no duration."""
 
     def __init__(self) -> None:
-        self._wall, self._began = datetime.now(UTC), time.monotonic()
+        self._wall = datetime.now(UTC)
+        self._began = time.monotonic()
 
     def now(self) -> datetime:
         """UTC, with microseconds."""
@@ -84,7 +85,8 @@ class Lease:
     """
 
     def __init__(self, folder: Path):
-        self.folder, self.owner = folder, uuid.uuid4().hex[:12]
+        self.folder = folder
+        self.owner = uuid.uuid4().hex[:12]
         self._lock = FileLock(folder / f"{self.owner}.lock")
         with translate_errors(folder):
             self._take()

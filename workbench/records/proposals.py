@@ -102,7 +102,8 @@ def in_force(request: Request) -> Json:
     >>> in_force(asked)
     {'rewrite_query': 'q'}
     """
-    args, form = proposal(request), schema(request)
+    args = proposal(request)
+    form = schema(request)
     values = {**(request.get("in_force") or {}), **args}
     if judged_by := _judged_by(request):  # what is judged and what can be edited are one figure
         values[LIMITS] = {**values.get(LIMITS, {}), **judged_by}
@@ -171,7 +172,8 @@ def next_pass(
         goes_on: what a person chose; None leaves it to what there is to do.
     """
     changed: Json = {}
-    before, old = list(reflection["next_steps"]), str(reflection["rewrite_query"])
+    before = list(reflection["next_steps"])
+    old = str(reflection["rewrite_query"])
     if list(steps) != before:
         changed["next_steps"] = [
             asking(step, old, query) if step in before else dict(step) for step in steps
@@ -192,7 +194,8 @@ def will_go_on(reflection: Data, changed: Data) -> bool:
         return bool(changed["should_continue"])
     if not set(changed) - set(JUDGED_BY):
         return bool(reflection["should_continue"])
-    now, old = {**reflection, **changed}, reflection["rewrite_query"]
+    now = {**reflection, **changed}
+    old = reflection["rewrite_query"]
     return bool(
         now["next_steps"]
         or now["activate"]

@@ -152,7 +152,8 @@ class Tables:
     def __init__(self, path: Path | str, script: str = "", version: int = 0):
         from sqlite_utils import Database  # it imports pandas: only who opens a file pays for it
 
-        self._path, self._lock = path, threading.RLock()
+        self._path = path
+        self._lock = threading.RLock()
         with translate_errors(path):
             connection = sqlite3.connect(
                 path, check_same_thread=False, timeout=PATIENCE_S, isolation_level=None

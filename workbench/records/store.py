@@ -104,7 +104,8 @@ def runs_are_gone(folder: Path) -> bool:
 
     Opening would start an empty workspace in its place.
     """
-    runs, checkpoints = folder / "workbench.db", folder / "checkpoints.db"
+    runs = folder / "workbench.db"
+    checkpoints = folder / "checkpoints.db"
     return not _size(runs) and _size(checkpoints) > 0
 
 
@@ -273,7 +274,8 @@ class RunStore(Tables):
         if report.get("rejected"):
             return {}
         fields = {name: report.get(name) for name in ("by", "outlined_by", "numbers", "evidence")}
-        outline, sections = result.get("outline") or {"sections": []}, result.get("sections") or []
+        outline = result.get("outline") or {"sections": []}
+        sections = result.get("sections") or []
         return {"run_id": rows[0]["run_id"], **fields, "outline": outline, "sections": sections}
 
     def remove(self, run_ids: Sequence[str]) -> None:

@@ -239,8 +239,10 @@ class Tape(KnownEffects):
         sources: Iterable[str] = (),
         results: Mapping[str, Any] = MappingProxyType({}),
     ):
-        self.run_id, self._store = run_id, store
-        self._lock, self._fresh = threading.Lock(), list[Effect]()
+        self.run_id = run_id
+        self._store = store
+        self._lock = threading.Lock()
+        self._fresh = list[Effect]()
         self._calls: dict[str, Effect] | None = None
         self.sources = tuple(sources)
         self.results = results
@@ -310,7 +312,8 @@ class Tape(KnownEffects):
             began = clock()
             # Masked before anything sees it: the run must continue with the same value that a replay will read.
             value = masked(await compute())
-            seconds, tokens = round(clock() - began, 6), 0
+            seconds = round(clock() - began, 6)
+            tokens = 0
             usage = value.get("usage") if kind == "model" and isinstance(value, Mapping) else None
             if kind == "model":
                 tokens = (
@@ -332,7 +335,8 @@ class Tape(KnownEffects):
         """
         # Swapped under the lock, written outside it: tools on other threads keep effects meanwhile.
         with self._lock:
-            fresh, self._fresh = self._fresh, []
+            fresh = self._fresh
+            self._fresh = []
         if fresh:
             save = self._store.save_page if once else partial(save_page, self._store)
             save(self.run_id, page, packed(fresh))
@@ -405,7 +409,8 @@ def places(effects: Iterable[Effect]) -> dict[str, Effect]:
     ``step_1/2`` is the second attempt at a step, ``writer/1`` the first call of that name. What a knowledge base was
     asked belongs to the call of the tool that asked it.
     """
-    numbers, at = Counter[str](), dict[str, str]()
+    numbers = Counter[str]()
+    at = dict[str, str]()
     by_place: dict[str, Effect] = {}
     for effect in effects:
         if effect.kind == "tool":
@@ -449,8 +454,10 @@ def _tool_calls(store: RunStore, run_id: str) -> Iterator[Effect]:
         if "effect" in record:
             ref = record["raw_output_ref"]
             value = {"record": record, "body": store.body(run_id, ref) if ref else None}
-            replayed, seconds = record.get("replayed", False), record["duration_ms"] / 1000
-            parts, step_id = call_parts(record["effect"]), record["step_id"]
+            replayed = record.get("replayed", False)
+            seconds = record["duration_ms"] / 1000
+            parts = call_parts(record["effect"])
+            step_id = record["step_id"]
             edited = EDITED in parts
             yield Effect(
                 "tool",
@@ -517,9 +524,11 @@ def answered(
     were = {
         effect.parts["input"]["kb"]: effect.parts["version"] for effect in reversed(calls.values())
     }
-    upstream, ends = dict[str, str](), dict[str, str]()
+    upstream = dict[str, str]()
+    ends = dict[str, str]()
     for step_id in plan.topological_order():
-        step, keys = plan.step(step_id), []
+        step = plan.step(step_id)
+        keys = []
         for attempt in range(step.budget.max_retries + 1, 0, -1):
             call = attempt_arguments(step, kb, attempt, upstream)
             version = {**were, **versions}.get(call["kb"], "")

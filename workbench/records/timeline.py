@@ -39,7 +39,8 @@ def bars(
     log: Iterable[Data], records: Iterable[ExecutionRecord], decisions: Iterable[Decision] = ()
 ) -> list[Bar]:
     """Every bar by start: graph nodes from the log, steps from the records, the inside of tools from their own logs."""
-    log, records = list(log), list(records)
+    log = list(log)
+    records = list(records)
     spans = [(moment_ms(entry["timestamp"]), entry["duration_ms"]) for entry in log]
     spans += [(moment_ms(record["started_at"]), record["duration_ms"]) for record in records]
     if not spans:
@@ -52,10 +53,8 @@ def bars(
 
     drawn = [bar("node", e["node"], moment_ms(e["timestamp"]), e["duration_ms"]) for e in log]
     for record in records:
-        begin, of_step = (
-            moment_ms(record["started_at"]),
-            {"step_id": record["step_id"], "attempt": record["attempt"]},
-        )
+        begin = moment_ms(record["started_at"])
+        of_step = {"step_id": record["step_id"], "attempt": record["attempt"]}
         about = {
             "status": record["status"],
             "found": record["output_summary"].get("evidence_count"),
@@ -79,7 +78,9 @@ def _folded(
 ) -> tuple[Callable[[float], float], list[Bar]]:
     """Wall-clock milliseconds -> milliseconds from the beginning, long gaps folded; and those gaps."""
     union = _union(spans)
-    starts, offsets, gaps = [union[0][0]], [0.0], list[Bar]()
+    starts = [union[0][0]]
+    offsets = [0.0]
+    gaps = list[Bar]()
 
     def at(moment: float) -> float:
         index = max(bisect_right(starts, moment) - 1, 0)

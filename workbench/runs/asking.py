@@ -125,10 +125,8 @@ def _worker(value: Any, info: ValidationInfo) -> str:
         raise RunError(
             f"worker is {shown(value)}. Give a name, as 'papers:graph_agent:retrieve_only', or several."
         )
-    names, bases = (
-        clean(value if isinstance(value, str) else ",".join(value)),
-        _from_context(info, "bases"),
-    )
+    names = clean(value if isinstance(value, str) else ",".join(value))
+    bases = _from_context(info, "bases")
     if names:
         from workbench.graphs.route import AGENT_TYPES, TOOL_AGENT, read_workers
 
@@ -364,7 +362,8 @@ class Runs(FrameList[Any]):
                 name: getattr(run, name)
                 for name in ("message", "run_id", "status", "answer", "error")
             }
-            seconds, took = run.to_dict()["figures"]["total_s"], run.calls().total()
+            seconds = run.to_dict()["figures"]["total_s"]
+            took = run.calls().total()
             cost = {name: took[name] for name in ("calls", "tokens", "money")}
             return {
                 **row,
@@ -394,7 +393,8 @@ async def map_questions(
     options: Data,
 ) -> Runs:
     """Ask them, ``AT_ONCE`` at a time, and tell how many have ended."""
-    slots, done = asyncio.Semaphore(AT_ONCE), itertools.count(1)
+    slots = asyncio.Semaphore(AT_ONCE)
+    done = itertools.count(1)
     tell = progress or (lambda *_: None)
 
     async def ask_one(message: str) -> Run:

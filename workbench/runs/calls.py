@@ -134,10 +134,8 @@ def model_calls(effects: Iterable[Effect], state: Data) -> Calls:
 
 def _outcome(call: Call, after: Call | None, state: Data) -> tuple[str, str]:
     """Return what became of a reply, and why; ``after`` is the next call of its role."""
-    plan, reflections = (
-        (state.get("plan") or {}).get("metadata") or {},
-        state.get("reflections", []),
-    )
+    plan = (state.get("plan") or {}).get("metadata") or {}
+    reflections = state.get("reflections", [])
     if after and after["at"].endswith("repair"):  # asked again, with what was wrong
         return "refused", after["messages"][-1][1].partition("\n")[2]
     if call["role"] == "planner" and not after and "instead_of" in plan:
@@ -168,7 +166,8 @@ def make_call(place: str, effect: Effect) -> Call:
     """Return the call of a model that an effect is."""
     reply: Data = effect.value if isinstance(effect.value, Mapping) else {}
     request: Data = effect.parts.get("input") or {}
-    usage, role = reply.get("usage") or {}, effect.name
+    usage = reply.get("usage") or {}
+    role = effect.name
     return Call(
         place=place,
         key=effect.key,

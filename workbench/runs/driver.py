@@ -103,9 +103,11 @@ class Driver:
     """
 
     def __init__(self, runs: RunStore, conversations: SqlConversations, checkpoints: Path | str):
-        self.runs, self.conversations = runs, conversations
+        self.runs = runs
+        self.conversations = conversations
         self.store: Conversations = conversations
-        self._path, self._places = checkpoints, asyncio.Semaphore(2)
+        self._path = checkpoints
+        self._places = asyncio.Semaphore(2)
         self._opening = threading.Lock()
 
     @cached_property
@@ -169,7 +171,8 @@ class Driver:
         from workbench.graphs.merge import distinct, gather
 
         results = gather(self.runs.records(live.run_id), self.runs, live.run_id)
-        seen, loop = {**request, "evidence": distinct(results)}, asyncio.get_running_loop()
+        seen = {**request, "evidence": distinct(results)}
+        loop = asyncio.get_running_loop()
         assert live.reviewer is not None
         # A pool of its own: a reviewer may wait for a person, and must not use up the threads of tools. It is not
         # waited for at the end, or a reviewer that never returns would hold a cancelled run.
@@ -243,7 +246,8 @@ class Driver:
 
     def _keep(self, live: Live, error: BaseException) -> None:
         """Store the part of an answer, which the whole one replaces later, and where a replay diverged."""
-        row, text = self.runs.get(live.run_id), "".join(live.tokens)
+        row = self.runs.get(live.run_id)
+        text = "".join(live.tokens)
         if text.strip() and row["result"] is None:
             key = f"{live.run_id}:assistant"
             self.store.append_message(
@@ -333,7 +337,8 @@ def _resuming(answer: Answer, snapshot: StateSnapshot) -> Any:
 def _reasons(error: Any) -> str:
     """Pydantic's errors as lines: where in the answer, and what is allowed there."""
     most_faults = 10
-    lines, faults = [], error.errors()
+    lines = []
+    faults = error.errors()
     for fault in faults[:most_faults]:
         path = "".join(
             f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"]

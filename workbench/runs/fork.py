@@ -240,8 +240,11 @@ def forecast(run: Recording, plan: Plan, activated: Iterable[str] = ()) -> Forec
     """
     sources = (run.options.get("tape") or {}).get("sources", [])
     effects = [*run.tape(), *(effect for run_id in sources for effect in read(run._store, run_id))]
-    versions, records, state = dict[str, str](), run.records, run.state
-    kb, dates = state.get("kb_prefix", ""), asked_dates(run)
+    versions = dict[str, str]()
+    records = run.records
+    state = run.state
+    kb = state.get("kb_prefix", "")
+    dates = asked_dates(run)
     for name in {
         kb,
         *(str(s.tool_input["kb_prefix"]) for s in plan.steps if s.tool_input.get("kb_prefix")),
@@ -254,9 +257,11 @@ def forecast(run: Recording, plan: Plan, activated: Iterable[str] = ()) -> Forec
     starts = {
         step.step_id for step in plan.ahead(ended, [*state.get("activated", []), *activated], taped)
     }
-    history, rows = run._store.tool_seconds(), list[Json]()
+    history = run._store.tool_seconds()
+    rows = list[Json]()
     for step_id, end in taped.items():
-        tool, runs = plan.step(step_id).tool, step_id in starts
+        tool = plan.step(step_id).tool
+        runs = step_id in starts
         p50, p90 = _quantiles(history.get(tool, ())) if runs else (0.0, 0.0)
         row = {
             "step_id": step_id,

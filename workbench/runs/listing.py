@@ -26,7 +26,8 @@ class WorkspaceRuns:
     """The runs of a workspace, newest first."""
 
     def __init__(self, work: Work, workspace: Any):
-        self._work, self._workspace = work, workspace
+        self._work = work
+        self._workspace = workspace
 
     def list(self, limit: int = 100, **equals: str) -> Sequence[Run]:
         """Return the newest runs; ``equals`` narrows by ``session_id``, ``user_id``, ``status`` or ``graph``."""
@@ -63,8 +64,10 @@ class WorkspaceRuns:
         The score is the share of the answer's statements that their sources support.
         """
         run = self._workspace.run(run_id)._read_once()
-        calls, support = run.calls(), run.state.get("support") or ()
-        total, models = calls.total(), ", ".join(dict.fromkeys(call["model"] for call in calls))
+        calls = run.calls()
+        support = run.state.get("support") or ()
+        total = calls.total()
+        models = ", ".join(dict.fromkeys(call["model"] for call in calls))
         score = (
             sum(claim["verdict"] == "supported" for claim in support) / len(support)
             if support

@@ -70,7 +70,8 @@ class StillClock:
     """A clock that reads no clock: it begins where the recorded run began, and each look is a microsecond later."""
 
     def __init__(self, began: datetime):
-        self._began, self._looks = began, 0
+        self._began = began
+        self._looks = 0
 
     def now(self) -> datetime:
         """Return the recorded beginning, and a little more at every look."""
@@ -87,7 +88,8 @@ class TapedBases:
     """The knowledge bases of a run."""
 
     def __init__(self, real: KnowledgeBases, tape: Tape):
-        self.real, self._tape = real, tape
+        self.real = real
+        self._tape = tape
         self._opened = cache(lambda name: TapedBase(name, real, tape))
 
     def names(self) -> list[str]:
@@ -110,7 +112,9 @@ class TapedBase:
     """One knowledge base: each read is an effect under the base's fingerprint."""
 
     def __init__(self, name: str, bases: KnowledgeBases, tape: Tape):
-        self.name, self._bases, self._tape = name, bases, tape
+        self.name = name
+        self._bases = bases
+        self._tape = tape
         self._known: dict[tuple[str, str], Any] = {}
         self._here = tape.mode != "replay" and name in bases.names()
         self._fingerprint: str = self._of_documents()
@@ -159,7 +163,8 @@ class TapedBase:
         return read
 
     def _read(self, method: str, arguments: Sequence[Any]) -> Any:
-        name, parts = f"{self.name}.{method}", {"version": self._fingerprint, "input": arguments}
+        name = f"{self.name}.{method}"
+        parts = {"version": self._fingerprint, "input": arguments}
         if not self._here:
             effect = self._tape.find("knowledge", name, parts)
             if effect is None:
@@ -178,7 +183,8 @@ class TapedConversations:
     """The conversations of a run: what was said before is read once, and is part of the tape."""
 
     def __init__(self, real: Conversations, tape: Tape):
-        self._real, self._tape = real, tape
+        self._real = real
+        self._tape = tape
 
     def list_messages(
         self, conversation_id: str, limit: int | None = None, before: str | None = None
@@ -206,7 +212,8 @@ class TapedMemory:
     """
 
     def __init__(self, real: Remembering, tape: Tape):
-        self._real, self._tape = real, tape
+        self._real = real
+        self._tape = tape
 
     def recall(
         self, message: str, *, user_id: str, conversation_id: str, before: str | None = None
@@ -355,7 +362,8 @@ def _used_prompts(context: Context, message: str) -> Json:
 
 
 def _settings(settings: Settings, recorded: Data, edited: Data) -> Settings:
-    changes, fields = merge_settings(recorded, edited), type(settings).model_fields
+    changes = merge_settings(recorded, edited)
+    fields = type(settings).model_fields
     return settings.with_changes({name: value for name, value in changes.items() if name in fields})
 
 

@@ -39,7 +39,9 @@ class StoredRun:
     """
 
     def __init__(self, work: Work, run_id: str):
-        self._work, self.run_id, self._store = work, run_id, work.driver(run_id).runs
+        self._work = work
+        self.run_id = run_id
+        self._store = work.driver(run_id).runs
 
     @property
     def _workspace(self) -> Any:
@@ -145,7 +147,8 @@ class Recording(StoredRun, Extended):
         """Return the evidence, best first: what was merged, or all that was found so far."""
         from workbench.graphs.merge import distinct, marked
 
-        merged, marks = self.state.get("merged"), marks_of(self)
+        merged = self.state.get("merged")
+        marks = marks_of(self)
         return (
             merged["retrieval_results"]
             if merged
@@ -176,7 +179,8 @@ class Recording(StoredRun, Extended):
         # it imports LangGraph, which a bench that only shows runs does without
         from workbench.events import nested
 
-        still, holder = recorded(self), self._work.holder(self.run_id)
+        still = recorded(self)
+        holder = self._work.holder(self.run_id)
         return {
             **run_document(still, holder, asked_dates(still)),
             "execution_log": nested(still.log),
@@ -319,7 +323,8 @@ def debug_events(run: Recording) -> list[Json]:
     """Return what is for no chat client: where it was routed, each step, what was merged, the log."""
     from workbench.graphs.merge import merged_events
 
-    events, state = list[Json](), run.state
+    events = list[Json]()
+    state = run.state
     for event in run._store.events(run.run_id):
         events += event.get("debug", [])
         if event.get("execution_log", {}).get("node") == "merger" and state.get("merged"):

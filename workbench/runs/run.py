@@ -244,7 +244,8 @@ class RunAio:
 
     async def events(self) -> AsyncGenerator[Json]:
         """Yield its events as ``Run.events`` does."""
-        loop, stream = asyncio.get_running_loop(), asyncio.Queue[Json | None]()
+        loop = asyncio.get_running_loop()
+        stream = asyncio.Queue[Json | None]()
         put = lambda event: loop.call_soon_threadsafe(stream.put_nowait, event)  # noqa: E731
         with self._run._work.listening(self._run.run_id, put):
             while (event := await stream.get()) is not None:
@@ -306,7 +307,8 @@ def _tool_value(run: Recording, at: str, effect: Effect, result: Any) -> Json:
     # LangGraph's import is most of a second, which a bench that is only shown does not pay
     from workbench.graphs.execute import RESULTS, make_body, make_record
 
-    record, body = effect.value["record"], effect.value["body"] or {"output": {}, "results": []}
+    record = effect.value["record"]
+    body = effect.value["body"] or {"output": {}, "results": []}
     fields = dict(result) if isinstance(result, Mapping) else {RESULTS: result}
     if RESULTS in fields:
         listed = (

@@ -62,7 +62,8 @@ def what_if(run: Run, gold: Collection[str] = ()) -> WhatIf:
             f"Run {run.run_id} is {run.status}: only a run that is done can be played otherwise."
         )
     still = recorded(run)
-    visits, points = _visits(still), WhatIf()
+    visits = _visits(still)
+    points = WhatIf()
     for place, visit in enumerate(visits):
         visit["went_on"] = visit is not visits[-1]
         edits = _otherwise(still, visits[:place], visit)
@@ -78,7 +79,8 @@ def _visits(run: Recording) -> list[Json]:
 
     ``before`` are decisions at other points since the reflection before; ``decision`` is the recorded one, if any.
     """
-    visits, before = list[Json](), list[Any]()
+    visits = list[Json]()
+    before = list[Any]()
     for decision in run.decisions:
         if decision["point"] != "reflect":
             before.append(decision)
@@ -127,7 +129,8 @@ def _more(run: Recording, reflection: Data) -> Json | None:
     done = reflection["current_iteration"]
     before = [r for r in run.records if r["iteration"] <= done]
     records = [r for r in before if r["error"] not in IDLE]
-    started, ran = {r["step_id"] for r in before}, {r["step_id"] for r in records}
+    started = {r["step_id"] for r in before}
+    ran = {r["step_id"] for r in records}
     plans = [version["plan"] for version in run.plans]
     plan = next((p for p in reversed(plans) if started >= set(p.by_id())), plans[0])
     seen = {**reflection["signals"], "evidence_count": 0, "time_left_s": 1.0}
@@ -141,8 +144,10 @@ def _more(run: Recording, reflection: Data) -> Json | None:
 
 def _point(visit: Data, run: Recording, fork: Recording | None, gold: frozenset[str]) -> Point:
     stop, go_on = (fork, run) if visit["went_on"] else (run, fork)
-    before, after = stop or run, go_on or run
-    keys, at_stop = {effect.key for effect in before.tape()}, _pieces(before)
+    before = stop or run
+    after = go_on or run
+    keys = {effect.key for effect in before.tape()}
+    at_stop = _pieces(before)
     work = [
         e
         for e in after.tape()

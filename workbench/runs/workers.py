@@ -46,7 +46,8 @@ class LoopThread:
         self._loop = asyncio.new_event_loop()
         self._pool = ThreadPoolExecutor(thread_name_prefix=name)
         self._loop.set_default_executor(self._pool)
-        self._process, self._ends = os.getpid(), False
+        self._process = os.getpid()
+        self._ends = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -156,7 +157,8 @@ class Work:
         self._private: Driver | None = None
         self.stores = ExitStack()
         self.stores.callback(self.durable.close)
-        self._context, self._max_concurrency = context, max_concurrency
+        self._context = context
+        self._max_concurrency = max_concurrency
         self._live: dict[str, Live] = {}
         self._releasing: list[asyncio.Future[None]] = []
         self.ended: Callable[[str], None] | None = None
@@ -184,7 +186,8 @@ class Work:
 
     def _status_and_row(self, run_id: str) -> tuple[str, RunRow]:
         """Return how the run stands, and the row from which that was read."""
-        row, live = self.driver(run_id).runs.get(run_id), self._live.get(run_id)
+        row = self.driver(run_id).runs.get(run_id)
+        live = self._live.get(run_id)
         at_work = self.lease.alive(row["owner"]) and not (live and live.unwritten)
         return "interrupted" if row["status"] == "running" and not at_work else row["status"], row
 
@@ -221,9 +224,11 @@ class Work:
 
     def next_nodes(self, run_id: str) -> list[str]:
         """Return the nodes that come next, of the innermost graph that is at work; empty at the end."""
-        snapshot, outer = self._snapshot(run_id, subgraphs=True), ""
+        snapshot = self._snapshot(run_id, subgraphs=True)
+        outer = ""
         while inner := next((task for task in snapshot.tasks if hasattr(task.state, "next")), None):
-            snapshot, outer = inner.state, f"{inner.name}:"
+            snapshot = inner.state
+            outer = f"{inner.name}:"
         return [f"{outer}{node}" for node in snapshot.next]
 
     def listening(self, run_id: str, listener: Listener) -> AbstractContextManager[None]:
@@ -287,7 +292,8 @@ class Work:
     def begin(self, run_id: str, message: str, options: Data, live: Live) -> None:
         """Note a new run, and start working on it."""
         driver = self._incognito() if options["incognito"] else self.durable
-        user, session = options["user"], options["session"]
+        user = options["user"]
+        session = options["session"]
         driver.runs.create(
             run_id,
             message,
@@ -317,7 +323,8 @@ class Work:
             raise RunError(
                 f"Run {run_id} is incognito: nothing of it is kept that another run could be made from."
             )
-        new_id, decisions = new_run_id(), driver.runs.decisions(run_id)
+        new_id = new_run_id()
+        decisions = driver.runs.decisions(run_id)
         message, options = forked(driver.runs.get(run_id), decisions, new_id, **edits)
         self.begin(new_id, message, options, Live(new_id))
         return new_id
@@ -533,7 +540,8 @@ class Work:
         from workbench.graphs.conversation import initial_state
 
         row = driver.runs.get(run_id)
-        conversation, message = row["conversation_id"], row["message"]
+        conversation = row["conversation_id"]
+        message = row["message"]
         message_id = driver.store.append_message(
             conversation, "user", message, message_key=f"{run_id}:user"
         )

@@ -30,10 +30,8 @@ CALIBRATION = (
     "from the share of the question's words that it holds and its place in the list."
 )
 _HANDED_IN = ("knowledge", "log")
-_TEXT, _ID = (
-    ("evidence", "text", "page_content", "content"),
-    ("source_id", "chunk_id", "id", "doc_id"),
-)
+_TEXT = ("evidence", "text", "page_content", "content")
+_ID = ("source_id", "chunk_id", "id", "doc_id")
 _OURS = ("result_id", "source_id", "chunk_id", "id")
 _PORT = {
     "name": str,

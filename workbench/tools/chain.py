@@ -173,13 +173,15 @@ class Walk:
     """
 
     def __init__(self, question: str, knowledge: KnowledgeBase):
-        self._knowledge, self._asked = knowledge, stems(question)
+        self._knowledge = knowledge
+        self._asked = stems(question)
         weighed = knowledge.words(content_terms(question))
         self._weights = {
             root(stem(term)): w
             for term, w in zip(weighed["words"], weighed["weights"], strict=True)
         }
-        self.named, self.titles = list[str](), dict[str, str]()
+        self.named = list[str]()
+        self.titles = dict[str, str]()
         lexical, dense = (
             _scaled(dict(knowledge.search(kind, question, DEEP))) for kind in ("words", "meaning")
         )
@@ -190,7 +192,8 @@ class Walk:
         }
         self.score = dict(self._likeness)
         self._begin(question)
-        self.steps, self.ways = dict[str, Step](), dict[str, Step]()
+        self.steps = dict[str, Step]()
+        self.ways = dict[str, Step]()
         self._held = dict[str, frozenset[str]]()
         first = dict[str, str]()
         order = by_score(self.score)[: WIDTH * 4]
@@ -217,11 +220,9 @@ class Walk:
 
     def best(self, limit: int) -> list[str]:
         """Return the best passages; each further one of an article counts for less."""
-        order, articles, worth = (
-            by_score(self.score)[: 2 * limit],
-            Counter[str](),
-            dict[str, float](),
-        )
+        order = by_score(self.score)[: 2 * limit]
+        articles = Counter[str]()
+        worth = dict[str, float]()
         self.read(order)
         for i in order:
             title = self.titles[i].lower()
@@ -281,7 +282,8 @@ class Walk:
 
     def path(self, chunk_id: str) -> list[tuple[str, Step]]:
         """Return the steps that lead to a passage, the first one first."""
-        way, seen = list[tuple[str, Step]](), {chunk_id}
+        way = list[tuple[str, Step]]()
+        seen = {chunk_id}
         while (
             step := self.steps.get(chunk_id) or self.ways.get(chunk_id)
         ) and step.parent not in seen:
@@ -313,7 +315,8 @@ class Walk:
         """Take a step from the passages in front; how many passages were reached."""
         reached: dict[str, tuple[float, Step]] = {}
         for target, step in list(self._edges()):
-            covered, score = self._covered[step.parent], self.score[step.parent]
+            covered = self._covered[step.parent]
+            score = self.score[step.parent]
             in_sentence = self._share(roots(step.sentence), covered)
             in_passage = self._share(self._held[target], covered)
             led = PARENT * score + SENTENCE * in_sentence + PASSAGE * in_passage
@@ -383,7 +386,8 @@ class Walk:
 
     def _sharing(self, parent: str, alike: Sequence[Shared]) -> Iterator[tuple[str, Step]]:
         """Passages that hold a phrase of this one which the question does not, by what they cover of the question."""
-        covered, best = self._covered[parent], dict[str, tuple[float, Step]]()
+        covered = self._covered[parent]
+        best = dict[str, tuple[float, Step]]()
         for shared in alike:
             if not stems(shared["phrase"]) <= self._asked:
                 share = self._share(roots(shared["sentence"]), covered)
@@ -457,7 +461,8 @@ def sub_questions(
         knowledge.words(question)["words"],
         coverage(question, texts, knowledge),
     )
-    best, question_key = dict[str, tuple[float, SubQuestion]](), surface_key(question)
+    best = dict[str, tuple[float, SubQuestion]]()
+    question_key = surface_key(question)
     for (passage, sentence), row in zip(candidates, rows, strict=True):
         left = [word for word, clearness in zip(words, row, strict=True) if clearness < COVERED]
         covered = sum(weight * clearness for weight, clearness in zip(weights, row, strict=True))
@@ -491,7 +496,9 @@ def answers(
     weights, rows = coverage(
         question, [f"{sub_question.passage['title']}. {sub_question.sentence}", *texts], knowledge
     )
-    bm25, words, meaning = shares(lexical), _places(lexical), _places(dense)
+    bm25 = shares(lexical)
+    words = _places(lexical)
+    meaning = _places(dense)
     key = surface_key(sub_question.name)
     return {
         passage["chunk_id"]: {

@@ -49,13 +49,12 @@ def research_tool(name: str, description: str, rounds: int, planned: bool = True
     async def search(
         tool_input: DeepResearchInput, knowledge: KnowledgeBase, log: ToolLog
     ) -> DeepResearchOutput:
-        results, seen, thoughts, stopped = (
-            dict[str, RetrievalResult](),
-            set[str](),
-            list[Json](),
-            "",
-        )
-        tool, query = hybrid.TOOL, tool_input.query
+        results = dict[str, RetrievalResult]()
+        seen = set[str]()
+        thoughts = list[Json]()
+        stopped = ""
+        tool = hybrid.TOOL
+        query = tool_input.query
         for number in range(1, rounds + 1):
             if number > 1 and _late(log, tool_input.timeout_s):
                 stopped = "time"
@@ -96,7 +95,8 @@ def research_tool(name: str, description: str, rounds: int, planned: bool = True
             thoughts.append({"round": number, "evidence": new, "asks": asks})
             if stopped:
                 break
-            tool, query = chain.TOOL, following
+            tool = chain.TOOL
+            query = following
         for result in results.values():
             # it is judged as this tool's, whichever search found it
             result["metadata"]["tools"] = [name]

@@ -158,7 +158,8 @@ def reranker_scores(
     )
     if scores is None:
         scores = [1 / rank for rank, _ in enumerate(read, start=1)]
-    low, high = min(scores, default=0.0), max(scores, default=0.0)
+    low = min(scores, default=0.0)
+    high = max(scores, default=0.0)
     return {
         p["chunk_id"]: (s - low) / (high - low) if high > low else 0.5
         for p, s in zip(read, scores, strict=True)

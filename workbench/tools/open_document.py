@@ -47,7 +47,8 @@ def search(
             f"There is no document {name!r}. Give a title or an id that a search returned."
         )
     # Characters of a document that are returned at once.
-    left, shown = 6_000, passages[tool_input.start : tool_input.start + 1]
+    left = 6_000
+    shown = passages[tool_input.start : tool_input.start + 1]
     for passage in passages[tool_input.start + 1 :]:
         left -= len(passage["text"])
         if left < len(shown[0]["text"]):

@@ -287,7 +287,8 @@ def _input_problems(step: PlanStep, tool: Tool) -> Iterator[Json]:
         for fault in error.errors():
             if not fault["loc"] or fault["loc"][0] not in references:
                 path, message, fix = input_fault(tool, fault)
-                place, sentence = f"tool_input.{path}", f"{step.step_id}: {message}"
+                place = f"tool_input.{path}"
+                sentence = f"{step.step_id}: {message}"
                 yield problem(
                     step.step_id, place, sentence, fix, "input", name=path, **_rule(fault, tool)
                 )
@@ -322,7 +323,8 @@ def _reference_problems(
             details = {"name": name, "rule": "extra_forbidden", "known": names}
             yield problem(step.step_id, place, message, f"Its inputs: {names}.", "input", **details)
         elif "text" in (value := step.tool_input[name]):
-            text, kind = value["text"], inputs[name].annotation
+            text = value["text"]
+            kind = inputs[name].annotation
             if kind is not str or not isinstance(text, str) or GAP not in text:
                 where = (
                     "Only a text has words around it"

@@ -188,7 +188,8 @@ class Question:
         ``bm25``: the share of the best score; ``cosine`` and ``lead`` as ``cosine_signals`` has them, of what is behind
         the ranking the least cosine; ``across``: the lead where words cannot tell.
         """
-        lexical, cosines = shares(bm25 or ()), cosine_signals(dense or ())
+        lexical = shares(bm25 or ())
+        cosines = cosine_signals(dense or ())
         unseen = {"cosine": min((cosine for _, cosine in dense or ()), default=0.0)}
         signals = []
         for passage in passages:
@@ -326,7 +327,8 @@ def coverage(
 ) -> tuple[list[float], list[list[float]]]:
     """Return the weight of each word of a question, 1 in all, and how far each text says each word, 0 to 1."""
     words = knowledge.words(question, texts)
-    rarity, rows = words["rarity"], words["texts"]
+    rarity = words["rarity"]
+    rows = words["texts"]
     total = sum(rarity) + 1e-6 * len(rarity) or 1.0
     weights = [(weight + 1e-6) / total for weight in rarity]
     return weights, [
@@ -373,7 +375,8 @@ def cosine_signals(hits: Sequence[tuple[str, float]]) -> dict[str, dict[str, flo
     if not hits:
         return {}
     values = sorted(cosine for _, cosine in hits[:LEAD])
-    middle, low = values[len(values) // 2], values[0]
+    middle = values[len(values) // 2]
+    low = values[0]
     spread = 4 * max(0.05, middle - low)
     return {i: {"cosine": c, "lead": max(0.0, min(1.0, (c - middle) / spread))} for i, c in hits}
 
@@ -499,7 +502,8 @@ def _summed(
 
 def _spread(ranking: Ranking) -> list[float]:
     scores = [score for _, score in ranking]
-    low, high = min(scores, default=0.0), max(scores, default=0.0)
+    low = min(scores, default=0.0)
+    high = max(scores, default=0.0)
     return [(s - low) / (high - low) if high > low else 1.0 for s in scores]
 
 

@@ -317,10 +317,8 @@ def _kind(option: Json) -> str:
     if option.get("type") == "array":
         return f"a list of {_kind(option.get('items', {}))}s"
     kind = option.get("type", "an object" if "$ref" in option else "a value")
-    low, high = (
-        option.get("minimum", option.get("minLength")),
-        option.get("maximum", option.get("maxLength")),
-    )
+    low = option.get("minimum", option.get("minLength"))
+    high = option.get("maximum", option.get("maxLength"))
     unit = " characters" if kind == "string" else ""
     if low is not None and high is not None:
         return f"{kind}, {low} to {high}{unit}"

@@ -128,12 +128,10 @@ class Addition:
         *,
         replace: bool = False,
     ):
-        self._index, self._folder, self._settings, self._progress = (
-            index,
-            folder,
-            settings,
-            progress,
-        )
+        self._index = index
+        self._folder = folder
+        self._settings = settings
+        self._progress = progress
         self._report = AddReport(name)
         self._model: TextModel = open_model(index, name, settings)
         self._dimensions = set[int]()
@@ -204,7 +202,8 @@ class Addition:
         ]
 
     def _write(self) -> None:
-        total, done = sum(map(len, self._spool.ids("new", "changed", "again"))), 0
+        total = sum(map(len, self._spool.ids("new", "changed", "again")))
+        done = 0
         for batch in self._spool.documents():
             self._compute(batch, done, total)
             done += len(batch)
@@ -243,15 +242,16 @@ class Addition:
 
         def read() -> Iterator[entities.Source]:
             nonlocal done
-            sql, last = (
-                f"SELECT doc_id FROM documents WHERE doc_id > ? ORDER BY doc_id LIMIT {spool.BATCH}",
-                "",
+            sql = (
+                f"SELECT doc_id FROM documents WHERE doc_id > ? ORDER BY doc_id LIMIT {spool.BATCH}"
             )
+            last = ""
             while ids := [row[0] for row in self._index.rows(sql, (last,))]:
                 # How many times the graph reads every document.
                 self._progress("graph", done, 4 * documents)
                 yield from self._sources(ids)
-                done, last = done + len(ids), ids[-1]
+                done += len(ids)
+                last = ids[-1]
 
         builder = entities.GraphBuilder(connection, self._vocabulary)
         builder.build(read)

@@ -86,7 +86,8 @@ class Spool:
 
     def take(self, documents: Iterable[Document]) -> Iterator[int]:
         """Store documents, and yield how many there are so far after each batch."""
-        remaining, count = iter(documents), 0
+        remaining = iter(documents)
+        count = 0
         while batch := list(islice(remaining, BATCH)):
             with translate_errors(_TEMPORARY):
                 connection = self._index.connection()

@@ -42,7 +42,9 @@ class View:
 
     def __init__(self, index: Index, folder: Path, generation: int, place: Place):
         self.vocabulary = vocabulary.stored(folder)
-        self.generation, self._index, self._place = generation, index, place
+        self.generation = generation
+        self._index = index
+        self._place = place
         self._lock = threading.RLock()
         self._store: Store | None = None
         self._closed = False

@@ -91,7 +91,8 @@ class Index:
                 f"There is no index at {path}. Add documents with `workbench kb add`."
             )
         self.path = path
-        self._local, self._lock = threading.local(), threading.Lock()
+        self._local = threading.local()
+        self._lock = threading.Lock()
         self._open: dict[threading.Thread, sqlite3.Connection] = {}
         self._closed = False
         try:
@@ -194,7 +195,8 @@ class Index:
         self._local = threading.local()
 
     def _begin(self, create: bool) -> None:
-        connection, rebuild = self.connection(), f"`workbench kb rebuild {self.path.parent.name}`"
+        connection = self.connection()
+        rebuild = f"`workbench kb rebuild {self.path.parent.name}`"
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version == 0 and not create:
             raise KnowledgeError(

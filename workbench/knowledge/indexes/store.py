@@ -105,7 +105,8 @@ class Damaged(KnowledgeError):
 
     def __init__(self, place: Place, error: Exception | str, name: str = ""):
         why = " ".join(str(error).split())[:300]
-        base, where = name or place.folder.parent.name, place.mark if place.url else place.folder
+        base = name or place.folder.parent.name
+        where = place.mark if place.url else place.folder
         super().__init__(
             f"The vectors in {where} cannot be used: {why}. The index itself is whole and keeps every vector: free "
             f"some space if the disk is full, and run `workbench kb rebuild {base}`."

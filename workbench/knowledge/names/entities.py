@@ -102,7 +102,8 @@ class GraphBuilder:
     """
 
     def __init__(self, connection: sqlite3.Connection, vocabulary: Vocabulary = NO_WORDS) -> None:
-        self._connection, self._vocabulary = connection, vocabulary
+        self._connection = connection
+        self._vocabulary = vocabulary
         self.entities: dict[str, Entity] = {}
         self.categories: set[str] = set()
         self.leads: dict[str, str] = {}
@@ -185,10 +186,8 @@ class GraphBuilder:
 
     def _add_links(self, source: Source) -> None:
         """Add where the edges of a canvas lead from a node, and the group that it is in."""
-        doc, node = (
-            document_entity(source.doc_id),
-            source.fields.get(STRUCTURE, {"id": "", "links": ()}),
-        )
+        doc = document_entity(source.doc_id)
+        node = source.fields.get(STRUCTURE, {"id": "", "links": ()})
         for relation, node_id, sentence in node["links"]:
             target = f"{doc.removesuffix(node['id'])}{node_id}"
             if target in self.entities:

@@ -66,7 +66,9 @@ class Names:
                 for w in dict.fromkeys(terms(around))
                 if not is_stop_word(w) and (len(w) > 1 or CJK.match(w))
             ]
-            scores, first, first_year = dict[str, float](), bearers[ids[0]], None
+            scores = dict[str, float]()
+            first = bearers[ids[0]]
+            first_year = None
             for entity_id in ids:
                 year, neighbours, own_words = self._surroundings(bearers[entity_id])
                 first_year = year if entity_id == ids[0] else first_year

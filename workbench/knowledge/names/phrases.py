@@ -44,7 +44,8 @@ def capitalised(sentence: str) -> Iterator[tuple[int, int]]:
         begins = not sentence[: match.start()].strip(" \"'“‘(*_-")
         words = list(re.finditer(r"\S+", match[0]))
         while words and _is_no_name(words[0][0], begins):
-            words, begins = words[1:], False
+            words = words[1:]
+            begins = False
         while words and (words[-1][0].lower() in _NO_NAMES or words[-1][0].isdigit()):
             words = words[:-1]
         start, end = (words[0].start(), words[-1].end()) if words else (0, 0)
@@ -61,7 +62,8 @@ def names_in(text: str) -> Iterator[tuple[str, str]]:
     """Yield the names in a text with their sentences, in its order; ordinary words and countries are no entities."""
     for sentence in sentences(text):
         for start, end in capitalised(sentence):
-            surface, titled = sentence[start:end], sentence[start - 1 : start] in ("《", "「", "『")
+            surface = sentence[start:end]
+            titled = sentence[start - 1 : start] in ("《", "「", "『")
             plain = (
                 is_ordinary(surface_key(surface))
                 or vocabulary.country(surface)

@@ -181,7 +181,9 @@ def where(
     Raises:
         KnowledgeError: the operator or the value does not fit the field.
     """
-    name, op, value = condition["field"], condition["op"], condition["value"]
+    name = condition["field"]
+    op = condition["op"]
+    value = condition["value"]
 
     def joined(joint: str, *tests: tuple[Op, Any]) -> tuple[str, list[Any]]:
         parts = [
@@ -229,10 +231,12 @@ def _dated(condition: Condition) -> tuple[str, list[Any]]:
     date = iso(condition["value"])
     if not date:
         raise _unfit(condition, "a date: 2005, 2005-03 or 2005-03-17")
-    part, bound = "substr(day, 1, min(length(day), ?))", "substr(?, 1, min(length(day), ?))"
+    part = "substr(day, 1, min(length(day), ?))"
+    bound = "substr(?, 1, min(length(day), ?))"
     same = "(length(day) >= ? AND substr(day, 1, ?) = ?)"
     size = len(date)
-    bounds, equal = [size, date, size], [size, size, date]
+    bounds = [size, date, size]
+    equal = [size, size, date]
     sql, parameters = {
         "eq": (same, equal),
         "lt": (f"{part} < {bound}", bounds),
@@ -263,7 +267,9 @@ def _listed(condition: Condition, size: int = 0) -> list[Any]:
 
 
 def _unfit(condition: Condition, kind: str) -> KnowledgeError:
-    name, op, value = condition["field"], condition["op"], shown(condition["value"])
+    name = condition["field"]
+    op = condition["op"]
+    value = shown(condition["value"])
     return KnowledgeError(f"The condition {name} {op} {value} cannot be tested: {kind} is needed.")
 
 

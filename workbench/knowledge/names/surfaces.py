@@ -235,7 +235,8 @@ def unbroken(text: str, left: Unit, right: Unit) -> bool:
 
 def candidates(text: str) -> list[str]:
     """Return every key that could be a name in the text: all runs of its units."""
-    parts, keys = units(text), dict[str, None]()
+    parts = units(text)
+    keys = dict[str, None]()
     for at, unit in enumerate(parts):
         key = unit.key
         keys[key] = None
@@ -270,7 +271,9 @@ class Matcher:
 
     def at(self, text: str, parts: Sequence[Unit], place: int) -> list[tuple[str, int]]:
         """Return ``(key, units)`` of the names that begin at a unit of the text and run on unbroken, longest first."""
-        key, last, names = parts[place].key, place, list[tuple[str, int]]()
+        key = parts[place].key
+        last = place
+        names = list[tuple[str, int]]()
         while True:
             last += 1
             if key in self._keys:
@@ -285,7 +288,8 @@ class Matcher:
 
         ``careless``: its writer may leave capitals out, as in a question.
         """
-        writing, at = _Writing(text, careless), 0
+        writing = _Writing(text, careless)
+        at = 0
         while at < len(writing.parts):
             names = self.at(text, writing.parts, at)
             key, length = next((name for name in names if writing.means(at, *name)), ("", 1))
@@ -303,15 +307,19 @@ class _Writing:
     """A text, and how its writer uses capitals."""
 
     def __init__(self, text: str, careless: bool):
-        self.text, self.parts, self._careless = text, units(text), careless
+        self.text = text
+        self.parts = units(text)
+        self._careless = careless
         self._capital = [not text[unit.start].islower() for unit in self.parts]
         self._chinese = bool(CJK.search(text))
         self._shouted = text.isupper() and len(self.parts) > 4 and not self._chinese
 
     def means(self, at: int, key: str, length: int) -> bool:
         """Check whether the writer means the name, and not the words."""
-        part, capitals = self.parts[at : at + length], self._capital[at : at + length]
-        start, end = part[0].start, part[-1].end
+        part = self.parts[at : at + length]
+        capitals = self._capital[at : at + length]
+        start = part[0].start
+        end = part[-1].end
         if self._quoted(start, end):
             return True
         if CJK.match(key):
@@ -347,7 +355,8 @@ class _Writing:
         return not before or before[-1] in ".!?:;\n。！？：；…"
 
     def _quoted(self, start: int, end: int) -> bool:
-        before, after = self.text[:start].rstrip()[-1:], self.text[end:].lstrip()[:1]
+        before = self.text[:start].rstrip()[-1:]
+        after = self.text[end:].lstrip()[:1]
         if not before or not after or before not in _OPENS or after not in _CLOSES:
             return False
         # an apostrophe is no quotation mark: 'tis, the boys' and it's
@@ -358,7 +367,8 @@ class _Writing:
         for place in (at - 1, at + 1):
             if 0 <= place < len(self.parts) and self._capital[place]:
                 left, right = (self.parts[n] for n in sorted((at, place)))
-                beside, between = self.parts[place], self.text[left.end : right.start]
+                beside = self.parts[place]
+                between = self.text[left.end : right.start]
                 opens = self._starts(beside.start) and (
                     beside.key in _ASKING or beside.key in ordinary_words()
                 )

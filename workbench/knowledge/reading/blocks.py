@@ -58,7 +58,10 @@ def blocks(text: str) -> Iterator[Block]:
     >>> [(b.kind, b.text) for b in blocks("# Tea\n\nHot.\n- green\n  leaves\n\n|a|b|\n|-|-|\n|1|2|\n```\nx = 1\n```")]
     [('heading', 'Tea'), ('text', 'Hot.'), ('item', '- green leaves'), ('row', '|1|2|'), ('code', 'x = 1')]
     """
-    lines, marker, head, level = text.split("\n"), "", "", 0
+    lines = text.split("\n")
+    marker = ""
+    head = ""
+    level = 0
     for token in _markdown().parse(text):
         begin, end = token.map or (0, 0)
         apart = not begin or not _plain(lines[begin - 1])
@@ -85,7 +88,8 @@ def blocks(text: str) -> Iterator[Block]:
                 yield Block("heading", _bare(token.content), level, apart=apart)
             else:
                 yield from _prose(f"{marker}{token.content.strip(chr(10))}".split("\n"), apart)
-            marker, level = "", 0
+            marker = ""
+            level = 0
 
 
 def _prose(lines: Sequence[str], apart: bool) -> Iterator[Block]:
@@ -95,7 +99,8 @@ def _prose(lines: Sequence[str], apart: bool) -> Iterator[Block]:
         n + 1 for n, line in enumerate(lines[:-1]) if _ROW.match(line) and n + 1 not in starts
     ]
     for start, end in pairwise([*sorted(starts), len(lines)]):
-        part, separate = lines[start:end], apart and start == 0
+        part = lines[start:end]
+        separate = apart and start == 0
         if _ROW.match(part[0]):
             yield Block("row", part[0].strip(), apart=separate)
         elif ITEM.match(part[0]):
@@ -136,7 +141,9 @@ def _bare(heading: str) -> str:
 
 def _unwrapped(lines: Sequence[str]) -> list[str]:
     """Return the paragraphs of lines: a line that nearly fills the widest one, or ends in mid-sentence, continues."""
-    widest, parts, continues = max(map(_width, lines)), list[list[str]](), False
+    widest = max(map(_width, lines))
+    parts = list[list[str]]()
+    continues = False
     for line in lines:
         if continues or (parts and _is_continued(parts[-1][-1], line)):
             parts[-1].append(line)

@@ -178,7 +178,8 @@ class Reading:
 
     def _placed(self, document: Document, path: Path, line: int) -> Document | None:
         """Return the document under an id that no other source has; None for one that was read already."""
-        digest, source = document.digest(), document.source
+        digest = document.digest()
+        source = document.source
         for doc_id in _own_ids(document, path):
             place = self.places.get(doc_id)
             equal = place is not None and place.digest == digest
@@ -211,7 +212,8 @@ def _own_ids(document: Document, path: Path) -> Iterator[str]:
     depth = name.count("/") + 1
     own_id = document.doc_id
     if "/".join(parts[-depth:]) != name:  # an id that is not the name of the file
-        own_id, depth = f"{parts[-1]}#{own_id}", 1
+        own_id = f"{parts[-1]}#{own_id}"
+        depth = 1
         yield own_id
     for part in reversed(parts[:-depth]):
         own_id = f"{part}/{own_id}"
@@ -251,7 +253,8 @@ def chunks(text: str, limit: int, title: str = "") -> list[str]:
     >>> chunks("# Tea\n## Green\nIt is hot.\n- one\n- two", 100, "Tea")
     ['# Green\n\nIt is hot.\n\n- one\n- two']
     """
-    passages, body = list[str](), ""
+    passages = list[str]()
+    body = ""
     for glue, piece, opening in _pieces(text, limit, fold(title)):
         if body and piece and len(body) + len(glue) + len(piece) <= limit:
             body += glue + piece
@@ -263,7 +266,9 @@ def chunks(text: str, limit: int, title: str = "") -> list[str]:
 
 def _pieces(text: str, limit: int, title: str) -> Iterator[tuple[str, str, str]]:
     """Yield the space before a piece, the piece, and the piece as it begins a passage; an empty one ends a passage."""
-    path, unused, last = list[tuple[int, str]](), list[tuple[int, str]](), Block("heading", "")
+    path = list[tuple[int, str]]()
+    unused = list[tuple[int, str]]()
+    last = Block("heading", "")
     for block in chain(blocks(text), [Block("heading", "")]):
         if block.kind == "heading" and len(block.text) <= limit // 3:
             for level, heading in unused:
@@ -307,7 +312,8 @@ def _cut(block: Block, last: Block, room: int) -> Iterator[tuple[str, str, str]]
         yield glue, text, head + block.text
     else:
         code = block.kind == "code"
-        before, parts = "", [*filter(str.strip, text.split("\n"))] if code else sentences(text)
+        before = ""
+        parts = [*filter(str.strip, text.split("\n"))] if code else sentences(text)
         for part in (
             part for long in parts for part in ([long] if len(long) <= room else _short(long, room))
         ):
@@ -335,7 +341,8 @@ Read = Iterator[tuple[int, Document | str]]
 
 def _read(path: Path, doc_id: str, reader: documents.Reader, also: set[str]) -> Read:
     """Yield the documents of a file; ``also`` gets other files that were read for it."""
-    name, suffix = path.name.lower(), path.suffix.lower()
+    name = path.name.lower()
+    suffix = path.suffix.lower()
     try:
         must_be_file(path)
         if name.endswith((".jsonl", ".jsonl.gz")):
@@ -414,7 +421,8 @@ def _json_file(path: Path, doc_id: str) -> Read:
         if len(lists) == 1 and not any(isinstance(content[name], Mapping | list) for name in frame):
             if frame:
                 yield 0, Note(f"what stands around its list is left out: {shown(', '.join(frame))}")
-            content, single = lists[0], False
+            content = lists[0]
+            single = False
     for number, record in enumerate([content] if single else content, 1):
         try:
             yield (
@@ -459,7 +467,8 @@ def _rows(rows: Iterable[tuple[int, Json | str]], path: Path) -> Read:
 
 
 def _prose(path: Path, doc_id: str, suffix: str) -> Read:
-    text, record = read_text(path), Json()
+    text = read_text(path)
+    record = Json()
     if suffix == ".rst":
         text = _as_markdown(text)
         record["title"] = documents.heading_of(text) or path.stem

@@ -169,7 +169,8 @@ def _html(path: Path) -> Json:
 def _notebook(path: Path) -> Json:
     """Read the cells of a notebook; outputs are left out."""
     book = json.loads(path.read_bytes())
-    about, texts = book.get("metadata", {}), list[str]()
+    about = book.get("metadata", {})
+    texts = list[str]()
     language = about.get("language_info", {}).get("name", "")
     for cell in book["cells"]:
         source = "".join(cell["source"])

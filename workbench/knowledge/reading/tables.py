@@ -96,7 +96,9 @@ def _typed(
 ) -> Iterator[tuple[int, Json | str]]:
     """Yield the records of rows, which ``rows`` returns as often unchanged called."""
     wide = max((_filled(row) for _, row in islice(rows(), _SAMPLE)), default=0)
-    begin, columns, unnamed = 0, list[Column](), False
+    begin = 0
+    columns = list[Column]()
+    unnamed = False
     for line, row in rows():
         if isinstance(row, str):
             continue
@@ -104,11 +106,9 @@ def _typed(
             for column, cell in zip(columns, row, strict=False):
                 column.see(cell)
         elif row and 2 * _filled(row) >= wide:
-            begin, columns, unnamed = (
-                line,
-                [Column(name, comma) for name in _names(row)],
-                not row[0],
-            )
+            begin = line
+            columns = [Column(name, comma) for name in _names(row)]
+            unnamed = not row[0]
         elif any(row):
             yield (
                 line,
@@ -148,10 +148,14 @@ class Column:
     """
 
     def __init__(self, name: str, comma: bool = False):
-        self.name, self._comma = name, comma
+        self.name = name
+        self._comma = comma
         self._count = self._numbers = self._swapped = self._dates = 0
-        self._marks, self._orders = set[str](), set[str]()
-        self._example, self._codes, self.counts = "", False, True
+        self._marks = set[str]()
+        self._orders = set[str]()
+        self._example = ""
+        self._codes = False
+        self.counts = True
 
     def see(self, cell: str) -> None:
         """Take a cell into account."""
@@ -168,8 +172,10 @@ class Column:
             if proof.match(cell)
         }
         if day := _DAY.fullmatch(cell):
-            self._dates, self._example = self._dates + 1, cell
-            first, second = int(day[1]), int(day[3])
+            self._dates = self._dates + 1
+            self._example = cell
+            first = int(day[1])
+            second = int(day[3])
             proofs = {"day": first > 12 or day[2] == ".", "month": second > 12}
             self._orders |= {order for order, proof in proofs.items() if proof}
 
@@ -216,7 +222,8 @@ class Column:
 def _record(columns: Sequence[Column], row: Sequence[str], untyped: Collection[str]) -> Json | str:
     if any(row[len(columns) :]):
         return f"more cells than the {len(columns)} columns of the header"
-    record, other_names = Json(), dict[str, list[str]]()
+    record = Json()
+    other_names = dict[str, list[str]]()
     for column, cell in zip(columns, row, strict=False):
         name = column.name
         if not name or not cell:

@@ -70,8 +70,10 @@ def retrieval_graph(
     Raises:
         UnknownKnowledge: lists the known bases.
     """
-    agent, memory = wb.agents.get(f"{kb}:{worker}:retrieve_only"), InMemoryStore()
-    points, corpus = checked_points(review), wb.knowledge.get(kb).fingerprint()
+    agent = wb.agents.get(f"{kb}:{worker}:retrieve_only")
+    memory = InMemoryStore()
+    points = checked_points(review)
+    corpus = wb.knowledge.get(kb).fingerprint()
 
     def bound(node: Any) -> Any:
         # the corpus is a default, so that it is a part of the version of the node's code

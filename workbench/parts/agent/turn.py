@@ -161,7 +161,8 @@ async def first_turn(
 
 async def next_turn(now: Pass, proposal: Proposal) -> tuple[Reflection | None, list[str]]:
     """Return what the model calls next, or its conclusion; None and why, where its server fails."""
-    context, turns = now.context, max(TURNS, now.context.settings.max_iterations)
+    context = now.context
+    turns = max(TURNS, now.context.settings.max_iterations)
     last = now.state["iteration"] >= turns
     at = f"turn {now.state['iteration'] + 1}"
     taken, refused = await _taken_by_all(now.state, context, now.bases, now.plan, at, last)
@@ -175,10 +176,8 @@ async def next_turn(now: Pass, proposal: Proposal) -> tuple[Reflection | None, l
         proposal.seen["conclusion"] = taken.text
     for need, text in (taken.parts or {now.state["query"]: taken}).items() if done else ():
         if by := [piece for piece in now.evidence if passage_id(piece) in text.text]:
-            title, ids = (
-                str(by[0]["metadata"].get("title") or ""),
-                [piece["result_id"] for piece in by],
-            )
+            title = str(by[0]["metadata"].get("title") or "")
+            ids = [piece["result_id"] for piece in by]
             entry = Entry(need=need, kind="answer", met=1.0, by=ids, title=title, said="")
             proposal.seen["needs"].append(entry)
     for step in [] if last else taken.steps:
@@ -292,11 +291,9 @@ def _taken(
     bases: Bases,
 ) -> Taken:
     """Return the calls that can run as steps, and why the others cannot."""
-    done, steps, faults = (
-        calls(plan, state.get("records", [])),
-        list[PlanStep](),
-        list[tuple[Json, str]](),
-    )
+    done = calls(plan, state.get("records", []))
+    steps = list[PlanStep]()
+    faults = list[tuple[Json, str]]()
     for call in turn.calls:
         step = _step(call, plan.adding(*steps), context)
         problems = [
@@ -354,7 +351,8 @@ def _conversation(state: RetrievalState, context: Context, bases: Bases, plan: P
         for d in state.get("decisions", [])
         if d["action"] == "respond"
     ]
-    last, shown = last_records(state.get("records", [])), set[str]()
+    last = last_records(state.get("records", []))
+    shown = set[str]()
     notes_by_turn = [
         plan.metadata,
         *(reflection["signals"] for reflection in state.get("reflections", [])),
@@ -414,7 +412,8 @@ async def _reply(
     by_form: bool,
 ) -> Json:
     """Return the model's reply in the form of ``Turn``, as one effect; ``by_form`` offers no tools."""
-    model, limits = context.models["agent"], Limits.from_settings(context.settings)
+    model = context.models["agent"]
+    limits = Limits.from_settings(context.settings)
     inputs = {name: model_input(tool, bases) for name, tool in tools.items()}
     functions = [as_function(tool, inputs[name]) for name, tool in tools.items()]
 
@@ -453,7 +452,8 @@ async def _reply(
 
 def _native(messages: Messages) -> list[Any]:
     """Return the messages as a model with tools reads them: each result after the call with its id."""
-    native, ids = list[Any](), iter(())
+    native = list[Any]()
+    ids = iter(())
     for kind, text in messages:
         if kind == "ai":
             turn = json.loads(text)

@@ -57,13 +57,11 @@ from workbench.tools.evidence import chunk
 if TYPE_CHECKING:
     from workbench.session import Workbench
 
-AS_SET, RULES, PASSAGE, CLOSED, GOLD = (
-    "as set",
-    "rules",
-    "best passage",
-    "closed book",
-    "gold evidence",
-)
+AS_SET = "as set"
+RULES = "rules"
+PASSAGE = "best passage"
+CLOSED = "closed book"
+GOLD = "gold evidence"
 USER = "evaluation"
 GOLD_FIELDS = ("answer", "answers", "must", "some", "list", "number", "must_not", "refuse")
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
@@ -110,7 +108,8 @@ def eval_answers(
             f"No question of {questions} says what is right. Fields for that: {', '.join(GOLD_FIELDS)}."
         )
     wb.knowledge.get(kb)
-    ids, ports = {row["id"] for row in rows}, wb.ports()
+    ids = {row["id"] for row in rows}
+    ports = wb.ports()
     if ways is None:
         ways = {AS_SET: {}, RULES: {"models": {"all": "rules"}}} if ports.models else {RULES: {}}
 
@@ -256,7 +255,9 @@ def faults(row: Row, run: Any) -> Iterator[str]:
         if not has(point)
     )
     yield from (f"false: {name}" for name in row.get("must_not", ()) if says(answer, [name]))
-    several, number, listed = row.get("some"), row.get("number"), row.get("list", {})
+    several = row.get("some")
+    number = row.get("number")
+    listed = row.get("list", {})
     if several and (count := sum(map(has, several["of"]))) < several["least"]:
         yield f"missing: {count} of the {several['least']} that it should say"
     if number and not has({"say": [str(number["is"])], "cite": number["cite"]}):
@@ -312,7 +313,8 @@ def score_runs(rows: Sequence[Row], runs: Sequence[Any]) -> Scores:
     scores: dict[str, dict[str, float]] = {}
     for row, run in zip(rows, runs, strict=True):
         answer = marks_left_out(_finished_answer(run))
-        gold, documents = gold_answers(row), gold_documents(row)
+        gold = gold_answers(row)
+        documents = gold_documents(row)
         refused = bool(_REFUSAL.search(answer))
         ranked = list(dict.fromkeys(result["metadata"].get("doc_id") for result in run.evidence))[
             :5
@@ -361,7 +363,8 @@ def f1(answer: str, gold: str) -> float:
     >>> round(f1("It was Lao She", "Lao She"), 2), f1("老舍", "老舍")
     (0.67, 1.0)
     """
-    words, gold_words = Counter(_tokens(answer)), Counter(_tokens(gold))
+    words = Counter(_tokens(answer))
+    gold_words = Counter(_tokens(gold))
     shared = (words & gold_words).total()
     return 2 * shared / (words.total() + gold_words.total()) if shared else 0.0
 

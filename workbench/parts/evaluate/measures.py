@@ -232,7 +232,8 @@ def _section_text(section: Data) -> Iterator[str]:
     """Yield the measures with their intervals, the rest, the differences, and the first line by group."""
     import pandas
 
-    unit, lines = section["unit"], section[f"{section['unit']}s"]
+    unit = section["unit"]
+    lines = section[f"{section['unit']}s"]
     yield _frame_text(
         {name: {m: _cell(line, m) for m in line["ci"]} for name, line in lines.items()}
     )

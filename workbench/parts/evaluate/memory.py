@@ -164,7 +164,9 @@ def index(
     turns: Mapping[str, Sequence[Turn]], model: TextModel, progress: Progress | None = None
 ) -> dict[str, Talk]:
     """Return each conversation, indexed with the vectors of this model."""
-    talks, total, done = {}, sum(map(len, turns.values())), 0
+    talks = {}
+    total = sum(map(len, turns.values()))
+    done = 0
     for name, spoken in turns.items():
         conversation = Conversation(getattr(model, "words", None))
         for start in range(0, len(spoken), _BATCH):
@@ -192,7 +194,8 @@ def _conversation(row: Row, turns: Mapping[str, Sequence[Turn]]) -> str:
 
 
 def _gold(row: Row, talk: Talk, by_turn: bool) -> list[str]:
-    ids, units = gold_ids(row), set(talk.session_of if by_turn else talk.session_of.values())
+    ids = gold_ids(row)
+    units = set(talk.session_of if by_turn else talk.session_of.values())
     if unknown := [name for name in ids if name not in units]:
         unit = "turn" if by_turn else "session"
         raise CorpusError(

@@ -74,7 +74,8 @@ class QuestionSet:
     """
 
     def __init__(self, rows: Sequence[Row], knowledge: KnowledgeBase, gold: str = "gold"):
-        self.rows, self._knowledge = rows, knowledge
+        self.rows = rows
+        self._knowledge = knowledge
         self.gold = {row["id"]: gold_ids(row, gold) for row in rows}
         documents = sorted({doc_id for ids in self.gold.values() for doc_id in ids})
         self.lost = len(documents) - len(
@@ -182,7 +183,8 @@ def eval_retrieval(
         UnknownTool: lists the known ones.
         MissingExtra: ir-measures is not installed.
     """
-    base, context = wb.knowledge.get(kb), wb.ports()
+    base = wb.knowledge.get(kb)
+    context = wb.ports()
     # an unknown one is an error before the first question
     rankers = _rankers(wb, tools, parts, context)
     question_set = QuestionSet(

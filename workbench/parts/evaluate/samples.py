@@ -116,10 +116,8 @@ async def _replies(
     model: Any, request: Data, k: int, temperature: float | None, limits: Limits
 ) -> list[str]:
     """Return ``k`` replies: from one request where the server takes ``n``, else from ``k`` at the same time."""
-    messages, schema = (
-        convert_to_messages([tuple(message) for message in request["messages"]]),
-        request.get("schema"),
-    )
+    messages = convert_to_messages([tuple(message) for message in request["messages"]])
+    schema = request.get("schema")
     in_words = (
         [*messages, *convert_to_messages([("human", IN_WORDS + json.dumps(schema))])]
         if schema

@@ -104,7 +104,8 @@ def _needed(run: Any, settings: Json, fork: Any, is_right: Check) -> tuple[str, 
     for name in list(settings):
         fewer = {key: value for key, value in settings.items() if key != name}
         if fewer and is_right(without := run.fork(settings=fewer)):
-            settings, fork = fewer, without
+            settings = fewer
+            fork = without
     return ", ".join(f"{name}={value}" for name, value in settings.items()), fork.run_id
 
 

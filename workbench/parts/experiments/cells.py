@@ -50,7 +50,9 @@ class Cells:
     """
 
     def __init__(self, wb: Workbench, tables: Tables, spec: Spec):
-        self._wb, self.spec, self.name = wb, spec, spec.name
+        self._wb = wb
+        self.spec = spec
+        self.name = spec.name
         self._store = ExperimentStore(tables, spec.name)
         self._graphs: dict[str, Any] = {}
         self._checked = set[str]()
@@ -147,7 +149,9 @@ class Cells:
 
     def proof(self, variant: Json, question: Json, repeat: int) -> Json:
         """Return digests of everything that a cell depends on, by part."""
-        wb, spec, parameters = self._wb, self.spec, {**self.spec.base, **variant}
+        wb = self._wb
+        spec = self.spec
+        parameters = {**self.spec.base, **variant}
         whose = str(parameters.get("user", ""))
         used = {name: value for name, value in os.environ.items() if _ENVIRONMENT.fullmatch(name)}
         memories = wb.memory.view(whose).memories if whose and not spec.notebook else []

@@ -57,7 +57,8 @@ class Experiments:
     """The experiments of a workspace, newest first."""
 
     def __init__(self, wb: Workbench, tables: Tables):
-        self._wb, self._tables = wb, tables
+        self._wb = wb
+        self._tables = tables
 
     def run(
         self,
@@ -164,11 +165,9 @@ class Experiment(Results):
         ``seconds`` is what cells took here before, None where none has run; ``stale`` the cells that had ended and run
         again, by what has changed.
         """
-        pace, done, left = (
-            self._store.pace(),
-            self._cells("done"),
-            self._cells("waiting", "running"),
-        )
+        pace = self._store.pace()
+        done = self._cells("done")
+        left = self._cells("waiting", "running")
         alone = len(set(map(self._tape, left)) - set(map(self._tape, done)))
         kinds = (
             {"notebook": len(left)}
@@ -176,7 +175,8 @@ class Experiment(Results):
             else {"alone": alone, "forked": len(left) - alone}
         )
         seconds = sum(count * pace.get(kind, math.nan) for kind, count in kinds.items() if count)
-        status, unknown = self.status(), math.isnan(seconds)
+        status = self.status()
+        unknown = math.isnan(seconds)
         stale = "".join(
             f"{count} again: {part} has changed; " for part, count in self.changed.items()
         )
@@ -223,7 +223,8 @@ class Experiment(Results):
         """Run the cells of a question that are free, and return how many there were."""
         if self._must_stop(began):
             return 0
-        lease, count = self._wb._work.lease, 0
+        lease = self._wb._work.lease
+        count = 0
         rows = self._store.claim(question["id"], lease.owner, lease.alive)
         tapes: dict[Any, Run] = {}
         for row in rows:
@@ -254,7 +255,8 @@ class Experiment(Results):
         return state == "stopped" or any(spent_now[name] >= limit for name, limit in limits.items())
 
     def _run_cell(self, row: Json, question: Json, tapes: dict[Any, Run]) -> None:
-        variant, began = row["parameters"], time.perf_counter()
+        variant = row["parameters"]
+        began = time.perf_counter()
         try:
             if self.spec.notebook:
                 columns = self._notebook(row["cell"], variant)
@@ -291,9 +293,11 @@ class Experiment(Results):
         return _columns("failed" if error else "done", error, str(output), scores)
 
     def _recorded(self, graph: Any, question: Json, variant: Json) -> Json:
-        field, text = variant.get("field"), question["question"]
+        field = variant.get("field")
+        text = question["question"]
         run = graph.ask({field: text} if field else text)
-        answer, evidence = run.reply, run.evidence
+        answer = run.reply
+        evidence = run.evidence
         # an agent cites ids, and what judges answers counts
         for n, piece in enumerate(evidence, start=1):
             answer = answer.replace(f"[{piece['result_id']}]", f"[{n}]")
@@ -303,7 +307,8 @@ class Experiment(Results):
         return _columns(run.status, None, run.run_id, score(question, judged)) | spent_here
 
     def _question(self, question: Json, variant: Json, row: Json, tapes: dict[Any, Run]) -> Json:
-        options, tape = self.options(variant), self._tape(row)
+        options = self.options(variant)
+        tape = self._tape(row)
         run = (
             self._left(row)
             or self._fork(tapes.get(tape), options)
@@ -403,7 +408,8 @@ class Experiment(Results):
         Raises:
             WorkbenchError: there is no such act or configuration, or a parameter is wrong; nothing has changed.
         """
-        variants, values = self.variants, dict(values or {})
+        variants = self.variants
+        values = dict(values or {})
         if act not in ACTS:
             raise WorkbenchError(f"No act {act!r}. Known: {', '.join(ACTS)}.")
         chosen: Json = {}
@@ -472,7 +478,8 @@ def other_processes(wb: Any, name: str, count: int, dask: str) -> Iterator[None]
     Raises:
         WorkbenchError: Dask is not installed, or its scheduler does not answer.
     """
-    path, values = Path(wb.path).resolve(), wb.settings.model_dump(exclude_unset=True)
+    path = Path(wb.path).resolve()
+    values = wb.settings.model_dump(exclude_unset=True)
     context = multiprocessing.get_context("spawn")
     processes = [context.Process(target=run_cells, args=(path, values, name)) for _ in range(count)]
     for process in processes:
@@ -535,7 +542,8 @@ def search(experiment: Experiment, search: Random, work: Callable[[], None]) -> 
     except ImportError:
         raise MissingExtra("Optuna", "optuna") from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    grid, enough = experiment.spec.grid, min(search.n, experiment.spec.size)
+    grid = experiment.spec.grid
+    enough = min(search.n, experiment.spec.size)
 
     def mean(trial: Any) -> float:
         variant = {

@@ -28,7 +28,8 @@ def quality_and_cost(table: DataFrame, _: object, measure: str, title: str) -> P
     front = by_time[by_time[measure] > by_time[measure].cummax().shift(fill_value=-1)]
     bars: Json = {}
     if "high" in scored:
-        above, below = (scored["high"] - scored["difference"], scored["difference"] - scored["low"])
+        above = scored["high"] - scored["difference"]
+        below = scored["difference"] - scored["low"]
         bars = {"error_y": above.fillna(0).clip(0), "error_y_minus": below.fillna(0).clip(0)}
     traces = [
         *_points(scored, "seconds", measure, "configuration", **bars),

@@ -87,7 +87,9 @@ class _Provisioner(LocalProvisioner):
         pid = await asyncio.to_thread(
             _server().fork, cmd, kwargs.get("cwd"), dict(kwargs.get("env") or os.environ)
         )
-        self.process, self.pid, self.pgid = _Kernel(pid), pid, pid
+        self.process = _Kernel(pid)
+        self.pid = pid
+        self.pgid = pid
         return self.connection_info
 
 
@@ -131,7 +133,8 @@ def serve() -> None:
         import_module(name)
     gc.freeze()  # what all kernels share is not looked through again in each
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system buries the children
-    answers, children = os.dup(1), list[int]()
+    answers = os.dup(1)
+    children = list[int]()
     os.dup2(2, 1)  # a kernel that prints before its start must not answer for the server
     for line in sys.stdin:
         command, cwd, environment = json.loads(line)

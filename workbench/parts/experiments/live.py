@@ -28,15 +28,18 @@ class Live(CellRoot):
 
     def __init__(self, experiment: Any):
         labels = Labels(experiment._wb.settings.lang or "en")
-        self._experiment, self._wb, self._labels = experiment, experiment._wb, labels
+        self._experiment = experiment
+        self._wb = experiment._wb
+        self._labels = labels
         status = experiment.status()
-        self._began, self._drawn, self._before = time.monotonic(), 0.0, status["done"]
-        self.bar, self.text, self.opened = (
-            ipywidgets.IntProgress(),
-            ipywidgets.Label(),
-            ipywidgets.Output(),
-        )
-        self.state, self._going = ipywidgets.HTML(), "running"
+        self._began = time.monotonic()
+        self._drawn = 0.0
+        self._before = status["done"]
+        self.bar = ipywidgets.IntProgress()
+        self.text = ipywidgets.Label()
+        self.opened = ipywidgets.Output()
+        self.state = ipywidgets.HTML()
+        self._going = "running"
         self.table = RunTable(labels, self._wb)
         self.table.search.value = experiment.name
         self.table.on_request(self._open)

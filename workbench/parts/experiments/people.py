@@ -58,7 +58,8 @@ class Pauses(list[Json]):
 
     def _worth(self, alone: list[bool]) -> Json:
         table = self.to_frame().fillna(0.0)
-        acts, n = pandas.Series(alone, dtype=bool), max(1, len(self))
+        acts = pandas.Series(alone, dtype=bool)
+        n = max(1, len(self))
         missed = int(table["mattered"][acts].sum())
         values = {
             "asked": (~acts).sum() / n,
@@ -111,7 +112,8 @@ def play_both_ways(run: Run, score: Callable[[Any], Json], measure: str) -> Iter
     persons = any(decision["who"] not in NOT_PERSONS for decision in run.decisions)
     own = score(run).get(measure, 0.0)
     for at, action, proposal, branch_run, seconds in _decided(run) if persons else _possible(run):
-        point, branch = at.partition("-")[2], score(branch_run).get(measure, 0.0)
+        point = at.partition("-")[2]
+        branch = score(branch_run).get(measure, 0.0)
         alone, person = (branch, own) if persons else (own, max(own, branch))
         request = {
             "point": point,
@@ -137,12 +139,14 @@ _Played = tuple[str, str, Data, "Run", float | None]
 
 
 def _decided(run: Run) -> Iterator[_Played]:
-    decisions, before = run.decisions, run.row["created_at"]
+    decisions = run.decisions
+    before = run.row["created_at"]
     for number, decision in enumerate(decisions):
         seconds = (
             datetime.fromisoformat(decision["decided_at"]) - datetime.fromisoformat(before)
         ).total_seconds()
-        before, branch_run = decision["decided_at"], run
+        before = decision["decided_at"]
+        branch_run = run
         if decision["who"] in NOT_PERSONS:
             continue
         if decision["action"] != "approve":

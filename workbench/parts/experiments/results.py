@@ -43,7 +43,8 @@ class Results(Cells):
 
     def status(self) -> Json:
         """Return how many cells wait, run, are done, failed or dropped, and what was shared between them."""
-        totals, state = self._store.totals(), self._store.experiment()["state"]
+        totals = self._store.totals()
+        state = self._store.experiment()["state"]
         owners = (totals.pop("owners") or "").split(",")
         if not totals["waiting"] + totals["running"]:
             state = "done"
@@ -136,7 +137,8 @@ class Results(Cells):
 
     def error_budget(self) -> Json:
         """Return how many looks there were, and what of the error they have spent and what the next new one may."""
-        looks, live = self._details("look"), self._details("live look")
+        looks = self._details("look")
+        live = self._details("live look")
         *before, following = map(statistics.error_of_look, range(len(set(looks)) + 1))
         spent = round(sum(before) + statistics.ERROR * statistics.LIVE * bool(live), 4)
         counts = {"looks": len(looks), "distinct": len(before), "live": len(live)}
@@ -147,9 +149,11 @@ class Results(Cells):
 
     def compare(self, measure: str = "") -> pandas.DataFrame:
         """Return a row for each configuration: asked, scored, failed, the figure, and how it differs from the first."""
-        measure, table = measure or self.spec.measure, pandas.DataFrame(self._store.summary())
+        measure = measure or self.spec.measure
+        table = pandas.DataFrame(self._store.summary())
         apart = {name: result._asdict() for name, result in self.differences(measure).items()}
-        means, variances = self.scores(measure), self.scores(measure, "var")
+        means = self.scores(measure)
+        variances = self.scores(measure, "var")
         table["configuration"] = self.labels
         each = means.agg(["count", "mean", "sum"]).T.set_axis(table.index)
         table.insert(2, "scored", each["count"].astype(int))
@@ -210,7 +214,9 @@ class Results(Cells):
         """
         from workbench.parts.evaluate.why import find_loss, find_mend
 
-        measure, base, rows = self.spec.measure, self._wb.knowledge.get(self.spec.kb), []
+        measure = self.spec.measure
+        base = self._wb.knowledge.get(self.spec.kb)
+        rows = []
         for cell, question, run in self.runs(configuration):
             if (cell["scores"] or {}).get(measure, 1.0) >= 1:
                 continue
@@ -266,7 +272,8 @@ class Results(Cells):
         from workbench.parts.evaluate.why import hiddenness
         from workbench.parts.experiments import figures
 
-        measure, name = self.spec.measure, self.name
+        measure = self.spec.measure
+        name = self.name
         if kind in ("questions", "hidden"):
             table = self._pair(configuration)
             if kind == "questions":

@@ -160,7 +160,8 @@ class Spec(Strict):
         ]
 
     def _drawn(self, drawing: Random) -> list[Json]:
-        generator, drawn = random.Random(drawing.seed), dict[str, Json]()
+        generator = random.Random(drawing.seed)
+        drawn = dict[str, Json]()
         variant = {name: values[0] for name, values in self.grid.items()}
         while len(drawn) < min(drawing.n, self.size):  # more draws only add to those of fewer
             drawn.setdefault(canonical_json(variant), variant)
@@ -217,10 +218,8 @@ def _read(path: Path, including: tuple[Path, ...]) -> yaml.MappingNode:
     names = [key.value for key, _ in tree.value]
     if "include" in names:
         key, included = tree.value.pop(names.index("include"))
-        where, target = (
-            f"{path}:{key.start_mark.line + 1}: include",
-            (path.parent / str(included.value)).resolve(),
-        )
+        where = f"{path}:{key.start_mark.line + 1}: include"
+        target = (path.parent / str(included.value)).resolve()
         if not target.is_file():
             raise WorkbenchError(f"{where}: {shown(included.value)} does not exist.")
         if target in (*including, path):

@@ -82,7 +82,8 @@ def live_differences(
     error is divided evenly over the comparisons; the rest is as in ``differences``.
     """
     names = [name for name in scores if name != baseline]
-    results, family = {}, len(names)
+    results = {}
+    family = len(names)
     for name in names:
         apart = _apart(scores, name, baseline, clusters)
         means = apart[:, 0] / apart[:, 1]
@@ -182,7 +183,8 @@ def _difference(
         return Difference(
             0, math.nan, math.nan, math.nan, 1.0, "not decided: no question was finished by both"
         )
-    sums, sizes = apart[:, 0], apart[:, 1]
+    sums = apart[:, 0]
+    sizes = apart[:, 1]
     mean = 100 * float(sums.sum() / sizes.sum())
     low, high = interval(sums, sizes, level)
     if p <= error:
@@ -273,11 +275,14 @@ def fewest_errors(
         share: how many may be lost.
         confidence: of the bound.
     """
-    threshold, bound, n = math.inf, 0.0, len(lost)
+    threshold = math.inf
+    bound = 0.0
+    n = len(lost)
     for limit in sorted({sure for sure, _ in lost}, reverse=True):
         errors = sum(error for sure, error in lost if sure >= limit)
         high = float(stats.beta.ppf(confidence, errors + 1, n - errors)) if errors < n else 1.0
         if high > share:
             break
-        threshold, bound = limit, high
+        threshold = limit
+        bound = high
     return threshold, bound

@@ -42,7 +42,8 @@ class ExperimentStore:
     """
 
     def __init__(self, tables: Tables, name: str):
-        self.tables, self.name = tables, name
+        self.tables = tables
+        self.name = name
 
     def _rows(self, sql: str, *values: Any) -> list[Json]:
         """Return the rows of a query, in which ``?1`` is the experiment."""
@@ -117,7 +118,8 @@ class ExperimentStore:
 
     def claim(self, question: str, owner: str, alive: Callable[[str], bool]) -> list[Json]:
         """Take the cells of a question that have not ended and that no living process has taken; return all of it."""
-        mine, where = "experiment = ?1 AND question = ?2", (self.name, question)
+        mine = "experiment = ?1 AND question = ?2"
+        where = (self.name, question)
         with self.tables.transaction() as connection:
             owners = connection.execute(
                 f"SELECT DISTINCT owner FROM cells WHERE {mine}", where

@@ -85,7 +85,8 @@ class Canvas:
             ("edges", self.edges, self._edge_faults),
         ):
             for number, element in enumerate(self.content.get(name, ()), 1):
-                label, faults = f"{name[:-1]} number {number}", [(_NO_ID, True)]
+                label = f"{name[:-1]} number {number}"
+                faults = [(_NO_ID, True)]
                 if _has_id(element):
                     label = f"{name[:-1]} {shown(element['id'])}"
                     faults = [(_TWICE, True)] if element["id"] in elements else list(check(element))
@@ -153,7 +154,9 @@ class Canvas:
     def links(self) -> Iterator[tuple[str, str, str, str]]:
         """Yield (id of the edge, from, label, to) as each arrow points; an edge with two arrows comes twice."""
         for edge_id, edge in self.edges.items():
-            start, end, label = edge["fromNode"], edge["toNode"], node_text(edge, "label")
+            start = edge["fromNode"]
+            end = edge["toNode"]
+            label = node_text(edge, "label")
             back = edge.get("fromEnd", "none") == "arrow"
             if not back or edge.get("toEnd", "arrow") != "none":
                 yield edge_id, start, label, end
@@ -178,7 +181,8 @@ class Canvas:
         """Yield each node that has a title as a document, and what is wrong with files next to the canvas."""
         listed = 100
         texts = {node_id: title_and_text(node) for node_id, node in self.nodes.items()}
-        members, links = defaultdict[str, list[str]](list), defaultdict[str, list[list[str]]](list)
+        members = defaultdict[str, list[str]](list)
+        links = defaultdict[str, list[list[str]]](list)
         lines = defaultdict[str, list[str]](list)
         for node_id, (title, _) in texts.items():
             group = next((i for i in self.around(node_id) if texts[i][0]), "")
@@ -188,7 +192,8 @@ class Canvas:
                     [IN_GROUP, clean(group), in_words(title, IN_GROUP, texts[group][0])]
                 )
         for _, start, label, end in self.links():
-            title, end_title = texts[start][0], texts[end][0]
+            title = texts[start][0]
+            end_title = texts[end][0]
             if title and end_title and start != end:
                 relation = "_".join(clean(label).split())[:200] or LEADS_TO
                 sentence = in_words(title, relation, end_title)
@@ -230,18 +235,17 @@ def read(path: Path, name: str, read_file: Callable[[Path, str], Read], also: se
         read_file: reads the documents of a file that a node shows, given its title.
         also: gets other files that were read for it.
     """
-    board, source = Canvas(Canvas.read_text(path)), path.resolve().as_posix()
+    board = Canvas(Canvas.read_text(path))
+    source = path.resolve().as_posix()
     yield from ((1, problem) for problem in board.problems)
     for card in board.cards(path.parent):
         if isinstance(card, str):
             yield 1, card
             continue
-        text, title, fields, kind = (
-            card.text,
-            card.title,
-            card.fields,
-            card.node["type"].capitalize(),
-        )
+        text = card.text
+        title = card.title
+        fields = card.fields
+        kind = card.node["type"].capitalize()
         if card.file and card.file.name.lower().endswith(_MANY_RECORDS):
             yield (
                 1,
@@ -253,7 +257,8 @@ def read(path: Path, name: str, read_file: Callable[[Path, str], Read], also: se
                     yield 1, f"node {shown(card.node['id'])}: {card.file.name}: {document}"
                 else:
                     also.add(document.source)  # it needs no document of its own
-                    title, fields = document.title, {**document.fields, **fields}
+                    title = document.title
+                    fields = {**document.fields, **fields}
                     text = "\n\n".join([document.text, *card.text.split("\n\n")[1:]])
         address = node_text(card.node, "url")
         url = clean(address) if re.match("https?://", address) else ""
@@ -286,7 +291,8 @@ def node_title(node: Data) -> str:
 def title_and_text(node: Data) -> tuple[str, str]:
     """Return the title of a node, and its text, which a short first line heads."""
     longest = 80
-    kind, content = node["type"], clean(node_text(node, CONTENT[node["type"]] or "label")).strip()
+    kind = node["type"]
+    content = clean(node_text(node, CONTENT[node["type"]] or "label")).strip()
     if kind == "file":
         name = (
             PurePosixPath(content.replace("\\", "/")).stem[:longest]

@@ -59,12 +59,11 @@ def read_question(
         raise WorkbenchError(
             f"There is no node {shown(missing[0])} in {shown(canvas)}. It has: {hint}."
         )
-    titles, texts = list[str](), list[str]()
+    titles = list[str]()
+    texts = list[str]()
     for doc_id in (nodes[target] for target in targets):
-        passages, relations = (
-            base.passages(doc_ids=[doc_id]),
-            base.around("relations", [f"doc:{doc_id}"]),
-        )
+        passages = base.passages(doc_ids=[doc_id])
+        relations = base.around("relations", [f"doc:{doc_id}"])
         text = " ".join(passage["text"] for passage in passages)
         for relation in relations:
             # an edge is not a sentence of the node

@@ -68,7 +68,9 @@ class Desk:
     """A canvas and the base that is asked about it."""
 
     def __init__(self, canvas: CanvasFile, base: KnowledgeBase, labels: Labels):
-        self.canvas, self.base, self.labels = canvas, base, labels
+        self.canvas = canvas
+        self.base = base
+        self.labels = labels
         self.texts = {i: title_and_text(node) for i, node in canvas.nodes.items()}
         self.links = list(canvas.links())
         self.answers = {end for _, _, label, end in self.links if _ANSWER.search(label)}
@@ -122,7 +124,8 @@ class Desk:
         }
         sources = list[tuple[Passage, str]]()
         for passage in self.base.passages([chunk_id for chunk_id, _ in rrf(rankings)]):
-            node, text = self.node_for(passage), passage["text"].strip()
+            node = self.node_for(passage)
+            text = passage["text"].strip()
             if node and (
                 node in (exclude, *self.answers)
                 or self.canvas.nodes[node]["type"] in ("group", "link")
@@ -216,7 +219,9 @@ def decomposition(desk: Desk, target: str) -> Entry:
 
 def _smaller_questions(desk: Desk, target: str) -> Iterator[Row]:
     most_rows = 12
-    labels, depth, waiting = desk.labels, {target: 0}, [target]
+    labels = desk.labels
+    depth = {target: 0}
+    waiting = [target]
     path = {target: desk.title(target)}
     for upper in waiting:
         for lower, label in desk.needs[upper].items():
@@ -244,7 +249,8 @@ def scoring(desk: Desk, target: str) -> Entry:
     questions = [start for start, end in desk.answered if end == target]
     subject = desk.title(questions[0] if questions else target)
     statements = [_with_subject(subject, sentence) for sentence in desk.statements(target)]
-    text, rows = f"{desk.title(target)}\n{desk.text(target)}", list[Row]()
+    text = f"{desk.title(target)}\n{desk.text(target)}"
+    rows = list[Row]()
     for sentence, source in _points(desk, target, questions):
         node = source if source in desk.canvas.nodes else ""
         title = desk.title(node) if node else source
@@ -298,21 +304,19 @@ def verification(desk: Desk, target: str) -> Entry:
 
 def _verified(desk: Desk, target: str) -> tuple[Entry, float]:
     """Return the entry, and the strength of the node: a sentence without support adds up to half of what is covered."""
-    rows, strengths = list[Row](), list[float]()
+    rows = list[Row]()
+    strengths = list[float]()
     for sentence in desk.statements(target):
         verdict, covered, source = desk.verify(sentence, target)
-        node, because = "", ""
+        node = ""
+        because = ""
         if source:
             passage, text = source
-            node, because = (
-                desk.node_for(passage),
-                f"{passage['title']}: {cut(_nearest(sentence, text), 160)}",
-            )
+            node = desk.node_for(passage)
+            because = f"{passage['title']}: {cut(_nearest(sentence, text), 160)}"
             if verdict == "unsupported":
-                node, because = (
-                    "",
-                    f"{desk.labels('canvas_nearest')}{desk.labels('colon')}{because}",
-                )
+                node = ""
+                because = f"{desk.labels('canvas_nearest')}{desk.labels('colon')}{because}"
             if figures := list(
                 filter(_FIGURE.fullmatch, support.lost(sentence, f"{passage['title']}\n{text}"))
             ):
@@ -350,7 +354,8 @@ def review(desk: Desk, targets: Sequence[str]) -> list[Entry]:
 
 def explanation(desk: Desk, targets: Sequence[str]) -> list[Entry]:
     """Ask the base about each node: the answer, its evidence, and the path of edges that leads to the node."""
-    wb, base = desk.canvas.workspace, desk.base.name
+    wb = desk.canvas.workspace
+    base = desk.base.name
     questions = [_question(desk, node) for node in targets]
     entries = []
     for target, run in zip(

@@ -42,7 +42,8 @@ class CanvasFile(Canvas, Shown):
         except (Unreadable, OSError) as error:
             why = error.strerror if isinstance(error, OSError) else error
             raise CanvasError(f"{shown(str(path))} cannot be opened: {why}.") from None
-        self.path, self.workspace = path, workspace
+        self.path = path
+        self.workspace = workspace
 
     @property
     def message(self) -> str:  # type: ignore[override]
@@ -146,9 +147,12 @@ class Worked(Shown):
 
     def copy(self) -> Canvas:
         """Return the canvas with the results: a new node next to each target, with edges to the nodes it is about."""
-        labels, canvas = labels_for(self.message), self.canvas
+        labels = labels_for(self.message)
+        canvas = self.canvas
         numbers = count(1 + max(map(int, re.findall(r'"wb-\w+-(\d{1,9})"', canvas.raw)), default=0))
-        placed, nodes, edges = dict(canvas.nodes), list[Json](), list[Json]()
+        placed = dict(canvas.nodes)
+        nodes = list[Json]()
+        edges = list[Json]()
 
         def connect(start: str, end: str, name: str) -> None:
             edge = {"id": f"wb-edge-{next(numbers)}", "fromNode": start, "toNode": end}
@@ -194,8 +198,11 @@ def _size(text: str) -> Json:
 
 def _room(canvas: Canvas, placed: Mapping[str, Data], new: Data, node_id: str) -> tuple[int, int]:
     """Return a free place right of a node, lower where another node or group is."""
-    gap, neighbour, groups = 40, canvas.nodes[node_id], canvas.around(node_id)
-    x, y = math.ceil(neighbour["x"] + neighbour["width"]) + 2 * gap, math.ceil(neighbour["y"])
+    gap = 40
+    neighbour = canvas.nodes[node_id]
+    groups = canvas.around(node_id)
+    x = math.ceil(neighbour["x"] + neighbour["width"]) + 2 * gap
+    y = math.ceil(neighbour["y"])
     for placed_id, node in sorted(placed.items(), key=lambda pair: pair[1]["y"]):
         low = node["y"] + node["height"]
         beside_it = node["x"] < x + new["width"] + gap and node["x"] + node["width"] + gap > x

@@ -170,7 +170,8 @@ async def _facts(request: Request, settings: Settings) -> list[Json]:
         settings.model_copy(update={"graphiti_endpoint": request.options.graphiti_endpoint})
     )
     date = getattr(request.base, "as_of", "")
-    top_k, as_of = min(request.options.top_k, 100), last_day(date) if date else None
+    top_k = min(request.options.top_k, 100)
+    as_of = last_day(date) if date else None
     tool_input = GraphitiInput.model_validate(
         {"query": request.query, "top_k": top_k, "as_of": as_of}
     )
@@ -195,7 +196,8 @@ def _retrieve(
     source: Any, key: str, state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
 ) -> Json:
     """Return the hits of one source for the queries of this pass, after its earlier ones."""
-    request, log = _read_request(state, config, runtime), StepLog(runtime.context.clock)
+    request = _read_request(state, config, runtime)
+    log = StepLog(runtime.context.clock)
     first = _number(state) == 1
     hits = list[Json]() if first else list(cast(Any, state).get(key, []))
     with request.base.reading():
@@ -236,7 +238,8 @@ async def after_graph(
     request = _read_request(state, config, runtime)
     if request.options.fusion_strategy != "cascade":
         return "fuse_results"
-    question, ids = request.question(), [hit["chunk_id"] for hit in state["graph_results"][:PLACES]]
+    question = request.question()
+    ids = [hit["chunk_id"] for hit in state["graph_results"][:PLACES]]
     first = await asyncio.to_thread(request.base.passages, ids)
     best = max(
         (probability("local_search", question.signals(passage)) for passage in first), default=0.0
@@ -248,7 +251,8 @@ async def after_graph(
 def fuse_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Json:
     """Merge the passages of both sources into one ranking per query of this pass."""
     request = _read_request(state, config, runtime)
-    fused, strategy = list[Json](), request.options.fusion_strategy
+    fused = list[Json]()
+    strategy = request.options.fusion_strategy
     with request.base.reading():
         for number, ask in _now(state, request):
             hits = _hits(state, number)
@@ -286,7 +290,8 @@ def rerank_results(state: FusionState, config: RunnableConfig, runtime: Runtime[
                 for chunk_id in hits_of_ask
                 if evidence.document_id(chunk_id) not in request.own
             ]
-            passages, hits = request.base.passages(ids), _hits(state, number)
+            passages = request.base.passages(ids)
+            hits = _hits(state, number)
             results += hybrid.rerank(
                 request.question(), passages, hits, StepLog(), request.options.rerank_model
             )
@@ -298,7 +303,8 @@ def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[C
     request = _read_request(state, config, runtime)
     base, options, query, *_ = request
     results = cast(list[RetrievalResult], state["reranked_results"])
-    retries, asked = _number(state) - 1, _so_far(state, request)
+    retries = _number(state) - 1
+    asked = _so_far(state, request)
     with base.reading():
         quality = measure_quality(query, first_documents(results), base)
         best: Json = state["best"] if retries else {"quality_score": -1.0}
@@ -333,7 +339,9 @@ def measure_quality(
     """
     texts = [f"{result['metadata'].get('title') or ''}. {result['evidence']}" for result in results]
     weights, rows = coverage(question, texts, knowledge)
-    covered, share, scores = [0.0] * len(weights), 0.0, list[float]()
+    covered = [0.0] * len(weights)
+    share = 0.0
+    scores = list[float]()
     for result, row in zip(results, rows, strict=True):
         together = [max(pair) for pair in zip(covered, row, strict=True)]
         new_share = sum(
@@ -341,7 +349,8 @@ def measure_quality(
         )
         # What a document must add to the share of the question that the better ones cover.
         if new_share >= share + 0.01:
-            covered, share = together, new_share
+            covered = together
+            share = new_share
             scores.append(result["score"])
     return round(share * sum(scores) / len(scores), 3) if scores else 0.0
 
@@ -404,7 +413,8 @@ def read_config(config: RunnableConfig, **settings: Any) -> FusionConfig:
         for name, value in configurable
         if name in FusionConfig.model_fields and value is not None
     }
-    place, path = str(settings.get("lancedb_path", "")), own.get("lancedb_path")
+    place = str(settings.get("lancedb_path", ""))
+    path = own.get("lancedb_path")
     if path and Path(str(path)).expanduser() != Path(place or ".").expanduser():
         raise WorkbenchError(
             f"lancedb_path is {shown(path)}, and the base keeps its vectors {shown(place) if place else 'elsewhere'}. "
@@ -501,7 +511,9 @@ def _logged(node: Callable[..., Any], names: Mapping[str, str]) -> Callable[...,
 
     async def logged(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Json:
         clock = runtime.context.clock
-        at, started, args = clock.now().isoformat(), clock.monotonic(), (state, config, runtime)
+        at = clock.now().isoformat()
+        started = clock.monotonic()
+        args = (state, config, runtime)
         change = (
             await node(*args)
             if inspect.iscoroutinefunction(node)
@@ -530,13 +542,12 @@ def _logged(node: Callable[..., Any], names: Mapping[str, str]) -> Callable[...,
 
 def _read_request(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Request:
     """Return the question of a call, and its base."""
-    options, bases, canvas = (
-        _options(config, runtime),
-        runtime.context.searched,
-        state.get("canvas_path"),
-    )
+    options = _options(config, runtime)
+    bases = runtime.context.searched
+    canvas = state.get("canvas_path")
     known_operation(state.get("operation"))
-    name, names = options.kb_prefix, bases.names()
+    name = options.kb_prefix
+    names = bases.names()
     if canvas:
         name = choose_base(bases, canvas, [name] if name else names)
     elif not name and len(names) != 1:

@@ -29,10 +29,12 @@ def fusion_plan(wb: Any, question: str, options: Data, on: Data, kb: Any) -> tup
     ).model_dump(exclude={"kb_prefix", "graphiti_endpoint", "lancedb_path"})
     about: Json = {"planner": "fusion"}
     if canvas := on["canvas_path"]:
-        operation, nodes = known_operation(on["operation"]), on["target_nodes"]
+        operation = known_operation(on["operation"])
+        nodes = on["target_nodes"]
         kb = choose_base(wb.knowledge, canvas, [kb] if isinstance(kb, str) else kb or ())
         asks, _ = read_question(wb.knowledge.get(kb), canvas, operation, nodes)
-        question, tool_input = question or asks, {**tool_input, **on}
+        question = question or asks
+        tool_input = {**tool_input, **on}
         if operation != "explanation" and Path(canvas).expanduser().is_file():
             about["operation_results"] = list(wb.canvas(canvas).work(operation, nodes, kb).entries)
     budget = PlanBudget(

@@ -53,7 +53,9 @@ class _Alone:
     """The ports of the graph where no run brings its own."""
 
     def __init__(self, base: KnowledgeBase):
-        self.base, self.searched, self.clock = base, self, SystemClock()
+        self.base = base
+        self.searched = self
+        self.clock = SystemClock()
 
     def names(self) -> list[str]:
         return [self.base.name]
@@ -72,7 +74,8 @@ async def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> O
     question = {name: value for name, value in tool_input if name in FusionInput.__annotations__}
     options = {name: value for name, value in tool_input if name not in question}
     config: Any = {"configurable": {**options, "kb_prefix": knowledge.name}}
-    alone, run = cast(Any, _Alone(knowledge)), _context()
+    alone = cast(Any, _Alone(knowledge))
+    run = _context()
     # the base as of the date that the run asks
     ports = replace(run, corpora=alone) if run else alone
     state = await _graph().ainvoke(

@@ -101,7 +101,8 @@ def _notes_for(message: str, notes: Sequence[Memory]) -> list[Memory]:
     if _NAME.search(message):
         return [note for note in notes if note["section"] == "name"][-1:]
     wanted = _words(message, characters=True)
-    newest, liking = list(reversed(notes)), bool(_LIKING.search(message))
+    newest = list(reversed(notes))
+    liking = bool(_LIKING.search(message))
     if liking:
         newest = [note for note in newest if note["section"] == "preferences"]
     shared = {
@@ -135,7 +136,8 @@ def acknowledge(noted: Sequence[Noted], zh: bool, user: str = "default") -> str:
 
 def answer_from_memory(request: MemoryQuestion, state: Data, zh: bool) -> str:
     """Return what was said or noted, quoted with its day; or that nothing was."""
-    labels, about = Labels("zh" if zh else "en"), request["about"]
+    labels = Labels("zh" if zh else "en")
+    about = request["about"]
     if request["notes"] is None:
         quotations = _from_conversation(request, state, labels)
         return "\n".join(quotations) or labels(
@@ -155,11 +157,9 @@ def _from_conversation(request: MemoryQuestion, state: Data, labels: Labels) -> 
 
     The person's own question is never the answer to a question of what was said: then it is what answered it.
     """
-    exchanges, wanted, of_user = (
-        _exchanges(state),
-        _words(request["about"]),
-        request["whose"] == "user",
-    )
+    exchanges = _exchanges(state)
+    wanted = _words(request["about"])
+    of_user = request["whose"] == "user"
     shares = {
         exchange: len(
             wanted & _words(exchange.user if of_user else f"{exchange.user} {exchange.assistant}")

@@ -153,20 +153,20 @@ class _Forgetting:
     """One forgetting; what was found stays known while it is removed."""
 
     def __init__(self, wb: Workbench, kind: Kind, what: str, who: str):
-        self._wb, self._work, self._store, self._kind, self._who = (
-            wb,
-            wb._work,
-            find_store(wb),
-            kind,
-            who,
-        )
+        self._wb = wb
+        self._work = wb._work
+        self._store = find_store(wb)
+        self._kind = kind
+        self._who = who
         self._gone = {self._store.conversation_id(who, what) if kind == "conversation" else what}
-        self._contents, self._sentences = set[str](), set[str]()
+        self._contents = set[str]()
+        self._sentences = set[str]()
 
     def look(self) -> Forgotten:
         """Find everything that belongs to it now."""
         candidates = list(self._candidates())
-        left, count = candidates, -1
+        left = candidates
+        count = -1
         while len(left) != count:
             count = len(left)
             left = [candidate for candidate in left if not self._take(candidate)]
@@ -212,9 +212,12 @@ class _Forgetting:
 
     def _candidates(self) -> Iterator[_Candidate]:
         """Yield all that is kept of the person, memories first."""
-        store, who = self._store, self._who
+        store = self._store
+        who = self._who
         for note in store.memories(who, ended=True):
-            key, message_id, text = note["id"], note["message_id"], fold(note["content"])
+            key = note["id"]
+            message_id = note["message_id"]
+            text = fold(note["content"])
             if self._kind == "memory":  # with what it replaced, and the exchange that says it
                 ids = {key, message_id} - {""}
                 yield _Candidate(
@@ -263,8 +266,10 @@ class _Forgetting:
         self, contents: Data, talks: Mapping[str, Sequence[str]]
     ) -> Iterator[_Candidate]:
         """Yield what becomes of a run: it may have said something, or only had it."""
-        row, text = contents["run"], json.dumps(contents, ensure_ascii=False, default=str)
-        run_id, conversation_id = row["run_id"], row["conversation_id"]
+        row = contents["run"]
+        text = json.dumps(contents, ensure_ascii=False, default=str)
+        run_id = row["run_id"]
+        conversation_id = row["conversation_id"]
         values = _taped(contents)
         begun, recalled = (
             values.get(name) or {} for name in (("begin", "ids"), ("memory", "recall"))
@@ -311,7 +316,8 @@ class _Forgetting:
 
 def _message_candidate(message: Data, exchange: Data | None) -> _Candidate:
     """Return a message, which goes with its exchange; an answer also where it quotes another that goes."""
-    key, text = message["id"], fold(message["content"])
+    key = message["id"]
+    text = fold(message["content"])
     parts = ("id", "user_message_id", "assistant_message_id")
     ids = {exchange[part] for part in parts} if exchange else {key}
     candidate = _Candidate("messages", key, {*ids, message["conversation_id"]}, ids, text)

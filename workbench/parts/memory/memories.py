@@ -80,7 +80,8 @@ class Memories:
     """
 
     def __init__(self, wb: Any):
-        self._wb, self._store = wb, find_recalling(wb).store
+        self._wb = wb
+        self._store = find_recalling(wb).store
 
     # looking
 

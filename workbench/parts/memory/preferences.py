@@ -32,10 +32,8 @@ _CUT = re.compile(
     re.I,
 )
 _QUESTION = re.compile(r"[?？]\W*$|什么|谁|哪|怎|几|多少|[吗呢]\W*$")
-_OFTEN, _OFTEN_ZH = (
-    r"(?:really |also |just |now |still |quite )*",
-    "(?:真的?|很|也|还|现在|最|特别|非常|更|都)*",
-)
+_OFTEN = r"(?:really |also |just |now |still |quite )*"
+_OFTEN_ZH = "(?:真的?|很|也|还|现在|最|特别|非常|更|都)*"
 _LIKES = {
     "dislike": rf"i {_OFTEN}(?:(?:do not|don't|does not|doesn't) (?:really )?(?:like|love|enjoy)|hates?|dislikes?) (.+)"
     rf"|我?{_OFTEN_ZH}(?:不(?:再|太|大|怎么)?(?:喜欢|爱)|讨厌)(?!的)(.+)",
@@ -65,7 +63,8 @@ def read_preferences(message: str) -> tuple[list[Noted], str]:
     >>> [(note["section"], note["about"]) for note in read_preferences("我叫小安，记住我住在成都。")[0]]
     [('name', '小安'), ('facts', '我住在成都')]
     """
-    notes, rest = list[Noted](), list[str]()
+    notes = list[Noted]()
+    rest = list[str]()
     parts = [part for sentence in sentences(message) for part in _CUT.split(sentence)]
     for clause in parts if len(message) <= LONGEST else []:
         plain = _LEAD.sub("", clause.replace("’", "'"), count=1).strip(" ,，.。!！;；\n")
@@ -119,7 +118,8 @@ def apply_preferences(state: Data, decision: RouteDecision, bases: Bases) -> Rou
     if not question or question["intent"] != "recommend":
         return decision
     because = "（因为你说过：{}）" if question["language"] == "zh" else " (since you said: {})"
-    text, open_to_likes = fold(question["text"]), not (question["conditions"] or question["names"])
+    text = fold(question["text"])
+    open_to_likes = not (question["conditions"] or question["names"])
     for note in reversed(state.get("known", [])):
         op = {"dislike": "ne", "like": "eq" if open_to_likes else ""}.get(note["polarity"])
         if not op or fold(note["about"]) in text:

@@ -74,7 +74,9 @@ class Conversation:
         """
         self.turns: list[Turn] = []
         self._postings: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        self._lengths, self._session, self._days = list[int](), list[int](), list[int | None]()
+        self._lengths = list[int]()
+        self._session = list[int]()
+        self._days = list[int | None]()
         self._sessions: dict[str, int] = {}
         self._vectors: list[Vector | None] = []
         self._rows = np.zeros((0, 0), np.float32)
@@ -133,7 +135,8 @@ class Conversation:
         people = {term for name in self._names.values() for term in name}
         alone = [term for term in query_terms if term not in people] or query_terms
         lengths = np.array(self._lengths, float)
-        every, bare = self._counts(query_terms), self._counts(alone)
+        every = self._counts(query_terms)
+        bare = self._counts(alone)
         values = {
             "turn": _scaled(_bm25(bare, lengths)),
             "around": _scaled(_bm25(neighbours.sums(every), neighbours.sums(lengths))),
@@ -169,10 +172,8 @@ class Conversation:
             blank = np.zeros(len(vector), np.float32)
             rows = np.array([blank if own is None else own for own in new], np.float32)
             self._rows = np.concatenate([self._rows, rows]) if len(self._rows) else rows
-        results, embedded = (
-            products(self._rows, np.asarray(vector, np.float32)).astype(float),
-            self._rows.any(axis=1),
-        )
+        results = products(self._rows, np.asarray(vector, np.float32)).astype(float)
+        embedded = self._rows.any(axis=1)
         results[~embedded] = results[embedded].mean() if embedded.any() else 0.0
         return results
 
@@ -233,7 +234,8 @@ class _Neighbours:
     """Turns next to one another in the same session."""
 
     def __init__(self, session: np.ndarray):
-        self.session, self.ones = session, np.ones(len(session))
+        self.session = session
+        self.ones = np.ones(len(session))
         self._same = {n: session[n:] == session[:-n] for n in range(1, AROUND + 1)}
 
     def before(self, values: np.ndarray) -> np.ndarray:
@@ -262,8 +264,10 @@ class _Words:
     """The words of the turns and their vectors: which word of a turn is nearest to each of the question."""
 
     def __init__(self, vectors: Callable[[Sequence[str]], np.ndarray]):
-        self._vectors_of, self._numbers = vectors, dict[str, int]()
-        self._of_turns, self._starts = array("l"), list[int]()
+        self._vectors_of = vectors
+        self._numbers = dict[str, int]()
+        self._of_turns = array("l")
+        self._starts = list[int]()
         self._rows = np.zeros((0, 0), np.float32)
 
     def add(self, words: Sequence[str]) -> None:

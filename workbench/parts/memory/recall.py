@@ -40,8 +40,10 @@ MOST_NOTED = 8
 
 async def recall(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Load what is remembered; the current message, stored already, is never among it."""
-    context, message = runtime.context, state.get("message", "")
-    conversation, stored = state.get("conversation_id", ""), window(state, context)
+    context = runtime.context
+    message = state.get("message", "")
+    conversation = state.get("conversation_id", "")
+    stored = window(state, context)
     history = [
         Message(role=m["role"], content=m["content"], created_at=m["created_at"]) for m in stored
     ]
@@ -56,7 +58,8 @@ async def recall(state: ConversationState, runtime: Runtime[Context]) -> Json:
     memories = [m for m in recalled["memories"] if m["id"] not in left_out]
     read = await noticed(context, message, history, memories)
     parts = assembled(recalled, stored, left_out, context, message)
-    texts, episode_ids = prompt_lines(parts), {part["id"] for part in parts if part["kept"]}
+    texts = prompt_lines(parts)
+    episode_ids = {part["id"] for part in parts if part["kept"]}
     counts = {"history_count": len(history), "has_memory_context": bool(texts["core"])}
     counts |= {"has_summary": bool(texts["summary"]), "episodic_count": len(texts["episode"])}
     runtime.stream_writer({"history": counts})
@@ -90,11 +93,9 @@ def assembled(
     to the summary, and to exchanges by how well they fit. Of what was archived only that is recalled which shares a
     word with the message.
     """
-    labels, core, words = (
-        Labels(detect_language(message)),
-        list[Remembered](),
-        content_stems(message),
-    )
+    labels = Labels(detect_language(message))
+    core = list[Remembered]()
+    words = content_stems(message)
     for memory in recalled["memories"]:
         if memory["section"] != "archival" or words & content_stems(memory["content"]):
             text = labels(f"core_{memory['section']}") + labels("colon") + memory["content"]
@@ -112,7 +113,8 @@ def assembled(
         if not episode["shown"]
     ]
     history = [_entry("history", row["content"], row, message_id=row["id"]) for row in stored]
-    left, shown = context.settings.memory_token_budget, 0
+    left = context.settings.memory_token_budget
+    shown = 0
     for entry in [*reversed(core), *reversed(history), *summary, *episodes]:
         why = "left_out" if entry["id"] in left_out else "budget" if entry["tokens"] > left else ""
         if entry["part"] == "episode" and not why:

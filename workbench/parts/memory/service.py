@@ -62,10 +62,13 @@ class Recalling:
     """
 
     def __init__(self, store: MemoryStore, settings: Settings, model: TextModel | None = None):
-        self.store, self._settings, self._given = store, settings, model
+        self.store = store
+        self._settings = settings
+        self._given = model
         self.remember = store.remember
         self._held: dict[str, _Talk] = {}
-        self._lock, self._embedding = threading.Lock(), threading.Lock()
+        self._lock = threading.Lock()
+        self._embedding = threading.Lock()
         self._refused = set[str]()
         """Episodes that the model does not take though it answers."""
 
@@ -87,7 +90,8 @@ class Recalling:
         summary = self.store.get_summary(conversation_id) if settings.memory_summary else None
         if summary and outdated(summary, history):
             summary = None  # until it is made again
-        episodes, note = list[Json](), ""
+        episodes = list[Json]()
+        note = ""
         if settings.memory_episodes and conversation_id:
             scope = "" if settings.memory_scope == "user" else conversation_id
             fitting, note = self.find(message, user_id, scope, before)
@@ -111,7 +115,8 @@ class Recalling:
         Of all of a user's where no conversation is named. ``similarity`` is the larger of the cosine of the nearer
         message and the share of the question's words.
         """
-        today, days = datetime.fromisoformat(self.store.time()), self._settings.memory_days
+        today = datetime.fromisoformat(self.store.time())
+        days = self._settings.memory_days
         since = (today - timedelta(days=days)).isoformat() if days else ""
         with self._lock:
             talk, vector, note = self._lookup(message, conversation_id, user_id)
@@ -131,7 +136,9 @@ class Recalling:
         self, message: str, conversation_id: str, user_id: str
     ) -> tuple[_Talk, np.ndarray | None, str]:
         """Return what is in memory, and the vector of the question; without it where the model fails."""
-        model, vector, note = "", None, "recalled by words alone"
+        model = ""
+        vector = None
+        note = "recalled by words alone"
         try:
             model = self._model.name
             vector = self._model.array([message])[0]
@@ -185,7 +192,8 @@ class Recalling:
         Raises:
             ModelError: the model does not answer.
         """
-        done, size = 0, _BATCH
+        done = 0
+        size = _BATCH
         with self._embedding:
             while new := self.store.unembedded(
                 self._model.name, size, conversation_id, user_id, self._refused
@@ -226,7 +234,8 @@ class _Talk:
         from workbench.parts.memory.ranking import Turn
 
         for episode in new:
-            day, vectors = episode["created_at"][:10], _vectors(episode)
+            day = episode["created_at"][:10]
+            vectors = _vectors(episode)
             session = f"{episode['conversation_id']} {day}"
             for number, part in enumerate(_PARTS):
                 turn = Turn(episode["id"], session, day, part.partition("_")[0], episode[part])  # type: ignore[literal-required]
@@ -247,7 +256,8 @@ def _vectors(episode: Episode) -> np.ndarray | None:
 
 def _result(episode: Episode, message: str, vector: np.ndarray | None) -> Json:
     """Return an exchange with how near its nearer message is to the question, without its vectors."""
-    result, vectors = dict(episode), _vectors(episode)
+    result = dict(episode)
+    vectors = _vectors(episode)
     share = word_share(message, f"{episode['user_message']} {episode['assistant_message']}")
     cosines = [] if vectors is None or vector is None else (vectors @ vector).tolist()
     del result["vector"]
@@ -299,8 +309,10 @@ class MemoryService(Service):
         from workbench.parts.memory.service import RULES, bring_up  # it brings LangGraph
 
         driver = self._wb._work.driver(run_id)
-        row, recalling = driver.runs.get(run_id), self.recalling(driver)
-        conversation_id, user_id = row["conversation_id"], row["user_id"]
+        row = driver.runs.get(run_id)
+        recalling = self.recalling(driver)
+        conversation_id = row["conversation_id"]
+        user_id = row["user_id"]
         answered = await recalling.keep_up(user_id)
         if not answered and (self._retrying is None or self._retrying.done()):
             self._retrying = self._wb._work.loop.submit(recalling.keep_up(user_id, RETRIES_S))
@@ -370,11 +382,10 @@ async def bring_up(context: Context, store: Any, conversation_id: str, user_id: 
     Incremental, and of all messages again at every ``_REBUILD_EVERY``-th time. Where the model fails the rules do it.
     """
     settings = context.settings
-    window, old = settings.history_window, store.get_summary(conversation_id)
-    count, covered = (
-        store.count_messages(conversation_id),
-        old["covered_message_count"] if old else 0,
-    )
+    window = settings.history_window
+    old = store.get_summary(conversation_id)
+    count = store.count_messages(conversation_id)
+    covered = old["covered_message_count"] if old else 0
     limits = {"begins": settings.summary_from, "window": window, "every": settings.summary_every}
     of_user = store.memories(user_id, ended=True) if settings.memory_core and user_id else []
     stale = old is not None and outdated(old, of_user)
@@ -383,9 +394,11 @@ async def bring_up(context: Context, store: Any, conversation_id: str, user_id: 
     rebuild = old is None or stale or (old["update_count"] + 1) % _REBUILD_EVERY == 0
     messages = store.list_messages(conversation_id)[: count - window]
     fresh = messages if rebuild else messages[covered:]
-    before, author = "" if rebuild else old["summary"], RULES
+    before = "" if rebuild else old["summary"]
+    author = RULES
     if "summarizer" in context.parts:
-        text, author = str(await context.parts["summarizer"](before, fresh)).strip(), "summarizer"
+        text = str(await context.parts["summarizer"](before, fresh)).strip()
+        author = "summarizer"
     elif text := await _by_model(context, before, fresh) if "summarizer" in context.models else "":
         author = settings.role_model("summarizer")
     if not text:

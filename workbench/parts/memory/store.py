@@ -137,7 +137,8 @@ class MemoryStore:
 
     def __init__(self, conversations: SqlConversations):
         self.conversations_store = conversations
-        self._transaction, self._time = conversations.transaction, conversations.time
+        self._transaction = conversations.transaction
+        self._time = conversations.time
         conversations.create_tables("memory", VERSION, TABLES)
         conversations.answered.append(_add_episode)
 
@@ -357,10 +358,8 @@ class MemoryStore:
                 raise WorkbenchError(
                     f"Nothing was remembered of {shown(user_id)}, so there is nothing to undo."
                 )
-            created, over = (
-                max(row["created_at"] for row in rows),
-                [r["ended_at"] for r in rows if r["ended_at"]],
-            )
+            created = max(row["created_at"] for row in rows)
+            over = [r["ended_at"] for r in rows if r["ended_at"]]
             if over and max(over) > created:
                 last = max(over)
                 back = [row["id"] for row in rows if row["ended_at"] == last]

@@ -29,7 +29,8 @@ class Rows(Shown, FrameList[Any]):
         blocks: Callable[[Sequence[Any], Labels], list[Block]],
     ):
         super().__init__(rows)
-        self.message, self._blocks = message, blocks
+        self.message = message
+        self._blocks = blocks
 
     def blocks(self) -> list[Block]:
         """Return a table of them."""
@@ -173,10 +174,8 @@ def panel(
         for part in of_memory
         if part["part"] != "history"
     ]
-    tables, texts = (
-        page_html(prompt_blocks(parts, labels), labels, "wb-worked"),
-        [row["part"]["text"] for row in rows],
-    )
+    tables = page_html(prompt_blocks(parts, labels), labels, "wb-worked")
+    texts = [row["part"]["text"] for row in rows]
     return Picture(
         draw(
             "memory.panel",

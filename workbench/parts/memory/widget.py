@@ -23,7 +23,8 @@ class Knew(Panel):
     def __init__(self, labels: Labels):
         super().__init__(labels)
         self._read: tuple[str, Any] = ("", ())
-        self._editing, self._changed = "", False
+        self._editing = ""
+        self._changed = False
         self._held: dict[str, Json] = {}
         self.list = Pick(listener=self._pressed)
         self.text = ipywidgets.Text(
@@ -36,7 +37,8 @@ class Knew(Panel):
     def show(self, run: Run, memory: Any) -> bool:
         """Show what a run that is done knew, next to what of it still holds; whether there is anything to show."""
         if self._read[0] != run.run_id:
-            self._read, self._changed = (run.run_id, run.prompt_parts()), False
+            self._read = (run.run_id, run.prompt_parts())
+            self._changed = False
             self._close()
         self._held = {row["id"]: row for row in memory.view(run.row["user_id"]).memories}
         picture = panel(self._read[1], self.labels, current=self._held, undo=self._changed)
@@ -63,7 +65,8 @@ class Knew(Panel):
     def _typed(self, content: str) -> None:
         memory = self._held.get(self._editing)
         if memory and content.strip() and content != memory["content"]:
-            memory_id, self._changed = self._editing, True
+            memory_id = self._editing
+            self._changed = True
             self._close()
             self._change("edit", memory_id, content)
 

@@ -51,7 +51,8 @@ def record(
     """
     source = graph if isinstance(graph, str) else ""
     if source:
-        name, graph = name or source, load_graph(source)
+        name = name or source
+        graph = load_graph(source)
     if not hasattr(graph, "get_subgraphs") and callable(graph):
         graph = graph()
     agent = RecordedGraph(
@@ -113,7 +114,10 @@ class RecordedGraph:
     source = ""
 
     def __init__(self, wb: Any, graph: Any, name: str, wrap: Sequence[Any], why: str = ""):
-        self.name, self.graph, self._wb, self._why = name, graph, wb, why
+        self.name = name
+        self.graph = graph
+        self._wb = wb
+        self._why = why
         self._runs: GraphRuns = wb._services["record"]
         self._store = wb._work.durable.runs
         if graph is None:
@@ -299,10 +303,12 @@ class RecordedGraph:
         """Work on a run until it pauses or ends; its row says how it stands."""
         from langgraph.types import Command
 
-        store, run_id = self._store, run.run_id
+        store = self._store
+        run_id = run.run_id
         with releasing(store, live):
             row = store.get(run_id)
-            options, tape = row["options"], row["options"]["tape"]
+            options = row["options"]
+            tape = row["options"]["tape"]
             own = self.load_effects(run_id)
             recorder = Recorder(
                 tape["mode"],
@@ -340,7 +346,8 @@ class RecordedGraph:
                             new_run_id(),
                             {"streamed": self.dump_text(event, "What was streamed")},
                         )
-                    snapshot, fresh = await self._copy.aget_state(config), False
+                    snapshot = await self._copy.aget_state(config)
+                    fresh = False
                 if not snapshot.tasks:
                     state = self.dump_text(snapshot.values, "The state")
                     store.save_result(

@@ -43,7 +43,8 @@ class GraphBench(Root):
         self.status, self.asks, self.state, self.graph, self.timeline = (
             ipywidgets.HTML() for _ in range(5)
         )
-        self.review, self.by_hand = Review(labels, agent._wb.runs), ByHand(labels)
+        self.review = Review(labels, agent._wb.runs)
+        self.by_hand = ByHand(labels)
         self.go_on = press_button(
             labels("record_continue"), lambda: self._act(lambda: self.run.answer(None))
         )
@@ -96,7 +97,8 @@ class GraphBench(Root):
 
     def show(self, run: GraphRun) -> None:
         """Show a run."""
-        self.run, document = run, run.to_dict()
+        self.run = run
+        document = run.to_dict()
         self.runs.options = [
             (f"{run.run_id} · {run.status}", run.run_id) for run in self.agent.runs()
         ]

@@ -58,7 +58,8 @@ def read_capsule(agent: RecordedGraph, path: str | Path) -> GraphRun:
     Raises:
         CapsuleError: the file is not a capsule of this graph, or is damaged; nothing was kept.
     """
-    file, run_id = Path(path).expanduser(), new_run_id()
+    file = Path(path).expanduser()
+    run_id = new_run_id()
     contents = read(
         file, _GraphContents, lambda contents: [agent.load_text(text) for text in _values(contents)]
     )

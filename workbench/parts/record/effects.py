@@ -53,7 +53,8 @@ class ReadState(dict[str, Any]):
 
     def __init__(self, state: Mapping[str, Any]):
         super().__init__(state)
-        self.fields, self._copies = set[str](), set[str]()
+        self.fields = set[str]()
+        self._copies = set[str]()
 
     def note(self, names: Iterable[str]) -> None:
         """Note that these fields are read."""
@@ -163,7 +164,10 @@ class Recorder(KnownEffects):
             for effects in (own, *sources)
         ]
         super().__init__(mode, taped)
-        self.answers, self.base, self.keep, self._edits = dict(answers), base, save, edits
+        self.answers = dict(answers)
+        self.base = base
+        self.keep = save
+        self._edits = edits
         recorded = [effect for effects in sources for effect in effects]
         self.past = (
             None
@@ -186,11 +190,9 @@ class Recorder(KnownEffects):
         self._versions: dict[int, tuple[Any, str]] = {}
         self._questions: dict[str, list[str]] = defaultdict(list)
         self._pauses: dict[str, str] = {}
-        self._names, self._askers, self._owners = (
-            QuestionNames(),
-            dict[str, str](),
-            dict[str, str](),
-        )
+        self._names = QuestionNames()
+        self._askers = dict[str, str]()
+        self._owners = dict[str, str]()
         self._asking: dict[int, Effect] = {}
         for effect in own:
             if _asked_in_call(effect):
@@ -204,7 +206,8 @@ class Recorder(KnownEffects):
 
     async def node(self, node: langgraph.Node, state: Any, config: Any) -> Any:
         """Execute a node or an edge, or take what it gave from the tape."""
-        path, task = node.path, langgraph.task_id(config)
+        path = node.path
+        task = langgraph.task_id(config)
         at = self._at(path, task)
         edit = self._edits.get(at, {})
         if "state" in edit:
@@ -274,15 +277,19 @@ class Recorder(KnownEffects):
         self, effect: Effect, execute: Execute
     ) -> tuple[Effect, GraphInterrupt | None]:
         """Return the executed effect; where it asked a person, with the questions, and the pause."""
-        token, pause = _place.set(Place(self, effect.at, effect.task)), None
-        started, began = time.time(), time.perf_counter()
+        token = _place.set(Place(self, effect.at, effect.task))
+        pause = None
+        started = time.time()
+        began = time.perf_counter()
         try:
             value = await execute()
         except GraphInterrupt as asked:
-            value, pause = list(asked.args[0]), asked
+            value = list(asked.args[0])
+            pause = asked
         finally:
             _place.reset(token)
-        seconds, outcome = time.perf_counter() - began, "value" if pause is None else "interrupt"
+        seconds = time.perf_counter() - began
+        outcome = "value" if pause is None else "interrupt"
         result = dataclasses.replace(
             effect, value=value, outcome=outcome, seconds=seconds, started_at=started
         )
@@ -311,7 +318,8 @@ class Recorder(KnownEffects):
         self.keep(dataclasses.replace(effect, at=at, task=task, replayed=True))
 
     def _note_questions(self, effect: Effect) -> list[str]:
-        at, names = effect.at, self._names.names(effect)
+        at = effect.at
+        names = self._names.names(effect)
         for pause, question in zip(effect.value, names, strict=True):
             self._pauses |= {pause.id: question, digest(pause.value): question}
             self._owners[question] = self._askers.get(digest([pause]), at).removeprefix(at)
@@ -325,7 +333,8 @@ class Recorder(KnownEffects):
         LangGraph counts the questions of a node; a call that comes from the tape asks none, and the answer that it had
         would go to the next.
         """
-        owners, counts = [self._owners[question] for question in answered], Counter[str]()
+        owners = [self._owners[question] for question in answered]
+        counts = Counter[str]()
 
         def next_place() -> int:
             place = _place.get()
@@ -360,7 +369,8 @@ class Recorder(KnownEffects):
 
     def _read_what_changed(self, effect: Effect) -> bool:
         """Return whether it read what this run has changed in the store by now; a search may find anything."""
-        own, store = set[str](), self.past if self.mode == "fork" else None
+        own = set[str]()
+        store = self.past if self.mode == "fork" else None
         for call in self._calls[effect.at]:
             if call.kind != "memory" or store is None:
                 continue
@@ -399,7 +409,8 @@ class Recorder(KnownEffects):
 
     async def tool(self, request: Any, execute: Callable[[Any], Awaitable[Any]]) -> Any:
         """Call a tool, or take its answer from the tape."""
-        call, tool = request.tool_call, request.tool
+        call = request.tool_call
+        tool = request.tool
         parts = self.parts_of_call(call["args"])
         if tool is not None:
             parts["version"] = self._version(tool)
@@ -472,12 +483,11 @@ class Recorder(KnownEffects):
 
     def memory_call(self, op: Op, execute: Callable[[], Any]) -> Any:
         """Use the store, or read from the tape what it gave; what is written is written again."""
-        name, args = type(op).__name__.removesuffix("Op").lower(), plain(op)
+        name = type(op).__name__.removesuffix("Op").lower()
+        args = plain(op)
         parts = {"input": digest(args), "written": digest(self._written)}
-        effect, recorded = (
-            Effect("memory", name, parts, None, input=args, **self.next_call(name)),
-            None,
-        )
+        effect = Effect("memory", name, parts, None, input=args, **self.next_call(name))
+        recorded = None
         if self.past is not None and name != "put":
             recorded = next(iter(self.look_up("memory", name, effect.parts, effect.at)), None)
         value = execute() if recorded is None else recorded.value
@@ -523,7 +533,9 @@ class QuestionNames:
         It asks again after a kill, by which nothing was answered. A graph that it calls then has the same pause, and
         another one where it is called again by another run.
         """
-        names, counts, called = [], Counter[str](), effect.outcome == "called"
+        names = []
+        counts = Counter[str]()
+        called = effect.outcome == "called"
         for pause in effect.value:
             name = digest([effect.at.rpartition("/")[0], pause.value])
             counts[name] += 1
@@ -542,10 +554,8 @@ class QuestionNames:
 
 def questions(effects: Iterable[Effect]) -> Iterator[tuple[str, str, Interrupt, bool]]:
     """Yield what a run asked: the node's place, the question's name, LangGraph's pause, and whether it still waits."""
-    question_names, of_nodes = (
-        QuestionNames(),
-        [effect for effect in effects if effect.kind in ("node", "edge")],
-    )
+    question_names = QuestionNames()
+    of_nodes = [effect for effect in effects if effect.kind in ("node", "edge")]
     last = {effect.at: effect for effect in of_nodes}
     for effect in of_nodes:
         if effect.outcome != "value":
@@ -692,7 +702,8 @@ class RecordedCalls(BaseCache):
         effect = next(effect for effect in place.waiting if effect.parts == parts)
         place.waiting.remove(effect)
         replies = [getattr(generation, "message", generation.text) for generation in return_val]
-        seconds, tokens = time.time() - effect.started_at, sum(map(_tokens, return_val))
+        seconds = time.time() - effect.started_at
+        tokens = sum(map(_tokens, return_val))
         place.recorder.keep(
             dataclasses.replace(effect, value=replies, seconds=seconds, tokens=tokens)
         )

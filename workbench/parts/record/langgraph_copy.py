@@ -214,7 +214,9 @@ def nodes(twin: Pregel[Any]) -> Iterator[Node]:
 
 def _tool_node(node: ToolNode, recorder: Callable[[], Any]) -> ToolNode:
     """Return the node with the recorder around whatever already wraps its tool calls."""
-    twin, inner, sync = copy.copy(node), node._awrap_tool_call, node._wrap_tool_call
+    twin = copy.copy(node)
+    inner = node._awrap_tool_call
+    sync = node._wrap_tool_call
 
     async def wrap(request: Any, execute: Callable[[Any], Awaitable[Any]]) -> Any:
         async def run(request: Any) -> Any:
@@ -296,7 +298,8 @@ def reachable(runnable: Any) -> Iterator[Any]:
     That is constants, prompts, models, tools and classes. A graph that is called is none of it.
     """
     # they are kept, or another one would get the same id
-    seen, waiting = dict[int, Any](), [(runnable, 0, "")]
+    seen = dict[int, Any]()
+    waiting = [(runnable, 0, "")]
     while waiting:
         value, depth, package = waiting.pop()
         value = inspect.unwrap(value) if isinstance(value, types.FunctionType) else value

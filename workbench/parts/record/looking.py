@@ -46,7 +46,8 @@ def dag(run: GraphRun) -> Drawing:
     from workbench.views.graph import graph, walked
 
     drawable = run.agent._copy.get_graph(xray=True)
-    log, status = _log(run.effects), run.status
+    log = _log(run.effects)
+    status = run.status
     current = [log[-1]["node"]] if log and status != "done" else []
     return graph(walked(drawable, log, status, current), f"{run.agent.name} {run.run_id}")
 
@@ -90,7 +91,8 @@ def recording(run: GraphRun, runs: Sequence[Any] = ()) -> Any:
         _record(effect, order[at], len(evidence_by_place[at])) for at, effect in last.items()
     ]
     versions = {effect.name: effect.parts.get("version") for effect in last.values()}
-    row, evidence = run.row, run.evidence
+    row = run.row
+    evidence = run.evidence
     begun = {"settings": {"config": row["options"]["config"]}, "versions": versions}
     tape = [Effect("begin", name, {}, value) for name, value in begun.items()]
     for effect, record in zip(last.values(), records, strict=True):
@@ -134,10 +136,8 @@ def answered(run: GraphRun) -> list[tuple[str, Any, Any]]:
 
 
 def _decision(at: str, place: int, pause: Any, decision: Json) -> Json:
-    answer, proposal = (
-        decision["answer"],
-        {"reasoning": cut(as_text(pause.value), 400), "name": decision["review_id"]},
-    )
+    answer = decision["answer"]
+    proposal = {"reasoning": cut(as_text(pause.value), 400), "name": decision["review_id"]}
     reply: Json = {"type": "respond", "message": as_text(answer)}
     match answer:  # as LangChain's middleware has it
         case {"decisions": [{"type": str()} as first, *_]}:
@@ -165,10 +165,8 @@ def calls(run: GraphRun) -> Calls:
 
 
 def _call(effect: Effect) -> Any:
-    reply, node = (
-        effect.value[0] if isinstance(effect.value, list) else effect.value,
-        effect.at.rpartition(":")[0],
-    )
+    reply = effect.value[0] if isinstance(effect.value, list) else effect.value
+    node = effect.at.rpartition(":")[0]
     usage = getattr(reply, "usage_metadata", None) or {"output_tokens": effect.tokens or None}
     counts = {name: usage.get(f"{name}_tokens") for name in ("input", "output")}
     value = {"text": _message_line(plain(reply)), "usage": counts}
@@ -308,7 +306,8 @@ def unrecorded(run: GraphRun) -> pandas.DataFrame:
     shares = (sums[["time", "bytes"]] / sums[["time", "bytes"]].sum()).fillna(0).round(3)
     rows = []
     for node in langgraph_copy.nodes(run.agent._copy):
-        path, reads = node.path, sorted(set(_reads(langgraph_copy.reachable(node.runnable))))
+        path = node.path
+        reads = sorted(set(_reads(langgraph_copy.reachable(node.runnable))))
         row = {
             "node": path,
             "reads": reads,

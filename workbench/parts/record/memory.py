@@ -46,12 +46,15 @@ class RecordedStore(BaseStore):
     """
 
     def __init__(self, store: BaseStore, place: Callable[[], Place | None]):
-        self.store, self._place = store, place
-        self.supports_ttl, self.ttl_config = store.supports_ttl, store.ttl_config
+        self.store = store
+        self._place = place
+        self.supports_ttl = store.supports_ttl
+        self.ttl_config = store.ttl_config
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations, or answer them as the source of a fork was answered."""
-        ops, place = list(ops), self._place()
+        ops = list(ops)
+        place = self._place()
         if place is None:
             return self.store.batch(ops)
         recorder = place.recorder
@@ -60,7 +63,8 @@ class RecordedStore(BaseStore):
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations, or answer them as the source of a fork was answered."""
-        ops, place = list(ops), self._place()
+        ops = list(ops)
+        place = self._place()
         # SQLite takes less time than waking a thread
         if isinstance(self.store, SqliteStore) or (place and place.recorder.past is not None):
             return self.batch(ops)
@@ -75,7 +79,8 @@ class RecordedStore(BaseStore):
 
 def past_store(effects: Iterable[Effect]) -> InMemoryStore:
     """Return a store with what runs read from theirs before they wrote it: as they found it."""
-    store, places = InMemoryStore(), set[tuple[tuple[str, ...], str]]()
+    store = InMemoryStore()
+    places = set[tuple[tuple[str, ...], str]]()
     for effect in effects:
         if effect.name == "put":
             places.add((tuple(effect.value["namespace"]), effect.value["key"]))
@@ -113,7 +118,8 @@ class GraphRuns(Service):
         row = runs.get(run_id) if runs.has(run_id) else None
         if not row or not row["graph"]:
             return None
-        name, source = row["graph"], row["options"].get("source")
+        name = row["graph"]
+        source = row["options"].get("source")
         why = (
             f"The graph {name!r} was recorded in another session. Run the cell with wb.record(..., name={name!r}) "
             "here, and its runs continue. A graph that is named ('module:graph') needs none."

@@ -55,10 +55,13 @@ class Question(NamedTuple):
                 for n, action in enumerate(actions, 1)
             }
             if len(actions) == 1:
-                args, form = dict(actions[0].get("args") or {}), config.get("args_schema")
+                args = dict(actions[0].get("args") or {})
+                form = config.get("args_schema")
         else:
             text = value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
-            name, args, decisions = self.at, Json(), ["approve", "respond", "reject"]
+            name = self.at
+            args = Json()
+            decisions = ["approve", "respond", "reject"]
             if form := self._answer_schema:
                 fields = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
                 fields = fields if isinstance(fields, Mapping) else {}

@@ -43,7 +43,8 @@ class GraphRun(StoredRun):
 
     def __init__(self, agent: RecordedGraph, run_id: str):
         super().__init__(agent._wb._work, run_id)
-        self.agent, self._row = agent, self._store.get(run_id)
+        self.agent = agent
+        self._row = self._store.get(run_id)
 
     def __repr__(self) -> str:
         why = f": {self.error}" if self.error else ""
@@ -54,7 +55,8 @@ class GraphRun(StoredRun):
     @property
     def state(self) -> dict[str, Any]:
         """Return the state at its end, or where it stands; nothing where it has not ended and its graph is not here."""
-        result, state = self.row["result"], dict[str, Any]()
+        result = self.row["result"]
+        state = dict[str, Any]()
         if result:
             state = self.agent.load_text(result["state"])
         elif self.agent.graph is not None:
@@ -116,10 +118,8 @@ class GraphRun(StoredRun):
     def answer_review(self, answer: Any, *, wait: bool = True) -> GraphRun:
         """Answer its first question by a decision in the shape of LangChain's middleware; at a breakpoint go on."""
         [decision] = answer["decisions"]
-        args, message = (
-            decision.get("edited_action", {}).get("args"),
-            str(decision.get("message") or ""),
-        )
+        args = decision.get("edited_action", {}).get("args")
+        message = str(decision.get("message") or "")
         return self.answer(
             {q.id: q.answer(decision["type"], args, message) for q in self.questions[:1]}, wait=wait
         )
@@ -150,7 +150,8 @@ class GraphRun(StoredRun):
         """
         tape = self._row["options"]["tape"]
         run = GraphRun(self.agent, tape["sources"][0]) if tape["mode"] == "replay" else self
-        position, is_last = 0, False
+        position = 0
+        is_last = False
         while not is_last:
             # looked at before reading, so that nothing of its end is missed
             is_last = run.status != "running"

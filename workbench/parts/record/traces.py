@@ -157,11 +157,9 @@ def _span(fields: Json) -> Span:
         for name, keys in _KEYS.items()
     }
     texts = {name: str(first[name] or "") for name in ("id", "parent")}
-    kind, error, status = (
-        str(first["kind"] or "").lower(),
-        first["error"],
-        str(first["status"] or ""),
-    )
+    kind = str(first["kind"] or "").lower()
+    error = first["error"]
+    status = str(first["status"] or "")
     # OpenTelemetry's number for an error is 2
     if not error and (status == "2" or "ERROR" in status.upper()):
         error = first["message"] or status
@@ -181,7 +179,8 @@ def _span(fields: Json) -> Span:
 
 def _effects(spans: Iterable[Span]) -> Iterator[Effect]:
     """Yield a trace's spans as effects; a call is placed in the node around it."""
-    counts, places = Counter[str](), dict[str, str]()
+    counts = Counter[str]()
+    places = dict[str, str]()
     for span in spans:
         node = places.get(span.parent, "").partition(":")[0]
         place = span.name if span.kind == "node" or not node else f"{node}:{span.name}"

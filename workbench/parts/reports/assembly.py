@@ -50,7 +50,8 @@ def renumbered(text: str, sources: Sequence[str], numbers: Mapping[str, int]) ->
 
 async def assemble(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Return the chapters, with numbers, references and an appendix; their text is the answer of the run."""
-    report, assembly = state["report"], _Assembly(state, runtime.context)
+    report = state["report"]
+    assembly = _Assembly(state, runtime.context)
     await assembly.write_body()
     body = markdown(assembly.chapters)
     listed = assembly.list_references(report["style"])
@@ -76,10 +77,12 @@ class _Assembly:
     """A report while it is put together; until all is written its marks are places in the evidence."""
 
     def __init__(self, state: ConversationState, context: Context):
-        self.state, self.context = state, context
+        self.state = state
+        self.context = context
         self.kind = report_type(state["report"]["report_type"])
         self.labels = Labels(detect_language(state["message"]))
-        self.results, sections = merged_evidence(state), written_sections(state)
+        self.results = merged_evidence(state)
+        sections = written_sections(state)
         self.numbers = {result["result_id"]: n for n, result in enumerate(self.results, 1)}
         self.sections: Any = [
             {**s, "text": renumbered(s["text"], s["sources"], self.numbers)} for s in sections
@@ -113,13 +116,11 @@ class _Assembly:
 
     async def write_body(self) -> None:
         """Add everything before the references; an answer where there is nothing to write sections of."""
-        state, context, wanted, introduction, abstract = (
-            self.state,
-            self.context,
-            self.kind.parts,
-            "",
-            "",
-        )
+        state = self.state
+        context = self.context
+        wanted = self.kind.parts
+        introduction = ""
+        abstract = ""
         if not any(section["sources"] for section in self.sections):
             introduction = without_evidence(state, context) or offline(state, context).text
             wanted = frozenset()
@@ -151,11 +152,10 @@ class _Assembly:
 
         Numbers that were given stay, so that a section that did not change reads the same.
         """
-        earlier, ids = (
-            self.state["report"]["numbers"],
-            [result["result_id"] for result in self.results],
-        )
-        free, numbers = count(max(earlier.values(), default=0) + 1), dict[int, int]()
+        earlier = self.state["report"]["numbers"]
+        ids = [result["result_id"] for result in self.results]
+        free = count(max(earlier.values(), default=0) + 1)
+        numbers = dict[int, int]()
         for n in map(int, re.findall(r"\[(\d+)\]", markdown(self.chapters))):
             if n not in numbers and 1 <= n <= len(ids):
                 numbers[n] = earlier.get(ids[n - 1]) or next(free)
@@ -228,11 +228,9 @@ class _Assembly:
 
     def _documents(self, section: Data) -> str:
         """Return the documents that a section cites; nothing where its title is the only one."""
-        labels, fields, marks = (
-            self.labels,
-            FieldsWriter(self.reading, {}, self.bases),
-            dict[str, int](),
-        )
+        labels = self.labels
+        fields = FieldsWriter(self.reading, {}, self.bases)
+        marks = dict[str, int]()
         titles = {r["result_id"]: title_of(r) for r in self.results}
         for piece in section["sources"]:
             if piece in titles and f"[{self.numbers[piece]}]" in section["text"]:
@@ -256,10 +254,8 @@ class _Assembly:
 
     def _glossary(self) -> str:
         """Return names that sections speak of and none is about, with the first sentence of their documents."""
-        text, used = (
-            fold(" ".join(s["text"] for s in self.sections)),
-            {i for s in self.sections for i in s["sources"]},
-        )
+        text = fold(" ".join(s["text"] for s in self.sections))
+        used = {i for s in self.sections for i in s["sources"]}
         names = {
             fold(name) for s in self.sections for claim in s["claims"] for name in claim["entities"]
         }
@@ -282,7 +278,8 @@ class _Assembly:
 
     def appendix(self) -> str:
         """Return by whom it was written, how it stands against its sources, which contradict, and what was assumed."""
-        report, plan = self.state["report"], self.state.get("plan") or {}
+        report = self.state["report"]
+        plan = self.state.get("plan") or {}
         check: Data = report.get("consistency", {})
         pairs = []
         for pair in check.get("contradictions", ()):
@@ -296,10 +293,8 @@ class _Assembly:
         return "\n\n".join(parts)
 
     def _writers(self) -> str:
-        labels, writers = (
-            self.labels,
-            dict.fromkeys(section["by"] for section in self.sections if section["sources"]),
-        )
+        labels = self.labels
+        writers = dict.fromkeys(section["by"] for section in self.sections if section["sources"])
         names = labels("comma").join(labels.get(f"mem_by_{writer}", writer) for writer in writers)
         return (
             labels("written_by", who=names) if {*writers} - {RULES} else labels("written_by_rules")

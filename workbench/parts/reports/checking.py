@@ -100,7 +100,8 @@ def opposed(first: str, second: str) -> str:
     >>> opposed("The bridge has 40 arches.", "The bridge has 42 arches."), opposed("It burns oil.", "It burns oil.")
     ('number', '')
     """
-    numbers, second_numbers = set(_NUMBER.findall(first)), set(_NUMBER.findall(second))
+    numbers = set(_NUMBER.findall(first))
+    second_numbers = set(_NUMBER.findall(second))
     about = "number" if numbers and second_numbers and not numbers & second_numbers else ""
     about = "denial" if denies(first) != denies(second) else about
     return about if about and _of_the_same(first, second) else ""
@@ -165,14 +166,13 @@ async def checked(
 
 async def consistency(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Hold the sections against one another, against all the evidence, and against the words of the topic."""
-    context, sections = runtime.context, written_sections(state)
+    context = runtime.context
+    sections = written_sections(state)
     if not context.settings.consistency_check:
         return {"report": {**state["report"], "consistency": {}}}
     check = await asyncio.to_thread(_measures, sections, merged_evidence(state))
-    text, reading = (
-        "\n".join(section["text"] for section in sections),
-        state["route_decision"]["question"],
-    )
+    text = "\n".join(section["text"] for section in sections)
+    reading = state["route_decision"]["question"]
     validation = validate(reading, text, context.bases(state["kb_prefixes"]))
     check["validation"] = validation.model_dump(exclude={*ToolOutput.model_fields})
     return {"report": {**state["report"], "consistency": check}}
@@ -192,7 +192,8 @@ def _measures(sections: Sequence[SectionContent], results: Sequence[RetrievalRes
         v: sum(c["verdict"] == v for c in claims)
         for v in ("supported", "partly", "unsupported", "uncited")
     }
-    backed, cited = counts["supported"] + counts["partly"], len(claims) - counts["uncited"]
+    backed = counts["supported"] + counts["partly"]
+    cited = len(claims) - counts["uncited"]
     # the harmonic mean of precision and recall
     both = 2 * backed / (cited + len(claims)) if claims else 0.0
     covered = (

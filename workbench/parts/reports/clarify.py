@@ -61,7 +61,8 @@ async def clarify(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Find what the question of a report leaves open."""
     if not state.get("report") or not state.get("kb_prefixes"):
         return {}
-    context, reading = runtime.context, state["route_decision"]["question"]
+    context = runtime.context
+    reading = state["route_decision"]["question"]
     runtime.stream_writer(progress("clarify"))
     questions = open_questions(
         reading, context.bases(state["kb_prefixes"]), context.settings.default_domain
@@ -87,10 +88,8 @@ async def review_clarify(state: ConversationState, runtime: Runtime[Context]) ->
             if name not in ids
         )
 
-    words, details = (
-        " ".join(q["question"] for q in questions),
-        {"in_force": {"query": state["query"], "answers": {}}},
-    )
+    words = " ".join(q["question"] for q in questions)
+    details = {"in_force": {"query": state["query"], "answers": {}}}
     proposal = {"questions": questions}
     decision = ask_person(
         "clarify", state, runtime, proposal, words, ClarifyEdits, check_ids, details=details
@@ -176,7 +175,8 @@ def open_questions(reading: Question, bases: Bases, domain: str = "") -> list[Cl
         bases: that are asked.
         domain: what is assumed where the question says no subject; empty: all that the bases hold.
     """
-    labels, namesakes = Labels(reading["language"]), name_left_open(reading["text"], bases)
+    labels = Labels(reading["language"])
+    namesakes = name_left_open(reading["text"], bases)
     if namesakes:
         options = [document.text for document in namesakes.readings]
         name = namesakes.word
@@ -221,7 +221,8 @@ def refined(query: str, clarifications: Iterable[Clarification]) -> str:
     'How was Dune received? (Dune (2021))'
     """
     for clarification in clarifications:
-        answer, kind = clarification["answer"], clarification["kind"]
+        answer = clarification["answer"]
+        kind = clarification["kind"]
         if kind == "name":
             answer = answer or clarification["assumed"]
         elif kind == "scope" and answer == clarification["assumed"]:
@@ -241,7 +242,8 @@ def stated(clarifications: Iterable[Clarification], language: str) -> list[str]:
     >>> stated([one], "zh"), stated([{**one, "answer": "沙丘（1984）"}], "en")
     (['假定：“沙丘”指沙丘（2021）。'], ['“沙丘” means 沙丘（1984）.'])
     """
-    labels, lines = Labels(language), []
+    labels = Labels(language)
+    lines = []
     for clarification in clarifications:
         what = (clarification["answer"] or clarification["assumed"]).rstrip(".。")
         name = clarification["question_id"].partition(":")[2]

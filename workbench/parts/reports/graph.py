@@ -66,8 +66,11 @@ _SHARED = ("run_id", "message", "kb_prefixes", "route_decision", "report")
 
 async def outliner(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Return what the report will say: the model's outline, or the rules'; and the sections of an earlier report."""
-    context, request, results = runtime.context, state["report"], merged_evidence(state)
-    plan, writer = state.get("plan") or {}, RULES
+    context = runtime.context
+    request = state["report"]
+    results = merged_evidence(state)
+    plan = state.get("plan") or {}
+    writer = RULES
     if "writer" in context.parts:
         writer = "writer"
     elif "writer" in context.models:
@@ -172,7 +175,8 @@ class OutlineEdits(Strict):
 
 async def review_outline(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Ask about the outline before anything is written, if the run's policy wants it."""
-    report, outline = state["report"], state["outline"]
+    report = state["report"]
+    outline = state["outline"]
     if "outline" not in state.get("review", []) or not outline["sections"]:
         return {}
     pieces = [
@@ -226,7 +230,9 @@ async def _one_more(
     state: ConversationState, runtime: Runtime[Context], wish: str, who: str
 ) -> Json:
     """Search for a section that a person wishes, and return the outline with it: it is asked about again."""
-    context, before, records = runtime.context, Plan.load(state["plan"]), list[ExecutionRecord]()
+    context = runtime.context
+    before = Plan.load(state["plan"])
+    records = list[ExecutionRecord]()
     plan = with_aspects(
         before, state["query"], [(wish, [])], (), state["kb_prefixes"], context.settings
     )
@@ -251,7 +257,8 @@ async def _one_more(
     ]
     pieces = [r for r in searched if r["source_type"] == "chunk"][:_MOST_PIECES]
     [section] = by_aspect([wish], "", pieces, dated_bases(context, state))
-    outline, merged = state["outline"], merged_evidence(state)
+    outline = state["outline"]
+    merged = merged_evidence(state)
     known_ids = {r["result_id"] for r in merged}
     results = [*merged, *(r for r in pieces if r["result_id"] not in known_ids)]
     return {
@@ -289,7 +296,9 @@ def fan_out(state: ConversationState) -> list[Send] | str:
 
 async def section(task: Data, runtime: Runtime[Context]) -> Json:
     """Write one section, and hold each of its sentences against what it cites."""
-    context, outline, pieces = runtime.context, task["section"], task["pieces"]
+    context = runtime.context
+    outline = task["section"]
+    pieces = task["pieces"]
     draft = await _drafted(task, context)
     text, _, unknown = cite(visible(draft.text), pieces)
     content = SectionContent(
@@ -320,7 +329,9 @@ async def section(task: Data, runtime: Runtime[Context]) -> Json:
 
 async def _drafted(task: Data, context: Context) -> Draft:
     """Return the section's text by a custom writer, the model, or the rules."""
-    outline, pieces, notes = task["section"], task["pieces"], list[str]()
+    outline = task["section"]
+    pieces = task["pieces"]
+    notes = list[str]()
     try:
         if pieces and "writer" in context.parts:
             return Draft(await call_writer(context, outline["query"], pieces), [], "writer")
@@ -336,7 +347,8 @@ async def _drafted(task: Data, context: Context) -> Draft:
     except Exception as unknown:
         # one's own writer or strategy may raise anything; the note shows it
         notes = [visible(f"{type(unknown).__name__}: {unknown}")]
-    reading, kind = task["route_decision"]["question"], report_type(task["report"]["report_type"])
+    reading = task["route_decision"]["question"]
+    kind = report_type(task["report"]["report_type"])
     return Draft(
         section_text(outline, pieces, reading, dated_bases(context, task), kind), notes, RULES
     )

@@ -40,7 +40,8 @@ def by_aspect(
     titles: Sequence[str], subject: str, pieces: Evidence, bases: Bases
 ) -> list[SectionOutline]:
     """Return a section for each title, of the sentences that say enough of it, and no more of another."""
-    pool, quotes = split_sentences(pieces), [list[Sentence]() for _ in titles]
+    pool = split_sentences(pieces)
+    quotes = [list[Sentence]() for _ in titles]
     texts = [f"{sentence.title}. {sentence.text}" for sentence in pool]
     for sentence, *scores in zip(
         pool, *(enough(title, texts, bases) for title in titles), strict=True
@@ -70,7 +71,8 @@ def title_of(piece: RetrievalResult) -> str:
 
 def plain_outline(state: Data, results: Evidence, topic: Topic, bases: Bases) -> ReportOutline:
     """Return the sections of a topic, as many as its kind of report has; those without evidence stay, and state it."""
-    kind, reading = report_type(state["report"]["report_type"]), state["route_decision"]["question"]
+    kind = report_type(state["report"]["report_type"])
+    reading = state["route_decision"]["question"]
     fields = FieldsWriter(reading, group_by_document(results), bases)
     pieces = [r for r in results if r["source_type"] != "community"]
     selects = reading["conditions"] or reading["sort"]
@@ -148,7 +150,8 @@ def carried(
 
     A piece whose id is not known joins the section whose title it says best, if it says it.
     """
-    present, known = {r["result_id"] for r in results}, {*known_ids}
+    present = {r["result_id"] for r in results}
+    known = {*known_ids}
     fresh = [r for r in results if r["result_id"] not in known]
     added = by_aspect([section["title"] for section in earlier["sections"]], "", fresh, bases)
     sections = list[SectionOutline]()

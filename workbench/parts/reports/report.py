@@ -87,7 +87,9 @@ class Report:
 
     def __init__(self, run: Run):
         values: Data = run.state
-        self.run, self._values, self._kept = run, values, values.get("report") or {}
+        self.run = run
+        self._values = values
+        self._kept = values.get("report") or {}
         self.report_id: str = self._kept.get("report_id", "")
         self.cache_hit: bool = self._kept.get("cache_hit", False)
         self.outline: Json = values.get("outline") or {}
@@ -126,10 +128,8 @@ class Report:
     @property
     def sections(self) -> list[Json]:
         """Return the sections, in order: ``text`` with the report's numbers, ``claims``, ``evidence_ids``, ``by``."""
-        texts, numbers = (
-            {c["name"]: c["text"] for c in self.chapters},
-            self._kept.get("numbers", {}),
-        )
+        texts = {c["name"]: c["text"] for c in self.chapters}
+        numbers = self._kept.get("numbers", {})
         return [
             {
                 **{name: value for name, value in section.items() if name != "sources"},
@@ -202,7 +202,8 @@ class Report:
         """Return everything as JSON, by the names of the requirement: ``input``, ``messages``, ``status``,
         ``response``, ``planner``, ``execution_records``, ``report``, ``report_context``, ``errors``, ``metrics``.
         """
-        run, plan = self.run, self.run.plan
+        run = self.run
+        plan = self.run.plan
         last = last_records(run.records)
         findings = run._results_by_step()
         reflected = {reflection["current_iteration"]: reflection for reflection in run.reflections}
@@ -224,7 +225,8 @@ class Report:
             }
             for r in run.records
         ]
-        consistency, sections = self.consistency, self.sections
+        consistency = self.consistency
+        sections = self.sections
         report = {
             "outline": self.outline,
             "sections": sections,

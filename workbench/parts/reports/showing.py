@@ -49,7 +49,8 @@ def finished(report: Report, citations: Sequence[Data], labels: Labels) -> Marku
 def fragment(report: Report, labels: Labels) -> str:
     """Return the same as static HTML for a cell; the id of the run stands before the names of its anchors."""
     body = report.html(f"{report.run.run_id}-")
-    status, style = _status_line(report, labels), Markup(STYLE + document_style())
+    status = _status_line(report, labels)
+    style = Markup(STYLE + document_style())
     return draw("report.fragment", labels, standing=status, body=body, classes=CLASSES, style=style)
 
 
@@ -62,7 +63,8 @@ def written_so_far(report: Report, heard: Collection[str], labels: Labels) -> Ma
 
 def _status_line(report: Report, labels: Labels) -> str:
     """Return how it ended, in how many sections something was found, how much of it is supported."""
-    status, sections = report.status, report.sections
+    status = report.status
+    sections = report.sections
     words = [labels.get(f"report_{status}", labels(status))]
     words += [
         labels("report_found", n=sum(bool(s["evidence_ids"]) for s in sections), of=len(sections))

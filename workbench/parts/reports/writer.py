@@ -179,14 +179,17 @@ class _Writing:
     """One text while it is written: every call of the model, and what was taken out of its replies."""
 
     def __init__(self, context: Context, question: str, title: str, pieces: Evidence, **slots: str):
-        self._context, self._title, self._pieces = context, title, pieces
+        self._context = context
+        self._title = title
+        self._pieces = pieces
         self._slots = {"question": question, "title": title, **slots}
         self._language = detect_language(question)
         self.notes: list[str] = []
 
     async def directly(self) -> str:
         """From so many pieces a call, each seeing the end of what was written before it."""
-        parts, limit = list[str](), self._context.settings.section_max_context_characters
+        parts = list[str]()
+        limit = self._context.settings.section_max_context_characters
         for batch in self._batches():
             earlier = _unmarked("\n\n".join(parts))[-limit:] if limit else ""
             slots = {"earlier": earlier or NONE, "evidence": self._evidence(batch)}
@@ -195,7 +198,8 @@ class _Writing:
 
     async def reduced(self) -> str:
         """Each batch made claims, and the claims of all of them one text."""
-        context, calls = self._context, [self._claims(batch) for batch in self._batches()]
+        context = self._context
+        calls = [self._claims(batch) for batch in self._batches()]
         mapped = (
             await asyncio.gather(*calls)
             if context.settings.parallel_map
@@ -207,17 +211,16 @@ class _Writing:
         if "reducer" in context.parts:
             text = await ports.call_reducer(context, texts, self._joined)
         else:
-            strategy, limit = (
-                context.settings.reduce_strategy,
-                context.settings.max_tokens_per_reduce,
-            )
+            strategy = context.settings.reduce_strategy
+            limit = context.settings.max_tokens_per_reduce
             text = await reduced(texts, self._joined, strategy, limit)
         return self._cleaned(text, range(1, len(self._pieces) + 1))
 
     def _batches(self) -> list[list[int]]:
         """Return the numbers of the pieces: so many a batch, and no more than a prompt holds."""
         settings = self._context.settings
-        batches, size = [list[int]()], 0
+        batches = [list[int]()]
+        size = 0
         for n, piece in enumerate(self._pieces, 1):
             length = len(evidence_text([piece], 0)) + 10
             full = (

@@ -140,7 +140,9 @@ class BoundGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
 async def _on_workspace_loop(workbench: Workbench, events: AsyncIterator[T]) -> AsyncGenerator[T]:
     """Yield events that are made on the loop of the workspace; leaving this cancels the work there."""
-    loop, queue, work_loop_and_task = asyncio.get_running_loop(), asyncio.Queue[Any](), list[Any]()
+    loop = asyncio.get_running_loop()
+    queue = asyncio.Queue[Any]()
+    work_loop_and_task = list[Any]()
 
     async def work() -> None:
         work_loop_and_task.extend((asyncio.get_running_loop(), asyncio.current_task()))
@@ -189,7 +191,8 @@ def conversation() -> BoundGraph:
     ports = wb.ports()
 
     def complete(values: Json, sent: Data, thread: str) -> Data:
-        message, messages = _take_question(values, "message", wb), values.pop("messages", [])
+        message = _take_question(values, "message", wb)
+        messages = values.pop("messages", [])
         read = _read_options({**sent, **values})
         options = RunOptions.read(
             wb,

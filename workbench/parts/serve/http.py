@@ -227,7 +227,8 @@ def show_run(wb: Workbench, form: RunQuery) -> Json:
 def show_debug(wb: Workbench, form: RunQuery) -> Json:
     """Return what was collected of a run, whose id is its request's: its nested log, route, plan, evidence."""
     recording = recorded(_run(wb, form.run_id, form.user_id))
-    document, events = recording.to_dict(), debug_events(recording)
+    document = recording.to_dict()
+    events = debug_events(recording)
     collected = {
         name: content for event in events for name, content in event.items() if name in _COLLECTED
     }
@@ -258,7 +259,8 @@ def clear(wb: Workbench, form: Conversation) -> Json:
 def feedback(wb: Workbench, form: Verdict) -> Json:
     """Store a verdict on an answer."""
     run_id = wb.runs.of_message(form.message_id) if form.message_id else form.thread_id
-    run, labels = _run(wb, run_id, form.user_id), dict(form.metadata)
+    run = _run(wb, run_id, form.user_id)
+    labels = dict(form.metadata)
     give(run, form.is_positive, labels.pop("note", ""), form.user_id, labels)
     return {"status": "ok", "run_id": run.run_id}
 
@@ -321,9 +323,12 @@ class Events(StreamingResponse):
     """
 
     def __init__(self, run: Run, debug: bool, heartbeat_s: float, hidden: list[str]):
-        self._run, self._heartbeat_s, self._hidden = run, heartbeat_s, hidden
+        self._run = run
+        self._heartbeat_s = heartbeat_s
+        self._hidden = hidden
         self._collected = {"route_decision", "execution_log"} if debug else {"route_decision"}
-        self._complete, self._sent = False, set[str]()
+        self._complete = False
+        self._sent = set[str]()
         super().__init__(self._frames(), media_type="text/event-stream", headers=_STREAM_HEADERS)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -451,7 +456,8 @@ def read_token(settings: Settings) -> str:
 
 def make_app(wb: Workbench, heartbeat_s: float = 15.0) -> Starlette:
     """Return the application over an open workspace."""
-    token, hidden = read_token(wb.settings), secrets(wb.settings)
+    token = read_token(wb.settings)
+    hidden = secrets(wb.settings)
 
     def respond(document: Any, status: int = 200) -> Response:
         """Make a response without any secret of the settings."""
@@ -482,7 +488,8 @@ def make_app(wb: Workbench, heartbeat_s: float = 15.0) -> Starlette:
                 return respond({"detail": str(error)}, status)
             except Exception as error:
                 # a fault of ours, whose text may hold anything: only its place is shown
-                place, kind = traceback.extract_tb(error.__traceback__)[-1], type(error).__name__
+                place = traceback.extract_tb(error.__traceback__)[-1]
+                kind = type(error).__name__
                 _log.error("%s at %s:%s", kind, Path(place.filename).name, place.lineno)
                 return respond(
                     {"detail": f"{kind}: this is a fault of workbench; its log says where."}, 500

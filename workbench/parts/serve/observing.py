@@ -31,7 +31,8 @@ class Observers(Service):
 
     def __init__(self, wb: Any):
         super().__init__(wb)
-        settings, tools = wb.settings, wb.tools
+        settings = wb.settings
+        tools = wb.tools
         if settings.spans:
             _check_library(
                 "opentelemetry.exporter.otlp.proto.http", "WORKBENCH_SPANS=otlp", "tracing"
@@ -90,7 +91,8 @@ class _TimedMemory:
     """A memory whose recalls are timed."""
 
     def __init__(self, memory: Remembering, observers: Observers):
-        self._memory, self._observers = memory, observers
+        self._memory = memory
+        self._observers = observers
 
     def recall(self, message: str, **options: Any) -> Json:
         """Recall, and count how long it took."""

@@ -34,8 +34,10 @@ class Span(NamedTuple):
 
 def run_spans(run: Recording) -> list[Span]:
     """Return the spans of a run, each after the span that holds it."""
-    document, calls = run.to_dict(), [call for call in run.calls() if not call["replayed"]]
-    log, start = document["log"], _ns(run.row["created_at"])
+    document = run.to_dict()
+    calls = [call for call in run.calls() if not call["replayed"]]
+    log = document["log"]
+    start = _ns(run.row["created_at"])
     attributes: Json = {
         "workbench.run_id": run.run_id,
         "workbench.status": run.status,
@@ -46,10 +48,8 @@ def run_spans(run: Recording) -> list[Span]:
     nodes = [_span(entry["node"], entry, {"workbench.node": entry["node"]}) for entry in log]
     end = max([start, *(node.end for node in nodes)])
     spans = [Span("invoke_agent workbench", start, end, attributes, None, document["error"] or "")]
-    route, decision = (
-        [node for node in nodes if node.name in _ROUTE],
-        run.state.get("route_decision"),
-    )
+    route = [node for node in nodes if node.name in _ROUTE]
+    decision = run.state.get("route_decision")
     if route and decision:
         attributes = {
             "message_preview": run.message[:_PREVIEW],
@@ -135,7 +135,8 @@ def send(spans: Sequence[Span]) -> None:
         resource=Resource.create({"service.name": "workbench"}), shutdown_on_exit=False
     )
     provider.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter()))
-    tracer, started = provider.get_tracer("workbench"), list[Any]()
+    tracer = provider.get_tracer("workbench")
+    started = list[Any]()
     for span in spans:
         parent = None if span.inside is None else set_span_in_context(started[span.inside])
         started.append(

@@ -65,7 +65,8 @@ async def search(
     tool_input: EnrichmentInput, knowledge: KnowledgeBase, log: ToolLog
 ) -> EnrichmentOutput:
     """Ask the source of this base for the names, and judge what it says by the words of the query."""
-    query, language = tool_input.query, detect_language(tool_input.query)
+    query = tool_input.query
+    language = detect_language(tool_input.query)
     enricher = knowledge.enricher
     if enricher is None:
         with log("ask") as detail:
@@ -100,7 +101,8 @@ def _wanted(query: str, names: Sequence[str], knowledge: KnowledgeBase) -> list[
     names_asked = list(dict.fromkeys(names)) or [
         mention["name"] for mention in names_in(query, [knowledge])
     ]
-    years_in_query, chinese = list(map(int, _YEAR.findall(query))), detect_language(query) == "zh"
+    years_in_query = list(map(int, _YEAR.findall(query)))
+    chinese = detect_language(query) == "zh"
     wanted = []
     for name in filter(str.strip, names_asked):
         entity = knowledge.entity(name)

@@ -27,7 +27,8 @@ class Lance(Store):
     def __init__(self, place: Place, name: str = LOCAL, *, make: bool = True):
         import lancedb
 
-        self.place, self._name = place, name
+        self.place = place
+        self._name = name
         with self._answering():
             self._db: Any = lancedb.connect(str(place.folder))
             try:

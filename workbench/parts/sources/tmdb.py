@@ -160,7 +160,8 @@ def hits(answer: Data) -> list[Record]:
     """Return the films and people of a search, in its order."""
     records = []
     for item in items(answer, "results")[:20]:
-        kind, tmdb_id = text(item.get("media_type")), number(item.get("id"))
+        kind = text(item.get("media_type"))
+        tmdb_id = number(item.get("id"))
         if kind in ("movie", "person") and tmdb_id:
             names = _texts(
                 item.get(n) for n in ("title", "original_title", "name", "original_name")
@@ -171,10 +172,8 @@ def hits(answer: Data) -> list[Record]:
 
 def film(answer: Data, language: str = "en") -> Record | None:
     """Return a film with its credits, other titles, and amounts in words; None without an id or a title."""
-    tmdb_id, names = (
-        number(answer.get("id")),
-        _texts([answer.get("title"), answer.get("original_title")]),
-    )
+    tmdb_id = number(answer.get("id"))
+    names = _texts([answer.get("title"), answer.get("original_title")])
     if not tmdb_id or not names:
         return None
     people: dict[str, dict[str, Credit]] = {role: {} for role in _RELATIONS}
@@ -211,7 +210,8 @@ def film(answer: Data, language: str = "en") -> Record | None:
 
 def person(answer: Data) -> Record | None:
     """Return a person; None without an id or a name."""
-    tmdb_id, name = number(answer.get("id")), text(answer.get("name"))
+    tmdb_id = number(answer.get("id"))
+    name = text(answer.get("name"))
     if not tmdb_id or not name:
         return None
     aliases = answer.get("also_known_as")
@@ -230,7 +230,8 @@ def person(answer: Data) -> Record | None:
 
 def _amounts(answer: Data, chinese: bool) -> dict[str, str]:
     """Return running time, money and rating in words."""
-    votes, average = number(answer.get("vote_count")), answer.get("vote_average")
+    votes = number(answer.get("vote_count"))
+    average = answer.get("vote_average")
     rated = (
         isinstance(average, int | float)
         and not isinstance(average, bool)
@@ -286,7 +287,9 @@ _SEPARATOR, _TITLE = (", ", "、"), ("{}", "《{}》")
 
 def as_enriched(records: Iterable[Record], language: str) -> Enriched:
     """Return each record as a passage of evidence, and a graph of all of them."""
-    passages, entities, relations = list[Passage](), dict[str, Entity](), dict[str, Relation]()
+    passages = list[Passage]()
+    entities = dict[str, Entity]()
+    relations = dict[str, Relation]()
     for record in records:
         passages.append(_passage(record, language == "zh"))
         kind = "Film" if record.kind == "movie" else "Person"
@@ -375,7 +378,9 @@ class Tmdb:
 
     async def __call__(self, names: Sequence[Wanted], language: str) -> Enriched:
         """Return what TMDB says of these names, within ``tmdb_timeout_s``; a failure is a note, never an error."""
-        settings, notes, records = self._settings, list[str](), list[Record]()
+        settings = self._settings
+        notes = list[str]()
+        records = list[Record]()
         server: _Server | None = None
         try:
             if key := read_key(settings.tmdb_key, KEY):
@@ -451,7 +456,8 @@ class NoAnswer(Exception):
 
     def __init__(self, reason: str, response: httpx.Response):
         super().__init__(reason)
-        self.status_code, self.response = response.status_code, response
+        self.status_code = response.status_code
+        self.response = response
 
 
 class _Server:
@@ -461,14 +467,14 @@ class _Server:
     """
 
     def __init__(self, settings: Settings, key: str, language: str):
-        self.language, self.count = language, 0
-        self._url, self._key, self._timeout_s = (
-            settings.tmdb_base_url.rstrip("/"),
-            key,
-            settings.tmdb_timeout_s,
-        )
+        self.language = language
+        self.count = 0
+        self._url = settings.tmdb_base_url.rstrip("/")
+        self._key = key
+        self._timeout_s = settings.tmdb_timeout_s
         # either raises ValueError for a wrong one
-        self._address, _ = address(self._url), urlsplit(self._url).port
+        self._address = address(self._url)
+        _ = urlsplit(self._url).port
         self._patience = Patience(settings.model_retries, settings.model_backoff_s, self._timeout_s)
         headers = {"Accept": "application/json", "Authorization": f"Bearer {key}"}
         self._client = httpx.AsyncClient(timeout=self._timeout_s, headers=headers)
@@ -495,7 +501,8 @@ class _Server:
         return await patiently(lambda: self._get(path, parameters), self._patience, self.explain)
 
     async def _get(self, path: str, parameters: Mapping[str, str]) -> Json:
-        meter, body = Meter(self._timeout_s, TIMEOUT), bytearray()
+        meter = Meter(self._timeout_s, TIMEOUT)
+        body = bytearray()
         async with self._client.stream(
             "GET", f"{self._url}/{path}", params=dict(parameters)
         ) as response:
