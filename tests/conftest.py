@@ -43,7 +43,7 @@ WALK_NODES = {
     "generate",
     "chain",
     "retrieval_graph",
-    "review_panel",
+    "widgets",
     "session",
 }
 

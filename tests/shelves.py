@@ -98,13 +98,13 @@ main()
 """
 
 
-def workbench(folder: Path, *words: str, kib: int | None = None) -> subprocess.CompletedProcess[str]:
+def workbench(folder: Path, *words: str, kib: int | None = None, **own: str) -> subprocess.CompletedProcess[str]:
     """The command line: in this process, or in one of its own that writes no file larger than ``kib``."""
     words = (*words, "--workspace", str(folder))
     if kib is not None:
         command = [sys.executable, "-c", _LIMITED, str(kib * 1024), *words]
         how = {"capture_output": True, "text": True, "timeout": 120}
-        return forked.run(command, env=environment(), cwd=folder.parent, **how)
+        return forked.run(command, env={**environment(), **own}, cwd=folder.parent, **how)
     with chdir(folder.parent):
-        done = CliRunner().invoke(main, words, prog_name="workbench", env=environment())
+        done = CliRunner().invoke(main, words, prog_name="workbench", env={**environment(), **own})
     return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)

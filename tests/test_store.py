@@ -1,7 +1,8 @@
-"""One list of tests for the conversation store, run against each of its databases."""
+"""The conversation store against each of its databases; what is kept of a run, and each thing in its store once."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sqlite3
@@ -12,13 +13,19 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from typing import Any
 
+import jsonschema
 import pytest
 
-from tests import forked
+from tests import forked, handmade
 from tests.servers import postgres_server
-from workbench.errors import SettingsError, WorkbenchError, WorkspaceError
+from workbench.errors import SettingsError, UnknownRun, WorkbenchError, WorkspaceError
 from workbench.records.conversations import VERSION, SqlConversations, SqliteConversations, _dsn, open_conversations
+from workbench.records.document import SCHEMA_FILE, RunDocument, json_schema, run_document, schema_text
+from workbench.records.lease import Lease
+from workbench.records.store import RunStore
+from workbench.records.tape import canonical
 from workbench.settings import Settings
 from workbench.text import without_secrets
 
@@ -294,3 +301,155 @@ def test_a_dropped_postgres_connection_is_opened_anew(postgres):
         other.execute("SELECT pg_terminate_backend(%s)", (pid,))
     assert store.count_messages(conversation) == 0, "the first call after it, too"
     store.close()
+
+
+def fresh():
+    nothing = dict.fromkeys(["answer", "error", "stop_reason", "review", "route_decision", "plan", "merged"])
+    empty = {name: [] for name in ["citations", "records", "reflections", "decisions", "log"]}
+    return handmade.run(status="running", **nothing, **empty, statistics={})
+
+
+def test_the_published_schema_is_the_generated_one():
+    assert SCHEMA_FILE.read_text("utf-8") == schema_text(), (
+        "python -m workbench.records.document > workbench/records/run.schema.json"
+    )
+
+
+@pytest.mark.parametrize("run", [handmade.run(), handmade.paused(), fresh()], ids=["done", "paused", "fresh"])
+def test_documents_keep_to_the_schema(run):
+    document = run_document(run)
+    jsonschema.Draft202012Validator(json_schema()).validate(document)
+    assert json.loads(json.dumps(document)) == document
+    # Where a date was in play; of an answer without a model; joined by Run.to_dict.
+    sometimes = {"as_of", "answer_kind", "execution_log"}
+    assert set(document) == set(RunDocument.__annotations__) - sometimes
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    run, merged = handmade.run(), handmade.run().state["merged"]
+    said = {"plan": run.plan.dump(), "decisions": run.decisions, "answer": run.answer}
+    return {"run_id": run.run_id, "evidence": merged["retrieval_results"], "merged": merged, **said, **changes}
+
+
+def test_ids_and_times_do_not_tell_runs_apart() -> None:
+    decisions = [{**handmade.run().decisions[0], "review_id": "other", "decided_at": "2030-01-01T00:00:00+00:00"}]
+    merged = {**handmade.run().merged, "statistics": {"total_duration_ms": 12.5}}
+    one = document(run_id="a", merged={**merged, "statistics": {"total_duration_ms": 99.0}})
+    assert canonical(one) == canonical(document(run_id="b", merged=merged, decisions=decisions))
+
+
+def test_what_was_said_tells_runs_apart() -> None:
+    assert canonical(document()) != canonical(document(answer="otherwise"))
+    other = [handmade.evidence(1, "The Wedding Banquet", 0.84), handmade.evidence(2, "Eat Drink Man Woman", 0.79)]
+    assert canonical(document()) != canonical(document(evidence=other))
+    with pytest.raises(ValueError, match="finite"):
+        canonical({"evidence": [float("nan")]})
+
+
+RECORD = {
+    **{"step_id": "a", "attempt": 1, "iteration": 1, "started_at": "2026-01-01T00:00:00.000002+00:00"},
+    **{"raw_output_ref": "a/1", "status": "success"},
+}
+
+
+@pytest.fixture
+def runs(tmp_path):
+    runs = RunStore(tmp_path / "workbench.db")
+    runs.create("r1", "喜宴哪一年上映？", {"kb": ["film"]}, owner="me", session_id="s")
+    yield runs
+    runs.close()
+
+
+def test_writing_again_changes_nothing(runs):
+    runs.save_record("r1", RECORD, {"results": [1], "output": {}})
+    runs.save_record("r1", {**RECORD, "status": "failed"}, {"results": [2], "output": {}})
+    assert runs.records("r1") == [RECORD]
+    assert runs.body("r1", "a/1")["results"] == [1]
+    for answer in ("approve", "reject"):
+        kept = runs.save_decision("r1", {"review_id": "0-plan", "action": answer})
+    assert kept["action"] == "approve" and len(runs.decisions("r1")) == 1
+    for _ in range(2):
+        runs.save_event("r1", "task", {"execution_log": {"node": "planner"}})
+        runs.save_plan("r1", {"version": 1}, "planner", "")
+    assert len(runs.events("r1")) == len(runs.plans("r1")) == 1
+    runs.save_result("r1", {"answer": "1993"})
+    runs.save_result("r1", {"answer": "other"})
+    assert runs.get("r1", whole=True)["result"] == {"answer": "1993"}
+
+
+def test_attempts_stand_in_the_order_in_which_they_began(runs):
+    before = {**RECORD, "step_id": "b", "raw_output_ref": None, "started_at": "2026-01-01T00:00:00.000001+00:00"}
+    later = {**before, "step_id": "0", "iteration": 2}
+    for ended in (later, RECORD, before):
+        runs.save_record("r1", ended, None)
+    assert [r["step_id"] for r in runs.records("r1")] == ["b", "a", "0"]
+
+
+def test_a_run_has_one_owner(runs):
+    seen = runs.get("r1")
+    assert runs.claim(seen, "you")
+    assert not runs.claim(seen, "third")
+    runs.let_go("r1", "paused")
+    wins, seen = [], runs.get("r1")
+    threads = [threading.Thread(target=lambda n=n: wins.append(runs.claim(seen, f"owner{n}"))) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(wins) == 1
+    runs.let_go("r1", "done")
+    assert not runs.claim(seen, "late"), "what was seen paused has ended since"
+
+
+def test_unknown_run_lists_the_newest(runs):
+    with pytest.raises(UnknownRun, match="newest: r1"):
+        runs.get("zzz")
+
+
+def test_listing_narrows_and_removing_leaves_nothing(runs):
+    runs.create("r2", "b", {}, owner="me", session_id="t")
+    assert runs.ids(session_id="t") == ["r2"]
+    runs.save_record("r1", RECORD, {"results": [], "output": {}})
+    runs.remove(["r1"])
+    assert not runs.has("r1") and runs.records("r1") == []
+    with pytest.raises(WorkspaceError, match="not in the workspace any more"):
+        runs.body("r1", "a/1")
+
+
+def test_a_lease_dies_with_its_process(tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from workbench.records.lease import Lease;"
+        "lease = Lease(Path(sys.argv[1])); print(lease.owner, flush=True); sys.stdin.read()"
+    )
+    process = forked.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    owner = process.stdout.readline().strip()
+    mine = Lease(tmp_path)
+    assert mine.alive(owner) and mine.alive(mine.owner)
+    assert f"process {process.pid}" in mine.holder(owner)
+    process.kill()
+    process.wait()
+    assert not mine.alive(owner)
+    mine.release()
+    process.stdin.close()
+    process.stdout.close()
+
+
+def test_many_who_ask_at_once_do_not_take_each_other_for_the_owner(tmp_path):
+    dead = Lease(tmp_path)
+    dead._lock.release()  # as the kernel does when the process dies: its files stay
+    (tmp_path / f"{dead.owner}.lock").touch()
+    asking, said = [Lease(tmp_path / "of-others") for _ in range(6)], list[bool]()
+    for lease in asking:
+        lease.folder = tmp_path
+
+    def ask(lease):
+        said.extend(lease.alive(dead.owner) for _ in range(300))
+
+    threads = [threading.Thread(target=ask, args=(lease,)) for lease in asking]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(said) == 1800 and not any(said)

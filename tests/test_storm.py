@@ -138,7 +138,7 @@ def test_nothing_is_lost_doubled_repeated_or_answered_otherwise(film_index, tmp_
     assert len(kills) >= count
     if count == 30:
         assert {kind for kind, _, _ in kills} == {"write", "event", "time"}
-        assert len({place for _, _, place in kills}) >= 5
+        assert len({name for _, _, name in kills}) >= 5
 
 
 @pytest.mark.full

@@ -38,10 +38,10 @@ def main() -> int:
 
 
 def show(outcomes: list[Outcome], storm: Storm, seconds: float) -> None:
-    """Kills by the place where they fell, then the four counts."""
+    """Kills by scenario, then the four counts."""
     kills = [kill for outcome in outcomes for kill in outcome.kills]
-    for place, count in sorted(Counter(place for _, _, place in kills).items()):
-        print(f"{place:<40}{count:>6}")
+    for name, count in sorted(Counter(name for _, _, name in kills).items()):
+        print(f"{name:<40}{count:>6}")
     hit, known = {where for kind, where, _ in kills if kind == "write"}, storm.gaps()
     print(f"\ntrials {len(outcomes)}, kills {len(kills)}; between two writes {len(hit & known)} of {len(known)}")
     for name in ("lost", "doubled", "repeated", "wrong"):

@@ -30,7 +30,7 @@ Tell = Callable[[dict[str, Any]], None]
 def ask(pipe: Told, folder: str, scenario: Question, moment: Moment | None, options: Mapping[str, Any]) -> None:
     """Carry the scenario's run on, from wherever it stands, to its end.
 
-    Tells ``begun``, ``where`` (how it was found), ``run``, ``step``, ``call`` and ``done`` with the canonical bytes.
+    Tells ``begun``, ``run``, ``step``, ``call`` and ``done`` with the canonical bytes.
     """
     tell, points = _prepared(pipe, moment)
 
@@ -38,11 +38,7 @@ def ask(pipe: Told, folder: str, scenario: Question, moment: Moment | None, opti
     with Workbench.open(folder, **options) as wb:
         tell({"begun": True})
         found = [run for run in wb.runs.list() if run.message == scenario.message]
-        if found:
-            run = found[0]
-            tell({"where": where(wb, run) + (", waiting for a person" if run.status == "paused" else "")})
-        else:
-            run = wb.start(scenario.message, kb="film", review=scenario.review, session="storm")
+        run = found[0] if found else wb.start(scenario.message, kb="film", review=scenario.review, session="storm")
         tell({"run": run.run_id})
         while (status := run.status) != "done":
             if status in ("failed", "cancelled"):
@@ -88,19 +84,6 @@ def _listen(run: Any, points: Failpoints, tell: Tell) -> None:
             tell({"step": [done["step_id"], done["attempt"]]})
         name = event.get("status") or next(iter(event))
         points.heard(name)
-
-
-def where(wb: Any, run: Any) -> str:
-    """The node at which the run stands, the child's in place of the parent's."""
-    snapshot = wb._work._snapshot(run.run_id, subgraphs=True)
-    if not snapshot.values:
-        return "before the first node"
-    if not snapshot.next:
-        return "after the last node"
-    for task in snapshot.tasks:
-        if hasattr(task.state, "next") and task.state.next:
-            return f"{task.name}: {task.state.next[0]}"
-    return snapshot.next[0]
 
 
 def _count_calls(tell: Tell) -> None:

@@ -40,7 +40,7 @@ class Stretch:
 
 @dataclass
 class Outcome:
-    """What came of one trial. ``kills`` say how each was drawn and where it fell; a fault is a line."""
+    """What came of one trial. ``kills`` say how each was drawn, where it fell and of what; a fault is a line."""
 
     scenario: str
     moments: list[Moment]
@@ -112,7 +112,6 @@ def survive_question(
     earlier = {key[1] for key in before if key[0] == "runs"}
     for moment in [*moments, None]:
         told = stretch(process.ask, folder, scenario, moment, **options)
-        _place(outcome, told)
         _repeated(outcome, told, finished)
         after = ledger.read(folder)
         outcome.lost += ledger.lost(before, after)
@@ -123,7 +122,7 @@ def survive_question(
         before, finished = after, finished | _steps(after, earlier)
         _failures(outcome, told)
         if told.killed and not told.hung:
-            outcome.kills.append((*_drawn(told, moment), "generate, streaming" if _streaming(told) else ""))
+            outcome.kills.append((*_drawn(told, moment), scenario.name))
         done = next(iter(told.told("done")), None)
         if done is not None:
             break
@@ -188,8 +187,7 @@ def survive_adding(
         told = stretch(process.add, folder, scenario, moment, **options)
         _failures(outcome, told)
         if told.killed and not told.hung:
-            stage = (told.told("heard") or ["opening"])[-1]
-            outcome.kills.append((*_drawn(told, moment), f"{scenario.name.split(',')[0]}: {stage}"))
+            outcome.kills.append((*_drawn(told, moment), scenario.name))
         seen = stretch(process.look, folder, scenario, None, **options)
         found = next(iter(seen.told("found")), [])
         if found not in (calm.before, calm.after):
@@ -254,19 +252,6 @@ def _failures(outcome: Outcome, told: Stretch) -> None:
     outcome.wrong += told.told("failed")
     if told.hung:
         outcome.wrong.append(f"hung for {LIMIT_S:g} s after {told.lines[-1:]}")
-
-
-def _streaming(told: Stretch) -> bool:
-    """Whether it was killed between the first and the last token of an answer."""
-    return told.told("heard")[-1:] == ["token"]
-
-
-def _place(outcome: Outcome, told: Stretch) -> None:
-    """Where the last kill fell, as the process after it found the run."""
-    if not outcome.kills or outcome.kills[-1][2]:
-        return
-    unknown = "before the run was noted" if told.told("begun") else "killed again while opening"
-    outcome.kills[-1] = (*outcome.kills[-1][:2], next(iter(told.told("where")), unknown))
 
 
 def _drawn(told: Stretch, moment: Moment | None) -> tuple[str, str]:

@@ -203,15 +203,6 @@ def desk(tmp_path_factory):
         yield opened
 
 
-@pytest.mark.parametrize(
-    ("name", "why"), [("gone.canvas", "there is no such file"), ("a.md", "rename it"), ("p.canvas", "a pipe")]
-)
-def test_what_cannot_be_opened_says_why(desk, folder, name, why):
-    os.mkfifo(folder / "p.canvas")
-    with pytest.raises(reading.CanvasError, match=why):
-        desk.canvas(folder / name)
-
-
 def test_a_canvas_is_drawn_with_everything_escaped(desk, folder):
     bad = "<img src=x onerror=alert(1)>\u202e"
     nodes = [

@@ -110,15 +110,6 @@ def _answer(run: GraphRun, answer: Any) -> GraphRun:
     return run.answer(answer(run.questions[0].value) if callable(answer) else answer)
 
 
-def test_another_answer_runs_what_depends_on_it_and_nothing_else(wb: Workbench) -> None:
-    run = finished(wb.record(KINDS["plain"].build(), "another answer"), KINDS["plain"])
-    executed.clear()
-    fork = run.fork(answers={"review": False})
-    assert executed == {"review": 1, "finish": 1}
-    assert fork.state["answer"] == "2 steps, approved: False"
-    assert wb.compare(run, fork).parts["name"] == "review/1"
-
-
 def test_an_edit_inside_a_subgraph_survives_and_only_what_reads_it_runs(wb: Workbench) -> None:
     run = finished(wb.record(KINDS["three_deep"].build(), "edit inside"), KINDS["three_deep"])
     executed.clear()

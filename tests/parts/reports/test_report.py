@@ -14,7 +14,7 @@ import pytest
 from tests.harbour import harbour
 from tests.servers import Reply, ScriptedServer
 from tests.servers.roles import passages, responder, role_of
-from tests.shelves import environment, workbench
+from tests.shelves import workbench
 from workbench.errors import WorkbenchError
 from workbench.language.support import statements
 from workbench.models.chat import close_chat_model, open_chat_model
@@ -30,7 +30,6 @@ from workbench.session import Workbench
 from workbench.state import RetrievalResult
 from workbench.testing import memory_context
 
-FULL = {**environment(), "WORKBENCH_EMBEDDING_MODEL": "auto"}
 EN, ZH = "The films of Ang Lee: families, food and exile", "李安的电影：家庭与传统"
 
 
@@ -191,11 +190,13 @@ def test_what_cannot_be_asked_is_said_before_anything_begins(shared_wb):
 
 def test_the_terminal_writes_a_file_and_reads_it_again(workspace, tmp_path):
     wanted = (ZH, "--kb", "film", "--type", "short")
-    done = workbench(workspace, "report", *wanted, "-o", str(tmp_path / "r.md"), env=FULL)
+    done = workbench(workspace, "report", *wanted, "-o", str(tmp_path / "r.md"), WORKBENCH_EMBEDDING_MODEL="auto")
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "r.md").read_text(encoding="utf-8")
     assert text.startswith("# 李安的电影") and "## 参考文献" in text
-    wrong = workbench(workspace, "report", ZH, "--kb", "film", "-o", str(tmp_path / "r.docx"), env=FULL)
+    wrong = workbench(
+        workspace, "report", ZH, "--kb", "film", "-o", str(tmp_path / "r.docx"), WORKBENCH_EMBEDDING_MODEL="auto"
+    )
     assert wrong.returncode != 0 and "not a form of a report" in wrong.stderr
 
 

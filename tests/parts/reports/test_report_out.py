@@ -10,7 +10,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from tests.harbour import harbour
-from tests.test_review_panel import field, panel
+from tests.test_widgets import field, panel
 from workbench.errors import MissingExtra
 from workbench.parts.reports.citing import references
 from workbench.parts.reports.markdown import Chapter, escaped, html, page
