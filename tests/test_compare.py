@@ -21,7 +21,7 @@ from workbench.runs.recording import found_pieces
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.comparison import LETTERS
-from workbench.views.labels import Labels, labels_for
+from workbench.views.labels import Labels, labels_for, milliseconds
 from workbench.views.labels.sentences import duration_text, savings_text, tokens_text
 from workbench.views.outline import run_html
 from workbench.views.run import answer, evidence, head
@@ -226,8 +226,11 @@ def agrees(wb: Workbench, run: Run) -> dict[str, Any]:
         "head": words(head(document, labels).html),
         "page": words(run_html(document)),
         "terminal": " ".join(shown.split()),
-        "compared": " ".join(str(wb.compare(run, run)).split()),
     }
+    compared = " ".join(str(wb.compare(run, run)).split())
+    spans = {"total_s": "Time in all", "retrieval_s": "of it retrieval", "generation_s": "of it the answer"}
+    for name, word in {**spans, "saved_s": "Time that the tape saved"}.items():
+        assert f"{word} {milliseconds(1000 * told[name])}" in compared, name
     assert [name for name, text in places.items() if took not in text or saved not in text] == []
     beside, statistics = wb.compare(run, run).to_dict()["cost"][0], run.state["merged"]["statistics"]
     assert {name: beside[name] for name in told} == told

@@ -56,7 +56,7 @@ def test_everything_that_waits_newest_first(wb: Workbench, three: list[Run]) -> 
     assert [run.run_id for run in box.waiting] == [run.run_id for run in reversed(three)]
     newest, step, plan = rows(box)
     assert "Zorblax" in newest and "reflect · " in newest and "Approve: run 1 step" in newest
-    assert "step · Approve: run 2 steps step_0_wedding_banquet, step_1_eat_drink_man_woman" in step
+    assert "step · Approve: run 2 steps wedding_banquet 0, eat_drink_man_woman 1" in step
     assert CHINESE in plan and "plan · Approve: run " in plan and three[0].run_id in plan
     assert "3 runs" in box.list.html
     assert box.list.html.count('role="row"') == 3 and box.list.html.count('data-do="approve"') == 1

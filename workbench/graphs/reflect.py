@@ -487,7 +487,7 @@ async def rewritten_by_model(
 
 
 def _judged(
-    entries: Sequence[Entry], verdicts: Iterable[Verdict], passages: Evidence
+    entries: Sequence[Entry], verdicts: Iterable[Verdict], passages: Evidence, say: Labels
 ) -> tuple[list[Entry], list[str]]:
     """Return the ledger by a model's verdicts, and what they name that does not exist.
 
@@ -498,19 +498,18 @@ def _judged(
     for verdict in verdicts:
         numbers = list(dict.fromkeys(verdict.passages))
         by = [passages[n - 1] for n in numbers if 1 <= n <= len(passages)]
-        invented += [
-            f"passage [{n}]: there are {len(passages)}"
-            for n in numbers
-            if not 1 <= n <= len(passages)
-        ]
         if verdict.need > len(needs):
-            invented.append(f"need {verdict.need}: there are {len(needs)}")
+            invented.append(say("over_need", n=verdict.need, m=len(needs)))
             continue
         entry = needs[verdict.need - 1]
+        if len(by) < len(numbers):
+            unknown = [f"[{n}]" for n in numbers if not 1 <= n <= len(passages)]
+            names = {"need": entry["need"], "names": say("comma").join(unknown)}
+            invented.append(say("over_passage", **names, m=len(passages)))
         if entry["kind"] == "count" and entry["met"] >= MET:
             continue  # counted, and no passage says it
         if verdict.verdict == "met" and not by:
-            invented.append(f"need {verdict.need}: met, by no passage")
+            invented.append(say("over_bare", need=entry["need"]))
         entry["met"] = float(bool(by) and verdict.verdict == "met")
         entry["verdict"] = verdict.verdict if by else "missing"
         entry["by"] = [result["result_id"] for result in by]
@@ -563,29 +562,26 @@ async def reflected_by_model(now: Pass, proposal: Proposal) -> tuple[Reflection 
     if form is None:
         return None, reply.refused
     steps, overruled = _new_steps(form.steps, now, proposal)
-    judged, invented = _judged(entries, form.needs, passages)
+    judged, invented = _judged(entries, form.needs, passages, proposal.say)
     overruled += invented
-    unsaid = [f"{field} of {title}" for title, field in seen.get("missing_fields", [])]
+    say, unsaid = proposal.say, seen.get("missing_fields", [])
     strict = context.settings.bounds == "strict"
     enough = form.enough and (not strict or (bool(now.evidence) and not unsaid))
     if form.enough and not enough:
-        reason = f"nothing says {', '.join(unsaid)}" if now.evidence else "there is no evidence"
-        overruled.insert(0, f"enough: {reason}")
+        fields = [say("field_of", field=field, title=title) for title, field in unsaid]
+        lacking = "over_unsaid" if now.evidence else "over_no_evidence"
+        overruled.insert(0, say(lacking, fields=say("comma").join(fields)))
     proposal.seen = {**seen, "needs": judged, "judge": context.settings.role_model("reflector")}
-    facts = [form.reasoning.strip().rstrip("。. ") or proposal.say("reflect_model")]
+    facts = [form.reasoning.strip().rstrip("。. ") or say("reflect_model")]
     if overruled:
         proposal.seen["overruled"] = overruled
-        facts.append(proposal.say("reflect_overruled", names=proposal.say("comma").join(overruled)))
+        facts.append(say("reflect_overruled", names=say("semicolon").join(overruled)))
     for step in [] if enough or form.stop else steps:
         proposal.steps.append(step)
         proposal.reasons.append(proposal.say("reflect_ask", query=_query(step) or step.objective))
     reflection = proposal.conclude(enough, context.settings.max_iterations, facts)
     if reflection["stop_reason"] in ("no_further_action", "error") and not form.stop:
-        refused = [
-            *reply.refused,
-            *overruled,
-            "it named no step that can be run, so the rules say what to do",
-        ]
+        refused = [*reply.refused, *overruled, say("over_no_step")]
         if context.settings.on_failure == "raise":
             raise ModelError(f"The reflector's model cannot be followed: {'; '.join(refused)}.")
         return None, refused
@@ -621,8 +617,9 @@ def _new_steps(
         problems = [p["message"] for p in check(now.plan.adding(*steps, step), now.context.tools)]
         problems += condition_faults(step.tool_input, now.bases)
         if problems or proposal.is_done(step):
-            reason = problems[0] if problems else "it was made already"
-            overruled.append(f"{step.tool} {_query(step)!r}: {reason}")
+            why, names = problems[:1], {"tool": step.tool, "query": _query(step)}
+            fault = "over_step" if why else "over_again"
+            overruled.append(proposal.say(fault, **names, why="".join(why)))
         else:
             steps.append(step)
     return steps, overruled

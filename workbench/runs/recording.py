@@ -25,11 +25,33 @@ from workbench.state import (
     Reflection,
     RetrievalResult,
 )
+from workbench.views.blocks import clipped, columns, one_line
+from workbench.views.labels import labels_for
+from workbench.views.markup import cut
+from workbench.views.render import display_data
 
 if TYPE_CHECKING:
     import pandas
 
     from workbench.runs.workers import Work
+
+
+class EvidenceList(list[RetrievalResult]):
+    """Pieces of evidence, of which a notebook shows a row each."""
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        labels = labels_for("")
+        rows = [
+            (
+                one_line(piece["metadata"].get("title")),
+                f"{piece['score']:.2f}",
+                ", ".join(piece["metadata"].get("tools", ())),
+                cut(one_line(piece["evidence"]), 200),
+            )
+            for piece in self
+        ]
+        heads = columns(labels, "piece", "score:number", "found_by", "passage")
+        return display_data([clipped(labels("evidence_title"), heads, rows)], labels)
 
 
 class StoredRun:
@@ -143,10 +165,11 @@ class Recording(StoredRun, Extended):
         return self.state.get("reflections", [])
 
     @property
-    def evidence(self) -> list[RetrievalResult]:
+    def evidence(self) -> EvidenceList:
         """Return the evidence, best first: what was merged, or all that was found so far."""
         from workbench.graphs.merge import distinct, marked
 
+<<<<<<< HEAD
         merged = self.state.get("merged")
         marks = marks_of(self)
         return (
@@ -154,6 +177,12 @@ class Recording(StoredRun, Extended):
             if merged
             else distinct(marked(self._results_by_step(), marks))
         )
+=======
+        merged, marks = self.state.get("merged"), marks_of(self)
+        if merged:
+            return EvidenceList(merged["retrieval_results"])
+        return EvidenceList(distinct(marked(self._results_by_step(), marks)))
+>>>>>>> 67ec5c70 (wip)
 
     @property
     def answer(self) -> str:

@@ -12,10 +12,8 @@ from workbench.views.blocks import Block, Column, Lines, Paragraph, clipped, col
 from workbench.views.labels import Labels, milliseconds
 from workbench.views.labels.sentences import (
     decision_name,
-    duration_text,
     edit_texts,
     reviewer_name,
-    savings_text,
     tokens_text,
 )
 from workbench.views.markup import cut, step_name
@@ -84,12 +82,10 @@ def _verdict(document: Data, texts: Sequence[str], labels: Labels) -> Block:
         return Lines([(labels("no_difference"), "strong")])
     name = decision_name(parts["name"], labels) if parts["where"] == "decision" else parts["name"]
     where = step_name(labels("they_part", what=labels(f"part_{parts['where']}", name=name)))
-    return Lines(
-        [
-            (labels("semicolon").join(texts), "strong"),
-            f"{cut(where, 200)} · {_each(parts['values'], labels)}",
-        ]
-    )
+    where = cut(where, 200)
+    if any(value != parts["values"][0] for value in parts["values"]):  # else the steps tell
+        where += f" · {_each(parts['values'], labels)}"
+    return Lines([(labels("semicolon").join(texts), "strong"), where])
 
 
 def _each(values: Any, labels: Labels) -> str:
@@ -106,7 +102,7 @@ def _side_text(value: Any, labels: Labels) -> str:
     if isinstance(value, Mapping):
         value = " · ".join([labels(value["status"]), value["tool"], _result_text(value, labels)])
     if isinstance(value, list):
-        value = labels("comma").join(map(str, value))
+        value = labels("comma").join(map(step_name, value))
     return "—" if value is None else cut(value)
 
 
@@ -258,28 +254,22 @@ _PARTS: Mapping[
 
 
 def _cost(document: Data, labels: Labels) -> Block:
-    """Return the numbers, one row per run."""
-    rows = []
-    for n, (letter, cost) in enumerate(zip(LETTERS, document["cost"], strict=False)):
+    """Return the numbers, one column per run."""
+    sides = list[Sequence[str]]()
+    for n, cost in enumerate(document["cost"]):
         claims = [row["sides"][n] for row in document["claims"] if row["sides"][n]]
         cited = sum(bool(side["citations"]) for side in claims)
-        times = [duration_text(cost, labels)]
-        times += [savings_text(cost, labels)] if cost["saved_calls"] else []
-        times += (
-            [labels("beside_saved_tokens", n=f"{cost['saved_tokens']:,}")]
-            if cost["saved_tokens"]
-            else []
-        )
-        cells = (letter, f"{cost['calls']} + {cost['saved_calls']}", str(cost["evidence"]))
         tokens = tokens_text(cost["tokens"], cost["about"], labels)
-        rows.append(
-            (
-                *cells,
-                labels("beside_of", n=cited, most=len(claims)),
-                tokens,
-                labels("comma").join(times),
-            )
-        )
-    names = ("calls:number", "pieces:number", "claims", "tokens:number", "time")
-    heads = columns(labels, "", *(f"beside_{name}" for name in names))
-    return clipped(labels("cost"), heads, rows, notes=[labels("not_waiting")])
+        saved = f" + {cost['saved_tokens']:,}" if cost["saved_tokens"] else ""
+        calls = f"{cost['calls']} + {cost['saved_calls']}"
+        backed = labels("beside_of", n=cited, most=len(claims))
+        spans = [milliseconds(1000 * cost[name]) for name in _SPANS]
+        sides.append((calls, str(cost["evidence"]), backed, tokens + saved, *spans))
+    names = [labels(f"beside_{name}") for name in ("calls", "pieces", "claims", "tokens", *_SPANS)]
+    letters = (Column(letter, "number") for letter, _ in lettered(document))
+    rows = list(zip(names, *sides, strict=True))
+    notes = [labels("not_waiting")]
+    return clipped(labels("cost"), [*columns(labels, ""), *letters], rows, notes=notes)
+
+
+_SPANS = ("total_s", "retrieval_s", "generation_s", "saved_s")

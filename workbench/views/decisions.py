@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from markupsafe import Markup
 
 from workbench.state import Data
@@ -12,10 +10,16 @@ from workbench.views.labels.sentences import decision_name, edit_texts
 from workbench.views.markup import Picture, cut, draw
 
 
-def decision_list(decisions: Sequence[Data], labels: Labels) -> Picture:
+def decision_list(document: Data, labels: Labels) -> Picture:
     """Return the decisions of a run, each with a button that begins a fork which decides it again."""
-    rows = {decision["review_id"]: _row(decision, labels) for decision in decisions}
-    return Picture(draw("futures.decisions", labels, shown=len(rows)), rows)
+    rows = {decision["review_id"]: _row(decision, labels) for decision in document["decisions"]}
+    frame = draw(
+        "futures.decisions",
+        labels,
+        shown=len(rows),
+        plan=document["status"] == "done" and document["plan"],
+    )
+    return Picture(frame, rows)
 
 
 def _row(decision: Data, labels: Labels) -> Markup:

@@ -188,9 +188,9 @@ def network(boxes: Mapping[str, Box], lines: Iterable[Line], down: bool = False)
     layers = layered(boxes, [line[:2] for line in lines]).places
     texts = [(width(box.name + box.badge, _BOLD), width(box.fact)) for box in boxes.values()]
     needed = max((sum(pair) + 16 if down else max(pair) for pair in texts), default=0) + 24
-    wide, high = min(max(round(needed), _NARROWEST), _WIDEST), 28 if down else 46
+    wide, high = min(max(round(needed), _NARROWEST), _WIDEST), 24 if down else 46
     along, across = (high, wide) if down else (wide, high)
-    pitch = (along + (22 if down else 36), across + (20 if down else 16))
+    pitch = (along + (14 if down else 36), across + (20 if down else 16))
     centres = {
         key: (float(pitch[0] * layer), pitch[1] * row) for key, (layer, row) in layers.items()
     }

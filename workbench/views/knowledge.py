@@ -156,12 +156,16 @@ def _line(
         dict.fromkeys(_word("rel", relation["type"], graph, labels) for relation in relations)
     )
     ends = a, b = places[source], places[target]
-    way = [(a.x + (b.x - a.x) * share, a.y + (b.y - a.y) * share) for share in SHARES]
-    way = way if {source, target} <= {*graph.seeds} else []
-    at = free_patch(words, way, taken)
+    seeds = {source, target} <= {*graph.seeds}
+    way = [
+        (a.x + (b.x - a.x) * share, a.y + (b.y - a.y) * share + beside)
+        for beside in (0, -14, 14)
+        for share in SHARES
+    ]
+    at = free_patch(words, way, taken) or free_patch(words, way, ()) if seeds else None
     taken += [at] if at else []
     title = f"{words}\n{relations[0]['sentence'][:300]}"
-    line = draw("svg.relation", ends=ends, title=title, seeds=bool(way))
+    line = draw("svg.relation", ends=ends, title=title, seeds=seeds)
     return line, draw(
         "svg.plate", x=at.x, y=at.y + 4, wide=0.85 * at.wide, text=words, ink="dim"
     ) if at else NOTHING

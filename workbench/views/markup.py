@@ -65,7 +65,7 @@ def _environment() -> Environment:
     }
     result.globals |= {"ROWS": ROWS, "NL": Markup("\n")}
     result.filters |= {"safely": safe, "brief": cut, "whole": partial(safe, limit=sys.maxsize)}
-    result.filters |= {"step": step_name, "laid_out": laid_out, "parts": parts}
+    result.filters |= {"step": step_name, "laid_out": laid_out, "parts": parts, "plainly": cut}
     result.tests["web"] = re.compile(r"https?://\S+$").match
     return result
 
@@ -145,12 +145,13 @@ def parts(text: str) -> list[tuple[str, str]]:
     return [pair for pair in parts if pair[1]]
 
 
-def laid_out(text: str) -> str:
-    """Return JSON with a line for each value, and any other text unchanged."""
+def laid_out(text: str) -> Any:
+    """Return what a text holds as JSON: an object or a list of moderate size; else None."""
     try:
-        return json.dumps(json.loads(text), ensure_ascii=False, indent=2)
-    except ValueError:
-        return text
+        value = json.loads(text[:30_000])
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict | list) else None
 
 
 def joined(parts: Iterable[Any]) -> Markup:

@@ -12,6 +12,7 @@ from workbench.views.markup import Picture, draw
 
 PAGE = 20
 """Runs of one page."""
+_FACTS = ("model", "tokens", "money", "score")
 SORTS = {"title": "question_asked", "status": "status", "kb": "runs_kb", "created_at": "when"}
 """Columns by which the table can be sorted, with their labels."""
 
@@ -40,6 +41,7 @@ def runs_table(
         costs: of ``wb.runs.costs``, by run.
     """
     letters, drawn, first_asked = dict(zip(marked, LETTERS, strict=False)), {}, dict[str, str]()
+    facts = [fact for fact in _FACTS if any(costs[row["run_id"]][fact] for row in rows)]
     for row in sorted(rows, key=lambda row: str(row["created_at"])):
         first_asked.setdefault(row["title"], row["run_id"])
     for row in rows:
@@ -51,7 +53,8 @@ def runs_table(
         twin = origin_text(row, labels) or labels("runs_again") * (
             first_asked[row["title"]] != run_id
         )
-        drawn[run_id] = draw("runs.row", labels, row=row, cost=costs[run_id], twin=twin, **place)
+        told = {"row": row, "cost": costs[run_id], "twin": twin, "facts": facts}
+        drawn[run_id] = draw("runs.row", labels, **told, **place)
     first = page * PAGE
     span = {
         "first": first + 1 if rows else 0,
@@ -60,4 +63,5 @@ def runs_table(
         "page": page,
     }
     state = {"marked": len(marked), "letters": [*letters.values()], "sort": sort, "sorts": SORTS}
+    state["facts"] = facts
     return Picture(draw("runs.table", labels, **span, **state), drawn)

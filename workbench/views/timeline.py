@@ -18,8 +18,8 @@ from workbench.views.markup import Picture, draw, joined, step_name
 
 _WIDE = 780
 """The width of a page."""
-_FACTS = 150
-"""The width of the column of facts."""
+_FACTS, _TRACK = 150, 410
+"""The width of the column of facts, and about that of a track."""
 
 
 def timeline(document: Data, labels: Labels) -> Picture:
@@ -69,11 +69,11 @@ def _body(
     size = Markup(f'x="{left}" width="{_WIDE - left - _FACTS if page else "100%"}"')
     axis = draw("timeline.axis", ticks=work_ticks(total, 6), total=total, size=size, page=page)
     rows, top, look = dict[str, Markup](), 22, {"size": size, "page": page}
-    if nodes := _graph_lane(segments, total, labels):
-        rows["graph"] = draw(
-            "timeline.lane", key="graph", name=labels("graph"), inside=nodes, top=top, **look
-        )
-        top += 24 if page else 42
+    nodes, high = _graph_lane(segments, total, labels)
+    if nodes:
+        lane = {"key": "graph", "name": labels("graph"), "inside": nodes, "rows": high}
+        rows["graph"] = draw("timeline.lane", top=top, **lane, **look)
+        top += 18 * high + (6 if page else 24)
     for bar, inside in groups:
         key, name = (
             f"{bar.step_id}/{bar.attempt}",
@@ -93,23 +93,26 @@ def _body(
     return Body([axis], rows, _WIDE if page else "100%", top + 4)
 
 
-def _graph_lane(segments: Sequence[Bar], total: float, labels: Labels) -> Markup:
-    """Return the nodes, and a mark where a gap is folded."""
-    nodes = [bar for bar in segments if bar.kind == "node"]
-    drawn = []
-    for n, bar in enumerate([*nodes, *(bar for bar in segments if bar.kind in GAPS)]):
-        gap, name = bar.kind in GAPS, labels.get(f"node_{bar.name}", bar.name)
-        covered = any(later.start_ms < bar.end_ms for later in nodes[n + 1 :])
-        fits = not covered and width(name) < 380 * (bar.end_ms - bar.start_ms) / total - 6
-        title = f"{labels(bar.kind)} · {milliseconds(bar.duration_ms)}" if gap else ""
+def _graph_lane(segments: Sequence[Bar], total: float, labels: Labels) -> tuple[Markup, int]:
+    """Return the nodes that can be seen, each on the first row with room for its name, and the number of rows.
+
+    A mark without a name shows where a gap is folded.
+    """
+    ends, drawn = list[float](), []
+    for bar in segments:
+        gap = bar.kind in GAPS
+        start, end = (at * _TRACK / total for at in (bar.start_ms, bar.end_ms))
+        if not gap and (bar.kind != "node" or end - start < 1):
+            continue
+        name = "" if gap else labels.get(f"node_{bar.name}", bar.name)
+        needed = width(name) + 6
+        side = "inside" if needed < end - start else "after" if end + needed < _TRACK else "before"
+        left = start - needed * (side == "before")
+        row = next((n for n, taken in enumerate(ends) if taken <= left), len(ends))
+        ends[row : row + 1] = [end + needed * (side == "after")]
         ink = "person" if bar.kind == "waiting" else "idle"
-        look = {
-            "ink": f"{ink}-tint",
-            "stroke": f"{ink}-fill",
-            "gap": gap,
-            "words": name if fits else "",
-        }
-        drawn.append(
-            draw("timeline.one", bar=bar, total=total, title=title, y=4, height=16, **look)
-        )
-    return joined(drawn)
+        look = {"ink": f"{ink}-tint", "stroke": f"{ink}-fill", "gap": gap}
+        look |= {"words": name, "side": side, "y": 4 + 18 * row, "height": 14}
+        title = f"{labels(bar.kind)} · {milliseconds(bar.duration_ms)}" if gap else ""
+        drawn.append(draw("timeline.one", bar=bar, total=total, title=title, **look))
+    return joined(drawn), len(ends)

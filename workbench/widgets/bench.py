@@ -236,7 +236,7 @@ class Bench(CellRoot):
                 self._asking["session"] = self._conversation()
             self.run_id, self.view = "", "work"
             self.refresh()
-        elif kind in ("cancel", "resume", "fork") and (run := self.run):
+        elif kind in ("cancel", "resume") and (run := self.run):
             self._act_on(run, kind)
 
     def _act_on(self, run: Run, kind: str) -> None:
@@ -245,8 +245,6 @@ class Bench(CellRoot):
 
         if kind == "resume":
             self.act(lambda: run.resume(wait=False))
-        elif kind == "fork":
-            self.act(lambda: self.put(fork_again(run)))
         else:
             threading.Thread(target=self.act, args=(cancel,), name="cancel", daemon=True).start()
 
@@ -322,10 +320,3 @@ def find_bench(run: Run) -> Bench:
     """Return a bench on one run, which a cell shows for it."""
     asking = {"kb": run.state.get("kb_prefix", "") or None, "review": ("plan", "reflect")}
     return run._workspace.bench(run, **asking, session=run.session_id, user=run.row["user_id"])
-
-
-def fork_again(run: Run) -> Run:
-    """Fork a run so that it asks again: at its last decision, or else before its plan runs."""
-    if decisions := run.decisions:
-        return run.fork(at=decisions[-1]["review_id"], wait=False)
-    return run.fork(review=["plan", "reflect"], wait=False)

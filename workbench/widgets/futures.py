@@ -25,7 +25,8 @@ from workbench.widgets.runs import RunTable
 class Decisions(Panel):
     """The decisions of a run.
 
-    It asks for a fork as ``Run.fork`` takes it: ``{"edits": {"at": review id}}``.
+    It asks for a fork as ``Run.fork`` takes it: ``{"edits": {"at": review id}}``; where there was no decision, for one
+    that pauses before its plan runs.
     """
 
     def __init__(self, labels: Labels):
@@ -34,11 +35,14 @@ class Decisions(Panel):
 
     def show(self, document: Data) -> None:
         """Show the decisions of a run (``Run.to_dict()``)."""
-        self.region.show(decision_list(document["decisions"], self.labels))
+        self.region.show(decision_list(document, self.labels))
 
     def _pressed(self, event: Event) -> None:
-        if event.kind == "fork" and event.key in self.region.picture.rows:
+        decided = self.region.picture.rows
+        if event.kind == "fork" and event.key in decided:
             self.ask(edits={"at": event.key})
+        elif event.kind == "fork" and not decided:
+            self.ask(edits={"review": ["plan", "reflect"]})
 
 
 class Futures:

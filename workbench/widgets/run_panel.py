@@ -65,9 +65,12 @@ class Working:
         self.side = ipywidgets.VBox(
             [self.turns, *knew, self.editor.form, self.review.inside, self.answer, *below]
         )
-        self.forks = ipywidgets.VBox([self.past.region, self.by_hand.region])
         regions = {"plan": self.editor.region, "side": self.side, "evidence": self.evidence}
-        regions |= {"timeline": self.timeline, "past": self.forks}
+        regions |= {
+            "timeline": self.timeline,
+            "past": self.past.region,
+            "hand": self.by_hand.region,
+        }
         self.grid = ipywidgets.Box(
             [region.add_class(f"wb-region-{name}") for name, region in regions.items()]
         )
@@ -106,7 +109,8 @@ class Working:
         for part in (self.editor.region, self.timeline, self.dock):
             display_if(part, document)
         ended = status in ("done", "failed", "cancelled")
-        display_if(self.forks, ended)
+        for part in (self.past, self.by_hand):
+            display_if(part.region, ended)
         (self.grid.remove_class if document else self.grid.add_class)("wb-nothing")
         asks = status not in ("running", "paused", "interrupted")
         display_if(self.ask.region, asks)

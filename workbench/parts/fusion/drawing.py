@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
-from math import dist
-from operator import mul
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, pairwise
 
 from markupsafe import Markup
 
 from workbench.parts.fusion.canvas import (
     COLORS,
-    SIDES,
     Canvas,
     node_color,
     node_text,
     node_title,
     title_and_text,
 )
+from workbench.parts.fusion.routing import Point, ways
 from workbench.state import Data
 from workbench.views.blocks import Block, Lines, clipped, columns
-from workbench.views.drawing import SHARES, Patch, free_patch, width, zoomable
+from workbench.views.drawing import Patch, free_patch, width, zoomable
 from workbench.views.labels import Labels
 from workbench.views.markup import cut, draw, el
 from workbench.views.render import page_html
@@ -33,16 +30,8 @@ _SCALE = 0.75
 """Pixels for a unit of the canvas where it is not fitted to a page."""
 _FITTED = 800
 """Pixels of a page to which it is fitted: text keeps its size, so more of it is seen in a larger picture."""
-_MOST_ROUTED = 10_000
-"""Nodes times edges up to which edges avoid nodes: beyond it that would take seconds."""
-_CLEAR = 16
-"""Units of the canvas between an edge and a node that it passes."""
 _WIDEST = 20_000
 """Pixels; a browser draws no more."""
-_OUT = {"left": (-1, 0), "right": (1, 0), "top": (0, -1), "bottom": (0, 1)}
-_BOWS, _DETOUR = (0.15, 0.4, 0.8, 1.5, 2.5), 3
-"""How far an edge goes straight on from its node, as shares of its length; how much longer than the shortest it is."""
-Point = tuple[float, float]
 Route = tuple[Data, Sequence[Point]]
 _INK = dict(
     zip(
@@ -63,18 +52,20 @@ def drawn(canvas: Canvas, labels: Labels) -> Markup:
     hidden = len(canvas.nodes) + len(canvas.edges) - len(nodes) - len(edges)
     note = el("p", labels("canvas_hidden", n=hidden)) if hidden else None
     cards = [node for node in nodes if node["type"] != "group"]
-    boxes = [
-        Patch(n["x"] + n["width"] / 2, n["y"] + n["height"] / 2, n["width"], n["height"])
-        for n in cards
-    ]
-    around = boxes if len(boxes) * len(edges) < _MOST_ROUTED else []
-    routes = [(edge, _route(edge, canvas.nodes, around)) for edge in edges]
     corners = [(n["x"], n["y"]) for n in nodes] + [
         (n["x"] + n["width"], n["y"] + n["height"]) for n in nodes
     ]
-    points = [*corners, *(_at(route, n / 12) for _, route in routes for n in range(1, 12))]
+    across = [x for x, _ in corners]
+    unit = max((max(across) - min(across) + 100) / _FITTED, 1 / _SCALE)
+    boxes = [_patch(node, unit) for node in nodes]
+    found = ways(edges, canvas.nodes, boxes, unit)
+    routes = [(edge, found[edge["id"]]) for edge in edges]
+    words = list(_words(routes, boxes, unit))
+    points = [*corners, *(point for _, way in routes for point in way)]
+    for (x, y), label, _ in words:
+        points += [(x + sign * width(label, 11) * unit / 2, y) for sign in (-1, 1)]
     (left, right), (top, low) = (
-        (min(places) - 50, max(places) + 50) for places in zip(*points, strict=True)
+        (min(places) - 30, max(places) + 30) for places in zip(*points, strict=True)
     )
     wide, high = right - left, low - top
     frame = {
@@ -84,12 +75,13 @@ def drawn(canvas: Canvas, labels: Labels) -> Markup:
         "high": high,
         "scale": min(_SCALE, _WIDEST / max(wide, high)),
     }
-    unit, values = (
-        max(wide / _FITTED, 1 / _SCALE),
-        {"nodes": nodes, "cards": cards, "routes": routes},
-    )
-    values |= {
-        "words": _words(routes, boxes, unit),
+    values = {
+        "nodes": nodes,
+        "cards": cards,
+        "routes": routes,
+        "radius": 8 * unit,
+        "label": lambda edge: node_text(edge, "label"),
+        "words": words,
         "ink": _ink,
         "parts": title_and_text,
         "tip": 9 * unit,
@@ -119,90 +111,40 @@ def _ink(element: Data) -> str:
 
 
 def _words(
-    routes: Iterable[Route], boxes: Iterable[Patch], unit: float
+    routes: Sequence[Route], boxes: Iterable[Patch], unit: float
 ) -> Iterator[tuple[Point, str, bool]]:
-    """Yield place and label of each edge: clear of nodes, arrows and other labels, or true where there is no room."""
-    taken = [*boxes, *(Patch(*_at(route, 0.97), 12 * unit, 12 * unit) for _, route in routes)]
-    for edge, route in routes:
+    """Yield place and label of each edge: clear of nodes, edges and other labels, or true where there is no room."""
+    lines = [_lines(way, 3 * unit) for _, way in routes]
+    taken = [*boxes, *(Patch(*way[-1], 24 * unit, 24 * unit) for _, way in routes)]
+    for number, (edge, way) in enumerate(routes):
         if label := cut(node_text(edge, "label"), 60):
-            aside = width(label, 11) * unit / 2 + 7 * unit
-            steps = ((0, 0), (0, -11 * unit), (0, 11 * unit), (aside, 0), (-aside, 0))
+            long = sorted(lines[number], key=lambda line: -line.wide - line.high)
             places = [
-                (x + dx, y + dy)
-                for dx, dy in steps
-                for x, y in (_at(route, share) for share in SHARES)
+                (line.x + share * line.wide, line.y + share * line.high + aside * unit)
+                for aside in (0, -11, 11)
+                for line in long
+                for share in (0, -0.2, 0.2, -0.4, 0.4)
             ]
-            at = free_patch(label, places, taken, 11 * unit)
+            others = chain(taken, *lines[:number], *lines[number + 1 :])
+            at = free_patch(label, places, list(others), 11 * unit)
             taken += [at] if at else []
-            yield at[:2] if at else _at(route, 0.4), label, not at
+            yield at[:2] if at else places[0], label, not at
 
 
-def _route(edge: Data, nodes: Mapping[str, Data], around: Sequence[Patch]) -> Sequence[Point]:
-    """Return a curve from border to border, at right angles to both: the shortest one that keeps off the nodes.
+def _patch(node: Data, unit: float) -> Patch:
+    """Return what is to be kept free of a node; of a group it is the title."""
+    wide, high = node["width"], node["height"]
+    if node["type"] == "group":
+        title = width(node_title(node), 11) + 14
+        wide, high = min(wide, title * unit), min(high, 20 * unit)
+    return Patch(node["x"] + wide / 2, node["y"] + high / 2, wide, high)
 
-    An edge may name its sides; otherwise each pair of sides is tried, each with a narrow or a wide bow at both ends.
-    """
-    pair = [nodes[edge["fromNode"]], nodes[edge["toNode"]]]
-    sides = [[edge[key]] if edge.get(key) in SIDES else SIDES for key in ("fromSide", "toSide")]
-    routes = [
-        _curve(pair, chosen[:2], chosen[2:])
-        for chosen in product(*map(sorted, sides), _BOWS, _BOWS)
+
+def _lines(way: Sequence[Point], thick: float) -> list[Patch]:
+    return [
+        Patch((a + c) / 2, (b + d) / 2, abs(a - c) + thick, abs(b - d) + thick)
+        for (a, b), (c, d) in pairwise(way)
     ]
-    routes.sort(key=_length)
-    routes = [route for route in routes if _length(route) < _DETOUR * _length(routes[0])]
-    crossed = list[int]()
-    for route in routes:
-        crossed.append(_crossed(route, around))
-        if not crossed[-1]:
-            return route
-    return routes[crossed.index(min(crossed))]
-
-
-def _length(route: Sequence[Point]) -> float:
-    return sum(map(dist, route, route[1:]))
-
-
-def _curve(pair: Sequence[Data], sides: Sequence[str], bows: Sequence[float]) -> Sequence[Point]:
-    first, last = map(_port, pair, pair[::-1], sides)
-    middle = []
-    for (x, y), side, wide in zip((first, last), sides, bows, strict=True):
-        bow = min(max(dist(first, last) * wide, 30), 400 * wide)
-        middle.append((x + bow * _OUT[side][0], y + bow * _OUT[side][1]))
-    return first, *middle, last
-
-
-def _port(node: Data, other: Data, side: str) -> Point:
-    """Return where an edge leaves a side: off its middle towards the other node, so that edges part."""
-    places = []
-    for at, size, out in zip(("x", "y"), ("width", "height"), _OUT[side], strict=True):
-        ahead = other[at] + other[size] / 2 - node[at] - node[size] / 2
-        places.append(
-            node[at]
-            + node[size] * (1 + out) / 2
-            + (0 if out else max(min(ahead, node[size] * 0.3), node[size] * -0.3))
-        )
-    return places[0], places[1]
-
-
-def _at(route: Sequence[Point], share: float) -> Point:
-    """Return the point of a cubic curve at this share of its way."""
-    xs, ys = zip(*route, strict=True)
-    return sum(map(mul, _weights(share), xs)), sum(map(mul, _weights(share), ys))
-
-
-def _weights(share: Any) -> list[Any]:
-    """Return how much each point of a cubic curve counts at a share of its way, or at each of an array of shares."""
-    return [(1 - share) ** 3, 3 * share * (1 - share) ** 2, 3 * share**2 * (1 - share), share**3]
-
-
-def _crossed(route: Sequence[Point], around: Sequence[Patch]) -> int:
-    """Return how many of these nodes a curve runs over, or along."""
-    import numpy as np  # hundreds of curves of each edge are compared with every node
-
-    boxes = np.reshape(np.array(around), (-1, 4))
-    points = np.transpose(_weights(np.arange(3, 34) / 36)) @ np.array(route)
-    meets = 2 * abs(points[:, None] - boxes[:, :2]) < boxes[:, 2:] + _CLEAR
-    return int(meets.all(axis=2).any(axis=0).sum())
 
 
 def canvas_blocks(canvas: Canvas, name: str, labels: Labels) -> Iterator[Block]:
