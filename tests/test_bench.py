@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from markupsafe import Markup
 
 from tests import forked
 from workbench.errors import WorkbenchError
@@ -21,6 +22,7 @@ from workbench.runs.recording import origin_of
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.labels import Labels
+from workbench.views.run import head
 from workbench.views.runs import runs_table
 from workbench.widgets.bench import Bench
 from workbench.widgets.follow import Now
@@ -226,6 +228,21 @@ def test_decisions_are_listed_and_each_is_made_again_in_a_fork(asked: Run) -> No
     assert all(record.get("replayed") for record in fork.records)
 
 
+def test_a_run_that_nobody_was_asked_in_is_forked_to_decide_and_one_stopped_at_its_plan_says_so(shared_wb: Workbench):
+    plain, stopped = shared_wb.ask(QUESTION, kb="film"), shared_wb.ask(QUESTION, kb="film", review=["plan"]).reject()
+    past = Decisions(Labels("en"))
+    past.show(plain.to_dict())
+    past.region.press("fork")
+    fork = plain.fork(**past.request["edits"], wait=False).wait()
+    assert (fork.status, fork.review["point"]) == ("paused", "plan")
+    heads = [Markup(head(run.to_dict(), Labels("en")).html).striptags() for run in (plain, stopped)]
+    assert ["stopped by the reviewer" in words for words in heads] == [False, True]
+    assert ["done" in words for words in heads] == [True, False]
+    shown = plain.evidence._repr_mimebundle_()
+    assert plain.evidence == list(plain.evidence) and "The Wedding Banquet" in shown["text/plain"]
+    assert "result_id" not in str(shown) and "<td" in shown["text/html"]
+
+
 def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, asked: Run, stopped: Run) -> None:
     runs = RunTable(Labels("en"), shared_wb)
     runs.show(asked.run_id)
@@ -240,7 +257,7 @@ def test_runs_are_searched_sorted_marked_and_acted_on(shared_wb: Workbench, aske
     drawn = runs_table(twins, Labels("en"), total=2, costs=costs).rows
     assert ["asked again" in drawn[run_id] for run_id in costs] == [True, False]
     costs["twin"] = {"model": "ollama:tiny", "tokens": 1234, "money": 0.5, "score": None}
-    table = words(runs_table(twins, Labels("en"), total=2, costs=costs).html)
+    table = runs_table(twins, Labels("en"), total=2, costs=costs).html
     assert all(head in table for head in heads) and all(fact in table for fact in ("tiny", "1,234", "0.5000", "–"))
     runs.table.press("mark", stopped.run_id)
     runs.table.press("compare")

@@ -21,13 +21,14 @@ from tests.shelves import CORE
 from workbench.graphs.merge import distinct, matching_documents, merge
 from workbench.graphs.needs import LinkedName, Supply, is_enough, signals, thresholds
 from workbench.graphs.plan import RulePlanner
-from workbench.graphs.reflect import Proposal, propose
+from workbench.graphs.reflect import Proposal, Verdict, _judged, propose
 from workbench.graphs.route import decide, is_small_talk
 from workbench.plans import NOT_NEEDED, Plan, PlanBudget, PlanStep, call_key, calls
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.settings import Settings
 from workbench.tools.registry import ToolRegistry, check
+from workbench.views.labels import Labels
 
 ENOUGH = {"min_evidence": 0, "min_top_score": 0.0, "min_probability": 0.0}
 
@@ -667,3 +668,19 @@ def test_without_automatic_routing_nothing_is_searched(shelf: Any) -> None:
     decision, prefixes = decide("Who is Ang Lee?", [], "", shelf, auto_route=False)
     assert (prefixes, decision["kb_prefix"], decision["worker_name"]) == ([], "general", "")
     assert "off" in decision["reason"]
+
+
+@pytest.mark.parametrize(
+    ("lang", "words"),
+    [
+        ("en", ["a verdict on need number 3, of 1", "for “its year” it names [99], and there are passages 1 to 1",
+                "“its year” met, without a passage that says it"]),
+        ("zh", ["判断了第 3 项所需，而一共只有 1 项",
+                "为“its year”引用了 [99]，而段落编号只有 1 到 1",
+                "说“its year”已满足，却没有指出哪一段"]),
+    ],
+)  # fmt: skip
+def test_what_a_model_says_wrong_of_a_need_is_told_in_the_language_of_the_question(lang, words):
+    needs = [{"need": "its year", "kind": "field", "met": 0.0, "by": [], "title": "", "said": ""}]
+    verdicts = [Verdict(need=3, passages=[1], verdict="met"), Verdict(need=1, passages=[99], verdict="met")]
+    assert _judged(needs, verdicts, [piece("f1#0", 0.9)], Labels(lang))[1] == words

@@ -17,8 +17,10 @@ from workbench.records.timeline import bars
 from workbench.runs.run import _drawable
 from workbench.session import Workbench
 from workbench.views.graph import graph, walked
+from workbench.views.labels import Labels
 from workbench.views.outline import run_html, run_text
 from workbench.views.plan_graph import dag
+from workbench.views.timeline import when
 
 STATIC_TAGS = {
     "div", "p", "strong", "code", "a", "br", "details", "summary", "table", "thead", "tbody", "tr", "th", "td",
@@ -66,6 +68,12 @@ def test_a_base_is_a_page_text_and_json_in_both_languages(tmp_path, monkeypatch)
     assert "documents" in workbench(folder, "kb", "inspect", "notes").stdout
     told = json.loads(workbench(folder, "kb", "inspect", "notes", "--json").stdout)
     assert told["counts"]["documents"] == 2
+
+
+def test_every_node_of_a_timeline_that_can_be_seen_is_named():
+    shown = str(when(handmade.log(), handmade.records()).markup)
+    seen = [bar for bar in bars(handmade.log(), handmade.records()) if bar.kind == "node" and bar.duration_ms > 50]
+    assert seen and all(f">{Labels('en').get(f'node_{bar.name}', bar.name)}</text>" in shown for bar in seen)
 
 
 def words(drawing):

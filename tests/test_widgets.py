@@ -25,6 +25,7 @@ from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.tools.registry import ToolRegistry, check
 from workbench.views.labels import Labels
+from workbench.views.run import calls as calls_picture
 from workbench.widgets.bench import Bench
 from workbench.widgets.calls import Calls
 from workbench.widgets.form import Field, Fields, Message, form_fields
@@ -548,3 +549,12 @@ def test_whatever_stands_in_a_request_or_a_refusal_is_text(lang: str) -> None:
         assert "alert" in review.refusal.html and not page.tags & {"a", "iframe", "img", "link", "script", "style"}
         assert not [name for name in page.attributes if name.startswith(("on", "href", "src"))]
         assert not STEERING.search(text(review).replace("\n", " "))
+
+
+def test_a_reply_in_json_is_a_tree_and_its_texts_stay_texts(done: Run) -> None:
+    call, deep = done.calls()[0], "[" * 5000 + "]" * 5000
+    wide = json.dumps({"<img src=x>": ["<script>", {"a": [[[[[[["<img>"]]]]]]]}]})
+    for reply in (wide, deep, deep[:9999], "[" * 40 + "]" * 40, ALL):
+        shown = calls_picture([{**call, "reply": reply}], Labels("en")).html
+        assert "<script" not in shown and "<img" not in shown
+        assert reply != wide or "<summary><b>&lt;img src=x&gt;</b>" in shown

@@ -115,13 +115,14 @@ def _words(
 ) -> Iterator[tuple[Point, str, bool]]:
     """Yield place and label of each edge: clear of nodes, edges and other labels, or true where there is no room."""
     lines = [_lines(way, 3 * unit) for _, way in routes]
-    taken = [*boxes, *(Patch(*way[-1], 24 * unit, 24 * unit) for _, way in routes)]
-    for number, (edge, way) in enumerate(routes):
+    taken = [*boxes, *(Patch(*way[-1], 18 * unit, 18 * unit) for _, way in routes)]
+    for number, (edge, _) in enumerate(routes):
         if label := cut(node_text(edge, "label"), 60):
             long = sorted(lines[number], key=lambda line: -line.wide - line.high)
+            aside = width(label, 11) / 2 + 10
             places = [
-                (line.x + share * line.wide, line.y + share * line.high + aside * unit)
-                for aside in (0, -11, 11)
+                (line.x + share * line.wide + dx * unit, line.y + share * line.high + dy * unit)
+                for dx, dy in ((0, 0), (0, -11), (0, 11), (aside, 0), (-aside, 0))
                 for line in long
                 for share in (0, -0.2, 0.2, -0.4, 0.4)
             ]

@@ -1,18 +1,19 @@
-"""The ways of edges on a canvas: along lanes between the nodes, at right angles, beside one another."""
+"""The ways of edges on a canvas: along lanes around the nodes, at right angles, beside one another."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby, pairwise
+from math import ceil, floor
 from typing import Any
 
 from workbench.state import Data
 from workbench.views.drawing import Patch
 
-_CLEAR, _APART = 12, 5
-"""Pixels between an edge and a node that it passes, and between two lanes."""
-_TURN, _BESIDE, _OVER = 30, 40, 400
-"""Pixels that a turn is worth, a piece of a lane that has an edge already, and one that a node covers."""
+_APART, _MOST = 8, 12_000
+"""Pixels between two lanes, and about how many places there are; in a larger picture lanes are farther apart."""
+_TURN, _BESIDE, _OVER = 4, 5, 50
+"""What a turn costs, a piece of a lane that has an edge already, and one that a node covers; any other costs 1."""
 Point = tuple[float, float]
 _SIDES = {"left": (0, 0), "right": (0, 1), "top": (1, 0), "bottom": (1, 1)}
 """The axis on which an edge leaves a side, and whether that is the far side."""
@@ -22,98 +23,82 @@ _SPANS = (("x", "width"), ("y", "height"))
 def ways(
     edges: Iterable[Data], nodes: Mapping[str, Data], boxes: Sequence[Patch], unit: float
 ) -> dict[str, list[Point]]:
-    """Return the corners of each edge by its id; ``unit`` is the size of a pixel on the canvas."""
-    streets = _Streets(boxes, unit)
+    """Return the corners of each edge by its id.
 
-    def ports(edge: Data, end: str) -> dict[int, Point]:
-        return streets.ports(nodes[edge[f"{end}Node"]], edge.get(f"{end}Side"))
+    A place is where two lanes cross, twice: for whoever goes across (axis 0) and for whoever goes down (axis 1). An
+    edge makes its own lane dearer for the next.
 
-    return {edge["id"]: streets.way(ports(edge, "from"), ports(edge, "to")) for edge in edges}
-
-
-class _Streets:
-    """Lanes across and down, and what each piece of them costs; an edge makes its own pieces dearer for the next.
-
-    A place is where two lanes cross, twice: for whoever goes across (axis 0) and for whoever goes down (axis 1).
+    Args:
+        edges: those to draw.
+        nodes: by id.
+        boxes: what edges keep off.
+        unit: the size of a pixel on the canvas.
     """
+    import numpy as np  # with scipy it takes a second to load
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import dijkstra
 
-    def __init__(self, boxes: Sequence[Patch], unit: float):
-        import numpy as np  # with scipy it takes a second to load
+    middles, halves = np.array(boxes)[:, :2], np.array(boxes)[:, 2:] / 2 + 3 * unit
+    low, high = (middles - halves).min(axis=0), (middles + halves).max(axis=0)
+    apart = max(_APART * unit, (np.prod(high - low) / _MOST) ** 0.5)
+    low -= 4 * apart
+    shape = np.ceil((high - low) / apart).astype(int) + 4
+    places = np.arange(2 * shape.prod()).reshape(*shape, 2)
+    across, down = places[..., 0], places[..., 1]
+    pieces = [(across[:-1], across[1:]), (down[:, :-1], down[:, 1:]), (across, down)]
+    costs = [
+        np.full(piece[0].shape, cost) for piece, cost in zip(pieces, (1, 1, _TURN), strict=True)
+    ]
+    corners = (np.ceil((middles + sign * halves - low) / apart).astype(int) for sign in (-1, 1))
+    for (left, top), (right, bottom) in zip(*corners, strict=True):
+        costs[0][left - 1 : right, top:bottom] += _OVER
+        costs[1][left:right, top - 1 : bottom] += _OVER
+    ends = [np.concatenate([piece[end].ravel() for piece in pieces]) for end in (0, 1)]
+    used = set[int]()
 
-        self.unit, self.used = unit, set[int]()
-        spans = [[(box.x, box.wide) for box in boxes], [(box.y, box.high) for box in boxes]]
-        xs, ys = self.lanes = [np.array(self._lanes(span)) for span in spans]
-        self.places = np.arange(len(xs) * len(ys) * 2).reshape(len(xs), len(ys), 2)
-        across, down = self.places[..., 0], self.places[..., 1]
-        turns = np.full(across.shape, _TURN * unit)
-        self.costs = [
-            np.tile(np.diff(xs)[:, None], len(ys)),
-            np.tile(np.diff(ys), (len(xs), 1)),
-            turns,
-        ]
-        for box in boxes:
-            wide, high = (size / 2 + 3 * unit for size in (box.wide, box.high))
-            left, right = np.searchsorted(xs, (box.x - wide, box.x + wide))
-            top, low = np.searchsorted(ys, (box.y - high, box.y + high))
-            self.costs[0][max(left - 1, 0) : right, top:low] += _OVER * unit
-            self.costs[1][left:right, max(top - 1, 0) : low] += _OVER * unit
-        starts, ends = (across[:-1], down[:, :-1], across), (across[1:], down[:, 1:], down)
-        self.pairs = [np.concatenate([part.ravel() for part in side]) for side in (starts, ends)]
-
-    def _lanes(self, spans: Iterable[tuple[float, float]]) -> list[float]:
-        """Return where lanes run: beside each span and through it, none too close to the one before."""
-        clear, places, lanes = _CLEAR * self.unit, set[float](), list[float]()
-        for middle, size in spans:
-            for end in (size / 2 + clear, size / 2 + 2 * clear, size / 4, 0):
-                places |= {middle - end, middle + end}
-        for place in sorted(places):
-            if not lanes or place - lanes[-1] >= _APART * self.unit:
-                lanes.append(round(place, 1))
-        return lanes
-
-    def ports(self, node: Data, side: Any) -> dict[int, Point]:
+    def ports(node: Data, side: Any) -> dict[int, Point]:
         """Return the places next to a node where edges leave it, and that point of its border; the best first."""
-        import numpy as np
-
-        places = list[tuple[float, int, Point]]()
+        found = list[tuple[float, int, Point]]()
         for name in [side] if side in _SIDES else _SIDES:
             axis, far = _SIDES[name]
             (at, size), (by, span) = _SPANS[axis], _SPANS[1 - axis]
-            rows, border = self.lanes[1 - axis], node[at] + far * node[size]
-            beside = border + (_CLEAR - _APART) * self.unit * (2 * far - 1)
-            off = np.abs(rows - node[by] - node[span] / 2)
-            inside = off < max(node[span] / 2 - 4 * self.unit, off.min() + 0.1)
-            for row in np.flatnonzero(inside):
-                lane = np.searchsorted(self.lanes[axis], beside) - 1 + far
-                place, point = (lane, row), (border, float(rows[row]))
+            border = float(node[at] + far * node[size])
+            beside = (border + (14 * far - 7) * unit - low[axis]) / apart
+            middle = (node[by] + node[span] / 2 - low[1 - axis]) / apart
+            half = (node[span] / 2 - 4 * unit) / apart
+            for row in range(ceil(middle - half), floor(middle + half) + 1) or [round(middle)]:
+                place = (ceil(beside) if far else floor(beside), row)
+                point = (border, float(low[1 - axis] + row * apart))
                 if axis:
                     place, point = place[::-1], point[::-1]
-                places.append((off[row], int(self.places[*place, axis]), point))
-        ports = {place: point for _, place, point in sorted(places)}
-        return {key: ports[key] for key in ports if key not in self.used} or ports
+                found.append((abs(row - middle), int(places[*place, axis]), point))
+        best = {place: point for _, place, point in sorted(found)}
+        return {place: best[place] for place in best if place not in used} or best
 
-    def way(self, first: Mapping[int, Point], last: Mapping[int, Point]) -> list[Point]:
-        """Return the corners of the cheapest way from one of the first ports to one of the last."""
-        import numpy as np
-        from scipy.sparse import coo_array
-        from scipy.sparse.csgraph import dijkstra
-
-        costs = np.concatenate([cost.ravel() for cost in self.costs])
-        streets = coo_array((costs, self.pairs), (self.places.size,) * 2)
-        far, before, _ = dijkstra(streets, False, list(first), True, min_only=True)
-        walk = [min(last, key=far.__getitem__)]
+    def way(edge: Data) -> list[Point]:
+        """Return the corners of the cheapest way."""
+        first, last = (
+            ports(nodes[edge[f"{end}Node"]], edge.get(f"{end}Side")) for end in ("from", "to")
+        )
+        cost = np.concatenate([cost.ravel() for cost in costs])
+        streets = coo_array((cost, ends), (places.size,) * 2)
+        total, before, _ = dijkstra(streets, False, list(first), True, min_only=True)
+        walk = [min(last, key=total.__getitem__)]
         while walk[-1] not in first:
             walk.append(int(before[walk[-1]]))
-        self.used |= {walk[0], walk[-1]}
-        at = [place for place, _ in groupby(divmod(key // 2, len(self.lanes[1])) for key in walk)]
-        for (i, j), (k, _) in map(sorted, pairwise(at)):
-            self.costs[i == k][i, j] += _BESIDE * self.unit
-        xs, ys = self.lanes
-        inner = [(float(xs[i]), float(ys[j])) for i, j in reversed(at)]
-        points = [first[walk[-1]], *inner, last[walk[0]]]
-        corners = [
-            b
-            for a, b, c in zip(points, points[1:], points[2:], strict=False)
-            if a[0] != c[0] and a[1] != c[1]
+        used.update((walk[0], walk[-1]))
+        at = [
+            place for place, _ in groupby(divmod(place // 2, shape[1]) for place in reversed(walk))
         ]
-        return [points[0], *corners, points[-1]]
+        for (i, j), (k, _) in map(sorted, pairwise(at)):
+            costs[int(i == k)][i, j] += _BESIDE
+        inner = [(float(low[0] + i * apart), float(low[1] + j * apart)) for i, j in at]
+        points = [first[walk[-1]], *inner, last[walk[0]]]
+        turns = (
+            point
+            for a, point, b in zip(points, points[1:], points[2:], strict=False)
+            if a[0] != b[0] and a[1] != b[1]
+        )
+        return [points[0], *turns, points[-1]]
+
+    return {edge["id"]: way(edge) for edge in edges}
