@@ -169,20 +169,10 @@ class Recording(StoredRun, Extended):
         """Return the evidence, best first: what was merged, or all that was found so far."""
         from workbench.graphs.merge import distinct, marked
 
-<<<<<<< HEAD
         merged = self.state.get("merged")
-        marks = marks_of(self)
-        return (
-            merged["retrieval_results"]
-            if merged
-            else distinct(marked(self._results_by_step(), marks))
-        )
-=======
-        merged, marks = self.state.get("merged"), marks_of(self)
         if merged:
             return EvidenceList(merged["retrieval_results"])
-        return EvidenceList(distinct(marked(self._results_by_step(), marks)))
->>>>>>> 67ec5c70 (wip)
+        return EvidenceList(distinct(marked(self._results_by_step(), marks_of(self))))
 
     @property
     def answer(self) -> str:
