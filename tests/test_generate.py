@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -28,31 +28,15 @@ Yes, within fourteen days. Write to the office.
 
 Q: Who repairs the pumps?
 A: Oda Brandt does. She is here on Tuesdays.
-
-**What does a pass cost?** Twelve euros. Children pay half.
 """
 CHAT = """
 [12/03/2024, 18:05:11] Rhea: When is the kiln free?
 [12/03/2024, 18:06:40] Tom: Thursday after four.
-[13/03/2024, 09:12:02] Rhea: Who has the key?
-[13/03/2024, 09:13:00] Iva: I have it. It is in locker 12.
 """
 
 
 def evidence(*passages: tuple[str, str], score: float = 0.9) -> list[RetrievalResult]:
-    return [
-        cast(
-            RetrievalResult,
-            {
-                "result_id": f"low_level:{title}",
-                "source_type": "chunk",
-                "score": score / place,
-                "evidence": text,
-                "metadata": {"doc_id": title, "title": title},
-            },
-        )
-        for place, (title, text) in enumerate(passages, 1)
-    ]
+    return [piece(title, title, text, score / place) for place, (title, text) in enumerate(passages, 1)]
 
 
 def texts(quotes: Quotes) -> list[str]:
@@ -64,9 +48,7 @@ def texts(quotes: Quotes) -> list[str]:
     [
         ("Can I get a refund?", "Yes, within fourteen days."),
         ("Who repairs the pumps?", "Oda Brandt does."),
-        ("What does a pass cost?", "Twelve euros."),
         ("When is the kiln free?", "Thursday after four."),
-        ("Who has the key?", "Iva: I have it."),
     ],
 )
 def test_a_question_in_the_text_is_never_quoted_and_the_line_after_it_is(question, answer):
@@ -75,27 +57,14 @@ def test_a_question_in_the_text_is_never_quoted_and_the_line_after_it_is(questio
     assert not any(text.endswith("?") for text in found)
 
 
-def test_a_document_of_one_sentence_is_quoted_even_where_the_sentence_is_its_title():
-    (sentence,) = split_sentences(
-        evidence(("The east kiln fires the blue glaze.", "The east kiln fires the blue glaze."))
-    )
-    assert sentence.text == "The east kiln fires the blue glaze."
-    assert texts(best_quotes("东窑烧制什么？", evidence(("东窑", "东窑烧制蓝釉。"))))[0] == "东窑烧制蓝釉。"
-
-
 def test_the_second_hop_is_quoted_beside_the_first():
     passages = evidence(
         ("Moss Mill", "Moss Mill is a water mill in Tarn. It was built in 1821 by Ann Lee. It burnt down in 1903."),
         ("Tarn", "Tarn is a town on the coast. It has a harbour. Ships come from far away."),
         ("Ann Lee", "Ann Lee was a mill builder. She was born in Oslo."),
     )
-    found = texts(best_quotes("Where was the builder of Moss Mill born?", passages))
-    assert "She was born in Oslo." in found
-
-
-def test_unsure_where_nothing_answers_and_where_nothing_is_there():
-    passages = evidence(("Old school", "The old school opened in 1904."))
-    assert best_quotes("When did the old school open?", passages).sure
+    assert "She was born in Oslo." in texts(best_quotes("Where was the builder of Moss Mill born?", passages))
+    assert best_quotes("Where is Tarn?", passages).sure, "and it is unsure where nothing answers"
     assert not best_quotes("Who owns the lighthouse?", evidence(("Old school", "It opened in 1904."), score=0.02)).sure
     assert best_quotes("Who owns the lighthouse?", []) == Quotes([], 0.0)
 
@@ -114,20 +83,11 @@ def test_a_question_for_nothing_but_a_title_quotes_how_its_document_begins(quest
 
 
 def test_a_sentence_that_overlapping_pieces_of_a_document_share_is_quoted_once():
-    first, second = evidence(
-        ("Log", "The pump was repaired in May."), ("Log", "The pump was repaired in May. It runs.")
-    )
-    assert [sentence.text for sentence in split_sentences([first, second])] == [
-        "The pump was repaired in May.",
-        "It runs.",
-    ]
+    pieces = evidence(("Log", "The pump was repaired in May."), ("Log", "The pump was repaired in May. It runs."))
+    assert [sentence.text for sentence in split_sentences(pieces)] == ["The pump was repaired in May.", "It runs."]
 
 
-SOURCES = {
-    1: "kiln\nThe kiln was built in 1993 by Mei Lan.",
-    2: "glaze\nA glaze has iron.",
-    3: "茶馆\n《茶馆》由老舍写成。",
-}
+SOURCES = {1: "kiln\nThe kiln was built in 1993 by Mei Lan.", 2: "glaze\nIt has iron.", 3: "茶馆\n《茶馆》由老舍写成。"}
 
 
 @pytest.mark.parametrize(
@@ -140,13 +100,8 @@ SOURCES = {
     ],
 )  # fmt: skip
 def test_a_statement_is_held_against_what_it_cites(said: str, verdict: str) -> None:
-    [one] = checked(said, SOURCES)
+    [one] = checked(f"{said} The corpus does not say. What was it? These are:", SOURCES)
     assert one.verdict == verdict, one
-
-
-def test_what_states_nothing_is_not_checked() -> None:
-    assert not checked("The corpus does not say. What was it? These are:", {})
-    assert not checked("资料库中没有提到。", {})
 
 
 @pytest.mark.parametrize(
@@ -159,15 +114,10 @@ def test_a_list_for_which_no_document_holds_begins_with_that(shelf: Library, que
     assert judge(read(question, [base]), results, [base]).text.startswith(heading)
 
 
-def piece(doc_id: str, title: str, text: str, score: float = 0.8, **metadata: Any) -> dict[str, Any]:
-    return {
-        "result_id": f"low_level:{doc_id}#0", "source_id": f"{doc_id}#0", "source_type": "chunk",
-        "granularity": "low_level", "score": score, "evidence": text,
-        "metadata": {
-            "doc_id": doc_id, "title": title, "url": f"https://example.org/{doc_id}", "licence": "CC BY-SA 4.0",
-            "position": 0, "kb_prefix": "film", "fields": {}, **metadata,
-        },
-    }  # fmt: skip
+def piece(doc_id: str, title: str, text: str, score: float = 0.8) -> Any:
+    metadata = {"doc_id": doc_id, "title": title, "url": "", "licence": "CC0", "position": 0, "kb_prefix": "film"}
+    told = {"result_id": f"low_level:{doc_id}#0", "source_id": f"{doc_id}#0", "source_type": "chunk"}
+    return {**told, "granularity": "low_level", "score": score, "evidence": text, "metadata": metadata | {"fields": {}}}
 
 
 def runtime(context: Any) -> Any:
@@ -202,10 +152,7 @@ def with_chat(url: str) -> Any:
     [
         ({"use_retrieval": False}, "notes"),
         ({"stop_reason": "stopped_by_reviewer"}, "reviewer stopped"),
-        (
-            {"records": [{"step_id": "s", "attempt": 1, "tool": "naive_search", "status": "failed", "error": "boom"}]},
-            "boom",
-        ),
+        ({"records": [{"step_id": "s", "attempt": 1, "tool": "a", "status": "failed", "error": "boom"}]}, "boom"),
         ({}, "does not say"),
     ],
 )
@@ -218,11 +165,8 @@ async def test_a_model_streams_its_own_chunks_and_its_citations_are_checked():
     with scripted_server(Reply(["The size ", "is 512 MB [1]", ". It is big [4]."])) as server:
         run = runtime(with_chat(server.url))
         given = await generate(state("What is the cache size?", NOTES), run)
-    assert [e["content"] for e in run.written if e["status"] == "token"] == [
-        "The size ",
-        "is 512 MB [1]",
-        ". It is big [4].",
-    ]
+    tokens = [event["content"] for event in run.written if event["status"] == "token"]
+    assert tokens == ["The size ", "is 512 MB [1]", ". It is big [4]."]
     assert given["answer"] == "The size is 512 MB [1]. It is big (without a source)."
     assert [one["verdict"] for one in given["support"]] == ["supported", "uncited"]
     assert [c["n"] for c in given["citations"]] == [1]
@@ -232,22 +176,11 @@ async def test_a_model_streams_its_own_chunks_and_its_citations_are_checked():
 async def test_the_model_is_told_everything_in_order_and_the_question_once():
     history = [{"role": r, "content": f"{r} {i}", "created_at": ""} for i in range(5) for r in ("user", "assistant")]
     history.append({"role": "user", "content": "How big is it?", "created_at": ""})
+    parts = {"Likes short answers.": "core", "They spoke of caches.": "summary"}
+    parts |= {f"episode {n}": "episode" for n in range(3)}
+    remembered = [{"part": parts[t], "id": t, "text": t, "kept": t != "episode 2"} for t in parts]
     with scripted_server(Reply(["512 MB [1]."])) as server:
-        asking = state(
-            "How big is it?",
-            NOTES,
-            history=history,
-            remembered=[
-                {"part": part, "id": text, "text": text, "kept": kept}
-                for part, text, kept in (
-                    ("core", "Likes short answers.", True),
-                    ("summary", "They spoke of caches.", True),
-                    ("episode", "episode 0", True),
-                    ("episode", "episode 1", True),
-                    ("episode", "episode 2", False),
-                )
-            ],
-        )
+        asking = state("How big is it?", NOTES, history=history, remembered=remembered)
         await generate({**asking, "query": "How big is the cache?"}, runtime(with_chat(server.url)))
     sent = server.requests[0]["messages"]
     system = sent[0]["content"]
@@ -259,9 +192,6 @@ async def test_the_model_is_told_everything_in_order_and_the_question_once():
     assert sent[1]["content"] == "user 2"
     assert sum("How big is it?" in m["content"] for m in sent) == 1
     assert sent[-1]["content"] == "How big is it?\n(That is: How big is the cache?)"
-
-
-def test_the_answer_is_asked_for_in_the_language_of_the_question():
     assert "简体中文" in messages(state("缓存多大？"), CONTEXT)[0][1]
     assert "in English" in messages(state("Size?"), CONTEXT)[0][1]
 

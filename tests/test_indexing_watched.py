@@ -10,7 +10,7 @@ import time
 import pytest
 
 from tests.forked import kernels
-from tests.shelves import environment
+from tests.shelves import CORE, environment
 from workbench.knowledge.adding.spool import MANY
 from workbench.knowledge.library import Library
 from workbench.knowledge.names.entities import Source
@@ -91,9 +91,7 @@ def test_a_bar_leaves_a_line_only_where_an_interrupt_leaves_the_base_as_it_was(k
     assert any(kind == "execute_result" and c["data"]["text/plain"] == "2995" for kind, c in done)
     (view,) = views(done)
     assert "text/plain" not in view, "nbval would compare it, and the next time there is no bar"
-    assert lines(done)[-1] is None and "/ 2,995" in str(lines(done)), (
-        "the saved notebook does not tell whether there was time for a bar"
-    )
+    assert lines(done)[-1] is None and "/ 2,995" in str(lines(done)), "a saved notebook tells nothing of the time"
     again = run(client, ADD.format(many=few))
     assert views(again) == [], "what is done in a moment shows no bar"
 
@@ -107,26 +105,8 @@ def test_who_asks_to_be_told_is_told_and_no_bar_is_shown_where_nobody_looks(capf
     assert told == [("read", 1, 2)] and capfd.readouterr() == ("", "")
 
 
-def write_notes(path, documents, characters, notes=0):
-    with path.open("w") as file:
-        for number in range(documents):
-            said = f"Hill {number} has sheep. They came {number} times. "
-            text = (said * (characters // len(said) + 1))[:characters]
-            row = {"id": f"d{number}", "title": f"Hill {number}", "text": text, "notes": "z" * notes}
-            file.write(json.dumps(row) + "\n")
-    return path
-
-
-@pytest.fixture
-def library(tmp_path):
-    core = {"embedding_model": "hashing", "rerank_model": "none"}
-    library = Library(tmp_path / "kb", Settings.load(**core))
-    yield library
-    library.close()
-
-
-def test_an_add_holds_as_many_documents_as_it_may(library, tmp_path):
-    path = write_notes(tmp_path / "corpus.jsonl", 400, 100)
+def test_an_add_holds_as_many_documents_as_it_may(tmp_path):
+    path, library = write(tmp_path / "corpus.jsonl", 400), Library(tmp_path / "kb", Settings.load(**CORE))
     alive: dict[str, int] = {}
     gc.freeze()  # what is there already is not looked through at every step
 
@@ -141,3 +121,4 @@ def test_an_add_holds_as_many_documents_as_it_may(library, tmp_path):
     assert library.get("corpus").about()["counts"]["documents"] == 400
     assert max(alive.values()) <= 2 * MANY, alive
     assert alive["graph"], "the graph was looked at while it was made"
+    library.close()

@@ -13,6 +13,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from tests.injected import KINDS, ORDERS, QUESTIONS, between_marks, obeying, template_of, write
+from tests.injected import KINDS, ORDERS, QUESTIONS, obeying, template_of, write
 from tests.servers import llama_server, small_model
 from tests.servers.roles import role_of
 from workbench.records.prompts import SLOTS, Prompts
@@ -83,39 +84,31 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
 
 
 @pytest.fixture
-def opened(tmp_path: Path, corpora: dict[bool, Path]) -> Iterator[Callable[..., Workbench]]:
+def opened(tmp_path: Path, opens: Callable[..., Workbench], corpora: dict[bool, Path]) -> Callable[..., Workbench]:
     """A workspace of one's own over a corpus."""
-    benches: list[Workbench] = []
 
     def open_(orders: bool, **settings: Any) -> Workbench:
-        folder = tmp_path / f"w{len(benches)}"
-        folder.mkdir()
+        (folder := tmp_path / f"w{len([*tmp_path.iterdir()])}").mkdir()
         (folder / "knowledge").symlink_to(corpora[orders] / "knowledge", target_is_directory=True)
-        benches.append(Workbench.open(folder, **{**CORE, **settings}))
-        return benches[-1]
+        return opens(folder, **{**CORE, **settings})
 
-    yield open_
-    for wb in benches:
-        wb.close()
+    return open_
 
 
 def test_every_slot_of_documents_stands_between_marks_in_every_shipped_prompt() -> None:
     for prompt in Prompts().values():
         whole = f"{prompt.system}\n{prompt.user}"
         for slot in set(SLOTS[prompt.role]) - OURS:
-            assert between_marks(whole, slot), f"${slot} of {prompt.name}"
+            before, marks = whole[: whole.index(f"${slot}")], set(re.findall(r"\n</(\w+)>", whole))
+            assert any(before.count(f"<{m}>\n") > before.count(f"\n</{m}>") for m in marks), f"${slot} of {prompt.name}"
 
 
 def kept_apart(messages: list[list[str]]) -> set[str]:
     """The ids of the orders in a prompt, which is the shipped one, its marks whole, and every order between them."""
     request = {"messages": [{"role": kind, "content": text} for kind, text in messages]}
     role, found = role_of(request), set[str]()
-    sent = [
-        messages[0][1],
-        next(
-            text for kind, text in reversed(messages[:2] if role != "writer" else messages) if kind in ("human", "user")
-        ),
-    ]
+    asked = reversed(messages[:2] if role != "writer" else messages)
+    sent = [messages[0][1], next(text for kind, text in asked if kind in ("human", "user"))]
     prompt = next(p for p in Prompts().values() if p.role == role and template_of(p.system).fullmatch(sent[0]))
     for shipped, text in zip((prompt.system, prompt.user), sent, strict=True):
         for mark in MARKS:

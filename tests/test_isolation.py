@@ -84,14 +84,10 @@ def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
         opened.pop().close()
 
 
+DEEDS = ["say"] * 6 + ["recall"] * 6 + ["remember", "remember", "sum up", "embed"]
+DEEDS += ["forget message", "forget memory", "forget conversation", "clear"]
 DONE = st.tuples(
-    st.sampled_from(
-        [
-            *(["say"] * 6 + ["recall"] * 6 + ["remember", "remember", "sum up", "embed"]),
-            *("forget message", "forget memory", "forget conversation", "clear"),
-        ]
-    ),
-    st.tuples(st.sampled_from(["ann", "ann", "bob", "cai"]), st.sampled_from("xxy")),
+    st.sampled_from(DEEDS), st.tuples(st.sampled_from(["ann", "ann", "bob", "cai"]), st.sampled_from("xxy"))
 )
 
 

@@ -72,12 +72,9 @@ def test_a_memory_is_edited_ended_and_each_is_undone(bench: Make) -> None:  # no
     assert contents(memory.view()) == [first["content"]]
     with pytest.raises(WorkbenchError, match="Say why"):
         memory.invalidate(first["id"], " ")
-    for steer in (
-        lambda: memory.edit(first["id"], "x", user="bob"),
-        lambda: memory.invalidate(first["id"], "x", user="bob"),
-    ):
+    for steer in (memory.edit, memory.invalidate):
         with pytest.raises(WorkbenchError, match="bob"):
-            steer()
+            steer(first["id"], "x", user="bob")
 
 
 def test_the_tools_are_methods_that_an_agent_can_be_given(bench: Make) -> None:  # noqa: F811
@@ -87,24 +84,18 @@ def test_the_tools_are_methods_that_an_agent_can_be_given(bench: Make) -> None: 
     update("preferences", "喜欢诺兰")
     core = update("persona", "我是电影推荐专家。")
     assert core["human"]["preferences"] == ["不喜欢恐怖片", "喜欢诺兰"] and core["persona"] == "我是电影推荐专家。"
-    assert update("human", "喜欢恐怖片")["human"]["preferences"] == ["喜欢诺兰", "喜欢恐怖片"], (
-        "the old one is replaced"
-    )
+    assert update("human", "喜欢恐怖片")["human"]["preferences"] == ["喜欢诺兰", "喜欢恐怖片"], "it is replaced"
+    human = {"name": "User", "preferences": ["喜欢诺兰", "不喜欢恐怖片"], "current_intent": "寻找90年代经典"}
+    core = memory.core_memory_update("human", human, user="eve")
+    assert {name: core["human"][name] for name in human} == human, "filled in from an object"
+    memory.core_memory_update("name", "Ann", user="eve")
+    assert memory.view("eve").core["human"]["name"] == "Ann"
     kept = memory.archival_memory_insert("The kiln in the east is the hotter one.", user="ann", author="agent")
     [found, *_] = memory.archival_memory_search("which kiln is hotter?", user="ann")
     assert found["id"] == kept and memory.view().memories == []
     assert {row["author"] for row in memory.view("ann").memories} == {"agent"}
     with pytest.raises(WorkbenchError, match="Known: persona, human"):
         update("mood", "x")
-
-
-def test_core_memory_is_filled_in_from_an_object_as_the_requirement_has_it(bench: Make) -> None:  # noqa: F811
-    memory = bench().memory
-    human = {"name": "User", "preferences": ["喜欢诺兰", "不喜欢恐怖片"], "current_intent": "寻找90年代经典"}
-    core = memory.core_memory_update("human", human)
-    assert {name: core["human"][name] for name in human} == human
-    memory.core_memory_update("name", "Ann")
-    assert memory.view().core["human"]["name"] == "Ann"
 
 
 def test_memories_and_exchanges_are_searched_for_their_person_alone(bench: Make) -> None:  # noqa: F811
@@ -121,12 +112,8 @@ def test_memories_and_exchanges_are_searched_for_their_person_alone(bench: Make)
 
 def test_a_prompt_is_mapped_part_by_part_with_what_was_left_out(bench: Make, server: ScriptedServer) -> None:  # noqa: F811
     wb = bench(memory_core=True, chat_base_url=server.url, models={"writer": "openai:m"}, history_window=2)
-    told(
-        wb,
-        "Remember that my cat is called Biscuit.",
-        *[f"How is the weather in town {n}?" for n in range(4)],
-        kb="general",
-    )
+    towns = [f"How is the weather in town {n}?" for n in range(4)]
+    told(wb, "Remember that my cat is called Biscuit.", *towns, kb="general")
     run = wb.ask("What is my cat called, and which town was it?", kb="film", session="s")
     parts = run.prompt_parts()
     kinds = [part["part"] for part in parts if part["kept"]]
@@ -148,8 +135,7 @@ def test_hostile_text_is_text_wherever_memory_shows_itself(bench: Make) -> None:
     for section in ("name", "facts", "archival"):
         wb.memory.core_memory_update(section, ALL) if section != "archival" else wb.memory.archival_memory_insert(ALL)
     run = wb.ask(ALL, kb="film", session=f"s {NAME}")
-    shown = [wb.memory.view(ended=True), wb.memory.search(ALL), run.prompt_parts()]
-    for one in shown:
+    for one in (wb.memory.view(ended=True), wb.memory.search(ALL), run.prompt_parts()):
         html = one._repr_html_()
         assert "<script" not in html and "<img" not in html and "\x1b" not in html + str(one)
 

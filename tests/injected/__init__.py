@@ -114,9 +114,3 @@ def template_of(text: str) -> re.Pattern[str]:
     parts = re.split(r"(?<!\$)\$(\w+)", text.strip())
     literal = [re.escape(part.replace("$$", "$")) for part in parts]
     return re.compile("".join(literal[n] if n % 2 == 0 else f"(?P<{p}>.*)" for n, p in enumerate(parts)), re.S)
-
-
-def between_marks(text: str, slot: str) -> bool:
-    """Whether a slot of a prompt stands between ``<mark>`` and ``</mark>``."""
-    at = text.index(f"${slot}")
-    return any(text[:at].count(f"<{m}>\n") > text[:at].count(f"\n</{m}>") for m in set(re.findall(r"\n</(\w+)>", text)))
