@@ -23,12 +23,8 @@ os.environ.update(
     MKL_NUM_THREADS="1",
     OMP_WAIT_POLICY="PASSIVE",
 )
-KEPT = {
-    "WORKBENCH_LOCAL_MODEL",
-    "WORKBENCH_TEST_FILMS",
-    "WORKBENCH_TEST_POSTGRES_DSN",
-    "WORKBENCH_TEST_QUESTIONS",
-}  # said to the tests, not to the product
+# Said to the tests, not to the product.
+KEPT = {f"WORKBENCH_{name}" for name in ("LOCAL_MODEL", "TEST_FILMS", "TEST_POSTGRES_DSN", "TEST_QUESTIONS")}
 for variable in {*os.environ} - KEPT:
     if variable.startswith(("WORKBENCH_", "MA_", "POSTGRES_", "OPENAI_")) or variable == "KB_AUTO_ROUTE":
         del os.environ[variable]

@@ -86,6 +86,7 @@ BAD = {
     "429 for ever": (Reply(status=429, message="slow down"), {}, "429", ""),
     "429 for an hour": (Reply(status=429, message="later", headers={"Retry-After": "3600"}), {}, "429", ""),
     "empty": (Reply(["", " \n"]), {}, "answered with nothing", ""),
+    "refused": (stream(event({"content": None, "refusal": "No."}, "stop")), {}, "answered with nothing", ""),
     "no events": (stream(), {}, "often ends in /v1", ""),
     "no choices": (stream(event(None), b"data: [DONE]\n\n"), {}, "ended without an answer", ""),
     "an error in the stream": (stream(b'data: {"error": {"message": "overloaded"}}\n\n'), {}, "overloaded", ""),
@@ -107,6 +108,7 @@ def test_a_bad_answer_fails_clearly_and_the_run_resumes(name, place, server, cap
         assert run.status == "failed" and run.answer == ""
         assert words in run.error and server.url in run.error and "\n" not in run.error and len(run.error) < 700
         assert KEY not in run.error + json.dumps(run.to_dict())
+        assert len(server.requests) == (3 if name in ("500 for ever", "429 for ever") else 1)
         kept = said(wb, run)
         assert [m["role"] for m in kept] == ["user", "assistant"][: 1 + bool(partial)]
         if partial:
