@@ -25,6 +25,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from experiments.bench import QUESTIONS as ASKED
 from tests.counting import endless
 from workbench.runs.run import Run
@@ -65,12 +67,7 @@ class Curve:
         10.0
         """
         half = len(self.runs) // 2
-        x, y = self.runs[half:], self.values[half:]
-        if len(x) < 2:
-            return 0.0
-        middle_x, middle_y = sum(x) / len(x), sum(y) / len(y)
-        spread = sum((a - middle_x) ** 2 for a in x)
-        return 1000 * sum((a - middle_x) * (b - middle_y) for a, b in zip(x, y, strict=True)) / spread
+        return 1000 * float(np.polyfit(self.runs[half:], self.values[half:], 1)[0]) if len(self.runs) > 2 else 0.0
 
 
 def held(workspace: Path) -> Iterator[tuple[str, float]]:

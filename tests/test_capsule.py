@@ -9,6 +9,7 @@ import sqlite3
 import stat
 import struct
 import sys
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -366,7 +367,10 @@ def test_what_else_is_in_the_zip_is_left_there(sealed, elsewhere, tmp_path):
 def test_bombs_are_refused_before_they_burst(sealed, elsewhere, tmp_path, monkeypatch):
     monkeypatch.setattr("workbench.futures.capsule.LIMIT", 2**20)
     zeros = packed(tmp_path / "zeros.zip", b" " * 60_000_000)
+    tracemalloc.start()
     refused(elsewhere, zeros, "unpacks to more")
+    assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    tracemalloc.stop()
     lying = bytearray(zeros.read_bytes())
     for at in [i for i in range(len(lying)) if lying[i : i + 4] == b"PK\x01\x02"]:
         struct.pack_into("<L", lying, at + 24, 10)  # the header says ten bytes

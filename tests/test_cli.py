@@ -176,8 +176,7 @@ def test_doctor_names_what_could_be_better_with_its_fix(cli, tmp_path):
     assert found["ok"] and checks["full text search"]["state"] == "ok"
     assert "WORKBENCH_EMBEDDING_MODEL" in checks["embeddings"]["fix"]
     assert "2 documents" in checks["knowledge film"]["detail"]
-    text = cli("doctor", "--workspace", str(tmp_path / "none")).stdout
-    assert "→ workbench demo" in text
+    assert "→ workbench demo" in cli("doctor", "--workspace", str(tmp_path / "none")).stdout
 
 
 @pytest.mark.parametrize(
@@ -204,10 +203,9 @@ def test_doctor_asks_a_server_what_it_can(cli, monkeypatch, schema, tools, said)
 
 
 def test_doctor_asks_no_server_and_names_a_model_that_cannot_be_opened(cli, monkeypatch):
-    monkeypatch.setenv("WORKBENCH_CHAT_MODEL", "openai:tiny")
-    monkeypatch.setenv("WORKBENCH_MODELS__PLANNER", "rules")
-    monkeypatch.setenv("WORKBENCH_CHAT_BASE_URL", "http://127.0.0.1:9/v1")
-    monkeypatch.setenv("WORKBENCH_CHAT_API_KEY", "secret-key")
+    chat = {"CHAT_MODEL": "openai:tiny", "MODELS__PLANNER": "rules", "CHAT_BASE_URL": "http://127.0.0.1:9/v1"}
+    for name, value in {**chat, "CHAT_API_KEY": "secret-key"}.items():
+        monkeypatch.setenv(f"WORKBENCH_{name}", value)
     done = cli("doctor", "--json")
     checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
     assert done.exit_code == 0 and "secret-key" not in done.output

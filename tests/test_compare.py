@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.servers import Reply, only, scripted_server
+from tests.shelves import fill
 from workbench.cli import main
 from workbench.errors import RunError, UnknownRun
 from workbench.records.store import TABLES
@@ -110,27 +111,21 @@ def test_what_else_differs_is_said(wb: Workbench, workspace: Path) -> None:
 
 
 def test_another_state_of_the_knowledge_base_is_said(tmp_path: Path) -> None:
-    corpus = tmp_path / "notes.md"
     with Workbench.open(tmp_path / "ws", embedding_model="hashing") as wb:
-        corpus.write_text("# Tea\n\nTea grows in Fujian. It likes rain.\n")
-        wb.add_knowledge("notes", [corpus])
+        fill(wb, {"Tea": "Tea grows in Fujian. It likes rain."})
         one = wb.ask("Where does tea grow?", kb="notes")
-        corpus.write_text("# Tea\n\nTea grows in Yunnan. It likes rain.\n")
-        wb.add_knowledge("notes", [corpus])
-        two = wb.ask("Where does tea grow?", kb="notes", session="other")
-        found = wb.compare(one, two)
+        fill(wb, {"Tea": "Tea grows in Yunnan. It likes rain."})
+        found = wb.compare(one, wb.ask("Where does tea grow?", kb="notes", session="other"))
     assert [(c["what"], c["name"]) for c in found.caveats] == [("knowledge", "notes")]
     assert (found.parts["where"], found.parts["name"]) == ("knowledge", "notes")
-    assert "the content of the knowledge base notes differs" in str(found)
     assert any(piece["text_differs"] for piece in found.evidence)
 
 
 def test_two_to_four_runs(wb: Workbench) -> None:
     run = done(wb, CHINESE)
-    with pytest.raises(RunError, match="this is 1"):
-        wb.compare(run)
-    with pytest.raises(RunError, match="this is 5"):
-        wb.compare(run, run, run, run, run)
+    for count in (1, 5):
+        with pytest.raises(RunError, match=f"this is {count}"):
+            wb.compare(*[run] * count)
     with pytest.raises(UnknownRun):
         wb.compare(run, "nobody")
     step = run.plan.steps[0]
@@ -206,7 +201,7 @@ QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"
 
 
 def words(html: str) -> str:
-    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", " ", html)))
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split())
 
 
 def agrees(wb: Workbench, run: Run) -> dict[str, Any]:

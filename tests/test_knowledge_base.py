@@ -148,6 +148,7 @@ NOTHING_THERE = (
     "SELECT 1 FROM relations WHERE relation_id != source || '|' || type || '|' || target",
     "SELECT 1 FROM mentions WHERE chunk_id NOT IN (SELECT chunk_id FROM passages)",
     "SELECT 1 FROM mentions WHERE entity_id NOT IN (SELECT entity_id FROM entities)",
+    "SELECT 1 FROM vectors WHERE key NOT IN (SELECT vector FROM passages)",
     "SELECT 1 FROM names WHERE entity_id NOT IN (SELECT entity_id FROM entities)",
     "SELECT 1 FROM entities WHERE doc_id NOT IN (SELECT doc_id FROM documents)",
     "SELECT 1 FROM documents WHERE 'doc:' || doc_id NOT IN (SELECT entity_id FROM entities)",
