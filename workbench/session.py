@@ -267,7 +267,8 @@ class Workbench(Extended):
 
     def _models_for(self, settings: Settings) -> Json:
         """Return the chat model of each role that has one, opened once; a fork may name others than the workspace."""
-        names = {role: name for role in ROLES if (name := settings.role_model(role))}
+        by_role = ((role, settings.role_model(role)) for role in ROLES)
+        names = {role: name for role, name in by_role if name}
         for role, name in names.items():
             if name not in self._chats:
                 from workbench.models.chat import model_secrets, open_chat_model

@@ -64,10 +64,8 @@ def model_name(setting: str, model: Any) -> Any:
         raise SettingsError(
             f"{setting} is {shown(model)}. Give a name, or an object that is LangChain {kind}."
         )
-    about = next(
-        (v for n in ("model_name", "model") if isinstance(v := getattr(model, n, None), str) and v),
-        "",
-    )
+    names = (getattr(model, attribute, None) for attribute in ("model_name", "model"))
+    about = next((text for text in names if isinstance(text, str) and text), "")
     name = own = PREFIX + ":".join(filter(None, (type(model).__name__, about)))
     number = 1
     # an index goes by the name alone

@@ -32,7 +32,8 @@ def names_in(text: str, bases: Bases) -> list[NameRead]:
         linked = (_linked(text, mention, base, quotes) for mention in base.link(text))
         names += [name for name in linked if name]
     known_names = _without_overlaps(names)
-    owners = [match.span(1) for base in bases if (match := _owner_of_field(text, base))]
+    owned = filter(None, (_owner_of_field(text, base) for base in bases))
+    owners = [match.span(1) for match in owned]
     return _without_overlaps([*known_names, *_unknown(text, [*quotes, *owners], known_names)])
 
 

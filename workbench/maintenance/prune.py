@@ -228,7 +228,9 @@ def _half_done(library: Library, *, delete: bool) -> dict[Path, int]:
     )
     for path in sorted([*library.root.glob(".*"), *inside]):
         half = _HALF.fullmatch(path.name)
-        name = path.parent.name if path.parent != library.root else half[1] if half else ""
+        name = half[1] if half else ""
+        if path.parent != library.root:
+            name = path.parent.name
         lock = library.root / f".{name}.lock"
         exists = (library.root / name).exists()
         # in use, the lock of an existing base, or a finished rebuild that is to take the place of its base
@@ -257,7 +259,7 @@ def _remove(path: Path) -> None:
 
 def folder_size(path: Path) -> int:
     """Return the bytes of a file, or of all files in a folder; the target of a link is not counted."""
-    files = [path] if path.is_file() else path.rglob("*") if not path.is_symlink() else []
+    files = path.rglob("*") if path.is_dir() and not path.is_symlink() else [path]
     return sum(file.stat().st_size for file in files if file.is_file())
 
 

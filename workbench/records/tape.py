@@ -46,13 +46,9 @@ def estimated_tokens(value: Any) -> int:
 def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
-    inside = (
-        value.values()
-        if isinstance(value, Mapping)
-        else value
-        if isinstance(value, (list, tuple))
-        else ()
-    )
+    inside = value.values() if isinstance(value, Mapping) else value
+    if not isinstance(value, (Mapping, list, tuple)):
+        inside = ()
     return "".join(map(_text, inside))
 
 
@@ -158,7 +154,9 @@ class Effect:
     @property
     def source(self) -> str:
         """``executed`` by its run; else from the ``tape`` of another, or ``edited``."""
-        return "edited" if self.edited else "tape" if self.replayed else "executed"
+        if self.edited:
+            return "edited"
+        return "tape" if self.replayed else "executed"
 
 
 def effect_key(kind: str, name: str, parts: Data) -> str:
@@ -247,11 +245,8 @@ class Tape(KnownEffects):
         self.sources = tuple(sources)
         self.results = results
         effects = [read(store, source) for source in self.sources]
-        by_hand = [
-            with_value(e, results[name])
-            for e in chain(*effects)
-            if (name := result_name(e)) in results
-        ]
+        named = [(result_name(e), e) for e in chain(*effects)] if results else []
+        by_hand = [with_value(e, results[name]) for name, e in named if name in results]
         super().__init__(mode, [by_hand, *effects])
 
     def marked(self, tool: str, parts: Json, at: str) -> Json:
@@ -573,7 +568,7 @@ _FIELDS = fields(Effect)
 def packed(effects: Iterable[Effect]) -> bytes:
     """Effects as bytes: compressed JSON of what is not as usual, nothing else."""
     rows = [
-        {f.name: value for f in _FIELDS if (value := getattr(effect, f.name)) != f.default}
+        {f.name: getattr(effect, f.name) for f in _FIELDS if getattr(effect, f.name) != f.default}
         for effect in effects
     ]
     text = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))

@@ -369,9 +369,8 @@ def _settings(settings: Settings, recorded: Data, edited: Data) -> Settings:
 
 def _sealed(context: Context, tape: Tape, begin: Data) -> Context:
     """Return the ports of a replay, every one that could answer replaced by a stand-in."""
-    models: Any = {
-        role: RecordedModel(name) for role in ROLES if (name := context.settings.role_model(role))
-    }
+    names = {role: context.settings.role_model(role) for role in ROLES}
+    models: Any = {role: RecordedModel(name) for role, name in names.items() if name}
     planner: Any = RecordedModel(next((e.name for e in tape.known if e.kind == "plan"), RULES))
     tools = begin.get("tools")
     return replace(

@@ -400,9 +400,8 @@ def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Aro
     """
     mentioned = [mention["entity_id"] for mention in knowledge.link(text)]
     entity_ids = dict.fromkeys([*mentioned, *(f"doc:{doc_id}" for doc_id in documents)])
-    linked = {
-        entity_id: entity for entity_id in entity_ids if (entity := knowledge.entity(entity_id))
-    }
+    of_base = ((entity_id, knowledge.entity(entity_id)) for entity_id in entity_ids)
+    linked = {entity_id: entity for entity_id, entity in of_base if entity}
     seeds = [*linked][:_MOST_SEEDS]
     ids = dict.fromkeys(seeds)
     # a genre has a thousand

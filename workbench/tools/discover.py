@@ -65,7 +65,8 @@ def search(tool_input: DiscoverInput, knowledge: KnowledgeBase, log: ToolLog) ->
         doc_ids = doc_ids[:: max(1, len(doc_ids) // tool_input.top_k)]
     question = Question.read(tool_input.query, knowledge)
     wanted = bool(tool_input.query) and not sort
-    with log("rank", by="query" if wanted else sort["field"] if sort else "newest"):
+    order = sort["field"] if sort else "newest"
+    with log("rank", by="query" if wanted else order):
         chosen = (
             _by_query(doc_ids, question, knowledge)
             if wanted

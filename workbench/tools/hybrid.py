@@ -149,13 +149,8 @@ def reranker_scores(
     """
     read = passages[:RERANKED]
     texts = [p["text"] for p in read]
-    scores = (
-        None
-        if model == "none"
-        else knowledge.rerank(query, texts, model or "chosen")
-        if read
-        else []
-    )
+    reranks = read and model != "none"
+    scores = knowledge.rerank(query, texts, model or "chosen") if reranks else None
     if scores is None:
         scores = [1 / rank for rank, _ in enumerate(read, start=1)]
     low = min(scores, default=0.0)

@@ -75,7 +75,7 @@ def communities(
     communities = []
     for group in groups:
         members = sorted(group, key=lambda i: (-round(inner[i], 6), i))
-        doc_ids = [doc_id for i in members if (doc_id := by_id[i]["doc_id"])]
+        doc_ids = list(filter(None, (by_id[i]["doc_id"] for i in members)))
         if len(doc_ids) > 1:
             ranked = [by_id[i] for i in members if i not in categories]
             names = [e["name"] for e in ranked if not e["doc_id"]][:1] + [
@@ -105,7 +105,9 @@ def _weights(
     for source, kind, target in relations:
         a, b = sorted((source, target))
         if a != b:
-            says = 0.1 if a in categories or b in categories else 0.5 if kind == "mentions" else 1.0
+            says = 0.5 if kind == "mentions" else 1.0
+            if a in categories or b in categories:
+                says = 0.1
             strength[a, b] = max(says, strength.get((a, b), 0.0))
     degree: dict[str, int] = defaultdict(int)
     for a, b in strength:

@@ -166,12 +166,16 @@ class Names:
             key: [row[0] for row in self._index.rows(sql, (key, limit + 1))]
             for key in sorted({key for *_, own in rows for key in own})
         }
-        return [
-            Shared(chunk_id=chunk_id, phrase=closed_up(key), sentence=sentence, chunk_ids=elsewhere)
+        rare = [
+            (chunk_id, sentence, key, sorted(i for i in holders[key] if i != chunk_id))
             for chunk_id, sentence, own in rows
             for key in own
             if len(holders[key]) <= limit
-            and (elsewhere := sorted(i for i in holders[key] if i != chunk_id))
+        ]
+        return [
+            Shared(chunk_id=chunk_id, phrase=closed_up(key), sentence=sentence, chunk_ids=elsewhere)
+            for chunk_id, sentence, key, elsewhere in rare
+            if elsewhere
         ]
 
 

@@ -79,11 +79,8 @@ def phrases(sentence: str) -> set[str]:
     >>> sorted(phrases("After the war he met Lao She's wife at New York University in 1990."))
     ['lao she', 'new york university']
     """
-    return {
-        key
-        for start, end in capitalised(sentence)
-        if _is_phrase(key := surface_key(sentence[start:end]))
-    }
+    keys = {surface_key(sentence[start:end]) for start, end in capitalised(sentence)}
+    return set(filter(_is_phrase, keys))
 
 
 def _is_phrase(key: str) -> bool:

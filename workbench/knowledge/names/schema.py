@@ -55,11 +55,9 @@ def facts(fields: Data) -> Iterator[Fact]:
             continue
         for cell in value if isinstance(value, list) else [value]:
             if isinstance(cell, str | int | float) and str(cell).strip():
-                text = (
-                    ("yes" if cell else "no")
-                    if isinstance(cell, bool)
-                    else str(cell).strip()[:LONGEST_VALUE]
-                )
+                text = str(cell).strip()[:LONGEST_VALUE]
+                if isinstance(cell, bool):
+                    text = "yes" if cell else "no"
                 number = amount(cell)
                 yield Fact(name, key(text), text, number[0] if number else None, iso(cell) or None)
 
@@ -101,7 +99,7 @@ def _field(index: Index, vocabulary: Vocabulary, name: str, counts: Sequence[Any
         _type(total, distinct, numbers, dates, long, low, high) if total else "text"
     )
     sample = _values(index, name, 200) if kind == "number" else []
-    units = {number[1] for value in sample if (number := amount(value))}
+    units = {number[1] for number in map(amount, sample) if number}
     codes = any(re.match(r"0\d", value) for value in sample)
     if (codes or len(units) > 1) and not words.type:  # they cannot be compared
         kind = "text"

@@ -665,7 +665,9 @@ def _names(value: Any, fields: Data) -> dict[str, list[str]]:
 
 
 def _strings(value: Any, what: str) -> list[str]:
-    values = [] if value is None else value if isinstance(value, list) else [value]
+    if value is None:
+        return []
+    values = value if isinstance(value, list) else [value]
     if not all(isinstance(v, str) for v in values):
         raise Unreadable(f"{what} must be a list of strings")
     return [v.strip() for v in values if v.strip()]

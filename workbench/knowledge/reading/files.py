@@ -125,15 +125,11 @@ def files(paths: Iterable[Path]) -> Iterator[tuple[Path, str, str]]:
 
 def _kind(path: Path) -> str:
     try:
-        return (
-            "folder"
-            if path.is_dir()
-            else "file"
-            if path.is_file()
-            else "other"
-            if path.exists()
-            else "nothing"
-        )
+        if path.is_dir():
+            return "folder"
+        if path.is_file():
+            return "file"
+        return "other" if path.exists() else "nothing"
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise CorpusError(f"{shown(str(path))} cannot be looked at: {reason}.") from None

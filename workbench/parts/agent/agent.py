@@ -59,7 +59,8 @@ def agent(
     ]
     if review:
         offered = [tool.name for tool in tools_of_base]
-        names = offered if review is True else [review] if isinstance(review, str) else list(review)
+        names = [review] if isinstance(review, str) else review
+        names = offered if names is True else list(names)
         if unknown := [name for name in names if name not in offered]:
             raise UnknownTool(unknown[0], offered)
         middleware.append(HumanInTheLoopMiddleware(interrupt_on=dict.fromkeys(names, True)))

@@ -212,11 +212,8 @@ async def _taken_by_all(
     async def take(number: int, aspect: str) -> tuple[Taken | None, list[str]]:
         if before.get(aspect, {}).get("done"):
             return Taken(before[aspect]["text"], [], []), []
-        own = [
-            step
-            for step in plan.steps
-            if (part := _PART.search(step.step_id)) and int(part[1]) == number
-        ]
+        parts = [(step, _PART.search(step.step_id)) for step in plan.steps]
+        own = [step for step, part in parts if part and int(part[1]) == number]
         first, *later = [note.get(PARTS, {}).get(aspect, {}) for note in notes]
         reflections = [{"signals": note} for note in later]
         about: Any = {**state, "query": f"{state['query']}: {aspect}", "reflections": reflections}

@@ -199,11 +199,12 @@ class Cells:
         before = {
             row["cell"]: json.loads(row["proof"]) for row in self._store.cells() if row["scores"]
         }
+        proofs = [(before.get(cell["cell"]), json.loads(cell["proof"])) for cell in cells]
         return Counter(
             part
-            for cell in cells
-            if (old := before.get(cell["cell"]))
-            for part, value in json.loads(cell["proof"]).items()
+            for old, proof in proofs
+            if old
+            for part, value in proof.items()
             if old.get(part) != value
         )
 

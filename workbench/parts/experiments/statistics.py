@@ -188,7 +188,8 @@ def _difference(
     mean = 100 * float(sums.sum() / sizes.sum())
     low, high = interval(sums, sizes, level)
     if p <= error:
-        decision = _claim(mean, (low if mean > 0 else -high) if len(sums) >= FEWEST else 0.0)
+        nearest = low if mean > 0 else -high
+        decision = _claim(mean, nearest if len(sums) >= FEWEST else 0.0)
     elif len(sums) >= FEWEST and -smallest < low and high < smallest:
         decision = f"no difference of more than {smallest:g}"
     else:

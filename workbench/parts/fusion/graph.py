@@ -357,9 +357,8 @@ def measure_quality(
 
 def further(query: str, base: KnowledgeBase, queries: Sequence[Data]) -> list[Json]:
     """Return the query of the next pass: twice as many passages as before, with every spelling of the names."""
-    entities = [
-        entity for mention in base.link(query) if (entity := base.entity(mention["entity_id"]))
-    ]
+    linked = (base.entity(mention["entity_id"]) for mention in base.link(query))
+    entities = [entity for entity in linked if entity]
     spellings = dict.fromkeys(
         name for entity in entities for name in (entity["name"], *entity["aliases"])
     )

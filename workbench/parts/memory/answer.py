@@ -69,7 +69,7 @@ def question_to_memory(message: str, notes: Sequence[Memory]) -> MemoryQuestion 
         return None
     if match := _EARLIER.search(plain):
         who = next(filter(None, match.groups()), "").lower()
-        whose = "user" if who in ("i", "我") else "assistant" if who in ("you", "你") else ""
+        whose = {"i": "user", "我": "user", "you": "assistant", "你": "assistant"}.get(who, "")
         return MemoryQuestion(about=_about(plain), whose=whose, notes=None)
     if _WHOLE.search(plain):
         return MemoryQuestion(about="", whose="", notes=[note["id"] for note in reversed(notes)])

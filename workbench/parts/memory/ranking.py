@@ -116,9 +116,8 @@ class Conversation:
         if not self.turns:
             return
         values = self.signals(question, vector, today=today)
-        weights = WEIGHTS[
-            "words" if "cosine" not in values else "nearest" if "word" in values else "vectors"
-        ]
+        signals = "nearest" if "word" in values else "vectors"
+        weights = WEIGHTS[signals if "cosine" in values else "words"]
         scores = np.sum([values[name] * weight for name, weight in weights.items()], axis=0).round(
             5
         )

@@ -116,7 +116,9 @@ def assembled(
     left = context.settings.memory_token_budget
     shown = 0
     for entry in [*reversed(core), *reversed(history), *summary, *episodes]:
-        why = "left_out" if entry["id"] in left_out else "budget" if entry["tokens"] > left else ""
+        why = "budget" if entry["tokens"] > left else ""
+        if entry["id"] in left_out:
+            why = "left_out"
         if entry["part"] == "episode" and not why:
             why = "enough" if shown >= _EPISODES else ""
             shown += 1

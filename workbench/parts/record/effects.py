@@ -515,9 +515,8 @@ class Recorder(KnownEffects):
         """Return the place of a task: after a kill the first free one, since parallel tasks may have kept theirs."""
         if (path, task) not in self._places:
             taken = set(self._places.values())
-            self._places[path, task] = next(
-                at for n in count(1) if (at := f"{path}/{n}") not in taken
-            )
+            places = (f"{path}/{n}" for n in count(1))
+            self._places[path, task] = next(at for at in places if at not in taken)
         return self._places[path, task]
 
 

@@ -84,13 +84,8 @@ def past_store(effects: Iterable[Effect]) -> InMemoryStore:
     for effect in effects:
         if effect.name == "put":
             places.add((tuple(effect.value["namespace"]), effect.value["key"]))
-        items = (
-            effect.value
-            if effect.name == "search"
-            else [effect.value]
-            if effect.name == "get"
-            else []
-        )
+        by_call = {"search": effect.value, "get": [effect.value]}
+        items = by_call.get(effect.name, [])
         for item in filter(None, items):
             if (place := (tuple(item.namespace), item.key)) not in places:
                 store.put(*place, item.value)

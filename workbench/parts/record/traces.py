@@ -213,13 +213,9 @@ def _any_value(value: Data) -> Any:
 def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Yield every value at any depth with its dotted path."""
     yield path, value
-    inside = (
-        value.items()
-        if isinstance(value, Mapping)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
+    inside: Iterable[tuple[Any, Any]] = enumerate(value) if isinstance(value, list) else ()
+    if isinstance(value, Mapping):
+        inside = value.items()
     for name, inner in inside:
         yield from _flat(inner, f"{path}.{name}" if path else str(name))
 

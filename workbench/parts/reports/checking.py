@@ -250,9 +250,8 @@ def validate(reading: Question, text: str, bases: Bases = ()) -> Validation:
     folded = fold(text)
 
     def names(*writings: str) -> bool:
-        entities = [
-            entity for base in bases for writing in writings if (entity := base.entity(writing))
-        ]
+        known = (base.entity(writing) for base in bases for writing in writings)
+        entities = [entity for entity in known if entity]
         aliases = [
             *writings,
             *(name for entity in entities for name in (entity["name"], *entity["aliases"])),

@@ -119,7 +119,8 @@ def _authors(value: object) -> list[str]:
         return [name for author in value[:most_authors] for name in _authors(author)]
     text = _words(value)
     between = r"[;；、,，]" if CJK.search(text) else r";|\sand\s|\s&\s"
-    return [name for author in re.split(between, text) if (name := author.strip())][:most_authors]
+    names = map(str.strip, re.split(between, text))
+    return list(filter(None, names))[:most_authors]
 
 
 def _line(source: Data, labels: Labels) -> str:
@@ -154,7 +155,9 @@ def _bibtex(source: Data, number: int) -> str:
 
     Values that a style computes with are left out where they are not numbers.
     """
-    kind = "article" if source["journal"] else "book" if source["publisher"] else "misc"
+    kind = "book" if source["publisher"] else "misc"
+    if source["journal"]:
+        kind = "article"
     texts = {
         "title": f"{{{_tex(source['title'])}}}",
         "author": " and ".join(
