@@ -15,7 +15,7 @@ WORKERS ?= 2
 # nbval loads grammars for five seconds in every process: only where notebooks are run.
 PYTEST = $(BIN)/python -m pytest -p no:nbval -n $(WORKERS) --dist loadscope --no-loadscope-reorder --max-worker-restart 0
 # Tests of one part each that end within seconds.
-FAST := workbench $(addprefix tests/test_,$(addsuffix .py,architecture corpus labels models \
+FAST := workbench $(addprefix tests/test_,$(addsuffix .py,architecture corpus labels \
     names properties readme retrieval_graph show store tools))
 # The files that hold graph nodes: 9 of 10 branches of each are walked by the tests.
 NODES := workbench/graphs/conversation.py,workbench/graphs/route.py,workbench/graphs/retrieval.py,workbench/graphs/planner.py,workbench/graphs/plan.py,workbench/graphs/model_plan.py,workbench/graphs/roles.py,workbench/graphs/generate.py,workbench/graphs/review.py,workbench/graphs/execute.py,workbench/graphs/reflect.py,workbench/graphs/needs.py,workbench/graphs/merge.py,workbench/graphs/enrich.py,workbench/graphs/generate.py

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.shelves import fill
-from tests.test_bad_models import TEXTS
+from tests.test_models import TEXTS
 from workbench.errors import InvalidAnswer
 from workbench.plans import Plan, PlanStep
 from workbench.runs.run import Run

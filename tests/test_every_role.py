@@ -20,7 +20,7 @@ from pydantic import SecretStr
 from tests.servers import Reply, ScriptedServer
 from tests.servers.roles import needs, responder, role_of
 from tests.shelves import fill
-from tests.test_bad_models import notes_of
+from tests.test_models import notes_of
 from workbench.errors import RunError
 from workbench.futures.replay import full_document
 from workbench.parts.serve import spans
@@ -190,7 +190,7 @@ FAILS: dict[str, tuple[Reply, int, str, dict[str, Any]]] = {
     "endless": (Reply(["word "] * 100), 1, "WORKBENCH_CHAT_MAX_CHARACTERS", {"chat_max_characters": 300}),
     "time-out": (Reply(hang=True), 1, "WORKBENCH_CHAT_TIMEOUT_S", {"chat_timeout_s": 0.3}),
 }
-"""What the server does, how often it is asked, what is told, and with which limits; the writer: test_bad_models."""
+"""What the server does, how often it is asked, what is told, and with which limits; the writer: test_models."""
 SAYS_SO: dict[str, Callable[[Any], Any]] = {
     "router": lambda run: run.state["route_decision"]["reason"],
     "follow_up": lambda run: [c["reply"] for c in run.calls().by_role("follow_up") if c["failed"]],

@@ -1,4 +1,4 @@
-"""A workspace that is no folder, read-only, full, damaged or old: what, where, the fix; what is freed and what never."""
+"""A workspace that is no folder, read-only, full, damaged or old: what, where, the fix; what is freed, what never."""
 
 from __future__ import annotations
 

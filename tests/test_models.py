@@ -1,11 +1,14 @@
-"""Models that chat, embed and rank: what is streamed, how each failure reads, in batches, without a library."""
+"""Models that chat, embed and rank, well or badly: what is streamed, asked again and kept, what each failure says."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
 import subprocess
 import sys
+import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,25 +16,396 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import HumanMessage
 from pydantic import BaseModel
 
-from tests.servers import Reply, scripted_server
-from tests.shelves import fill
-from tests.test_bad_models import event, stream
+from tests.servers import Reply, ScriptedServer, closed_port, only, scripted_server
+from tests.shelves import CORE, fill, noted
 from workbench.errors import MissingExtra, ModelError, SettingsError
 from workbench.models import embeddings, rerank
 from workbench.models.chat import filled_in, open_chat_model, reply_text, sampling, stream_text, thinking_text
 from workbench.models.embeddings import HashingEmbeddings, sentence_encoder, text_model
 from workbench.models.thinking import Thinking, split
-from workbench.models.wire import hearing
+from workbench.models.wire import MOST_BYTES, hearing
 from workbench.parts.fusion.graph import build_fusion
 from workbench.session import Workbench
 from workbench.settings import Settings
+from workbench.views.labels import labels_for
+from workbench.views.run import calls
+
+KEY = "sk-planted-0123456789abcdef"
+QUESTION = "Who directed The Wedding Banquet?"
+GOOD = Reply(["Ang Lee directed ", "it [1]."])
+TEXTS = {
+    "banquet": "The Wedding Banquet is a 1993 film directed by Ang Lee.",
+    "hands": "Pushing Hands is a 1991 film directed by Ang Lee.",
+    "memento": "Memento is a 2000 film directed by Christopher Nolan.",
+}
+
+
+def event(delta: dict | None, finish: str | None = None) -> bytes:
+    choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": finish}]
+    head = {"id": "x", "object": "chat.completion.chunk", "created": 0, "model": "m"}
+    return b"data: " + json.dumps({**head, "choices": choices}).encode() + b"\n\n"
+
+
+def stream(*events: bytes) -> Reply:
+    return Reply(body=b"".join(events), content_type="text/event-stream")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return noted(tmp_path / "workspace", TEXTS)
+
+
+def bench(place: Path, url: str, **settings) -> Workbench:
+    """The workspace, open, with a chat model at that address."""
+    # One pass is enough, so that only the writer is asked.
+    fast = {"model_backoff_s": 0.01, "chat_timeout_s": 5, "max_iterations": 1}
+    roles = only("writer", "rewriter", *settings.pop("also", ()))
+    opened = {"chat_model": "openai:scripted", "chat_base_url": url, "chat_api_key": KEY}
+    return Workbench.open(place, **{**opened, **roles, **CORE, **fast, **settings})
+
+
+def said(wb: Workbench, run) -> list[dict]:
+    return wb.ports().conversations.list_messages(run.row["conversation_id"])
+
+
+def notes_of(run) -> list[str]:
+    """What was told of the model while the run went on."""
+    return [e["content"]["note"] for e in run.events() if e.get("status") == "progress" and e["content"].get("note")]
+
+
+def no_key_in(folder: Path) -> None:
+    """The planted key is in no file of the workspace."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            assert KEY.encode() not in path.read_bytes(), path
+
+
+BAD = {
+    "torn": (Reply(["Ang ", "Lee ", "directed"], break_after=2), {}, "broke off", "Ang Lee "),
+    "ends without a word": (Reply(["Ang ", "Lee ", "x"], end_after=2), {}, "ended before the answer did", "Ang Lee "),
+    "cut at its length": (Reply(["Ang ", "Lee"], finish="length"), {}, "WORKBENCH_CHAT_MAX_TOKENS", "Ang Lee"),
+    "filtered": (Reply(["Ang "], finish="content_filter"), {}, "content filter", "Ang "),
+    "endless": (Reply(["word "], endless=True), {"chat_max_characters": 300}, "CHAT_MAX_CHARACTERS", "word " * 60),
+    "drip": (Reply(["w"], endless=True, delay_s=0.05), {"chat_answer_s": 0.6}, "after 0.6 s. Raise WORKBENCH", "w"),
+    "huge chunk": (Reply(["x" * 1_000_000]), {}, "longer than 20,000 characters", "x" * 20_000),
+    "hangs": (Reply(hang=True), {"chat_timeout_s": 0.3}, "WORKBENCH_CHAT_TIMEOUT_S", ""),
+    "stalls": (Reply(["Ang ", "Lee"], delay_s=1.0), {"chat_timeout_s": 0.3}, "WORKBENCH_CHAT_TIMEOUT_S", ""),
+    "wrong key": (Reply(status=401, message=f"no: {KEY}"), {}, "Is WORKBENCH_CHAT_API_KEY right", ""),
+    "forbidden": (Reply(status=403, message=f"no: {KEY}"), {}, "May this key use this model", ""),
+    "no such model": (Reply(status=404, message="no model"), {}, "WORKBENCH_CHAT_MODEL names", ""),
+    "500 for ever": (Reply(status=500, message=KEY), {}, "500", ""),
+    "429 for ever": (Reply(status=429, message="slow down"), {}, "429", ""),
+    "429 for an hour": (Reply(status=429, message="later", headers={"Retry-After": "3600"}), {}, "429", ""),
+    "empty": (Reply(["", " \n"]), {}, "answered with nothing", ""),
+    "refused": (stream(event({"content": None, "refusal": "No."}, "stop")), {}, "answered with nothing", ""),
+    "no events": (stream(), {}, "often ends in /v1", ""),
+    "no choices": (stream(event(None), b"data: [DONE]\n\n"), {}, "ended without an answer", ""),
+    "an error in the stream": (stream(b'data: {"error": {"message": "overloaded"}}\n\n'), {}, "overloaded", ""),
+    "a page": (Reply(body=b"<html>Bad gateway</html>", content_type="text/html"), {}, "often ends in /v1", ""),
+    "a JSON list": (stream(b"data: [1, 2]\n\n"), {}, "often ends in /v1", ""),
+    "no JSON": (stream(b"data: {hello\n\n"), {}, "often ends in /v1", ""),
+    "no UTF-8": (stream(event({"content": "Ang "}), b"data: \xff\xfe\n\n"), {}, "not UTF-8", "Ang "),
+    "endless line": (Reply(body=b"data: " + b"x" * (MOST_BYTES + 10)), {}, "more than 32 MB", ""),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.few(7)
+def test_a_bad_answer_fails_clearly_and_the_run_resumes(name, place, server, capfd):
+    reply, settings, words, partial = BAD[name]
+    server.answer(reply)
+    with bench(place, server.url, **settings) as wb:
+        run = wb.ask(QUESTION, kb="notes")
+        assert run.status == "failed" and run.answer == ""
+        assert words in run.error and server.url in run.error and "\n" not in run.error and len(run.error) < 700
+        assert KEY not in run.error + json.dumps(run.to_dict())
+        assert len(server.requests) == (3 if name in ("500 for ever", "429 for ever") else 1)
+        kept = said(wb, run)
+        assert [m["role"] for m in kept] == ["user", "assistant"][: 1 + bool(partial)]
+        if partial:
+            assert kept[1]["partial"]
+            assert kept[1]["content"].startswith(partial) and set(kept[1]["content"]) <= set(partial)
+        ran = [(r["step_id"], r["attempt"]) for r in run.records]
+        run_id = run.run_id
+    no_key_in(place)
+
+    server.answer(GOOD)
+    with bench(place, server.url) as wb:
+        run = wb.run(run_id).resume()
+        assert run.status == "done" and run.answer == "Ang Lee directed it [1]." and run.error is None
+        assert [(r["step_id"], r["attempt"]) for r in run.records] == ran, "finished steps are not run again"
+        assert [(m["content"], bool(m["partial"])) for m in said(wb, run)] == [(QUESTION, False), (run.answer, False)]
+    out, err = capfd.readouterr()
+    assert KEY not in out + err
+
+
+TROUBLES = {
+    "429": Reply(status=429, headers={"Retry-After": "0.4"}),
+    "429 until a date": Reply(status=429, headers={"Retry-After": "Fri, 02 Jan 2026 00:00:00 GMT"}),
+    "502": Reply(status=502, message="oops"),
+    "torn before the first word": Reply(["x"], break_after=0),
+}
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_a_passing_trouble_is_asked_again_and_told(trouble, place, server):
+    server.answer(TROUBLES[trouble], TROUBLES[trouble], GOOD)
+    with bench(place, server.url) as wb:
+        run = wb.start(QUESTION, kb="notes")
+        told = notes_of(run.wait())
+        assert run.status == "done" and run.answer == "Ang Lee directed it [1]."
+        assert len(server.requests) == 3 and len(told) == 2
+        assert trouble != "429" or server.times[1] - server.times[0] >= 0.4
+        assert "asked again" in told[0] and "(1 of 2)" in told[0] and server.url in told[0] and "(2 of 2)" in told[1]
+
+
+def test_a_server_that_is_dead_fails_clearly_and_comes_back(place):
+    url = closed_port()
+    with bench(place, url) as wb:
+        run = wb.ask(QUESTION, kb="notes")
+        assert run.status == "failed" and url in run.error and "WORKBENCH_CHAT_BASE_URL" in run.error
+        assert len(notes_of(run)) == 2
+    with scripted_server(GOOD) as alive, bench(place, alive.url) as wb:
+        assert wb.run(run.run_id).resume().answer == "Ang Lee directed it [1]."
+
+
+def test_the_numbers_are_read_and_a_long_wait_is_not_waited_for(place, server):
+    server.answer(Reply(status=503))
+    with bench(place, server.url, model_retries=4, chat_max_tokens=77) as wb:
+        assert wb.ask(QUESTION, kb="notes").status == "failed"
+        assert len(server.requests) == 5
+        assert {r["max_completion_tokens"] for r in server.requests} == {77}
+    with bench(place, server.url, model_retries=0) as wb:
+        wb.ask(QUESTION, kb="notes", session="b")
+        assert len(server.requests) == 6 and "max_completion_tokens" not in server.requests[-1]
+    server.answer(Reply(status=429, message="later", headers={"Retry-After": "61"}))
+    with bench(place, server.url) as wb:
+        assert wb.ask(QUESTION, kb="notes", session="c").status == "failed" and len(server.requests) == 7
+
+
+def test_halves_of_a_character_are_joined_and_what_no_store_takes_is_dropped(place, server):
+    halves = [json.dumps({"content": text}) for text in ("Ang \ud83d", "\ude00 Lee\x00 [1].\udc00")]
+    server.answer(stream(*(event(json.loads(half)) for half in halves), event({"content": ""}, "stop")))
+    with bench(place, server.url) as wb:
+        assert wb.ask(QUESTION, kb="notes").answer == "Ang 😀 Lee [1].\ufffd"
+
+
+@pytest.mark.parametrize("text", ["<think>Passage [2] says so.</think>{}", "Passage [2] says so.</think>{}"])
+def test_what_a_model_thinks_stands_beside_the_call_and_never_in_the_answer(text, place, server):
+    server.answer(Reply(list(text.format("Ang Lee directed it [1]."))))
+    with bench(place, server.url) as wb:
+        run = wb.ask(QUESTION, kb="notes")
+        assert run.answer == "Ang Lee directed it [1]."
+        [call] = run.calls().by_role("writer")
+        assert (call["reply"], call["thought"]) == (run.answer, "Passage [2] says so.")
+        shown = str(calls([call], labels_for("q")).html)
+        assert "it thought" in shown and "Passage [2] says so." in shown
+        assert wb.replay(run.run_id).answer == run.answer
+
+
+FORM = '{"needs": [], "enough": true, "steps": [], "reasoning": "By the model"}'
+FORMS = {
+    "plain": FORM,
+    "fence in words": f"Sure, {{here}} it is:\n\n```json\n{FORM}\n```\nHope {{this}} helps.",
+    "thought": f'<think>Maybe {{"enough": false}}</think>\n{FORM}',
+    "thought without a beginning": f'I should say {{"enough": false}}.\n</think>\n{FORM}',
+    "harmony": f"<|channel|>final<|message|>{FORM}",
+    "trailing comma": FORM.replace('model"}', 'model",}'),
+    "line break": FORM.replace("By the", "By\nthe"),
+    "twice": f"{FORM}\n{FORM}",
+    "mark": f"\ufeff{FORM}",
+    "list": f"[{FORM}]",
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.few(4)
+def test_a_form_is_read_whatever_stands_around_it(name, place, server):
+    server.answer(Reply([FORMS[name]]))
+    models = {"all": "rules", "reflector": "openai:scripted"}
+    with bench(place, server.url) as wb:
+        run = wb.ask(QUESTION, kb="notes", models=models)
+        reasoning = " ".join(run.reflections[-1]["reasoning"].split())
+        assert reasoning.startswith("By the model") and len(server.requests) == 1
+
+
+SLOW = {
+    "before the header": Reply(hang=True),
+    "in the stream": Reply(["word "], endless=True, delay_s=0.05),
+    "in a pause of the stream": Reply(["Ang ", "Lee"], delay_s=30),
+    "of a form": Reply(hang=True),
+}
+
+
+@pytest.mark.parametrize("way", ["cancel", "interrupt", "close"])
+@pytest.mark.parametrize("where", SLOW)
+@pytest.mark.few(4)
+def test_stopping_a_run_stops_the_request_at_the_server(where, way, place, server):
+    server.answer(SLOW[where])
+    wb = bench(place, server.url, also=["planner"] if where == "of a form" else [], chat_timeout_s=60)
+    run = wb.start(QUESTION, kb="notes")
+    server.wait_asked()
+    assert ("response_format" in server.requests[0]) == (where == "of a form")
+    if where == "in the stream":
+        next(e for e in run.events() if e.get("status") == "token")
+    {"cancel": run.cancel, "interrupt": lambda: run.cancel(resumable=True), "close": wb.close}[way]()
+    server.wait_left()
+    wb.close()
+    server.answer(GOOD)
+    with bench(place, server.url) as wb:
+        run = wb.run(run.run_id)
+        assert run.status == ("cancelled" if way == "cancel" else "interrupted")
+        if way != "cancel":
+            assert run.resume().answer == "Ang Lee directed it [1]."
+
+
+def test_cancelling_while_it_waits_to_ask_again(place, server):
+    server.answer(Reply(status=429, headers={"Retry-After": "50"}))
+    with bench(place, server.url) as wb:
+        run, waiting = wb.start(QUESTION, kb="notes"), threading.Event()
+        threading.Thread(target=lambda: [waiting.set() for note in notes_of(run) if note], daemon=True).start()
+        server.wait_asked()
+        run.cancel()
+        assert run.status == "cancelled" and len(server.requests) == 1
+
+
+def test_the_key_is_not_told_however_it_is_written(place, server):
+    with Workbench.open(place, chat_model="openai:m", chat_base_url=server.url, chat_api_key=f" {KEY}\n") as wb:
+        assert wb.ask(QUESTION, kb="notes").status == "done", "blanks around a key are no part of it"
+        assert server.headers[-1]["authorization"] == f"Bearer {KEY}"
+    url = server.url.replace("http://", f"http://me:{KEY}@")
+    server.answer(Reply(status=401, message="x" * 380 + f" the key {KEY} is wrong"))
+    with bench(place, url) as wb:
+        run = wb.ask(QUESTION, kb="notes", session="b")
+        assert run.status == "failed" and server.url in run.error and KEY[:12] not in run.error
+    no_key_in(place)
+
+
+def embed(text: str) -> list[float]:
+    """Four numbers that know a few words."""
+    return [1.0, *(float(word in text) for word in ("Banquet", "Hands", "Memento"))]
+
+
+@pytest.fixture
+def embedding_server():
+    with scripted_server(Reply()) as running:
+        running.embed = embed
+        yield running
+
+
+def base_at(place: Path, url: str, **settings) -> Workbench:
+    fast = {"model_backoff_s": 0.01, "chat_timeout_s": 5, "max_iterations": 1}
+    names = {"embedding_model": "openai:vectors", "rerank_model": "none"}
+    return Workbench.open(place, embedding_base_url=url, embedding_api_key=KEY, **{**names, **fast, **settings})
+
+
+VECTORS = {
+    "fewer": (lambda text: None if "Hands" in text else embed(text), "2 vectors for 3 texts"),
+    "none": (lambda text: None, "No embedding data"),
+    "not a number": (lambda text: [1.0, math.nan, 0.0, 0.0], "not finite"),
+    "infinite": (lambda text: [1.0, math.inf, 0.0, 0.0], "not finite"),
+    "zeros": (lambda text: [0.0] * 4, "nothing but zeros"),
+    "different lengths": (lambda text: embed(text)[: 3 if "Hands" in text else 4], "different lengths"),
+    "empty": (lambda text: [], "empty vectors"),
+    "words": (lambda text: ["one", None], "not numbers"),
+}
+REPLIES = {
+    "wrong key": (Reply(status=401, message=f"no: {KEY}"), "WORKBENCH_EMBEDDING_API_KEY"),
+    "no such model": (Reply(status=404, message="no model"), "WORKBENCH_EMBEDDING_MODEL"),
+    "500": (Reply(status=500, message=KEY), "500"),
+    "429": (Reply(status=429, message="slow down", headers={"Retry-After": "3600"}), "429"),
+    "hangs": (Reply(hang=True), "WORKBENCH_CHAT_TIMEOUT_S"),
+    "a page": (Reply(body=b"<html>", content_type="text/html"), "often ends in /v1"),
+    "other JSON": (Reply(body=b'{"hello": 1}'), "often ends in /v1"),
+    "no JSON": (Reply(body=b"{hello"), "often ends in /v1"),
+    "no UTF-8": (Reply(body=b'{"data": "\xff\xfe"}'), "failed"),
+}
+
+
+pytestmark = pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # of the client, about the words
+
+
+def spoil(embedding_server: ScriptedServer, name: str) -> str:
+    """Let the server misbehave; the words that a person must read."""
+    if name in VECTORS:
+        embedding_server.embed, words = VECTORS[name]
+        return words
+    reply, words = REPLIES[name]
+    embedding_server.answer(reply)
+    return words
+
+
+def fix(embedding_server: ScriptedServer) -> None:
+    embedding_server.embed = embed
+    embedding_server.answer(Reply())
+
+
+@pytest.mark.parametrize("name", [*VECTORS, *REPLIES])
+@pytest.mark.few(6)
+def test_indexing_with_a_bad_server_keeps_nothing_wrong(name, tmp_path, embedding_server, capfd):
+    words = spoil(embedding_server, name)
+    with base_at(tmp_path, embedding_server.url, chat_timeout_s=0.5) as wb:
+        with pytest.raises(ModelError) as raised:
+            fill(wb, TEXTS)
+        said = str(raised.value)
+        assert words in said and embedding_server.url in said and KEY not in said and "\n" not in said
+        assert raised.value.__suppress_context__, "a traceback shows nothing of what the library raised"
+        fix(embedding_server)
+    with base_at(tmp_path, embedding_server.url) as wb:
+        fill(wb, TEXTS)
+        run = wb.ask(QUESTION, kb="notes")
+        assert run.status == "done" and "Ang Lee" in run.answer
+        assert {r["status"] for r in run.records} <= {"success", "skipped"}
+    no_key_in(tmp_path)
+    out, err = capfd.readouterr()
+    assert KEY not in out + err
+
+
+@pytest.mark.parametrize("name", ["500", "hangs", "zeros"])  # the others spoil a question as they spoil an index
+def test_asking_with_a_bad_server_shows_it_in_the_records(name, tmp_path, embedding_server):
+    with base_at(tmp_path, embedding_server.url) as wb:
+        fill(wb, TEXTS)
+    spoil(embedding_server, name)
+    with base_at(tmp_path, embedding_server.url, chat_timeout_s=0.5) as wb:
+        run = wb.ask(QUESTION, kb="notes")
+        assert run.status == "done"
+        failed = [r for r in run.records if r["status"] == "failed"]
+        assert failed and all("embedding model" in r["error"] for r in failed)
+        assert KEY not in json.dumps(run.to_dict())
+        fix(embedding_server)
+        assert "Ang Lee" in wb.ask(QUESTION, kb="notes", session="b").answer
+    no_key_in(tmp_path)
+
+
+def test_another_model_behind_the_same_name(tmp_path, embedding_server):
+    with base_at(tmp_path, embedding_server.url) as wb:
+        fill(wb, TEXTS)
+        embedding_server.embed = lambda text: [1.0, 0.5]
+        (wb.path / "notes" / "new.md").write_text("# New\n\nEat Drink Man Woman is a film by Ang Lee.\n")
+        (failed,) = {r["error"] for r in wb.ask(QUESTION, kb="notes").records if r["status"] == "failed"}
+        assert "2 numbers, and the index has 4" in failed and "kb rebuild" in failed
+        embedding_server.embed = embed
+        fill(wb, TEXTS)
+        assert "Ang Lee" in wb.ask(QUESTION, kb="notes", session="b").answer
+
+
+def test_vectors_of_two_lengths_in_two_batches(tmp_path, embedding_server):
+    notes = {f"{n:03}": f"This is note {n}." for n in range(200)}
+    embedding_server.embed = lambda text: embed(text)[: 3 if len(embedding_server.requests) > 1 else 4]
+    with base_at(tmp_path / "w", embedding_server.url) as wb, pytest.raises(ModelError, match="3 and 4 numbers"):
+        fill(wb, notes)
+
+
+def test_openai_itself_wants_a_key_and_no_key_has_a_dash_of_print():
+    with pytest.raises(SettingsError, match="WORKBENCH_EMBEDDING_API_KEY"):
+        text_model(Settings(embedding_model="openai:x")).array(["a"])
+    with pytest.raises(SettingsError, match="copy it again") as raised:
+        text_model(Settings(embedding_model="openai:x", embedding_api_key="sk–123")).array(["a"])
+    assert "123" not in str(raised.value)
 
 
 class Sky(BaseModel):
     blue: bool
-
-
-KEY = "sk-very-secret-1234567890"
 
 
 def model_at(url: str, **more):
@@ -218,7 +592,7 @@ def test_one_refused_schema_does_not_switch_the_others_off():
 
 
 PIECES = ["Tea is grown in the hills.", "Bees make honey all summer.", "Stones are older than tea."]
-TEXTS = ["Ang Lee directed The Wedding Banquet.", "喜宴是李安的电影。", "", "tea " * 700, "\x00 \ud800 odd"]
+ODD = ["Ang Lee directed The Wedding Banquet.", "喜宴是李安的电影。", "", "tea " * 700, "\x00 \ud800 odd"]
 
 
 def use():
@@ -229,10 +603,10 @@ def use():
 @pytest.mark.parametrize("make", [HashingEmbeddings, use], ids=["hashing", "use"])
 def test_a_vector_does_not_depend_on_its_batch(make):
     model = make()
-    together = model.array(TEXTS)
+    together = model.array(ODD)
     assert together.dtype == np.float32
     assert np.allclose(np.linalg.norm(together, axis=1), 1, atol=1e-5)
-    for place, text in enumerate(TEXTS):
+    for place, text in enumerate(ODD):
         assert np.array_equal(together[place], model.array([text])[0])
     assert model.array([]).shape == (0, together.shape[1])
 

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.shelves import CORE, fill, noted
-from tests.test_bad_models import TEXTS
+from tests.test_models import TEXTS
 from workbench.cli import main
 from workbench.errors import InvalidAnswer, NotPaused, RunError, UnknownRun, WorkbenchError
 from workbench.events import for_client
