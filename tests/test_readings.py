@@ -223,9 +223,9 @@ def test_what_is_asked_is_applied_or_said(opened: Workbench, base: str, question
     assert [part for part in lacks.split("|") if part and part in answer] == [], answer
 
 
-SHOP = """id,title,price_eur,in_stock,country,text
-k1,Rapida,49,yes,Italy,It boils a litre in two minutes.
-k2,Stilla,89,no,Norway,It was designed by Peder Aas.
+SHOP = """id,title,price_eur,in_stock,country,year,text
+k1,Rapida,49,yes,Italy,2003,It boils a litre in two minutes.
+k2,Stilla,89,no,Norway,2011,It was designed by Peder Aas.
 """
 FLAGS = [
     ("Which kettles are not in stock?", [("in_stock", "ne", "yes")], []),
@@ -234,11 +234,13 @@ FLAGS = [
     ("Which country is the Stilla from?", [], []),
     ("Is the Stilla in stock?", [], []),
     ("Which kettle is the cheapest?", [], ["cheapest"]),
+    ("Kettles from 2003", [("year", "eq", "2003")], []),
+    ("List the kettles from May 2003", [], ["from May 2003"]),  # a year has no months
 ]
 
 
 @pytest.mark.parametrize(("text", "conditions", "not_applied"), FLAGS, ids=lambda value: str(value)[:24])
-def test_a_field_of_yes_and_no_is_a_condition_by_its_name(tmp_path, text, conditions, not_applied):
+def test_fields_of_a_table_are_conditions_where_they_may_hold_the_value(tmp_path, text, conditions, not_applied):
     (tmp_path / "shop.csv").write_text(SHOP, "utf-8")
     library = Library(tmp_path / "kb", Settings.load(embedding_model="hashing", rerank_model="none"))
     library.add("shop", [tmp_path / "shop.csv"])

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
-from workbench.language.dates import NumberSpan, read_dates, read_limit, read_numbers
+from workbench.language.dates import DateSpan, NumberSpan, read_dates, read_limit, read_numbers
 from workbench.language.names import QUOTED, blotted, names_in
 from workbench.language.words import (
     TABLE,
@@ -61,6 +61,12 @@ class Span(NamedTuple):
 def at(span: Any) -> At:
     """Return where a name, a value, a date or a number stands."""
     return (span["start"], span["end"]) if isinstance(span, dict) else (span[0], span[1])
+
+
+def _holding(date: DateSpan, fields: Iterable[Field]) -> list[Field]:
+    """Return the fields that may hold a date: a year has no months."""
+    size = len(date.low or date.high)
+    return [field for field in fields if len(str(field["high"])) >= size]
 
 
 def meets(span: Any, spans: Iterable[Any]) -> bool:
@@ -162,7 +168,9 @@ class _Reader:
         has_document = any(name["doc_id"] for name in self.names)
         fitting = any(number.op != "eq" and self._number_field(number) for number in numbers)
         fitting = fitting or any(
-            self.nearest(date, "date", 8) or self.only("date") for date in self.dates
+            self.nearest(date, "date", 8)
+            or (self.only("date") and _holding(date, self.of_type("date")))
+            for date in self.dates
         )
         limit = read_limit(self.plain)
         limit = None if limit == 1 else limit
@@ -548,11 +556,9 @@ class _Reader:
         """Apply dates to the field that is called next to them; else where all possible fields select the same."""
         for date in [] if has_document and not selecting else self.dates:
             field_word = self.nearest(date, "date")
-            dated = self.of_type("date")
-            size = len(date.low or date.high)
-            # a year has no months
-            precise = [field for field in dated if len(str(field["high"])) >= size]
-            fields = [field_word.field] if field_word else precise or dated
+            bound = date.op != "eq"
+            dated = [field_word.field] if field_word else self.of_type("date")
+            fields = _holding(date, dated) or (dated if bound else [])
             op = cast(Op, date.op)
             value = date.low if date.op in ("gt", "ge") else date.high or date.low
             bounds: Any = [date.low, date.high] if op == "between" else value
@@ -563,7 +569,7 @@ class _Reader:
             )
             selections = [self.select([test]) for test in tests]
             if not selections or selections.count(selections[0]) < len(selections):
-                if selecting or date.unclear or fields or date.op != "eq":
+                if selecting or date.unclear or fields or bound:
                     self.skip(date)
             elif selecting or selections[0]:  # else a date that a text speaks of
                 self._add(fields[0], op, bounds, at(date), field_word)
@@ -649,7 +655,9 @@ class _Reader:
         left = STOP_WORDS_ZH.sub(lambda match: "_" * len(match[0]), left)
         words = []
         verbs = closed_words()["words"]["verbs"].split()
-        for match in re.finditer(r"[a-z0-9][a-z0-9'’.-]*[a-z0-9]|[a-z0-9]|[\u3400-\u9fff]+", left):
+        for match in re.finditer(
+            r"(?<!['’])[a-z0-9](?:[a-z0-9'’.-]*[a-z0-9])?|[\u3400-\u9fff]+", left
+        ):
             word = re.sub(r"['’]s?$", "", match[0])
             is_limit = limit is not None and (
                 word == str(limit) or read_limit(f"top {word}") == limit
