@@ -225,9 +225,12 @@ def test_tables_of_every_form(tmp_path, source, content, records, said):
     assert said in reasons(loaded) and bool(said) == bool(loaded.problems)
 
 
-def test_a_table_with_tabs_is_no_triples(tmp_path):
+def test_a_table_with_tabs_is_no_triples_and_text_has_no_signs_that_nobody_sees(tmp_path):
     (document,) = read(tmp_path / "a.tsv", "title\tn\tm\tk\nA\t1,5\t2\tx\n").documents
     assert (document.title, document.fields) == ("A", {"n": 1.5, "m": 2, "k": "x"})
+    content = "The \x1b[31mred\x1b[0m do\u00ador\r\nis o\u2060pen.\x0cPage\u2028two."
+    (document,) = read(tmp_path / "a.txt", content).documents
+    assert document.text == "The red door\nis open.\n\nPage\ntwo."
 
 
 @pytest.mark.parametrize(
@@ -308,12 +311,6 @@ def test_a_json_file_is_records_or_one_document(tmp_path, source, value, texts, 
     loaded = read(tmp_path / "a.json", json.dumps(value))
     assert [document.text for document in loaded.documents] == texts
     assert said in reasons(loaded) and bool(said) == bool(loaded.problems)
-
-
-def test_text_has_no_signs_that_nobody_sees(tmp_path):
-    content = "The \x1b[31mred\x1b[0m do\u00ador\r\nis o\u2060pen.\x0cPage\u2028two."
-    (document,) = read(tmp_path / "a.txt", content).documents
-    assert document.text == "The red door\nis open.\n\nPage\ntwo."
 
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:m="urn:m" xmlns:mc="urn:mc"'

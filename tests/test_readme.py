@@ -84,8 +84,7 @@ def test_what_a_page_names_exists(page: str) -> None:
     assert not [name for name in files if not (PROJECT / name.rstrip("/")).exists()]
 
 
-def test_every_target_export_and_page_is_listed() -> None:
-    """The tables of contents are the ``toctree`` blocks: they have no ``.md``."""
+def test_everything_is_listed_described_and_plain() -> None:
     assert targets() <= set(re.findall(r"`make ([a-z]+)", read("CONTRIBUTING.md")))
     assert set(workbench.__all__) <= set(re.findall(r"^   (\w+)$", read("docs/reference/api.md"), re.MULTILINE))
     listed = {
@@ -96,25 +95,16 @@ def test_every_target_export_and_page_is_listed() -> None:
         if line and not line.startswith(":")
     }
     assert {page for page in PAGES if page.startswith("docs/")} - listed == {"docs/index.md"}
-
-
-def test_every_setting_has_a_meaning_and_none_two() -> None:
     page = runpy.run_path(str(PROJECT / "docs" / "_ext" / "settings_rows.py"))
     assert not [row["name"] for row in page["rows"]() if not row["meaning"]]
     described = {name for name, field in all_settings().model_fields.items() if field.description}
     assert not described & set(page["NOTES"])
-
-
-def test_terms_are_those_of_the_glossary_and_plain() -> None:
     terms = re.findall(r"^\| ([a-z -]+) \| [\u4e00-\u9fff]", read("docs/reference/glossary.md"), re.MULTILINE)[1:]
     assert len(terms) >= 40 and terms == sorted(terms)
     elsewhere = " ".join(read(page) for page in PAGES if not page.endswith("glossary.md")).lower()
     assert not [term for term in terms if not re.search(rf"\b{re.sub('y$', '', term)}", elsewhere)]
     dialect = re.compile(r"\b(?:mend|mends|anew|at hand|of one's own|by itself|lets? go of)\b")
     assert not [(page, found[0]) for page in PAGES if page not in MADE and (found := dialect.search(read(page)))]
-
-
-def test_ci_runs_the_test_command_of_the_readme() -> None:
     assert "\nmake test\nmake full SLICE=" in (PROJECT / ".ci" / "run").read_text()
     assert "make docs" in (PROJECT / ".github" / "workflows" / "test.yml").read_text()
 

@@ -97,12 +97,17 @@ def ends(run: Run) -> dict[str, tuple[str, str | None]]:
     return {r["step_id"]: (r["status"], r["error"]) for r in run.records}
 
 
-def test_a_plan_runs_in_order_and_is_merged(desk):
+def test_a_plan_runs_in_order_fails_by_record_and_is_merged(desk):
     run = desk.ask(step("a"), step("b", "a"), step("c"))
     assert {name: status for name, (status, _) in ends(run).items()} == dict.fromkeys("abc", "success")
     assert desk.calls.index("b") > desk.calls.index("a")
     assert {"about a", "about b", "about c"} <= {piece["evidence"] for piece in run.evidence}
     assert run.status == "done" and run.state["merged"]["context"]
+    run = desk.ask(step("f", tool="flaky"), step("x", tool="broken"), step("y", "x"), step("z", "y"))
+    attempts = [(r["step_id"], r["attempt"], r["status"]) for r in run.records]
+    assert {("f", 1, "failed"), ("f", 2, "success"), ("x", 2, "failed")} <= set(attempts)
+    assert ends(run)["x"][1] == "ConnectionError: down"
+    assert ends(run)["y"] == ("skipped", "x failed") and ends(run)["z"] == ("skipped", "y was skipped")
 
 
 def test_four_independent_half_seconds_take_about_half_a_second(desk):
@@ -117,14 +122,6 @@ def test_four_independent_half_seconds_take_about_half_a_second(desk):
     run = desk.ask(*(step(f"s{n}", tool=tool) for n, tool in enumerate(tools)), settings={"max_concurrency": 4})
     assert {status for status, _ in ends(run).values()} == {"success"} and len(run.records) == 4
     assert run.state["merged"]["statistics"]["total_duration_ms"] < 1500, time.monotonic() - began
-
-
-def test_a_failure_is_a_record_is_retried_and_then_skips_what_needs_it(desk):
-    run = desk.ask(step("f", tool="flaky"), step("x", tool="broken"), step("y", "x"), step("z", "y"))
-    attempts = [(r["step_id"], r["attempt"], r["status"]) for r in run.records]
-    assert {("f", 1, "failed"), ("f", 2, "success"), ("x", 2, "failed")} <= set(attempts)
-    assert ends(run)["x"][1] == "ConnectionError: down"
-    assert ends(run)["y"] == ("skipped", "x failed") and ends(run)["z"] == ("skipped", "y was skipped")
 
 
 def test_the_time_budget_ends_the_run_and_says_so(desk):
@@ -173,7 +170,7 @@ def piece(source_id: str, score: float, text: str = "text", tool: str = "naive_s
     return {**ids, **kind, "score": score, "evidence": text, "metadata": about}
 
 
-def test_what_a_search_and_a_chain_say_of_a_passage_is_weighed_together() -> None:
+def test_what_is_merged_is_weighed_ordered_and_cut() -> None:
     search = [piece("both#0", 0.5, tool="hybrid_search"), piece("search#0", 0.5, tool="hybrid_search")]
     chain = [piece("both#0", 0.5, tool="chain_exploration"), piece("chain#0", 0.5, tool="chain_exploration")]
     chain[0]["metadata"]["chain"] = {"says": "a way", "steps": [{"by": "title"}]}
@@ -184,21 +181,20 @@ def test_what_a_search_and_a_chain_say_of_a_passage_is_weighed_together() -> Non
     assert [r["score"] for r in distinct({"a": search})] == [0.5, 0.5]
     again = distinct({"a": search, "b": chain, "c": [piece("search#0", 0.97, tool="naive_search")]})
     assert (again[0]["source_id"], again[0]["score"]) == ("search#0", 0.97)
-
-
-def test_the_cut_is_between_pieces_and_touches_the_context_only() -> None:
+    found = {"a": [piece("a#0", 0.2), piece("b#0", 0.1)], "b": [piece("c#0", 0.9), piece("b#0", 0.8)]}
+    assert [r["source_id"] for r in merge(found)["retrieval_results"]] == ["c#0", "b#0", "a#0"]
+    plain = merge(found, by_score=False)["retrieval_results"]
+    assert [(r["source_id"], r["score"]) for r in plain] == [("a#0", 0.2), ("b#0", 0.8), ("c#0", 0.9)]
     merged = merge({"a": [piece(f"d{n}#0", 0.9 - n / 10, "x" * 90) for n in range(5)]}, max_characters=220)
     assert merged["context"].count("x" * 90) == 2 and len(merged["context"]) <= 220
     assert len(merged["retrieval_results"]) == 5
     assert merged["statistics"]["used"] == 2 and merged["statistics"]["left_out"] == 3
     assert merged["statistics"]["context_length"] == len(merged["context"])
-
-
-def test_as_found_one_step_stands_behind_the_other_and_nothing_is_compared() -> None:
-    found = {"a": [piece("a#0", 0.2), piece("b#0", 0.1)], "b": [piece("c#0", 0.9), piece("b#0", 0.8)]}
-    assert [r["source_id"] for r in merge(found)["retrieval_results"]] == ["c#0", "b#0", "a#0"]
-    plain = merge(found, by_score=False)["retrieval_results"]
-    assert [(r["source_id"], r["score"]) for r in plain] == [("a#0", 0.2), ("b#0", 0.8), ("c#0", 0.9)]
+    old, new, note = piece("old#0", 0.8), piece("new#0", 0.6), piece("note#0", 0.5)
+    old["metadata"]["fields"], new["metadata"]["fields"] = {"year": 1990}, {"year": 2010}
+    found = distinct({"a": [old, new, note]}, matching={"new"})
+    assert [(r["source_id"], r["score"]) for r in found] == [("new#0", 0.6), ("note#0", 0.5), ("old#0", 0.4)]
+    assert found[2]["metadata"]["contradicts_filters"] is True
 
 
 def test_statistics_count_steps_once_and_parallel_time_once() -> None:
@@ -215,14 +211,6 @@ def test_statistics_count_steps_once_and_parallel_time_once() -> None:
     assert statistics["tool_distribution"] == {"global_search": 1, "hybrid_search": 2, "local_search": 1}
     assert statistics["total_duration_ms"] == 750
     assert (statistics["total_retrieved"], statistics["after_dedup"], statistics["deduplication_rate"]) == (2, 1, 0.5)
-
-
-def test_evidence_against_the_filters_ranks_down_and_says_so() -> None:
-    old, new, note = piece("old#0", 0.8), piece("new#0", 0.6), piece("note#0", 0.5)
-    old["metadata"]["fields"], new["metadata"]["fields"] = {"year": 1990}, {"year": 2010}
-    found = distinct({"a": [old, new, note]}, matching={"new"})
-    assert [(r["source_id"], r["score"]) for r in found] == [("new#0", 0.6), ("note#0", 0.5), ("old#0", 0.4)]
-    assert found[2]["metadata"]["contradicts_filters"] is True
 
 
 def test_filters_count_for_lists_and_recommendations_only() -> None:
@@ -502,16 +490,13 @@ def test_what_a_condition_refuses_is_not_searched_for(shelf: Any, question: str,
     assert not [step for step in (first, *others) if word.lower() in step.tool_input["query"].lower()]
 
 
-def test_a_plan_speaks_the_language_of_the_question(shelf: Any) -> None:
+def test_a_plan_is_by_language_base_and_tools(shelf: Any) -> None:
     chinese, english = plan_for(shelf, "90年代的喜剧有哪些？"), plan_for(shelf, "List comedies from the 1990s")
     assert chinese.assumptions == ["理解为：年份在1990到1999之间、类型是喜剧。"]
     assert english.assumptions == ["Read as: genre is Comedy, year from 1990 to 1999."]
     assert "字段" in chinese.steps[0].objective and "fields" in english.steps[0].objective
     assert chinese.acceptance_criteria == ["年份在1990到1999之间", "类型是喜剧", "所有符合条件的条目"]
     assert english.acceptance_criteria == ["genre is Comedy", "year from 1990 to 1999", "every item that fits"]
-
-
-def test_a_branch_for_each_knowledge_base(shelf: Any) -> None:
     plan = plan_for(shelf, "Compare Inception and Photosynthesis", kb=("film", "essays"))
     assert shape(plan) == [
         "step_0_film_inception hybrid_search",
@@ -521,6 +506,11 @@ def test_a_branch_for_each_knowledge_base(shelf: Any) -> None:
     ]
     assert [s.tool_input["kb_prefix"] for s in plan.steps] == ["film", "film", "essays", "essays"]
     assert "film, essays" in plan.assumptions[0]
+    plan = plan_for(shelf, "喜宴哪一年上映？", tools=own_tools())
+    assert shape(plan)[2:] == ["step_2_awards awards"]
+    assert plan.steps[2].objective == "Award winners by name"
+    assert all(s.tool != "awards" for s in plan_for(shelf, "推荐几部科幻片", tools=own_tools()).steps)
+    assert len(plan_for(shelf, "喜宴哪一年上映？", tools=own_tools(), max_tasks=2).steps) == 2
 
 
 @pytest.mark.parametrize("most", [1, 3])
@@ -552,14 +542,6 @@ def own_tools() -> ToolRegistry:
         return [query, currency]
 
     return tools
-
-
-def test_a_tool_of_ones_own_joins_for_its_intents(shelf: Any) -> None:
-    plan = plan_for(shelf, "喜宴哪一年上映？", tools=own_tools())
-    assert shape(plan)[2:] == ["step_2_awards awards"]
-    assert plan.steps[2].objective == "Award winners by name"
-    assert all(s.tool != "awards" for s in plan_for(shelf, "推荐几部科幻片", tools=own_tools()).steps)
-    assert len(plan_for(shelf, "喜宴哪一年上映？", tools=own_tools(), max_tasks=2).steps) == 2
 
 
 def test_planning_anew_goes_on_behind_what_has_run(wb: Workbench) -> None:
@@ -599,6 +581,12 @@ def test_a_model_plans(workspace: Path) -> None:
     assert plan.steps[0].tool_input["conditions"] == conditions
     assert plan.steps[1].tool_input["candidates"] == {"$from": "step_0_find.candidates"}
     assert (plan.metadata["planner"], plan.metadata["answer"]) == ("llm", "first")
+    answer = {"steps": [drafted(kb_prefix="essays"), drafted(name="two", kb_prefix="film")]}
+    plan, _ = llm_plan(workspace, answer, kb=["film", "essays"])
+    assert [s.tool_input["kb_prefix"] for s in plan.steps] == ["essays", "film"]
+    for name, offered in (("film", True), ("essays", False)):
+        _, sent = llm_plan(workspace, {"steps": [drafted()]}, kb=name)
+        assert ("- enrichment:" in sent[0]) is offered
 
 
 @pytest.mark.parametrize(
@@ -614,26 +602,18 @@ def test_what_a_tool_does_not_take_goes_back(workspace: Path, wrong: Any, why: s
     assert plan.metadata["answer"] == "repaired" and why in plan.metadata["refused"][0] and why in sent[1]
 
 
-def test_the_model_chooses_the_knowledge_base_of_a_step(workspace: Path) -> None:
-    answer = {"steps": [drafted(kb_prefix="essays"), drafted(name="two", kb_prefix="film")]}
-    plan, _ = llm_plan(workspace, answer, kb=["film", "essays"])
-    assert [s.tool_input["kb_prefix"] for s in plan.steps] == ["essays", "film"]
-
-
-def test_a_source_outside_is_offered_only_where_a_vocabulary_allows_it(workspace: Path) -> None:
-    for name, offered in (("film", True), ("essays", False)):
-        _, sent = llm_plan(workspace, {"steps": [drafted()]}, kb=name)
-        assert ("- enrichment:" in sent[0]) is offered
-
-
 SMALL_TALK = """Hello | hi there! | Good morning | Thanks a lot | Thank you, bye! | Who are you? | What can you do?
 你好 | 您好！ | 谢谢你 | 再见 | 你是谁？ | 你能做什么 | 早上好 | 好的，谢谢"""
 QUESTIONS = "Hello, who directed Inception? | 你好，推荐一部电影 | Who is Ang Lee? | 再推荐几部 | | 谢谢你能来"
 
 
-def test_small_talk_is_nothing_but_small_talk() -> None:
+def test_small_talk_and_bases_are_told_apart(shelf: Any) -> None:
     assert [text for text in SMALL_TALK.replace("\n", "|").split("|") if not is_small_talk(text.strip())] == []
     assert [text for text in QUESTIONS.split("|") if is_small_talk(text.strip())] == []
+    assert decide("Compare Inception and Photosynthesis", [], "", shelf).kb_prefixes == ["essays", "film"]
+    decision, prefixes = decide("Who is Ang Lee?", [], "", shelf, auto_route=False)
+    assert (prefixes, decision["kb_prefix"], decision["worker_name"]) == ([], "general", "")
+    assert "off" in decision["reason"]
 
 
 @pytest.mark.parametrize(
@@ -658,16 +638,6 @@ def test_the_knowledge_base(shelf, message, requested, worker, prefixes, method)
     assert decision["kb_prefix"] == (prefixes[0] if prefixes else "general")
     agent = "graph_agent" if "graph_agent" in worker else "fusion_agent"
     assert decision["worker_name"] == (f"{prefixes[0]}:{agent}:retrieve_only" if prefixes else "")
-
-
-def test_what_only_another_base_knows_brings_it_in(shelf: Any) -> None:
-    assert decide("Compare Inception and Photosynthesis", [], "", shelf).kb_prefixes == ["essays", "film"]
-
-
-def test_without_automatic_routing_nothing_is_searched(shelf: Any) -> None:
-    decision, prefixes = decide("Who is Ang Lee?", [], "", shelf, auto_route=False)
-    assert (prefixes, decision["kb_prefix"], decision["worker_name"]) == ([], "general", "")
-    assert "off" in decision["reason"]
 
 
 @pytest.mark.parametrize(

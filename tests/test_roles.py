@@ -321,15 +321,6 @@ def test_what_was_met_stays_and_stop_is_a_word(asked):
     assert not any(record["iteration"] == 3 for record in records)
 
 
-def test_the_writer_hears_the_planner_and_the_reflector(asked):
-    *_, sent = asked({"planner": lambda _: PLAN, "reflector": enough, "writer": lambda _: "Two films [1]."})
-    [text] = sent["writer"]
-    assert "- films of Ang Lee: met by [" in text and "It is" in text
-    assert "(directors = Ang Lee)" in text, "the count of the step that selects"
-    assert "hold the conditions" not in text, "no total of what the rules read"
-    assert "score 0.00" not in text
-
-
 def test_a_strict_checker_is_not_overruled_on_form(asked):
     """A date in other words, a sentence whose source stands in the next, and a right refusal carry no mark."""
     text = (
@@ -397,10 +388,15 @@ def test_totals_are_of_the_conditions_that_the_plan_searched_whoever_planned(ask
     assert "without a source" not in answer, answer
 
 
-def test_needs_carry_no_number_of_the_rules_and_what_no_passage_says_is_not_shown(asked):
+def test_writer_and_reflector_hear_the_plan_and_no_number_of_the_rules(asked):
     fields = {name: value for name, value in SELECT.items() if name != "query"}
     plan = {**PLAN, "steps": [SEARCH, fields]}
-    *_, sent = asked({"planner": lambda _: plan, "reflector": enough}, reflector_window=3)
+    roles = {"planner": lambda _: plan, "reflector": enough, "writer": lambda _: "Two films [1]."}
+    *_, sent = asked(roles, reflector_window=3)
+    [text] = sent["writer"]
+    assert "- films of Ang Lee: met by [" in text and "It is" in text
+    assert "(directors = Ang Lee)" in text, "the count of the step that selects"
+    assert "hold the conditions" not in text and "score 0.00" not in text, "no total of what the rules read"
     [text] = sent["reflector"]
     assert "(hybrid_search), 3 of " in text and "[4]" in text
     assert "so far" not in text and "hold" in text.partition("Searches that were made:")[2]

@@ -177,7 +177,7 @@ def test_a_question_that_is_refused_costs_the_others_nothing(wb):
     assert isinstance(error, RunError) and "2010" in first.answer and "Nolan" in last.answer
 
 
-def test_one_handler_answers_for_its_knowledge_base(wb):
+def test_handlers_and_agents_of_a_base(wb):
     async def count(state, context):
         return {"answer": f"{len(state['merged']['retrieval_results'])} pieces", "citations": []}
 
@@ -195,9 +195,6 @@ def test_one_handler_answers_for_its_knowledge_base(wb):
     assert {"planner", "merger"}.isdisjoint(entry["node"] for entry in run.log)
     wb.register("handler", None, kb="film")
     assert "1993" in wb.ask("喜宴哪一年上映？", kb="film").answer
-
-
-def test_agents_retrieve_and_do_nothing_else(wb):
     agent = wb.agents.get("film:hybrid_agent:retrieve_only")
     assert agent is wb.agents.get("film:hybrid_agent:retrieve_only") is wb.agents.get("film:hybrid_agent")
     found = agent.retrieve_with_trace("喜宴哪一年上映？", "session-1")

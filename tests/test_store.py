@@ -96,7 +96,7 @@ def test_messages_come_back_in_order_as_they_were_stored(store):
     assert contents(store, others[0], before=answer) == [], "of another conversation"
 
 
-def test_limit_takes_the_newest_and_before_pages_back(store):
+def test_messages_are_paged_stored_once_and_completed(store):
     conversation = store.get_or_create_conversation_id("ann", "films")
     ids = [store.append_message(conversation, "user", str(i)) for i in range(10)]
     assert contents(store, conversation, limit=3) == ["7", "8", "9"]
@@ -105,6 +105,14 @@ def test_limit_takes_the_newest_and_before_pages_back(store):
     assert contents(store, conversation, limit=0) == []
     assert contents(store, conversation, before="not there") == []
     assert store.count_messages(conversation) == 10
+    conversation = store.get_or_create_conversation_id("ann", "books")
+    key = "run-1:assistant"
+    cut = store.append_message(conversation, "assistant", "The Wedd", message_key=key, partial=True)
+    store.append_message(conversation, "user", "Still there?")
+    assert store.append_message(conversation, "assistant", "The Wedding Banquet.", message_key=key) == cut
+    store.append_message(conversation, "assistant", "The Wed", message_key=key, partial=True)
+    assert contents(store, conversation) == ["The Wedding Banquet.", "Still there?"]
+    assert [m["partial"] for m in store.list_messages(conversation)] == [False, False]
 
 
 def test_storing_a_key_again_stores_once(store):
@@ -119,28 +127,14 @@ def test_storing_a_key_again_stores_once(store):
     assert store.count_messages(conversation) == 3
 
 
-def test_a_partial_answer_is_completed_where_it_stands_and_a_complete_one_stays(store):
-    conversation = store.get_or_create_conversation_id("ann", "films")
-    key = "run-1:assistant"
-    cut = store.append_message(conversation, "assistant", "The Wedd", message_key=key, partial=True)
-    store.append_message(conversation, "user", "Still there?")
-    assert store.append_message(conversation, "assistant", "The Wedding Banquet.", message_key=key) == cut
-    store.append_message(conversation, "assistant", "The Wed", message_key=key, partial=True)
-    assert contents(store, conversation) == ["The Wedding Banquet.", "Still there?"]
-    assert [m["partial"] for m in store.list_messages(conversation)] == [False, False]
-
-
-def test_text_that_no_database_takes_is_cleaned(store):
+def test_text_is_cleaned_and_wrong_names_are_errors(store):
     conversation = store.get_or_create_conversation_id("ann", "films")
     store.append_message(
         conversation, "user", "a\x00b\ud800c '; DROP TABLE messages; -- %s ?", debug={"x": "\ud800\x00"}
     )
     (message,) = store.list_messages(conversation)
     assert message["content"] == "a b?c '; DROP TABLE messages; -- %s ?"
-
-
-def test_wrong_names_are_errors_that_name_them(store):
-    conversation = store.get_or_create_conversation_id("ann", "films")
+    conversation = store.get_or_create_conversation_id("ann", "books")
     with pytest.raises(WorkbenchError, match=r"'nowhere'.*cleared"):
         store.append_message("nowhere", "user", "hello")
     with pytest.raises(WorkbenchError, match=r"'robot'.*user, assistant"):
@@ -309,10 +303,19 @@ def fresh():
     return handmade.run(status="running", **nothing, **empty, statistics={})
 
 
-def test_the_published_schema_is_the_generated_one():
+def test_only_what_was_said_tells_runs_apart() -> None:
     assert SCHEMA_FILE.read_text("utf-8") == schema_text(), (
         "python -m workbench.records.document > workbench/records/run.schema.json"
     )
+    decisions = [{**handmade.run().decisions[0], "review_id": "other", "decided_at": "2030-01-01T00:00:00+00:00"}]
+    merged = {**handmade.run().merged, "statistics": {"total_duration_ms": 12.5}}
+    one = document(run_id="a", merged={**merged, "statistics": {"total_duration_ms": 99.0}})
+    assert canonical(one) == canonical(document(run_id="b", merged=merged, decisions=decisions))
+    assert canonical(document()) != canonical(document(answer="otherwise"))
+    other = [handmade.evidence(1, "The Wedding Banquet", 0.84), handmade.evidence(2, "Eat Drink Man Woman", 0.79)]
+    assert canonical(document()) != canonical(document(evidence=other))
+    with pytest.raises(ValueError, match="finite"):
+        canonical({"evidence": [float("nan")]})
 
 
 @pytest.mark.parametrize("run", [handmade.run(), handmade.paused(), fresh()], ids=["done", "paused", "fresh"])
@@ -329,21 +332,6 @@ def document(**changes: Any) -> dict[str, Any]:
     run, merged = handmade.run(), handmade.run().state["merged"]
     said = {"plan": run.plan.dump(), "decisions": run.decisions, "answer": run.answer}
     return {"run_id": run.run_id, "evidence": merged["retrieval_results"], "merged": merged, **said, **changes}
-
-
-def test_ids_and_times_do_not_tell_runs_apart() -> None:
-    decisions = [{**handmade.run().decisions[0], "review_id": "other", "decided_at": "2030-01-01T00:00:00+00:00"}]
-    merged = {**handmade.run().merged, "statistics": {"total_duration_ms": 12.5}}
-    one = document(run_id="a", merged={**merged, "statistics": {"total_duration_ms": 99.0}})
-    assert canonical(one) == canonical(document(run_id="b", merged=merged, decisions=decisions))
-
-
-def test_what_was_said_tells_runs_apart() -> None:
-    assert canonical(document()) != canonical(document(answer="otherwise"))
-    other = [handmade.evidence(1, "The Wedding Banquet", 0.84), handmade.evidence(2, "Eat Drink Man Woman", 0.79)]
-    assert canonical(document()) != canonical(document(evidence=other))
-    with pytest.raises(ValueError, match="finite"):
-        canonical({"evidence": [float("nan")]})
 
 
 RECORD = {
@@ -377,12 +365,21 @@ def test_writing_again_changes_nothing(runs):
     assert runs.get("r1", whole=True)["result"] == {"answer": "1993"}
 
 
-def test_attempts_stand_in_the_order_in_which_they_began(runs):
+def test_attempts_stand_in_order_and_removing_leaves_nothing(runs):
     before = {**RECORD, "step_id": "b", "raw_output_ref": None, "started_at": "2026-01-01T00:00:00.000001+00:00"}
     later = {**before, "step_id": "0", "iteration": 2}
     for ended in (later, RECORD, before):
         runs.save_record("r1", ended, None)
     assert [r["step_id"] for r in runs.records("r1")] == ["b", "a", "0"]
+    with pytest.raises(UnknownRun, match="newest: r1"):
+        runs.get("zzz")
+    runs.create("r2", "b", {}, owner="me", session_id="t")
+    assert runs.ids(session_id="t") == ["r2"]
+    runs.save_record("r1", RECORD, {"results": [], "output": {}})
+    runs.remove(["r1"])
+    assert not runs.has("r1") and runs.records("r1") == []
+    with pytest.raises(WorkspaceError, match="not in the workspace any more"):
+        runs.body("r1", "a/1")
 
 
 def test_a_run_has_one_owner(runs):
@@ -399,21 +396,6 @@ def test_a_run_has_one_owner(runs):
     assert sum(wins) == 1
     runs.let_go("r1", "done")
     assert not runs.claim(seen, "late"), "what was seen paused has ended since"
-
-
-def test_unknown_run_lists_the_newest(runs):
-    with pytest.raises(UnknownRun, match="newest: r1"):
-        runs.get("zzz")
-
-
-def test_listing_narrows_and_removing_leaves_nothing(runs):
-    runs.create("r2", "b", {}, owner="me", session_id="t")
-    assert runs.ids(session_id="t") == ["r2"]
-    runs.save_record("r1", RECORD, {"results": [], "output": {}})
-    runs.remove(["r1"])
-    assert not runs.has("r1") and runs.records("r1") == []
-    with pytest.raises(WorkspaceError, match="not in the workspace any more"):
-        runs.body("r1", "a/1")
 
 
 def test_a_lease_dies_with_its_process(tmp_path):

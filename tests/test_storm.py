@@ -1,7 +1,9 @@
-"""kill -9 in a wave and at drawn moments, and a long life in one process: nothing is lost, doubled or held."""
+"""kill -9 in a wave and at drawn moments, a long life in one process, one table twice: nothing is lost or doubled."""
 
 from __future__ import annotations
 
+import json
+import os
 import random
 import subprocess
 import sys
@@ -14,6 +16,8 @@ from tests import forked, soak
 from tests.counting import endless
 from tests.storm.scenarios import ADDINGS, KEEPINGS, QUESTIONS, TALKS
 from tests.storm.storm import Storm
+from workbench.parts.evaluate.answers import ask_all
+from workbench.parts.evaluate.questions import read_rows
 from workbench.plans import Plan, PlanStep
 from workbench.records.tape import canonical
 from workbench.session import Workbench
@@ -181,3 +185,34 @@ def test_what_leaves_nothing_is_forgotten_in_time(wb, monkeypatch):
     assert len(private.runs.ids(1000)) <= 7 and not private.runs.has(first.run_id)
     threads = private.saver.conn.execute("SELECT count(DISTINCT thread_id) FROM checkpoints")
     assert threads.fetchone()[0] <= 7
+
+
+PROJECT = Path(__file__).resolve().parent.parent
+
+
+def print_answers(folder: str, every: str) -> None:
+    """Index the films, ask every nth question of the table, and print the canonical bytes of each run."""
+    with Workbench.open(folder) as wb:
+        wb.add_knowledge("film", [PROJECT / "data" / "films.jsonl"])
+        rows = read_rows(PROJECT / "experiments" / "film_questions.jsonl", "id", "question")[:: int(every)]
+        for row, run in zip(rows, ask_all(wb, rows, kb="film"), strict=True):
+            document = {**run.to_dict(), "evidence": run.evidence, "merged": run.state.get("merged")}
+            print(json.dumps([row["id"], canonical(document).decode()], ensure_ascii=False), flush=True)
+
+
+@pytest.mark.full
+def test_a_fifth_of_the_table_twice(project: Path, tmp_path: Path) -> None:
+    def begin(seed: str) -> subprocess.Popen[str]:
+        code = "import sys; from tests.test_storm import print_answers; print_answers(*sys.argv[1:])"
+        own, pipes = {**os.environ, "PYTHONHASHSEED": seed}, {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        command = [sys.executable, "-c", code, str(tmp_path / seed), "5"]
+        return subprocess.Popen(command, cwd=project, env=own, text=True, **pipes)
+
+    answers = []
+    for process in [begin("1"), begin("2024")]:
+        out, err = process.communicate(timeout=900)
+        assert process.returncode == 0, err[-2000:]
+        answers.append(dict(json.loads(line) for line in out.splitlines()))
+    one, two = answers
+    assert len(one) >= 30 and list(one) == list(two)
+    assert [name for name in one if one[name] != two[name]] == []

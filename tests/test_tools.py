@@ -243,13 +243,10 @@ def test_text_and_conditions_in_one_search(film, name):
     assert call(name, film, "films of Ang Lee", conditions=where("year >= 2090")).results == []
 
 
-def test_names_given_by_an_earlier_step_are_looked_up_too(film):
+def test_each_search_does_what_it_is_for(film):
     output = call("hybrid_search", film, "works", entities=["李安", "nobody at all"])
     assert output.entities == ["Ang Lee"]
     assert sum("Ang Lee" in directors for directors in fields(output, "directors")[:8]) >= 7
-
-
-def test_local_search_tells_what_the_graph_knows(film):
     output = call("local_search", film, "李安是谁？")
     names = ("entity", "relationship", "chunk")
     kinds = {kind: [r for r in output.results if r["source_type"] == kind] for kind in names}
@@ -259,14 +256,8 @@ def test_local_search_tells_what_the_graph_knows(film):
     assert output.results[0] is not None and len(kinds["relationship"]) > 3 and len(kinds["chunk"]) > 3
     assert all(r["granularity"] == "high_level" and r["metadata"]["doc_id"] for r in kinds["relationship"])
     assert output.entities[0] == "Ang Lee" and "Eat Drink Man Woman" in output.entities
-
-
-def test_global_search_ranks_the_candidates_given_and_no_others(film):
     output = call("global_search", film, "rival stage magicians", candidates=["Hulk", "致命魔术", "No Such Film"])
     assert output.candidates == ["The Prestige", "Hulk"]
-
-
-def test_discover_holds_every_condition_newest_first(film):
     output = call("discover", film, "", conditions=where("directors = 诺兰", "year >= 2006"))
     years = fields(output, "year")
     assert len(years) > 5 and years == sorted(years, reverse=True) and min(years) >= 2006

@@ -215,7 +215,7 @@ def form(schema: Any = Everything, language: str = "en", **more: Any) -> tuple[F
     return Fields(schema.model_json_schema(), Labels(language), heard.append, **more), heard
 
 
-def test_defaults_are_shown_and_left_out_until_they_are_changed():
+def test_a_form_leaves_defaults_out_and_keeps_what_was_typed():
     fields, heard = form()
     fields.show({"query": "x"})
     assert fields.fields["count"].control.widget.value == 50 and fields.value == {"query": "x"}
@@ -225,6 +225,20 @@ def test_defaults_are_shown_and_left_out_until_they_are_changed():
     assert fields.value == {"query": "x"}
     fields.show({"query": "x", "count": 50})
     assert fields.value == {"query": "x", "count": 50}, "what was given is kept"
+    fields, _ = form()
+    fields.show({"query": "x", "names": {"$from": "step_0.entities"}})
+    field = fields.fields["names"]
+    field.control.widget.value = '["Ang Lee"]'
+    assert fields.value["names"] == ["Ang Lee"] and not fields.faults
+    field.control.widget.value = '["Ang Lee"'
+    assert fields.value["names"] == ["Ang Lee"] and "not valid JSON" in fields.faults["names"]
+    field.control.widget.value = "NaN"
+    assert "NaN" in fields.faults["names"]
+    limit = fields.fields["limit"]
+    limit.control.widget.value = "many"
+    assert fields.faults["limit"] == "many is not a whole number. Enter one, or leave this empty."
+    fields.report({})
+    assert "many is not a whole number" in limit.box.children[-1].html and limit.control.widget.value == "many"
 
 
 @pytest.mark.parametrize(
@@ -244,23 +258,6 @@ def test_what_is_not_touched_comes_back_as_it_was(value: dict[str, Any]):
     assert set(fields.value) == set(value)
     fields.show({"query": "y"})
     assert fields.value == {"query": "y"}, "another value leaves nothing behind"
-
-
-def test_a_reference_is_json_and_what_is_no_value_is_told_and_kept_as_typed():
-    fields, _ = form()
-    fields.show({"query": "x", "names": {"$from": "step_0.entities"}})
-    field = fields.fields["names"]
-    field.control.widget.value = '["Ang Lee"]'
-    assert fields.value["names"] == ["Ang Lee"] and not fields.faults
-    field.control.widget.value = '["Ang Lee"'
-    assert fields.value["names"] == ["Ang Lee"] and "not valid JSON" in fields.faults["names"]
-    field.control.widget.value = "NaN"
-    assert "NaN" in fields.faults["names"]
-    limit = fields.fields["limit"]
-    limit.control.widget.value = "many"
-    assert fields.faults["limit"] == "many is not a whole number. Enter one, or leave this empty."
-    fields.report({})
-    assert "many is not a whole number" in limit.box.children[-1].html and limit.control.widget.value == "many"
 
 
 @pytest.mark.parametrize("text", HOSTILE)

@@ -126,9 +126,6 @@ def test_a_run_is_held_against_its_row() -> None:
     assert wrong("资料库没有提到。", refuse=True) == [] and wrong("1993 [1].", refuse=True) == ["answered"]
     assert wrong("In 1993 [1], not 1999.", must=must, must_not=["1999"]) == ["false"]
     assert wrong("It was 1993 [1].", answer="1993", gold=["film-1"]) == [] == wrong("It was 1993.", answers=["1993"])
-
-
-def test_lists_and_counts_are_whole_and_of_no_other_document() -> None:
     exact = [{"say": ["喜宴"], "cite": ["film-1"]}]
     assert wrong("喜宴 [1]", list={"exact": exact}) == []
     assert wrong("喜宴 [1]\n饮食男女 [2]", list={"exact": exact}) == ["foreign"]
@@ -165,12 +162,12 @@ def test_answers_are_forks_and_the_vote_chooses(wb, server, takes_n) -> None:
 
     server.respond, asked = respond, len(server.requests)
     several = sample(run, "writer", 4)
-    assert several.best.answer == RIGHT and several.runs[0] is run and several.counts == (1, 2, 1)
+    assert several.best.answer == RIGHT and several.runs[0] is run and sorted(several.counts) == [1, 1, 2]
     assert len(server.requests) - asked == (1 if takes_n else 4), "one request where the server takes n"
     assert several.best.run_id != run.run_id
     assert all(r.get("replayed") for r in several.best.records if r["status"] != "skipped")
     assert wb.replay(several.best.run_id).answer == RIGHT
-    assert list(several.to_frame()["times"]) == [1, 2, 1]
+    assert sorted(several.to_frame()["times"]) == [1, 1, 2]
 
 
 def test_a_function_or_a_judge_chooses(wb, server) -> None:
@@ -211,7 +208,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path / "turns.jsonl", tmp_path / "questions.jsonl"
 
 
-def test_the_instrument_counts_turns_and_sessions_by_type(files):
+def test_the_instrument_counts_turns_and_sessions_by_type(files, monkeypatch):
     table = eval_memory(HASHING, *files, cuts=(1, 5))
     turns, sessions = table["turn"]["methods"], table["session"]["methods"]
     assert set(turns) == {"window", "bm25", "vectors", "fused", "ours"}
@@ -220,9 +217,6 @@ def test_the_instrument_counts_turns_and_sessions_by_type(files):
     assert turns["window"]["R@5"] == 75.0 and turns["window"]["by"]["type"]["zh"]["R@5"] == 100.0
     assert sessions["ours"]["R@1"] >= turns["ours"]["R@1"] >= 50.0
     assert "by turn" in str(table) and "ours by type" in str(table)
-
-
-def test_the_terminal_prints_it(files, monkeypatch):
     monkeypatch.setenv("WORKBENCH_EMBEDDING_MODEL", "hashing")
     given = ["eval", "memory", "--conversations", str(files[0]), "--questions", str(files[1]), "--k", "1,5"]
     done = CliRunner().invoke(main, [*given, "--json"])
@@ -350,7 +344,14 @@ def test_what_cannot_be_measured_is_said(measured, folder, tmp_path) -> None:
     assert some["gold_not_in_base"] == 1 and some["tools"]["bm25"]["R@10"] == 50.0
 
 
-def test_the_parts_are_left_out_in_the_table(measured, folder) -> None:
+def test_scores_are_held_against_gold_and_parts_are_left_out(measured, folder):
+    @measured.tools.tool(description="Sure of itself")
+    def sure(query: str, top_k: int = 10) -> list[Any]:
+        return [{"text": i, "id": f"{i}#0", "doc_id": i, "score": s} for i, s in (("ride", 0.9), ("heat", 0.3))]
+
+    found = eval_retrieval(measured, "small", folder / "small.jsonl", tools=["sure"])["tools"]["sure"]["calibration"]
+    assert (found["findings"], found["said"], found["right"]) == (8, 0.6, 0.25)
+    assert (found["first"]["said"], found["first"]["right"], found["first"]["ECE"]) == (0.9, 0.25, 0.65)
     table = eval_retrieval(measured, "small", folder / "small.jsonl", tools=["fusion_agent"], parts=list(WITHOUT))
     agents = [f"fusion_agent without {part}" for part in WITHOUT]
     assert list(table["tools"]) == ["fusion_agent", *agents, "bm25", "dense", "rrf"]
@@ -359,16 +360,6 @@ def test_the_parts_are_left_out_in_the_table(measured, folder) -> None:
     assert table["tools"]["fusion_agent"]["passes"] >= 1 and "steps" not in table["tools"]["bm25"]
     with pytest.raises(ToolError, match="no part 'answer'"):
         eval_retrieval(measured, "small", folder / "small.jsonl", tools=["fusion_agent"], parts=["answer"])
-
-
-def test_what_scores_say_is_held_against_the_gold_documents(measured, folder) -> None:
-    @measured.tools.tool(description="Sure of itself")
-    def sure(query: str, top_k: int = 10) -> list[Any]:
-        return [{"text": i, "id": f"{i}#0", "doc_id": i, "score": s} for i, s in (("ride", 0.9), ("heat", 0.3))]
-
-    found = eval_retrieval(measured, "small", folder / "small.jsonl", tools=["sure"])["tools"]["sure"]["calibration"]
-    assert (found["findings"], found["said"], found["right"]) == (8, 0.6, 0.25)
-    assert (found["first"]["said"], found["first"]["right"], found["first"]["ECE"]) == (0.9, 0.25, 0.65)
 
 
 def test_the_command(folder) -> None:

@@ -484,16 +484,13 @@ def test_two_files_of_one_name_are_two_graphs_and_other_parameters_are_refused(p
         wb.experiments.get("alike").why(1)
 
 
-def test_a_folder_of_beir_goes_out_and_comes_back(tmp_path: Path) -> None:
+def test_beir_and_trec_go_out_and_come_back(tmp_path: Path) -> None:
     questions = [{"id": "a", "question": "Who?", "gold": ["d1", "d2"]}, {"id": "b", "question": "谁？", "gold": ["d2"]}]
     write_beir(tmp_path, questions, [{"id": "d1", "title": "One", "text": "a"}, {"id": "d2", "title": "", "text": "b"}])
     assert read_beir(tmp_path) == questions
     (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\na\td1\tmany\n")
     with pytest.raises(CorpusError, match=r"test.tsv cannot be read"):
         read_beir(tmp_path)
-
-
-def test_runs_and_qrels_of_trec_go_out_and_come_back(tmp_path: Path) -> None:
     run, qrels = {"q": {"b": 2.0, "a": 1.0}}, {"q": {"a": 1.0, "c": 1.0}}
     write_trec(tmp_path / "a.run", run, "mine")
     write_trec(tmp_path / "qrels.txt", qrels)
@@ -502,15 +499,12 @@ def test_runs_and_qrels_of_trec_go_out_and_come_back(tmp_path: Path) -> None:
     assert recall(run, qrels) == {"q": 0.5} and recall(run, qrels, 1) == {"q": 0.0}
 
 
-def test_an_experiment_gives_its_rankings(place: Path, wb: Workbench) -> None:
+def test_rankings_and_logs_of_inspect_go_out_and_come_back(place: Path, wb: Workbench) -> None:
     done = wb.experiments.run(spec(place, name="trec", grid={"max_iterations": [1, 2]}))
     export(done, place / "trec")
     qrels = read_trec(place / "trec" / "qrels.txt")
     assert set(qrels) == {"built", "burnt", "where"}
     assert set(read_trec(place / "trec" / "1.run")) == set(qrels)
-
-
-def test_logs_of_inspect_go_out_and_come_back(place: Path, wb: Workbench) -> None:
     done = wb.experiments.run(spec(place, name="inspected", grid={"max_iterations": [1, 2]}, repeats=2))
     paths = write_inspect(done, place / "logs")
     answers = {row["question"]: wb.run(row["run_id"]).answer for _, row in done.to_frame().iterrows()}
@@ -737,12 +731,9 @@ def differing(one: dict[str, str], other: dict[str, str]) -> set[str]:
     return {part for part in one if one[part] != other[part]}
 
 
-def test_every_option_and_setting_is_in_the_table() -> None:
+def test_whatever_a_cell_depends_on_changes_that_part_of_its_proof_alone(done, monkeypatch):
     assert set(OPTIONS) | NO_LEAK == set(RunOptions.model_fields)
     assert len(PLANTS) + len(SPECS) >= 150
-
-
-def test_whatever_a_cell_depends_on_changes_that_part_of_its_proof_alone(done, monkeypatch):
     wb, first, missed = done._wb, proof(done), dict[str, Any]()
     assert proof(done) == first and done.stale(done.cells()) == {}
     for name, (part, spec) in SPECS.items():
@@ -758,9 +749,6 @@ def test_whatever_a_cell_depends_on_changes_that_part_of_its_proof_alone(done, m
                 missed[name] = parts
     assert missed == {}
     assert {"corpus", "memory", "tools", "prompts"} <= set(done.stale(done.cells())), "what stays changed is said"
-
-
-def test_configurations_that_differ_in_an_option_share_no_tape_unless_a_fork_can_set_it(done: Experiment) -> None:
     alone = {name for name, value in OPTIONS.items() if done.shared({name: value}) != done.shared({})}
     assert set(OPTIONS) - alone == {"settings", "thresholds", "reviewer", "decisions", "review"}
     settings = {name for name in SETTINGS if done.shared({name: another(name)}) != done.shared({})}

@@ -46,7 +46,7 @@ def notebook(folder: Path, body: str = "result('double', 2 * top_k)", declared: 
     return path
 
 
-def test_parameters_of_a_notebook_are_checked_before_it_runs(tmp_path: Path) -> None:
+def test_parameters_and_results_of_a_notebook_are_checked(tmp_path: Path) -> None:
     path = notebook(tmp_path)
     assert notebooks.checked(path, {"names": '["a"]', "top_k": "3"}) == {"names": ["a"], "top_k": 3}
     with pytest.raises(WorkbenchError, match=r"no parameter 'topk'. Known: top_k: int, names: list\[str\]"):
@@ -57,6 +57,20 @@ def test_parameters_of_a_notebook_are_checked_before_it_runs(tmp_path: Path) -> 
     for wrong in ("a", '{"a": 1}', [1]):
         with pytest.raises(WorkbenchError, match="names is "):
             notebooks.checked(path, {"names": wrong})
+    with pytest.raises(WorkbenchError, match="'x' cannot be kept as JSON"):
+        result("x", float("nan"))
+    with pytest.raises(WorkbenchError, match="cannot be read"):
+        results(tmp_path / "n.ipynb")
+    (tmp_path / "n.ipynb").write_text("not json")
+    with pytest.raises(WorkbenchError, match="cannot be read"):
+        results(tmp_path / "n.ipynb")
+    outputs = [
+        nbformat.v4.new_output("display_data", {"application/json": n}, metadata={"workbench": {"name": "n"}})
+        for n in (1, 2)
+    ]
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("", outputs=outputs)])
+    nbformat.write(book, tmp_path / "n.ipynb")
+    assert results(tmp_path / "n.ipynb") == {"n": 2}
 
 
 @pytest.mark.parametrize(
@@ -220,38 +234,6 @@ def test_a_notebook_runs_as_documented_from_elsewhere_and_its_runs_have_its_name
     assert done.returncode == 0, done.stderr[-2000:]
     found = results(tmp_path / "out.ipynb")
     assert FINDS[name](found), found
-
-
-@pytest.mark.full
-def test_the_notebook_runs_with_other_parameters_and_recorded_decisions(project, workspace, tmp_path):
-    out = tmp_path / "out.ipynb"
-    given = ["-p", "workspace", str(workspace), "-p", "corpus", str(project / "data" / "films.jsonl")]
-    given += ["-p", "question", "喜宴哪一年上映？", "-y", "thresholds: {min_evidence: 2}"]
-    given += ["-y", "decisions: [{point: plan, action: approve}, {point: reflect, action: reject}]"]
-    command = [sys.executable, "-m", "papermill", "experiments/ask.ipynb", str(out), *documented(project, "ask")]
-    done = subprocess.run([*command, *given], capture_output=True, text=True, cwd=project)
-    assert done.returncode == 0, done.stderr[-2000:]
-    found = results(out)
-    assert found["status"] == "done" and "1993" in found["answer"]
-    assert found["decisions"] == ["approve", "reject"] and found["stop_reason"] == "stopped_by_reviewer"
-    assert found["titles"][0] == "The Wedding Banquet" and found["iterations"] == 1
-
-
-def test_a_result_must_be_plain_and_the_last_of_a_name_counts(tmp_path):
-    with pytest.raises(WorkbenchError, match="'x' cannot be kept as JSON"):
-        result("x", float("nan"))
-    with pytest.raises(WorkbenchError, match="cannot be read"):
-        results(tmp_path / "n.ipynb")
-    (tmp_path / "n.ipynb").write_text("not json")
-    with pytest.raises(WorkbenchError, match="cannot be read"):
-        results(tmp_path / "n.ipynb")
-    outputs = [
-        nbformat.v4.new_output("display_data", {"application/json": n}, metadata={"workbench": {"name": "n"}})
-        for n in (1, 2)
-    ]
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("", outputs=outputs)])
-    nbformat.write(book, tmp_path / "n.ipynb")
-    assert results(tmp_path / "n.ipynb") == {"n": 2}
 
 
 Api = Callable[..., Any]

@@ -31,7 +31,7 @@ def scores(values: list[float]) -> dict[str, float]:
     return {str(number): value for number, value in enumerate(values)}
 
 
-def test_a_clear_difference_is_claimed_and_none_is_where_nothing_differs() -> None:
+def test_a_difference_is_claimed_where_the_questions_show_it() -> None:
     base = scores([0.0] * 30 + [1.0] * 30)
     better = differences({"a": base, "b": scores([1.0] * 60)}, "a", 5)["b"]
     assert better.decision.startswith("better by at least 3") and better.mean == 50
@@ -40,29 +40,21 @@ def test_a_clear_difference_is_claimed_and_none_is_where_nothing_differs() -> No
     )
     assert differences({"a": base, "b": dict(base)}, "a", 5)["b"].decision.startswith("not decided")
 
-
-def test_as_many_more_questions_as_are_said_decide() -> None:
     def decision(n: int) -> str:
         return differences({"a": scores([0.5] * n), "b": scores([1.0, 0.1] * (n // 2))}, "a", 5)["b"].decision
 
     assert decision(100) == "not decided, about 215 more questions would" and decision(330).startswith("better")
-
-
-def test_only_questions_that_both_finished_are_compared() -> None:
     result = differences({"a": {"1": 1.0, "2": 0.0}, "b": {"2": 1.0, "3": 1.0}}, "a", 5)["b"]
     assert (result.n, result.mean) == (1, 100)
     assert "no question was finished by both" in differences({"a": {}, "b": {"1": 1.0}}, "a", 5)["b"].decision
-
-
-def test_questions_of_one_cluster_count_as_one() -> None:
     base, other = scores([0.0] * 20), scores([1.0] * 20)
     alone = differences({"a": base, "b": other}, "a", 5)["b"]
     together = differences({"a": base, "b": other}, "a", 5, dict.fromkeys(base, "one conversation"))["b"]
     assert alone.p < 0.001 < together.p and together.decision.startswith("not decided")
-
-
-def test_more_questions_and_fewer_comparisons_show_smaller_differences() -> None:
-    assert detectable(400, 1) < detectable(100, 1) < detectable(100, 10)
+    few = differences({"a": scores([0.0] * 30), "b": scores([1.0] * 30)}, "a", 5)["b"]
+    assert few.decision == "better" and few.low == 100
+    alike = differences({"a": scores([1.0] * 30), "b": scores([1.0] * 30)}, "a", 20)["b"]
+    assert alike.decision.startswith("not decided")
 
 
 def drawn(sets: int) -> Iterator[np.ndarray]:
@@ -83,23 +75,14 @@ def test_evalstats_says_the_same_of_200_data_sets() -> None:
         assert ours == pytest.approx(100 * np.array(ends), abs=200 / len(values) + 1), values
 
 
-def test_few_questions_are_decided_by_the_permutation_test_alone() -> None:
-    few = differences({"a": scores([0.0] * 30), "b": scores([1.0] * 30)}, "a", 5)["b"]
-    assert few.decision == "better" and few.low == 100
-    alike = differences({"a": scores([1.0] * 30), "b": scores([1.0] * 30)}, "a", 20)["b"]
-    assert alike.decision.startswith("not decided")
-
-
-def test_all_looks_together_spend_the_error() -> None:
+def test_looks_spend_the_error_and_see_what_is_large() -> None:
     spent = sum(map(error_of_look, range(10_000))) + statistics.ERROR * statistics.LIVE
     assert spent == pytest.approx(statistics.ERROR, abs=1e-6)
-
-
-def test_a_large_difference_is_seen_while_it_runs() -> None:
     base, other = scores([0.0] * 80), scores([1.0, 1.0, 1.0, 0.0] * 20)
     apart = live_differences({"a": base, "b": other}, "a", 5)["b"]
     assert apart.decision.startswith("better by at least") and 0 < apart.low < 75 < apart.high
     assert live_differences({"a": base, "b": {}}, "a", 5)["b"].decision.startswith("not decided")
+    assert detectable(400, 1) < detectable(100, 1) < detectable(100, 10)
 
 
 BUILDERS = {"Moss": "Ann Lee", "Fern": "Bea Orr", "Reed": "Cal Ivy", "Sedge": "Dan Roe"}

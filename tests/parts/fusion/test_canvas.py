@@ -80,9 +80,6 @@ def test_nodes_are_documents_and_edges_and_groups_relations(folder, tmp_path):
         (doc("logic"), "in_group", doc("all")),
     }
     assert "Implication" in answer
-
-
-def test_what_is_taken_from_a_canvas_goes_from_the_base(folder, tmp_path):
     with Workbench.open(tmp_path / "ws") as wb:
         wb.add_knowledge("math", [folder / "notes.canvas"], lambda *_: None)
         write(folder, [one for one in NOTES["nodes"] if one["id"] != "b"])
@@ -135,7 +132,7 @@ def test_nothing_outside_the_folder_is_read(folder, file, why):
     assert len(loaded.documents) == 2 and not any("tulip" in document.text for document in loaded.documents)
 
 
-def test_no_link_is_fetched(folder, monkeypatch):
+def test_links_and_hostile_text_are_only_text(folder, monkeypatch):
     import socket
 
     monkeypatch.setattr(socket, "socket", None)
@@ -143,6 +140,10 @@ def test_no_link_is_fetched(folder, monkeypatch):
     found = load([write(folder, [node(f"l{n}", url, type="link") for n, url in enumerate(links)])])
     assert [document.url for document in found.documents] == ["http://a.b/c", *[""] * 4]
     assert not found.problems
+    text = "\ud800\u202e<script>alert(1)</script>\x00" + "((" * 50_000
+    loaded = load([write(folder, [node("a\ud800", text), node("g", text, type="group")], [edge("a\ud800", "g", text)])])
+    assert loaded.problems == []
+    assert all(document.digest() for document in loaded.documents)  # it can be kept
 
 
 @pytest.mark.parametrize(
@@ -190,13 +191,6 @@ def test_a_file_that_is_no_canvas_says_why(folder, raw, why):
     with pytest.raises(Unreadable, match=why):
         reading.Canvas(reading.Canvas.read_text(path))
     assert load([path]).documents == []
-
-
-def test_hostile_text_is_only_text(folder):
-    text = "\ud800\u202e<script>alert(1)</script>\x00" + "((" * 50_000
-    loaded = load([write(folder, [node("a\ud800", text), node("g", text, type="group")], [edge("a\ud800", "g", text)])])
-    assert loaded.problems == []
-    assert all(document.digest() for document in loaded.documents)  # it can be kept
 
 
 @pytest.fixture(scope="module")
@@ -249,7 +243,7 @@ def kinds(entry):
     return {row["text"]: row["kind"] for row in entry["rows"]}
 
 
-def test_decomposition_asks_first_what_comes_first(desk):
+def test_decomposition_and_explanation_go_along_the_edges(desk):
     entry = found(desk, MATHS, "decomposition", "shuang-she", "g-rel")
     rows = entry["shuang-she"]["rows"]
     before = [row["node"] for row in rows if row["kind"] == "presupposes"]
@@ -260,9 +254,15 @@ def test_decomposition_asks_first_what_comes_first(desk):
     calvin = {row["node"]: row["kind"] for row in found(desk, LEAF, "decomposition", "calvin")["calvin"]["rows"]}
     # «depends on» leads to what comes first
     assert calvin["light"] == calvin["rubisco"] == "presupposes" and "sugar" not in calvin
+    entry = found(desk, MATHS, "explanation", "shu", "ren-wu-2")
+    rows = entry["shu"]["rows"]
+    assert "没有回路" in rows[0]["text"] and ("evidence", "shu") in {(row["kind"], row["node"]) for row in rows}
+    assert rows[-1]["kind"] == "way" and rows[-1]["text"].endswith("图 —用于定义→ 连通图 —用于定义→ 树")
+    assert desk.run(entry["shu"]["run_id"]).status == "done"
+    assert any("双射有反函数，反函数也是双射" in text for text in kinds(entry["ren-wu-2"]))
 
 
-def test_scoring_says_what_an_answer_covers_lacks_and_has_wrong(desk):
+def test_scoring_and_verification_hold_answers_against_the_canvas(desk):
     entries = found(desk, LEAF, "scoring")  # without nodes: the learner's answers
     assert list(entries) == ["answer-light", "answer-calvin"]
     light = kinds(entries["answer-light"])
@@ -272,6 +272,21 @@ def test_scoring_says_what_an_answer_covers_lacks_and_has_wrong(desk):
     wrong = found(desk, MATHS, "scoring", "da-mi-ji", "da-deng-jia")
     assert kinds(wrong["da-mi-ji"])["例如有3个元素的集合，幂集有8个元素。"] == "contradicted"
     assert kinds(wrong["da-deng-jia"])["等价关系是自反的、对称的和传递的二元关系。"] == "contradicted"
+    answer = found(desk, MATHS, "verification", "da-deng-jia")["da-deng-jia"]
+    told = {row["text"]: (row["kind"], row["node"]) for row in answer["rows"]}
+    assert told == {
+        "等价关系是自反的和对称的二元关系，但不是传递的。": ("contradicted", "deng-jia"),
+        "它的等价类构成集合的一个划分。": ("supported", "hua-fen"),
+    }
+    number = found(desk, MATHS, "verification", "da-mi-ji")["da-mi-ji"]
+    assert kinds(number)["有3个元素的集合，幂集有6个元素。"] == "contradicted"
+    assert "（该出处没有的数字：6）" in number["rows"][1]["because"]
+    [table] = work_blocks("verification", [answer, number], Labels("zh"))
+    assert table.title == "核对 · 与来源矛盾 2 · 有来源支持 2"
+    light = kinds(found(desk, LEAF, "verification", "answer-light")["answer-light"])
+    assert light["The light reactions turn the energy of light into ATP and NADPH."] == "supported"
+    assert light["They take place in the stroma."] == "partly"  # the Calvin cycle does
+    assert kinds(found(desk, LEAF, "verification", "site")["site"]) == {}
 
 
 def test_a_canvas_that_is_worked_on_makes_no_base_that_lasts(folder, tmp_path):
@@ -291,34 +306,7 @@ def test_a_canvas_that_is_worked_on_makes_no_base_that_lasts(folder, tmp_path):
         assert canvas.work("explanation", ["a"], "board").kb == "board" and "board" in wb.knowledge.names()
 
 
-def test_verification_holds_each_sentence_against_others_and_no_answer_is_a_source(desk):
-    answer = found(desk, MATHS, "verification", "da-deng-jia")["da-deng-jia"]
-    told = {row["text"]: (row["kind"], row["node"]) for row in answer["rows"]}
-    assert told == {
-        "等价关系是自反的和对称的二元关系，但不是传递的。": ("contradicted", "deng-jia"),
-        "它的等价类构成集合的一个划分。": ("supported", "hua-fen"),
-    }
-    number = found(desk, MATHS, "verification", "da-mi-ji")["da-mi-ji"]
-    assert kinds(number)["有3个元素的集合，幂集有6个元素。"] == "contradicted"
-    assert "（该出处没有的数字：6）" in number["rows"][1]["because"]
-    [table] = work_blocks("verification", [answer, number], Labels("zh"))
-    assert table.title == "核对 · 与来源矛盾 2 · 有来源支持 2"
-    light = kinds(found(desk, LEAF, "verification", "answer-light")["answer-light"])
-    assert light["The light reactions turn the energy of light into ATP and NADPH."] == "supported"
-    assert light["They take place in the stroma."] == "partly"  # the Calvin cycle does
-    assert kinds(found(desk, LEAF, "verification", "site")["site"]) == {}
-
-
-def test_explanation_asks_the_base_and_tells_the_evidence_and_the_way(desk):
-    entry = found(desk, MATHS, "explanation", "shu", "ren-wu-2")
-    rows = entry["shu"]["rows"]
-    assert "没有回路" in rows[0]["text"] and ("evidence", "shu") in {(row["kind"], row["node"]) for row in rows}
-    assert rows[-1]["kind"] == "way" and rows[-1]["text"].endswith("图 —用于定义→ 连通图 —用于定义→ 树")
-    assert desk.run(entry["shu"]["run_id"]).status == "done"
-    assert any("双射有反函数，反函数也是双射" in text for text in kinds(entry["ren-wu-2"]))
-
-
-def test_what_was_found_is_written_into_a_copy_beside_its_targets(desk, folder):
+def test_a_copy_keeps_what_stands_there(desk, folder):
     before, copy = LEAF.read_bytes(), folder / "copy.canvas"
     worked = desk.canvas(LEAF).work("verification", ["answer-light", "answer-calvin"])
     written = worked.save(copy)
@@ -334,12 +322,9 @@ def test_what_was_found_is_written_into_a_copy_beside_its_targets(desk, folder):
             worked.save(wrong)
     with pytest.raises(reading.CanvasError, match="is there already"):
         desk.canvas(LEAF).work("scoring").save(copy)
-
-
-def test_a_copy_keeps_what_it_does_not_know_and_is_never_a_broken_file(desk, folder):
     odd = [node("a", "Tea\nTea is a drink."), {"id": "wb-text-7", "type": "odd", "mine": "\ud800"}, 1e3]
     worked = desk.canvas(write(folder, odd)).work("review", ["a"])
-    copy = json.loads(worked.save(folder / "copy.canvas").path.read_text("utf-8"))
+    copy = json.loads(worked.save(folder / "second.canvas").path.read_text("utf-8"))
     assert copy["nodes"][:3] == odd and [one["id"] for one in copy["nodes"][3:]] == ["wb-text-8"]
     (folder / "notes.canvas").write_text(json.dumps({"nodes": odd[:1], "mine": 7}).replace(": 7}", ": 1e400}"))
     with pytest.raises(reading.CanvasError, match="too large"):

@@ -223,7 +223,7 @@ def test_a_conversation_and_a_person_are_in_no_file_any_more(bench):
     assert holders(wb.path, "Zqdory") == set()
 
 
-def test_a_remnant_of_a_row_that_has_moved_is_written_over(tmp_path):
+def test_what_is_cleared_or_has_moved_is_written_over(tmp_path):
     path = tmp_path / "a.db"
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA secure_delete = OFF")
@@ -232,6 +232,13 @@ def test_a_remnant_of_a_row_that_has_moved_is_written_over(tmp_path):
     assert holders(tmp_path, "zqremnant") == {"a.db"}
     rewrite(path)
     assert holders(tmp_path, "zqremnant") == set()
+    with SqliteConversations(tmp_path / "workbench.db") as kept_here:
+        for session in ("s", "t"):
+            conversation = kept_here.get_or_create_conversation_id("ann", session)
+            kept_here.append_message(conversation, "user", f"zq{session}word")
+        assert kept_here.clear("ann", "s") == 1
+    content = (tmp_path / "workbench.db").read_bytes()
+    assert b"zqsword" not in content and b"zqtword" in content
 
 
 def test_an_exchange_goes_with_what_was_noted_of_it(bench):
@@ -346,7 +353,7 @@ def test_a_report_says_it_in_both_languages_and_escapes_what_it_names(bench):
     assert not re.search("<b>", page) and "&lt;b&gt;" in page
 
 
-def test_a_summary_that_comes_late_does_not_bring_back_what_was_forgotten(store):
+def test_what_comes_late_or_was_replaced_names_nothing_forgotten(store):
     conversation = store.get_or_create_conversation_id("ann", "s")
     ids = [store.append_message(conversation, "user", text) for text in ("zq one", "two", "three")]
     store.save_summary(conversation, "of zq one", 1, message_ids=ids[:1])
@@ -356,6 +363,13 @@ def test_a_summary_that_comes_late_does_not_bring_back_what_was_forgotten(store)
     assert store.get_summary(conversation) is None
     store.save_summary(conversation, "of two and three", 2, message_ids=ids[1:])
     assert store.get_summary(conversation)["summary"] == "of two and three"
+    old = store.remember("ann", "preferences", "likes tea", about="tea")
+    new = store.remember("ann", "preferences", "no zqtea", about="tea", replaces=[old], why="no zqtea")
+    other = store.remember("bob", "facts", "zqtea too")
+    store.forget([new])
+    [left] = store.memories("ann", ended=True)
+    assert (left["id"], left["ended_why"], left["replaced_by"]) == (old, "", "") and left["ended_at"]
+    assert [m["id"] for m in store.memories("bob")] == [other]
 
 
 def test_a_run_that_reads_it_in_this_moment_is_found_too(bench, monkeypatch):
@@ -400,26 +414,6 @@ def test_nothing_that_was_forgotten_stays_at_hand(bench):
     wb.clear("s")
     told(other, "s", *(f"Who directed Film {n}?" for n in (3, 4)))
     assert "Film 2" not in recalled()
-
-
-def test_what_is_cleared_is_overwritten(tmp_path):
-    with SqliteConversations(tmp_path / "workbench.db") as kept_here:
-        for session in ("s", "t"):
-            conversation = kept_here.get_or_create_conversation_id("ann", session)
-            kept_here.append_message(conversation, "user", f"zq{session}word")
-        assert kept_here.clear("ann", "s") == 1
-    content = (tmp_path / "workbench.db").read_bytes()
-    assert b"zqsword" not in content and b"zqtword" in content
-
-
-def test_what_replaced_a_memory_is_not_named_by_it_any_more(store):
-    old = store.remember("ann", "preferences", "likes tea", about="tea")
-    new = store.remember("ann", "preferences", "no zqtea", about="tea", replaces=[old], why="no zqtea")
-    other = store.remember("bob", "facts", "zqtea too")
-    store.forget([new])
-    [left] = store.memories("ann", ended=True)
-    assert (left["id"], left["ended_why"], left["replaced_by"]) == (old, "", "") and left["ended_at"]
-    assert [m["id"] for m in store.memories("bob")] == [other]
 
 
 KILLED = """

@@ -50,7 +50,7 @@ def talk(kept: SqlConversations, who: str, session: str, *turns: tuple[str, str]
     return conversation
 
 
-def test_a_memory_has_a_history_that_can_be_seen_and_undone(store):
+def test_memories_and_exchanges_are_kept_once_seen_and_undone(store):
     first = store.remember("ann", "preferences", "likes horror", about="horror", polarity="like")
     assert store.remember("ann", "preferences", "other words", key=first) == first, "kept once"
     second = store.remember("ann", "preferences", "no horror", about="horror", polarity="dislike", replaces=[first])
@@ -70,9 +70,6 @@ def test_a_memory_has_a_history_that_can_be_seen_and_undone(store):
         store.remember("ann", "mood", "x")
     store.forget([first])
     assert all(m["id"] != first for m in store.memories("ann", ended=True))
-
-
-def test_an_exchange_is_an_episode_once_and_goes_with_its_conversation(store):
     conversation = store.get_or_create_conversation_id("ann", "s")
     asked = store.append_message(conversation, "user", "Which kiln is hot?", message_key="r:user")
     for _ in range(2):

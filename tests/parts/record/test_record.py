@@ -110,7 +110,7 @@ def _answer(run: GraphRun, answer: Any) -> GraphRun:
     return run.answer(answer(run.questions[0].value) if callable(answer) else answer)
 
 
-def test_an_edit_inside_a_subgraph_survives_and_only_what_reads_it_runs(wb: Workbench) -> None:
+def test_a_fork_changes_one_place_and_what_reads_it(wb: Workbench) -> None:
     run = finished(wb.record(KINDS["three_deep"].build(), "edit inside"), KINDS["three_deep"])
     executed.clear()
     [place] = [effect.at for effect in run.effects if effect.name.endswith("read")]
@@ -120,21 +120,21 @@ def test_an_edit_inside_a_subgraph_survives_and_only_what_reads_it_runs(wb: Work
     executed.clear()
     fork = run.fork(at=place.replace("read", "note"), state={"question": "Fen Mill"})
     assert executed == {"note": 1, "finish": 1} and fork.state["log"][-1] == "note of Fen Mill"
-
-
-def test_a_tool_result_that_is_put_in_its_place_reaches_the_model(wb: Workbench) -> None:
     run = finished(wb.record(KINDS["react"].build(), "tool result"), KINDS["react"])
     assert run.messages[-1].content == "It says: Moss Mill was built by Ann Lee."
     executed.clear()
     fork = run.fork(at="tools/1:search/1", result="Nobody knows.")
     assert fork.messages[-1].content == "It says: Nobody knows."
     assert executed == {"agent": 1, "model": 1}
-
-
-def test_a_state_that_is_replaced_before_a_node_with_a_reducer_is_seen_by_what_follows(wb: Workbench) -> None:
     run = finished(wb.record(KINDS["plain"].build(), "reducer"), KINDS["plain"])
     fork = run.fork(at="review/1", state={"log": ["other"]})
     assert fork.state["log"] == ["other", "review"] and fork.state["answer"] == "2 steps, approved: True"
+    run = finished(wb.record(KINDS["plain"].build(), "where"), KINDS["plain"])
+    for wrong in ({"at": "first/1"}, {"result": {"log": []}}, {"state": {"log": []}}):
+        with pytest.raises(RunError, match="Name a place with `at`, and what changes there"):
+            run.fork(**wrong)
+    with pytest.raises(RunError, match=r"has no effect at 'third/1'. It has: first/1, review/1"):
+        run.fork(at="third/1", result=None)
 
 
 def test_langgraphs_own_cache_of_nodes_leaks_between_users_and_a_recorded_graph_does_not_use_it(wb: Workbench) -> None:
@@ -181,15 +181,6 @@ def test_however_a_node_reads_the_whole_state_it_runs_again_when_any_of_it_chang
     assert executed == {"look": 2} and fork.executed == ["look/1"]
 
 
-def test_a_fork_says_what_changes_where(wb: Workbench) -> None:
-    run = finished(wb.record(KINDS["plain"].build(), "where"), KINDS["plain"])
-    for wrong in ({"at": "first/1"}, {"result": {"log": []}}, {"state": {"log": []}}):
-        with pytest.raises(RunError, match="Name a place with `at`, and what changes there"):
-            run.fork(**wrong)
-    with pytest.raises(RunError, match=r"has no effect at 'third/1'. It has: first/1, review/1"):
-        run.fork(at="third/1", result=None)
-
-
 def test_a_run_that_was_killed_after_its_last_checkpoint_has_its_result(wb: Workbench) -> None:
     run = finished(wb.record(KINDS["plain"].build(), "last moment"), KINDS["plain"])
     state = run.state
@@ -217,10 +208,24 @@ def test_a_disk_without_room_is_an_error_and_the_run_goes_on_when_there_is_some(
     assert run.resume().answer(True).status == "done"
 
 
-def test_what_cannot_be_kept_is_named_with_its_field(wb: Workbench) -> None:
+def test_what_cannot_be_kept_and_what_ends_the_process_ends_its_run_alone(wb: Workbench) -> None:
     graph = line(("open", lambda state: {"answer": threading.Lock()}))
     with pytest.raises(RunError, match=r"The result of open/1, field 'answer', cannot be kept: .*lock"):
         wb.record(graph, "lock").ask(LOG)
+    agent = wb.record(line(("leave", lambda state: sys.exit("gone"))), "leaving")
+    with pytest.raises(RunError, match="SystemExit"):
+        agent.ask(LOG)
+    assert agent.runs()[0].status == "failed" and "gone" in str(agent.runs()[0].error)
+
+    async def wait(state: Log) -> Any:
+        await asyncio.sleep(600)
+
+    run = wb.record(line(("wait", wait)), "endless").start(LOG)
+    with pytest.raises(TimeoutError, match="still runs"):
+        run.wait(0.2)
+    assert run.cancel().wait().status == "cancelled"
+    paused = wb.record(KINDS["plain"].build(), "cancelled").ask(LOG)
+    assert paused.cancel().status == "cancelled"
 
 
 def test_a_function_that_was_named_goes_on_the_tape(wb: Workbench) -> None:
@@ -274,25 +279,6 @@ def test_a_run_is_worked_on_by_one_process(wb: Workbench) -> None:
     assert run.status == "interrupted", "the other one died: its lease is gone"
     run.resume()
     assert run.status == "paused" and run.answer(True).state["approved"] is True
-
-
-def test_a_node_that_never_ends_is_cancelled_and_the_run_says_so(wb: Workbench) -> None:
-    async def wait(state: Log) -> Any:
-        await asyncio.sleep(600)
-
-    run = wb.record(line(("wait", wait)), "endless").start(LOG)
-    with pytest.raises(TimeoutError, match="still runs"):
-        run.wait(0.2)
-    assert run.cancel().wait().status == "cancelled"
-    paused = wb.record(KINDS["plain"].build(), "cancelled").ask(LOG)
-    assert paused.cancel().status == "cancelled"
-
-
-def test_a_node_that_ends_the_process_ends_its_run_alone(wb: Workbench) -> None:
-    agent = wb.record(line(("leave", lambda state: sys.exit("gone"))), "leaving")
-    with pytest.raises(RunError, match="SystemExit"):
-        agent.ask(LOG)
-    assert agent.runs()[0].status == "failed" and "gone" in str(agent.runs()[0].error)
 
 
 def test_runs_of_a_recorded_graph_are_compared_sealed_and_removed_by_the_workspace(wb, tmp_path):
@@ -441,14 +427,12 @@ def compared(state: dict) -> dict:
     return {"answer": f"{FIRST} {SECOND}"}
 
 
-def test_constants_that_change_places_are_another_code(monkeypatch):
+def test_code_is_all_that_it_reaches(monkeypatch):
     before = langgraph_copy.code_version(compared)
     monkeypatch.setitem(globals(), "FIRST", 2)
     monkeypatch.setitem(globals(), "SECOND", 1)
     assert langgraph_copy.code_version(compared) != before
 
-
-def test_an_object_that_is_made_while_the_key_is_taken_does_not_hide_another():
     def weigh(state: dict) -> list:
         return [work(state) for work in works]
 

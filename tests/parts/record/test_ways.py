@@ -130,7 +130,7 @@ def test_what_a_fork_writes_to_the_store_is_read_by_its_later_nodes(wb: Workbenc
     assert executed == {"read": 1}, "it reads nothing of the state, but what was written"
 
 
-def test_an_edge_is_an_effect_and_can_lead_elsewhere(wb: Workbench) -> None:
+def test_edges_tasks_and_nodes_of_several_runs_come_from_the_tape(wb: Workbench) -> None:
     run = finished(wb.record(KINDS["routed_by_a_model"].build(), "edge"), KINDS["routed_by_a_model"])
     [way] = [effect for effect in run.effects if effect.kind == "edge"]
     other = {"left": "right", "right": "left"}[way.value]
@@ -138,18 +138,12 @@ def test_an_edge_is_an_effect_and_can_lead_elsewhere(wb: Workbench) -> None:
     fork = run.fork(at=way.at, result=other)
     assert fork.state["log"] == ["first of Moss Mill", f"{other} of Moss Mill"]
     assert executed == {other: 1, "finish": 1}
-
-
-def test_a_task_whose_input_is_the_same_comes_from_the_tape(wb: Workbench) -> None:
     run = finished(wb.record(KINDS["tasks"].build(), "tasks"), KINDS["tasks"])
     executed.clear()
     fork = run.fork(answers=False)
     assert executed == {"flow": 1, "grade": 1} and fork.state["grade"] == run.state["grade"] - 1
     by_hand = run.fork(at="flow/1:write/1", result="Moss")
     assert by_hand.state["essay"] == "Moss" and by_hand.state["grade"] == 4
-
-
-def test_nodes_of_several_runs_are_put_together(wb: Workbench) -> None:
     agent = wb.record(KINDS["deferred"].build(), "graft")
     first, second = agent.ask(LOG), agent.ask({**LOG, "question": "Fen Mill"})
     executed.clear()
@@ -420,14 +414,11 @@ def test_a_trace_is_a_run_that_is_seen_and_compared_and_never_replayed(wb, tmp_p
             again()
 
 
-def test_a_span_that_failed_is_a_run_that_failed(wb, tmp_path: Path):
+def test_a_span_is_a_run_with_its_failure_and_evidence(wb, tmp_path):
     span = EXPORTS["opentelemetry"]["resourceSpans"][0]["scopeSpans"][0]["spans"][0]
     (tmp_path / "spans.json").write_text(json.dumps([{**span, "status": {"code": 2, "message": "no more quota"}}]))
     [run] = wb.read_traces(tmp_path / "spans.json")
     assert (run.status, run.error) == ("failed", "no more quota")
-
-
-def test_documents_of_a_trace_are_evidence(wb, tmp_path: Path):
     (tmp_path / "spans.json").write_text(json.dumps(EXPORTS["opentelemetry"]))
     [run] = wb.read_traces(tmp_path / "spans.json")
     assert [(piece["result_id"], piece["score"]) for piece in run.evidence] == [("mill", 0.9)]

@@ -83,11 +83,6 @@ def test_a_name_that_several_bear_is_asked_and_the_answer_tells_them_apart(libra
         assert refined(refined_query, answered([asked], {asked["question_id"]: text})) == refined_query, "once"
 
 
-def test_what_the_question_tells_apart_is_not_asked(library):
-    assert opened(library, "What is the Harbour of 1978 about?") == []
-    assert opened(library, "What is Kiln about?") == []
-
-
 @pytest.mark.parametrize("query", ["Write a full report.", "请写一份全面的报告。"])
 def test_a_question_without_a_subject_is_asked_for_one(library, query):
     scope = next(one for one in opened(library, query, base="notes"))
@@ -188,6 +183,8 @@ def test_what_is_asked_stands_in_every_form_and_is_no_markup(library):
     assert asked["question"] in shown and H18 in shown and "<b>x</b>" not in shown
     text = display_data(outline(document, ("review",)), Labels("en"))["text/plain"]
     assert asked["question"] in text and f"2. {asked['options'][1]}" in text and "回答这些问题吗" in text
+    assert opened(library, "What is the Harbour of 1978 about?") == []
+    assert opened(library, "What is Kiln about?") == []
 
 
 __all__ = ["desk"]

@@ -108,7 +108,7 @@ def test_the_result_has_the_names_of_the_requirement(wb):
     assert "@misc{" in told["response"] and "## Conclusion" not in told["response"]
 
 
-def test_a_second_report_takes_over_what_its_evidence_did_not_change(wb, shelf):
+def test_a_second_report_takes_over_what_did_not_change_and_nothing_of_another_person(wb, shelf):
     wb.add_knowledge("harbour", [shelf])
     topic = "The harbour: bridge, ferry, fish"
     first = wb.report(topic, kb="harbour").report
@@ -124,17 +124,20 @@ def test_a_second_report_takes_over_what_its_evidence_did_not_change(wb, shelf):
     old, new = ({s["section_id"]: s["text"] for s in one.sections} for one in (first, third))
     assert fresh == {i for i in old if "four times" in old[i]} and third.metrics["sections_written"] == len(fresh)
     assert all(old[i] == new[i] for i in old if i not in fresh)
-
-
-def test_another_person_s_report_is_not_taken_over(shared_wb, english):
-    assert english.report.text
-    assert not shared_wb.report(EN, kb="film", user="bob").report.cache_hit
-
-
-def test_what_the_corpus_does_not_know_is_said_and_not_written(wb, shelf):
     wb.add_knowledge("harbour", [shelf])
     report = wb.report("Quantum chromodynamics", kb="harbour").report
     assert report.sections == [] and "Nothing here clearly answers this" in report.text
+
+
+def test_what_cannot_be_asked_is_said_and_nothing_of_another_person_is_taken(shared_wb, english):
+    assert english.report.text
+    assert not shared_wb.report(EN, kb="film", user="bob").report.cache_hit
+    wb = shared_wb
+    with pytest.raises(WorkbenchError, match="Unknown review point"):
+        wb.ask(EN, kb="film", review={"outline"})
+    with pytest.raises(WorkbenchError, match="writes no report"):
+        wb.ask("Who directed Hulk?", kb="film").report  # noqa: B018
+    assert wb.ask("Who directed Hulk?", kb="film", review=None).status == "done"
 
 
 def test_a_person_decides_at_the_outline_and_a_replay_repeats_it(wb):
@@ -177,15 +180,6 @@ def test_a_kind_of_one_s_own_is_a_few_lines(wb):
         assert "## Introduction" not in report.text and "## Appendix" not in report.text
     finally:
         kinds._TYPES.pop("brief")
-
-
-def test_what_cannot_be_asked_is_said_before_anything_begins(shared_wb):
-    wb = shared_wb
-    with pytest.raises(WorkbenchError, match="Unknown review point"):
-        wb.ask(EN, kb="film", review={"outline"})
-    with pytest.raises(WorkbenchError, match="writes no report"):
-        wb.ask("Who directed Hulk?", kb="film").report  # noqa: B018
-    assert wb.ask("Who directed Hulk?", kb="film", review=None).status == "done"
 
 
 def test_the_terminal_writes_a_file_and_reads_it_again(workspace, tmp_path):

@@ -59,13 +59,22 @@ def page_of(title, language, *chapters):
     return page(title, html(chapters, labels), labels)
 
 
-def test_a_reference_says_title_place_base_address_and_licence():
+def test_references_by_default_and_as_bibtex():
     assert references(SOURCES, "default", "en") == [
         r"*On Houses*, passage 3, base tea, [https\://example.org/a\_(b)](https://example.org/a_%28b%29), CC BY-SA 4.0",
         r"*茶馆*, passage 1, base 书, [https\://zh.example.org/茶馆](https://zh.example.org/%E8%8C%B6%E9%A6%86)",
         "*A page*, base tea, <https://example.org/page>",
     ]
     assert references(SOURCES[2:], "default", "zh") == ["《A page》，知识库 tea，<https://example.org/page>"]
+    paper, book, _ = references(SOURCES, "bibtex")
+    assert paper.startswith(
+        "@article{ref1,\n  title = {{On Houses}},\n  author = {Roe, Jane and Doe, John},\n  year = {2019},"
+    )
+    assert book.startswith("@book{ref2,") and "author = {{老舍} and {王五} and {李四} and {赵六}}" in book
+    for entry in references(NASTY, "bibtex"):
+        assert "`" not in entry and not re.search(r"(?<!\\)[$&#_]", entry.split("{", 1)[1].replace("url = ", ""))
+        bare = re.sub(r"\\[{}]", "", entry)
+        assert bare.count("{") == bare.count("}") and bare.startswith("@") and bare.endswith("\n}")
 
 
 @pytest.mark.parametrize(
@@ -90,18 +99,6 @@ def test_styles_of_csl_are_set_in_the_language_of_each_source(style, paper, book
         first, second, third = references(SOURCES, style, language)
         assert first.startswith(paper) and book in second and "A page" in third
         assert "](https://zh.example.org/%E8%8C%B6%E9%A6%86)" in second and "10.1000/xyz123" in first
-
-
-def test_bibtex_is_entries_whose_values_stay_in_their_braces():
-    paper, book, _ = references(SOURCES, "bibtex")
-    assert paper.startswith(
-        "@article{ref1,\n  title = {{On Houses}},\n  author = {Roe, Jane and Doe, John},\n  year = {2019},"
-    )
-    assert book.startswith("@book{ref2,") and "author = {{老舍} and {王五} and {李四} and {赵六}}" in book
-    for entry in references(NASTY, "bibtex"):
-        assert "`" not in entry and not re.search(r"(?<!\\)[$&#_]", entry.split("{", 1)[1].replace("url = ", ""))
-        bare = re.sub(r"\\[{}]", "", entry)
-        assert bare.count("{") == bare.count("}") and bare.startswith("@") and bare.endswith("\n}")
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -161,7 +158,7 @@ REPORT = (
 )
 
 
-def test_the_page_leads_from_marks_to_references_and_back():
+def test_the_page_leads_from_marks_to_references_and_runs_nothing():
     shown = BeautifulSoup(page_of(*REPORT), "html.parser")
     marks = shown.select("a.mark")
     expected = [("[1]", "#ref-1", "cite-1"), ("[1]", "#ref-1", None), ("[2]", "#ref-2", "cite-2")]
@@ -173,9 +170,6 @@ def test_the_page_leads_from_marks_to_references_and_back():
     assert shown.code.get_text() == "[1]" and "another [9]" in shown.get_text() and shown.select_one("td.to-right")
     chinese = BeautifulSoup(page_of("茶馆", "zh", chapter("# 茶馆")), "html.parser")
     assert (shown.html["lang"], chinese.html["lang"]) == ("en", "zh-Hans")
-
-
-def test_the_page_runs_nothing_and_fetches_nothing():
     made = page_of(*REPORT)
     shown = BeautifulSoup(made, "html.parser")
     policy = shown.find("meta", {"http-equiv": "Content-Security-Policy"})["content"]
@@ -186,9 +180,6 @@ def test_the_page_runs_nothing_and_fetches_nothing():
     hrefs = {a["href"] for a in shown.find_all("a", href=True)}
     assert all(href.startswith(("https://", "#")) for href in hrefs)
     assert "\u202e" not in made and "\x00" not in made
-
-
-def test_a_line_of_a_document_cannot_give_the_marks_another_target():
     text = "# T\n\nSo [1] and [2](javascript:x).\n\n[1]: https://evil.example\n\n[2]: https://evil.example"
     made = page_of("T", "en", chapter(text), chapter("", "references", ["a"]))
     shown = BeautifulSoup(made, "html.parser")

@@ -113,9 +113,18 @@ async def test_the_router_alone(served, given, kb, worker) -> None:
     assert state["route_decision"]["worker_name"] == worker and state["route_decision"]["reason"]
 
 
-async def test_a_report_is_written(served) -> None:
+async def test_a_report_is_written_and_leaving_a_stream_ends_its_work(served):
     asked = {"message": "Aldermoor kiln: builders", "kb_prefix": "notes", "report": {"report_type": "short"}}
     assert "## References" in (await (await served.conversation()).ainvoke(asked))["answer"]
+    graph = (await served.conversation()).copy({"checkpointer": InMemorySaver()})
+    config = {"configurable": {"thread_id": "left"}}
+    stream = graph.astream({"message": QUESTION, "kb_prefix": "notes"}, config, stream_mode="updates")
+    assert {"route", "recall"} & set(await anext(stream))
+    await stream.aclose()
+    await asyncio.sleep(0.3)
+    at = (await graph.aget_state(config)).next
+    await asyncio.sleep(0.3)
+    assert at and (await graph.aget_state(config)).next == at
 
 
 @pytest.mark.parametrize(
@@ -145,18 +154,6 @@ async def test_retrieval_and_fusion_alone(served, asked, monkeypatch) -> None:
     for found in (await graph.ainvoke(asked, options), await graph.ainvoke(asked, context=options["configurable"])):
         assert [one["metadata"]["title"] for one in found["reranked_results"]] == ["Kiln"]
     assert set(graph.get_context_jsonschema()["properties"]) >= {"kb_prefix", "top_k", "fusion_strategy"}
-
-
-async def test_leaving_a_stream_ends_its_work(served) -> None:
-    graph = (await served.conversation()).copy({"checkpointer": InMemorySaver()})
-    config = {"configurable": {"thread_id": "left"}}
-    stream = graph.astream({"message": QUESTION, "kb_prefix": "notes"}, config, stream_mode="updates")
-    assert {"route", "recall"} & set(await anext(stream))
-    await stream.aclose()
-    await asyncio.sleep(0.3)
-    at = (await graph.aget_state(config)).next
-    await asyncio.sleep(0.3)
-    assert at and (await graph.aget_state(config)).next == at
 
 
 @pytest.fixture

@@ -66,7 +66,7 @@ def statuses(events: list[dict[str, Any]]) -> list[str]:
     return list(dict.fromkeys(event["status"] for event in events))
 
 
-def test_a_chat_is_streamed_in_the_one_vocabulary(client, wb) -> None:
+def test_a_chat_is_streamed_in_the_one_vocabulary_or_comes_whole(client, wb):
     given = client.post("/api/v1/chat/stream", json=ANN)
     assert given.status_code == 200 and given.headers["content-type"].startswith("text/event-stream")
     assert given.headers["cache-control"] == "no-cache" and given.headers["x-accel-buffering"] == "no"
@@ -79,9 +79,6 @@ def test_a_chat_is_streamed_in_the_one_vocabulary(client, wb) -> None:
     assert set(steps[-1]) == {"stage", "completed", "total", "error", "agent_type", "retrieval_count"}
     assert steps[-1]["completed"] == steps[-1]["total"] > 0 and steps[-1]["stage"] == "retrieval"
     assert (run.row["user_id"], run.session_id) == ("ann", "kilns")
-
-
-def test_without_a_stream_the_answer_comes_whole(client, wb) -> None:
     told = client.post("/api/v1/chat", json={**ANN, "agent_type": "hybrid_agent"}).json()
     run = wb.run(told["run_id"])
     assert (told["status"], told["answer"], told["error"], told["review"]) == ("done", run.answer, None, None)

@@ -226,19 +226,16 @@ def test_the_key_goes_to_the_server_and_nowhere_else(place, server, tmp_path, ca
     no_trace(tmp_path, TOKEN)
 
 
-def test_a_redirect_does_not_carry_the_key_away(place, server):
+def test_incognito_keeps_nothing_and_a_redirect_does_not_carry_the_key_away(place, server):
+    with bench(place, server.url) as wb:
+        run = wb.ask(QUESTION, kb="film", incognito=True)
+        assert "Bong Joon Ho" in run.answer
+    no_trace(place, "Bong", "496243", "Parasite", TOKEN)
     with tmdb_server() as thief:
         server.instead = {"search": [Reply(status=307, headers={"Location": f"{thief.url}/search/multi"})]}
         with bench(place, server.url) as wb:
             assert wb.ask(QUESTION, kb="film").status == "done"
         assert not thief.asked
-
-
-def test_incognito_keeps_nothing(place, server):
-    with bench(place, server.url) as wb:
-        run = wb.ask(QUESTION, kb="film", incognito=True)
-        assert "Bong Joon Ho" in run.answer
-    no_trace(place, "Bong", "496243", "Parasite", TOKEN)
 
 
 def test_what_it_says_is_never_written_into_the_base(place, indexed, server):
