@@ -225,7 +225,7 @@ def agrees(wb: Workbench, run: Run) -> dict[str, Any]:
     compared = " ".join(str(wb.compare(run, run)).split())
     spans = {"total_s": "Time in all", "retrieval_s": "of it retrieval", "generation_s": "of it the answer"}
     for name, word in {**spans, "saved_s": "Time that the tape saved"}.items():
-        assert f"{word} {milliseconds(1000 * told[name])}" in compared, name
+        assert f"{word} {milliseconds(1000 * told[name]) if told[name] else '–'}" in compared, name
     assert [name for name, text in places.items() if took not in text or saved not in text] == []
     beside, statistics = wb.compare(run, run).to_dict()["cost"][0], run.state["merged"]["statistics"]
     assert {name: beside[name] for name in told} == told

@@ -263,7 +263,7 @@ def _cost(document: Data, labels: Labels) -> Block:
         saved = f" + {cost['saved_tokens']:,}" if cost["saved_tokens"] else ""
         calls = f"{cost['calls']} + {cost['saved_calls']}"
         backed = labels("beside_of", n=cited, most=len(claims))
-        spans = [milliseconds(1000 * cost[name]) for name in _SPANS]
+        spans = [milliseconds(1000 * cost[name]) if cost[name] else "–" for name in _SPANS]
         sides.append((calls, str(cost["evidence"]), backed, tokens + saved, *spans))
     names = [labels(f"beside_{name}") for name in ("calls", "pieces", "claims", "tokens", *_SPANS)]
     letters = (Column(letter, "number") for letter, _ in lettered(document))

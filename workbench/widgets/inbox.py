@@ -78,7 +78,8 @@ class Inbox(CellRoot):
         self.list.show(inbox(self.waiting, labels, now, approvals=self._approvals(), **state))
         display_if(self.note, picked)
         if picked:
-            self.note.description = f"{labels('decision_note')} · {one_line(picked.message)[:90]}"
+            about = (labels("decision_note"), one_line(picked.message)[:70], picked.run_id)
+            self.note.description = " · ".join(about)
         self.update_static_form()
 
     def _approvals(self) -> dict[str, str]:

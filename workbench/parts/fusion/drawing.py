@@ -58,8 +58,8 @@ def drawn(canvas: Canvas, labels: Labels) -> Markup:
     across = [x for x, _ in corners]
     unit = max((max(across) - min(across) + 100) / _FITTED, 1 / _SCALE)
     boxes = [_patch(node, unit) for node in nodes]
-    found = ways(edges, canvas.nodes, boxes, unit)
-    routes = [(edge, found[edge["id"]]) for edge in edges]
+    corners_of = ways(edges, canvas.nodes, boxes, unit)
+    routes = [(edge, corners_of[edge["id"]]) for edge in edges]
     words = list(_words(routes, boxes, unit))
     points = [*corners, *(point for _, way in routes for point in way)]
     for (x, y), label, _ in words:

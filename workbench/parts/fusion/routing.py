@@ -1,4 +1,4 @@
-"""The ways of edges on a canvas: along lanes around the nodes, at right angles, beside one another."""
+"""The ways of edges on a canvas: along lanes around the nodes, at right angles, next to each other."""
 
 from __future__ import annotations
 
@@ -39,9 +39,12 @@ def ways(
     from scipy.sparse.csgraph import dijkstra
 
     middles, halves = np.array(boxes)[:, :2], np.array(boxes)[:, 2:] / 2 + 3 * unit
-    low, high = (middles - halves).min(axis=0), (middles + halves).max(axis=0)
+    area = np.array(
+        [[node[name] for name in ("x", "y", "width", "height")] for node in nodes.values()]
+    )
+    low, high = area[:, :2].min(axis=0), (area[:, :2] + area[:, 2:]).max(axis=0)
     apart = max(_APART * unit, (np.prod(high - low) / _MOST) ** 0.5)
-    low -= 4 * apart
+    low = low - 4 * apart
     shape = np.ceil((high - low) / apart).astype(int) + 4
     places = np.arange(2 * shape.prod()).reshape(*shape, 2)
     across, down = places[..., 0], places[..., 1]
@@ -58,21 +61,21 @@ def ways(
 
     def ports(node: Data, side: Any) -> dict[int, Point]:
         """Return the places next to a node where edges leave it, and that point of its border; the best first."""
-        found = list[tuple[float, int, Point]]()
+        options = list[tuple[float, int, Point]]()
         for name in [side] if side in _SIDES else _SIDES:
-            axis, far = _SIDES[name]
+            axis, end = _SIDES[name]
             (at, size), (by, span) = _SPANS[axis], _SPANS[1 - axis]
-            border = float(node[at] + far * node[size])
-            beside = (border + (14 * far - 7) * unit - low[axis]) / apart
+            border = float(node[at] + end * node[size])
+            beside = (border + (14 * end - 7) * unit - low[axis]) / apart
             middle = (node[by] + node[span] / 2 - low[1 - axis]) / apart
             half = (node[span] / 2 - 4 * unit) / apart
             for row in range(ceil(middle - half), floor(middle + half) + 1) or [round(middle)]:
-                place = (ceil(beside) if far else floor(beside), row)
+                place = (ceil(beside) if end else floor(beside), row)
                 point = (border, float(low[1 - axis] + row * apart))
                 if axis:
                     place, point = place[::-1], point[::-1]
-                found.append((abs(row - middle), int(places[*place, axis]), point))
-        best = {place: point for _, place, point in sorted(found)}
+                options.append((abs(row - middle), int(places[*place, axis]), point))
+        best = {place: point for _, place, point in sorted(options)}
         return {place: best[place] for place in best if place not in used} or best
 
     def way(edge: Data) -> list[Point]:
