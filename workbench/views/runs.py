@@ -40,21 +40,14 @@ def runs_table(
         here: the run on the bench.
         costs: of ``wb.runs.costs``, by run.
     """
-    letters, drawn, first_asked = dict(zip(marked, LETTERS, strict=False)), {}, dict[str, str]()
+    letters = dict(zip(marked, LETTERS, strict=False))
     facts = [fact for fact in _FACTS if any(costs[row["run_id"]][fact] for row in rows)]
-    for row in sorted(rows, key=lambda row: str(row["created_at"])):
-        first_asked.setdefault(row["title"], row["run_id"])
+    drawn = {}
     for row in rows:
         run_id = row["run_id"]
-        place = {
-            "mark": letters.get(run_id, "✓") if run_id in marked else "",
-            "here": run_id == here,
-        }
-        twin = origin_text(row, labels) or labels("runs_again") * (
-            first_asked[row["title"]] != run_id
-        )
-        told = {"row": row, "cost": costs[run_id], "twin": twin, "facts": facts}
-        drawn[run_id] = draw("runs.row", labels, **told, **place)
+        mark = letters.get(run_id, "✓") if run_id in marked else ""
+        about = {"cost": costs[run_id], "twin": origin_text(row, labels), "facts": facts}
+        drawn[run_id] = draw("runs.row", labels, row=row, mark=mark, here=run_id == here, **about)
     first = page * PAGE
     span = {
         "first": first + 1 if rows else 0,
@@ -63,5 +56,4 @@ def runs_table(
         "page": page,
     }
     state = {"marked": len(marked), "letters": [*letters.values()], "sort": sort, "sorts": SORTS}
-    state["facts"] = facts
-    return Picture(draw("runs.table", labels, **span, **state), drawn)
+    return Picture(draw("runs.table", labels, facts=facts, **span, **state), drawn)

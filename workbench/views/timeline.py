@@ -111,8 +111,8 @@ def _graph_lane(segments: Sequence[Bar], total: float, labels: Labels) -> tuple[
         row = next((n for n, taken in enumerate(ends) if taken <= left), len(ends))
         ends[row : row + 1] = [end + needed * (side == "after")]
         ink = "person" if bar.kind == "waiting" else "idle"
-        look = {"ink": f"{ink}-tint", "stroke": f"{ink}-fill", "gap": gap}
-        look |= {"words": name, "side": side, "y": 4 + 18 * row, "height": 14}
+        look = {"words": name, "side": side, "y": 4 + 18 * row, "height": 14, "gap": gap}
+        look |= {"ink": f"{ink}-tint", "stroke": f"{ink}-fill"}
         title = f"{labels(bar.kind)} · {milliseconds(bar.duration_ms)}" if gap else ""
         drawn.append(draw("timeline.one", bar=bar, total=total, title=title, **look))
     return joined(drawn), len(ends)

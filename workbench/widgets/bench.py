@@ -10,6 +10,7 @@ import threading
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -236,17 +237,16 @@ class Bench(CellRoot):
                 self._asking["session"] = self._conversation()
             self.run_id, self.view = "", "work"
             self.refresh()
-        elif kind in ("cancel", "resume") and (run := self.run):
-            self._act_on(run, kind)
-
-    def _act_on(self, run: Run, kind: str) -> None:
-        def cancel() -> None:  # returns no run, for there is nothing to follow
-            run.cancel()
-
-        if kind == "resume":
-            self.act(lambda: run.resume(wait=False))
-        else:
+        elif kind == "resume" and (run := self.run):
+            self.act(partial(run.resume, wait=False))
+        elif kind == "cancel" and (run := self.run):
+            cancel = partial(self._cancel, run)
             threading.Thread(target=self.act, args=(cancel,), name="cancel", daemon=True).start()
+
+    @staticmethod
+    def _cancel(run: Run) -> None:
+        """Cancel a run, and return none to follow."""
+        run.cancel()
 
     def _keyed(self, event: Event) -> None:
         if self.view == "work":

@@ -52,14 +52,15 @@ def drawn(canvas: Canvas, labels: Labels) -> Markup:
     hidden = len(canvas.nodes) + len(canvas.edges) - len(nodes) - len(edges)
     note = el("p", labels("canvas_hidden", n=hidden)) if hidden else None
     cards = [node for node in nodes if node["type"] != "group"]
-    corners = [(n["x"], n["y"]) for n in nodes] + [
-        (n["x"] + n["width"], n["y"] + n["height"]) for n in nodes
+    corners = [
+        (node["x"] + end * node["width"], node["y"] + end * node["height"])
+        for node in nodes
+        for end in (0, 1)
     ]
     across = [x for x, _ in corners]
     unit = max((max(across) - min(across) + 100) / _FITTED, 1 / _SCALE)
     boxes = [_patch(node, unit) for node in nodes]
-    corners_of = ways(edges, canvas.nodes, boxes, unit)
-    routes = [(edge, corners_of[edge["id"]]) for edge in edges]
+    routes = list(zip(edges, ways(edges, canvas.nodes, boxes, unit).values(), strict=True))
     words = list(_words(routes, boxes, unit))
     points = [*corners, *(point for _, way in routes for point in way)]
     for (x, y), label, _ in words:
