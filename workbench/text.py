@@ -250,7 +250,7 @@ def visible_json(text: str) -> str:
 def _tables() -> tuple[dict[int, str], dict[int, str]]:
     """Traditional characters to simplified ones; and those that two writings of a word may differ in to one of them."""
     _, old, new, _, rare, usual = (
-        (Path(__file__).parent / "traditional.txt").read_text(encoding="utf-8").splitlines()
+        (Path(__file__).parent / "traditional.txt").read_text("utf-8").splitlines()
     )
     return str.maketrans(dict(zip(old, new, strict=True))), str.maketrans(
         dict(zip(rare, usual, strict=True))

@@ -220,7 +220,7 @@ def find_demo() -> Json:
     clone = Path(__file__).parents[2] / DEMO
     for place in (DEMO, clone):
         if place.is_file():
-            shown = tomllib.loads(place.read_text(encoding="utf-8"))
+            shown = tomllib.loads(place.read_text("utf-8"))
             return {**shown, "corpus": place.with_name(shown["corpus"])}
     raise CorpusError(
         f"{DEMO} is not here: its corpus is CC BY-SA, so the installed package leaves it out. Run `workbench demo` in "

@@ -210,7 +210,7 @@ def load(path: Path) -> Vocabulary:
             raise CorpusError(
                 f"The vocabulary {path} is larger than {largest:,} bytes. Name the right file."
             )
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text("utf-8"))
         if isinstance(documents := content.get("documents"), dict):
             content["measure"] = documents.pop("measure", "")
         return TypeAdapter(Vocabulary).validate_python(content)
@@ -305,9 +305,7 @@ def _meaning(name: str) -> FieldMeaning:
 
 @cache
 def _general() -> dict[str, dict[str, dict[str, list[str]]]]:
-    return json.loads(
-        files("workbench.knowledge").joinpath("words.json").read_text(encoding="utf-8")
-    )
+    return json.loads(files("workbench.knowledge").joinpath("words.json").read_text("utf-8"))
 
 
 @cache

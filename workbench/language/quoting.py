@@ -82,7 +82,7 @@ class Quotes(NamedTuple):
 @cache
 def weights() -> Json:
     """Return what was fitted: ``signals`` of a sentence, ``steps`` between sentences, ``answers`` of the whole."""
-    return dict(json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8")))
+    return dict(json.loads(Path(__file__).with_suffix(".json").read_text("utf-8")))
 
 
 def best_quotes(

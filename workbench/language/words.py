@@ -23,9 +23,7 @@ _LONGEST_TALK = 300
 @cache
 def closed_words() -> Json:
     """Return the sections of ``words.toml``."""
-    return tomllib.loads(
-        files("workbench.language").joinpath("words.toml").read_text(encoding="utf-8")
-    )
+    return tomllib.loads(files("workbench.language").joinpath("words.toml").read_text("utf-8"))
 
 
 @cache
@@ -37,12 +35,7 @@ def pattern(name: str) -> re.Pattern[str]:
 
 @cache
 def _small_talk() -> re.Pattern[str]:
-    lines = (
-        files("workbench.language")
-        .joinpath("smalltalk.txt")
-        .read_text(encoding="utf-8")
-        .splitlines()
-    )
+    lines = files("workbench.language").joinpath("smalltalk.txt").read_text("utf-8").splitlines()
     return re.compile(
         "|".join(f"(?:{line})" for line in lines if line.strip() and not line.startswith("#"))
     )

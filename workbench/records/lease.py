@@ -136,7 +136,7 @@ def holder_in(path: Path) -> str:
     The file is written right after the lock is taken, so it may be missing for a moment.
     """
     with suppress(OSError, ValueError, KeyError, TypeError):
-        holder = json.loads(path.read_text(encoding="utf-8"))
+        holder = json.loads(path.read_text("utf-8"))
         return f"process {holder['pid']} on {holder['host']} (since {holder['since']})"
     return ""
 

@@ -193,7 +193,7 @@ def read(path: Path, role: str, language: str) -> Prompt:
         SettingsError: the file cannot be read, or is not a prompt of this role.
     """
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = tomllib.loads(path.read_text("utf-8"))
         texts = {part: table.pop(part) for part in _PARTS}
         version = table.pop("version", 1)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError) as error:

@@ -84,7 +84,7 @@ def read_prices(path: str) -> Prices:
     if not path:
         return {}
     try:
-        table = tomllib.loads(Path(path).expanduser().read_text(encoding="utf-8"))
+        table = tomllib.loads(Path(path).expanduser().read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SettingsError(
             f"WORKBENCH_PRICES is {path!r}, which cannot be read: {error}."

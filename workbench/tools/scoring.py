@@ -35,7 +35,7 @@ class Logistic:
         return 1 / (1 + math.exp(-max(-30.0, min(30.0, z))))
 
 
-FITTED = json.loads(Path(__file__).with_name("fitted.json").read_text(encoding="utf-8"))
+FITTED = json.loads(Path(__file__).with_name("fitted.json").read_text("utf-8"))
 MODELS = {name: Logistic(**model) for name, model in FITTED["models"].items()}
 """Of what is seen of a passage; every signal speaks for a result, so no weight is below 0."""
 ORDER: Mapping[str, float] = FITTED["order"]

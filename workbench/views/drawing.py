@@ -21,7 +21,7 @@ from workbench.views.markup import ROWS, TEMPLATES, Picture, draw, el, joined
 if TYPE_CHECKING:
     import pandas
 
-STYLE = (TEMPLATES / "colours.css").read_text(encoding="utf-8")
+STYLE = (TEMPLATES / "colours.css").read_text("utf-8")
 COLOURS: Mapping[str, str] = dict(
     re.findall(r"--wb-([a-z-]+):[^;]*?(#\w+)", STYLE.partition("}")[0])
 )

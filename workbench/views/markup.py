@@ -46,7 +46,7 @@ def _environment() -> Environment:
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     def source(name: str) -> str:
-        lines = (TEMPLATES / f"{name}.html").read_text(encoding="utf-8").splitlines()
+        lines = (TEMPLATES / f"{name}.html").read_text("utf-8").splitlines()
         return "".join(line.strip() for line in lines)
 
     result = Environment(

@@ -48,9 +48,7 @@ class Shared(ipywidgets.Widget):
     def only(cls) -> Shared:
         """Return the instance of this process, or a new one when it was closed."""
         if cls._only is None or cls._only.comm is None:
-            pick, css = (
-                (_FOLDER / name).read_text(encoding="utf-8") for name in ("pick.js", "bench.css")
-            )
+            pick, css = ((_FOLDER / name).read_text("utf-8") for name in ("pick.js", "bench.css"))
             cls._only = cls(pick=pick, css=STYLE + css)
         return cls._only
 

@@ -65,10 +65,7 @@ def remember(folder: Path, new_paths: Sequence[Path]) -> None:
 def remembered(folder: Path) -> list[str]:
     """Return every path that was ever given; none where the note is missing or cannot be read."""
     try:
-        return [
-            str(path)
-            for path in json.loads((folder / SOURCES).read_text(encoding="utf-8"))["paths"]
-        ]
+        return [str(path) for path in json.loads((folder / SOURCES).read_text("utf-8"))["paths"]]
     except (OSError, ValueError, KeyError, TypeError):
         return []
 

@@ -112,10 +112,7 @@ def surface_key(name: str) -> str:
 def ordinary_words() -> frozenset[str]:
     """About 4,000 English words that are common in lower case (``ordinary_words.txt``, counted in articles)."""
     return frozenset(
-        files("workbench.knowledge")
-        .joinpath("ordinary_words.txt")
-        .read_text(encoding="utf-8")
-        .split()
+        files("workbench.knowledge").joinpath("ordinary_words.txt").read_text("utf-8").split()
     )
 
 

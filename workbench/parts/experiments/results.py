@@ -324,7 +324,7 @@ class Results(Cells):
             "baseline": labels[0],
             "error": statistics.ERROR,
         }
-        page = Environment(autoescape=True).from_string(_PAGE.read_text(encoding="utf-8"))
+        page = Environment(autoescape=True).from_string(_PAGE.read_text("utf-8"))
         text = page.render(experiment=self, tables=tables, data=data)
         return write_file(path, text.encode(), replace=True)
 

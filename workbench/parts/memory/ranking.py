@@ -32,7 +32,7 @@ from workbench.text import MONTHS, days, is_stop_word, spelled, stem, terms
 AROUND = 2
 """How many turns on each side are read together with one."""
 WEIGHTS: Mapping[str, Mapping[str, float]] = json.loads(
-    files("workbench.parts.memory").joinpath("ranking.json").read_text(encoding="utf-8")
+    files("workbench.parts.memory").joinpath("ranking.json").read_text("utf-8")
 )["weights"]
 """Of each signal, for ``words`` alone, with ``vectors`` of turns, and with vectors of the ``nearest`` words as well."""
 

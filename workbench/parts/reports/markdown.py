@@ -207,4 +207,4 @@ def document_style() -> str:
 
 
 def _style(name: str) -> str:
-    return files("workbench.parts.reports").joinpath(name).read_text(encoding="utf-8")
+    return files("workbench.parts.reports").joinpath(name).read_text("utf-8")

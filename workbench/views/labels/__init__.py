@@ -60,7 +60,7 @@ _ENGLISH = _Counting()
 def catalogue(language: str) -> Mapping[str, str]:
     """Key -> its words in a language; English for every language but Chinese."""
     file = files("workbench.views.labels") / ("zh.toml" if language == "zh" else "en.toml")
-    subjects = tomllib.loads(file.read_text(encoding="utf-8"))
+    subjects = tomllib.loads(file.read_text("utf-8"))
     return {key: words for subject in subjects.values() for key, words in subject.items()}
 
 
