@@ -121,11 +121,9 @@ def check(
 
 
 def _kind_name(kind: Any) -> str:
-    return (
-        str(kind).removeprefix("typing.")
-        if typing.get_origin(kind)
-        else getattr(kind, "__name__", str(kind))
-    )
+    if typing.get_origin(kind):
+        return str(kind).removeprefix("typing.")
+    return getattr(kind, "__name__", str(kind))
 
 
 def _read(value: Any) -> Any:
@@ -142,11 +140,9 @@ def _assignments(source: str) -> dict[str, Parameter]:
     """Return the parameters of a cell of nothing but plain assignments; none of any other cell."""
     try:
         statements = ast.parse(source).body
-        return (
-            declared(source)
-            if all(isinstance(s, (ast.Assign, ast.AnnAssign)) for s in statements)
-            else {}
-        )
+        if all(isinstance(s, (ast.Assign, ast.AnnAssign)) for s in statements):
+            return declared(source)
+        return {}
     except (SyntaxError, WorkbenchError):
         return {}
 

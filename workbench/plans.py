@@ -177,9 +177,9 @@ class Plan(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _without_id(cls, data: Any) -> Any:
-        return (
-            {k: v for k, v in data.items() if k != "plan_id"} if isinstance(data, Mapping) else data
-        )
+        if isinstance(data, Mapping):
+            return {k: v for k, v in data.items() if k != "plan_id"}
+        return data
 
     @property
     def plan_id(self) -> str:
@@ -527,11 +527,9 @@ def _unkeepable_value(value: Any, longest: int) -> str:
     if isinstance(value, str):
         if len(value) > longest:
             return f"has {len(value):,} characters; {longest:,} are the most"
-        return (
-            ""
-            if value.isascii() or clean(value) == unicodedata.normalize("NFC", value)
-            else "holds broken text"
-        )
+        if value.isascii() or clean(value) == unicodedata.normalize("NFC", value):
+            return ""
+        return "holds broken text"
     if isinstance(value, bool) or value is None:
         return ""
     if isinstance(value, int):
@@ -554,11 +552,9 @@ def renamed(plan: Plan, names: Mapping[str, str]) -> Plan:
     >>> [(step.step_id, step.depends_on) for step in renamed(plan, {"a": "z"}).steps]
     [('z', []), ('b', ['z'])]
     """
-    return (
-        plan.model_copy(update={"steps": [step_renamed(step, names) for step in plan.steps]})
-        if names
-        else plan
-    )
+    if names:
+        return plan.model_copy(update={"steps": [step_renamed(step, names) for step in plan.steps]})
+    return plan
 
 
 def step_renamed(step: PlanStep, names: Mapping[str, str]) -> PlanStep:

@@ -351,9 +351,9 @@ class Settings(BaseSettings):
 
     def model_variable(self, role: str) -> str:
         """Return the environment variable that gives the role its model."""
-        return (
-            f"WORKBENCH_MODELS__{role.upper()}" if self.models.get(role) else "WORKBENCH_CHAT_MODEL"
-        )
+        if self.models.get(role):
+            return f"WORKBENCH_MODELS__{role.upper()}"
+        return "WORKBENCH_CHAT_MODEL"
 
     def with_changes(self, changes: Data) -> Settings:
         """Return the settings with these changes; models change by role."""

@@ -52,11 +52,9 @@ class Pair(click.ParamType):
 
 def parse_points(review: str) -> str | list[str]:
     """Read ``plan,reflect``, or ``all``."""
-    return (
-        review
-        if review == "all"
-        else [point.strip() for point in review.split(",") if point.strip()]
-    )
+    if review == "all":
+        return review
+    return [point.strip() for point in review.split(",") if point.strip()]
 
 
 class JsonFile(click.ParamType):

@@ -95,11 +95,9 @@ def _decision(response: Data, request: Request) -> Json:
     edits = proposals.differing(
         proposals.in_force(request), _parse(args["args"], request), required
     )
-    return (
-        {"type": "edit", "edited_action": {"name": point, "args": edits}}
-        if edits
-        else {"type": "approve"}
-    )
+    if edits:
+        return {"type": "edit", "edited_action": {"name": point, "args": edits}}
+    return {"type": "approve"}
 
 
 def _parse_middleware(answer: Data, request: Request) -> Data:

@@ -261,9 +261,9 @@ async def kb_handler(state: ConversationState, runtime: Runtime[Context]) -> Jso
 
 def whether_to_clarify(state: ConversationState) -> str:
     """Return the next node: what a report's question leaves open is found before anything is planned."""
-    return (
-        "clarify" if state.get("report") and state["use_retrieval"] else whether_to_retrieve(state)
-    )
+    if state.get("report") and state["use_retrieval"]:
+        return "clarify"
+    return whether_to_retrieve(state)
 
 
 def whether_to_retrieve(state: ConversationState) -> str:

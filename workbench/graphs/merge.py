@@ -387,9 +387,9 @@ def _joined(
 
 def _source(number: int, result: RetrievalResult) -> str:
     title = result["metadata"].get("title")
-    return (
-        f"[{number}] {title}\n{result['evidence']}" if title else f"[{number}] {result['evidence']}"
-    )
+    if title:
+        return f"[{number}] {title}\n{result['evidence']}"
+    return f"[{number}] {result['evidence']}"
 
 
 def _fitting(sources: list[str], max_characters: int) -> list[str]:

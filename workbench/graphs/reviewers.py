@@ -112,13 +112,11 @@ class ReplayReviewer:
             comparable(p) for p in (decision["proposal"], request["action_requests"][0]["args"])
         )
         paths = differences(old, new)
-        return (
-            DecisionDiffers(
+        if paths:
+            return DecisionDiffers(
                 "decision", request["review_id"], old, new, [f"proposal{p}" for p in paths]
             )
-            if paths
-            else None
-        )
+        return None
 
 
 def repeat_answer(decision: Data | Decision) -> Answer:
@@ -173,11 +171,9 @@ def _clean(value: Any, place: str) -> Any:
         raise InvalidAnswer(
             f"{_REFUSED} {place}: the number is too large. Give one of at most 64 bits."
         )
-    return (
-        [_clean(inner, f"{place}[{n}]") for n, inner in enumerate(value)]
-        if isinstance(value, list)
-        else value
-    )
+    if isinstance(value, list):
+        return [_clean(inner, f"{place}[{n}]") for n, inner in enumerate(value)]
+    return value
 
 
 _REFUSED = "The answer was refused, and the run waits as before."

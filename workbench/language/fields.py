@@ -176,9 +176,9 @@ class FieldsWriter:
         """Join items as a sentence does."""
         if self.language == "zh":
             return "、".join(items)
-        return (
-            " and ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else "".join(items)
-        )
+        if len(items) > 1:
+            return " and ".join([", ".join(items[:-1]), items[-1]])
+        return "".join(items)
 
     def noun(self, count: int) -> str:
         """Return what this many documents are called."""

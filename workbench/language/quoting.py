@@ -259,11 +259,9 @@ class Reader:
         """Return a sentence behind its heading or title, so that a reranker knows what it is about."""
         sentence = self.pool[row]
         above = sentence.heading or sentence.title
-        return (
-            sentence.text
-            if plain_title(above) in spelled(sentence.text)
-            else f"{above} {sentence.text}"
-        )
+        if plain_title(above) in spelled(sentence.text):
+            return sentence.text
+        return f"{above} {sentence.text}"
 
     def _led(self, covered: np.ndarray) -> np.ndarray:
         """Return how much the best sentence of another document says that names this one's title."""

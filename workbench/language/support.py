@@ -162,9 +162,9 @@ def verdict(sentence: str, seen: Agreement) -> Verdict:
         return "unsupported"
     if seen.share >= ALL and not seen.missing:
         return "supported"
-    return (
-        "partly" if seen.share >= MOST or (_exact(sentence) and not seen.missing) else "unsupported"
-    )
+    if seen.share >= MOST or (_exact(sentence) and not seen.missing):
+        return "partly"
+    return "unsupported"
 
 
 def agreement(

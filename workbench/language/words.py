@@ -188,11 +188,9 @@ def in_words(condition: Condition, field: Field, language: str) -> str:
     op = condition["op"]
     value = condition["value"]
     if op == "exists":
-        return (
-            (f"{name}{'有' if value else '没有'}记载")
-            if zh
-            else f"{'with' if value else 'without'} {name}"
-        )
+        if zh:
+            return f"{name}{'有' if value else '没有'}记载"
+        return f"{'with' if value else 'without'} {name}"
     values = [
         _value_in_words(each, field, language)
         for each in (value if isinstance(value, list) else [value])

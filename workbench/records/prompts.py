@@ -152,11 +152,9 @@ class Prompts(MutableMapping[str, Prompt]):
 
     def _read(self, role: str, language: str) -> Prompt:
         path = self._folder / f"{role}.{language}.toml" if self._folder else None
-        return (
-            read(path, role, language)
-            if path is not None and path.is_file()
-            else shipped(role, language)
-        )
+        if path is not None and path.is_file():
+            return read(path, role, language)
+        return shipped(role, language)
 
 
 def make_prompt(name: str, value: Any, among: Mapping[str, Prompt]) -> Prompt:

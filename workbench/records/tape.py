@@ -375,11 +375,9 @@ EDITED = "edited"
 
 def unedited_key(effect: Effect) -> str:
     """Return the key of an effect, whatever was put in its place by hand."""
-    return (
-        effect_key(effect.kind, effect.name, {**effect.parts, EDITED: ""})
-        if EDITED in effect.parts
-        else effect.key
-    )
+    if EDITED in effect.parts:
+        return effect_key(effect.kind, effect.name, {**effect.parts, EDITED: ""})
+    return effect.key
 
 
 def result_name(effect: Effect) -> str:

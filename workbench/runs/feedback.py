@@ -147,11 +147,11 @@ def _agent_type(run: Recording) -> str:
     route = run.state.get("route_decision")
     from workbench.graphs.route import read_workers  # it brings LangGraph
 
-    return (
-        ",".join(dict.fromkeys(worker.agent_type for worker in read_workers(route["worker_name"])))
-        if route
-        else ""
-    )
+    if route:
+        return ",".join(
+            dict.fromkeys(worker.agent_type for worker in read_workers(route["worker_name"]))
+        )
+    return ""
 
 
 def _checked(labels: Data) -> Json:

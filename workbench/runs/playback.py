@@ -238,11 +238,9 @@ class TapedMemory:
 
     def remember(self, user_id: str, section: str, content: str, **about: Any) -> str:
         """Kept by a run of its own alone."""
-        return (
-            self._real.remember(user_id, section, content, **about)
-            if self._tape.mode == "live"
-            else ""
-        )
+        if self._tape.mode == "live":
+            return self._real.remember(user_id, section, content, **about)
+        return ""
 
 
 def _short(arguments: Sequence[Any]) -> str:

@@ -87,11 +87,9 @@ def from_function(
         def call() -> Any:
             with contained(name):
                 returned = function(**args)
-                return (
-                    list(islice(returned, MAX_RESULTS + 1))
-                    if isinstance(returned, Iterator)
-                    else returned
-                )
+                if isinstance(returned, Iterator):
+                    return list(islice(returned, MAX_RESULTS + 1))
+                return returned
 
         returned = function(**args) if is_async else await asyncio.to_thread(call)
         if inspect.isawaitable(returned):

@@ -336,9 +336,9 @@ class Walk:
         """Return the share of ``words`` in the weight of the words that are not covered."""
         left = {word: weight for word, weight in self._weights.items() if word not in covered}
         total = sum(left.values())
-        return (
-            sum(weight for word, weight in left.items() if word in words) / total if total else 0.0
-        )
+        if total:
+            return sum(weight for word, weight in left.items() if word in words) / total
+        return 0.0
 
     def read(self, chunk_ids: Iterable[str]) -> None:
         """Learn the titles of passages."""

@@ -202,8 +202,8 @@ class Store(AbstractContextManager["Store"]):
             index.rows_in("SELECT chunk_id, vector FROM passages WHERE chunk_id IN ({})", ids)
         )
         ids = [chunk_id for chunk_id in ids if chunk_id in keys]
-        return (
-            best(ids, products(stored(index, [keys[chunk_id] for chunk_id in ids]), query), top_k)
-            if ids
-            else []
-        )
+        if ids:
+            return best(
+                ids, products(stored(index, [keys[chunk_id] for chunk_id in ids]), query), top_k
+            )
+        return []

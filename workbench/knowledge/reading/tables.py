@@ -211,11 +211,9 @@ class Column:
             number, unit = amount(cell.translate(_SWAPPED) if comma else cell) or (None, "")
             if number is not None and not unit:
                 return int(number) if number.is_integer() and "e" not in cell.lower() else number
-            return (
-                cell
-                if number is None or amount(cell) == (number, unit)
-                else f"{number:.15g} {unit}"
-            )
+            if number is None or amount(cell) == (number, unit):
+                return cell
+            return f"{number:.15g} {unit}"
         return cell
 
 

@@ -126,11 +126,9 @@ class Taken(NamedTuple):
             "faults": [[call, why] for call, why in self.faults],
             "done": ended,
         }
-        return (
-            {**notes, PARTS: {name: taken.notes() for name, taken in self.parts.items()}}
-            if self.parts
-            else notes
-        )
+        if self.parts:
+            return {**notes, PARTS: {name: taken.notes() for name, taken in self.parts.items()}}
+        return notes
 
 
 async def first_turn(

@@ -376,11 +376,9 @@ def explanation(desk: Desk, targets: Sequence[str]) -> list[Entry]:
 
 def _question(desk: Desk, node_id: str) -> str:
     text = desk.text(node_id).strip()
-    return (
-        text
-        if text.endswith(("?", "？"))
-        else desk.labels("canvas_ask_what", title=desk.title(node_id))
-    )
+    if text.endswith(("?", "？")):
+        return text
+    return desk.labels("canvas_ask_what", title=desk.title(node_id))
 
 
 OPERATIONS: Mapping[str, Callable[[Desk, Any], Any]] = {
@@ -410,11 +408,9 @@ def work(desk: Desk, operation: str, nodes: Sequence[str]) -> list[Entry]:
             f"{len(targets):,} nodes are too many at once: name at most {most_nodes}."
         )
     do = OPERATIONS[operation]
-    return (
-        list(do(desk, targets))
-        if do in (review, explanation)
-        else [do(desk, node) for node in targets]
-    )
+    if do in (review, explanation):
+        return list(do(desk, targets))
+    return [do(desk, node) for node in targets]
 
 
 def _fitting(desk: Desk, operation: str, group: str = "") -> list[str]:
@@ -426,8 +422,6 @@ def _fitting(desk: Desk, operation: str, group: str = "") -> list[str]:
     ]
     texts = [i for i in texts if not group or group in desk.canvas.around(i)]
     answers = [i for i in texts if i in desk.answers]
-    return (
-        answers
-        if operation == "scoring" and answers
-        else [i for i in texts if i not in desk.answers]
-    )
+    if operation == "scoring" and answers:
+        return answers
+    return [i for i in texts if i not in desk.answers]

@@ -379,9 +379,9 @@ def should_retry(state: FusionState, config: RunnableConfig) -> Literal["retry",
 async def again(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> list[str]:
     """Route to the sources again, or to the end."""
     options: Any = {"configurable": _options(config, runtime).model_dump()}
-    return (
-        await sources(state, config, runtime) if should_retry(state, options) == "retry" else [END]
-    )
+    if should_retry(state, options) == "retry":
+        return await sources(state, config, runtime)
+    return [END]
 
 
 def read_query(state: Data, otherwise: str = "") -> str:

@@ -83,11 +83,9 @@ def read_preferences(message: str) -> tuple[list[Noted], str]:
 def _read(clause: str) -> Noted | None:
     match = _REMEMBER.fullmatch(clause)
     if not match:
-        return (
-            read_note(clause)
-            if re.match(r"i\b|my\b|call me\b|叫?我|不?喜欢|讨厌", clause, re.I)
-            else None
-        )
+        if re.match(r"i\b|my\b|call me\b|叫?我|不?喜欢|讨厌", clause, re.I):
+            return read_note(clause)
+        return None
     content = next(filter(None, match.groups())).strip()
     return read_note(content) or _note("facts", content, content)
 

@@ -247,11 +247,9 @@ class _Talk:
 def _vectors(episode: Episode) -> np.ndarray | None:
     import numpy as np
 
-    return (
-        None
-        if episode["vector"] is None
-        else np.frombuffer(episode["vector"], np.float32).reshape(2, -1)
-    )
+    if episode["vector"] is None:
+        return None
+    return np.frombuffer(episode["vector"], np.float32).reshape(2, -1)
 
 
 def _result(episode: Episode, message: str, vector: np.ndarray | None) -> Json:

@@ -722,9 +722,9 @@ class RecordedCalls(BaseCache):
 
 
 def _generation(reply: Any) -> Generation:
-    return (
-        ChatGeneration(message=reply) if isinstance(reply, BaseMessage) else Generation(text=reply)
-    )
+    if isinstance(reply, BaseMessage):
+        return ChatGeneration(message=reply)
+    return Generation(text=reply)
 
 
 def place_in_node() -> Place | None:

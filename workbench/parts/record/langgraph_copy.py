@@ -191,11 +191,9 @@ class Copier:
 
         async def call(state: Any, config: Any) -> Any:
             result = await self.recorder().node(original, state, config)
-            return (
-                entrypoint.final(value=result.value, save=result.save)
-                if isinstance(result, Final)
-                else result
-            )
+            if isinstance(result, Final):
+                return entrypoint.final(value=result.value, save=result.save)
+            return result
 
         call.__annotations__ = {}  # LangGraph injects `config` by name where there is no annotation
         recorded = RunnableCallable(None, call, name=path.rpartition(".")[2], trace=False)

@@ -195,9 +195,9 @@ def _constants(schema: Any) -> list[str]:
                 [*own, *(name for inner in schema.values() for name in _constants(inner))]
             )
         )
-    return (
-        [name for inner in schema for name in _constants(inner)] if isinstance(schema, list) else []
-    )
+    if isinstance(schema, list):
+        return [name for inner in schema for name in _constants(inner)]
+    return []
 
 
 def read_json(text: str) -> Any:

@@ -240,17 +240,15 @@ class _Assembly:
             for title, n in marks.items()
         ]
         names[_MOST_LISTED:] = ["…"] * (len(names) > _MOST_LISTED)
-        return (
-            ""
-            if list(map(fold, marks)) == [fold(section["title"])]
-            else labels("comma").join(names)
-        )
+        if list(map(fold, marks)) == [fold(section["title"])]:
+            return ""
+        return labels("comma").join(names)
 
     def _open(self) -> str:
         missing = [section["title"] for section in self.sections if not section["sources"]]
-        return (
-            self.labels("part_open", titles=self.labels("comma").join(missing)) if missing else ""
-        )
+        if missing:
+            return self.labels("part_open", titles=self.labels("comma").join(missing))
+        return ""
 
     def _glossary(self) -> str:
         """Return names that sections speak of and none is about, with the first sentence of their documents."""
@@ -296,9 +294,9 @@ class _Assembly:
         labels = self.labels
         writers = dict.fromkeys(section["by"] for section in self.sections if section["sources"])
         names = labels("comma").join(labels.get(f"mem_by_{writer}", writer) for writer in writers)
-        return (
-            labels("written_by", who=names) if {*writers} - {RULES} else labels("written_by_rules")
-        )
+        if {*writers} - {RULES}:
+            return labels("written_by", who=names)
+        return labels("written_by_rules")
 
     def support(self) -> list[Supported]:
         """Return each statement as those of an answer are kept."""

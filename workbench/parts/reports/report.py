@@ -41,11 +41,9 @@ Assumption = Annotated[str, Field(pattern=r"\S", max_length=1_000)]
 def _sentences(value: Any) -> Any:
     """Return one sentence as a list, and texts as a store takes them."""
     values = [value] if isinstance(value, str) else value or []
-    return (
-        [clean(v) if isinstance(v, str) else v for v in values]
-        if isinstance(values, list | tuple)
-        else values
-    )
+    if isinstance(values, list | tuple):
+        return [clean(v) if isinstance(v, str) else v for v in values]
+    return values
 
 
 class ReportOptions(BaseModel, extra="forbid"):

@@ -136,18 +136,16 @@ def text(value: Any, limit: int = _SHORT) -> str:
     >>> text("  Life\\n of \\u202ePi "), text(["Pi"]), text("x" * 9, 3)
     ('Life of Pi', '', 'xxx')
     """
-    return (
-        " ".join(_HIDDEN.sub(" ", clean(value[: 4 * limit])).split())[:limit]
-        if isinstance(value, str)
-        else ""
-    )
+    if isinstance(value, str):
+        return " ".join(_HIDDEN.sub(" ", clean(value[: 4 * limit])).split())[:limit]
+    return ""
 
 
 def number(value: Any) -> int:
     """Return a whole number that can be an id or an amount; 0 for anything else."""
-    return (
-        value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**53 else 0
-    )
+    if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**53:
+        return value
+    return 0
 
 
 def items(answer: Any, name: str) -> list[Data]:
