@@ -19,7 +19,6 @@ _MARKS = re.compile(
     r"|<\|(?:begin|end)_of_solution\|>",
     re.IGNORECASE,
 )
-"""Blanks around the reply, which do not belong to it."""
 
 
 class Thinking:
