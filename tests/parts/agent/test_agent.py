@@ -80,14 +80,11 @@ def test_a_model_that_misbehaves_ends_and_it_is_said(driven, server, reply):
     assert len(searched) <= 24 + 12
 
 
-def test_wrong_input_goes_back_to_the_model(driven, server):
+def test_a_person_decides_before_a_tool_runs_and_wrong_input_goes_back(driven, server):
     server.answer(calls(("open_document", {"document": "nothing like it"})), says("It is not there."))
     run = driven.agent("film").ask("Open it.")
     [observed] = [message for message in run.state["messages"] if message.type == "tool"]
     assert "There is no document" in observed.text and observed.status == "error"
-
-
-def test_a_person_decides_before_a_tool_runs(driven, server):
     server.answer(calls(("hybrid_search", {"query": "Memento"})), says("Nolan."))
     agent = driven.agent("film", review=["hybrid_search"])
     run = agent.ask("Who directed Memento?")
@@ -213,7 +210,7 @@ def test_a_fork_at_one_reply_asks_again_only_what_follows(driven, server):
     assert fork.answer.startswith("Jonathan Nolan") and all(record["replayed"] for record in fork.records)
 
 
-def test_a_person_changes_a_call_before_it_runs_and_the_model_is_shown_that(driven, server):
+def test_what_a_reviewer_changes_or_asks_for_is_said_to_the_model(driven, server):
     server.answer(calls(BY_NAME), DONE)
     run = ask(driven, review=["plan"])
     assert run.status == "paused" and not run.records
@@ -223,11 +220,9 @@ def test_a_person_changes_a_call_before_it_runs_and_the_model_is_shown_that(driv
     assert run.status == "done"
     sent = json.dumps(server.requests[-1]["messages"])
     assert "Memento 2000 film" in sent and "Memento director" not in sent
-
-
-def test_what_a_reviewer_asks_for_is_said_to_the_model(driven, server):
+    server.requests.clear()
     server.answer(calls(BY_NAME), calls(BY_FIELD), DONE)
-    run = ask(driven, review=["plan"])
+    run = ask(driven, session="another", review=["plan"])
     run.respond("Look at his other films too.")
     run.approve()
     assert run.status == "done" and [step.tool for step in run.plan.steps] == ["discover"]

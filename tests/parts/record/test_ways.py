@@ -342,21 +342,18 @@ def test_a_sealed_run_that_continues_a_thread_brings_its_beginning(wb: Workbench
             assert cursor.execute("SELECT count(*) FROM checkpoints").fetchone()[0] == 0
 
 
-def test_a_graph_is_named_and_each_answer_that_a_node_could_have_had_is_played(wb, tmp_path, monkeypatch):
+def test_a_graph_is_named_counted_and_played_with_each_answer(wb, tmp_path, monkeypatch):
+    run = finished(wb.record(KINDS["react"].build(), "cost"), KINDS["react"])
+    first, last = run.calls()
+    assert (first["place"], first["role"]) == ("agent/1:model/1", "agent") and "Moss Mill" in str(first["messages"])
+    assert last["reply"] == "ai: It says: Moss Mill was built by Ann Lee."
+    assert wb.runs.costs(run.run_id)["tokens"] == run.calls().total()["tokens"] == 12
     (tmp_path / "langgraph.json").write_text('{"graphs": {"mill": "tests.parts.record.graphs:plain"}}')
     monkeypatch.chdir(tmp_path)
     run = finished(wb.record("mill"), KINDS["plain"])
     assert [fork.state["approved"] for fork in run.what_if("review", [False, "later"])] == [False, "later"]
     with pytest.raises(RunError, match=r"'tide' is not in langgraph.json. Known: mill"):
         wb.record("tide")
-
-
-def test_the_calls_of_models_are_counted_as_those_of_every_run(wb: Workbench) -> None:
-    run = finished(wb.record(KINDS["react"].build(), "cost"), KINDS["react"])
-    first, last = run.calls()
-    assert (first["place"], first["role"]) == ("agent/1:model/1", "agent") and "Moss Mill" in str(first["messages"])
-    assert last["reply"] == "ai: It says: Moss Mill was built by Ann Lee."
-    assert wb.runs.costs(run.run_id)["tokens"] == run.calls().total()["tokens"] == 12
 
 
 def test_the_documents_of_a_recorded_graph_are_measured_like_a_tool(wb: Workbench, tmp_path: Path) -> None:

@@ -360,15 +360,13 @@ async def test_a_replay_needs_no_server(context, server) -> None:
         writes(server)
 
 
-async def test_an_address_of_no_source_is_taken_out_and_noted(context, server) -> None:
+async def test_what_a_hostile_model_brings_in_is_taken_out_and_noted(context, server):
     writes(
         server, section=lambda _: {"text": "It burns [1]. See https://evil.example/x?y=1, and www.evil.example [1]."}
     )
     draft = await section(context(), pieces(3))
     assert draft and "evil" not in draft.text and any("https://evil.example/x" in note for note in draft.notes)
 
-
-async def test_claims_and_drafts_of_a_hostile_model_bring_in_no_marks(context, server) -> None:
     def hostile(text: str) -> dict[str, Any]:
         told = claims(text)
         told["claims"][0] |= {"text": "It burns [77] (see [1]).", "entities": ["x] [88", "(y)"]}
