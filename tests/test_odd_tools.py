@@ -20,20 +20,17 @@ import pandas as pd
 import pytest
 from pydantic import BaseModel
 
+from tests.shelves import CORE, fill
 from workbench import Plan, PlanStep
 from workbench.errors import NotPaused
 from workbench.plans import PlanBudget
 from workbench.session import Workbench
 
-CORE = {"embedding_model": "hashing", "rerank_model": "none"}
-
 
 @pytest.fixture(scope="module")
 def wb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
-    folder = tmp_path_factory.mktemp("odd")
-    (folder / "a.md").write_text("# Notes\n\nThe kiln was built in 1911. It is old.\n")
-    with Workbench.open(folder / "w", **CORE, max_iterations=1) as opened:
-        opened.add_knowledge("site", [folder / "a.md"])
+    with Workbench.open(tmp_path_factory.mktemp("odd"), **CORE, max_iterations=1) as opened:
+        fill(opened, {"Notes": "The kiln was built in 1911. It is old."}, "site")
         yield opened
 
 
