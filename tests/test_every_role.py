@@ -252,7 +252,7 @@ WRONG: dict[tuple[str, str], tuple[Callable[[str], Any], str]] = {
     ("writer", "invents ids"): (other("The kiln is haunted [99]."), "(without a source)"),
     ("checker", "invents ids"): (other({"sentences": [{"sentence": 40, "verdict": "supported"}]}), ""),
     ("checker", "never stops"): (other({"sentences": [{"sentence": 1, "verdict": "supported"}] * 60}), "at most 40"),
-    ("checker", "finds all supported"): (other({"sentences": [{"sentence": 1, "verdict": "supported"}]}), "1850"),
+    ("checker", "finds all supported"): (other({"sentences": [{"sentence": 1, "verdict": "supported"}]}), "example"),
 }
 """Who is wrong in which way: what it says, and what the record says of it."""
 
@@ -263,7 +263,7 @@ def test_a_model_that_is_wrong_ends_and_the_record_says_what_was_overruled(role,
     says, words = WRONG[role, way]
     good = {**GOOD, role: says}
     if (role, way) == ("checker", "finds all supported"):
-        good["writer"] = other("The kiln was fired in 1850 [1].")
+        good["writer"] = other("The kiln is shown at http://kiln.example/east [1].")
     server.respond = responder(**good)
     wb = bench(max_iterations=3)
     run = ask(wb)
@@ -281,7 +281,9 @@ def test_a_model_that_is_wrong_ends_and_the_record_says_what_was_overruled(role,
     if run.status == "done" and way in ("cites nothing", "invents ids", "finds all supported") and role == "writer":
         assert {one["verdict"] for one in run.state["support"]} == {"uncited"} and not run.citations
     if way == "finds all supported":
-        assert [one["verdict"] for one in run.state["support"]] != ["supported"], "a number of no source outranks it"
+        assert [one["verdict"] for one in run.state["support"]] != ["supported"], (
+            "no model outranks an address of no source"
+        )
 
 
 PASSWORD, PROXY, OWN, TMDB = "p@ss/of:roles-4711", "proxy-pass-4712", "sk-of-an-object-4713", "tmdb-secret-4714"
