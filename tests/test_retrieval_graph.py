@@ -21,6 +21,7 @@ from tests.shelves import CORE
 from workbench.graphs.merge import distinct, matching_documents, merge
 from workbench.graphs.needs import LinkedName, Supply, is_enough, signals, thresholds
 from workbench.graphs.plan import RulePlanner
+from workbench.graphs.planner import continued
 from workbench.graphs.reflect import Proposal, Verdict, _judged, propose
 from workbench.graphs.route import decide, is_small_talk
 from workbench.plans import NOT_NEEDED, Plan, PlanBudget, PlanStep, call_key, calls
@@ -552,6 +553,20 @@ def test_planning_anew_goes_on_behind_what_has_run(wb: Workbench) -> None:
     assert run.review["point"] == "plan" and run.plan.version == 2 == len(run.plans)
     assert run.plan.steps[0] == first and len(run.plan.steps) > 2
     assert [step.step_id.split("_")[1] for step in run.plan.steps] == [str(n) for n in range(len(run.plan.steps))]
+
+
+def test_what_ended_well_is_not_run_again():
+    def steps(*names: str, **depends_on: list[str]) -> Plan:
+        inputs = {name: {"query": name.rpartition("_")[2]} for name in names}
+        return Plan(steps=[step(i, *depends_on.get(i, []), tool_input=inputs[i]) for i in names])
+
+    before = steps("step_0_one", "step_1_two", "step_2_three")
+    ended = [
+        {"step_id": i, "attempt": 1, "status": s} for i, s in (("step_0_one", "success"), ("step_1_two", "failed"))
+    ]
+    plan = continued(steps("step_0_x_one", "step_1_y_two", step_1_y_two=["step_0_x_one"]), before, ended)
+    again = [f"{one.step_id} {one.depends_on}" for one in plan.steps]
+    assert again == ["step_0_one []", "step_1_two []", "step_2_y_two ['step_0_one']"]
 
 
 def drafted(tool: str = "hybrid_search", **more: Any) -> dict[str, Any]:
