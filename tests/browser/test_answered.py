@@ -181,8 +181,12 @@ def test_a_report_from_its_outline_to_its_references(notebook: Callable[..., Any
     sections.fill("\n".join([second, f"  {first}", *rest]))
     picture(bench, "outline")
     expect(bench.primary).to_contain_text("Write as edited")
+    nb.default_window()
+    page.locator(".jp-WindowedPanel-outer").evaluate("notebook => notebook.scrollBy(0, 700)")
     bench.primary.click()
     expect(page.locator(".wb-report .wb-chapter").first).to_be_visible()
+    expect(page.locator(".wb-report h1")).to_be_in_viewport()  # not the middle of a chapter
+    nb.resize(1460, 2400)
     picture(bench, "report")
     page.locator(".wb-report .wb-cite:visible").first.click()
     expect(page.locator(".wb-piece[aria-selected=true]")).to_have_count(1)

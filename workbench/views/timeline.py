@@ -96,7 +96,7 @@ def _body(
 def _graph_lane(segments: Sequence[Bar], total: float, labels: Labels) -> tuple[Markup, int]:
     """Return the nodes that can be seen, each on the first row with room for its name, and the number of rows.
 
-    A mark without a name shows where a gap is folded.
+    A mark shows where a gap is folded, and how long it was.
     """
     ends, drawn = list[float](), []
     for bar in segments:
@@ -104,7 +104,9 @@ def _graph_lane(segments: Sequence[Bar], total: float, labels: Labels) -> tuple[
         start, end = (at * _TRACK / total for at in (bar.start_ms, bar.end_ms))
         if not gap and (bar.kind != "node" or end - start < 1):
             continue
-        name = "" if gap else labels.get(f"node_{bar.name}", bar.name)
+        name = labels.get(f"node_{bar.name}", bar.name)
+        if gap:
+            name = f"{labels(bar.kind)} · {milliseconds(bar.duration_ms)}"
         needed = width(name) + 6
         side = "inside" if needed < end - start else "after" if end + needed < _TRACK else "before"
         left = start - needed * (side == "before")
@@ -113,6 +115,5 @@ def _graph_lane(segments: Sequence[Bar], total: float, labels: Labels) -> tuple[
         ink = "person" if bar.kind == "waiting" else "idle"
         look = {"words": name, "side": side, "y": 4 + 18 * row, "height": 14, "gap": gap}
         look |= {"ink": f"{ink}-tint", "stroke": f"{ink}-fill"}
-        title = f"{labels(bar.kind)} · {milliseconds(bar.duration_ms)}" if gap else ""
-        drawn.append(draw("timeline.one", bar=bar, total=total, title=title, **look))
+        drawn.append(draw("timeline.one", bar=bar, total=total, **look))
     return joined(drawn), len(ends)

@@ -128,12 +128,16 @@ export default {
     const reveal = () => {
       const row = wanted === null ? null : byKey(wanted);
       if (!row) return;
+      const key = wanted;
       wanted = null;
       const place = row.querySelector("mark") ?? row;
       const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
       const go = () => {
         const root = row.closest(".wb-root");
-        if (!root) return; // drawn again meanwhile
+        if (!root) {
+          wanted ??= key; // drawn again meanwhile
+          return reveal();
+        }
         const box = place.getBoundingClientRect();
         const bench = root.getBoundingClientRect();
         const floor = Math.min(root.querySelector(".wb-dock")?.getBoundingClientRect().top ?? innerHeight, innerHeight);

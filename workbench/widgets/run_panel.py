@@ -105,7 +105,7 @@ class Working:
         """Show a run; None shows the question form alone."""
         self._run, self._document = run, document or {}
         status = self._document.get("status", "")
-        self._moved_on()
+        moved = self._moved_on()
         for part in (self.editor.region, self.timeline, self.dock):
             display_if(part, document)
         ended = status in ("done", "failed", "cancelled")
@@ -127,6 +127,8 @@ class Working:
             document, now.seconds(), editable=status in ("paused", "done") and not writes
         )
         self._show_side(run, document, now)
+        if moved and status == "done":
+            self.answer.reveal("answer")
         self._show_evidence()
         display_if(self.evidence, self._pieces[1])
         self._show_timeline()
@@ -147,17 +149,17 @@ class Working:
         if self._document and now.steps:
             self.editor.show(self._document, now.seconds(), editable=False)
 
-    def _moved_on(self) -> None:
-        """Close the form of a step when the run comes to another decision, or ends."""
+    def _moved_on(self) -> bool:
+        """Return whether the run came to another decision, or ended, and close the form of a step if so."""
         at = (
             str(self._document.get("status")),
             str((self._document.get("review") or {}).get("review_id")),
         )
-        if at != self._at:
+        moved = at != self._at
+        if moved:
             self._at = at
             self.editor.chosen = ""
-            if at[0] == "done":
-                self.answer.reveal("answer")
+        return moved
 
     def _show_side(self, run: Run, document: Data, now: Now) -> None:
         paused = document["status"] == "paused" and document["review"]
