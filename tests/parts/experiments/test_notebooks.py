@@ -236,6 +236,26 @@ def test_a_notebook_runs_as_documented_from_elsewhere_and_its_runs_have_its_name
     assert FINDS[name](found), found
 
 
+def test_papermill_runs_a_notebook_with_other_parameters_and_recorded_decisions(project, workspace, tmp_path):
+    given = [
+        "-p",
+        "workspace",
+        str(workspace),
+        "-p",
+        "question",
+        "喜宴哪一年上映？",
+        "-y",
+        "thresholds: {min_evidence: 2}",
+    ]
+    given += ["-y", "decisions: [{point: plan, action: approve}, {point: reflect, action: reject}]"]
+    command = [sys.executable, "-m", "papermill", "experiments/ask.ipynb", str(tmp_path / "out.ipynb")]
+    done = subprocess.run([*command, *documented(project, "ask"), *given], capture_output=True, text=True, cwd=project)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = results(tmp_path / "out.ipynb")
+    assert found["status"] == "done" and "1993" in found["answer"] and found["iterations"] == 1
+    assert found["decisions"] == ["approve", "reject"] and found["stop_reason"] == "stopped_by_reviewer"
+
+
 Api = Callable[..., Any]
 
 
