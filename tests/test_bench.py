@@ -219,8 +219,6 @@ def test_decisions_are_listed_and_each_is_made_again_in_a_fork(asked: Run) -> No
     past.show(asked.to_dict())
     said = text(past.region)
     assert "1 · reflect" in said and "responded by you “the father” “he is the point”" in said
-    past.region.press("fork", "no such row")
-    assert past.request == {}
     past.region.press("fork", "0-reflect")
     assert past.request == {"edits": {"at": "0-reflect"}, "n": 1}
     fork = asked.fork(**past.request["edits"], wait=False).wait()

@@ -260,16 +260,16 @@ def _cost(document: Data, labels: Labels) -> Block:
         claims = [row["sides"][n] for row in document["claims"] if row["sides"][n]]
         cited = sum(bool(side["citations"]) for side in claims)
         tokens = tokens_text(cost["tokens"], cost["about"], labels)
-        saved = f" + {cost['saved_tokens']:,}" if cost["saved_tokens"] else ""
+        tokens += f" + {cost['saved_tokens'] or 0:,}"
         calls = f"{cost['calls']} + {cost['saved_calls']}"
         backed = labels("beside_of", n=cited, most=len(claims))
         spans = [milliseconds(1000 * cost[name]) if cost[name] else "–" for name in _SPANS]
-        sides.append((calls, str(cost["evidence"]), backed, tokens + saved, *spans))
-    names = [labels(f"beside_{name}") for name in ("calls", "pieces", "claims", "tokens", *_SPANS)]
+        sides.append((calls, str(cost["evidence"]), backed, tokens, *spans))
+    names = [labels(f"beside_{name}") for name in ("calls", "pieces", "claims", "spent", *_SPANS)]
     letters = (Column(letter, "number") for letter, _ in lettered(document))
-    rows = list(zip(names, *sides, strict=True))
-    notes = [labels("not_waiting")]
-    return clipped(labels("cost"), [*columns(labels, ""), *letters], rows, notes=notes)
+    heads = [*columns(labels, ""), *letters]
+    rows = zip(names, *sides, strict=True)
+    return clipped(labels("cost"), heads, rows, notes=[labels("not_waiting")])
 
 
 _SPANS = ("total_s", "retrieval_s", "generation_s", "saved_s")

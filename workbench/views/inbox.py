@@ -48,11 +48,10 @@ def waiting_since(log: Sequence[Data], decisions: Sequence[Data], created_at: st
         datetime.fromisoformat(moment)
         for moment in (created_at, *(d["decided_at"] for d in decisions))
     ]
-    for entry in log:
-        moments.append(
-            datetime.fromisoformat(entry["timestamp"])
-            + timedelta(milliseconds=entry["duration_ms"])
-        )
+    moments += [
+        datetime.fromisoformat(entry["timestamp"]) + timedelta(milliseconds=entry["duration_ms"])
+        for entry in log
+    ]
     return max(moments).isoformat()
 
 

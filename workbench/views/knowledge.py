@@ -101,14 +101,8 @@ def knowledge(graph: Around, language: str = "en") -> Drawing:
     for i, entity in graph.entities.items():
         ink, word = _ink(entity), _word("type", entity["type"], graph, labels)
         inks.setdefault(f"{ink}-fill", {})[word] = None
-        shown = {
-            "seed": i in graph.seeds,
-            "kind": ink,
-            "place": places[i],
-            "name": names[i],
-            "word": word,
-        }
-        rows[i] = draw("svg.entity", labels, entity=entity, **shown)
+        place = {"place": places[i], "seed": i in graph.seeds, "kind": ink}
+        rows[i] = draw("svg.entity", labels, entity=entity, name=names[i], word=word, **place)
     under = labels("knowledge_told", n=len(graph.entities), m=len(graph.relations))
     height = max([_HEIGHT, *(place.y + 40 for place in taken)])
     legend = [("●", ink, labels("comma").join(kinds)) for ink, kinds in inks.items()]
@@ -211,12 +205,13 @@ class Inspected(Shown):
             if not report["chroma"]
             else report["chroma_at"] or labels("kb_own_files")
         )
-        facts = [report["embedding_model"], f"{labels('kb_search')} {report['search']}"]
-        facts += [
+        facts = [
+            report["embedding_model"],
+            f"{labels('kb_search')} {report['search']}",
             f"{report['vector_store']}{labels('colon')}{where}",
             f"{report['bytes'] / 2**20:,.1f} MB",
+            labels("kb_generation", n=report["generation"]),
         ]
-        facts.append(labels("kb_generation", n=report["generation"]))
         head: list[str | Span] = [(report["name"], "strong"), f" · {counts}"]
         blocks: list[Block] = [Lines([head, (" · ".join(facts), "dim")])]
         fields = [

@@ -46,8 +46,18 @@ def head(
                 labels("pass_of", n=last["current_iteration"], most=last["max_iterations"])
             )
         facts += [] if document["log"] else [labels("nothing_run")]
-    state = {"document": document, "origin": origin, "view": view, "message": message}
-    return Picture(draw("run.head", labels, read=read, facts=facts, views=VIEWS, **state))
+    frame = draw(
+        "run.head",
+        labels,
+        read=read,
+        facts=facts,
+        views=VIEWS,
+        document=document,
+        origin=origin,
+        view=view,
+        message=message,
+    )
+    return Picture(frame)
 
 
 _DECORATION = re.compile(r"^- |\s?\[\d{1,4}\]")
@@ -96,16 +106,20 @@ def answer(document: Data, labels: Labels, draft: str = "") -> Picture:
         (document["answer"] or draft)[:_MOST_CHARACTERS],
         Marks(document["citations"], labels),
     )
-    trust = {
-        "support": support_text(document["support"], labels),
-        "needs": needs_text(document["reflections"], labels),
-    }
     lines = [
         (line[:2] in ("- ", "* "), marks.line(re.sub("^[-*] ", "", line)))
         for line in text.splitlines()
         if line.strip()
     ]
-    return Picture(draw("run.answer", labels, document=document, paragraphs=lines, **trust))
+    section = draw(
+        "run.answer",
+        labels,
+        document=document,
+        paragraphs=lines,
+        support=support_text(document["support"], labels),
+        needs=needs_text(document["reflections"], labels),
+    )
+    return Picture(section)
 
 
 def turns(messages: Sequence[Data], labels: Labels) -> Picture:

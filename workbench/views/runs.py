@@ -46,14 +46,27 @@ def runs_table(
     for row in rows:
         run_id = row["run_id"]
         mark = letters.get(run_id, "✓") if run_id in marked else ""
-        about = {"cost": costs[run_id], "twin": origin_text(row, labels), "facts": facts}
-        drawn[run_id] = draw("runs.row", labels, row=row, mark=mark, here=run_id == here, **about)
-    first = page * PAGE
-    span = {
-        "first": first + 1 if rows else 0,
-        "last": first + len(rows),
-        "total": total,
-        "page": page,
-    }
-    state = {"marked": len(marked), "letters": [*letters.values()], "sort": sort, "sorts": SORTS}
-    return Picture(draw("runs.table", labels, facts=facts, **span, **state), drawn)
+        drawn[run_id] = draw(
+            "runs.row",
+            labels,
+            row=row,
+            mark=mark,
+            here=run_id == here,
+            cost=costs[run_id],
+            twin=origin_text(row, labels),
+            facts=facts,
+        )
+    frame = draw(
+        "runs.table",
+        labels,
+        marked=len(marked),
+        letters=[*letters.values()],
+        sort=sort,
+        sorts=SORTS,
+        facts=facts,
+        total=total,
+        page=page,
+        before=page * PAGE,
+        shown=len(rows),
+    )
+    return Picture(frame, drawn)

@@ -71,23 +71,31 @@ def _body(
     rows, top, look = dict[str, Markup](), 22, {"size": size, "page": page}
     nodes, high = _graph_lane(segments, total, labels)
     if nodes:
-        lane = {"key": "graph", "name": labels("graph"), "inside": nodes, "rows": high}
-        rows["graph"] = draw("timeline.lane", top=top, **lane, **look)
+        rows["graph"] = draw(
+            "timeline.lane",
+            key="graph",
+            name=labels("graph"),
+            inside=nodes,
+            rows=high,
+            top=top,
+            **look,
+        )
         top += 18 * high + (6 if page else 24)
     for bar, inside in groups:
-        key, name = (
-            f"{bar.step_id}/{bar.attempt}",
-            short(step_name(bar.step_id), (left or 240) // 7),
-        )
-        about = {
-            "bar": bar,
-            "name": name,
-            "sign": SIGNS.get(bar.status, "·"),
-            "taped": (bar.step_id, bar.attempt) in taped,
-        }
+        key = f"{bar.step_id}/{bar.attempt}"
         subs = inside if len(groups) <= 12 or not page else []
         rows[key] = draw(
-            "timeline.step", labels, key=key, total=total, subs=subs, top=top, **about, **look
+            "timeline.step",
+            labels,
+            key=key,
+            bar=bar,
+            name=short(step_name(bar.step_id), (left or 240) // 7),
+            sign=SIGNS.get(bar.status, "·"),
+            taped=(bar.step_id, bar.attempt) in taped,
+            total=total,
+            subs=subs,
+            top=top,
+            **look,
         )
         top += 24 + 18 * len(subs) if page else 42
     return Body([axis], rows, _WIDE if page else "100%", top + 4)
@@ -113,7 +121,18 @@ def _graph_lane(segments: Sequence[Bar], total: float, labels: Labels) -> tuple[
         row = next((n for n, taken in enumerate(ends) if taken <= left), len(ends))
         ends[row : row + 1] = [end + needed * (side == "after")]
         ink = "person" if bar.kind == "waiting" else "idle"
-        look = {"words": name, "side": side, "y": 4 + 18 * row, "height": 14, "gap": gap}
-        look |= {"ink": f"{ink}-tint", "stroke": f"{ink}-fill"}
-        drawn.append(draw("timeline.one", bar=bar, total=total, **look))
+        drawn.append(
+            draw(
+                "timeline.one",
+                bar=bar,
+                total=total,
+                words=name,
+                side=side,
+                y=4 + 18 * row,
+                height=14,
+                gap=gap,
+                ink=f"{ink}-tint",
+                stroke=f"{ink}-fill",
+            )
+        )
     return joined(drawn), len(ends)

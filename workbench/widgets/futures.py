@@ -38,11 +38,9 @@ class Decisions(Panel):
         self.region.show(decision_list(document, self.labels))
 
     def _pressed(self, event: Event) -> None:
-        decided = self.region.picture.rows
-        if event.kind == "fork" and event.key in decided:
-            self.ask(edits={"at": event.key})
-        elif event.kind == "fork" and not decided:
-            self.ask(edits={"review": ["plan", "reflect"]})
+        if event.kind == "fork":
+            anew = {"review": ["plan", "reflect"]}
+            self.ask(edits={"at": event.key} if event.key else anew)
 
 
 class Futures:

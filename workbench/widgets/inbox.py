@@ -13,7 +13,6 @@ import traitlets
 from workbench.errors import WorkbenchError, WorkspaceError
 from workbench.graphs.reviewers import answer
 from workbench.runs.run import Run
-from workbench.state import Json
 from workbench.views.blocks import clipped, columns, one_line
 from workbench.views.inbox import WaitingRun, inbox, waiting_since
 from workbench.views.render import display_data
@@ -70,16 +69,20 @@ class Inbox(CellRoot):
 
     def _show(self) -> None:
         labels, now, picked = self.labels, datetime.now(UTC), self._waiting_run(self.picked)
-        state: Json = {
-            "more": MAX_ROWS if self._has_more else 0,
-            "refused": self._refused,
-            "picked": self.picked,
-        }
-        self.list.show(inbox(self.waiting, labels, now, approvals=self._approvals(), **state))
+        shown = inbox(
+            self.waiting,
+            labels,
+            now,
+            approvals=self._approvals(),
+            more=MAX_ROWS if self._has_more else 0,
+            refused=self._refused,
+            picked=self.picked,
+        )
+        self.list.show(shown)
         display_if(self.note, picked)
         if picked:
-            about = (labels("decision_note"), one_line(picked.message)[:70], picked.run_id)
-            self.note.description = " · ".join(about)
+            question = one_line(picked.message)[:70]
+            self.note.description = f"{labels('decision_note')} · {question} · {picked.run_id}"
         self.update_static_form()
 
     def _approvals(self) -> dict[str, str]:

@@ -367,5 +367,11 @@ class PlanEditor(Panel):
         return Message(text, self.labels(fix.label, what=fix.subject), apply)
 
     def _bar(self, edits: int) -> Markup:
-        state = {"editable": self._editable, "graph": self._graph, "edits": edits}
-        return draw("plan.bar", self.labels, draft=self._draft, **state)
+        return draw(
+            "plan.bar",
+            self.labels,
+            draft=self._draft,
+            editable=self._editable,
+            graph=self._graph,
+            edits=edits,
+        )

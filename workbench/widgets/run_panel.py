@@ -156,8 +156,8 @@ class Working:
             str((self._document.get("review") or {}).get("review_id")),
         )
         moved = at != self._at
+        self._at = at
         if moved:
-            self._at = at
             self.editor.chosen = ""
         return moved
 

@@ -70,14 +70,17 @@ class RunTable(Panel):
         self._page = min(self._page, max(0, (len(rows) - 1) // PAGE))
         shown = rows[self._page * PAGE :][:PAGE]
         costs = {row["run_id"]: self._cost(row) for row in shown}
-        state: Json = {
-            "total": len(rows),
-            "page": self._page,
-            "sort": self._sort,
-            "here": self._here,
-            "costs": costs,
-        }
-        self.table.show(runs_table(shown, self.labels, **state, marked=self._marked))
+        table = runs_table(
+            shown,
+            self.labels,
+            total=len(rows),
+            page=self._page,
+            sort=self._sort,
+            here=self._here,
+            costs=costs,
+            marked=self._marked,
+        )
+        self.table.show(table)
         display_if(self.about, self._marked)
 
     def _cost(self, row: Json) -> Json:
