@@ -39,8 +39,8 @@ class Decisions(Panel):
 
     def _pressed(self, event: Event) -> None:
         if event.kind == "fork":
-            anew = {"review": ["plan", "reflect"]}
-            self.ask(edits={"at": event.key} if event.key else anew)
+            before_plan = {"review": ["plan", "reflect"]}
+            self.ask(edits={"at": event.key} if event.key else before_plan)
 
 
 class Futures:

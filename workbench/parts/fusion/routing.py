@@ -10,7 +10,7 @@ from typing import Any
 from workbench.state import Data
 from workbench.views.drawing import Patch
 
-_APART, _MOST = 8, 12_000
+_APART, _PLACES = 8, 12_000
 """Pixels between two lanes, and about how many places there are; in a larger picture lanes are farther apart."""
 _TURN, _BESIDE, _OVER = 4, 5, 50
 """What a turn costs, a piece of a lane that has an edge already, and one that a node covers; any other costs 1."""
@@ -25,7 +25,7 @@ def ways(
 ) -> dict[str, list[Point]]:
     """Return the corners of each edge by its id.
 
-    A place is where two lanes cross, twice: for whoever goes across (axis 0) and for whoever goes down (axis 1). An
+    A place is where two lanes cross, twice: for ways across (axis 0) and for ways down (axis 1). An
     edge makes its own lane dearer for the next.
 
     Args:
@@ -43,7 +43,7 @@ def ways(
         [[node[name] for name in ("x", "y", "width", "height")] for node in nodes.values()]
     )
     low, high = area[:, :2].min(axis=0), (area[:, :2] + area[:, 2:]).max(axis=0)
-    apart = max(_APART * unit, (np.prod(high - low) / _MOST) ** 0.5)
+    apart = max(_APART * unit, (np.prod(high - low) / _PLACES) ** 0.5)
     low = low - 4 * apart
     shape = np.ceil((high - low) / apart).astype(int) + 4
     places = np.arange(2 * shape.prod()).reshape(*shape, 2)
