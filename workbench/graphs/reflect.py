@@ -120,14 +120,17 @@ class Pass(NamedTuple):
 
 async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     """Judge the evidence of all passes so far, and propose what to do next."""
-    context, query, decision = runtime.context, state["query"], state["route_decision"]
+    context = runtime.context
+    query = state["query"]
+    decision = state["route_decision"]
     bases = dated_bases(context, state)
     now = Pass(state, context, Plan.load(state["plan"]), bases, current_evidence(state, context))
     supply = read_supply(decision, bases)
     seen = _signals(now, supply)
     if spent := budget_spent(context):
         seen["spent"] = spent
-    driven, first = is_driven(state), bool(now.plan.metadata.get(FIRST_SEARCH))
+    driven = is_driven(state)
+    first = bool(now.plan.metadata.get(FIRST_SEARCH))
     one_step = not driven and state.get("resolved_agent_type", "") not in ("", AGENT_TYPES[0])
     words = searched_text(query, decision) or query
     proposal = Proposal(
@@ -167,11 +170,15 @@ def answers_enough(state: RetrievalState, context: Context) -> bool:
 
 def _signals(now: Pass, supply: Supply) -> Json:
     """Return the signals with the ledger among them."""
-    state, settings, decision = now.state, now.context.settings, now.state["route_decision"]
-    records, judgement = state.get("records", []), None
+    state = now.state
+    settings = now.context.settings
+    decision = now.state["route_decision"]
+    records = state.get("records", [])
+    judgement = None
     if "question" in decision:
         numbered = now.evidence[: settings.merge_max_results]
-        message, history = state.get("message", ""), state.get("history", [])
+        message = state.get("message", "")
+        history = state.get("history", [])
         judgement = judge(decision["question"], numbered, now.bases, message, history)
     enough = thresholds(supply.intent, state.get("thresholds"), supply)
     remaining = settings.time_budget_s - work_seconds(records)
@@ -191,7 +198,9 @@ def _signals(now: Pass, supply: Supply) -> Json:
 
 async def _prepare(proposal: Proposal, now: Pass, supply: Supply, one_step: bool) -> None:
     """Give the rules what they may propose: names to add, an outside source, a model's words."""
-    state, context, seen = now.state, now.context, proposal.seen
+    state = now.state
+    context = now.context
+    seen = proposal.seen
     proposal.writings = list(
         dict.fromkeys(writing for entity in supply.linked for writing in entity.writings)
     )
@@ -228,9 +237,12 @@ class Proposal:
     enrich: bool = False  # whether a source outside can be asked
 
     def __post_init__(self) -> None:
-        self.say, self.last = Labels(detect_language(self.query)), last_records(self.records)
+        self.say = Labels(detect_language(self.query))
+        self.last = last_records(self.records)
         self.done = calls(self.plan, self.records, self.activated)
-        self.steps, self.activate, self.reasons = list[PlanStep](), list[str](), list[str]()
+        self.steps = list[PlanStep]()
+        self.activate = list[str]()
+        self.reasons = list[str]()
         self.rewrite_query = ""
 
     def conclude(self, enough: bool, max_iterations: int, facts: Sequence[str]) -> Reflection:
@@ -322,7 +334,8 @@ class Proposal:
 
     def again(self) -> None:
         """Search for the question in a model's words where the scores are too low."""
-        query, tool = self.rewritten, SEARCH if SEARCH in self.tools else "naive_search"
+        query = self.rewritten
+        tool = SEARCH if SEARCH in self.tools else "naive_search"
         if (
             query
             and self.is_poor()
@@ -416,7 +429,8 @@ MEASURES = (
 
 
 def _facts(seen: Data, say: Labels) -> Iterable[str]:
-    enough, comma = seen["thresholds"], say("comma").join
+    enough = seen["thresholds"]
+    comma = say("comma").join
     for signal, limit, digits in MEASURES:
         if signal in seen:
             yield say(
@@ -493,7 +507,8 @@ def _judged(
 
     A verdict counts the open needs from 1; without a passage that exists the need is missing.
     """
-    judged, invented = [Entry(**entry) for entry in entries], list[str]()
+    judged = [Entry(**entry) for entry in entries]
+    invented = list[str]()
     needs = [entry for entry in judged if not is_settled(entry)]
     for verdict in verdicts:
         numbers = list(dict.fromkeys(verdict.passages))
@@ -519,16 +534,14 @@ def _judged(
 
 async def reflected_by_model(now: Pass, proposal: Proposal) -> tuple[Reflection | None, list[str]]:
     """Return the reflection of the reflector's model, limited; None and why, where the rules must propose."""
-    context, seen, query = now.context, proposal.seen, now.state["query"]
-    entries, records, tools = (
-        seen.get("needs", []),
-        now.state.get("records", []),
-        offered(now.context.tools, now.bases),
-    )
-    needs, reflections = (
-        [entry for entry in entries if not is_settled(entry)],
-        now.state.get("reflections", []),
-    )
+    context = now.context
+    seen = proposal.seen
+    query = now.state["query"]
+    entries = seen.get("needs", [])
+    records = now.state.get("records", [])
+    tools = offered(now.context.tools, now.bases)
+    needs = [entry for entry in entries if not is_settled(entry)]
+    reflections = now.state.get("reflections", [])
     before = reflections[-1]["signals"].get("needs", []) if reflections else []
     met_before = {entry["need"] for entry in before if entry["met"] >= MET}
     met = list(
@@ -564,7 +577,8 @@ async def reflected_by_model(now: Pass, proposal: Proposal) -> tuple[Reflection 
     steps, overruled = _new_steps(form.steps, now, proposal)
     judged, invented = _judged(entries, form.needs, passages, proposal.say)
     overruled += invented
-    say, unsaid = proposal.say, seen.get("missing_fields", [])
+    say = proposal.say
+    unsaid = seen.get("missing_fields", [])
     strict = context.settings.bounds == "strict"
     enough = form.enough and (not strict or (bool(now.evidence) and not unsaid))
     if form.enough and not enough:
@@ -609,7 +623,8 @@ def _new_steps(
     drafted: Sequence[Any], now: Pass, proposal: Proposal
 ) -> tuple[list[PlanStep], list[str]]:
     """Return the steps that can run and are new, and why the others cannot be taken."""
-    steps, overruled = list[PlanStep](), list[str]()
+    steps = list[PlanStep]()
+    overruled = list[str]()
     first = len(now.plan.steps)
     while any(step.step_id.startswith(f"step_{first}_") for step in now.plan.steps):
         first += 1
@@ -617,7 +632,8 @@ def _new_steps(
         problems = [p["message"] for p in check(now.plan.adding(*steps, step), now.context.tools)]
         problems += condition_faults(step.tool_input, now.bases)
         if problems or proposal.is_done(step):
-            why, names = problems[:1], {"tool": step.tool, "query": _query(step)}
+            why = problems[:1]
+            names = {"tool": step.tool, "query": _query(step)}
             fault = "over_step" if why else "over_again"
             overruled.append(proposal.say(fault, **names, why="".join(why)))
         else:

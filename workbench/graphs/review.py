@@ -172,7 +172,8 @@ def ask_about_plan(
     **proposal: Any,
 ) -> Json:
     """Ask about the plan, or about its steps that have not started, and return what the answer changes."""
-    plan, records = Plan.load(state["plan"]), state.get("records", [])
+    plan = Plan.load(state["plan"])
+    records = state.get("records", [])
 
     def edited(edits: BaseModel) -> None:
         new = getattr(edits, "plan", None)
@@ -181,7 +182,8 @@ def ask_about_plan(
             _refuse_steps(("plan", "steps"), [step.step_id for step in new.steps], problems)
 
     decision = _ask(point, state, runtime, {"plan": state["plan"], **proposal}, description, edited)
-    action, edits = decision["action"], decision["edits"]
+    action = decision["action"]
+    edits = decision["edits"]
     change: Json = {"decisions": [decision]}
     if action == "reject":
         return {**change, "stop_reason": "stopped_by_reviewer"}
@@ -212,7 +214,8 @@ def _merge_criteria(state: RetrievalState, edits: Data) -> Json:
 
 def _need_verdicts(old: Plan, new: Plan, state: RetrievalState) -> Json:
     """Return the verdicts of an edited plan: a criterion that was added is open, one that was removed is struck."""
-    before, now = old.acceptance_criteria, new.acceptance_criteria
+    before = old.acceptance_criteria
+    now = new.acceptance_criteria
     verdicts = {need: "open" for need in now if need not in before} | {
         n: "struck" for n in before if n not in now
     }
@@ -239,7 +242,8 @@ def _decided(state: RetrievalState, runtime: Runtime[Context]) -> Json:
         _refuse_unknown("activate", edits, list(plan.by_id()), "is not in the plan")
 
     decision = _ask("reflect", state, runtime, dict(reflection), reflection["reasoning"], edited)
-    action, edits = decision["action"], decision["edits"]
+    action = decision["action"]
+    edits = decision["edits"]
     change: Json = {"decisions": [decision]}
     if action == "reject":
         return stop(state, runtime, {**change, "stop_reason": "stopped_by_reviewer"})
@@ -258,7 +262,8 @@ def _decided(state: RetrievalState, runtime: Runtime[Context]) -> Json:
 def amended(reflection: Reflection, edits: Data, query: str, plan: Plan) -> Reflection:
     """Return the proposal with a person's edits: new steps continue the run, a new query also replaces it in steps."""
     changed: Reflection = {**reflection, **{k: v for k, v in edits.items() if k not in JUDGED_BY}}  # type: ignore[typeddict-item]
-    old, new = reflection["rewrite_query"], changed["rewrite_query"]
+    old = reflection["rewrite_query"]
+    new = changed["rewrite_query"]
     if new and new != old and "next_steps" not in edits:
         changed["next_steps"] = [asking(step, old or query, new) for step in changed["next_steps"]]
     if "should_continue" not in edits:
@@ -410,10 +415,8 @@ def ask_person(
 
 def ahead(point: str, state: RetrievalState, context: Context, proposal: Data) -> list[str]:
     """Return the steps that the proposal will run: not those that are done, not yet activated, or on the tape."""
-    plan, activated = (
-        Plan.load(state["plan"]),
-        [*state.get("activated", []), *proposal.get("activate", [])],
-    )
+    plan = Plan.load(state["plan"])
+    activated = [*state.get("activated", []), *proposal.get("activate", [])]
     plan = plan.adding(*(PlanStep.model_validate(step) for step in proposal.get("next_steps", [])))
     if plan.problems():
         return []
@@ -495,7 +498,8 @@ def _refuse_steps(
 
 def _rewritten_history(old: Plan, new: Plan, records: Records) -> list[Json]:
     """Return a problem for each step that an edit changes or drops although it has run."""
-    before, after = old.by_id(), new.by_id()
+    before = old.by_id()
+    after = new.by_id()
     ran = dict.fromkeys(record["step_id"] for record in records)
     return [
         problem(

@@ -64,7 +64,8 @@ def lettered(document: Data) -> list[tuple[str, Data]]:
 def _runs(document: Data, labels: Labels) -> Block:
     """Return one line per run."""
     runs = lettered(document)
-    letters, lines = {run["run_id"]: letter for letter, run in runs}, list[Paragraph]()
+    letters = {run["run_id"]: letter for letter, run in runs}
+    lines = list[Paragraph]()
     for letter, run in runs:
         facts = [run["run_id"], labels.status(run["status"])]
         if origin := run["origin"]:
@@ -108,7 +109,8 @@ def _side_text(value: Any, labels: Labels) -> str:
 
 def _caveats(document: Data, labels: Labels) -> Iterator[Block]:
     """Yield other possible causes of a difference, then what is unknown."""
-    causes, unknown = list[str](), list[str]()
+    causes = list[str]()
+    unknown = list[str]()
     for caveat in document["caveats"]:
         text = cut(labels(f"caveat_{caveat['what']}", name=caveat["name"]), 200)
         if caveat["what"] in ("unfinished", "no_tape"):
@@ -128,7 +130,9 @@ def _caveats(document: Data, labels: Labels) -> Iterator[Block]:
 def _part(name: str, document: Data, labels: Labels) -> tuple[bool, str, Block]:
     """Return whether a part is equal, its counts, and its table: change, subject, and state in each run."""
     title, what, subject, cell = _PARTS[name]
-    counts, rows, faint = Counter[str](), [], 0
+    counts = Counter[str]()
+    rows = []
+    faint = 0
     for row in document[name]:
         kind = _kind(row)
         counts[kind] += 1
@@ -223,10 +227,8 @@ def _cited(side: Data, labels: Labels) -> str:
 
 def _piece(row: Data, _: Data, labels: Labels) -> str:
     first = next(side for side in row["sides"] if side)
-    steps, title = (
-        list(dict.fromkeys(finding["step_id"] for finding in first["found_by"])),
-        one_line(row["title"]),
-    )
+    steps = list(dict.fromkeys(finding["step_id"] for finding in first["found_by"]))
+    title = one_line(row["title"])
     if not steps:
         return title
     more = f" +{len(steps) - 1}" if len(steps) > 1 else ""

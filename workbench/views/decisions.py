@@ -23,7 +23,8 @@ def decision_list(document: Data, labels: Labels) -> Picture:
 
 
 def _row(decision: Data, labels: Labels) -> Markup:
-    who, action = decision["who"], labels(f"did_{decision['action']}")
+    who = decision["who"]
+    action = labels(f"did_{decision['action']}")
     text = (
         labels("past_by_you", what=action)
         if who == "person"

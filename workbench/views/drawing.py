@@ -188,7 +188,8 @@ def network(boxes: Mapping[str, Box], lines: Iterable[Line], down: bool = False)
     layers = layered(boxes, [line[:2] for line in lines]).places
     texts = [(width(box.name + box.badge, _BOLD), width(box.fact)) for box in boxes.values()]
     needed = max((sum(pair) + 16 if down else max(pair) for pair in texts), default=0) + 24
-    wide, high = min(max(round(needed), _NARROWEST), _WIDEST), 24 if down else 46
+    wide = min(max(round(needed), _NARROWEST), _WIDEST)
+    high = 24 if down else 46
     along, across = (high, wide) if down else (wide, high)
     pitch = (along + (14 if down else 36), across + (20 if down else 16))
     centres = {
@@ -212,7 +213,8 @@ def network(boxes: Mapping[str, Box], lines: Iterable[Line], down: bool = False)
         (a, b), (c, d) = centres[line.source], centres[line.target]
         sign = (bow > 0) - (bow < 0)
         if sign:
-            edge, loop = sign * across / 2, 10 if line.source == line.target else 0
+            edge = sign * across / 2
+            loop = 10 if line.source == line.target else 0
             out = sign * max(sign * b, sign * d) + edge + bow
             way = ((a - loop, b + edge), (a - loop, out), (c + loop, out), (c + loop, d + edge))
         else:

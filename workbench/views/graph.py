@@ -88,7 +88,8 @@ def walked(
 
 def _taken(route: Sequence[str], edges: Mapping[tuple[str, str], bool]) -> Counter[tuple[str, str]]:
     """Count how often each edge was taken: all that leave a node, or one of those that are conditional."""
-    times, ahead = Counter[tuple[str, str]](), set[tuple[str, str]]()
+    times = Counter[tuple[str, str]]()
+    ahead = set[tuple[str, str]]()
     for node in route:
         for edge in [edge for edge in ahead if edge[1] == node]:
             times[edge] += 1
@@ -150,14 +151,17 @@ def graph(walked: Walked, title: str, language: str = "en") -> Drawing:
             Line(e["source"], e["target"], look, f"{e['times']}×" if e["times"] > 1 else "")
         )
     legend = [("─", "text", labels("always")), ("┄", "text", labels("either_way"))]
-    n, m = len(walked.nodes) - len(boxes), len(walked.edges) - len(edges)
+    n = len(walked.nodes) - len(boxes)
+    m = len(walked.edges) - len(edges)
     under, legend = (labels("graph_folded", n=n, m=m), []) if on_path else ("", legend)
     return sheet(walked.rows(), network(boxes, lines, down=True), title, under, legend)
 
 
 def _box(node: Data, labels: Labels) -> Box:
-    status, ink = node["status"], family(node["status"])
-    name, graph = _name_text(node["name"], labels), _name_text(node["graph"], labels)
+    status = node["status"]
+    ink = family(node["status"])
+    name = _name_text(node["name"], labels)
+    graph = _name_text(node["graph"], labels)
     ran = f"{node['times']}× · {milliseconds(node['duration_ms'])}" if node["times"] else ""
     fact = {"pending": "", "done": f"✓ {ran}".strip()}.get(status, labels.status(status))
     title = "\n".join(filter(None, (name, graph, labels.status(status), ran)))

@@ -57,7 +57,8 @@ def waiting_since(log: Sequence[Data], decisions: Sequence[Data], created_at: st
 
 def details(request: Data, labels: Labels) -> str:
     """Return what the proposal is about: the steps, the needs, the sections, or what a custom graph says."""
-    kind, proposal = proposals.kind(request), proposals.proposal(request)
+    kind = proposals.kind(request)
+    proposal = proposals.proposal(request)
     if kind == "step":
         return name_list(proposal["wave"], labels)
     if kind == "outline":

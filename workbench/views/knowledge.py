@@ -64,7 +64,8 @@ class Around:
         else:  # it would take seconds
             spread = networkx.spring_layout(graph, k=2 / len(graph) ** 0.5, seed=7)
         points = numpy.array([*spread.values()])
-        low, high = points.min(axis=0), points.max(axis=0)
+        low = points.min(axis=0)
+        high = points.max(axis=0)
         room = numpy.array([_WIDTH, _HEIGHT]) - 2 * numpy.array(_EDGES)
         points = _EDGES + (points - low) / numpy.maximum(high - low, 1e-9) * room
         return dict(zip(spread, points.round().tolist(), strict=True))
@@ -97,9 +98,11 @@ def knowledge(graph: Around, language: str = "en") -> Drawing:
     taken = [place._replace(y=place.y + 8, high=_APART + 6) for place in places.values()]
     drawn = [_line(graph, relations, places, taken, labels) for relations in pairs.values()]
     lines = [*chain(*zip(*drawn, strict=True))]  # words last: no line strikes them out
-    rows, inks = dict[str, Markup](), dict[str, dict[str, None]]()
+    rows = dict[str, Markup]()
+    inks = dict[str, dict[str, None]]()
     for i, entity in graph.entities.items():
-        ink, word = _ink(entity), _word("type", entity["type"], graph, labels)
+        ink = _ink(entity)
+        word = _word("type", entity["type"], graph, labels)
         inks.setdefault(f"{ink}-fill", {})[word] = None
         place = {"place": places[i], "seed": i in graph.seeds, "kind": ink}
         rows[i] = draw("svg.entity", labels, entity=entity, name=names[i], word=word, **place)
@@ -145,7 +148,8 @@ def _line(
     labels: Labels,
 ) -> tuple[Markup, Markup]:
     """Return a line between two entities, and its words between two of the answer, where there is room for them."""
-    source, target = relations[0]["source"], relations[0]["target"]
+    source = relations[0]["source"]
+    target = relations[0]["target"]
     words = labels("comma").join(
         dict.fromkeys(_word("rel", relation["type"], graph, labels) for relation in relations)
     )
@@ -196,7 +200,8 @@ class Inspected(Shown):
 
     def blocks(self) -> list[Block]:
         """Return as tables."""
-        report, labels = self.found, labels_for("")
+        report = self.found
+        labels = labels_for("")
         counts = labels("comma").join(
             f"{count:,} {labels(f'kb_{name}')}" for name, count in report["counts"].items()
         )

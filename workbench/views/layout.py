@@ -90,7 +90,8 @@ def gutters(count: int, edges: Iterable[Edge]) -> tuple[list[list[Path]], int]:
     ends = list[int]()
     for group in sorted(groups.values(), key=lambda group: min(min(edge[:2]) for edge in group)):
         touched = sorted({row for edge in group for row in edge[:2]})
-        first, last = touched[0], touched[-1]
+        first = touched[0]
+        last = touched[-1]
         free = [lane for lane, end in enumerate(ends) if end <= first]
         lane = 0 if last - first == 1 else 1 + (free[0] if free else min(len(ends), MOST_LANES - 2))
         if lane:
@@ -110,7 +111,8 @@ def gutter_svg(lines: Sequence[Path], width: int, hollow: bool = False) -> Marku
 
 def _lines(group: Sequence[Edge], row: int, lane: int) -> Iterator[Path]:
     """Yield the lines of edges with a common target in one row."""
-    x, dot = _x(lane), _x(0)
+    x = _x(lane)
+    dot = _x(0)
     up = f"M{x} 0C{x} 13 {dot} 13 {dot} {_MIDDLE}"
     down = f"M{x} {_BOTTOM}V{_LOW}C{x} 39 {dot} 39 {dot} {_MIDDLE}"
     covering = [edge for edge in group if min(edge[:2]) <= row <= max(edge[:2])]

@@ -60,7 +60,8 @@ def without_clock(document: Data) -> Data:
 
 
 def _head(document: Data, labels: Labels) -> Iterator[Block]:
-    plan, review = document["plan"], document["review"]
+    plan = document["plan"]
+    review = document["review"]
     facts: list[str | Span] = [(labels.status(document["status"]), "status")]
     facts += [(labels.get(f"point_{review['point']}", review["point"]), "strong")] if review else []
     facts += run_facts(document, labels)
@@ -124,17 +125,16 @@ def _plan(document: Data, labels: Labels) -> Iterator[Block]:
     """Yield one row per step: its status, dependencies, findings and time."""
     if not document["plan"]:
         return
-    plan, records = Plan.load(document["plan"]), document["records"]
+    plan = Plan.load(document["plan"])
+    records = document["records"]
     last = last_records(records)
     number = {step_id: str(index) for index, step_id in enumerate(plan.by_id(), 1)}
     rows = []
     for step in plan.steps:
         record = last.get(step.step_id)
-        summary, status, duration = (
-            record["output_summary"] if record else {},
-            labels.status("pending"),
-            "",
-        )
+        summary = record["output_summary"] if record else {}
+        status = labels.status("pending")
+        duration = ""
         if record:
             attempt = f" ×{record['attempt']}" if record["attempt"] > 1 else ""
             status = labels.status(record["status"]) + attempt

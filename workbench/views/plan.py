@@ -105,11 +105,9 @@ class PlanView:
         if step.step_id in self.live:
             return "running"
         if record := self.last.get(step.step_id):
-            return (
-                "recorded"
-                if record.get("replayed") and record["status"] in ENDED_WELL
-                else record["status"]
-            )
+            if record.get("replayed") and record["status"] in ENDED_WELL:
+                return "recorded"
+            return record["status"]
         if step.step_id in self.proposed:
             return "proposed"
         return {"if_insufficient": "waiting", "held": "held"}.get(step.condition, "pending")
@@ -121,7 +119,9 @@ class PlanView:
 
     def facts(self, step: PlanStep) -> tuple[str, str]:
         """Return the two most important facts of a step in its state, in a few words each."""
-        labels, status, record = self.labels, self.status(step), self.last.get(step.step_id)
+        labels = self.labels
+        status = self.status(step)
+        record = self.last.get(step.step_id)
         expected = self.expected.get(step.step_id, 0.0)
         limit = labels("step_limit", span=f"{step.budget.timeout_s:g}")
         if status == "invalid":
@@ -132,7 +132,8 @@ class PlanView:
             words = labels("step_running", gone=seconds_text(gone), span=seconds_text(expected))
             return words if expected else milliseconds(1000 * gone), labels("running")
         if record and record["status"] in ENDED_WELL:
-            summary, duration = record["output_summary"], milliseconds(record["duration_ms"])
+            summary = record["output_summary"]
+            duration = milliseconds(record["duration_ms"])
             pieces = labels("step_found", n=summary.get("evidence_count", 0))
             score = summary.get("top_score")
             if isinstance(score, int | float) and summary.get("evidence_count"):
@@ -154,7 +155,8 @@ class PlanView:
         record = self.last.get(step.step_id)
         if not record or record["status"] in ENDED_WELL:
             return ""
-        labels, reason = self.labels, reason_text(record["error"] or "", self.labels)
+        labels = self.labels
+        reason = reason_text(record["error"] or "", self.labels)
         if record["status"] == "skipped":
             return labels("step_skipped", why=reason) if record["error"] else ""
         most = step.budget.max_retries + 1
@@ -196,7 +198,8 @@ def problem_text(problem: Data, labels: Labels) -> str:
     >>> problem_text(Plan(steps=[step]).problems()[0], Labels("zh"))
     '循环依赖：a → a。请去掉其中一个。'
     """
-    kind, values = problem.get("kind"), problem.get("values", {})
+    kind = problem.get("kind")
+    values = problem.get("values", {})
     if kind == "cycle":
         path = cut(" → ".join(values["path"][:-1]), _LONGEST_ERROR)
         return labels(

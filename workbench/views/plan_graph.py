@@ -86,7 +86,9 @@ def _body(view: PlanView, badges: Mapping[str, str]) -> Body:
 
 
 def _box(view: PlanView, step: PlanStep, name: str, badge: str) -> Box:
-    labels, status, record = view.labels, view.status(step), view.last.get(step.step_id)
+    labels = view.labels
+    status = view.status(step)
+    record = view.last.get(step.step_id)
     fact = view.facts(step)[0] if view.live.get(step.step_id) != 0 else ""
     if record and status in (*ENDED_WELL, "recorded"):
         pieces = labels("step_found", n=record["output_summary"].get("evidence_count", 0))
@@ -95,7 +97,8 @@ def _box(view: PlanView, step: PlanStep, name: str, badge: str) -> Box:
     shown = f"{sign} {view.word(step)}"
     title = [step.step_id, step.tool, step.objective[:300], shown, fact]
     title += [reason_text(record["error"], labels)] if record and record["error"] else []
-    ink, dashed = family(status), status in _DASHED
+    ink = family(status)
+    dashed = status in _DASHED
     return Box(
         name,
         f"{sign} {fact}"
@@ -150,7 +153,9 @@ def plan_changes(changes: Data, version: int, labels: Labels) -> Markup:
 
 def forecast_text(forecast: Data, labels: Labels) -> str:
     """Return how many steps of a plan will run (``fork.Forecast``), and how long they are expected to take."""
-    seconds, tokens, basis = forecast["seconds"], forecast.get("tokens"), forecast["basis"]
+    seconds = forecast["seconds"]
+    tokens = forecast.get("tokens")
+    basis = forecast["basis"]
     running = sum(row["runs"] for row in forecast["steps"])
     if not running:
         text = labels("plan_nothing_anew")

@@ -45,7 +45,8 @@ def band(request: Data, labels: Labels, message: str, edits: Data) -> Picture:
 
 def why(document: Data, labels: Labels) -> Picture:
     """Return the reasons for a proposal as HTML."""
-    request, blocks = document["review"], list[Block]()
+    request = document["review"]
+    blocks = list[Block]()
     if proposals.kind(request) == "reflect":
         signals, *_ = reflection_tables(cast(Reflection, proposals.proposal(request)), labels)
         # the form has the needs
@@ -70,10 +71,8 @@ def review_blocks(document: Data, labels: Labels) -> Iterator[Block]:
 
 def review_question(request: Data, labels: Labels, edits: Data = MappingProxyType({})) -> str:
     """Return the question to decide, in one sentence."""
-    kind, proposal = (
-        proposals.kind(request) or request.get("point", ""),
-        proposals.proposal(request),
-    )
+    kind = proposals.kind(request) or request.get("point", "")
+    proposal = proposals.proposal(request)
     if not kind:
         subject = proposals.description(request) or proposals.point(request).replace("_", " ")
         return labels("ask_other", what=subject)
@@ -100,9 +99,12 @@ def _clarify(_: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
 
 
 def _plan(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
-    plan, route, comma = proposal["plan"], document["route_decision"] or {}, labels("comma")
+    plan = proposal["plan"]
+    route = document["route_decision"] or {}
+    comma = labels("comma")
     names = (route.get("extracted_entities") or {}).get("low_level") or []
-    intent, planner = route.get("query_intent"), (plan.get("metadata") or {}).get("planner")
+    intent = route.get("query_intent")
+    planner = (plan.get("metadata") or {}).get("planner")
     facts = {
         "read_as": labels(f"intent_{intent}") if intent else None,
         "names_in_it": name_list(names, labels),
@@ -158,7 +160,8 @@ def _draft(request: Data, labels: Labels) -> Iterator[Paragraph]:
         return
     yield (proposal["title"], "strong")
     for section in proposal["sections"]:
-        pieces, inset = len(section["evidence_ids"]), INSET * section["section_id"].count(".")
+        pieces = len(section["evidence_ids"])
+        inset = INSET * section["section_id"].count(".")
         evidence = labels("section_pieces", n=pieces) if pieces else labels("section_bare")
         yield [
             (f"{inset}{section['section_id']} ", "dim"),
@@ -224,7 +227,9 @@ def text_lines(text: str) -> list[str]:
 
 def reflection_tables(reflection: Reflection, labels: Labels) -> Iterator[Table]:
     """Yield the conclusion of a reflection with its signals against their thresholds, then the needs of the answer."""
-    signals, colon, comma = reflection["signals"], labels("colon"), labels("comma")
+    signals = reflection["signals"]
+    colon = labels("colon")
+    comma = labels("comma")
     notes = [reflection["reasoning"]] if reflection["reasoning"] else []
     if reflection["should_continue"]:
         steps = comma.join(
@@ -264,7 +269,9 @@ def signal_rows(signals: Data, labels: Labels) -> list[tuple[str, str, str, str]
     [('pieces of evidence', '7', '8', '✗ not enough'), ('top score', '0.80', '0.50', '✓ enough')]
     """
 
-    limits, needs, rows = signals.get("thresholds") or {}, signals.get("needs"), []
+    limits = signals.get("thresholds") or {}
+    needs = signals.get("needs")
+    rows = []
     unsaid = {"thresholds", "iteration", "time_left_s", *(["answered"] if needs else [])}
     for name in dict.fromkeys([*_THRESHOLDS, *signals]):
         value = signals.get(name)
@@ -280,7 +287,8 @@ def signal_rows(signals: Data, labels: Labels) -> list[tuple[str, str, str, str]
 
 def need_verdict(need: Data, labels: Labels) -> str:
     """Return the verdict of a person on a need, or else that of the evidence, with its sign."""
-    met, said = is_met(need), need["said"]
+    met = is_met(need)
+    said = need["said"]
     verdict = said if said in proposals.DECIDED or not met else "met"
     return f"{'✓' if met else '!'} {labels('need_' + (verdict or 'unmet'))}"
 

@@ -38,9 +38,11 @@ def head(
         origin: the run that this one was forked from.
         message: about the last action.
     """
-    facts, read = list[str](), ""
+    facts = list[str]()
+    read = ""
     if document is not None:
-        read, facts = reading_text(document, labels), run_facts(document, labels)
+        read = reading_text(document, labels)
+        facts = run_facts(document, labels)
         for last in document["reflections"][-1:]:
             facts.append(
                 labels("pass_of", n=last["current_iteration"], most=last["max_iterations"])
@@ -72,7 +74,8 @@ class Marks:
     """Citations as buttons that show their evidence, each that of its own sentence; a mark without one stays text."""
 
     def __init__(self, citations: Sequence[Data], labels: Labels):
-        self._labels, self._cited = labels, dict[int, list[tuple[int, str]]]()
+        self._labels = labels
+        self._cited = dict[int, list[tuple[int, str]]]()
         for index, citation in enumerate(citations):
             title = str(citation["source"].get("title") or "")
             self._cited.setdefault(citation["n"], []).append((index, title))
@@ -88,7 +91,8 @@ class Marks:
     def line(self, text: str) -> Markup:
         """Return a line of text with its marks as buttons, and what Markdown emphasizes."""
         line = _EMPHASIS.sub(_emphasized, safe(text))  # escaped, so that no tag is of the text
-        pieces, end = list[Markup](), 0
+        pieces = list[Markup]()
+        end = 0
         for mark in _MARK.finditer(line):
             pieces += [Markup(line[end : mark.start()]), self(int(mark[1]), mark[2])]
             end = mark.end()
@@ -102,10 +106,8 @@ def _emphasized(match: re.Match[str]) -> str:
 
 def answer(document: Data, labels: Labels, draft: str = "") -> Picture:
     """Return the answer of a run, or the ``draft`` of it so far, with its citations as buttons."""
-    text, marks = (
-        (document["answer"] or draft)[:_MOST_CHARACTERS],
-        Marks(document["citations"], labels),
-    )
+    text = (document["answer"] or draft)[:_MOST_CHARACTERS]
+    marks = Marks(document["citations"], labels)
     lines = [
         (line[:2] in ("- ", "* "), marks.line(re.sub("^[-*] ", "", line)))
         for line in text.splitlines()
@@ -183,10 +185,8 @@ def evidence(
             state = {"marks": marks, "said": relevant.get(opened), "ranks": _ranks(piece, pieces)}
             acts = draw("run.piece_acts", labels, piece=piece, **state)
         rows[piece["key"]] = _piece(piece, labels, piece["key"] == opened, sentence, place, acts)
-    words, distinct = (
-        " ".join(content_terms(question)),
-        sum(piece["n"] is not None for piece in pieces),
-    )
+    words = " ".join(content_terms(question))
+    distinct = sum(piece["n"] is not None for piece in pieces)
     return Picture(
         draw(
             "run.evidence",

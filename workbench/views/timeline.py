@@ -39,8 +39,10 @@ def when(
     language: str = "en",
 ) -> Drawing:
     """Draw the timeline for a page; its rows are bars, with ``replayed`` for those from the tape of another run."""
-    records, labels = list(records), Labels(language)
-    segments, taped = bars(log, records, decisions), _taped(records)
+    records = list(records)
+    labels = Labels(language)
+    segments = bars(log, records, decisions)
+    taped = _taped(records)
     rows = [{**asdict(bar), "replayed": (bar.step_id, bar.attempt) in taped} for bar in segments]
     legend = [("┄", "text", labels("step_recorded"))] if taped else []
     return sheet(
@@ -63,12 +65,16 @@ def _body(
 
     A page of up to 12 attempts has a lane for each sub-step; a bench has them as a strip below the bar.
     """
-    total, groups, taped = span_ms(segments) or 1.0, attempts(segments), _taped(records)
+    total = span_ms(segments) or 1.0
+    groups = attempts(segments)
+    taped = _taped(records)
     widths = [round(width(step_name(bar.step_id))) + 44 for bar, _ in groups]
     left = min(max(widths, default=80), 320) if page else 0
     size = Markup(f'x="{left}" width="{_WIDE - left - _FACTS if page else "100%"}"')
     axis = draw("timeline.axis", ticks=work_ticks(total, 6), total=total, size=size, page=page)
-    rows, top, look = dict[str, Markup](), 22, {"size": size, "page": page}
+    rows = dict[str, Markup]()
+    top = 22
+    look = {"size": size, "page": page}
     nodes, high = _graph_lane(segments, total, labels)
     if nodes:
         rows["graph"] = draw(
@@ -106,7 +112,8 @@ def _graph_lane(segments: Sequence[Bar], total: float, labels: Labels) -> tuple[
 
     A mark shows where a gap is folded, and how long it was.
     """
-    ends, drawn = list[float](), []
+    ends = list[float]()
+    drawn = []
     for bar in segments:
         gap = bar.kind in GAPS
         start, end = (at * _TRACK / total for at in (bar.start_ms, bar.end_ms))

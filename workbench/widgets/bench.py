@@ -52,7 +52,9 @@ class Bench(CellRoot):
     _document: Json | None = None
 
     def __init__(self, wb: Any, run: Run | None, asking: Data, lang: str | None):
-        self.wb, self._asking, self._lock = wb, dict(asking), threading.RLock()
+        self.wb = wb
+        self._asking = dict(asking)
+        self._lock = threading.RLock()
         self._message = ""
         kb = asking.get("kb") or []
         self._session = asking["session"] or " ".join(
@@ -125,7 +127,8 @@ class Bench(CellRoot):
             try:
                 self._show_and_follow(True)
             except UnknownRun:
-                self._message, self.run_id = self.labels("inbox_is_gone"), ""
+                self._message = self.labels("inbox_is_gone")
+                self.run_id = ""
             except WorkbenchError as error:  # the workspace was closed
                 self.head.show(head(None, self.labels, message=str(error)))
 
@@ -151,7 +154,8 @@ class Bench(CellRoot):
 
         An action that returns a run has started it, which may fail before the bench looks at it.
         """
-        self._message, worked = "", None
+        self._message = ""
+        worked = None
         try:
             worked = action()
         except NotPaused:
@@ -179,7 +183,8 @@ class Bench(CellRoot):
 
     def _show_and_follow(self, worked: bool = False) -> None:
         """Show the run, and follow it if it was running then: by now it may be paused."""
-        run, status = self.run, self._refreshed()
+        run = self.run
+        status = self._refreshed()
         if run and (status == "running" or worked):
             self.follow(run)
 
@@ -235,7 +240,8 @@ class Bench(CellRoot):
         elif kind in ("new_question", "new_conversation"):
             if kind == "new_conversation":
                 self._asking["session"] = self._conversation()
-            self.run_id, self.view = "", "work"
+            self.run_id = ""
+            self.view = "work"
             self.refresh()
         elif kind == "resume" and (run := self.run):
             self.act(partial(run.resume, wait=False))
@@ -277,7 +283,8 @@ class Bench(CellRoot):
 
     def _waiting(self) -> Run | None:
         """Return the newest unfinished run of this conversation or of its forks."""
-        runs, session = self.wb.runs.list(50, user_id=self._asking["user"]), self._session
+        runs = self.wb.runs.list(50, user_id=self._asking["user"])
+        session = self._session
         own = (
             run
             for run in runs

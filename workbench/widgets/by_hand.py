@@ -20,7 +20,8 @@ class ByHand(Panel):
 
     def __init__(self, labels: Labels):
         super().__init__(labels)
-        self._shown, self._results = ("", ""), Json()
+        self._shown = ("", "")
+        self._results = Json()
         self.place = ipywidgets.Dropdown(options=[], description=labels("by_hand"))
         self.result = ipywidgets.Textarea(rows=6).add_class("wb-json")
         self.button = press_button(labels("past_fork"), self.submit)
@@ -31,7 +32,8 @@ class ByHand(Panel):
         """Show the effects of a run; what was typed for it stays."""
         shown = (run.run_id, run.status)
         if shown != self._shown:
-            self._shown, self._results = shown, run.results_by_place()
+            self._shown = shown
+            self._results = run.results_by_place()
             self.place.options = [
                 (self.labels("by_hand_none"), ""),
                 *((place, place) for place in self._results),

@@ -41,7 +41,8 @@ class Calls(Panel):
         self._settings: Settings | None = None
         self._call: Call | None = None
         self._prompt: Prompt | None = None
-        self.list, self._head = Pick(listener=self._pressed), Pick()
+        self.list = Pick(listener=self._pressed)
+        self._head = Pick()
         self._model = ipywidgets.Combobox()
         controls = {name: text(ipywidgets.Textarea(rows=6)) for name in ("reply", *_PARTS)}
         controls["model"] = text(self._model)
@@ -52,7 +53,8 @@ class Calls(Panel):
 
         self._fields = Fields(schema, labels, lambda _: self._changed(), title=title, own=controls)
         self.fields = self._fields.fields
-        self.slots, self.diff = ipywidgets.HTML(), Pick()
+        self.slots = ipywidgets.HTML()
+        self.diff = Pick()
         boxes = {name: field.box for name, field in self.fields.items()}
         heading = ipywidgets.HTML(el("div.wb-strong.wb-small", labels("call_of_role")))
         self.prompt = ipywidgets.VBox([heading, boxes["system"], boxes["user"], self.slots])
@@ -78,7 +80,8 @@ class Calls(Panel):
             run_calls: its calls.
             settings: of the workspace, whose models are offered.
         """
-        self._run, self._settings = run, settings
+        self._run = run
+        self._settings = settings
         self._calls = {call["key"]: call for call in run_calls}
         self.list.show(calls([*self._calls.values()], self.labels))
         if self._call and self._call["key"] not in self._calls:
@@ -97,7 +100,8 @@ class Calls(Panel):
         self._model.options = model_names(
             self._settings, (call["model"] for call in self._calls.values())
         )
-        self._call, self._prompt = call, prompts_of(run)[name] if editable else None
+        self._call = call
+        self._prompt = prompts_of(run)[name] if editable else None
         self._head.show(draw("calls.edited", self.labels, call=call))
         prompt = {part: getattr(self._prompt, part) if self._prompt else "" for part in _PARTS}
         self._fields.show({"reply": self._reply, "model": call["model"], **prompt}, again=True)
@@ -126,7 +130,9 @@ class Calls(Panel):
     @property
     def edits(self) -> Json:
         """Return the changes to the call, as a fork takes them."""
-        call, prompt, edits = self._call, self._prompt, Json()
+        call = self._call
+        prompt = self._prompt
+        edits = Json()
         if call is None:
             return edits
         typed = self._fields.value
@@ -147,7 +153,10 @@ class Calls(Panel):
         return "" if self._call is None or self._call["failed"] else self._call["reply"]
 
     def _changed(self) -> None:
-        edits, call, prompt, typed = self.edits, self._call, self._prompt, self._fields.value
+        edits = self.edits
+        call = self._call
+        prompt = self._prompt
+        typed = self._fields.value
         pairs = [(self._reply, typed["reply"])] if call else []
         pairs += [(getattr(prompt, part), typed[part]) for part in _PARTS if prompt]
         changed = [pair for pair in pairs if pair[0] != pair[1]]

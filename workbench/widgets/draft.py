@@ -35,12 +35,14 @@ class Draft:
             return
         if key is None or key != self._key:
             self._before.append(self.plan)
-        self.plan, self._key = plan, key
+        self.plan = plan
+        self._key = key
 
     def undo(self) -> None:
         """Undo the last edit."""
         if self._before:
-            self.plan, self._key = self._before.pop(), None
+            self.plan = self._before.pop()
+            self._key = None
 
     def discard(self) -> None:
         """Return to the base, as an edit that can be undone."""
@@ -48,7 +50,8 @@ class Draft:
 
     def changes(self) -> Json:
         """Return what differs from the base: ``Plan.diff``, and ``moved`` when the order of its steps changed."""
-        before, now = self.base.by_id(), self.plan.by_id()
+        before = self.base.by_id()
+        now = self.plan.by_id()
         moved = [step_id for step_id in before if step_id in now] != [
             step_id for step_id in now if step_id in before
         ]
@@ -81,17 +84,17 @@ class RunPlan:
     def from_document(cls, document: Data, editable: bool) -> RunPlan:
         """Read a run's document."""
         recorded = Plan.load(document["plan"]) if document["plan"] else Plan()
-        review, records, status = (
-            document["review"] or {},
-            tuple(document["records"]),
-            document["status"],
-        )
-        reflects, approved = review.get("point") == "reflect", recorded.by_id()
+        review = document["review"] or {}
+        records = tuple(document["records"])
+        status = document["status"]
+        reflects = review.get("point") == "reflect"
+        approved = recorded.by_id()
         next_steps = proposals.proposal(review).get("next_steps") or () if reflects else ()
         steps = [
             PlanStep.model_validate(step) for step in next_steps if step["step_id"] not in approved
         ]
-        plan, proposed = recorded.adding(*steps), {step.step_id for step in steps}
+        plan = recorded.adding(*steps)
+        proposed = {step.step_id for step in steps}
         ran = {record["step_id"] for record in records}
         locks = {}
         for step_id in plan.by_id():
@@ -135,7 +138,9 @@ def suggest_fix(plan: Plan, problem: Data, step_id: str) -> Fix | None:
     >>> suggest_fix(plan, plan.problems()[0], "a")[:2]
     ('fix_remove', 'b')
     """
-    step, kind, values = plan.by_id().get(step_id), problem["kind"], problem["values"]
+    step = plan.by_id().get(step_id)
+    kind = problem["kind"]
+    values = problem["values"]
     if step is None:
         return None
     if kind in ("cycle", "no_such_step"):
@@ -151,16 +156,15 @@ def suggest_fix(plan: Plan, problem: Data, step_id: str) -> Fix | None:
             source,
             plan.replace(step_id, depends_on=depends_on, tool_input=tool_input),
         )
-    name, default = values.get("name"), values.get("default")
+    name = values.get("name")
+    default = values.get("default")
     if kind == "too_small":
         return Fix("fix_change", default, plan.replace(step_id, **{name: default}))
     if kind == "unknown_tool":
         similar = get_close_matches(step.tool, values["known"].split(", "), n=1)
-        return (
-            Fix("fix_change", similar[0], plan.replace(step_id, tool=similar[0]))
-            if similar
-            else None
-        )
+        if similar:
+            return Fix("fix_change", similar[0], plan.replace(step_id, tool=similar[0]))
+        return None
     if default is None and kind != "not_given" and values.get("rule") != "extra_forbidden":
         return None
     fixed = plan.replace(step_id, tool_input=_without(step.tool_input, name.split(".")))

@@ -60,7 +60,8 @@ class Watch:
 
     def __init__(self, run: Run, document: Data, moved: Callable[[Watch], None]):
         self._stood = document["status"], len(document["decisions"])
-        self._moved, self._over = WeakMethod(moved), threading.Event()
+        self._moved = WeakMethod(moved)
+        self._over = threading.Event()
         threading.Thread(
             target=self._look, args=(run,), name=f"watch-{run.run_id}", daemon=True
         ).start()
@@ -94,13 +95,13 @@ class Follow:
         changed: Callable[[Now, bool], None],
         ended: Callable[[Now, WorkbenchError | None], None],
     ):
-        self.run, self.now = run, Now()
-        self._changed, self._ended = changed, ended
-        self._news, self._over, self._telling = (
-            threading.Event(),
-            threading.Event(),
-            threading.Lock(),
-        )
+        self.run = run
+        self.now = Now()
+        self._changed = changed
+        self._ended = ended
+        self._news = threading.Event()
+        self._over = threading.Event()
+        self._telling = threading.Lock()
         self._elsewhere = False
         for work in (self._listen, self._tell):
             threading.Thread(target=work, name=f"follow-{run.run_id}", daemon=True).start()

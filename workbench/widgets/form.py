@@ -50,7 +50,10 @@ class Control:
         parse: Callable[[Any], Any] = lambda typed: typed,
         format: Callable[[Any], Any] = lambda value: value,
     ):
-        self.widget, self.blank, self._parse, self._format = widget, blank, parse, format
+        self.widget = widget
+        self.blank = blank
+        self._parse = parse
+        self._format = format
 
     def read(self) -> Any:
         """Return the typed value.
@@ -209,11 +212,17 @@ class Field:
         required: bool = True,
         nullable: bool = False,
     ):
-        self.name, self.spec, self.required, self.fault = name, spec, required, ""
+        self.name = name
+        self.spec = spec
+        self.required = required
+        self.fault = ""
         self.value: Any = ABSENT
         self.messages: Sequence[Message] = ()
-        self.present, self._writing = False, False
-        self._labels, self._notify, self._nullable = form.labels, form.notify, nullable
+        self.present = False
+        self._writing = False
+        self._labels = form.labels
+        self._notify = form.notify
+        self._nullable = nullable
         self.control: Control
         self._typed: Any = None
         # made on demand: a bench with all of them would open late
@@ -230,7 +239,8 @@ class Field:
         """Edit the value with this control from now on."""
         if control is self._typed:
             return
-        self._typed, self._default = control, self.spec.get("default", control.blank)
+        self._typed = control
+        self._default = self.spec.get("default", control.blank)
         if isinstance(control, Fields):  # its fields have their own defaults
             self._default = control.blank
             control.box.add_class("wb-within")
@@ -241,7 +251,8 @@ class Field:
         """Show a value. An equal value does not disturb what is being typed, unless it is shown ``again``."""
         if not again and repr(value) == repr(self.value):
             return
-        self.fault, self.present = "", value is not ABSENT
+        self.fault = ""
+        self.present = value is not ABSENT
         self._writing = True
         try:
             shown = self._default if value is ABSENT else value
@@ -254,7 +265,8 @@ class Field:
                 self.control.write(shown)
             self.box.children = (self.box.children[0], self.control.widget, *self.box.children[2:])
         finally:
-            self.value, self._writing = value, False
+            self.value = value
+            self._writing = False
 
     def report(self, messages: Sequence[Message]) -> None:
         """Show these messages beneath the control, after the field's own fault."""
@@ -312,11 +324,14 @@ class Fields(Control):
         blank: Any = None,
         depth: int = 0,
     ):
-        self.labels, self.title = labels, title
+        self.labels = labels
+        self.title = title
         self._listener: Callable[[str], None] = listener
-        self._disabled, self._depth = False, depth
+        self._disabled = False
+        self._depth = depth
         self.fields: dict[str, Field] = {}
-        definitions, required = schema.get("$defs", {}), schema.get("required", ())
+        definitions = schema.get("$defs", {})
+        required = schema.get("required", ())
         for name, spec in schema.get("properties", {}).items():
             spec, nullable = _plain(spec, definitions)
             control = own.get(name) or self._control(
@@ -389,7 +404,9 @@ class Fields(Control):
 
     def _control(self, spec: Data, nullable: bool, required: bool) -> Control:
         """Return the control of a property, by its type."""
-        kind, items, labels = spec.get("type"), spec.get("items", {}), self.labels
+        kind = spec.get("type")
+        items = spec.get("items", {})
+        labels = self.labels
         optional = nullable or (not required and "default" not in spec)
         none: list[tuple[str, Any]] = [("—", None)] if optional else []
         if isinstance(options := spec.get("enum"), list) and options:
@@ -400,11 +417,9 @@ class Fields(Control):
             return Control(ipywidgets.Checkbox(indent=False), False)
         if kind in ("integer", "number"):
             number = ipywidgets.IntText if kind == "integer" else ipywidgets.FloatText
-            return (
-                _number_or_none(kind, labels)
-                if optional
-                else Control(number(continuous_update=True), 0)
-            )
+            if optional:
+                return _number_or_none(kind, labels)
+            return Control(number(continuous_update=True), 0)
         if (
             kind == "array"
             and not nullable

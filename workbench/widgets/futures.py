@@ -51,8 +51,11 @@ class Futures:
     """
 
     def __init__(self, bench: Any):
-        self._bench, self._wb, labels = bench, bench.wb, bench.labels
-        self.runs, self.knowledge = RunTable(labels, bench.wb), Pick()
+        self._bench = bench
+        self._wb = bench.wb
+        labels = bench.labels
+        self.runs = RunTable(labels, bench.wb)
+        self.knowledge = Pick()
         self.compared = Pick(
             el("div.wb-dim.wb-part", labels("forks_choose")), listener=self._pressed
         )
@@ -81,7 +84,8 @@ class Futures:
 
     def show_comparison(self, comparison: Comparison) -> None:
         """Show two to four runs next to each other."""
-        document, labels = comparison.to_dict(), self._bench.labels
+        document = comparison.to_dict()
+        labels = self._bench.labels
         tables = Markup(
             page_html(beside(document, labels)[1:], labels, "wb-worked wb-part wb-columns")
         )

@@ -35,8 +35,11 @@ class Inbox(CellRoot):
     picked = traitlets.Unicode("")
 
     def __init__(self, wb: Any, lang: str | None = None):
-        self._wb, self._waiting = wb, dict[tuple[str, int], WaitingRun]()
-        self._refused, self._has_more, self._ticks = "", False, False
+        self._wb = wb
+        self._waiting = dict[tuple[str, int], WaitingRun]()
+        self._refused = ""
+        self._has_more = False
+        self._ticks = False
         self._read()
         newest = next(iter(self._waiting.values()), None)
         self.labels = labels = labels_in(
@@ -63,12 +66,15 @@ class Inbox(CellRoot):
         try:
             self._read()
         except WorkbenchError as error:
-            self._refused, readable = str(error), False
+            self._refused = str(error)
+            readable = False
         self._show()
         return readable
 
     def _show(self) -> None:
-        labels, now, picked = self.labels, datetime.now(UTC), self._waiting_run(self.picked)
+        labels = self.labels
+        now = datetime.now(UTC)
+        picked = self._waiting_run(self.picked)
         shown = inbox(
             self.waiting,
             labels,
@@ -101,7 +107,8 @@ class Inbox(CellRoot):
             entry = self._waiting.get(key) or _read_run(run, decisions)
             if entry is not None:
                 waiting[key] = entry
-        self._has_more, self._waiting = len(paused) > MAX_ROWS, waiting
+        self._has_more = len(paused) > MAX_ROWS
+        self._waiting = waiting
 
     # while it is displayed
 
@@ -152,7 +159,8 @@ class Inbox(CellRoot):
         self.refresh()
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        labels, approvals = self.labels, self._approvals()
+        labels = self.labels
+        approvals = self._approvals()
         rows = [
             (one_line(run.message), labels(f"point_{run.point}"), approvals[run.run_id], run.run_id)
             for run in self.waiting

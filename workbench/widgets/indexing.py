@@ -41,8 +41,12 @@ class Bar:
     """A line for the stage of indexing, with its numbers: text, for a reopened notebook has no widget."""
 
     def __init__(self, name: str, labels: Labels, show: Callable[[str], None]):
-        self._name, self._labels, self._show = name, labels, show
-        self._stage, self._began, self._updated = "read", time.monotonic(), 0.0
+        self._name = name
+        self._labels = labels
+        self._show = show
+        self._stage = "read"
+        self._began = time.monotonic()
+        self._updated = 0.0
 
     def __enter__(self) -> Bar:
         return self
@@ -62,7 +66,8 @@ class Bar:
             stage == self._stage and now - self._updated < _PAUSE_S
         ):
             return
-        self._stage, self._updated = stage, now
+        self._stage = stage
+        self._updated = now
         numbers = f" {done:,} / {total:,}" if total > 1 else f" {done:,}" if done > 1 else ""
         self._show(f"{self._name}: {self._labels(f'kb_stage_{stage}')}{numbers}")
 

@@ -54,7 +54,8 @@ class StepForm:
     def __init__(
         self, labels: Labels, tools: Mapping[str, Tool], listener: Callable[[str, Any], None]
     ):
-        self._labels, self._tools = labels, tools
+        self._labels = labels
+        self._tools = tools
         self._inputs: dict[str, Fields] = {}
         self.head = Pick()
         schema = PlanStep.model_json_schema()
@@ -167,17 +168,23 @@ class PlanEditor(Panel):
         forecast: Callable[[Plan], Forecast | None] = lambda _: None,
     ):
         super().__init__(labels)
-        self._check, self._tools, self._forecast = check, tools, forecast
-        self._run_plan, self._draft = RunPlan(), Draft(Plan())
+        self._check = check
+        self._tools = tools
+        self._forecast = forecast
+        self._run_plan = RunPlan()
+        self._draft = Draft(Plan())
         self._live: Mapping[str, float] = {}
         self.foreseen: Forecast | None = None
         self._checked: Plan | None = None
         self._published: Plan | None = None
         self._plan_problems: list[Problem] = []
-        self._editable, self._graph = False, False
+        self._editable = False
+        self._graph = False
         self._visits = 0
         self._pause: asyncio.TimerHandle | None = None
-        self.bar, self.list, self.below = Pick(), Pick(), Pick()
+        self.bar = Pick()
+        self.list = Pick()
+        self.below = Pick()
         self.fields = StepForm(labels, tools, self._typed)
         for part in (self.bar, self.list, self.below, self.fields.head):
             part.on_event(self.pressed)
@@ -198,8 +205,10 @@ class PlanEditor(Panel):
             live: seconds since the call began, for each running step.
             editable: whether anything may be changed.
         """
-        before, self._run_plan = self._run_plan, RunPlan.from_document(document, editable)
-        self._live, self._editable = live, editable
+        before = self._run_plan
+        self._run_plan = RunPlan.from_document(document, editable)
+        self._live = live
+        self._editable = editable
         replaced = before.key != self._run_plan.key
         if editable and (before.status, before.records) != (
             self._run_plan.status,
@@ -207,7 +216,9 @@ class PlanEditor(Panel):
         ):
             self._checked = None  # the run has moved, and the forecast with it
         if replaced:
-            self._draft, self._checked, self.foreseen = Draft(self._run_plan.plan), None, None
+            self._draft = Draft(self._run_plan.plan)
+            self._checked = None
+            self.foreseen = None
         self.settle(again=replaced)
 
     @property
@@ -219,7 +230,9 @@ class PlanEditor(Panel):
 
     def pressed(self, event: Event) -> None:
         """Handle a button, a row or a key of the editor."""
-        kind, key, steps_by_id = event.kind, event.key or self.chosen, self._draft.plan.by_id()
+        kind = event.kind
+        key = event.key or self.chosen
+        steps_by_id = self._draft.plan.by_id()
         if kind in ("steps", "graph"):
             self._graph = kind == "graph"
             self._draw()
@@ -242,7 +255,8 @@ class PlanEditor(Panel):
             self._edit(moved(self._draft.plan, key, event.before))
 
     def _add(self) -> None:
-        plan, query = self._draft.plan, self._run_plan.query
+        plan = self._draft.plan
+        query = self._run_plan.query
         tool = "hybrid_search" if "hybrid_search" in self._tools else next(iter(self._tools), "")
         step_id = fresh_id(plan, "new")
         objective = self.labels("step_new_objective", query=query[:200])
@@ -253,7 +267,8 @@ class PlanEditor(Panel):
         self.chosen = step_id
 
     def _typed(self, path: str, value: Any) -> None:
-        step_id, plan = self.chosen, self._draft.plan
+        step_id = self.chosen
+        plan = self._draft.plan
         if step_id not in plan.by_id() or self._lock(step_id):
             return
         name = path.partition(".")[0]
@@ -305,7 +320,8 @@ class PlanEditor(Panel):
         ]
         with self.hold_trait_notifications():  # observers of the plan see its problems too
             if plan is not self._published:
-                self._published, self.plan = plan, plan.dump()
+                self._published = plan
+                self.plan = plan.dump()
             self.problems = [*self._plan_problems, *typed]
         self._draw()
 
@@ -315,7 +331,9 @@ class PlanEditor(Panel):
         return self._run_plan.locks.get(step_id, "" if self._editable else "running")
 
     def _view(self, changes: Data) -> PlanView:
-        plan, run_plan, added = self._draft.plan, self._run_plan, changes["added"]
+        plan = self._draft.plan
+        run_plan = self._run_plan
+        added = changes["added"]
         rows = self.foreseen["steps"] if self.foreseen else []
         return PlanView(
             plan,
@@ -333,7 +351,8 @@ class PlanEditor(Panel):
         )
 
     def _draw(self) -> None:
-        changes, labels = self._draft.changes(), self.labels
+        changes = self._draft.changes()
+        labels = self.labels
         view = self._view(changes)
         self.list.show(plan_graph(view) if self._graph else steps(view))
         self.bar.show(self._bar(count_changes(changes)))
@@ -354,7 +373,8 @@ class PlanEditor(Panel):
         self.fields.form.report(messages)
 
     def _message(self, fault: Problem) -> Message:
-        step_id, text = self.chosen, problem_text(fault, self.labels)
+        step_id = self.chosen
+        text = problem_text(fault, self.labels)
         fix = None if self._lock(step_id) else suggest_fix(self._draft.plan, fault, step_id)
         if fix is None:
             return Message(text)

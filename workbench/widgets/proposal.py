@@ -36,9 +36,12 @@ class Form:
     shown: Sequence[str] | None = None
 
     def __init__(self, request: Data, labels: Labels, listener: Listener):
-        self._labels, self._listener = labels, listener
-        self._proposed, self._before = proposals.proposal(request), proposals.in_force(request)
-        schema, values = dict(self._schema(proposals.schema(request))), self._before
+        self._labels = labels
+        self._listener = listener
+        self._proposed = proposals.proposal(request)
+        self._before = proposals.in_force(request)
+        schema = dict(self._schema(proposals.schema(request)))
+        values = self._before
         if self.shown is not None:
             properties = schema.get("properties", {})
             schema["properties"] = {
@@ -221,7 +224,8 @@ class ReflectForm(Form):
         return {**schema, "properties": {**schema.get("properties", {}), **own}}
 
     def _own(self) -> dict[str, Control]:
-        labels, before = self._labels, self._before[proposals.NEEDS]
+        labels = self._labels
+        before = self._before[proposals.NEEDS]
         verdicts = [(labels(f"need_{verdict}"), verdict) for verdict in proposals.VERDICTS]
         judged = (labels("need_judged"), "")  # a verdict can be changed, but not withdrawn
         own = {

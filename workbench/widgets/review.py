@@ -56,15 +56,21 @@ class Review(traitlets.HasTraits):
             forecast: returns the forecast for a plan, some of whose steps are woken.
         """
         super().__init__()
-        self._runs, self._forecast = runs, forecast
+        self._runs = runs
+        self._forecast = forecast
         self._foreseen: tuple[Any, str] = (None, "")
-        self._labels, self._document, self._request = labels, Json(), Json()
+        self._labels = labels
+        self._document = Json()
+        self._request = Json()
         self._plan: Data | None = None
-        self._problems, self._sent = 0, False
+        self._problems = 0
+        self._sent = False
         self._form: Form | None = None
         self._draft = ""
         self._key = ("", "")
-        self.band, self.why, self.refusal = Pick(), Pick(), Pick()
+        self.band = Pick()
+        self.why = Pick()
+        self.refusal = Pick()
         self.form = ipywidgets.VBox()
         self.note = ipywidgets.Text(description=labels("decision_note"), placeholder=labels("why"))
         self.primary = press_button("", self.submit, "wb-primary")
@@ -105,8 +111,10 @@ class Review(traitlets.HasTraits):
                 recorded are the next ones.
             problems: of that plan; nothing can be sent until they are fixed.
         """
-        self._document, self._request = dict(document), dict(document["review"])
-        self._plan, self._problems = plan, len(problems)
+        self._document = dict(document)
+        self._request = dict(document["review"])
+        self._plan = plan
+        self._problems = len(problems)
         key = (str(document["run_id"]), str(self._request.get("review_id", "")))
         if key != self._key:
             self._key = key
@@ -131,7 +139,8 @@ class Review(traitlets.HasTraits):
 
     def _begin(self) -> None:
         """Show another request, with the drafts of an earlier session."""
-        labels, kind = self._labels, proposals.kind(self._request)
+        labels = self._labels
+        kind = proposals.kind(self._request)
         self._foreseen = (None, "")
         self.note.value, self.message.value = self._saved_draft("note"), ""
         self.refusal.show()
@@ -189,7 +198,9 @@ class Review(traitlets.HasTraits):
 
     def _next(self, edits: Data) -> str:
         """Return what happens once this is sent: what the run will do, not what was proposed."""
-        request, labels, kind = self._request, self._labels, proposals.kind(self._request)
+        request = self._request
+        labels = self._labels
+        kind = proposals.kind(self._request)
         if kind not in ("plan", "reflect"):
             return labels("clock_bench")
         if kind == "reflect" and edits and set(edits) <= set(proposals.JUDGED_BY):
@@ -220,10 +231,8 @@ class Review(traitlets.HasTraits):
 
     def decide(self, kind: str, edits: Data | None = None) -> None:
         """Send an answer."""
-        point, message = (
-            proposals.point(self._request),
-            self.message.value if kind == "respond" else "",
-        )
+        point = proposals.point(self._request)
+        message = self.message.value if kind == "respond" else ""
         response = answer(kind, point=point, edits=edits, message=message, note=self.note.value)
         self.refusal.show()
         self._set_sent(True)
@@ -266,7 +275,8 @@ def next_plan(request: Data, document: Data, edits: Data) -> tuple[Plan, Sequenc
 
 def primary(request: Data, edits: Data, faults: int, labels: Labels) -> str:
     """Return the text of the primary button: what happens when it is pressed."""
-    point, proposal = proposals.kind(request), proposals.proposal(request)
+    point = proposals.kind(request)
+    proposal = proposals.proposal(request)
     if faults:
         return labels("problems_to_mend", n=faults)
     if not edits:

@@ -41,21 +41,29 @@ class Working:
     """
 
     def __init__(self, bench: Any):
-        wb, labels = bench.wb, bench.labels
-        self._bench, self._wb, self._labels, self.ask = bench, wb, labels, bench.ask
+        wb = bench.wb
+        labels = bench.labels
+        self._bench = bench
+        self._wb = wb
+        self._labels = labels
+        self.ask = bench.ask
         self._run: Run | None = None
         self._document: Data = {}
         self._pieces: tuple[Any, list[Any]] = (None, [])
-        self.calls, self.verdict = Calls(labels), Verdict(labels)
+        self.calls = Calls(labels)
+        self.verdict = Verdict(labels)
         memory = provided("widgets", "memory")
         self.memory = memory(labels) if memory else None
         self.reset()
         self.review = Review(labels, wb.runs, self._forecast)
-        self.turns, self.answer = Pick(listener=self._on_turn), Pick(listener=self._on_answer)
-        self.evidence, self.timeline = Pick(listener=self._on_evidence), Pick()
+        self.turns = Pick(listener=self._on_turn)
+        self.answer = Pick(listener=self._on_answer)
+        self.evidence = Pick(listener=self._on_evidence)
+        self.timeline = Pick()
         self.fork_bar = Pick(listener=self._on_fork_bar)
         self.editor = PlanEditor(labels, partial(check, tools=wb.tools), wb.tools, self._forecast)
-        self.past, self.by_hand = Decisions(labels), ByHand(labels)
+        self.past = Decisions(labels)
+        self.by_hand = ByHand(labels)
         self.region = self._laid_out()
         self._connect()
 
@@ -94,7 +102,8 @@ class Working:
 
     def reset(self) -> None:
         """Forget what is chosen or edited, for another run."""
-        self._piece, self._sentence = "", ""
+        self._piece = ""
+        self._sentence = ""
         self._at = ("", "")
         self.calls.close()
         display_if(self.calls.region, False)
@@ -103,7 +112,8 @@ class Working:
 
     def show(self, run: Run | None, document: Data | None, now: Now) -> None:
         """Show a run; None shows the question form alone."""
-        self._run, self._document = run, document or {}
+        self._run = run
+        self._document = document or {}
         status = self._document.get("status", "")
         moved = self._moved_on()
         for part in (self.editor.region, self.timeline, self.dock):
@@ -186,7 +196,8 @@ class Working:
 
     def _answered(self, run: Run, document: Data, now: Now) -> Picture | Markup:
         """Return the answer, or the report: its sections while they are written, then its text."""
-        status, reports = document["status"], "report" in run.options
+        status = document["status"]
+        reports = "report" in run.options
         if reports and status == "done" and run.report.text:
             finished: Picture = required("views", "report", "reports")(
                 run.report, document["citations"], self._labels
@@ -201,14 +212,17 @@ class Working:
 
     def _edited(self) -> None:
         """Update the panel that acts on the edited plan."""
-        document, editor = self._document, self.editor
-        status, edits = document.get("status"), editor.edits
+        document = self._document
+        editor = self.editor
+        status = document.get("status")
+        edits = editor.edits
         if status == "paused" and document["review"]:
             plan = editor.plan if edits else None
             self.review.show(document, plan=plan, problems=editor.problems)
         forks = status == "done" and edits > 0
         if forks:
-            faults, labels = len(editor.problems), self._labels
+            faults = len(editor.problems)
+            labels = self._labels
             message = forecast_text(editor.foreseen, labels) if editor.foreseen else ""
             self.fork_bar.show(
                 draw("run.fork_bar", labels, edits=edits, problems=faults, message=message)
@@ -236,13 +250,15 @@ class Working:
         route = self._document["route_decision"] or {"extracted_entities": {"low_level": []}}
         question = " ".join([self._document["query"], *route["extracted_entities"]["low_level"]])
         chosen = {"chosen": self._piece, "sentence": self._sentence, "question": question}
-        status, point = self._document["status"], (self._document["review"] or {}).get("point")
+        status = self._document["status"]
+        point = (self._document["review"] or {}).get("point")
         marks = status if status == "done" or point == "reflect" else ""
         verdicts = self._wb.feedback(run=run.run_id) if status == "done" and self._piece else ()
         relevant = {
             row["labels"]["piece"]: row["good"] for row in verdicts if "piece" in row["labels"]
         }
-        pieces, figures = self._pieces[1], self._document["figures"]
+        pieces = self._pieces[1]
+        figures = self._document["figures"]
         self.evidence.show(
             evidence(pieces, figures, self._labels, **chosen, marks=marks, relevant=relevant)
         )
@@ -328,7 +344,8 @@ class Working:
         if event.kind == "discard":
             self.editor.pressed(event)
         elif event.kind == "fork" and self._run and not self.editor.problems:
-            run, plan = self._run, Plan.load(self.editor.plan)
+            run = self._run
+            plan = Plan.load(self.editor.plan)
             self._bench.act(lambda: self._fork(run, plan=plan))
 
     def _on_turn(self, event: Event) -> None:
@@ -338,14 +355,16 @@ class Working:
         cited = self._document.get("citations", ())
         if event.kind == "evidence" and event.key.isdecimal() and int(event.key) < len(cited):
             citation = cited[int(event.key)]
-            self._piece, self._sentence = citation["result_id"], citation["sentence"]
+            self._piece = citation["result_id"]
+            self._sentence = citation["sentence"]
             self._show_evidence()
             if piece := self._piece_by_key(self._piece):
                 self.evidence.reveal(piece["key"])
 
     def _on_evidence(self, event: Event) -> None:
         if event.kind == "choose":
-            self._piece, self._sentence = "" if self._piece == event.key else event.key, ""
+            self._piece = "" if self._piece == event.key else event.key
+            self._sentence = ""
             if piece := self._piece_by_key(self._piece):
                 cited = self._document.get("citations", ())
                 self._sentence = next(
@@ -364,7 +383,8 @@ class Working:
 
     def _mark(self, piece: Any, kind: str, what: str) -> None:
         """Label a piece, or decide on it: at a reflection as its answer, else in a fork; twice is undone."""
-        run, key = self._run, piece["key"]
+        run = self._run
+        key = piece["key"]
         if run is None:
             return
         if kind == "relevant":

@@ -30,8 +30,11 @@ class RunTable(Panel):
 
     def __init__(self, labels: Labels, wb: Any):
         super().__init__(labels)
-        self._wb, self._here, self._page = wb, "", 0
-        self._sort, self._marked = ("created_at", True), list[str]()
+        self._wb = wb
+        self._here = ""
+        self._page = 0
+        self._sort = ("created_at", True)
+        self._marked = list[str]()
         self._costs = dict[str, Json]()
         self._rows: Sequence[Json] = ()
         self.search = ipywidgets.Text(
@@ -44,7 +47,8 @@ class RunTable(Panel):
         )
         self.note = ipywidgets.Text(description=labels("decision_note"))
         self.save = press_button(labels("runs_save"), self._annotate)
-        self.table, self.message = Pick(listener=self._pressed), ipywidgets.HTML()
+        self.table = Pick(listener=self._pressed)
+        self.message = ipywidgets.HTML()
         for narrowing in (self.search, self.status):
             on_change(narrowing, self._narrowed)
         filters = ipywidgets.HBox([self.search, self.status]).add_class("wb-filters")
@@ -56,7 +60,8 @@ class RunTable(Panel):
     def show(self, here: str = "") -> None:
         """Show the runs; ``here`` is the one on the bench, which is marked first."""
         if here != self._here:
-            self._here, self._marked = here, [here] if here else []
+            self._here = here
+            self._marked = [here] if here else []
         narrowed = {"status": self.status.value} if self.status.value else {}
         self._rows = self._wb.runs.lines(100_000, self.search.value, **narrowed)
         if not (self.search.value or narrowed):
@@ -136,7 +141,8 @@ class RunTable(Panel):
 
     def _each(self, word: str, action: Any) -> None:
         """Act on every marked run, and say for how many it was done, or why it was not."""
-        done, refused = 0, list[str]()
+        done = 0
+        refused = list[str]()
         for run_id in list(self._marked):
             try:
                 action(run_id)

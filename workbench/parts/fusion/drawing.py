@@ -68,7 +68,8 @@ def drawn(canvas: Canvas, labels: Labels) -> Markup:
     (left, right), (top, low) = (
         (min(places) - 30, max(places) + 30) for places in zip(*points, strict=True)
     )
-    wide, high = right - left, low - top
+    wide = right - left
+    high = low - top
     frame = {
         "left": left,
         "top": top,
@@ -135,10 +136,12 @@ def _words(
 
 def _patch(node: Data, unit: float) -> Patch:
     """Return what is to be kept free of a node; of a group it is the title."""
-    wide, high = node["width"], node["height"]
+    wide = node["width"]
+    high = node["height"]
     if node["type"] == "group":
         title = width(node_title(node), 11) + 14
-        wide, high = min(wide, title * unit), min(high, 20 * unit)
+        wide = min(wide, title * unit)
+        high = min(high, 20 * unit)
     return Patch(node["x"] + wide / 2, node["y"] + high / 2, wide, high)
 
 
@@ -174,10 +177,8 @@ def canvas_blocks(canvas: Canvas, name: str, labels: Labels) -> Iterator[Block]:
         heads = columns(labels, "canvas_from", "relation", "canvas_to")
         yield clipped(labels("canvas_edges", n=len(canvas.edges)), heads, links, opened=False)
     if canvas.problems:
-        heads, faults = (
-            columns(labels, "why_wrong"),
-            [(problem,) for problem in canvas.problems[:most_rows]],
-        )
+        heads = columns(labels, "why_wrong")
+        faults = [(problem,) for problem in canvas.problems[:most_rows]]
         yield clipped(labels("canvas_problems", n=len(canvas.problems)), heads, faults)
 
 
@@ -194,10 +195,8 @@ def _path(canvas: Canvas, node_id: str) -> str:
 
 def work_blocks(operation: str, entries: Sequence[Data], labels: Labels) -> Iterator[Block]:
     """Yield what an operation found, node by node."""
-    heads, rows = (
-        columns(labels, "canvas_node", "canvas_what::whole", "canvas_said", "canvas_because"),
-        list[Sequence[str]](),
-    )
+    heads = columns(labels, "canvas_node", "canvas_what::whole", "canvas_said", "canvas_because")
+    rows = list[Sequence[str]]()
     for entry in entries:
         score = f" · {entry['score']:.0%}" if entry["score"] is not None else ""
         results = [

@@ -38,16 +38,19 @@ def ways(
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import dijkstra
 
-    middles, halves = np.array(boxes)[:, :2], np.array(boxes)[:, 2:] / 2 + 3 * unit
+    middles = np.array(boxes)[:, :2]
+    halves = np.array(boxes)[:, 2:] / 2 + 3 * unit
     area = np.array(
         [[node[name] for name in ("x", "y", "width", "height")] for node in nodes.values()]
     )
-    low, high = area[:, :2].min(axis=0), (area[:, :2] + area[:, 2:]).max(axis=0)
+    low = area[:, :2].min(axis=0)
+    high = (area[:, :2] + area[:, 2:]).max(axis=0)
     apart = max(_APART * unit, (np.prod(high - low) / _PLACES) ** 0.5)
     low = low - 4 * apart
     shape = np.ceil((high - low) / apart).astype(int) + 4
     places = np.arange(2 * shape.prod()).reshape(*shape, 2)
-    across, down = places[..., 0], places[..., 1]
+    across = places[..., 0]
+    down = places[..., 1]
     pieces = [(across[:-1], across[1:]), (down[:, :-1], down[:, 1:]), (across, down)]
     costs = [
         np.full(piece[0].shape, cost) for piece, cost in zip(pieces, (1, 1, _TURN), strict=True)
@@ -73,7 +76,8 @@ def ways(
                 place = (ceil(beside) if end else floor(beside), row)
                 point = (border, float(low[1 - axis] + row * apart))
                 if axis:
-                    place, point = place[::-1], point[::-1]
+                    place = place[::-1]
+                    point = point[::-1]
                 options.append((abs(row - middle), int(places[*place, axis]), point))
         best = {place: point for _, place, point in sorted(options)}
         return {place: best[place] for place in best if place not in used} or best

@@ -46,11 +46,9 @@ class _Counting(Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
         """Return a number with its noun."""
         singular, _, plural = format_spec.partition("|")
-        return (
-            f"{value} {singular if str(value) == '1' else plural or singular + 's'}"
-            if singular
-            else str(value)
-        )
+        if singular:
+            return f"{value} {singular if str(value) == '1' else plural or singular + 's'}"
+        return str(value)
 
 
 _ENGLISH = _Counting()
@@ -80,11 +78,9 @@ class Labels:
         words = catalogue(self.language)
         if key not in words:
             return key.replace("_", " ")
-        return (
-            words[key].format(**values)
-            if self.language == "zh"
-            else _ENGLISH.format(words[key], **values)
-        )
+        if self.language == "zh":
+            return words[key].format(**values)
+        return _ENGLISH.format(words[key], **values)
 
     def get(self, key: str, otherwise: str, **values: object) -> str:
         """Return the word of that key, or something other where there is none."""

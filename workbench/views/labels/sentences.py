@@ -71,9 +71,9 @@ def as_of_text(document: Data, labels: Labels) -> str:
 
 def reading_text(run: Data, labels: Labels) -> str:
     """Return how a follow-up question was read; empty where it was taken literally."""
-    return (
-        labels("read_alone", query=run["query"]) if run["query"] not in (run["message"], "") else ""
-    )
+    if run["query"] not in (run["message"], ""):
+        return labels("read_alone", query=run["query"])
+    return ""
 
 
 def decision_name(review_id: str, labels: Labels) -> str:
@@ -84,18 +84,16 @@ def decision_name(review_id: str, labels: Labels) -> str:
     ('2 · reflect', 'review/1')
     """
     number, _, point = review_id.partition("-")
-    return (
-        f"{int(number) + 1} · {labels.get(f'point_{point}', point)}"
-        if number.isdecimal()
-        else review_id
-    )
+    if number.isdecimal():
+        return f"{int(number) + 1} · {labels.get(f'point_{point}', point)}"
+    return review_id
 
 
 def reviewer_name(who: str, labels: Labels) -> str:
     """Return the author of a decision."""
-    return (
-        labels({"person": "by_person", "fork": "fork"}[who]) if who in ("person", "fork") else who
-    )
+    if who in ("person", "fork"):
+        return labels({"person": "by_person", "fork": "fork"}[who])
+    return who
 
 
 def reason_text(reason: str, labels: Labels) -> str:
@@ -120,9 +118,9 @@ def _edit_value(name: str, value: Any, proposal: Data) -> str:
         return " · ".join(
             f"{section.get('section_id', '')} {section['title']}".strip() for section in value
         )
-    return (
-        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
-    )
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
 def duration_text(figures: Data, labels: Labels) -> str:
