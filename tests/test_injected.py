@@ -24,7 +24,7 @@ import pytest
 from tests.injected import KINDS, ORDERS, QUESTIONS, obeying, template_of, write
 from tests.servers import llama_server, small_model
 from tests.servers.roles import role_of
-from workbench.records.prompts import SLOTS, Prompts
+from workbench.records.prompts import Prompts, slots
 from workbench.session import Workbench
 
 CORE = {"embedding_model": "hashing", "rerank_model": "none", "model_backoff_s": 0.01}
@@ -98,7 +98,7 @@ def opened(tmp_path: Path, opens: Callable[..., Workbench], corpora: dict[bool, 
 def test_every_slot_of_documents_stands_between_marks_in_every_shipped_prompt() -> None:
     for prompt in Prompts().values():
         whole = f"{prompt.system}\n{prompt.user}"
-        for slot in set(SLOTS[prompt.role]) - OURS:
+        for slot in set(slots(prompt.role)) - OURS:
             before, marks = whole[: whole.index(f"${slot}")], set(re.findall(r"\n</(\w+)>", whole))
             assert any(before.count(f"<{m}>\n") > before.count(f"\n</{m}>") for m in marks), f"${slot} of {prompt.name}"
 

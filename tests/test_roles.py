@@ -17,7 +17,7 @@ from tests.servers.roles import needs, responder, role_of
 from tests.servers.scripted import scripted_server
 from tests.shelves import noted
 from workbench.errors import SettingsError
-from workbench.records.prompts import SLOTS, Prompts, fenced
+from workbench.records.prompts import NAMES, Prompts, fenced, slots
 from workbench.runs.fork import checked
 from workbench.runs.recording import prompts_of, recorded
 from workbench.session import Workbench
@@ -235,11 +235,11 @@ def test_a_replay_asks_nobody_and_a_resumed_run_keeps_its_prompts(bench, server)
 
 def test_every_prompt_names_only_its_slots_and_uses_what_matters() -> None:
     prompts = Prompts()
-    assert len(prompts) == 2 * len(SLOTS) and set(ROLES) <= set(SLOTS)
+    assert len(prompts) == 2 * len(NAMES) and set(ROLES) <= set(NAMES)
     for prompt in prompts.values():
-        told = prompt.messages({slot: f"«{slot}»" for slot in SLOTS[prompt.role]})
+        told = prompt.messages({slot: f"«{slot}»" for slot in slots(prompt.role)})
         text = "".join(text for _, text in told)
-        assert all(f"«{slot}»" in text for slot in SLOTS[prompt.role]), prompt.name
+        assert all(f"«{slot}»" in text for slot in slots(prompt.role)), prompt.name
 
 
 def test_prompts_are_set_taken_back_and_read_from_files(tmp_path) -> None:
@@ -249,7 +249,7 @@ def test_prompts_are_set_taken_back_and_read_from_files(tmp_path) -> None:
     prompts["planner"] = {"system": "Plan $question for $$5."}
     assert prompts["planner"].label.startswith("3+")
     assert prompts["planner.zh"].source == "shipped" and list(prompts.own()) == ["planner.en"]
-    assert prompts["planner"].messages(dict.fromkeys(SLOTS["planner"], "x"))[0][1] == "Plan x for $5."
+    assert prompts["planner"].messages(dict.fromkeys(slots("planner"), "x"))[0][1] == "Plan x for $5."
     del prompts["planner"]
     assert prompts["planner"].source == "shipped"
     (folder / "judge.en.toml").write_text('version = 3\nsystem = "Judge."\nuser = "$answer"\n', encoding="utf-8")
@@ -259,7 +259,7 @@ def test_prompts_are_set_taken_back_and_read_from_files(tmp_path) -> None:
     for bad in ("$evil", "5$ off", "x" * 100_001):
         with pytest.raises(SettingsError, match=r"prompt planner\.en"):
             prompts["planner"] = {"user": bad}
-    with pytest.raises(SettingsError, match="Known: router"):
+    with pytest.raises(SettingsError, match="Known: abstract"):
         prompts["poet"]
     (folder / "router.en.toml").write_text("system = 1", encoding="utf-8")
     with pytest.raises(SettingsError, match="is not a prompt"):

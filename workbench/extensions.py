@@ -16,6 +16,8 @@ from typing import Any
 
 from workbench.errors import WorkbenchError
 
+Paths = Mapping[str, str]
+"""Name -> ``"module:name"``."""
 BUILT_IN: Mapping[str, tuple[str, ...]] = {
     "agent": ("agent", "retrieval_graph"),
     "memory": ("memory", "prompt_parts"),
@@ -56,19 +58,19 @@ class Part:
     name: str
     package: str
     settings: str = ""
-    nodes: Mapping[str, str] = field(default_factory=dict)
-    tools: Mapping[str, str] = field(default_factory=dict)
-    commands: Mapping[str, str] = field(default_factory=dict)
-    workbench: Mapping[str, str] = field(default_factory=dict)
-    run: Mapping[str, str] = field(default_factory=dict)
-    forms: Mapping[str, str] = field(default_factory=dict)
-    widgets: Mapping[str, str] = field(default_factory=dict)
-    cells: Mapping[str, str] = field(default_factory=dict)
-    views: Mapping[str, str] = field(default_factory=dict)
-    readers: Mapping[str, str] = field(default_factory=dict)
-    stores: Mapping[str, str] = field(default_factory=dict)
-    sources: Mapping[str, str] = field(default_factory=dict)
-    services: Mapping[str, str] = field(default_factory=dict)
+    nodes: Paths = field(default_factory=dict)
+    tools: Paths = field(default_factory=dict)
+    commands: Paths = field(default_factory=dict)
+    workbench: Paths = field(default_factory=dict)
+    run: Paths = field(default_factory=dict)
+    forms: Paths = field(default_factory=dict)
+    widgets: Paths = field(default_factory=dict)
+    cells: Paths = field(default_factory=dict)
+    views: Paths = field(default_factory=dict)
+    readers: Paths = field(default_factory=dict)
+    stores: Paths = field(default_factory=dict)
+    sources: Paths = field(default_factory=dict)
+    services: Paths = field(default_factory=dict)
 
 
 class Service:

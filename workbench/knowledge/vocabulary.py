@@ -32,6 +32,7 @@ from pydantic.dataclasses import dataclass
 
 from workbench.errors import CorpusError
 from workbench.records.sqlite import translate_errors
+from workbench.state import Json
 from workbench.text import CJK, fold
 
 FILE = "vocabulary.toml"
@@ -67,32 +68,9 @@ class FieldMeaning(NamedTuple):
 
 
 _UNITS = "eur|usd|gbp|cny|kg|g|km|m|cm|mm|ms|s|min|h|kw|w|mw|kb|mb|gb|hz|khz|pct"
-GROUPING = frozenset(
-    {
-        "Year",
-        "Date",
-        "Tag",
-        "Keyword",
-        "Topic",
-        "Language",
-        "Country",
-        "Genre",
-        "Category",
-        "Status",
-        "Type",
-        "Kind",
-    }
-)
+_GENERAL: Json = json.loads(files("workbench.knowledge").joinpath("words.json").read_text("utf-8"))
+GROUPING = frozenset(_GENERAL["grouping"])
 """Types of values that only group: two documents of one year have little in common."""
-_RELATIONS = {
-    "author": ("written_by", "Person"),
-    "authors": ("written_by", "Person"),
-    "people": ("has_person", "Person"),
-    "country": ("from_country", "Country"),
-    "countries": ("from_country", "Country"),
-    "language": ("in_language", "Language"),
-    "languages": ("in_language", "Language"),
-}
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
@@ -281,18 +259,19 @@ def _common(what: str) -> dict[str, dict[str, list[str]]]:
     """Return what people call fields, and values, of common names, by each of these names."""
     return {
         fold(word): entry
-        for entry in _general()[what].values()
+        for entry in _GENERAL[what].values()
         for many in entry.values()
         for word in many
     }
 
 
 def _meaning(name: str) -> FieldMeaning:
-    common = _RELATIONS.get(name.lower()) or next(
-        (pair for pair in _RELATIONS.values() if pair[0] == name), None
+    common = _GENERAL["relation"].get(name.lower()) or next(
+        (pair for pair in _GENERAL["relation"].values() if pair[0] == name), None
     )
     if common:
-        return FieldMeaning(*common, category=common[1] in GROUPING)
+        relation, kind = common
+        return FieldMeaning(relation, kind, category=kind in GROUPING)
     words = [w.lower() for w in re.findall(r"[A-Z]?[^\W_A-Z]+|[A-Z]+", name)] or [name]
     words[-1] = re.sub(r"(?<=[^sui])s$", "", re.sub(r"ies$", "y", words[-1]))
     kind = "".join(w[:1].upper() + w[1:] for w in words)
@@ -304,13 +283,8 @@ def _meaning(name: str) -> FieldMeaning:
 
 
 @cache
-def _general() -> dict[str, dict[str, dict[str, list[str]]]]:
-    return json.loads(files("workbench.knowledge").joinpath("words.json").read_text("utf-8"))
-
-
-@cache
 def _nations() -> dict[str, dict[str, list[str]]]:
-    return _general()["country"]
+    return _GENERAL["country"]
 
 
 @cache

@@ -14,7 +14,7 @@ from typing import Any, cast
 from workbench.language.dates import convert
 from workbench.ports import Bases, Field
 from workbench.state import Condition, Json
-from workbench.text import CJK, fold
+from workbench.text import CJK, fold, scaled
 
 _LONGEST_TALK = 300
 """Characters of small talk, at most."""
@@ -67,38 +67,6 @@ TABLE = cast(
     },
 )
 """The type, file or folder of a document, which a condition may be on like on a field of its own."""
-_OPS = {
-    "en": {
-        "eq": "is {}",
-        "ne": "is not {}",
-        "contains": "contains {}",
-        "gt": "over {}",
-        "ge": "at least {}",
-    }
-    | {
-        "lt": "under {}",
-        "le": "at most {}",
-        "in": "is {}",
-        "not_in": "is not {}",
-        "between": "from {} to {}",
-    },
-    "zh": {"eq": "是{}", "ne": "不是{}", "contains": "含有{}", "gt": "超过{}", "ge": "至少{}"}
-    | {"lt": "低于{}", "le": "至多{}", "in": "是{}", "not_in": "不是{}", "between": "在{}到{}之间"},
-}
-_DATE_OPS = {
-    "en": {"gt": "after {}", "ge": "since {}", "lt": "before {}", "le": "until {}"},
-    "zh": {"gt": "在{}之后", "ge": "在{}及以后", "lt": "在{}之前", "le": "在{}及以前"},
-}
-_SCALES = {
-    "千": 1e3,
-    "万": 1e4,
-    "百万": 1e6,
-    "千万": 1e7,
-    "亿": 1e8,
-    "thousand": 1e3,
-    "million": 1e6,
-    "billion": 1e9,
-}
 _SCALE = re.compile(r"(百万|千万|万|亿|千(?![克米])|thousand|million|billion)\s*(?:of )?")
 
 
@@ -159,12 +127,12 @@ def fits(unit: str, field: Field) -> bool:
     return any(unit == own or convert(1.0, unit, own) is not None for own in units if own)
 
 
-def in_unit(value: float, unit: str, field: Field, scaled: bool) -> float | int:
+def in_unit(value: float, unit: str, field: Field, is_scaled: bool) -> float | int:
     """Return a number of a question in the unit of its field: 3 million are 300 where a field counts 万元."""
     own = fold(field["unit"])
     scale = _SCALE.match(own)
-    if scale and (scaled or unit == own[scale.end() :]):
-        value = value / _SCALES[scale[1]]
+    if scale and (is_scaled or unit == own[scale.end() :]):
+        value = value / scaled(1.0, scale[1])
         unit = ""
     words = map(fold, field_words(field))
     own = own or next((word for word in words if convert(1.0, unit, word) is not None), "")
@@ -197,7 +165,9 @@ def in_words(condition: Condition, field: Field, language: str) -> str:
     ]
     if op in ("in", "not_in"):
         values = [("或" if zh else " or ").join(values)]
-    phrases = _OPS[language] | (_DATE_OPS[language] if field["type"] == "date" else {})
+    phrases = dict(closed_words()["says"][language])
+    if field["type"] == "date":
+        phrases |= closed_words()["says_of_dates"][language]
     return f"{name}{'' if zh else ' '}{phrases[op].format(*values)}"
 
 

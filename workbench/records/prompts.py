@@ -23,40 +23,8 @@ from workbench.text import clean
 
 SHIPPED = Path(__file__).resolve().parent.parent / "prompts"
 LANGUAGES = ("en", "zh")
-SLOTS: dict[str, tuple[str, ...]] = {
-    "router": ("question", "bases", "history"),
-    "follow_up": ("history", "message"),
-    "planner": (
-        *(
-            "question",
-            "today",
-            "corpus",
-            "tools",
-            "reading",
-            "history",
-            "before",
-            "needs",
-            "budget",
-            "wish",
-            "most",
-        ),
-    ),
-    "clarify": ("question", "corpus", "reading", "known", "most"),
-    "reflector": ("question", "needs", "steps", "signals", "budget", "tools", "evidence", "most"),
-    "rewriter": ("question", "names"),
-    "writer": ("question", "memory", "totals", "findings", "evidence"),
-    "outline": ("question", "aspects", "evidence", "most"),
-    "section": ("question", "title", "summary", "wish", "earlier", "evidence"),
-    "map": ("question", "title", "summary", "evidence"),
-    "reduce": ("question", "title", "summary", "wish", "claims"),
-    "abstract": ("question", "sections"),
-    "checker": ("sentences", "evidence"),
-    "agent": ("corpus", "question", "today"),
-    "judge": ("question", "gold", "answer", "evidence"),
-    "memory": ("known", "history", "message"),
-    "summarizer": ("summary", "messages"),
-}
-"""What each prompt may name, all filled in: a prompt a role, and more of the planner and writer."""
+NAMES = tuple(sorted(path.name.removesuffix(".en.toml") for path in SHIPPED.glob("*.en.toml")))
+"""What prompts are for: one per role, and more of the planner and writer."""
 _PARTS = ("system", "user")
 LONGEST = 100_000
 """Characters of a prompt's text."""
@@ -137,10 +105,10 @@ class Prompts(MutableMapping[str, Prompt]):
         self._edited.pop(f"{role}.{language}", None)
 
     def __iter__(self) -> Iterator[str]:
-        return (f"{role}.{language}" for role in SLOTS for language in LANGUAGES)
+        return (f"{role}.{language}" for role in NAMES for language in LANGUAGES)
 
     def __len__(self) -> int:
-        return len(SLOTS) * len(LANGUAGES)
+        return len(NAMES) * len(LANGUAGES)
 
     def for_language(self, role: str, language: str) -> Prompt:
         """Return the prompt of a role for a question in this language."""
@@ -230,11 +198,18 @@ def fenced(text: str) -> str:
     return _FENCE.sub("‹", _UNSEEN.sub("", clean(text)))
 
 
+@cache
+def slots(role: str) -> tuple[str, ...]:
+    """Return what the prompt of a role may name, all filled in: what the shipped one names."""
+    texts = tomllib.loads((SHIPPED / f"{role}.en.toml").read_text("utf-8"))
+    return tuple(Template(f"{texts['system']}\n{texts['user']}").get_identifiers())
+
+
 def _split(name: str) -> tuple[str, str]:
     role, _, language = str(name).partition(".")
-    if role not in SLOTS or (language or "en") not in LANGUAGES:
+    if role not in NAMES or (language or "en") not in LANGUAGES:
         raise SettingsError(
-            f"There is no prompt {shown(name)}. Known: {', '.join(SLOTS)}; with .zh the Chinese one."
+            f"There is no prompt {shown(name)}. Known: {', '.join(NAMES)}; with .zh the Chinese one."
         )
     return role, language or "en"
 
@@ -251,9 +226,9 @@ def _check(prompt: Prompt) -> None:
             raise SettingsError(
                 f"{part} of the prompt {prompt.name} has a lone $. Write $$ for a dollar sign."
             )
-        unknown = [slot for slot in template.get_identifiers() if slot not in SLOTS[prompt.role]]
+        unknown = [slot for slot in template.get_identifiers() if slot not in slots(prompt.role)]
         if unknown:
-            slots = ", ".join(f"${slot}" for slot in SLOTS[prompt.role])
+            known = ", ".join(f"${slot}" for slot in slots(prompt.role))
             raise SettingsError(
-                f"The prompt {prompt.name} names ${unknown[0]}. Known to this role: {slots}."
+                f"The prompt {prompt.name} names ${unknown[0]}. Known to this role: {known}."
             )

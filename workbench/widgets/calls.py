@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import ipywidgets
 import traitlets
 
-from workbench.records.prompts import LANGUAGES, SLOTS, Prompt
+from workbench.records.prompts import LANGUAGES, NAMES, Prompt, slots
 from workbench.runs.calls import Call
 from workbench.runs.recording import prompts_of
 from workbench.runs.run import Run
@@ -93,7 +93,7 @@ class Calls(Panel):
             return
         call = self._calls[key]
         name = call["prompt"].split(" ")[0]
-        editable = call["role"] in SLOTS and name in {
+        editable = call["role"] in NAMES and name in {
             f"{call['role']}.{language}" for language in LANGUAGES
         }
         # Before the call is set: the widget reports a change.
@@ -106,8 +106,9 @@ class Calls(Panel):
         prompt = {part: getattr(self._prompt, part) if self._prompt else "" for part in _PARTS}
         self._fields.show({"reply": self._reply, "model": call["model"], **prompt}, again=True)
         display_if(self.prompt, self._prompt)
-        slots = ", ".join(f"${slot}" for slot in SLOTS.get(call["role"], ()))
-        self.slots.value = el("div.wb-dim.wb-small", self.labels("call_slots", slots=slots))
+        names = slots(call["role"]) if call["role"] in NAMES else ()
+        known = ", ".join(f"${name}" for name in names)
+        self.slots.value = el("div.wb-dim.wb-small", self.labels("call_slots", slots=known))
         self._changed()
         self._show_form(True)
         self.fields["reply"].control.widget.focus()

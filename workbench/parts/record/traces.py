@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,49 +23,8 @@ from workbench.parts.record.run import GraphRun
 from workbench.records.tape import Effect
 from workbench.state import Data, Json
 
-KINDS: Mapping[str, str] = {
-    **dict.fromkeys(("llm", "chat", "generation", "generate_content", "text_completion"), "model"),
-    **dict.fromkeys(
-        ("tool", "execute_tool", "retriever", "reranker", "embedding", "embeddings"), "tool"
-    ),
-}
-"""What tools call their spans -> the kind of the effect; every other span is a node."""
-_KEYS: Mapping[str, tuple[str, ...]] = {
-    "id": ("id", "spanId", "context.span_id"),
-    "trace": ("trace_id", "traceId", "context.trace_id"),
-    "parent": ("parentObservationId", "parent_run_id", "parentSpanId", "parent_id"),
-    "kind": ("run_type", "span_kind", "type", "@openinference.span.kind", "@gen_ai.operation.name"),
-    "name": ("@gen_ai.tool.name", "@tool.name", "name"),
-    "start": ("start_time", "startTime", "startTimeUnixNano"),
-    "end": ("end_time", "endTime", "endTimeUnixNano"),
-    "input": (
-        "inputs",
-        "input",
-        "@input.value",
-        "@gen_ai.input.messages",
-        "@gen_ai.tool.call.arguments",
-    ),
-    "output": (
-        "outputs",
-        "output",
-        "@output.value",
-        "@gen_ai.output.messages",
-        "@gen_ai.tool.call.result",
-    ),
-    "tokens": (
-        "total_tokens",
-        "totalTokens",
-        "@llm.token_count.total",
-        "usage.total",
-        "usageDetails.total",
-    ),
-    "read": ("@gen_ai.usage.input_tokens", "@llm.token_count.prompt"),
-    "written": ("@gen_ai.usage.output_tokens", "@llm.token_count.completion"),
-    "error": ("error",),
-    "status": ("status.code", "status_code", "level", "status"),
-    "message": ("statusMessage", "status_message", "status.message"),
-}
-"""Where each tool has what is read of a span; ``@`` is before the names of attributes."""
+_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_KEYS: Mapping[str, Sequence[str]] = _TABLES["keys"]
 _DOCUMENT = re.compile(r"@retrieval\.documents\.(\d+)\.document\.(\w+)")
 
 
@@ -166,7 +126,7 @@ def _span(fields: Json) -> Span:
     return Span(
         **texts,
         trace=str(first["trace"] or texts["id"]),
-        kind=KINDS.get(kind, "node"),
+        kind=_TABLES["kinds"].get(kind, "node"),
         name=str(first["name"] or kind or "span"),
         start=_seconds(first["start"]),
         end=_seconds(first["end"]),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,28 +24,7 @@ from workbench.views.labels import Labels
 
 _CSL = {"apa": "apa", "ieee": "ieee", "gb7714": "gb-7714-2015-numeric"}
 """Style -> what typst calls it."""
-_DATES = ("日期", "发表日期", "出版日期", "出版年份", "年份", "年")
-_NAMES: Mapping[str, tuple[str, ...]] = {
-    "author": ("author", "authors", "creator", "creators", "byline", "作者", "著者", "撰文"),
-    "date": ("issued", "date", "published", "date_published", "publication_date", "year", *_DATES),
-    "journal": (
-        "journal",
-        "container_title",
-        "periodical",
-        "newspaper",
-        "magazine",
-        "期刊",
-        "刊物",
-        "报纸",
-        "杂志",
-    ),
-    "publisher": ("publisher", "press", "出版社", "出版者"),
-    "volume": ("volume", "卷"),
-    "issue": ("issue", "期"),
-    "pages": ("page", "pages", "页码"),
-    "doi": ("doi",),
-}
-"""What a reference tells -> the names of fields that tell it, as in CSL, BibTeX, Dublin Core, and in Chinese."""
+_NAMES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 
 def references(

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -33,22 +35,7 @@ from workbench.text import CJK, clean, fold
 
 # --- Notes: why something is missing, and what to do about it ---
 
-_NOTES = {
-    "no key": ("TMDB was not asked: {setting} is not set.", "没有查询 TMDB：未设置 {setting}。"),
-    "failed": (
-        "TMDB gave no usable answer ({said}) Look at the network, {key} and {url}, or ask again a little later.",
-        "TMDB 没有给出可用的回答（{said}）请检查网络、{key} 和 {url}，或稍后再试。",
-    ),
-    "slow": (
-        "TMDB did not answer within {seconds} s. Raise {setting}, or ask again.",
-        "TMDB 在 {seconds} 秒内没有答复。请调大 {setting}，或稍后再试。",
-    ),
-    "unknown": ("TMDB knows nothing of the name “{name}”.", "TMDB 没有名为“{name}”的条目。"),
-    "ambiguous": (
-        "“{name}” names several films on TMDB ({years}), and nothing tells which one is meant.",
-        "TMDB 上有多部名为“{name}”的影片（{years}），无法判断所指是哪一部。",
-    ),
-}
+_TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 
 def note(what: str, language: str, **fields: str) -> str:
@@ -57,7 +44,7 @@ def note(what: str, language: str, **fields: str) -> str:
     >>> note("unknown", "en", name="Parasite"), note("unknown", "zh", name="寄生虫")
     ('TMDB knows nothing of the name “Parasite”.', 'TMDB 没有名为“寄生虫”的条目。')
     """
-    return _NOTES[what][language == "zh"].format(**fields)
+    return _TEXTS["notes"][what][language == "zh"].format(**fields)
 
 
 # --- Records: answers of TMDB as films and people; a field of an unexpected type is empty ---
@@ -265,21 +252,6 @@ def _year(item: Data) -> int | None:
 
 PAGES = "https://www.themoviedb.org"
 LICENCE = "TMDB"
-_SENTENCES = {
-    "aliases": ("{} is also known as {}.", "{}又名{}。"),
-    "year": ("{} was released in {}.", "{}于{}年上映。"),
-    "directors": ("{} was directed by {}.", "{}由{}执导。"),
-    "writers": ("{} was written by {}.", "{}的编剧是{}。"),
-    "cast": ("{} stars {}.", "{}由{}主演。"),
-    "genres": ("{} is of the genre {}.", "{}的类型是{}。"),
-    "countries": ("{} is from {}.", "{}的制片国家/地区是{}。"),
-    "runtime": ("{} has a running time of {}.", "{}的片长是{}。"),
-    "budget": ("{} had a budget of {}.", "{}的预算是{}。"),
-    "revenue": ("{} grossed {} at the box office.", "{}的票房是{}。"),
-    "rating": ("{} is rated {}.", "{}的评分是{}。"),
-    "born": ("{} was born on {}.", "{}生于{}。"),
-    "birth_place": ("{} was born in {}.", "{}出生于{}。"),
-}
 _SEPARATOR, _TITLE = (", ", "、"), ("{}", "《{}》")
 
 
@@ -351,7 +323,7 @@ def _sentences(record: Record, chinese: bool) -> Iterator[str]:
     values = {"aliases": other_script[:1], **record.fields}
     if not is_film:
         yield record.text
-    for field_name, sentences in _SENTENCES.items():
+    for field_name, sentences in _TEXTS["sentences"].items():
         if value := values.get(field_name):
             listed = _SEPARATOR[chinese].join(value) if isinstance(value, list) else value
             yield sentences[chinese].format(title, listed)
