@@ -122,7 +122,9 @@ def _step(_: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
 
 
 def _reflect(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
-    if fewer := proposals.fewer(document["review"]):
+    # beside "keep searching" it would say the opposite
+    fewer = {} if proposal.get("should_continue") else proposals.fewer(document["review"])
+    if fewer:
         yield (labels("enough_here", **fewer), "dim")
     if "remaining_budget" in proposal:
         spent = work_seconds(document["records"])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import tomllib
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -30,15 +32,7 @@ if TYPE_CHECKING:
     from workbench.parts.record.run import GraphRun
     from workbench.views.drawing import Drawing
 
-_OUTSIDE: Mapping[str, tuple[str, ...]] = {
-    "clock": ("time", "datetime"),
-    "chance": ("random", "secrets", "uuid"),
-    "environment": ("os",),
-    "files": ("pathlib", "io", "shutil", "sqlite3"),
-    "network": ("requests", "httpx", "urllib", "http", "aiohttp", "socket"),
-}
-"""What a node may read besides its state, and the modules through which it does."""
-_FILES = ("open",)
+_OUTSIDE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 
 def dag(run: GraphRun) -> Drawing:
@@ -330,7 +324,7 @@ def _reads(values: Iterable[Any]) -> Iterator[str]:
         if not isinstance(function, types.FunctionType):
             continue
         for name in function.__code__.co_names:
-            if name in _FILES and name not in function.__globals__:
+            if name == "open" and name not in function.__globals__:
                 yield "files"
             target = function.__globals__.get(name)
             module = (
