@@ -292,7 +292,7 @@ def on_bench(run: Run, role: str, lang: str = "en") -> tuple[Bench, Calls]:
 
 def test_a_prompt_and_a_model_hold_for_the_role(done: Run, server: ScriptedServer) -> None:
     bench, calls = on_bench(done, "writer")
-    assert "$question, $memory, $totals, $findings, $evidence" in calls.slots.value
+    assert "$memory, $totals, $findings, $evidence, $question" in calls.slots.value
     calls.fields["system"].control.widget.value = str(calls.fields["system"].value) + "\nBe brief."
     assert list(calls.edits["prompts"]) == ["writer.en"] and not calls.button.disabled
     before = len(server.requests)
