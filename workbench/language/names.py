@@ -14,7 +14,7 @@ from workbench.knowledge.names.schema import SURNAMES
 from workbench.knowledge.names.surfaces import ordinary_words
 from workbench.ports import Bases, Field, KnowledgeBase, Mention
 from workbench.state import NameRead
-from workbench.text import CJK, MONTHS, fold
+from workbench.text import CJK, MONTHS, fold, sentences
 
 QUOTED = re.compile(
     r"《([^》]+)》|〈([^〉]+)〉|「([^」]+)」|『([^』]+)』|\"([^\"]{2,80})\"|“([^”]{2,80})”|`([^`]{2,80})`"
@@ -25,7 +25,11 @@ _ASKED_ABOUT = re.compile(rf"(?:^|请问){_PERSON}是谁|^谁是{_PERSON}")
 
 
 def names_in(text: str, bases: Bases) -> list[NameRead]:
-    """Return the names of a text in its order; where several knowledge bases know one, the first describes it."""
+    """Return the names of a text in its order; where several knowledge bases know one, the first describes it.
+
+    >>> [name["name"] for name in names_in("I like tea. Which films are by Lao She?", [])]
+    ['Lao She']
+    """
     quotes = [match.span() for match in QUOTED.finditer(text)]
     names: list[NameRead] = []
     for base in bases:
@@ -122,11 +126,13 @@ def _unknown(
 ) -> list[NameRead]:
     """Return names that no knowledge base has: quoted titles, capitalised names, X of X是谁; no languages and units."""
     shouted = text.upper() == text and not CJK.search(text)
-    spans = (
-        []
-        if shouted
-        else [span for span in capitalised(text) if not re.search(r"\d\s?$", text[: span[0] + 1])]
-    )
+    spans = list[tuple[int, int]]()
+    at = 0
+    # each sentence begins with a capital, which makes no name
+    for sentence in [] if shouted else sentences(text):
+        at = max(text.find(sentence, at), at)
+        spans += [(at + start, at + end) for start, end in capitalised(sentence)]
+    spans = [span for span in spans if not re.search(r"\d\s?$", text[: span[0] + 1])]
     spans += [match.span(match.lastindex or 0) for match in _ASKED_ABOUT.finditer(text)]
     return [
         NameRead(
