@@ -86,7 +86,7 @@ NODES = (
     "clarify reporter outliner section research consistency assemble"
 )
 INSIDE = "think agent rules role hybrid naive discover reflection enrichment link seeds step choose ask on calibrate dense graph fuse rerank"
-CODE = rf"[A-Za-z]*[_\d][\w/#.+-]*|\b(?:{'|'.join([*NODES.split(), *INSIDE.split()])})\b"
+CODE = rf"[A-Za-z]*[_\d][\w/#.+-]*|(?<![A-Za-z])(?:{'|'.join([*NODES.split(), *INSIDE.split()])})(?![A-Za-z])"
 """Ids, and what the code calls nodes and the inside of tools."""
 
 
