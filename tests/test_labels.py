@@ -78,15 +78,19 @@ SHELF = {
     },
 }
 QUESTIONS = {"en": "Compare the lighthouse and the ferry", "zh": "对比灯塔和渡船"}
-PROPER = {*"abcd", "json", "p50", "p90", "ms", "s", "md", *"ctrl enter esc alt del z minimal low medium high".split()}
-"""Latin letters that Chinese readers see: letters of runs, units, formats, commands, keys, efforts as servers call them."""
+KEYS = "ctrl enter esc alt del z"
+EFFORTS = "minimal low medium high"
+PROPER = {*"abcd", "json", "p50", "p90", "ms", "s", "md", *KEYS.split(), *EFFORTS.split()}
+"""Latin letters that Chinese readers see: letters of runs, units, formats, commands, keys, efforts."""
 PARTS = ("data", "annotations")
 NODES = (
     "route recall planner dispatcher executor reflector merger generate persist retrieval conversation "
     "clarify reporter outliner section research consistency assemble"
 )
-INSIDE = "think agent rules role hybrid naive discover reflection enrichment link seeds step choose ask on calibrate dense graph fuse rerank"
-CODE = rf"[A-Za-z]*[_\d][\w/#.+-]*|(?<![A-Za-z])(?:{'|'.join([*NODES.split(), *INSIDE.split()])})(?![A-Za-z])"
+INSIDE = "discover reflection enrichment link seeds step choose ask on calibrate dense graph fuse rerank"
+INSIDE += " think agent rules role hybrid naive"
+WORDS = "|".join([*NODES.split(), *INSIDE.split()])
+CODE = rf"[A-Za-z]*[_\d][\w/#.+-]*|(?<![A-Za-z])(?:{WORDS})(?![A-Za-z])"
 """Ids, and what the code calls nodes and the inside of tools."""
 
 
