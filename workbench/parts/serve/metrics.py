@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 import threading
+import tomllib
 from collections.abc import Container
+from pathlib import Path
 from typing import Any
 
 from workbench.records.figures import own
@@ -17,30 +19,7 @@ from workbench.settings import ROLES
 from workbench.state import Json
 
 _OTHER_LABEL = "other"
-_COUNTERS = {
-    "runs": ("Runs that have ended.", ("status",)),
-    "steps": ("Attempts at steps.", ("tool", "status")),
-    "reflections": ("Reflections on the evidence.", ("continued",)),
-    "model_calls": ("Calls of models.", ("role", "outcome")),
-    "tokens": (
-        "Tokens as the servers count them; those read include the cached ones.",
-        ("role", "kind"),
-    ),
-    "money": ("What models cost, by the prices.", ("role",)),
-    "summary_generation_errors": (
-        "Summaries for which the model failed, so that the rules made them.",
-        (),
-    ),
-}
-_SECONDS = {
-    "run": ("What runs took, without waiting for a person.", ("status",)),
-    "step": ("What attempts at steps took.", ("tool",)),
-    "model_call": ("What calls of models took.", ("role",)),
-    "summary_generation": ("What it took to update a conversation's summary.", ()),
-    "vector_search": ("What recalling earlier exchanges took.", ()),
-}
-"""Name -> description and labels. A new metric is a line here, and one in ``Metrics.count``."""
-_BUCKETS = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+_TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 _served: dict[str, Metrics] = {}
 _lock = threading.Lock()
 _log = logging.getLogger(__name__)
@@ -55,7 +34,7 @@ class Metrics:
         registry = CollectorRegistry()
         self._counters: Json = {
             name: Counter(f"workbench_{name}", description, labels, registry=registry)
-            for name, (description, labels) in _COUNTERS.items()
+            for name, (description, labels) in _TABLE["counters"].items()
         }
         self._seconds: Json = {
             name: Histogram(
@@ -63,9 +42,9 @@ class Metrics:
                 description,
                 labels,
                 registry=registry,
-                buckets=_BUCKETS,
+                buckets=_TABLE["buckets"],
             )
-            for name, (description, labels) in _SECONDS.items()
+            for name, (description, labels) in _TABLE["seconds"].items()
         }
         host, _, port = address.rpartition(":")
         self.server, _ = start_http_server(int(port), host.strip("[]") or "127.0.0.1", registry)
