@@ -27,7 +27,7 @@ _ASKED_ABOUT = re.compile(rf"(?:^|请问){_PERSON}是谁|^谁是{_PERSON}")
 def names_in(text: str, bases: Bases) -> list[NameRead]:
     """Return the names of a text in its order; where several knowledge bases know one, the first describes it.
 
-    >>> [name["name"] for name in names_in("I like tea. Which films are by Lao She?", [])]
+    >>> [name["name"] for name in names_in("I like tea. Which books are by Lao She?", [])]
     ['Lao She']
     """
     quotes = [match.span() for match in QUOTED.finditer(text)]
