@@ -270,3 +270,30 @@ def test_tokens_are_the_servers_own_count_or_about(workspace: Path, opens: Any, 
         shown = tokens_text(effect.tokens, not counted, Labels("en"))
         assert shown.startswith("about ") != counted and shown in str(wb.compare(run, run))
         assert wb.compare(run, run.fork()).cost[1]["saved_tokens"] == effect.tokens
+
+
+def test_what_an_unfinished_run_has_not_reached_is_open(wb: Workbench) -> None:
+    run = done(wb, QUESTION, review=["plan", "reflect"])
+    for at in ("0-plan", "1-reflect"):
+        found = wb.compare(run, run.fork(at=at))
+        rows = [*found.claims, *found.evidence, *found.steps, *found.decisions]
+        assert {"open"} <= {change for row in rows for change in row["changes"]} <= {"open", "same", "gained", "moved"}
+        assert next(row["changes"] for row in found.decisions if row["sides"][1] is None) == ["open"]
+        text = str(found)
+        assert "An answer is still open" in text and "○ open" in text
+        assert not [word for word in (" lost\n", "− lost", "removed", "~ changed", "B —") if word in text]
+    assert "forked from A" in text
+
+
+def test_only_what_is_shown_is_counted_as_different(wb: Workbench) -> None:
+    run = done(wb, QUESTION)
+    first = run.plans[0]["plan"]
+    step = first.steps[0]
+    found = wb.compare(run, run.fork(plan=first.replace(step.step_id, top_k=3)))
+    moved = [row for row in found.evidence if row["changes"] == ["moved"]]
+    same = len(found.evidence) - len(moved)
+    assert moved and all(side["score"] < 0.005 for row in moved for side in row["sides"])
+    text = str(found)
+    assert "the evidence differs only in pieces that scored below 0.01" in text
+    assert f"Evidence · {same} the same" in text and " moved" not in text
+    assert [row["step_id"] for row in found.steps if not row["same"]] == [step.step_id], "the others found the same"

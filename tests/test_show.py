@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from xml.etree import ElementTree
 
 import pytest
@@ -14,12 +15,14 @@ from workbench.errors import KnowledgeError
 from workbench.graphs.conversation import build_conversation
 from workbench.records.document import run_document
 from workbench.records.timeline import bars
+from workbench.runs.recording import EvidenceList
 from workbench.runs.run import _drawable
 from workbench.session import Workbench
 from workbench.views.graph import graph, walked
 from workbench.views.labels import Labels
 from workbench.views.outline import run_html, run_text
-from workbench.views.plan_graph import dag
+from workbench.views.plan import PlanView
+from workbench.views.plan_graph import dag, plan_graph
 from workbench.views.review import why
 from workbench.views.timeline import when
 
@@ -118,6 +121,10 @@ def test_a_run_draws_itself(wb):
     run.approve()
     assert run.status == "done"
     frame = run.graph().to_frame()
+    asked = frame[frame.name.isin(["review_plan", "review_reflect"])]
+    assert dict(zip(asked.name, asked.status, strict=True)) == {"review_plan": "pending", "review_reflect": "done"}
+    path = frame[(frame.kind == "edge") & (frame.source == "retrieval:planner") & (frame.status == "done")]
+    assert list(path.target) == ["retrieval:dispatcher"], "the way goes past who was not asked"
     executor = frame[frame.name == "executor"].iloc[0]
     assert executor.times == len(run.records) and not set(frame.status) - {"done", "pending"}
     near = run.knowledge()
@@ -140,3 +147,14 @@ def test_why_less_evidence_will_do_is_said_where_the_search_ends(wb):
     for goes_on in (False, True):
         args["should_continue"] = goes_on
         assert ("1 passage will do" in why(document, Labels("en")).html) != goes_on
+
+
+def test_a_plan_is_drawn_as_wide_as_its_column_and_a_score_is_one_word_everywhere(wb):
+    run = wb.ask("Compare The Wedding Banquet and Eat Drink Man Woman", kb="film")
+    drawn = plan_graph(PlanView(run.plan, Labels("en"))).frame
+    [(wide, high)] = re.findall(r'viewBox="0 0 (\d+) (\d+)"', drawn)
+    assert f'width="{wide}" height="{high}"' in drawn and f"max-width:100%;min-width:{int(wide) * 0.75:g}px" in drawn
+    faint = next(piece for piece in run.to_dict()["evidence"] if 0 < piece["score"] < 0.005)
+    piece = next(piece for piece in run.evidence if piece["metadata"]["title"] == faint["title"])
+    listed = EvidenceList([piece])._repr_mimebundle_()["text/html"]
+    assert ">&lt;0.01<" in listed and ">&lt;0.01<" in run_html({**run.to_dict(), "evidence": [faint]})

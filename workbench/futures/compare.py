@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from workbench.errors import RunError
 from workbench.language.citing import marked_sentences
 from workbench.plans import last_records
-from workbench.records.figures import Identity, figures, identity
+from workbench.records.document import run_document
+from workbench.records.figures import Identity, identity
 from workbench.records.prompts import Prompt
 from workbench.records.proposals import JUDGED_BY
-from workbench.records.tape import EDITED, begun, comparable, fingerprints, key_of_record
+from workbench.records.tape import EDITED, begun, comparable, fingerprints
 from workbench.runs.recording import Recording, origin_of
 from workbench.settings import flatten_settings
 from workbench.state import Citation, Decision, ExecutionRecord, Json
@@ -62,6 +63,11 @@ class Side:
         # None for a run without a tape
         self.settings = None if recorded is None else flatten_settings(recorded)
 
+    def awaits(self, step_id: str = "") -> bool:
+        """Return whether the run may still bring what it lacks; a step only while it is planned."""
+        planned = not self.run.plan or step_id in ("", *self.run.plan.by_id())
+        return self.run.status != "done" and planned
+
     @cached_property
     def pieces(self) -> dict[Identity, Json]:
         """Return the evidence by identity: rank, score, and the steps that found it."""
@@ -69,13 +75,14 @@ class Side:
         last = last_records(self.run.records)
         for step_id, results in self.run._results_by_step().items():
             for rank, result in enumerate(results, 1):
-                place = {
-                    "step_id": step_id,
-                    "tool": last[step_id]["tool"],
-                    "rank": rank,
-                    "score": result["score"],
-                }
-                found_by.setdefault(identity(result), []).append(place)
+                found_by.setdefault(identity(result), []).append(
+                    {
+                        "step_id": step_id,
+                        "tool": last[step_id]["tool"],
+                        "rank": rank,
+                        "score": result["score"],
+                    }
+                )
         return {
             identity(result): {
                 "rank": rank,
@@ -161,7 +168,9 @@ class Side:
         for step_id, attempts in self.steps.items():
             value = [
                 [
-                    key_of_record(r),
+                    r["tool"],
+                    # the calls before it are compared as steps of their own
+                    {**r.get("effect", {}).get("input", {}), "upstream": []},
                     r["status"],
                     r["error"],
                     results.get((step_id, r["attempt"]), []),
@@ -233,11 +242,12 @@ class Comparison(Shown):
         plan: of each other run, ``Plan.diff`` from the first run's newest plan to its own; None without a plan.
         steps: ``{"step_id", "same", "changes", "sides"}``, a side ``{"tool", "status", "attempts", "found", "seconds",
             "replayed", "by_hand"}``; ``same`` is the same call with the same end and the same findings in all,
-            ``changes`` has ``added``, ``removed``, ``changed``, ``same`` or ``""`` for each other run.
+            ``changes`` has ``added``, ``removed``, ``changed``, ``same`` or ``""`` for each other run, here and below
+            ``open`` where a run that is not done may still bring it.
         evidence: ``{"source_id", "granularity", "kb", "title", "text_differs", "changes", "sides"}``; ``changes`` has
             ``gained``, ``lost``, ``moved``, ``same`` or ``""`` for each other run, and a side ``rank`` and ``score``
             after the merge and ``found_by``: step, tool, rank and score in what the step found.
-        decisions: ``{"number", "same", "sides"}``, a side with proposal, answer and reviewer.
+        decisions: ``{"number", "same", "changes", "sides"}``, a side with proposal, answer and reviewer.
         claims: ``{"text", "changes", "sides"}``; ``changes`` has ``shared``, ``recited`` (the same words from other
             evidence), ``gained``, ``lost`` or ``""``, and a side the ``citations``, each with its source.
         cost: a run's figures (``figures.Figures``), and its ``tokens``, ``about`` so many where a server does not count
@@ -265,18 +275,14 @@ class Comparison(Shown):
 
         rows = []
         for piece in self.evidence:
-            row = {
-                name: piece[name]
-                for name in ("source_id", "granularity", "kb", "title", "text_differs")
-            }
+            row = {**piece}
+            del row["changes"], row["sides"]
             row |= {f"change_{LETTERS[n]}": change for n, change in enumerate(piece["changes"], 1)}
             for letter, side in zip(LETTERS, piece["sides"], strict=False):
-                row |= {
-                    f"{name}_{letter}": side[name] if side else None for name in ("rank", "score")
-                }
-                row[f"steps_{letter}"] = (
-                    ", ".join(f["step_id"] for f in side["found_by"]) if side else ""
-                )
+                place = side or {"rank": None, "score": None, "found_by": []}
+                row[f"rank_{letter}"] = place["rank"]
+                row[f"score_{letter}"] = place["score"]
+                row[f"steps_{letter}"] = ", ".join(f["step_id"] for f in place["found_by"])
             rows.append(row)
         return pandas.DataFrame(rows)
 
@@ -389,18 +395,25 @@ def _plans(sides: Sequence[Side]) -> list[Json | None]:
 
 
 def _steps(sides: Sequence[Side]) -> list[Json]:
-    rows = []
     courses = [side.points_by_name("step") for side in sides]
-    for step_id in _in_order([side.steps for side in sides]):
-        points = [course.get(step_id) for course in courses]
-        values = [point and point.value for point in points]
-        row = {
-            "step_id": step_id,
-            "same": _alike(values),
-            "changes": _changes(values, "added", "removed", "changed"),
+    return [
+        {
+            "step_id": i,
+            **_row(sides, [course.get(i) for course in courses], "added removed changed same", i),
         }
-        rows.append({**row, "sides": [point and point.brief for point in points]})
-    return rows
+        for i in _in_order([side.steps for side in sides])
+    ]
+
+
+def _row(
+    sides: Sequence[Side], points: Sequence[Point | None], words: str, step_id: str = ""
+) -> Json:
+    values = [point and point.value for point in points]
+    return {
+        "same": _alike(values),
+        "changes": _changes(sides, values, words, step_id),
+        "sides": [point and point.brief for point in points],
+    }
 
 
 def _step_brief(attempts: Sequence[ExecutionRecord]) -> Json:
@@ -428,7 +441,7 @@ def _evidence(sides: Sequence[Side]) -> list[Json]:
                 **dict(zip(("source_id", "granularity", "kb"), key, strict=True)),
                 "title": str(results[0]["metadata"].get("title") or key[0]),
                 "text_differs": not _alike([result["evidence"] for result in results]),
-                "changes": _changes(places, "gained", "lost", "moved"),
+                "changes": _changes(sides, places, "gained lost moved same"),
                 "sides": [
                     piece and {n: piece[n] for n in ("rank", "score", "found_by")}
                     for piece in pieces
@@ -442,26 +455,40 @@ def _claims(sides: Sequence[Side]) -> list[Json]:
     rows = []
     for key in _in_order([side.claims for side in sides]):
         claims = [side.claims.get(key) for side in sides]
-        text = next(claim["text"] for claim in claims if claim)
         sources = [
             claim and {(c["result_id"], c["kb_prefix"]) for c in claim["citations"]}
             for claim in claims
         ]
-        cited = [claim and {"citations": claim["citations"]} for claim in claims]
-        changes = _changes(sources, "gained", "lost", "recited", same="shared")
-        rows.append({"text": text, "changes": changes, "sides": cited})
+        rows.append(
+            {
+                "text": next(claim["text"] for claim in claims if claim),
+                "changes": _changes(sides, sources, "gained lost recited shared"),
+                "sides": [claim and {"citations": claim["citations"]} for claim in claims],
+            }
+        )
     return rows
 
 
 def _changes(
-    values: Sequence[Any], gained: str, lost: str, changed: str, same: str = "same"
+    sides: Sequence[Side], values: Sequence[Any], words: str, step_id: str = ""
 ) -> list[str]:
-    """Return the change of each run against the first one, in these words; None is a run without it."""
+    """Return the change of each run against the first; None is a run without it.
+
+    Args:
+        sides: the runs.
+        values: of each run.
+        words: for what was gained, lost and changed, and for what is the same.
+        step_id: of the step whose values they are.
+    """
+    gained, lost, changed, same = words.split()
     first, *rest = values
     changes = []
-    for value in rest:
+    for side, value in zip(sides[1:], rest, strict=True):
+        lacking = sides[0] if first is None else side
         if value == first:
             changes.append("" if value is None else same)
+        elif None in (first, value) and lacking.awaits(step_id):
+            changes.append("open")
         elif value is None:
             changes.append(lost)
         else:
@@ -470,27 +497,19 @@ def _changes(
 
 
 def _decisions(sides: Sequence[Side]) -> list[Json]:
-    rows = []
-    for number, points in enumerate(
-        zip_longest(*(side.points_by_name("decision").values() for side in sides))
-    ):
-        same = _alike([point and point.value for point in points])
-        rows.append(
-            {"number": number, "same": same, "sides": [point and point.brief for point in points]}
-        )
-    return rows
+    decisions = [side.points_by_name("decision").values() for side in sides]
+    return [
+        {"number": number, **_row(sides, points, "changed changed changed same")}
+        for number, points in enumerate(zip_longest(*decisions))
+    ]
 
 
 def _cost(side: Side) -> Json:
-    names = ("records", "log", "reflections", "evidence", "citations")
-    state = side.run.state
-    document = {name: getattr(side.run, name) for name in names} | {"support": state.get("support")}
-    counts = figures(document | {"statistics": (state.get("merged") or {}).get("statistics")})
     own = [effect for effect in side.effects if not effect.replayed]
     tokens = sum(effect.tokens for effect in own)
     about = any(effect.tokens and not effect.counted for effect in own)
     return {
-        **counts,
+        **run_document(side.run)["figures"],
         "tokens": tokens,
         "about": about,
         "saved_tokens": sum(e.tokens for e in side.effects) - tokens,

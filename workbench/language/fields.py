@@ -177,7 +177,7 @@ class FieldsWriter:
         if self.language == "zh":
             return "、".join(items)
         if len(items) > 1:
-            return " and ".join([", ".join(items[:-1]), items[-1]])
+            return f"{', '.join(items[:-1])} and {items[-1]}"
         return "".join(items)
 
     def noun(self, count: int) -> str:

@@ -26,7 +26,7 @@ from workbench.state import (
     RetrievalResult,
 )
 from workbench.views.blocks import clipped, columns, one_line
-from workbench.views.labels import labels_for
+from workbench.views.labels import labels_for, score_text
 from workbench.views.markup import cut
 from workbench.views.render import display_data
 
@@ -44,7 +44,7 @@ class EvidenceList(list[RetrievalResult]):
         rows = [
             (
                 one_line(piece["metadata"].get("title")),
-                f"{piece['score']:.2f}",
+                score_text(piece["score"]),
                 ", ".join(piece["metadata"].get("tools", ())),
                 cut(one_line(piece["evidence"]), 200),
             )

@@ -374,8 +374,10 @@ def timeline(run: Recording) -> Drawing:
 def graph(run: Recording) -> Drawing:
     """See ``Run.graph``."""
     next_nodes = [] if run.status == "done" else run._work.next_nodes(run.run_id)
+    unasked = {entry["node"] for entry in run.log if entry["node"].startswith("review_")}
+    unasked -= {f"review_{decision['point']}" for decision in run.decisions}
     return draw_graph(
-        walked(_drawable(), run.log, run.status, next_nodes), run.query, _language(run)
+        walked(_drawable(), run.log, run.status, next_nodes, unasked), run.query, _language(run)
     )
 
 

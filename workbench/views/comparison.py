@@ -9,7 +9,7 @@ from typing import Any
 
 from workbench.state import Data
 from workbench.views.blocks import Block, Column, Lines, Paragraph, clipped, columns, one_line
-from workbench.views.labels import Labels, milliseconds
+from workbench.views.labels import Labels, milliseconds, score_text
 from workbench.views.labels.sentences import (
     decision_name,
     edit_texts,
@@ -23,7 +23,7 @@ LETTERS = "ABCD"
 _MOST_ROWS = 40
 """Rows of a table that are shown; ``Comparison.to_dict()`` has all."""
 _SAME = ("same", "shared")
-_ORDER = ("added", "gained", "removed", "lost", "changed", "moved", "recited", *_SAME)
+_ORDER = ("added", "gained", "removed", "lost", "changed", "moved", "recited", "open", *_SAME)
 """Kinds of change, the most important first."""
 
 
@@ -40,13 +40,13 @@ def beside(document: Data, labels: Labels) -> list[Block]:
     """Return the runs, a verdict, the answers, then what differs; of equal rows only those of the answer."""
     parts = {name: _part(name, document, labels) for name in _PARTS if document[name]}
     verdict = [
-        labels(f"same_{name}" if parts[name][0] else f"other_{name}", counts=parts[name][1])
+        labels(f"verdict_{parts[name][0]}_{name}", counts=parts[name][1])
         for name in ("claims", "evidence")
         if name in parts
     ]
     tables = [
         parts[name][2]
-        for name in sorted(parts, key=lambda name: (name != "claims", parts[name][0]))
+        for name in sorted(parts, key=lambda name: (name != "claims", parts[name][0] == "same"))
     ]
     blocks = [
         _runs(document, labels),
@@ -69,7 +69,7 @@ def _runs(document: Data, labels: Labels) -> Block:
     for letter, run in runs:
         facts = [run["run_id"], labels.status(run["status"])]
         if origin := run["origin"]:
-            facts.append(labels("made_from", run=letters.get(origin, origin)))
+            facts.append(labels("forked_from", run=letters.get(origin, origin)))
         if letter == "A" or run["message"] != runs[0][1]["message"]:
             facts.append(one_line(run["message"]))
         lines.append([(f"{letter} ", "strong"), cut(" · ".join(facts), 400)])
@@ -82,10 +82,15 @@ def _verdict(document: Data, texts: Sequence[str], labels: Labels) -> Block:
     if not parts:
         return Lines([(labels("no_difference"), "strong")])
     name = decision_name(parts["name"], labels) if parts["where"] == "decision" else parts["name"]
-    where = step_name(labels("they_part", what=labels(f"part_{parts['where']}", name=name)))
-    where = cut(where, 200)
-    if any(value != parts["values"][0] for value in parts["values"]):  # else the steps tell
-        where += f" · {_each(parts['values'], labels)}"
+    what = labels(f"part_{parts['where']}", name=name)
+    where = cut(step_name(labels("they_part", what=what)), 200)
+    values = parts["values"]
+    if any(value != values[0] for value in values):  # else the steps tell
+        values = [
+            labels("open") if value is None and run["status"] != "done" else value
+            for value, run in zip(values, document["runs"], strict=True)
+        ]
+        where += f" · {_each(values, labels)}"
     return Lines([(labels("semicolon").join(texts), "strong"), where])
 
 
@@ -101,7 +106,7 @@ def _side_text(value: Any, labels: Labels) -> str:
     if isinstance(value, Mapping) and "action" in value:
         return _decided(value, labels)
     if isinstance(value, Mapping):
-        value = " · ".join([labels(value["status"]), value["tool"], _result_text(value, labels)])
+        value = f"{labels(value['status'])} · {value['tool']} · {_result_text(value, labels)}"
     if isinstance(value, list):
         value = labels("comma").join(map(step_name, value))
     return "—" if value is None else cut(value)
@@ -127,24 +132,24 @@ def _caveats(document: Data, labels: Labels) -> Iterator[Block]:
         yield Lines(unknown, mark="interrupted")
 
 
-def _part(name: str, document: Data, labels: Labels) -> tuple[bool, str, Block]:
-    """Return whether a part is equal, its counts, and its table: change, subject, and state in each run."""
+def _part(name: str, document: Data, labels: Labels) -> tuple[str, str, Block]:
+    """Return whether a part is the ``same``, its counts, and its table: change, subject, and state in each run."""
     title, what, subject, cell = _PARTS[name]
     counts = Counter[str]()
     rows = []
+    kinds = set[str]()
     faint = 0
     for row in document[name]:
         kind = _kind(row)
-        counts[kind] += 1
-        if kind in _SAME and not row.get("text_differs") and name != "claims":
+        same = kind in _SAME and not row.get("text_differs")
+        if not same and name == "evidence" and all(s["score"] < 0.005 for s in row["sides"] if s):
+            faint += 1
             continue
-        if name == "evidence" and all(side["score"] < 0.005 for side in row["sides"] if side):
-            faint += 1  # shown as 0.00 wherever it is
-        else:
+        counts[kind] += 1
+        if not same or name == "claims":
             rows.append((counts[kind], kind, row))
-    equal = not faint and all(
-        kind in _SAME and not row.get("text_differs") for _, kind, row in rows
-    )
+            kinds.add("same" if same else "open" if kind == "open" else "other")
+    state = min(kinds, key=("other", "open", "same").index, default="faint" if faint else "same")
     first = sorted(rows, key=itemgetter(0))[:_MOST_ROWS]  # some of each kind
     cells = []
     for _, _, row in sorted(first, key=lambda entry: _ORDER.index(entry[1])):
@@ -161,7 +166,7 @@ def _part(name: str, document: Data, labels: Labels) -> tuple[bool, str, Block]:
     )
     title = f"{labels(title)} · {summary}"
     return (
-        equal,
+        state,
         summary,
         clipped(title, heads, cells, notes=notes) if rows or faint else Lines([(title, "dim")]),
     )
@@ -169,13 +174,12 @@ def _part(name: str, document: Data, labels: Labels) -> tuple[bool, str, Block]:
 
 def _kind(row: Data) -> str:
     """Return the most important change of a row among the runs."""
-    changes = row.get("changes") or ["same" if row["same"] else "changed"]
-    return min(filter(None, changes), key=_ORDER.index, default="same")
+    return min(filter(None, row["changes"]), key=_ORDER.index, default="same")
 
 
 def _changes(row: Data, labels: Labels) -> str:
     """Return the changes of a row; by run where there are more than two."""
-    changes = row.get("changes", ())
+    changes = row["changes"]
     lines = [change(_kind(row), labels)]
     if len(changes) > 1:
         lines = [
@@ -249,7 +253,7 @@ _PARTS: Mapping[
         "beside_evidence",
         "piece",
         _piece,
-        lambda side, _: f"#{side['rank']} {side['score']:.2f}",
+        lambda side, _: f"#{side['rank']} {score_text(side['score'])}",
     ),
 }
 """Each table: its title, the heading of its rows, the text of a row, and its state in one run."""
@@ -262,7 +266,7 @@ def _cost(document: Data, labels: Labels) -> Block:
         claims = [row["sides"][n] for row in document["claims"] if row["sides"][n]]
         cited = sum(bool(side["citations"]) for side in claims)
         tokens = tokens_text(cost["tokens"], cost["about"], labels)
-        tokens += f" + {cost['saved_tokens'] or 0:,}"
+        tokens += f" + {cost['saved_tokens']:,}"
         calls = f"{cost['calls']} + {cost['saved_calls']}"
         backed = labels("beside_of", n=cited, most=len(claims))
         spans = [milliseconds(1000 * cost[name]) if cost[name] else "–" for name in _SPANS]

@@ -9,14 +9,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from markupsafe import Markup
 
 from workbench.records.writing import write_file
 from workbench.state import Data
 from workbench.views.layout import layered
-from workbench.views.markup import ROWS, TEMPLATES, Picture, draw, el, joined
+from workbench.views.markup import TEMPLATES, draw, joined
 
 if TYPE_CHECKING:
     import pandas
@@ -84,11 +84,6 @@ class Body(NamedTuple):
     rows: Mapping[str, Markup]
     width: float | str
     height: float
-
-    def picture(self, **attributes: Any) -> Picture:
-        """Return it as a picture of the bench, whose rows can be chosen and replaced."""
-        size = {"width": self.width, "height": self.height, **attributes}
-        return Picture(el("svg", self.lines, ROWS, **size), self.rows)
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,11 @@ class Walked(NamedTuple):
 
 
 def walked(
-    graph: Any, log: Iterable[Data] = (), status: str = "pending", current: Collection[str] = ()
+    graph: Any,
+    log: Iterable[Data] = (),
+    status: str = "pending",
+    current: Collection[str] = (),
+    unasked: Collection[str] = (),
 ) -> Walked:
     """Follow a run through its graph.
 
@@ -46,13 +50,15 @@ def walked(
         log: of the run, one entry per executed node.
         status: of the run.
         current: its current nodes; the name of a subgraph means its first node.
+        unasked: the names of nodes that it passed without doing anything.
     """
-    nodes, edges = _unfolded(graph)
+    nodes, edges = _unfolded(graph, unasked)
     first = {node.rpartition(":")[0]: node for node in reversed(nodes)}
     active = {
         node if node in nodes else first.get(node, "") for node in current if status != "done"
     }
     log = sorted(log, key=lambda entry: entry["timestamp"])
+    log = [entry for entry in log if entry["node"] not in unasked]
     ids = {_name(node): node for node in reversed(nodes)}
     runs: dict[str, list[Bar]] = {node: [] for node in nodes}
     for bar in bars(log, ()):
@@ -102,30 +108,23 @@ def _name(node: str) -> str:
     return node.rpartition(":")[2]
 
 
-def _unfolded(graph: Any) -> tuple[list[str], dict[tuple[str, str], bool]]:
+def _unfolded(
+    graph: Any, unasked: Collection[str]
+) -> tuple[list[str], dict[tuple[str, str], bool]]:
     """Return the nodes, and (source, target) -> whether conditional, in the order of the graph.
 
-    The start and end nodes of subgraphs are left out, and their neighbours connected.
+    The start and end nodes of subgraphs are left out. Their neighbours and those of unasked nodes are connected.
     """
     edges = {(edge.source, edge.target): bool(edge.conditional) for edge in graph.edges}
     gates = [node for node in graph.nodes if ":" in node and _name(node) in (START, END)]
-    for gate in gates:
-        before = [
-            (source, conditional)
-            for (source, target), conditional in edges.items()
-            if target == gate
-        ]
-        after = [
-            (target, conditional)
-            for (source, target), conditional in edges.items()
-            if source == gate
-        ]
-        edges = {pair: conditional for pair, conditional in edges.items() if gate not in pair}
-        edges |= {
+    for gate in [*gates, *(node for node in graph.nodes if _name(node) in unasked)]:
+        through = {
             (source, target): first or second
-            for source, first in before
-            for target, second in after
+            for (source, way_in), first in edges.items()
+            for (way_out, target), second in edges.items()
+            if way_in == way_out == gate
         }
+        edges = {pair: edges[pair] for pair in edges if gate not in pair} | through
     nodes = [node for node in graph.nodes if node not in gates]
     return nodes, dict(sorted(edges.items(), key=lambda edge: tuple(map(nodes.index, edge[0]))))
 
@@ -150,11 +149,13 @@ def graph(walked: Walked, title: str, language: str = "en") -> Drawing:
         lines.append(
             Line(e["source"], e["target"], look, f"{e['times']}×" if e["times"] > 1 else "")
         )
-    legend = [("─", "text", labels("always")), ("┄", "text", labels("either_way"))]
     n = len(walked.nodes) - len(boxes)
     m = len(walked.edges) - len(edges)
-    under, legend = (labels("graph_folded", n=n, m=m), []) if on_path else ("", legend)
-    return sheet(walked.rows(), network(boxes, lines, down=True), title, under, legend)
+    body = network(boxes, lines, down=True)
+    if on_path:
+        return sheet(walked.rows(), body, title, labels("graph_folded", n=n, m=m))
+    legend = [("─", "text", labels("always")), ("┄", "text", labels("either_way"))]
+    return sheet(walked.rows(), body, title, legend=legend)
 
 
 def _box(node: Data, labels: Labels) -> Box:

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from workbench.state import Json
 from workbench.text import visible
-from workbench.views.labels import SIGNS, Labels, milliseconds
+from workbench.views.labels import SIGNS, Labels, milliseconds, score_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -62,6 +62,7 @@ def _environment() -> Environment:
         "badge": badge,
         "family": family,
         "milliseconds": milliseconds,
+        "score_text": score_text,
     }
     result.globals |= {"ROWS": ROWS, "NL": Markup("\n")}
     result.filters |= {"safely": safe, "brief": cut, "whole": partial(safe, limit=sys.maxsize)}

@@ -9,7 +9,7 @@ from workbench.plans import Plan, last_records
 from workbench.records.tape import EDITED
 from workbench.state import Data, ExecutionRecord
 from workbench.views.blocks import Block, Lines, Span, clipped, columns, one_line
-from workbench.views.labels import Labels, labels_for, milliseconds
+from workbench.views.labels import Labels, labels_for, milliseconds, score_text
 from workbench.views.labels.sentences import (
     as_of_text,
     duration_text,
@@ -67,7 +67,7 @@ def _head(document: Data, labels: Labels) -> Iterator[Block]:
     facts += run_facts(document, labels)
     if plan and plan["version"] > 1:
         facts.append(f"{labels('plan')} {labels('version', n=plan['version'])}")
-    line: list[str | Span] = [(labels("run") + " ", "dim"), (document["run_id"], "code")]
+    line: list[str | Span] = [(f"{labels('run')} ", "dim"), (document["run_id"], "code")]
     for fact in facts:
         line += [(" · ", "dim"), fact]
     read, holder = (
@@ -107,11 +107,8 @@ def _sources(document: Data, labels: Labels) -> Iterator[Block]:
         first.setdefault(citation["n"], citation["source"])
     rows = []
     for n, source in sorted(first.items()):
-        texts = (
-            source.get("title") or source.get("doc_id"),
-            source.get("licence"),
-            source.get("url"),
-        )
+        title = source.get("title") or source.get("doc_id")
+        texts = (title, source.get("licence"), source.get("url"))
         rows.append((f"[{n}]", *map(one_line, texts)))
     if rows:
         yield clipped(
@@ -143,31 +140,23 @@ def _plan(document: Data, labels: Labels) -> Iterator[Block]:
             timed = document["log"] and record["status"] != "skipped"
             duration = milliseconds(record["duration_ms"]) if timed else ""
         score = summary.get("top_score")
-        cells = (
-            number[step.step_id],
-            status,
-            f"{step_name(one_line(step.step_id))}\n{cut(step.objective, 200)}",
-            step.tool,
-            ", ".join(number.get(source, source) for source in step.dependencies()),
-            str(summary.get("evidence_count", "")),
-            "" if score is None else f"{score:.2f}",
-            duration,
+        rows.append(
+            (
+                number[step.step_id],
+                status,
+                f"{step_name(one_line(step.step_id))}\n{cut(step.objective, 200)}",
+                step.tool,
+                ", ".join(number.get(source, source) for source in step.dependencies()),
+                str(summary.get("evidence_count", "")),
+                "" if score is None else score_text(score),
+                duration,
+            )
         )
-        rows.append(cells)
-    names = (
-        ":number",
-        "status:status",
-        "step",
-        "tool:code",
-        "after",
-        "found:number",
-        "best:number",
-        "time:number",
-    )
-    title = " · ".join(
-        [labels("plan"), labels("version", n=plan.version), labels("steps", n=len(rows))]
-    )
-    yield clipped(title, columns(labels, *names), rows, notes=_errors(records, last, labels))
+    names = ":number status:status step tool:code after found:number best:number time:number"
+    version = labels("version", n=plan.version)
+    title = f"{labels('plan')} · {version} · {labels('steps', n=len(rows))}"
+    heads = columns(labels, *names.split())
+    yield clipped(title, heads, rows, notes=_errors(records, last, labels))
 
 
 def _errors(
@@ -195,12 +184,15 @@ def _decisions(document: Data, labels: Labels) -> Iterator[Block]:
         edits = labels("semicolon").join(
             edit_texts(decision["edits"], decision["proposal"], labels)
         )
-        words = (
-            labels.get(f"point_{decision['point']}", decision["point"]),
-            labels(decision["action"]),
-            reviewer_name(decision["who"], labels),
+        rows.append(
+            (
+                labels.get(f"point_{decision['point']}", decision["point"]),
+                labels(decision["action"]),
+                reviewer_name(decision["who"], labels),
+                cut(edits or decision["message"], 200),
+                decision["note"],
+            )
         )
-        rows.append((*words, cut(edits or decision["message"], 200), decision["note"]))
     if rows:
         yield clipped(
             labels("decisions"), columns(labels, "point", "action", "who", "changes", "note"), rows
@@ -212,7 +204,7 @@ def _evidence(document: Data, labels: Labels) -> Iterator[Block]:
         (
             f"[{piece['n']}]",
             one_line(piece["title"]),
-            f"{piece['score']:.2f}",
+            score_text(piece["score"]),
             ", ".join(piece["tools"]),
         )
         for piece in document["evidence"]

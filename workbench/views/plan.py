@@ -12,7 +12,7 @@ from typing import Any
 from workbench.errors import PlanError
 from workbench.plans import ENDED_WELL, Plan, PlanStep, last_records
 from workbench.state import Data, ExecutionRecord
-from workbench.views.labels import Labels, milliseconds
+from workbench.views.labels import Labels, milliseconds, score_text
 from workbench.views.labels.sentences import reason_text
 from workbench.views.layout import Edge, Pair, gutter_svg, gutters
 from workbench.views.markup import Picture, cut, draw
@@ -137,7 +137,7 @@ class PlanView:
             pieces = labels("step_found", n=summary.get("evidence_count", 0))
             score = summary.get("top_score")
             if isinstance(score, int | float) and summary.get("evidence_count"):
-                pieces += labels("step_best", score=f"{score:.2f}")
+                pieces += labels("step_best", score=score_text(score))
             return (
                 pieces,
                 f"{labels('step_recorded')} · {duration}" if status == "recorded" else duration,

@@ -22,8 +22,8 @@ _DASHED = ("recorded", "proposed")
 
 def plan_graph(view: PlanView) -> Picture:
     """Return the graph of a plan, whose boxes can be chosen, with a legend."""
-    picture = _body(view, {}).picture(role="listbox", aria_label=view.labels("plan"))
-    return Picture(draw("plan.graph", svg=picture.frame, legend=_legend(view)), picture.rows)
+    body = _body(view, {})
+    return Picture(draw("plan.graph", view.labels, body=body, legend=_legend(view)), body.rows)
 
 
 def dag(
@@ -43,7 +43,6 @@ def dag(
     labels = labels_for(plan.problem_statement)
     view = PlanView(plan, labels, list(records))
     rows = dag_rows(view, versions)
-    facts = [labels("version", n=plan.version), labels("steps", n=len(rows))]
     badges = {row["step_id"]: f"+v{row['added_in']}" for row in rows if row["added_in"]}
     added = {
         (f"+v{n}", "run", labels("added_in", n=n)): None
@@ -51,7 +50,13 @@ def dag(
         if n
     }
     heading = title or plan.problem_statement or labels("plan")
-    return sheet(rows, _body(view, badges), heading, " · ".join(facts), [*_legend(view), *added])
+    return sheet(
+        rows,
+        _body(view, badges),
+        heading,
+        f"{labels('version', n=plan.version)} · {labels('steps', n=len(rows))}",
+        [*_legend(view), *added],
+    )
 
 
 def dag_rows(view: PlanView, versions: Sequence[Plan] = ()) -> list[Json]:
@@ -63,19 +68,22 @@ def dag_rows(view: PlanView, versions: Sequence[Plan] = ()) -> list[Json]:
     rows = []
     for step in view.plan.steps:
         record: Data = view.last.get(step.step_id) or {}
-        row = {
-            **{key: getattr(step, key) for key in ("step_id", "objective", "tool", "condition")},
-            "depends_on": step.dependencies(),
-            "status": record.get("status", "pending"),
-            "replayed": bool(record.get("replayed")),
-            "attempts": record.get("attempt", 0),
-            "duration_ms": record.get("duration_ms"),
-            "evidence_count": record.get("output_summary", {}).get("evidence_count"),
-            "error": record.get("error"),
-            "critical": step.step_id in critical,
-            "added_in": None if step.step_id in first else added.get(step.step_id),
-        }
-        rows.append(row)
+        rows.append(
+            {
+                **{
+                    key: getattr(step, key) for key in ("step_id", "objective", "tool", "condition")
+                },
+                "depends_on": step.dependencies(),
+                "status": record.get("status", "pending"),
+                "replayed": bool(record.get("replayed")),
+                "attempts": record.get("attempt", 0),
+                "duration_ms": record.get("duration_ms"),
+                "evidence_count": record.get("output_summary", {}).get("evidence_count"),
+                "error": record.get("error"),
+                "critical": step.step_id in critical,
+                "added_in": None if step.step_id in first else added.get(step.step_id),
+            }
+        )
     return rows
 
 

@@ -26,10 +26,7 @@ def timeline(document: Data, labels: Labels) -> Picture:
     """Return the timeline of a run."""
     segments = bars(document["log"], document["records"], document["decisions"])
     body = _body(segments, document["records"], labels)
-    picture = body.picture(role="group", aria_label=labels("timeline"))
-    return Picture(
-        draw("plan.timeline", labels, svg=picture.frame, found=bool(segments)), picture.rows
-    )
+    return Picture(draw("plan.timeline", labels, body=body, found=bool(segments)), body.rows)
 
 
 def when(

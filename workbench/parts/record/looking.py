@@ -234,7 +234,10 @@ def _record(effect: Effect, place: int, evidence: int = 0) -> Json:
         "raw_output_ref": "",
         "sub_steps": [],
         "replayed": effect.replayed,
-        "effect": {"input": digest(effect.value), **({EDITED: True} if effect.edited else {})},
+        "effect": {
+            "input": {"value": digest(effect.value)},
+            **({EDITED: True} if effect.edited else {}),
+        },
     }
 
 

@@ -109,6 +109,15 @@ def labels_for(text: str) -> Labels:
     return Labels(_spoken or detect_language(text))
 
 
+def score_text(score: float) -> str:
+    """Return a score for people.
+
+    >>> score_text(0), score_text(0.004), score_text(0.996)
+    ('0.00', '<0.01', '1.00')
+    """
+    return "<0.01" if 0 < score < 0.005 else f"{score:.2f}"
+
+
 def milliseconds(value: float) -> str:
     """Return a duration for people.
 
