@@ -40,7 +40,8 @@ def evidence_of(request: dict[str, Any]) -> dict[int, str]:
 
 def title_of(request: dict[str, Any]) -> str:
     text = "\n".join(str(m["content"]) for m in request["messages"])
-    return next((title for title in [*TITLES, "Herring"] if re.search(rf"^.*: {title}$", text, re.M)), "")
+    title = re.search(rf"^.*: ({'|'.join([*TITLES, 'Herring'])})$", text, re.M)
+    return title[1] if title else ""
 
 
 def writes(request: dict[str, Any]) -> Reply:
