@@ -17,7 +17,7 @@ from workbench import Workbench
 from workbench.cli import main
 from workbench.errors import RunError
 from workbench.knowledge.dated import dated, question_dates
-from workbench.language.dates import convert, read_dates, read_limit, read_numbers
+from workbench.language.dates_and_numbers import convert, read_dates, read_limit, read_numbers
 from workbench.text import amount
 
 TODAY = "2026-11-25"

@@ -399,14 +399,19 @@ def _steps(sides: Sequence[Side]) -> list[Json]:
     return [
         {
             "step_id": i,
-            **_row(sides, [course.get(i) for course in courses], "added removed changed same", i),
+            **_row(
+                sides,
+                [course.get(i) for course in courses],
+                ("added", "removed", "changed", "same"),
+                i,
+            ),
         }
         for i in _in_order([side.steps for side in sides])
     ]
 
 
 def _row(
-    sides: Sequence[Side], points: Sequence[Point | None], words: str, step_id: str = ""
+    sides: Sequence[Side], points: Sequence[Point | None], words: Sequence[str], step_id: str = ""
 ) -> Json:
     values = [point and point.value for point in points]
     return {
@@ -441,7 +446,7 @@ def _evidence(sides: Sequence[Side]) -> list[Json]:
                 **dict(zip(("source_id", "granularity", "kb"), key, strict=True)),
                 "title": str(results[0]["metadata"].get("title") or key[0]),
                 "text_differs": not _alike([result["evidence"] for result in results]),
-                "changes": _changes(sides, places, "gained lost moved same"),
+                "changes": _changes(sides, places, ("gained", "lost", "moved", "same")),
                 "sides": [
                     piece and {n: piece[n] for n in ("rank", "score", "found_by")}
                     for piece in pieces
@@ -462,7 +467,7 @@ def _claims(sides: Sequence[Side]) -> list[Json]:
         rows.append(
             {
                 "text": next(claim["text"] for claim in claims if claim),
-                "changes": _changes(sides, sources, "gained lost recited shared"),
+                "changes": _changes(sides, sources, ("gained", "lost", "recited", "shared")),
                 "sides": [claim and {"citations": claim["citations"]} for claim in claims],
             }
         )
@@ -470,7 +475,7 @@ def _claims(sides: Sequence[Side]) -> list[Json]:
 
 
 def _changes(
-    sides: Sequence[Side], values: Sequence[Any], words: str, step_id: str = ""
+    sides: Sequence[Side], values: Sequence[Any], words: Sequence[str], step_id: str = ""
 ) -> list[str]:
     """Return the change of each run against the first; None is a run without it.
 
@@ -480,7 +485,7 @@ def _changes(
         words: for what was gained, lost and changed, and for what is the same.
         step_id: of the step whose values they are.
     """
-    gained, lost, changed, same = words.split()
+    gained, lost, changed, same = words
     first, *rest = values
     changes = []
     for side, value in zip(sides[1:], rest, strict=True):
@@ -499,7 +504,7 @@ def _changes(
 def _decisions(sides: Sequence[Side]) -> list[Json]:
     decisions = [side.points_by_name("decision").values() for side in sides]
     return [
-        {"number": number, **_row(sides, points, "changed changed changed same")}
+        {"number": number, **_row(sides, points, ("changed", "changed", "changed", "same"))}
         for number, points in enumerate(zip_longest(*decisions))
     ]
 

@@ -36,7 +36,7 @@ from workbench.graphs.roles import (
 from workbench.knowledge.dated import PartialBase, dated_bases, question_dates
 from workbench.language.answer import judge, write
 from workbench.language.citing import cite, marked_sentences
-from workbench.language.dates import read_numbers
+from workbench.language.dates_and_numbers import read_numbers
 from workbench.language.support import ADDRESS, Shares, Support, checked, is_refusal
 from workbench.models.chat import Limits, server_name, stream_text, token_usage
 from workbench.models.thinking import Thinking

@@ -12,7 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
-from workbench.language.dates import DateSpan, NumberSpan, read_dates, read_limit, read_numbers
+from workbench.language.dates_and_numbers import (
+    DateSpan,
+    NumberSpan,
+    read_dates,
+    read_limit,
+    read_numbers,
+)
 from workbench.language.names import QUOTED, blotted, names_in
 from workbench.language.words import (
     TABLE,

@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, cast
 
-from workbench.language.dates import convert
+from workbench.language.dates_and_numbers import convert
 from workbench.ports import Bases, Field
 from workbench.state import Condition, Json
 from workbench.text import CJK, fold, scaled

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from workbench.knowledge.dated import last_day
-from workbench.language.dates import read_dates
+from workbench.language.dates_and_numbers import read_dates
 from workbench.models.embeddings import products
 from workbench.models.rerank import words as words_of
 from workbench.text import MONTHS, days, is_stop_word, spelled, stem, terms

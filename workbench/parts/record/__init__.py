@@ -12,5 +12,5 @@ PART = Part(
         f"{__name__}.run:GraphRun": "bench:bench_of_run",
     },
     views={"graph_run": "story:PARTS"},
-    services={"record": "memory:GraphRuns"},
+    services={"record": "store:GraphRuns"},
 )

@@ -19,8 +19,8 @@ from workbench.parts.record import capsule, effects, langgraph_copy
 from workbench.parts.record.digests import digest, plain
 from workbench.parts.record.effects import Recorder
 from workbench.parts.record.looking import first_text, reply_text
-from workbench.parts.record.memory import GraphRuns, RecordedStore
 from workbench.parts.record.run import GraphRun
+from workbench.parts.record.store import GraphRuns, RecordedStore
 from workbench.records.checkpoints import serializer
 from workbench.records.store import new_run_id
 from workbench.records.tape import Effect, begun, masked, packed, save_page, unpacked

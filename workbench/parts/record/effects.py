@@ -32,7 +32,7 @@ from pydantic import BaseModel
 from workbench.errors import Divergence, RunError
 from workbench.parts.record import langgraph_copy as langgraph
 from workbench.parts.record.digests import digest, leaves, plain
-from workbench.parts.record.memory import past_store
+from workbench.parts.record.store import past_store
 from workbench.records import tape
 from workbench.records.tape import Effect, KnownEffects, Mode, divergence
 from workbench.state import Json
