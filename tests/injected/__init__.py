@@ -23,7 +23,7 @@ ORDERS: list[dict[str, Any]] = [
 KINDS = ("notes", "table", "films")
 QUESTIONS = {
     ("notes", "en"): "What is said of each kiln?",
-    ("notes", "zh"): "这些窑各有什么特点？",
+    ("notes", "zh"): "龙窑、阶级窑、馒头窑、葫芦窑、蛋形窑、试釉小窑、电窑和院窑各有什么特点？",
     ("table", "en"): "What is said of each tea of this shop?",
     ("table", "zh"): "本店的茶各有什么特点？",
     ("films", "en"): "What is each film directed by Ann Hope or Lee Stone about?",
