@@ -112,20 +112,6 @@ def test_what_a_question_is_about_comes_first_in_both_languages(vectors):
             assert gold[0] in [found.id for found in made.rank(question, vector)][:2], question
 
 
-def test_who_is_named_is_preferred_and_pronouns_name_the_roles():
-    def two(one: str, other: str) -> Conversation:
-        made = Conversation()
-        for speaker in (one, other):
-            made.add(Turn(speaker, "1", "", speaker, "My bicycle is new."))
-        return made
-
-    assert next(two("Ann", "Bo").rank("What about Bo's bicycle?")).id == "Bo"
-    roles = two("user", "assistant")
-    assert roles.signals("What did I say about it?")["who"].tolist() == [1, 0]
-    assert roles.signals("你推荐了什么？")["who"].tolist() == [0, 1]
-    assert roles.signals("我说过什么，你说过什么？")["who"].tolist() == [0, 0]
-
-
 @pytest.mark.parametrize(
     ("question", "session"),
     [

@@ -30,7 +30,6 @@ from workbench.knowledge.library import Library
 from workbench.knowledge.names.entities import Source
 from workbench.knowledge.reading.corpus import Document
 from workbench.settings import Settings
-from workbench.widgets import indexing
 
 LEE = {"directors": ["Ang Lee"], "names": {"Ang Lee": ["李安"]}}
 FILMS = [
@@ -469,15 +468,6 @@ def test_a_bar_leaves_a_line_only_where_an_interrupt_leaves_the_base_as_it_was(k
     assert lines(done)[-1] is None and "/ 2,995" in str(lines(done)), "a saved notebook tells nothing of the time"
     again = run(client, ADD.format(many=few))
     assert views(again) == [], "what is done in a moment shows no bar"
-
-
-def test_who_asks_to_be_told_is_told_and_no_bar_is_shown_where_nobody_looks(capfd):
-    told = []
-    with indexing.watched("hills", "", lambda *how: told.append(how)) as tell:
-        tell("read", 1, 2)
-    with indexing.watched("hills", "") as tell:
-        assert tell is None
-    assert told == [("read", 1, 2)] and capfd.readouterr() == ("", "")
 
 
 def test_an_add_holds_as_many_documents_as_it_may(tmp_path):

@@ -16,8 +16,7 @@ from tests.films import VOCABULARY
 from workbench.errors import CorpusError
 from workbench.knowledge import vocabulary
 from workbench.knowledge.library import Library
-from workbench.knowledge.names.phrases import names_in
-from workbench.knowledge.names.surfaces import Matcher, compiled, mentions_in, surface_key, unbroken, units
+from workbench.knowledge.names.surfaces import Matcher, compiled, surface_key, unbroken, units
 from workbench.ports import Entity
 from workbench.settings import Settings
 from workbench.text import fold
@@ -188,62 +187,6 @@ def names():
     for written, degree in PEOPLE.items():
         degrees[add(written, "Person")] = degree
     return compiled(entities, degrees, years=years)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        # longest first, folded, in both languages
-        ("对比《喜宴》和《饮食男女》的风格", ["喜宴", "饮食男女"]), ("who directed the wedding banquet", ["喜宴"]),
-        ("Compare The Dark Knight and The Dark Knight Rises", ["The Dark Knight", "The Dark Knight Rises"]),
-        ("dark knight", ["The Dark Knight"]), ("Ｉｎｃｅｐｔｉｏｎ vs INCEPTION", ["Inception", "Inception"]),
-        ("crouching tiger hidden dragon", ["Crouching Tiger, Hidden Dragon"]), ("spider man", ["Spider-Man"]),
-        ("蝙蝠侠侠影之谜", ["蝙蝠侠：侠影之谜"]), ("Yours, Mine and Ours", ["Yours, Mine & Ours"]),
-        ("Amelie, AMÉLIE", ["Amélie", "Amélie"]), ("It was a storm. Ice fell.", []),
-        # people, by their names and surnames
-        ("李安、諾蘭和《飲食男女》", ["Ang Lee", "Christopher Nolan", "饮食男女"]),
-        ("李安和克里斯托弗诺兰", ["Ang Lee", "Christopher Nolan"]), ("nolan films", ["Christopher Nolan"]),
-        ("Nolan's films", ["Christopher Nolan"]), ("Did Jonathan Nolan write it?", ["Jonathan Nolan"]),
-        ("Jennifer Nolan", []), ("did Nolan Bushnell found Atari?", []), ("吉姆·诺兰", []), ("Lee", []),
-        ("Ang Lee or Lee", ["Ang Lee"]), ("del Toro", ["Guillermo del Toro"]), ("the young man", []),
-        ("Gossett and Shyamalan", ["Louis Gossett Jr.", "M. Night Shyamalan"]),
-        # titles that are ordinary words
-        ("what is up with her and it", []), ("Tell me about it", []), ("Tell me about Up", ["Up"]), ("Up is good", []),
-        ("Up是谁导演的", ["Up"]), ('What is "It" about?', ["It"]), ("who directed Her?", ["Her"]),
-        ("she ran the big red game", []), ("is The Game good", ["The Game"]), ("Seven is a number", []),
-        ("Is Seven good?", ["Seven"]), ("films of 1917", []), ("《1917》", ["1917"]), ("I saw Old School", []),
-        ("A story of True Lies", ["True Lies"]), ("the arrival of a train", []), ("英是一个字", []), ("《英》", ["英"]),
-        ("WHAT IS UP WITH THE OLD RED GAME", []),
-        # several of one name, and nothing
-        ("Halloween", ["Halloween 1978"]), ("《Halloween》2018", ["Halloween 2018"]),
-        ("Halloween (2018) and Halloween, 1978", ["Halloween 2018", "Halloween 1978"]), ("", []), ("?!《》\x00", []),
-    ],
-)  # fmt: skip
-def test_link(names, text, expected):
-    mentions = mentions_in(text, names, Matcher(names), careless=True)
-    assert [m["entity_id"] for m in mentions] == expected
-    assert all(text[m["start"] : m["end"]] == m["surface"] for m in mentions)
-
-
-def test_names_in_texts_without_a_model():
-    text = (
-        "Unfortunately, the American film was shot in New York City in May 2001 by J. K. Simmons and Brock O'Hurn for "
-        "20th Century Fox. The Duke of York's story. However it failed. 《喜宴》的作者李安在台湾出生。"
-    )
-    surfaces = ["New York City", "J. K. Simmons", "Brock O'Hurn", "20th Century Fox", "Duke of York", "喜宴"]
-    assert [surface for surface, _ in names_in(text)] == surfaces
-
-
-@pytest.mark.parametrize(
-    ("field", "word", "name"),
-    [
-        ("genres", "喜剧", "Comedy"), ("genres", "sci-fi", "Science Fiction"), ("countries", "美国", "United States"),
-        ("countries", "台灣", "Taiwan"), ("countries", "british", "United Kingdom"),
-        ("countries", "Atlantis", "Atlantis"), ("studios", "喜剧", "喜剧"),
-    ],
-)  # fmt: skip
-def test_a_value_by_any_of_its_words(field, word, name):
-    assert vocabulary.load(VOCABULARY).canonical(field, word) == name
 
 
 @pytest.mark.parametrize(

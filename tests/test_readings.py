@@ -223,33 +223,6 @@ def test_what_is_asked_is_applied_or_said(opened: Workbench, base: str, question
     assert [part for part in lacks.split("|") if part and part in answer] == [], answer
 
 
-SHOP = """id,title,price_eur,in_stock,country,year,text
-k1,Rapida,49,yes,Italy,2003,It boils a litre in two minutes.
-k2,Stilla,89,no,Norway,2011,It was designed by Peder Aas.
-"""
-FLAGS = [
-    ("Which kettles are not in stock?", [("in_stock", "ne", "yes")], []),
-    ("Show kettles from Norway that are in stock", [("country", "eq", "Norway"), ("in_stock", "eq", "yes")], []),
-    ("哪款水壶产自挪威？", [("country", "eq", "Norway")], []),
-    ("Which country is the Stilla from?", [], []),
-    ("Is the Stilla in stock?", [], []),
-    ("Which kettle is the cheapest?", [], ["cheapest"]),
-    ("Kettles from 2003", [("year", "eq", "2003")], []),
-    ("List the kettles from May 2003", [], ["from May 2003"]),  # a year has no months
-]
-
-
-@pytest.mark.parametrize(("text", "conditions", "not_applied"), FLAGS, ids=lambda value: str(value)[:24])
-def test_fields_of_a_table_are_conditions_where_they_may_hold_the_value(tmp_path, text, conditions, not_applied):
-    (tmp_path / "shop.csv").write_text(SHOP, "utf-8")
-    library = Library(tmp_path / "kb", Settings.load(embedding_model="hashing", rerank_model="none"))
-    library.add("shop", [tmp_path / "shop.csv"])
-    question = read(text, [library.get("shop")])
-    found = [(c["field"], c["op"], c["value"]) for c in question["conditions"]]
-    assert (found, question["not_applied"]) == (conditions, not_applied)
-    library.close()
-
-
 def said(*turns: str) -> list[dict[str, str]]:
     return [{"role": ("user", "assistant")[i % 2], "content": text} for i, text in enumerate(turns)]
 
@@ -272,28 +245,21 @@ LEANING = [
     # a pronoun, or no name of its own
     (BANQUET, "When did it come out?", "When did it come out? (The Wedding Banquet)"),
     (BANQUET, "What else has he directed?", "What else has he directed? (Ang Lee)"),
-    (BANQUET, "Is he also the director of Tenet?", "Is he also the director of Tenet? (Ang Lee)"),
     (BANQUET, "And its cast?", "And its cast? (The Wedding Banquet)"),
-    (BANQUET, "When was the movie released?", "When was the movie released? (The Wedding Banquet)"),
     (BANQUET, "Recommend something similar", "Recommend something similar (The Wedding Banquet)"),
-    (PERSON, "his best film?", "his best film? (Ang Lee)"),
     (CAST, "What else did he star in?", "What else did he star in? (Leonardo DiCaprio)"),
     (BANQUET, "那个导演还拍过什么？", "那个导演还拍过什么？（The Wedding Banquet）"),
     (XIYAN, "它是谁导演的？", "它是谁导演的？（喜宴）"),
     (XIYAN, "该片的主演是谁", "该片的主演是谁（喜宴）"),
     (XIYAN, "导演是谁？", "导演是谁？（喜宴）"),
-    (NOLAN, "他还导演过什么？", "他还导演过什么？（诺兰）"),
     (SIDES, "它们的导演是谁？", "它们的导演是谁？（《喜宴》, 《饮食男女》）"),
     # what only begins stands behind the question before
     (BANQUET, "And Pushing Hands?", "Who directed The Wedding Banquet? And Pushing Hands?"),
-    (BANQUET, "What about Hulk?", "Who directed The Wedding Banquet? What about Hulk?"),
     (LIST, "And after 2005?", "Which films did Ang Lee direct after 2000? And after 2005?"),
     (XIYAN, "那《推手》呢？", "喜宴哪一年上映？ 那《推手》呢？"),
     (NOLAN, "那2010年以后呢？", "列出诺兰2005年以后的电影 那2010年以后呢？"),
     # more of the same, or less
     (LIKE, "再推荐几部", "推荐几部类似《喜宴》的电影"),
-    (LIKE, "还有吗？", "推荐几部类似《喜宴》的电影"),
-    (LIKE, "还有其他推荐吗", "推荐几部类似《喜宴》的电影"),
     (LIST, "Any others?", "Which films did Ang Lee direct after 2000?"),
     (LIST, "Only the comedies", "Which films did Ang Lee direct after 2000? Only the comedies"),
     ([*XIYAN, *said("谢谢", "不客气。")], "导演是谁？", "导演是谁？（喜宴）"),

@@ -14,22 +14,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.films import where
 from tests.handmade import record
 from tests.servers import Reply, scripted_server
 from tests.shelves import CORE
-from workbench.graphs.merge import distinct, matching_documents, merge
+from workbench.graphs.merge import distinct, merge
 from workbench.graphs.needs import LinkedName, Supply, is_enough, signals, thresholds
 from workbench.graphs.plan import RulePlanner
-from workbench.graphs.planner import continued
-from workbench.graphs.reflect import Proposal, Verdict, _judged, propose
+from workbench.graphs.reflect import Proposal, propose
 from workbench.graphs.route import decide, is_small_talk
-from workbench.plans import NOT_NEEDED, Plan, PlanBudget, PlanStep, call_key, calls
+from workbench.plans import NOT_NEEDED, Plan, PlanBudget, PlanStep
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.settings import Settings
 from workbench.tools.registry import ToolRegistry, check
-from workbench.views.labels import Labels
 
 ENOUGH = {"min_evidence": 0, "min_top_score": 0.0, "min_probability": 0.0}
 
@@ -214,18 +211,6 @@ def test_statistics_count_steps_once_and_parallel_time_once() -> None:
     assert (statistics["total_retrieved"], statistics["after_dedup"], statistics["deduplication_rate"]) == (2, 1, 0.5)
 
 
-def test_filters_count_for_lists_and_recommendations_only() -> None:
-    class Base:
-        def select(self, filters):
-            return ["a", "b"] if filters == where("year >= 2006") else []
-
-    decision = {"query_intent": "list", "filters": where("year >= 2006")}
-    assert matching_documents(decision, [Base()]) == {"a", "b"}
-    assert matching_documents({**decision, "query_intent": "qa"}, [Base()]) is None
-    assert matching_documents({**decision, "filters": []}, [Base()]) is None
-    assert matching_documents(None, []) is None
-
-
 pieces = st.lists(
     st.builds(piece, st.sampled_from(["a#0", "a#1", "b#0", "c#0"]), st.integers(0, 10).map(lambda n: n / 10)),
     max_size=8,
@@ -252,23 +237,6 @@ def test_merge_holds_its_promises_for_anything(found, most, longest, random) -> 
 
 def bare(step_id: str, *depends_on: str, **fields) -> PlanStep:
     return PlanStep(step_id=step_id, objective=step_id, tool="naive_search", depends_on=list(depends_on), **fields)
-
-
-@pytest.mark.parametrize(
-    ("steps", "field", "said"),
-    [
-        ([bare("a"), bare("a")], "step_id", "'a' is used twice"),
-        ([bare("a", "b")], "depends_on", "'b', which is not in the plan"),
-        ([bare("a", "a")], "depends_on", "Cycle: a -> a"),
-        ([bare("a", budget=PlanBudget(top_k=0))], "budget.top_k", "top_k is 0"),
-        ([PlanStep(step_id="a", objective="x" * 10_001, tool="naive_search")], "objective", "10,001 characters"),
-        ([bare("a", budget=PlanBudget(timeout_s=float("nan")))], "budget.timeout_s", "timeout_s is nan"),
-        ([bare(" ")], "step_id", "has no id"),
-    ],
-)
-def test_problems_name_the_step_the_field_and_the_mend(steps, field, said):
-    (found,) = [p for p in Plan(steps=steps).problems() if p["field"] == field]
-    assert said in found["message"] and found["fix"]
 
 
 def test_critical_path_by_time_outs_and_by_measured_seconds():
@@ -415,17 +383,6 @@ def test_what_did_not_end_well_degrades(tool, simpler, how, status) -> None:
     assert [s["tool"] for s in reflection["next_steps"]] == [simpler]
 
 
-def test_the_same_call_is_never_made_twice_and_a_skipped_step_was_none() -> None:
-    ran = PlanStep(step_id="s", objective="o", tool="naive_search", tool_input={"query": "Ang Lee ", "top_k": 5})
-    done = record("s", "naive_search", 0, 1, 0, raw_input={"query": "Ang Lee ", "top_k": 5})
-    reflection = proposed("ang lee", plan(ran), [done], state={"evidence_count": 0, "iteration": 2})
-    assert not reflection["should_continue"] and reflection["stop_reason"] == "no_further_action"
-    skipped = record("step_1_naive", "naive_search", 0, 0, 0, status="skipped", raw_input=NAIVE.tool_input)
-    call = call_key("naive_search", NAIVE.tool_input)
-    assert call not in calls(plan(HYBRID, NAIVE), [skipped]) and call not in calls(plan(HYBRID, NAIVE), [])
-    assert call in calls(plan(HYBRID, NAIVE), [], ["step_1_naive"])
-
-
 def plan_for(
     shelf: Any, question: str, kb: tuple[str, ...] = ("film",), worker: str = "", tools: Any = None, **settings: Any
 ) -> Plan:
@@ -555,20 +512,6 @@ def test_planning_anew_goes_on_behind_what_has_run(wb: Workbench) -> None:
     assert [step.step_id.split("_")[1] for step in run.plan.steps] == [str(n) for n in range(len(run.plan.steps))]
 
 
-def test_what_ended_well_is_not_run_again():
-    def steps(*names: str, **depends_on: list[str]) -> Plan:
-        inputs = {name: {"query": name.rpartition("_")[2]} for name in names}
-        return Plan(steps=[step(i, *depends_on.get(i, []), tool_input=inputs[i]) for i in names])
-
-    before = steps("step_0_one", "step_1_two", "step_2_three")
-    ended = [
-        {"step_id": i, "attempt": 1, "status": s} for i, s in (("step_0_one", "success"), ("step_1_two", "failed"))
-    ]
-    plan = continued(steps("step_0_x_one", "step_1_y_two", step_1_y_two=["step_0_x_one"]), before, ended)
-    again = [f"{one.step_id} {one.depends_on}" for one in plan.steps]
-    assert again == ["step_0_one []", "step_1_two []", "step_2_y_two ['step_0_one']"]
-
-
 def drafted(tool: str = "hybrid_search", **more: Any) -> dict[str, Any]:
     return {"name": "look", "objective": "查《喜宴》", "tool": tool, "query": "喜宴", **more}
 
@@ -653,19 +596,3 @@ def test_the_knowledge_base(shelf, message, requested, worker, prefixes, method)
     assert decision["kb_prefix"] == (prefixes[0] if prefixes else "general")
     agent = "graph_agent" if "graph_agent" in worker else "fusion_agent"
     assert decision["worker_name"] == (f"{prefixes[0]}:{agent}:retrieve_only" if prefixes else "")
-
-
-@pytest.mark.parametrize(
-    ("lang", "words"),
-    [
-        ("en", ["a verdict on need number 3, of 1", "for “its year” it names [99], and there are passages 1 to 1",
-                "“its year” met, without a passage that says it"]),
-        ("zh", ["判断了第 3 项所需，而一共只有 1 项",
-                "为“its year”引用了 [99]，而段落编号只有 1 到 1",
-                "说“its year”已满足，却没有指出哪一段"]),
-    ],
-)  # fmt: skip
-def test_what_a_model_says_wrong_of_a_need_is_told_in_the_language_of_the_question(lang, words):
-    needs = [{"need": "its year", "kind": "field", "met": 0.0, "by": [], "title": "", "said": ""}]
-    verdicts = [Verdict(need=3, passages=[1], verdict="met"), Verdict(need=1, passages=[99], verdict="met")]
-    assert _judged(needs, verdicts, [piece("f1#0", 0.9)], Labels(lang))[1] == words

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import sys
 import threading
 import typing
 import zipfile
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -27,7 +25,6 @@ from experiments.crate import PROFILES, write_crate
 from experiments.interchange import (
     export,
     export_mlflow,
-    prml,
     read_beir,
     read_inspect,
     read_trec,
@@ -291,33 +288,21 @@ def test_a_key_that_stands_twice_and_a_file_that_is_included(place: Path) -> Non
         load_spec(over)
 
 
-def test_what_shares_a_tape_does_not_take_its_decisions_or_thresholds(place: Path, wb: Workbench) -> None:
-    stop = [{"point": "reflect", "action": "reject"}]
-    go_on = [{"point": "reflect", "action": "approve"}]
-    ways = [{"reviewer": stop}, {"reviewer": go_on}, {"reviewer": "rules"}, {"reviewer": "never"}]
-    ways += [{"thresholds.min_evidence": 40}, {"thresholds.min_top_score": 0.1}]
-    sweep = over("decisions", ways)
-    done = wb.experiments.run(sweep)
-    frame = done.to_frame()
-    assert set(frame["status"]) == {"done"} and done.check(1) == []
-    actions = [[decision["action"] for decision in wb.run(run).decisions] for run in frame["run_id"]]
-    assert actions[0] == ["reject"] and actions[1][0] == "approve" and actions[3:] == [[], [], []]
-
-
-def test_a_threshold_and_a_model_review_where_no_person_does(place: Path, wb: Workbench) -> None:
+def test_reviewers_decide_where_no_person_does_and_what_shares_a_tape_takes_no_decision_of_another(place, wb):
     said = {"go": "Go on, please.", "stop": "Stop.", "vague": "Hm."}
-    models = {name: model_name("models.judge", FakeListChatModel(responses=[text])) for name, text in said.items()}
-    reviewers = ["never", "rules", {"threshold": 99}, {"threshold": 0}, *({"model": models[name]} for name in said)]
+    models = [{"model": model_name("models.judge", FakeListChatModel(responses=[text]))} for text in said.values()]
+    stop, go_on = ([{"point": "reflect", "action": action}] for action in ("reject", "approve"))
+    reviewers = [stop, go_on, "never", "rules", {"threshold": 99}, {"threshold": 0}, *models]
     ways = [{"reviewer": reviewer} for reviewer in reviewers]
-    sweep = over("reviewers", ways)
-    done = wb.experiments.run(sweep)
+    done = wb.experiments.run(over("reviewers", [*ways, {"thresholds.min_evidence": 40}]))
     frame = done.to_frame()
     assert set(frame["status"]) == {"done"} and done.check(1) == []
     decisions = [[(d["who"], d["action"]) for d in wb.run(run).decisions] for run in frame["run_id"]]
-    assert decisions[:2] == [[], [("rules", "approve")]] and decisions[3] == [("threshold", "approve")]
-    assert decisions[2][0] == ("threshold", "edit") and decisions[4][0] == ("model", "edit")
-    assert decisions[5:] == [[("model", "reject")], [("model", "approve")]]
-    assert wb.experiments.get("reviewers").spec.configurations[2] == ways[2]
+    assert [action for _, action in decisions[0]] == ["reject"] and decisions[1][0][1] == "approve"
+    assert decisions[2:4] == [[], [("rules", "approve")]] and decisions[5] == [("threshold", "approve")]
+    assert decisions[4][0] == ("threshold", "edit") and decisions[6][0] == ("model", "edit")
+    assert decisions[7:] == [[("model", "reject")], [("model", "approve")], []]
+    assert wb.experiments.get("reviewers").spec.configurations[4] == ways[4]
 
 
 def test_an_experiment_is_steered_while_it_runs(place: Path, wb: Workbench) -> None:
@@ -470,14 +455,12 @@ def test_a_graph_of_ones_own_answers_the_same_questions_in_the_same_table(place:
     changed.prepare()
     assert any("graph has changed" in str(look) for look in changed.looks)
 
-
-def test_two_files_of_one_name_are_two_graphs_and_other_parameters_are_refused(place: Path, wb: Workbench) -> None:
     for folder, builder in (("first", "Ann Lee"), ("second", "Nobody")):
         (place / folder).mkdir()
         (place / folder / "agent.py").write_text(OWN_GRAPH.replace("Ann Lee [mill", f"{builder} [mill"))
     ways = [{"graph": f"{place}/{folder}/agent.py:graph", "field": "question"} for folder in ("first", "second")]
     sweep = over("alike", ways)
-    assert list(wb.experiments.run(sweep).to_frame()["holds"]) == [1.0, 0.0]
+    assert list(wb.experiments.run(sweep).to_frame()["holds"]) == [1.0, 0.0], "two files of one name are two graphs"
     with pytest.raises(WorkbenchError, match="takes no 'max_iterations'"):
         wb.experiments.run({**sweep, "configurations": [{**ways[0], "max_iterations": 1}]})
     with pytest.raises(WorkbenchError, match="no plan"):
@@ -529,16 +512,6 @@ def test_each_configuration_is_a_run_of_mlflow(place: Path, monkeypatch: pytest.
     first, other = (mlflow.get_run(run_id).data for run_id in ids)
     assert (first.params, other.params) == ({"max_iterations": "1"}, {"max_iterations": "2"})
     assert {"asked", "difference", "n_both"} <= other.metrics.keys() and other.tags["decision"]
-
-
-def test_what_is_claimed_is_written_down_before_the_first_look(place: Path) -> None:
-    read = load_spec(spec(place, name="claimed", smallest_difference=4))
-    first, again = (prml(read, QUESTIONS, datetime(2026, 11, 27, tzinfo=UTC)) for _ in range(2))
-    manifest = yaml.safe_load(first)
-    assert first == again and manifest["version"] == "prml/0.1" and manifest["threshold"] == 4.0
-    assert re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}", manifest["claim_id"])
-    other = yaml.safe_load(prml(read, QUESTIONS[:2], datetime(2026, 11, 27, tzinfo=UTC)))
-    assert other["dataset"]["hash"] != manifest["dataset"]["hash"]
 
 
 @pytest.fixture

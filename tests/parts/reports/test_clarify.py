@@ -15,15 +15,10 @@ from tests.shelves import CORE
 from tests.test_retrieval_graph import desk, step
 from workbench.errors import InvalidAnswer
 from workbench.graphs.route import read_question
-from workbench.language.question import read
-from workbench.parts.reports.checking import validate
 from workbench.parts.reports.clarify import ClarifyEdits, answered, open_questions, refined, stated
 from workbench.records import proposals
 from workbench.records.document import run_document
 from workbench.session import Workbench
-from workbench.testing import MemoryKnowledge
-from workbench.tools.registry import read_input
-from workbench.tools.tool import StepLog
 from workbench.views.labels import Labels
 from workbench.views.outline import outline
 from workbench.views.render import display_data
@@ -81,16 +76,6 @@ def test_a_name_that_several_bear_is_asked_and_the_answer_tells_them_apart(libra
         mention, *_ = library.get("plays").link(refined_query)
         assert mention["entity_id"] == entity_id and "others" not in mention
         assert refined(refined_query, answered([asked], {asked["question_id"]: text})) == refined_query, "once"
-
-
-@pytest.mark.parametrize("query", ["Write a full report.", "请写一份全面的报告。"])
-def test_a_question_without_a_subject_is_asked_for_one(library, query):
-    scope = next(one for one in opened(library, query, base="notes"))
-    assert scope["kind"] == "scope" and not scope["must"] and "notes" in scope["assumed"]
-    assert opened(library, query, base="notes", domain="tea houses")[0]["assumed"] == "tea houses"
-    assert opened(library, query, base="notes", domain="通用")[0]["assumed"] == scope["assumed"]
-    said = refined(query, answered([scope], {"scope": "oolong"}))
-    assert "oolong" in said and opened(library, said, base="notes") == []
 
 
 AMBIGUOUS = "What is Harbour about?"
@@ -188,28 +173,6 @@ def test_what_is_asked_stands_in_every_form_and_is_no_markup(library):
 
 
 __all__ = ["desk"]
-
-KB = MemoryKnowledge("notes", {"mill": "Salt Mill was built by Titus Salt in 1853.", "茶": "盐仓由沈万和建造。"})
-
-
-def test_the_other_language_counts_where_the_base_knows_the_name(shelf: Any):
-    base, asked = shelf.get("film"), "李安拍过哪些电影？"
-    reading, text = read(asked, [base]), "Ang Lee made several films."
-    assert validate(reading, text, [base]).passed
-    assert not validate(reading, "Spike Lee made several films.", [base]).passed
-
-
-async def test_the_tool_says_what_is_missing_and_finds_nothing_itself():
-    from workbench.parts.reports.checking import TOOL
-
-    results = [{"evidence": "Salt Mill is a mill.", "metadata": {"title": "Salt Mill", "fields": {"owner": ["Salt"]}}}]
-    asked = {"query": "Who built the Salt Mill of 1853?", "found": results}
-    log = StepLog()
-    output = await TOOL(read_input(TOOL, asked), KB, log)
-    detail = log.sub_steps[0]["detail"]
-    assert output.results == [] and not output.passed and "built" in output.missing
-    assert detail["passed"] is False and detail["missing"] == output.missing and "built" in detail["error"]
-
 
 JUDGE = {"query": "amber lantern violin", "found": {"$from": "a.results"}}
 STEPS = (
