@@ -30,7 +30,7 @@ from workbench.errors import WorkbenchError, shown
 from workbench.plans import Plan, unkeepable
 from workbench.records.prompts import Prompts
 from workbench.records.spending import Prices
-from workbench.records.tape import NoTape, Tape
+from workbench.records.tape import Tape
 from workbench.settings import Settings
 from workbench.state import (
     Citation,
@@ -462,7 +462,7 @@ class Context:
     handlers: Mapping[str, Handler] = field(default_factory=dict)
     unsearched: frozenset[str] = frozenset()
     parts: Mapping[str, Callable[..., Awaitable[Any]]] = field(default_factory=dict)
-    tape: Tape = field(default_factory=NoTape)
+    tape: Tape = field(default_factory=Tape)
     corpora: KnowledgeBases | None = None
     memory: Remembering = field(default_factory=NoMemory)
 

@@ -14,9 +14,9 @@ import re
 import threading
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -172,18 +172,41 @@ def effect_key(kind: str, name: str, parts: Data) -> str:
     return hashlib.sha256(canonical_json([kind, name, given]).encode()).hexdigest()[:32]
 
 
-class KnownEffects:
-    """The effects that other runs recorded, found by their keys.
+class Tape:
+    """The effects of one run: it writes them, and looks them up in those of the runs that it was made from.
+
+    ``live`` answers nothing. ``fork`` answers what it has, the rest is done. ``replay`` answers everything, and what it
+    has not is a ``Divergence``: no network, no model, no clock.
 
     Args:
-        mode: of the run that asks.
-        sources: the effects of each run; of two that know the same key the first one does, and in one run the later.
+        store: keeps the pages; without one nothing is recorded, as for retrieve-only agents and custom graphs.
+        run_id: whose tape it is.
+        mode: see above.
+        sources: the effects of each run that answers; of two that know the same key the first one does, and in one run
+            the later.
+        results: values that were put in place by hand, as ``result_name`` names their effects.
     """
 
-    def __init__(self, mode: Mode, sources: Iterable[Iterable[Effect]]):
+    def __init__(
+        self,
+        store: RunStore | None = None,
+        run_id: str = "",
+        mode: Mode = "live",
+        sources: Iterable[Iterable[Effect]] = (),
+        results: Mapping[str, Any] = MappingProxyType({}),
+    ):
+        self.run_id = run_id
         self.mode = mode
+        self.results = results
+        self._store = store
+        self._lock = threading.Lock()
+        self._fresh = list[Effect]()
+        self._calls: dict[str, Effect] | None = None
         self._by_key: dict[str, list[Effect]] = defaultdict(list)
-        for effects in sources:
+        sources = [list(effects) for effects in sources]
+        named = [(result_name(e), e) for e in chain(*sources)] if results else []
+        by_hand = [with_value(e, results[name]) for name, e in named if name in results]
+        for effects in (by_hand, *sources):
             latest = {(effect.key, effect.at): effect for effect in effects}
             for (key, _), effect in latest.items():
                 self._by_key[key].append(effect)
@@ -214,41 +237,6 @@ class KnownEffects:
             raise divergence(kind, name, parts, self.known)
         return effect
 
-
-class Tape(KnownEffects):
-    """Records the effects of one run, and answers them from other runs' tapes as far as its mode allows.
-
-    ``live`` answers nothing. ``fork`` answers what it has, the rest is done. ``replay`` answers everything, and what it
-    has not is a ``Divergence``: no network, no model, no clock.
-
-    Args:
-        store: keeps the pages.
-        run_id: whose tape it is.
-        mode: see above.
-        sources: runs whose tapes answer; of two that know the same key the first one does.
-        results: values that were put in place by hand, as ``result_name`` names their effects.
-    """
-
-    def __init__(
-        self,
-        store: RunStore,
-        run_id: str,
-        mode: Mode = "live",
-        sources: Iterable[str] = (),
-        results: Mapping[str, Any] = MappingProxyType({}),
-    ):
-        self.run_id = run_id
-        self._store = store
-        self._lock = threading.Lock()
-        self._fresh = list[Effect]()
-        self._calls: dict[str, Effect] | None = None
-        self.sources = tuple(sources)
-        self.results = results
-        effects = [read(store, source) for source in self.sources]
-        named = [(result_name(e), e) for e in chain(*effects)] if results else []
-        by_hand = [with_value(e, results[name]) for name, e in named if name in results]
-        super().__init__(mode, [by_hand, *effects])
-
     def marked(self, tool: str, parts: Json, at: str) -> Json:
         """Return what a tool's call depends on; where its result is put in place by hand, with the digest of that."""
         value = self.results.get(f"{effect_key('tool', tool, parts)} {at}")
@@ -256,6 +244,8 @@ class Tape(KnownEffects):
 
     def keep(self, effect: Effect) -> None:
         """Record an effect; it is durable with the next ``flush``."""
+        if self._store is None:
+            return
         with self._lock:
             self._fresh.append(effect)
             if effect.kind == "model" and self._calls is not None:
@@ -266,14 +256,9 @@ class Tape(KnownEffects):
         with self._lock:
             # Pages are unpacked once; from then on `keep` adds each new call under the same lock.
             if self._calls is None:
-                effects = [
-                    effect for page in self._store.pages(self.run_id) for effect in unpacked(page)
-                ]
-                self._calls = {
-                    effect.key: effect
-                    for effect in [*effects, *self._fresh]
-                    if effect.kind == "model"
-                }
+                pages = self._store.pages(self.run_id) if self._store else ()
+                effects = chain(*map(unpacked, pages), self._fresh)
+                self._calls = {effect.key: effect for effect in effects if effect.kind == "model"}
             return list(self._calls.values())
 
     def effect(
@@ -323,36 +308,24 @@ class Tape(KnownEffects):
         return effect
 
     def flush(self, page: str, *, once: bool = False) -> None:
-        """Make what was recorded durable, under a name that the run determines.
-
-        A node that runs again after a kill adds what came otherwise this time, and of one key the later effect counts;
-        with ``once`` the first page of the name is the only one.
-        """
+        """Make what was recorded durable: see ``write``."""
         # Swapped under the lock, written outside it: tools on other threads keep effects meanwhile.
         with self._lock:
             fresh = self._fresh
             self._fresh = []
-        if fresh:
-            save = self._store.save_page if once else partial(save_page, self._store)
-            save(self.run_id, page, packed(fresh))
+        self.write(page, fresh, once=once)
 
+    def write(self, page: str, effects: Sequence[Effect], *, once: bool = False) -> None:
+        """Make effects durable, under a name that the run determines.
 
-class NoTape(Tape):
-    """A tape that records nothing: for retrieve-only agents, and custom graphs."""
-
-    def __init__(self) -> None:
-        super(Tape, self).__init__("live", ())
-        self.results = {}
-
-    def keep(self, effect: Effect) -> None:
-        """Drop the effect."""
-
-    def calls(self) -> list[Effect]:
-        """Return no calls."""
-        return []
-
-    def flush(self, page: str, *, once: bool = False) -> None:
-        """Do nothing."""
+        A node that runs again after a kill adds what came otherwise this time, and of one key the later effect counts:
+        a digest in the name keeps the two apart, and the store ignores a page that it has. With ``once`` the first page
+        of the name is the only one.
+        """
+        if effects and self._store:
+            content = packed(effects)
+            name = page if once else f"{page} {hashlib.sha256(content).hexdigest()[:8]}"
+            self._store.save_page(self.run_id, name, content)
 
 
 def reply_text(effect: Effect) -> str:
@@ -571,15 +544,6 @@ def packed(effects: Iterable[Effect]) -> bytes:
     ]
     text = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
     return zlib.compress(without_secrets(text).encode(), 1)
-
-
-def save_page(store: RunStore, run_id: str, page: str, effects: bytes) -> None:
-    """Keep a page under a name and a digest.
-
-    The digest keeps apart what two executions of one task recorded; equal pages have equal names, and the store ignores
-    a name that it has, so a node that runs again after a crash adds nothing twice.
-    """
-    store.save_page(run_id, f"{page} {hashlib.sha256(effects).hexdigest()[:8]}", effects)
 
 
 def unpacked(page: bytes) -> list[Effect]:

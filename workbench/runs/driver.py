@@ -30,7 +30,7 @@ from workbench.records.checkpoints import FIX
 from workbench.records.conversations import SqlConversations
 from workbench.records.lease import going_on
 from workbench.records.store import RunStore
-from workbench.records.tape import Effect, packed, save_page
+from workbench.records.tape import Effect, Tape
 from workbench.runs.playback import reviewer_of_run
 from workbench.state import Data, Json
 
@@ -256,7 +256,7 @@ class Driver:
             live.tokens.clear()
         if isinstance(error, Divergence):
             effect = Effect("divergence", error.name, {}, error.to_dict())
-            save_page(self.runs, live.run_id, "divergence", packed([effect]))
+            Tape(self.runs, live.run_id).write("divergence", [effect])
 
 
 @contextmanager

@@ -33,7 +33,7 @@ from workbench.ports import (
 )
 from workbench.records.prompts import Prompts
 from workbench.records.store import RunRow, RunStore
-from workbench.records.tape import RULES, Effect, Tape
+from workbench.records.tape import RULES, Effect, Tape, read
 from workbench.settings import ROLES, Settings, merge_settings
 from workbench.state import Data, Json
 from workbench.text import detect_language
@@ -276,7 +276,8 @@ def run_context(
     """
     options = row["options"]
     spec = options.get("tape") or {"mode": "live", "sources": []}
-    tape = Tape(store, row["run_id"], spec["mode"], spec["sources"], options.get("results", {}))
+    sources = [read(store, source) for source in spec["sources"]]
+    tape = Tape(store, row["run_id"], spec["mode"], sources, options.get("results", {}))
     begin = {e.name: e.value for e in tape.known if e.kind == "begin"}
     settings = _settings(ports.settings, begin.get("settings", {}), options.get("settings", {}))
     prompts = Prompts(saved={**begin.get("prompts", {}), **options.get("prompts", {})})

@@ -28,6 +28,7 @@ from workbench.parts.record import langgraph_copy
 from workbench.parts.record.agent import RecordedGraph
 from workbench.parts.record.bench import GraphBench
 from workbench.parts.record.digests import plain
+from workbench.parts.record.effects import Recorder
 from workbench.parts.record.run import GraphRun
 from workbench.records.store import RunStore
 from workbench.session import Workbench
@@ -85,15 +86,15 @@ def test_wherever_the_work_stops_nothing_of_it_is_lost_or_done_twice(wb, name, m
 
 def stopped_once(agent: RecordedGraph, kind: Kind, moment: int, monkeypatch: pytest.MonkeyPatch) -> GraphRun:
     """Run a graph whose work stops before its effect of that number is kept, and go on."""
-    save, count = RecordedGraph._save, itertools.count(1)
+    keep, count = Recorder.keep, itertools.count(1)
 
-    def die(self: RecordedGraph, run_id: str, effect: Any) -> None:
+    def die(self: Recorder, effect: Any) -> None:
         if next(count) == moment:
             raise OSError("killed")
-        save(self, run_id, effect)
+        keep(self, effect)
 
     with monkeypatch.context() as patched:
-        patched.setattr(RecordedGraph, "_save", die)
+        patched.setattr(Recorder, "keep", die)
         run: Any = None
         for work in [
             lambda: agent.ask(kind.given, **kind.options),

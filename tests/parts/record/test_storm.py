@@ -24,19 +24,19 @@ LIFE = """
 import json, os, signal, sys, threading
 from tests.parts.record.graphs import KINDS
 from tests.parts.record.test_record import _answer
-from workbench.parts.record.agent import RecordedGraph
+from workbench.parts.record.effects import Recorder
 from workbench.parts.record.digests import plain
 from workbench.session import Workbench
 
 folder, name, delay = sys.argv[1:]
-kind, save = KINDS[name], RecordedGraph._save
+kind, keep = KINDS[name], Recorder.keep
 
-def told(self, run_id, effect):
-    save(self, run_id, effect)
+def told(self, effect):
+    keep(self, effect)
     with open(f"{folder}/kept", "a") as file:
         file.write(json.dumps([name, effect.kind, effect.outcome, effect.at]) + "\\n")
 
-RecordedGraph._save = told
+Recorder.keep = told
 with Workbench.open(folder) as wb:
     agent = wb.record(kind.build(), name)
     if float(delay):

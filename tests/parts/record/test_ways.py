@@ -380,7 +380,7 @@ def test_a_question_that_is_asked_again_after_a_kill_takes_its_answer(tmp_path: 
         run = agent.ask(kind.given)
         with agent._saver.cursor() as cursor:  # killed before LangGraph wrote that it waits
             cursor.execute("DELETE FROM writes WHERE channel = '__interrupt__'")
-        agent._store.let_go(run.run_id, "interrupted")
+        agent.store.let_go(run.run_id, "interrupted")
     with Workbench.open(tmp_path) as wb:
         [run] = wb.record(kind.build(), name).runs()
         assert run.resume().status == "paused" and len(run.questions) == 1

@@ -23,7 +23,7 @@ from workbench.parts.reports.kinds import ReportType, register_report_type
 from workbench.parts.reports.writer import Draft, section_by_model
 from workbench.plans import Plan, PlanStep
 from workbench.ports import Context
-from workbench.records.tape import Tape
+from workbench.records.tape import Tape, read
 from workbench.runs.recording import live_steps
 from workbench.runs.run import Run
 from workbench.session import Workbench
@@ -328,7 +328,7 @@ async def test_a_reducer_of_ones_own_is_recorded(context, server) -> None:
     draft = await section(live, pieces(20))
     assert draft and asked(server).count("reduce") == 3 and sorted(numbers(draft.text)) == list(range(1, 21))
     live.tape.flush("page")
-    again = replace(live, parts={"reducer": nothing}, tape=Tape(live.runs, "r2", "replay", ["r1"]))
+    again = replace(live, parts={"reducer": nothing}, tape=Tape(live.runs, "r2", "replay", [read(live.runs, "r1")]))
     assert await section(again, pieces(20)) == draft, "a replay takes it from the tape"
     with pytest.raises(WorkbenchError, match="The reducer gave ''"):
         await section(replace(context(), parts={"reducer": nothing}), pieces(20))
@@ -342,7 +342,7 @@ async def test_a_replay_needs_no_server(context, server) -> None:
         live.tape.flush("page")
         before = len(server.requests)
         server.respond = lambda _: Reply(status=500)
-        tape = Tape(live.runs, "r2", "replay", ["r1"])
+        tape = Tape(live.runs, "r2", "replay", [read(live.runs, "r1")])
         assert await section(replace(live, tape=tape), pieces(count)) == draft and len(server.requests) == before
         calls = [effect for effect in live.tape.calls() if effect.kind == "model"]
         assert len(calls) == len({effect.key for effect in calls}) and {effect.name for effect in calls} == {"writer"}

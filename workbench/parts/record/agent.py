@@ -10,9 +10,8 @@ import importlib.util
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from workbench.errors import RunError
 from workbench.parts.record import capsule, effects, langgraph_copy
@@ -23,7 +22,7 @@ from workbench.parts.record.run import GraphRun
 from workbench.parts.record.store import GraphRuns, RecordedStore
 from workbench.records.checkpoints import serializer
 from workbench.records.store import new_run_id
-from workbench.records.tape import Effect, begun, masked, packed, save_page, unpacked
+from workbench.records.tape import Effect, Tape, begun, masked, read
 from workbench.runs.driver import Live, releasing
 from workbench.state import Json
 
@@ -119,7 +118,7 @@ class RecordedGraph:
         self._wb = wb
         self._why = why
         self._runs: GraphRuns = wb._services["record"]
-        self._store = wb._work.durable.runs
+        self.store = wb._work.durable.runs
         if graph is None:
             self._serde = serializer()
             return
@@ -195,7 +194,7 @@ class RecordedGraph:
         }
         options |= {"source": self.source, "stream_mode": stream_mode, "thread": thread}
         begin: list[Any] = []
-        if thread and (ids := self._store.ids(1, graph=self.name, session_id=thread)):
+        if thread and (ids := self.store.ids(1, graph=self.name, session_id=thread)):
             [last] = ids
             if (status := self._wb._work.status(last)) != "done":
                 raise RunError(
@@ -215,8 +214,8 @@ class RecordedGraph:
         """Note a run that begins now, with the checkpoints ``begin`` of a conversation."""
         run_id = new_run_id()
         if begin:  # before the row, with which the run can be resumed
-            self._save(run_id, Effect("begin", CHECKPOINTS, {}, begin, at="begin"))
-        self._store.create(
+            self.save(run_id, [Effect("begin", CHECKPOINTS, {}, begin, at="begin")])
+        self.store.create(
             run_id,
             first_text(inputs, "question", "query"),
             {**options, "input": self.dump_text(inputs, "input")},
@@ -244,7 +243,7 @@ class RecordedGraph:
 
     def runs(self) -> list[GraphRun]:
         """Return the runs of this graph, newest first."""
-        return [GraphRun(self, run_id) for run_id in self._store.ids(-1, graph=self.name)]
+        return [GraphRun(self, run_id) for run_id in self.store.ids(-1, graph=self.name)]
 
     read_capsule = capsule.read_capsule
 
@@ -284,44 +283,35 @@ class RecordedGraph:
 
     def load_effects(self, run_id: str) -> list[Effect]:
         """Return what a run asked of the world, in order."""
-        return [effect for effect in self._load_tape(run_id) if effect.kind != "begin"]
+        return [effect for effect in self._tape(run_id) if effect.kind != "begin"]
 
     def load_beginning(self, run_id: str) -> list[Any]:
         """Return the checkpoints with which a run began that continues a conversation."""
-        return begun(self._load_tape(run_id)).get(CHECKPOINTS, [])
+        return begun(self._tape(run_id)).get(CHECKPOINTS, [])
 
-    def _load_tape(self, run_id: str) -> Iterator[Effect]:
-        for effect in chain.from_iterable(map(unpacked, self._store.pages(run_id))):
+    def _tape(self, run_id: str) -> Iterator[Effect]:
+        for effect in read(self.store, run_id):
             yield dataclasses.replace(effect, value=self.load_text(effect.value))
 
-    def _save(self, run_id: str, effect: Effect) -> None:
+    def save(self, run_id: str, effects: Iterable[Effect]) -> None:
+        """Keep effects that are known before the run begins, or that another tool recorded."""
+        Tape(self.store, run_id).write("begin", list(map(self.as_json, effects)))
+
+    def as_json(self, effect: Effect) -> Effect:
+        """Return an effect as it is written, with its value and its input as JSON."""
         value = self.dump_text(effect.value, f"The result of {effect.at}")
-        masked_effect = dataclasses.replace(effect, value=value, input=masked(plain(effect.input)))
-        save_page(self._store, run_id, effect.at, packed([masked_effect]))
+        return dataclasses.replace(effect, value=value, input=masked(plain(effect.input)))
 
     async def drive(self, live: Live, run: GraphRun) -> None:
         """Work on a run until it pauses or ends; its row says how it stands."""
         from langgraph.types import Command
 
-        store = self._store
+        store = self.store
         run_id = run.run_id
         with releasing(store, live):
             row = store.get(run_id)
             options = row["options"]
-            tape = row["options"]["tape"]
-            own = self.load_effects(run_id)
-            recorder = Recorder(
-                tape["mode"],
-                own,
-                [self.load_effects(source) for source in tape["sources"]],
-                {
-                    d["review_id"]: self.load_text(d["answer"])
-                    for d in cast(Any, store.decisions(run_id))
-                },
-                {at: self.load_text(edit) for at, edit in options["results"].items()},
-                {"thread": options["thread"]},
-                lambda effect: self._save(run_id, effect),
-            )
+            recorder = Recorder(self, row)
             effects.recording(recorder)
             config: Any = {"configurable": {**options["config"], "thread_id": run_id}}
             context: Any = options.get("context")
@@ -329,7 +319,7 @@ class RecordedGraph:
                 self.load_text(context) if context else langgraph_copy.default_context(self.graph)
             )
             snapshot = await self._copy.aget_state(config)
-            fresh = not own and not snapshot.tasks
+            fresh = not recorder.own and not snapshot.tasks
             if fresh:
                 self._restore(run_id)
             else:

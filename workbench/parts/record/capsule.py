@@ -73,7 +73,7 @@ def read_capsule(agent: RecordedGraph, path: str | Path) -> GraphRun:
         "tape": {"mode": "fork", "sources": []},
     }
     contents["run"] = {**row, "options": options, "session_id": "", "graph": agent.name}
-    agent._store.bring(run_id, contents)
+    agent.store.bring(run_id, contents)
     return agent.run(run_id)
 
 

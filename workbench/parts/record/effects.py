@@ -18,7 +18,7 @@ from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.caches import BaseCache
 from langchain_core.messages import BaseMessage, convert_to_messages
@@ -34,8 +34,12 @@ from workbench.parts.record import langgraph_copy as langgraph
 from workbench.parts.record.digests import digest, leaves, plain
 from workbench.parts.record.store import past_store
 from workbench.records import tape
-from workbench.records.tape import Effect, KnownEffects, Mode, divergence
+from workbench.records.tape import Effect, Tape, divergence
 from workbench.state import Json
+
+if TYPE_CHECKING:
+    from workbench.parts.record.agent import RecordedGraph
+    from workbench.records.store import RunRow
 
 Execute = Callable[[], Awaitable[Any]]
 """What makes a result where the tape has none."""
@@ -135,43 +139,42 @@ def current() -> Recorder:
     return place.recorder
 
 
-class Recorder(KnownEffects):
-    """Records the effects of one run of a graph, and answers those that its mode takes from the tape.
+class Recorder(Tape):
+    """The tape of one run of a graph, which executes nodes and calls that it does not know.
 
     Args:
-        mode: ``live`` answers from nothing but the run's own tape after a kill, ``fork`` from its sources too,
-            ``replay`` must answer everything.
+        agent: the recorded graph, which reads and writes its values.
+        row: of the run: its options say how it is made.
+
+    Attributes:
         own: effects that this run has already.
-        sources: effects of the runs that it was made from.
         answers: what people answered, by the digest of the question.
-        edits: by place, ``{"result": value}`` or ``{"state": {field: value}}``.
-        base: parts of every key: user and thread.
-        save: keeps an effect.
+        past: the store as the runs found it from which this one is made; None of a live run.
     """
 
-    def __init__(
-        self,
-        mode: Mode,
-        own: Sequence[Effect],
-        sources: Sequence[Sequence[Effect]],
-        answers: Mapping[str, Any],
-        edits: Mapping[str, Json],
-        base: Json,
-        save: Callable[[Effect], None],
-    ):
+    def __init__(self, agent: RecordedGraph, row: RunRow):
+        options = row["options"]
+        spec = options["tape"]
+        self.own = own = agent.load_effects(row["run_id"])
+        sources = [agent.load_effects(source) for source in spec["sources"]]
+        recorded = [effect for effects in sources for effect in effects]
         taped = [
             [e for e in effects if not (e.edited or _asked_in_call(e))]
             for effects in (own, *sources)
         ]
-        super().__init__(mode, taped)
-        self.answers = dict(answers)
-        self.base = base
-        self.keep = save
-        self._edits = edits
-        recorded = [effect for effects in sources for effect in effects]
+        super().__init__(agent.store, row["run_id"], spec["mode"], taped)
+        decisions: Any = agent.store.decisions(row["run_id"])
+        self.answers = {d["review_id"]: agent.load_text(d["answer"]) for d in decisions}
+        # by place, `{"result": value}` or `{"state": {field: value}}`
+        self._edits: Mapping[str, Json] = {
+            at: agent.load_text(edit) for at, edit in options["results"].items()
+        }
+        # part of every key
+        self.base = {"thread": options["thread"]}
+        self._as_json = agent.as_json
         self.past = (
             None
-            if mode == "live"
+            if self.mode == "live"
             else past_store(effect for effect in recorded if effect.kind == "memory")
         )
         self._written = {
@@ -181,11 +184,11 @@ class Recorder(KnownEffects):
         }
         self._own = {id(effect) for effect in own}
         self._recorded = [*own, *recorded]
-        self._calls: dict[str, list[Effect]] = defaultdict(list)
+        self._calls_in: dict[str, list[Effect]] = defaultdict(list)
         for effect in recorded:
             node, colon, _ = effect.at.partition(":")
             if colon:
-                self._calls[node].append(effect)
+                self._calls_in[node].append(effect)
         self._places: dict[tuple[str, str], str] = {}
         self._versions: dict[int, tuple[Any, str]] = {}
         self._questions: dict[str, list[str]] = defaultdict(list)
@@ -201,6 +204,10 @@ class Recorder(KnownEffects):
                 self._places.setdefault((effect.name, effect.task), effect.at)
                 if effect.outcome != "value":
                     self._note_questions(effect)
+
+    def keep(self, effect: Effect) -> None:
+        """Record an effect, which is durable at once."""
+        self.write(effect.at, [self._as_json(effect)])
 
     # nodes
 
@@ -299,7 +306,7 @@ class Recorder(KnownEffects):
         """Keep an effect from the tape of another run, after the calls that were made in it."""
         if id(effect) in self._own:  # a node that runs again after a kill: its effect is there
             return
-        calls = self._calls[effect.at.partition(":")[0]] if effect.outcome == "value" else []
+        calls = self._calls_in[effect.at.partition(":")[0]] if effect.outcome == "value" else []
         for call in calls:
             if call.at.startswith(f"{effect.at}:"):
                 place = at + call.at.removeprefix(effect.at)
@@ -371,7 +378,7 @@ class Recorder(KnownEffects):
         """Return whether it read what this run has changed in the store by now; a search may find anything."""
         own = set[str]()
         store = self.past if self.mode == "fork" else None
-        for call in self._calls[effect.at]:
+        for call in self._calls_in[effect.at]:
             if call.kind != "memory" or store is None:
                 continue
             if call.name == "put":

@@ -60,12 +60,11 @@ def _keep(agent: RecordedGraph, spans: list[Span]) -> GraphRun:
     root = next((span for span in spans if not span.parent), spans[0])
     options = {"tape": {"mode": "trace", "sources": []}, "config": {}, "results": {}}
     run_id = agent.new_run(options, root.input).run_id
-    for effect in _effects(spans):
-        agent._save(run_id, effect)
+    agent.save(run_id, _effects(spans))
     result = root.output if isinstance(root.output, dict) else {"output": root.output}
     state = agent.dump_text(result, "output")
-    agent._store.save_result(run_id, {"state": state, "answer": reply_text(result)})
-    agent._store.let_go(run_id, "failed" if root.error else "done", root.error or None)
+    agent.store.save_result(run_id, {"state": state, "answer": reply_text(result)})
+    agent.store.let_go(run_id, "failed" if root.error else "done", root.error or None)
     return agent.run(run_id)
 
 
