@@ -261,18 +261,26 @@ class Tape:
                 self._calls = {effect.key: effect for effect in effects if effect.kind == "model"}
             return list(self._calls.values())
 
+    def take(self, wanted: Effect) -> Effect | None:
+        """Take an effect from the tape, without its value given, and keep it; None where it is to be made."""
+        recorded = self.find(wanted.kind, wanted.name, wanted.parts, wanted.at)
+        return recorded and self.keep_recorded(recorded, wanted.at, wanted.task)
+
+    def keep_recorded(self, effect: Effect, at: str = "", task: str = "") -> Effect:
+        """Keep an effect of another tape as one of this run, at its place here."""
+        effect = replace(effect, at=at, task=task, replayed=True)
+        self.keep(effect)
+        return effect
+
     def effect(
         self, kind: str, name: str, arguments: Any, compute: Callable[[], Any], version: str = ""
     ) -> Any:
         """Return the effect's value: from the tape, or computed and recorded."""
-        parts = {"version": version, "input": arguments}
-        recorded = self.find(kind, name, parts)
-        effect = (
-            Effect(kind, name, parts, masked(compute()))
-            if recorded is None
-            else replace(recorded, replayed=True)
-        )
-        self.keep(effect)
+        wanted = Effect(kind, name, {"version": version, "input": arguments}, None)
+        effect = self.take(wanted)
+        if effect is None:
+            effect = replace(wanted, value=masked(compute()))
+            self.keep(effect)
         return effect.value
 
     async def aeffect(
@@ -286,24 +294,18 @@ class Tape:
         version: str = "",
     ) -> Effect:
         """As ``effect``, awaited; gives the whole effect."""
-        parts = {"version": version, "input": arguments}
-        recorded = self.find(kind, name, parts)
-        if recorded is None:
-            began = clock()
-            # Masked before anything sees it: the run must continue with the same value that a replay will read.
-            value = masked(await compute())
-            seconds = round(clock() - began, 6)
-            tokens = 0
-            usage = value.get("usage") if kind == "model" and isinstance(value, Mapping) else None
-            if kind == "model":
-                tokens = (
-                    usage["input"] + usage["output"]
-                    if usage
-                    else estimated_tokens([arguments, value])
-                )
-            effect = Effect(kind, name, parts, value, seconds, tokens, counted=bool(usage))
-        else:
-            effect = replace(recorded, replayed=True)
+        wanted = Effect(kind, name, {"version": version, "input": arguments}, None)
+        if taken := self.take(wanted):
+            return taken
+        began = clock()
+        # Masked before anything sees it: the run must continue with the same value that a replay will read.
+        value = masked(await compute())
+        seconds = round(clock() - began, 6)
+        usage = value.get("usage") if kind == "model" and isinstance(value, Mapping) else None
+        tokens = estimated_tokens([arguments, value]) if kind == "model" else 0
+        if usage:
+            tokens = usage["input"] + usage["output"]
+        effect = replace(wanted, value=value, seconds=seconds, tokens=tokens, counted=bool(usage))
         self.keep(effect)
         return effect
 

@@ -166,13 +166,12 @@ class TapedBase:
         name = f"{self.name}.{method}"
         parts = {"version": self._fingerprint, "input": arguments}
         if not self._here:
-            effect = self._tape.find("knowledge", name, parts)
+            effect = self._tape.take(Effect("knowledge", name, parts, None))
             if effect is None:
                 raise KnowledgeError(
                     f"{self.name!r} is not in this workspace, and the tape has no {method} of {_short(arguments)}. "
                     f"Add the corpus: workbench kb add {self.name} PATH..."
                 )
-            self._tape.keep(replace(effect, replayed=True))
             return effect.value
         value = getattr(self._bases.get(self.name), method)(*arguments)
         self._tape.keep(Effect("knowledge", name, parts, value))
@@ -233,7 +232,7 @@ class TapedMemory:
         if recorded is None:
             return NoMemory().recall(message, **whose)
         parts = {**recorded.parts, "input": {"message": message}}  # it may ask something else
-        self._tape.keep(replace(recorded, parts=parts, replayed=True))
+        self._tape.keep_recorded(replace(recorded, parts=parts))
         return dict(recorded.value)
 
     def remember(self, user_id: str, section: str, content: str, **about: Any) -> str:

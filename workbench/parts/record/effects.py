@@ -21,7 +21,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.caches import BaseCache
-from langchain_core.messages import BaseMessage, convert_to_messages
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage, convert_to_messages
 from langchain_core.outputs import ChatGeneration, Generation
 from langgraph.errors import GraphInterrupt
 from langgraph.graph.message import add_messages
@@ -158,10 +158,7 @@ class Recorder(Tape):
         self.own = own = agent.load_effects(row["run_id"])
         sources = [agent.load_effects(source) for source in spec["sources"]]
         recorded = [effect for effects in sources for effect in effects]
-        taped = [
-            [e for e in effects if not (e.edited or _asked_in_call(e))]
-            for effects in (own, *sources)
-        ]
+        taped = [[e for e in effects if not e.edited] for effects in (own, *sources)]
         super().__init__(agent.store, row["run_id"], spec["mode"], taped)
         decisions: Any = agent.store.decisions(row["run_id"])
         self.answers = {d["review_id"]: agent.load_text(d["answer"]) for d in decisions}
@@ -194,12 +191,9 @@ class Recorder(Tape):
         self._questions: dict[str, list[str]] = defaultdict(list)
         self._pauses: dict[str, str] = {}
         self._names = QuestionNames()
-        self._askers = dict[str, str]()
         self._owners = dict[str, str]()
-        self._asking: dict[int, Effect] = {}
+        self._asking = dict[int, str]()
         for effect in own:
-            if _asked_in_call(effect):
-                self._askers[digest(effect.value)] = effect.at
             if effect.kind in ("node", "edge"):
                 self._places.setdefault((effect.name, effect.task), effect.at)
                 if effect.outcome != "value":
@@ -226,9 +220,8 @@ class Recorder(Tape):
         }
         plain_state = plain(state)
         effect = Effect(node.kind, path, parts, None, at=at, task=task, input=plain_state)
-        if "result" in edit:
-            self.keep(dataclasses.replace(effect, value=edit["result"], edited=True))
-            return edit["result"]
+        if by_hand := self._by_hand(effect):
+            return by_hand.value
         digests = state_digests(state, plain_state, node.unkeyed)
         has_edited_call = any(place.startswith(f"{at}:") for place in self._edits)
         answered = [question for question in self._questions[at] if question in self.answers]
@@ -248,7 +241,7 @@ class Recorder(Tape):
             if recorded.outcome == "called" and set(questions) <= set(answered):
                 break
             if any(question not in self.answers or question in answered for question in questions):
-                self._ask_again(questions[0], recorded.value[0], config)
+                self._ask_again(questions[0], recorded.value[0][1], config)
             answered += questions
         if self.mode == "replay" and not has_edited_call:
             raise self._divergence(at, node, parts, digests)
@@ -266,10 +259,8 @@ class Recorder(Tape):
         if pause is not None:
             if not all(langgraph.is_own(question, config) for question in result.value):
                 result = dataclasses.replace(result, outcome="called")
-            for question in result.value:
-                if call := self._asking.pop(id(question), None):
-                    self._askers[digest([question])] = call.at
-                    self.keep(dataclasses.replace(call, value=[question]))
+            asked = [(self._asking.pop(id(each), ""), each) for each in result.value]
+            result = dataclasses.replace(result, value=asked)
             self.keep(result)
             self._note_questions(result)
             raise pause
@@ -302,34 +293,40 @@ class Recorder(Tape):
         )
         return result, pause
 
-    def keep_recorded(self, effect: Effect, at: str, task: str) -> None:
-        """Keep an effect from the tape of another run, after the calls that were made in it."""
+    def _by_hand(self, wanted: Effect) -> Effect | None:
+        edit = self._edits.get(wanted.at, {})
+        if "result" not in edit:
+            return None
+        effect = dataclasses.replace(wanted, value=edit["result"], edited=True)
+        self.keep(effect)
+        return effect
+
+    def take(self, wanted: Effect) -> Effect | None:
+        """Take an effect from the tape, or what was put in its place by hand."""
+        return self._by_hand(wanted) or super().take(wanted)
+
+    def keep_recorded(self, effect: Effect, at: str = "", task: str = "") -> Effect:
+        """Keep an effect of another tape, after the calls that were made in it."""
         if id(effect) in self._own:  # a node that runs again after a kill: its effect is there
-            return
+            return effect
         calls = self._calls_in[effect.at.partition(":")[0]] if effect.outcome == "value" else []
         for call in calls:
-            if call.at.startswith(f"{effect.at}:"):
-                place = at + call.at.removeprefix(effect.at)
-                self.keep(dataclasses.replace(call, at=place, task=task, replayed=True))
-                if call.kind == "memory" and call.name == "put" and self.past is not None:
-                    self._written.add(digest(call.value))
-                    self.past.batch(
-                        [
-                            PutOp(
-                                tuple(call.value["namespace"]),
-                                call.value["key"],
-                                call.value["value"],
-                            )
-                        ]
-                    )
-        self.keep(dataclasses.replace(effect, at=at, task=task, replayed=True))
+            if not call.at.startswith(f"{effect.at}:"):
+                continue
+            super().keep_recorded(call, at + call.at.removeprefix(effect.at), task)
+            if call.kind == "memory" and call.name == "put" and self.past is not None:
+                self._written.add(digest(call.value))
+                self.past.put(
+                    tuple(call.value["namespace"]), call.value["key"], call.value["value"]
+                )
+        return super().keep_recorded(effect, at, task)
 
     def _note_questions(self, effect: Effect) -> list[str]:
         at = effect.at
         names = self._names.names(effect)
-        for pause, question in zip(effect.value, names, strict=True):
+        for (owner, pause), question in zip(effect.value, names, strict=True):
             self._pauses |= {pause.id: question, digest(pause.value): question}
-            self._owners[question] = self._askers.get(digest([pause]), at).removeprefix(at)
+            self._owners[question] = owner
             if question not in self._questions[at]:
                 self._questions[at].append(question)
         return names
@@ -469,21 +466,15 @@ class Recorder(Tape):
         return {"version": version, "input": digest(inputs), "config": digest(self.base)}
 
     async def _call(self, effect: Effect, execute: Execute, call_id: str = "") -> Any:
-        if "result" in (edit := self._edits.get(effect.at, {})):
-            value = edit["result"]
-            if effect.kind == "tool":
-                value = tool_result(value, effect.name, call_id)
-            self.keep(dataclasses.replace(effect, value=value, edited=True))
-            return value
-        recorded = self.find(effect.kind, effect.name, effect.parts, effect.at)
-        if recorded is not None:
-            self.keep_recorded(recorded, effect.at, effect.task)
-            return with_call_id(recorded.value, call_id)
+        taken = self.take(effect)
+        if taken is not None:
+            is_tool = effect.kind == "tool"
+            return tool_result(taken.value, effect.name, call_id) if is_tool else taken.value
         result, pause = await self._execute(effect, execute)
         if pause is not None:
             # of several calls at once that ask, LangGraph hears the first alone
             for question in result.value:
-                self._asking.setdefault(id(question), result)
+                self._asking.setdefault(id(question), f":{effect.at.partition(':')[2]}")
             raise pause
         self.keep(result)
         return result.value
@@ -542,7 +533,7 @@ class QuestionNames:
         names = []
         counts = Counter[str]()
         called = effect.outcome == "called"
-        for pause in effect.value:
+        for _, pause in effect.value:
             name = digest([effect.at.rpartition("/")[0], pause.value])
             counts[name] += 1
             places = self._places[name, called and effect.replayed]
@@ -565,13 +556,8 @@ def questions(effects: Iterable[Effect]) -> Iterator[tuple[str, str, Interrupt, 
     last = {effect.at: effect for effect in of_nodes}
     for effect in of_nodes:
         if effect.outcome != "value":
-            for name, pause in zip(question_names.names(effect), effect.value, strict=True):
+            for name, (_, pause) in zip(question_names.names(effect), effect.value, strict=True):
                 yield effect.at, name, pause, last[effect.at] is effect
-
-
-def _asked_in_call(effect: Effect) -> bool:
-    """Return whether a tool or a task asked, inside its node."""
-    return effect.outcome != "value" and effect.kind not in ("node", "edge")
 
 
 def with_messages(value: Any, fields: Collection[str]) -> Any:
@@ -645,20 +631,14 @@ def with_edit(
 
 
 def tool_result(value: Any, name: str, call_id: str) -> Any:
-    """Return a tool's answer that was written by hand, as the message that a graph expects."""
-    from langchain_core.messages import ToolMessage
-
-    if isinstance(value, (ToolMessage, Command)):
-        return with_call_id(value, call_id)
+    """Return what a tool recorded, or what was written in its place, as the answer to this call."""
+    if isinstance(value, Command):
+        return value
+    if isinstance(value, ToolMessage):
+        same = value.tool_call_id == call_id
+        return value if same else value.model_copy(update={"tool_call_id": call_id, "id": None})
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return ToolMessage(text, name=name, tool_call_id=call_id)
-
-
-def with_call_id(value: Any, call_id: str) -> Any:
-    """Return a tool's recorded answer as the answer to this call."""
-    if call_id and getattr(value, "tool_call_id", call_id) != call_id:
-        return value.model_copy(update={"tool_call_id": call_id, "id": None})
-    return value
 
 
 def _needs_state(tool: Any) -> bool:
@@ -690,12 +670,12 @@ class RecordedCalls(BaseCache):
             started_at=time.time(),
             **recorder.next_call("model"),
         )
-        recorded = recorder.find("model", "model", parts, effect.at)
-        if recorded is None:
+        taken = recorder.take(effect)
+        if taken is None:
             place.waiting.append(effect)
             return None
-        recorder.keep_recorded(recorded, effect.at, effect.task)
-        return [_generation(reply) for reply in recorded.value]
+        replies = taken.value if isinstance(taken.value, list) else [taken.value]
+        return [_generation(reply, taken.edited) for reply in replies]
 
     def update(self, prompt: str, llm_string: str, return_val: Any) -> None:
         """Record the reply of a chat model."""
@@ -728,10 +708,12 @@ class RecordedCalls(BaseCache):
         self.update(prompt, llm_string, return_val)
 
 
-def _generation(reply: Any) -> Generation:
-    if isinstance(reply, BaseMessage):
-        return ChatGeneration(message=reply)
-    return Generation(text=reply)
+def _generation(reply: Any, by_hand: bool) -> Generation:
+    if by_hand and isinstance(reply, str):
+        reply = AIMessage(reply)
+    return (
+        ChatGeneration(message=reply) if isinstance(reply, BaseMessage) else Generation(text=reply)
+    )
 
 
 def place_in_node() -> Place | None:
