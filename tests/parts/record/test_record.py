@@ -127,6 +127,9 @@ def test_a_fork_changes_one_place_and_what_reads_it(wb: Workbench) -> None:
     fork = run.fork(at="tools/1:search/1", result="Nobody knows.")
     assert fork.messages[-1].content == "It says: Nobody knows."
     assert executed == {"agent": 1, "model": 1}
+    executed.clear()
+    fork = run.fork(at="agent/2:model/1", result="By hand.")
+    assert fork.messages[-1].content == "By hand." and executed == {"agent": 1}
     run = finished(wb.record(KINDS["plain"].build(), "reducer"), KINDS["plain"])
     fork = run.fork(at="review/1", state={"log": ["other"]})
     assert fork.state["log"] == ["other", "review"] and fork.state["answer"] == "2 steps, approved: True"
@@ -277,9 +280,8 @@ def test_a_run_is_worked_on_by_one_process(wb: Workbench) -> None:
     assert run._store.claim(seen, "another process")
     assert not run._store.claim(seen, run._work.lease.owner, [late])
     assert not run.decisions, "an answer that comes too late is not kept"
-    assert run.status == "interrupted", "the other one died: its lease is gone"
-    run.resume()
-    assert run.status == "paused" and run.answer(True).state["approved"] is True
+    assert run.status == "paused", "the other one died: its lease is gone, and the question waits"
+    assert run.answer(True).state["approved"] is True
 
 
 def test_runs_of_a_recorded_graph_are_compared_sealed_and_removed_by_the_workspace(wb, tmp_path):
@@ -455,3 +457,25 @@ def test_a_node_that_raises_its_question_asks_again_until_its_state_is_another(t
             assert run.answer("go on").status == "paused" and run.questions[0].value == "too long"
         assert run.resume().status == "paused" and len(run.effects) == 3
         assert run.fork("check/1", state={"question": "hi"}).replay().state["answer"] == "hi"
+
+
+def test_of_two_nodes_that_raise_their_questions_the_one_that_is_answered_runs_again(tmp_path):
+    def check(name: str) -> Any:
+        def node(state: Log) -> Any:
+            executed[name] += 1
+            if executed[name] == 1:
+                raise NodeInterrupt("too long")
+            return {"log": [name]}
+
+        return node
+
+    graph = StateGraph(Log).add_node("left", check("left")).add_node("right", check("right"))
+    graph.add_node("ask", lambda state: {"log": [interrupt("ask")]})
+    for name in ("left", "right", "ask"):
+        graph.add_edge(START, name)
+    with Workbench.open(tmp_path) as wb:
+        run = wb.record(graph.compile(), "raising").ask(LOG)
+        names = {question.at: question.id for question in run.questions}
+        run.answer({names["right/1"]: None, names["ask/1"]: "a"})
+        assert executed == {"left": 1, "right": 2} and [q.at for q in run.questions] == ["left/1"]
+        assert run.answer(None).state["log"] == ["a", "left", "right"]

@@ -365,7 +365,8 @@ class RecordedGraph:
         answers = {}
         for pause in snapshot.interrupts:
             question = recorder.find_question(pause)
-            if question in recorder.answers:
+            # LangGraph would take an answer to an exception for that of all questions
+            if question in recorder.answers and pause.id != langgraph_copy.RAISED:
                 answers[pause.id] = recorder.answers[question]
         return Command(resume=answers)
 

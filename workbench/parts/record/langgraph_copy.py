@@ -402,7 +402,7 @@ def _constants(code: types.CodeType) -> Iterator[str]:
             yield repr(constant)
 
 
-_RAISED = Interrupt(None).id
+RAISED = Interrupt(None).id
 """The id of a pause that a node raised as ``NodeInterrupt``: no answer reaches it, and the node raises it again."""
 
 
@@ -469,12 +469,12 @@ def is_own(pause: Interrupt, config: Any) -> bool:
     """Return whether the node asked itself, rather than a graph that it called."""
     namespace = config["configurable"][CONFIG_KEY_CHECKPOINT_NS]
     ids = {_interrupt_id(namespace, place) for place in range(len(resume_values(config)) + 1)}
-    return pause.id in {*ids, _RAISED}
+    return pause.id in {*ids, RAISED}
 
 
 def ask_again(pause: Interrupt, config: Any) -> None:
     """Pause the running node with a question that it asked before, after those that LangGraph has answers to."""
-    if pause.id != _RAISED:
+    if pause.id != RAISED:
         for _ in range(len(resume_values(config)) + 1):
             interrupt(pause.value, response_schema=pause.response_schema)
     raise GraphInterrupt([pause])

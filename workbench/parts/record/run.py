@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import NotPaused, RunError
+from workbench.errors import NotPaused, RunError, WorkspaceError
 from workbench.parts.record import capsule, looking
 from workbench.parts.record.digests import plain
 from workbench.parts.record.effects import questions
+from workbench.parts.record.langgraph_copy import RAISED
 from workbench.parts.record.questions import Question
 from workbench.records.document import run_document
 from workbench.runs.driver import Live
@@ -53,6 +55,21 @@ class GraphRun(StoredRun):
     # how it stands
 
     @property
+    def status(self) -> str:
+        """As of every run; one whose process died after it had asked is paused again."""
+        status = super().status
+        if status != "interrupted" or self._row["options"]["tape"]["mode"] != "live":
+            return status
+        seen = self._store.get(self.run_id)
+        names = {question.name for question in self._waiting}
+        if names and not names & {decision["review_id"] for decision in self.decisions}:
+            with suppress(NotPaused, WorkspaceError):  # another process continues it just now
+                self._work.take(self._work.durable, seen)
+                self._store.let_go(self.run_id, "paused")
+            status = super().status
+        return status
+
+    @property
     def state(self) -> dict[str, Any]:
         """Return the state at its end, or where it stands; nothing where it has not ended and its graph is not here."""
         result = self.row["result"]
@@ -87,10 +104,18 @@ class GraphRun(StoredRun):
     @property
     def questions(self) -> list[Question]:
         """Return its questions while it is paused; empty otherwise, and at a breakpoint."""
-        if self.status != "paused":
-            return []
+        return self._waiting if self.status == "paused" else []
+
+    @property
+    def _waiting(self) -> list[Question]:
         return [
-            Question(pause.id, at, name, pause.value, pause.response_schema)
+            Question(
+                name if pause.id == RAISED else pause.id,
+                at,
+                name,
+                pause.value,
+                pause.response_schema,
+            )
             for at, name, pause, waits in questions(self.effects)
             if waits
         ]
