@@ -6,7 +6,7 @@ so only what depends on the edit is done again; the run that it came from never 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NotRequired, TypedDict
 
@@ -23,126 +23,94 @@ from workbench.settings import Settings, all_settings, merge_settings, models_by
 from workbench.state import Data, Decision, Json
 from workbench.text import iso
 
+_MERGED = ("thresholds", "needs", "pieces", "prompts", "results")
+"""Edits that are mappings, whose entries take the place of the origin's."""
+_LISTS = ("review", "without")
+_EDITED = ("plan", "decision", "query", "settings", "at", "answers", "graft", *_LISTS, *_MERGED)
+_KNOWN = (*_EDITED, "as_of", "known", "mode", "sources", "mismatch", "rest")
+
 
 def forked(
-    row: RunRow,
-    decisions: Sequence[Decision],
-    new_id: str,
-    *,
-    plan: Plan | Data | None = None,
-    decision: Data | None = None,
-    query: str | None = None,
-    settings: Data | None = None,
-    at: str | None = None,
-    mode: str = "fork",
-    sources: Sequence[str] = (),
-    review: Iterable[str] | None = None,
-    mismatch: str = "ask",
-    rest: str = "ask",
-    without: Sequence[str] | None = None,
-    thresholds: Mapping[str, float] | None = None,
-    needs: Mapping[str, str] | None = None,
-    pieces: Mapping[str, str] | None = None,
-    graft: Data | None = None,
-    answers: Sequence[Data] | None = None,
-    prompts: Mapping[str, Data] | None = None,
-    results: Data | None = None,
-    as_of: str = "",
-    known: str = "",
+    row: RunRow, decisions: Sequence[Decision], new_id: str, edits: Data
 ) -> tuple[str, Json]:
     """Return the message and the options of a run that is made from another.
+
+    Edits are:
+
+    - ``plan``: takes the place of the first plan; with ``at`` of a plan or step review, of the plan decided on there.
+    - ``decision``: ``{"action", "edits"?, "message"?, "note"?}``, in place of the recorded one at ``at``.
+    - ``query``: takes the place of the message.
+    - ``settings``: single settings that differ.
+    - ``at``: a ``review_id``, as ``1-reflect``; the last one when only ``decision`` is given. What was decided before
+      it is decided again, what came after it is asked again; so is it itself, when nothing is given in its place.
+    - ``mode``: of the tape.
+    - ``sources``: other runs whose tapes answer too, after this run's; with this one among them, in their order.
+    - ``review``: review points, when not the same.
+    - ``mismatch``: for a recorded decision whose proposal has changed: ``ask``, ``stop`` or ``rules``.
+    - ``rest``: who answers after the last recorded decision: ``ask`` or ``rules``.
+    - ``without``: ids of memories that are not recalled, by which everything may change.
+    - ``thresholds``: ``min_evidence`` and ``min_top_score``, when not the same.
+    - ``needs``: what is said of needs, when not the same.
+    - ``pieces``: marks of pieces of evidence, ``pinned`` or ``struck``, by their keys.
+    - ``graft``: what the new run is put together from, which is kept with it.
+    - ``prompts``: those that differ, as JSON, by name.
+    - ``results``: what is put in place by hand, by ``result_name`` of the effects.
+    - ``as_of``, ``known``: the dates of what is true and known, when not the same.
+    - ``answers``: decisions in place of the recorded ones, in the order in which they are asked for.
 
     Args:
         row: the run it is made from.
         decisions: that run's.
         new_id: of the new run.
-        plan: takes the place of the first plan; with ``at`` of a plan or step review, of the plan decided on there.
-        decision: ``{"action", "edits"?, "message"?, "note"?}``, in place of the recorded one at ``at``.
-        query: takes the place of the message.
-        settings: single settings that differ.
-        at: a ``review_id``, as ``1-reflect``; the last one when only ``decision`` is given. What was
-            decided before it is decided again, what came after it is asked again; so is it itself, when nothing is
-            given in its place.
-        mode: of the tape.
-        sources: other runs whose tapes answer too, after this run's; with this one among them, in their order.
-        review: review points, when not the same.
-        mismatch: for a recorded decision whose proposal has changed: ``ask``, ``stop`` or ``rules``.
-        rest: who answers after the last recorded decision: ``ask`` or ``rules``.
-        without: ids of memories that are not recalled, by which everything may change.
-        thresholds: ``min_evidence`` and ``min_top_score``, when not the same.
-        needs: what is said of needs, when not the same.
-        pieces: marks of pieces of evidence, ``pinned`` or ``struck``, by their keys.
-        graft: what the new run is put together from, which is kept with it.
-        prompts: those that differ, as JSON, by name.
-        results: what is put in place by hand, by ``result_name`` of the effects.
-        as_of, known: the dates of what is true and known, when not the same.
-        answers: decisions in place of the recorded ones, in the order in which they are asked for.
+        edits: see above; None is none.
 
     Raises:
-        RunError: there is no such review point, or a setting is not one, or is a secret.
+        RunError: there is no such edit or review point, or a setting is not one, or is a secret.
     """
-    options = {**row["options"], "debug": False}
-    options |= {
-        "session": f"{row['options']['session']} ({mode} {new_id})"[:200],
-        "incognito": False,
-    }
+    edits = {name: value for name, value in edits.items() if value is not None}
+    if unknown := [name for name in edits if name not in _KNOWN]:
+        raise RunError(f"Unknown edit {shown(unknown[0])}. Known: {', '.join(_KNOWN)}.")
+    origin = row["options"]
+    mode = edits.get("mode", "fork")
+    sources = edits.get("sources", ())
     own = [] if row["run_id"] in sources else [row["run_id"]]
-    options["tape"] = {"mode": mode, "sources": [*own, *sources]}
-    options["settings"] = merge_settings(
-        row["options"].get("settings", {}), checked(settings or {})
-    )
-    if review is not None:
-        options["review"] = list(review)
-    if without is not None:
-        options["without"] = list(without)
-    kinds = {
-        "thresholds": thresholds,
-        "needs": needs,
-        "pieces": pieces,
-        "prompts": prompts,
-        "results": results,
+    options = {
+        **origin,
+        "debug": False,
+        "incognito": False,
+        "session": f"{origin['session']} ({mode} {new_id})"[:200],
+        "tape": {"mode": mode, "sources": [*own, *sources]},
+        "settings": merge_settings(origin.get("settings", {}), checked(edits.get("settings", {}))),
     }
-    for name, edit in kinds.items():
-        if edit is not None:
-            options[name] = {**row["options"].get(name, {}), **edit}
-    if any(dates := [iso_date("as_of", as_of), iso_date("known", known)]):
-        options["dates"] = dates
-    edited: Json = {
-        "plan": plan,
-        "decision": decision,
-        "query": query,
-        "settings": settings,
-        "at": at,
-        "answers": answers,
-    }
-    edited |= {
-        "review": review,
-        "without": without,
-        "dates": as_of or known,
-        "graft": graft,
-        **kinds,
-    }
-    options["edited"] = [name for name, edit in edited.items() if edit]
     options.pop("graft", None)  # what is made of a graft is no graft
-    if graft is not None:
-        options["graft"] = dict(graft)
-    recorded = [dict(d) for d in (decisions if answers is None else answers)]
+    options |= {name: list(edits[name]) for name in _LISTS if name in edits}
+    options |= {name: {**origin.get(name, {}), **edits[name]} for name in _MERGED if name in edits}
+    dates = [iso_date(name, edits.get(name)) for name in ("as_of", "known")]
+    options["edited"] = [name for name in _EDITED if edits.get(name)]
+    if any(dates):
+        options["dates"] = dates
+        options["edited"].append("dates")
+    if "graft" in edits:
+        options["graft"] = dict(edits["graft"])
+    recorded = [dict(d) for d in edits.get("answers", decisions)]
+    at = edits.get("at")
+    decision = edits.get("decision")
     if at is not None and not recorded and not options["review"]:
         raise RunError(
             f"Run {row['run_id']} has no review point. Name one for the new run: review=['reflect']."
         )
-    if plan is not None:
-        plan = plan if isinstance(plan, Plan) else Plan.load(plan)
+    if (plan := edits.get("plan")) is not None:
+        plan = (plan if isinstance(plan, Plan) else Plan.load(plan)).dump()
         if at is None:
-            options["plan"] = plan.dump()
+            options["plan"] = plan
         else:
-            decision = {"action": "edit", "edits": {"plan": plan.dump()}}
+            decision = {"action": "edit", "edits": {"plan": plan}}
     if decision is not None:
         recorded = _decided(recorded, decision, at)
     elif at is not None:
         recorded = recorded[: _place(recorded, at)[0]]
-    options |= {"decisions": recorded, "mismatch": mismatch, "rest": rest}
-    return (query if query is not None else row["message"]), options
+    how = {name: edits.get(name, "ask") for name in ("mismatch", "rest")}
+    return edits.get("query", row["message"]), {**options, "decisions": recorded, **how}
 
 
 def iso_date(name: str, value: Any) -> str:

@@ -20,7 +20,7 @@ from pydantic_core import to_jsonable_python
 from workbench.errors import KnowledgeError, RunError, ToolError, shown
 from workbench.graphs.reviewers import answer
 from workbench.knowledge.vocabulary import GROUPING
-from workbench.ports import KnowledgeBase, KnowledgeBases, Relation
+from workbench.ports import KnowledgeBase, Relation
 from workbench.records.tape import Effect, places, result_name
 from workbench.runs import feedback as thought
 from workbench.runs.calls import own_prompts
@@ -189,21 +189,25 @@ class Run(Recording):
         Raises:
             RunError: there is no plan.
         """
-        from workbench.runs.run import dag
-
-        return dag(self)
+        plans = [version["plan"] for version in self.plans]
+        if not plans:
+            raise RunError(
+                f"Run {self.run_id} has no plan to draw: it is {self.status}, and made none."
+            )
+        return plan_graph.dag(plans[-1], self.records, self.query, plans)
 
     def timeline(self) -> Drawing:
         """Show what ran when: graph, steps, and the inside of the tools; waiting and replayed parts are marked."""
-        from workbench.runs.run import timeline
-
-        return timeline(self)
+        return when(self.log, self.records, self.decisions, language=self._language)
 
     def graph(self) -> Drawing:
         """Draw the conversation graph with the graphs inside it unfolded: where the run is, where it was, how often."""
-        from workbench.runs.run import graph
-
-        return graph(self)
+        log = self.log
+        next_nodes = [] if self.status == "done" else self._work.next_nodes(self.run_id)
+        reviews = {entry["node"] for entry in log if entry["node"].startswith("review_")}
+        unasked = reviews - {f"review_{decision['point']}" for decision in self.decisions}
+        walk = walked(_drawable(), log, self.status, next_nodes, unasked)
+        return draw_graph(walk, self.query, self._language)
 
     def knowledge(self) -> Drawing:
         """Return the knowledge graph around the answer: what it names and cites, and what relates to that.
@@ -212,9 +216,26 @@ class Run(Recording):
             KnowledgeError: the knowledge base is not here.
             RunError: no knowledge base was asked.
         """
-        from workbench.runs.run import knowledge
+        name = self.state.get("kb_prefix", "")
+        bases = self._workspace.knowledge
+        if not name:
+            raise RunError(
+                f"Run {self.run_id} asked no knowledge base: there is no graph around its answer."
+            )
+        if name not in bases.names():
+            raise KnowledgeError(
+                f"Run {self.run_id} asked {name!r}, which this workspace does not have (a run that was imported comes "
+                f"without its corpus). Add it with `workbench kb add {name} PATH...`."
+            )
+        cited = [piece["source"] for piece in self.citations]
+        sources = cited or [piece["metadata"] for piece in self.evidence[:8]]
+        documents = [str(source.get("doc_id", "")) for source in sources]
+        neighbourhood = around(bases.get(name), documents, f"{self.query}\n{self.answer}")
+        return draw_knowledge(neighbourhood, self._language)
 
-        return knowledge(self)
+    @property
+    def _language(self) -> Any:
+        return labels_for(self.message).language
 
     # how it shows itself
 
@@ -357,41 +378,6 @@ _MOST_NEIGHBOURS = 10
 """Neighbours of one entity that are shown."""
 
 
-def dag(run: Recording) -> Drawing:
-    """See ``Run.dag``."""
-    versions = run.plans
-    if not versions:
-        raise RunError(f"Run {run.run_id} has no plan to draw: it is {run.status}, and made none.")
-    plans = [version["plan"] for version in versions]
-    return plan_graph.dag(plans[-1], run.records, run.query, plans)
-
-
-def timeline(run: Recording) -> Drawing:
-    """See ``Run.timeline``."""
-    return when(run.log, run.records, run.decisions, language=_language(run))
-
-
-def graph(run: Recording) -> Drawing:
-    """See ``Run.graph``."""
-    next_nodes = [] if run.status == "done" else run._work.next_nodes(run.run_id)
-    unasked = {entry["node"] for entry in run.log if entry["node"].startswith("review_")}
-    unasked -= {f"review_{decision['point']}" for decision in run.decisions}
-    return draw_graph(
-        walked(_drawable(), run.log, run.status, next_nodes, unasked), run.query, _language(run)
-    )
-
-
-def knowledge(run: Recording) -> Drawing:
-    """See ``Run.knowledge``."""
-    base = _base(run, run._workspace.knowledge)
-    documents = [str(piece["source"].get("doc_id", "")) for piece in run.citations]
-    documents = documents or [
-        str(piece["metadata"].get("doc_id", "")) for piece in run.evidence[:8]
-    ]
-    neighbourhood = around(base, documents, f"{run.query}\n{run.answer}")
-    return draw_knowledge(neighbourhood, _language(run))
-
-
 def around(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> Around:
     """Return the entities that a text names, those of its documents, their neighbours, and the relations between them.
 
@@ -441,25 +427,6 @@ def _neighbours(knowledge: KnowledgeBase, entity_id: str, seeds: Collection[str]
 
 def _ends(relations: Iterable[Relation]) -> set[str]:
     return {end for relation in relations for end in (relation["source"], relation["target"])}
-
-
-def _base(run: Recording, bases: KnowledgeBases) -> KnowledgeBase:
-    """Return the knowledge base that was asked."""
-    name = run.state.get("kb_prefix", "")
-    if not name:
-        raise RunError(
-            f"Run {run.run_id} asked no knowledge base: there is no graph around its answer."
-        )
-    if name not in bases.names():
-        raise KnowledgeError(
-            f"Run {run.run_id} asked {name!r}, which this workspace does not have (a run that was imported comes "
-            f"without its corpus). Add it with `workbench kb add {name} PATH...`."
-        )
-    return bases.get(name)
-
-
-def _language(run: Recording) -> Any:
-    return labels_for(run.message).language
 
 
 @cache

@@ -325,7 +325,7 @@ class Work:
             )
         new_id = new_run_id()
         decisions = driver.runs.decisions(run_id)
-        message, options = forked(driver.runs.get(run_id), decisions, new_id, **edits)
+        message, options = forked(driver.runs.get(run_id), decisions, new_id, edits)
         self.begin(new_id, message, options, Live(new_id))
         return new_id
 
