@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import NotPaused, RunError, WorkspaceError
@@ -254,19 +255,16 @@ class GraphRun(StoredRun):
         Raises:
             RunError: the run has no effect at ``at``, or it is not said what changes there.
         """
-        edits = self._row["options"]["results"]
         if bool(at) != (state is not None or result is not UNCHANGED):
             raise RunError(
                 "Name a place with `at`, and what changes there: `state={...}` before it, or its `result`."
             )
-        if at:
-            places = [effect.at for effect in self.effects]
-            if at not in places:
-                listed = ", ".join(dict.fromkeys(places))
-                raise RunError(f"Run {self.run_id} has no effect at {at!r}. It has: {listed}.")
-            edit = {"state": dict(state)} if state is not None else {"result": result}
-            edits = {**edits, at: self.agent.dump_text(edit, f"The edit of {at}")}
-        return self._derive("fork", edits, answers, input, wait=wait)
+        edit = {"result": result} if state is None else {"state": dict(state)}
+        places = [effect.at for effect in self.effects] if at else [at]
+        if at not in places:
+            listed = ", ".join(dict.fromkeys(places))
+            raise RunError(f"Run {self.run_id} has no effect at {at!r}. It has: {listed}.")
+        return self._derive("fork", {at: edit} if at else {}, answers, input, wait=wait)
 
     def graft(self, nodes: Mapping[str, GraphRun]) -> GraphRun:
         """Return a fork that takes what these nodes gave from other runs of the graph.
@@ -277,7 +275,7 @@ class GraphRun(StoredRun):
         Raises:
             RunError: that run has no such node.
         """
-        edits = dict(self._row["options"]["results"])
+        edits = Json()
         for name, run in nodes.items():
             ended = [
                 e
@@ -286,7 +284,7 @@ class GraphRun(StoredRun):
             ]
             if not ended:
                 raise RunError(f"Run {run.run_id} has no node {name!r} that ended.")
-            edits |= {e.at: self.agent.dump_text({"result": e.value}, e.at) for e in ended}
+            edits |= {e.at: {"result": e.value} for e in ended}
         sources = [self.run_id, *(run.run_id for run in nodes.values())]
         return self._derive("fork", edits, sources=sources)
 
@@ -300,52 +298,50 @@ class GraphRun(StoredRun):
             raise RunError(
                 f"Run {self.run_id} is {self.status}: only a run that is done can be replayed."
             )
-        return self._derive("replay", self._row["options"]["results"])
+        return self._derive("replay")
 
     def _derive(
         self,
         mode: str,
-        edits: Mapping[str, Any],
+        edits: Mapping[str, Json] = MappingProxyType({}),
         answers: Any = None,
         inputs: Any = None,
         sources: Sequence[str] = (),
         wait: bool = True,
     ) -> GraphRun:
-        if self._row["options"]["tape"]["mode"] == "trace":
+        options = self._row["options"]
+        if options["tape"]["mode"] == "trace":
             raise RunError(
                 f"Run {self.run_id} is a trace of another tool: its effects are not complete, so that nothing of it "
                 "can be run again. Ask its question of a graph of yours: agent.ask(run.input)."
             )
         self.agent._copy  # noqa: B018, says what is to be done where the graph is not loaded
         answered = [(at.rpartition("/")[0], decision) for at, _, decision in looking.answered(self)]
-        nodes = list(dict.fromkeys(node for node, _ in answered))
-        by_node = dict(answers) if isinstance(answers, Mapping) else {}
-        if answers is not None and not by_node:
-            by_node = dict.fromkeys(nodes, answers)
-        if unknown := set(by_node) - set(nodes):
+        nodes = dict.fromkeys(node for node, _ in answered)
+        if answers is not None and not isinstance(answers, Mapping):
+            answers = dict.fromkeys(nodes, answers)
+        texts = {
+            node: {"answer": self.agent.dump_text(answer, "The answer")}
+            for node, answer in (answers or {}).items()
+        }
+        if unknown := texts.keys() - nodes.keys():
             listed = ", ".join(nodes) or "none"
             raise RunError(
                 f"{', '.join(unknown)} asked nothing in run {self.run_id}. Nodes that did: {listed}."
             )
-        replaced = {
-            node: {"answer": self.agent.dump_text(answer, "The answer")}
-            for node, answer in by_node.items()
+        results = {
+            at: self.agent.dump_text(edit, f"The edit of {at}") for at, edit in edits.items()
         }
         options = {
-            **self._row["options"],
+            **options,
             "tape": {"mode": mode, "sources": list(sources) or [self.run_id]},
-            "results": dict(edits),
-            "edited": [
-                *(at for at in edits if at not in self._row["options"]["results"]),
-                *replaced,
-                *(["input"] if inputs is not None else []),
-            ],
+            "results": options["results"] | results,
+            "edited": [*edits, *texts, *(["input"] if inputs is not None else [])],
         }
         inputs = self.input if inputs is None else self.agent._with_ids(inputs)
         run = self.agent.new_run(options, inputs, begin=self.agent.load_beginning(self.run_id))
         for node, decision in answered:
-            decision |= replaced.get(node, {})
-            self._store.save_decision(run.run_id, decision)
+            self._store.save_decision(run.run_id, decision | texts.get(node, {}))
         run.begin()
         return run.wait() if wait else run
 
