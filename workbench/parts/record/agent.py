@@ -297,6 +297,12 @@ class RecordedGraph:
         """Keep effects that are known before the run begins, or that another tool recorded."""
         Tape(self.store, run_id).write("begin", list(map(self.as_json, effects)))
 
+    def save_end(self, run_id: str, state: Any, error: str = "") -> None:
+        """Keep the state in which a run has ended, and release it."""
+        text = self.dump_text(state, "The state")
+        self.store.save_result(run_id, {"state": text, "answer": reply_text(state)})
+        self.store.let_go(run_id, "failed" if error else "done", error or None)
+
     def as_json(self, effect: Effect) -> Effect:
         """Return an effect as it is written, with its value and its input as JSON."""
         value = self.dump_text(effect.value, f"The result of {effect.at}")
@@ -339,11 +345,7 @@ class RecordedGraph:
                     snapshot = await self._copy.aget_state(config)
                     fresh = False
                 if not snapshot.tasks:
-                    state = self.dump_text(snapshot.values, "The state")
-                    store.save_result(
-                        run_id, {"state": state, "answer": reply_text(snapshot.values)}
-                    )
-                    store.let_go(run_id, "done")
+                    self.save_end(run_id, snapshot.values)
                     return
                 inputs = self._resumed(snapshot, recorder)
                 if isinstance(inputs, Command) and not inputs.resume:

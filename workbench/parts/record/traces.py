@@ -13,23 +13,18 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from workbench.errors import RunError
 from workbench.parts.record.agent import RecordedGraph, record
-from workbench.parts.record.looking import reply_text
 from workbench.parts.record.run import GraphRun
 from workbench.records.tape import Effect
 from workbench.state import Data, Json
 
 _TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 _KEYS: Mapping[str, Sequence[str]] = _TABLES["keys"]
-_DOCUMENT = re.compile(r"@retrieval\.documents\.(\d+)\.document\.(\w+)")
-
-
-class Span(SimpleNamespace):
-    """One span of a trace: what is in ``_KEYS``, as text; times in seconds, input and output as data."""
+_NESTED: Sequence[str] = _TABLES["nested"]
+_DOCUMENT = re.compile(r"@\.retrieval\.documents\.(\d+)\.document\.(\w+)")
 
 
 def read_traces(wb: Any, path: str | Path, name: str = "") -> list[GraphRun]:
@@ -50,26 +45,24 @@ def read_traces(wb: Any, path: str | Path, name: str = "") -> list[GraphRun]:
         )
     why = "A trace of another tool has no graph. Look at run.timeline and run.to_frame()."
     agent = record(wb, None, name or Path(path).stem, why=why)
-    by_trace: dict[str, list[Span]] = defaultdict(list)
-    for span in sorted(spans, key=lambda span: span.start):
-        by_trace[span.trace].append(span)
+    by_trace: dict[str, list[Json]] = defaultdict(list)
+    for span in sorted(spans, key=lambda span: span["start"]):
+        by_trace[span["trace"] or span["id"]].append(span)
     return [_keep(agent, trace) for trace in by_trace.values()]
 
 
-def _keep(agent: RecordedGraph, spans: list[Span]) -> GraphRun:
-    root = next((span for span in spans if not span.parent), spans[0])
+def _keep(agent: RecordedGraph, spans: list[Json]) -> GraphRun:
+    root = next((span for span in spans if not span["parent"]), spans[0])
     options = {"tape": {"mode": "trace", "sources": []}, "config": {}, "results": {}}
-    run_id = agent.new_run(options, root.input).run_id
+    run_id = agent.new_run(options, root["input"]).run_id
     agent.save(run_id, _effects(spans))
-    result = root.output if isinstance(root.output, dict) else {"output": root.output}
-    state = agent.dump_text(result, "output")
-    agent.store.save_result(run_id, {"state": state, "answer": reply_text(result)})
-    agent.store.let_go(run_id, "failed" if root.error else "done", root.error or None)
+    result = root["output"] if isinstance(root["output"], dict) else {"output": root["output"]}
+    agent.save_end(run_id, result, root["error"])
     return agent.run(run_id)
 
 
-def read_spans(path: Path) -> list[Span]:
-    """Return the spans of a file.
+def read_spans(path: Path) -> list[Json]:
+    """Return the spans of a file: what is in ``_KEYS``, times in seconds, input and output as data.
 
     Raises:
         RunError: it is no JSON, or cannot be read.
@@ -91,75 +84,62 @@ def _records(content: Any) -> Iterator[Json]:
         for inner in content:
             yield from _records(inner)
     elif isinstance(content, Mapping):
-        nested = (
-            "resourceSpans",
-            "scopeSpans",
-            "spans",
-            "observations",
-            "child_runs",
-            "data",
-            "runs",
-        )
-        for name in nested:
+        for name in _NESTED:
             yield from _records(content.get(name) or [])
         if any(name in content for name in _KEYS["start"]):
-            yield {name: value for name, value in content.items() if name not in nested}
+            yield {name: value for name, value in content.items() if name not in _NESTED}
 
 
-def _span(fields: Json) -> Span:
+def _span(fields: Json) -> Json:
     attributes = fields.pop("attributes", None) or {}
     if isinstance(attributes, list):  # OpenTelemetry lists them, Phoenix nests them
         attributes = {f"{a.get('key')}": _any_value(a.get("value") or {}) for a in attributes}
-    values = {**dict(_flat(fields)), **{f"@{path}": value for path, value in _flat(attributes)}}
-    first: Json = {
-        name: next((values[key] for key in keys if values.get(key) not in (None, "")), None)
+    values = dict(_flat({**fields, "@": attributes}))
+    span = {
+        name: next((values[key] for key in keys if values.get(key) not in (None, "")), "")
         for name, keys in _KEYS.items()
     }
-    texts = {name: str(first[name] or "") for name in ("id", "parent")}
-    kind = str(first["kind"] or "").lower()
-    error = first["error"]
-    status = str(first["status"] or "")
+    status = str(span["status"])
     # OpenTelemetry's number for an error is 2
-    if not error and (status == "2" or "ERROR" in status.upper()):
-        error = first["message"] or status
-    return Span(
-        **texts,
-        trace=str(first["trace"] or texts["id"]),
-        kind=_TABLES["kinds"].get(kind, "node"),
-        name=str(first["name"] or kind or "span"),
-        start=_seconds(first["start"]),
-        end=_seconds(first["end"]),
-        input=_decoded(first["input"]),
-        output=_documents(values) or _decoded(first["output"]),
-        tokens=int(first["tokens"] or int(first["read"] or 0) + int(first["written"] or 0)),
-        error=str(error or ""),
-    )
+    failed = status == "2" or "ERROR" in status.upper()
+    kind = str(span["kind"]).lower()
+    tokens = span["tokens"] or int(span["read"] or 0) + int(span["written"] or 0)
+    return {
+        **{name: str(span[name]) for name in ("id", "trace", "parent")},
+        "kind": _TABLES["kinds"].get(kind, "node"),
+        "name": str(span["name"] or kind or "span"),
+        "start": _seconds(span["start"]),
+        "end": _seconds(span["end"]),
+        "input": _decoded(span["input"]),
+        "output": _documents(values) or _decoded(span["output"]),
+        "tokens": int(tokens),
+        "error": str(span["error"] or (failed and (span["message"] or status)) or ""),
+    }
 
 
-def _effects(spans: Iterable[Span]) -> Iterator[Effect]:
+def _effects(spans: Iterable[Json]) -> Iterator[Effect]:
     """Yield a trace's spans as effects; a call is placed in the node around it."""
     counts = Counter[str]()
     places = dict[str, str]()
     for span in spans:
-        node = places.get(span.parent, "").partition(":")[0]
-        place = span.name if span.kind == "node" or not node else f"{node}:{span.name}"
+        kind = span["kind"]
+        name = span["name"]
+        start = span["start"]
+        node = places.get(span["parent"], "").partition(":")[0]
+        place = name if kind == "node" or not node else f"{node}:{name}"
         counts[place] += 1
-        places[span.id] = at = f"{place}/{counts[place]}"
-        seconds = max(0.0, span.end - span.start)
-        where_and_when: Json = {
-            "at": at,
-            "task": span.id,
-            "input": span.input,
-            "started_at": span.start,
-        }
+        places[span["id"]] = at = f"{place}/{counts[place]}"
         yield Effect(
-            span.kind,
-            span.name,
+            kind,
+            name,
             {},
-            span.error or span.output,
-            seconds,
-            span.tokens,
-            **where_and_when,
+            span["error"] or span["output"],
+            max(0.0, span["end"] - start),
+            span["tokens"],
+            at=at,
+            task=span["id"],
+            input=span["input"],
+            started_at=start,
         )
 
 
@@ -181,16 +161,16 @@ def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 def _documents(values: Data) -> list[Json]:
     """Return the documents of an OpenInference retriever as LangChain documents in JSON."""
-    rows: dict[int, Json] = defaultdict(dict)
+    rows: dict[int, Json] = defaultdict(lambda: {"id": "", "content": "", "score": 0})
     for path, value in values.items():
         if match := _DOCUMENT.fullmatch(path):
             rows[int(match[1])][match[2]] = value
     return [
         {
             "type": "Document",
-            "id": str(row.get("id") or n),
-            "page_content": str(row.get("content") or ""),
-            "metadata": {"score": float(row.get("score") or 0.0)},
+            "id": str(row["id"] or n),
+            "page_content": str(row["content"]),
+            "metadata": {"score": float(row["score"])},
         }
         for n, row in sorted(rows.items())
     ]
