@@ -8,18 +8,21 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.films import where
 from tests.handmade import record
 from tests.servers import Reply, scripted_server
 from tests.shelves import CORE
-from workbench.graphs.merge import distinct, merge
+from workbench.graphs.merge import distinct, matching_documents, merge
 from workbench.graphs.needs import LinkedName, Supply, is_enough, signals, thresholds
 from workbench.graphs.plan import RulePlanner
+from workbench.graphs.planner import continued
 from workbench.graphs.reflect import Proposal, propose
 from workbench.graphs.route import decide, is_small_talk
 from workbench.plans import NOT_NEEDED, Plan, PlanBudget, PlanStep
@@ -209,6 +212,12 @@ def test_statistics_count_steps_once_and_parallel_time_once() -> None:
     assert statistics["tool_distribution"] == {"global_search": 1, "hybrid_search": 2, "local_search": 1}
     assert statistics["total_duration_ms"] == 750
     assert (statistics["total_retrieved"], statistics["after_dedup"], statistics["deduplication_rate"]) == (2, 1, 0.5)
+
+
+def test_conditions_count_for_lists_and_recommendations_only() -> None:
+    bases = [SimpleNamespace(select=lambda filters: ["a", "b"])]
+    asked = [{"query_intent": intent, "filters": where("year >= 2006")} for intent in ("list", "recommend", "qa")]
+    assert [matching_documents(one, bases) for one in asked] == [{"a", "b"}, {"a", "b"}, None]
 
 
 pieces = st.lists(
@@ -510,6 +519,17 @@ def test_planning_anew_goes_on_behind_what_has_run(wb: Workbench) -> None:
     assert run.review["point"] == "plan" and run.plan.version == 2 == len(run.plans)
     assert run.plan.steps[0] == first and len(run.plan.steps) > 2
     assert [step.step_id.split("_")[1] for step in run.plan.steps] == [str(n) for n in range(len(run.plan.steps))]
+
+
+def test_what_ended_well_is_not_run_again():
+    before = Plan(steps=[step("step_0_one"), step("step_1_two")])
+    ended = [
+        {"step_id": s.step_id, "attempt": 1, "status": e}
+        for s, e in zip(before.steps, ("success", "failed"), strict=True)
+    ]
+    new = [step("a", tool_input={"query": "step_0_one"}), step("b", "a", tool_input={"query": "step_1_two"})]
+    again = [(one.step_id, one.depends_on) for one in continued(Plan(steps=new), before, ended).steps]
+    assert again == [("step_0_one", []), ("step_1_two", []), ("step_2_b", ["step_0_one"])]
 
 
 def drafted(tool: str = "hybrid_search", **more: Any) -> dict[str, Any]:
