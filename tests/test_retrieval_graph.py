@@ -25,7 +25,7 @@ from workbench.graphs.plan import RulePlanner
 from workbench.graphs.planner import continued
 from workbench.graphs.reflect import Proposal, propose
 from workbench.graphs.route import decide, is_small_talk
-from workbench.plans import NOT_NEEDED, Plan, PlanBudget, PlanStep
+from workbench.plans import NOT_NEEDED, Plan, PlanBudget, PlanStep, call_key, calls
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.settings import Settings
@@ -390,6 +390,13 @@ def test_what_did_not_end_well_degrades(tool, simpler, how, status) -> None:
     step = PlanStep(step_id="step_0", objective="o", tool=tool, tool_input={"query": "q"})
     reflection = proposed("q", plan(step), [late], state={"evidence_count": 6, "top_score": 0.1, how: ["step_0"]})
     assert [s["tool"] for s in reflection["next_steps"]] == [simpler]
+
+
+def test_a_step_that_was_skipped_or_sleeps_was_no_call() -> None:
+    skipped = record("step_1_naive", "naive_search", 0, 0, 0, status="skipped", raw_input=NAIVE.tool_input)
+    call, both = call_key("naive_search", NAIVE.tool_input), plan(HYBRID, NAIVE)
+    made = [calls(both, [skipped]), calls(both, []), calls(both, [], ["step_1_naive"])]
+    assert [call in one for one in made] == [False, False, True]
 
 
 def plan_for(
