@@ -153,6 +153,7 @@ def invalid(run: Run) -> list[tuple[Any, str]]:
         (edit(point, **{field: steps(step("new", "x", "nowhere"))}), f"{at}.depends_on"),
         (edit(point, **{field: steps(step("new", "x", "new"))}), "Cycle: new -> new"),
         (edit(point, **{field: steps({"step_id": "new"})}), f"{at}.objective"),
+        (edit(point, **{field: steps(step(" ", "x"))}), "has no id"),
         (edit(point, **{field: steps(step("new", "x", budget={"timeout_s": -1}))}), f"{at}.budget.timeout_s"),
         (edit(point, **{field: steps(step("new", "x"), step("new", "y"))}), "is used twice"),
     ]

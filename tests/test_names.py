@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import opencc
 import pytest
@@ -13,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.films import VOCABULARY
+from tests.test_dates_and_numbers import cases
 from workbench.errors import CorpusError
 from workbench.knowledge import vocabulary
 from workbench.knowledge.library import Library
-from workbench.knowledge.names.surfaces import Matcher, compiled, surface_key, unbroken, units
-from workbench.ports import Entity
+from workbench.knowledge.names.surfaces import Matcher, surface_key, unbroken, units
 from workbench.settings import Settings
 from workbench.text import fold
 from workbench.tools.local import TOOL
@@ -152,41 +153,47 @@ def test_a_text_and_its_simplified_form_are_the_same_when_folded():
     assert fold(simplified(text)) == fold(text)
 
 
-FILMS = {
-    "喜宴|The Wedding Banquet": 1993, "饮食男女|Eat Drink Man Woman": 1994, "The Dark Knight": 2008,
-    "The Dark Knight Rises": 2012, "It": 2017, "Her": 2013, "Up": 2009, "Ran": 1985, "Big": 1988, "Red": 2010,
-    "Old": 2021, "The Game": 1997, "True Lies": 1994, "The Ice Storm": 1997, "Inception|盗梦空间": 2010,
-    "Crouching Tiger, Hidden Dragon|卧虎藏龙": 2000, "Spider-Man": 2002, "蝙蝠侠：侠影之谜|Batman Begins": 2005,
-    "1917": 2019, "Seven": 1995, "Yours, Mine & Ours": 2005, "Amélie": 2001, "英|A Hero": 2021, "Arrival": 2016,
-}  # fmt: skip
-TWICE = {"Halloween": (1978, 2018)}
-PEOPLE = {
-    "Christopher Nolan|克里斯托弗·诺兰": 20, "Jonathan Nolan": 3, "Ang Lee|李安": 26, "Spike Lee": 24,
-    "Guillermo del Toro": 16, "Sam Young": 9, "M. Night Shyamalan": 9, "Louis Gossett Jr.": 4,
-}  # fmt: skip
+FILMS = """喜宴|The Wedding Banquet, 饮食男女|Eat Drink Man Woman, The Dark Knight, The Dark Knight Rises, It, Her, Up, Ran,
+Big, Red, Old, The Game, True Lies, The Ice Storm, Inception|盗梦空间, Spider-Man, 蝙蝠侠：侠影之谜|Batman Begins,
+1917, Seven, Amélie, 英|A Hero, Arrival, Yours & Ours""".replace("\n", " ").split(", ")
+PEOPLE = ["Christopher Nolan|克里斯托弗·诺兰", "Ang Lee|李安", "Spike Lee"] * 6
+PEOPLE += ["Jonathan Nolan", "Guillermo del Toro", "Sam Young", "M. Night Shyamalan", "Louis Gossett Jr."]
+# A question, and the names that it means. First: the longest, folded, in both languages; then people by their names and
+# surnames; then titles that are ordinary words.
+MEANT = """
+对比《喜宴》和《饮食男女》的风格 | 喜宴, 饮食男女; who directed the wedding banquet | 喜宴
+dark knight | The Dark Knight
+Compare The Dark Knight and The Dark Knight Rises | The Dark Knight, The Dark Knight Rises; spider man | Spider-Man
+Ｉｎｃｅｐｔｉｏｎ vs INCEPTION | Inception, Inception; 蝙蝠侠侠影之谜 | 蝙蝠侠：侠影之谜
+yours and ours | Yours & Ours; Amelie, AMÉLIE | Amélie, Amélie; It was a storm. Ice fell. |
+李安、諾蘭和《飲食男女》 | Ang Lee, Christopher Nolan, 饮食男女; 李安和克里斯托弗诺兰 | Ang Lee, Christopher Nolan
+nolan films | Christopher Nolan; Jennifer Nolan |; 吉姆·诺兰 |; Lee |; Did Jonathan Nolan write it? | Jonathan Nolan
+did Nolan Bushnell found Atari? |; Ang Lee or Lee | Ang Lee; the young man |; del Toro | Guillermo del Toro
+Gossett and Shyamalan | Louis Gossett Jr., M. Night Shyamalan; what is up with her and it |; Tell me about it |
+Tell me about Up | Up; Up is good |; Up是谁导演的 | Up; 《1917》 | 1917; What is "It" about? | It
+who directed Her? | Her; she ran the big red game |; is The Game good | The Game; films of 1917 |; Seven is a number |
+Is Seven good? | Seven; I saw Old School |; A story of True Lies | True Lies; 英是一个字 |; 《英》 | 英
+the arrival of a train |; WHAT IS UP WITH THE OLD RED GAME |; ?!《》 |
+"""
 
 
-@pytest.fixture(scope="module")
-def names():
-    entities: list[Entity] = []
-    years: dict[str, int] = {}
-    degrees: dict[str, int] = {}
+def test_a_question_means_the_names_that_its_writer_means(tmp_path):
+    def row(number: int, film: str, person: str) -> dict[str, Any]:
+        (title, *aliases), (director, *names) = film.split("|"), person.split("|")
+        told = {"id": str(number), "type": "Film", "title": title, "aliases": aliases, "text": "A film."}
+        return {**told, "directors": [director], "names": {director: names}}
 
-    def add(written: str, kind: str, suffix: str = "") -> str:
-        name, *aliases = written.split("|")
-        entity_id = name + suffix
-        entities.append({"entity_id": entity_id, "name": name, "type": kind, "aliases": aliases, "doc_id": None})
-        return entity_id
-
-    for written, year in FILMS.items():
-        years[add(written, "Film")] = year
-    for title, both in TWICE.items():
-        for year in both:
-            entity_id = add(title, "Film", f" {year}")
-            years[entity_id], degrees[entity_id] = year, 2050 - year
-    for written, degree in PEOPLE.items():
-        degrees[add(written, "Person")] = degree
-    return compiled(entities, degrees, years=years)
+    rows = [row(n, *pair) for n, pair in enumerate(zip(FILMS, PEOPLE, strict=True))]
+    (tmp_path / "rows.jsonl").write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), "utf-8")
+    library = Library(tmp_path / "kb", Settings.load(embedding_model="hashing"))
+    library.add("films", [tmp_path / "rows.jsonl"], vocabulary=VOCABULARY)
+    base, wrong = library.get("films"), {}
+    for text, names in cases(MEANT):
+        found = [base.entity(mention["entity_id"])["name"] for mention in base.link(text)]
+        if ", ".join(found) != names:
+            wrong[text] = found
+    library.close()
+    assert wrong == {}
 
 
 @pytest.mark.parametrize(
