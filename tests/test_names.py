@@ -153,8 +153,8 @@ def test_a_text_and_its_simplified_form_are_the_same_when_folded():
     assert fold(simplified(text)) == fold(text)
 
 
-FILMS = """喜宴|The Wedding Banquet, 饮食男女|Eat Drink Man Woman, The Dark Knight, The Dark Knight Rises, It, Her, Up, Ran,
-Big, Red, Old, The Game, True Lies, The Ice Storm, Inception|盗梦空间, Spider-Man, 蝙蝠侠：侠影之谜|Batman Begins,
+FILMS = """喜宴|The Wedding Banquet, 饮食男女|Eat Drink Man Woman, The Dark Knight, The Dark Knight Rises, It, Her, Up,
+Ran, Big, Red, Old, The Game, True Lies, The Ice Storm, Inception|盗梦空间, Spider-Man, 蝙蝠侠：侠影之谜|Batman Begins,
 1917, Seven, Amélie, 英|A Hero, Arrival, Yours & Ours""".replace("\n", " ").split(", ")
 PEOPLE = ["Christopher Nolan|克里斯托弗·诺兰", "Ang Lee|李安", "Spike Lee"] * 6
 PEOPLE += ["Jonathan Nolan", "Guillermo del Toro", "Sam Young", "M. Night Shyamalan", "Louis Gossett Jr."]

@@ -23,7 +23,7 @@ from workbench.cli import main
 from workbench.errors import ModelError, WorkbenchError
 from workbench.graphs.route import decide
 from workbench.models.embeddings import HashingEmbeddings
-from workbench.parts.memory.preferences import apply_preferences
+from workbench.parts.memory.preferences import apply_preferences, read_preferences
 from workbench.parts.memory.recall import by_rules
 from workbench.parts.memory.service import Recalling, bring_up, find_store
 from workbench.parts.memory.store import MemoryStore, core_memory
@@ -352,6 +352,23 @@ ORDINARY = [
 @pytest.mark.parametrize("message", ORDINARY)
 def test_an_ordinary_message_is_searched_as_it_is(message):
     assert by_rules(message) == {"noted": [], "recalls": None, "to_search": message}
+
+
+STATED = """
+I like horror, drama and comedy. | horror, drama and comedy |
+I like horror but I hate comedy. What now? | horror; comedy | What now?
+Please remember that I like tea, and recommend a film. | tea | recommend a film.
+我不喜欢铜管乐队，推荐别的 | 铜管乐队 | 推荐别的
+我叫小安，记住我住在成都。 | 小安; 我住在成都 |
+I live in Oslo. Which films are set there? | | I live in Oslo. Which films are set there?
+"""
+
+
+def test_what_a_message_states_and_what_remains_to_be_answered():
+    for message, stated, rest in ([cell.strip() for cell in line.split("|")] for line in STATED.strip().splitlines()):
+        notes, left = read_preferences(message)
+        assert ("; ".join(note["about"] for note in notes), left) == (stated, rest)
+    assert read_preferences("I like tea. " * 300) == ([], "I like tea. " * 300)
 
 
 @pytest.mark.parametrize(
