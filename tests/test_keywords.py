@@ -112,6 +112,16 @@ def test_what_a_question_is_about_comes_first_in_both_languages(vectors):
             assert gold[0] in [found.id for found in made.rank(question, vector)][:2], question
 
 
+def test_who_is_named_is_preferred_and_pronouns_name_the_roles():
+    names, roles = Conversation(), Conversation()
+    for made, speakers in ((names, ("Ann", "Bo")), (roles, ("user", "assistant"))):
+        for speaker in speakers:
+            made.add(Turn(speaker, "1", "", speaker, "My bicycle is new."))
+    assert next(names.rank("What about Bo's bicycle?")).id == "Bo"
+    asked = ("What did I say about it?", "你推荐了什么？", "我说过什么，你说过什么？")
+    assert [roles.signals(question)["who"].tolist() for question in asked] == [[1, 0], [0, 1], [0, 0]]
+
+
 @pytest.mark.parametrize(
     ("question", "session"),
     [

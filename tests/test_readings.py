@@ -159,11 +159,16 @@ Horror = { zh = ["恐怖"] }
 type = "name"
 names = { en = ["writer", "written by"], zh = ["编剧", "写"] }
 """
+SHOP = """id,title,price_eur,in_stock,country,year,text
+k1,Rapida,49,yes,Italy,2003,It boils a litre in two minutes.
+k2,Stilla,89,no,Norway,2011,It was designed by Peder Aas.
+"""
 FILES = {
     "group": {"papers.csv": PAPERS, "members.csv": MEMBERS},
     "workshop": {"tools.csv": TOOLS, "machines.csv": MACHINES},
     "zu": {"论文.csv": PAPERS_ZH},
     "plays": {"plays.csv": PLAYS, "vocabulary.toml": PLAY_WORDS},
+    "shop": {"shop.csv": SHOP},
     "notes": {"farmer.md": "# Ann Lee (farmer)\n\nAnn Lee was a farmer in Tarn, born in 1790.",
      "miller.md": "# Ann Lee (miller)\n\nAnn Lee was a miller in Dorn. She repaired the mill in 1903.",
      "pump/first.md": "# Pump\n\nIt was agreed that Per orders the pump.",
@@ -193,6 +198,11 @@ DOOR = [  # base, question, what the answer holds, what it does not
     ("plays", "I liked The Salt Road, what next?", "Night Ferry|Paper Lanterns", "Umbrellas|Orchard"),
     ("plays", "I liked Stone Bridge, what next?", "Worth a look|not applied: “Stone Bridge”", ""),
     ("plays", "我喜欢《盐路》，接下来看什么？", "夜渡|纸灯笼", "两把伞|未应用"),
+    ("shop", "Which kettles are not in stock?", "in stock is not yes|Stilla", "Rapida"),
+    ("shop", "Show kettles from Norway that are in stock", "No document", "not applied"),
+    ("shop", "哪款水壶产自挪威？", "country 是挪威|Stilla", "Rapida"),
+    ("shop", "Kettles from 2003", "year is 2003|Rapida", "Stilla"),
+    ("shop", "List the kettles from May 2003", "not applied: “from May 2003”", ""),  # a year has no months
     ("notes", "When was Ann Lee born?", "Ann Lee (farmer) [1] or Ann Lee (miller) [2]?", ""),
     ("notes", "Who was born before 1800?", "not applied: “before 1800”", ""),
     ("group", "Who was not present on 14 March 2021?", "not applied: “on 14 March 2021”", "is not"),

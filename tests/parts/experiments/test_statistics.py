@@ -13,6 +13,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from tests.parts.experiments.test_experiments import opened
+from workbench.parts.evaluate.why import hiddenness
 from workbench.parts.experiments import statistics
 from workbench.parts.experiments.statistics import (
     detectable,
@@ -185,3 +186,10 @@ def test_the_place_of_36_planted_losses_is_named_and_the_smallest_change_mends_i
         if change:
             assert BUILDERS[mill] in bases.run(row["mended_run"]).answer
     assert named == [place] * 4, "all of them, where 27 of 30 are asked for"
+
+
+def test_a_document_is_hidden_as_far_as_both_rankings_have_others_before_it(bases: Workbench) -> None:
+    base = bases.knowledge.get("all")
+    first = hiddenness("Moss Mill is liked", ["Moss_nearer.md"], base)
+    second = hiddenness("Who built Moss Mill?", ["Moss_gold.md"], base)
+    assert first == 0 and 0 < second < 0.5 < hiddenness("lighthouse keeper", ["nowhere.md"], base) == 1

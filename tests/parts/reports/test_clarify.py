@@ -15,6 +15,8 @@ from tests.shelves import CORE
 from tests.test_retrieval_graph import desk, step
 from workbench.errors import InvalidAnswer
 from workbench.graphs.route import read_question
+from workbench.language.question import read
+from workbench.parts.reports.checking import validate
 from workbench.parts.reports.clarify import ClarifyEdits, answered, open_questions, refined, stated
 from workbench.records import proposals
 from workbench.records.document import run_document
@@ -114,6 +116,11 @@ def test_when_a_run_stops_and_when_it_goes_on_with_what_is_assumed(wb, settings,
         assert run.plan.assumptions == stated(run.state["clarifications"], "en")
 
 
+@pytest.mark.parametrize(("domain", "assumed"), [("tea houses", "tea houses"), ("通用", "plays")])
+def test_a_question_without_a_subject_is_about_the_domain_or_all_that_there_is(wb, domain, assumed):
+    assert assumed in str(report(wb, "Write a report.", settings={"default_domain": domain}).plan.assumptions)
+
+
 def test_words_or_another_query_are_read_and_nothing_is_asked_twice(wb):
     run = report(wb).respond("I mean the one by Ida Brandt")
     assert run.query == "What is Harbour about? (I mean the one by Ida Brandt)"
@@ -173,6 +180,15 @@ def test_what_is_asked_stands_in_every_form_and_is_no_markup(library):
 
 
 __all__ = ["desk"]
+
+
+def test_the_other_language_counts_where_the_base_knows_the_name(shelf: Any):
+    base, asked = shelf.get("film"), "李安拍过哪些电影？"
+    made = [
+        validate(read(asked, [base]), f"{who} made several films.", [base]).passed for who in ("Ang Lee", "Spike Lee")
+    ]
+    assert made == [True, False]
+
 
 JUDGE = {"query": "amber lantern violin", "found": {"$from": "a.results"}}
 STEPS = (
