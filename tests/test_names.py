@@ -70,10 +70,10 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
 # bear; and all of them without such words.
 MEANT_BY_WORDS = """
 喜宴讲什么？ | doc:w; 《The Wedding Banquet》 | doc:w; 李安导演了什么？ | person:ang lee; 臥虎藏龍 | doc:t
-计划讲什么 | doc:p; Who stars in the Halloween of John Carpenter? | doc:h1, person:john carpenter; Halloween (2018) | doc:h2
+计划讲什么 | doc:p; Who stars in the Halloween of John Carpenter? | doc:h1, person:john carpenter
 Halloween by David Gordon Green | doc:h2, person:david gordon green; 2018年的Halloween讲什么 | doc:h2
 Halloween from 1978 | doc:h1; In Halloween, who returns to Haddonfield? | doc:h2, name:haddonfield
-When did the general John Moore fall at Corunna? | doc:b2, name:corunna
+When did the general John Moore fall at Corunna? | doc:b2, name:corunna; Halloween (2018) | doc:h2
 Which films did the Irish director John Moore make? | doc:b1; Halloween讲什么？ | doc:h1, doc:h2
 Who is John Moore? | doc:b1, doc:b2
 """
