@@ -30,7 +30,7 @@ for variable in {*os.environ} - KEPT:
         del os.environ[variable]
 
 # The files whose tests walk the nodes of the graphs: coverage is traced in them alone, which saves a third of the time.
-WALK_NODES = {
+WALK_NODES = [
     "models",
     "enrichment",
     "every_answer",
@@ -41,7 +41,7 @@ WALK_NODES = {
     "retrieval_graph",
     "widgets",
     "session",
-}
+]
 
 from tests.counting import calls  # noqa: E402, F401 - a fixture for every test
 from tests.films import film_index, opens, server, shared_wb, shelf, wb, workspace  # noqa: E402, F401 - for every test

@@ -261,16 +261,6 @@ def test_in_a_notebook_and_what_papermill_keeps(hostile, tmp_path, monkeypatch):
     assert "mathjax_ignore" in html
 
 
-@pytest.mark.parametrize(
-    "name", ["..", "../x", "/etc", "a/b", "a\\b", ".hidden", "con", "nul", "com1", "x\x00", "ｘ", ""]
-)
-def test_names_of_bases_stay_in_the_workspace(wb, tmp_path, name):
-    (tmp_path / "a.md").write_text("# A\n\nText.")
-    for refused in (lambda: wb.add_knowledge(name, [tmp_path]), lambda: wb.knowledge.remove(name)):
-        with pytest.raises(WorkbenchError):
-            refused()
-
-
 @pytest.mark.parametrize("option", ["session", "user"])
 @pytest.mark.parametrize("name", [UNPRINTABLE, "a\nb", "a\r", "\x1b[2J", "a\u2028b"], ids=ascii)
 def test_names_that_would_steer_a_terminal_are_refused(wb, option, name):

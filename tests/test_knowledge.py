@@ -24,7 +24,7 @@ from tests.films import FILMS as DATA
 from tests.films import VOCABULARY, where
 from tests.forked import kernels
 from tests.shelves import CORE, environment
-from workbench.errors import CorpusError, KnowledgeError, UnknownKnowledge
+from workbench.errors import CorpusError, KnowledgeError, UnknownKnowledge, WorkbenchError
 from workbench.knowledge.adding.spool import MANY
 from workbench.knowledge.library import Library
 from workbench.knowledge.names.entities import Source
@@ -282,10 +282,15 @@ def test_other_settings_for_chunks_make_the_passages_anew(tmp_path):
         assert many.get("film").about()["counts"]["passages"] > 10
 
 
+OUTSIDE = ("..", "/etc", "a\\b", ".hidden", "con", "nul", "com1", "x\x00", "ｘ")
+
+
 def test_names_of_bases(library, film):
-    for bad in ("", "general", "../x", "a/b", "A", ".", "-a", "a" * 65, "喜宴"):
+    for bad in (*("", "general", "../x", "a/b", "A", ".", "-a", "a" * 65, "喜宴"), *OUTSIDE):
         with pytest.raises(KnowledgeError, match="cannot be named"):
             library.add(bad, [])
+        with pytest.raises(WorkbenchError):
+            library.remove(bad)
     assert library.names() == ["film"]
     with pytest.raises(UnknownKnowledge, match="Known: film"):
         library.get("../film")
@@ -297,12 +302,8 @@ def test_names_of_bases(library, film):
         library.remove("film")
 
 
-def test_an_index_that_is_none_or_of_another_version(tmp_path, film):
-    (tmp_path / "kb" / "bad").mkdir()
-    (tmp_path / "kb" / "bad" / "index.db").write_bytes(b"no database at all" * 100)
+def test_an_index_of_another_version_is_made_anew(tmp_path, film):
     library = Library(tmp_path / "kb", Settings.load(**CORE))
-    with pytest.raises(KnowledgeError, match=r"is damaged: file is not a database. Run `workbench kb rebuild bad`"):
-        library.get("bad")
     with closing(sqlite3.connect(tmp_path / "kb" / "film" / "index.db")) as connection:
         connection.execute("PRAGMA user_version = 99")
     with pytest.raises(KnowledgeError, match=r"tables 99, here .*kb rebuild film"):

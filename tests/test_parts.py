@@ -6,7 +6,6 @@ import json
 import shutil
 import sys
 import threading
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from tests.servers import only
 from tests.shelves import CORE, PROJECT
 from workbench import extensions
 from workbench.errors import RunError, SettingsError, WorkbenchError
-from workbench.extensions import BUILT_IN, Part
+from workbench.extensions import BUILT_IN
 from workbench.graphs.reviewers import RuleReviewer, answer
 from workbench.plans import Plan, PlanStep
 from workbench.runs.recording import debug_events
@@ -95,23 +94,6 @@ def test_a_workbench_without_a_part_answers_and_says_what_is_missing(name: str, 
     assert all(f"the part {name!r}, which is not installed" in message for message in told["refused"].values())
     if name == "memory":
         assert told["remembered"] == [] and "which is not installed" in told["history"][0]["note"]
-
-
-def test_a_distribution_brings_a_part_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = Part("own", "tests", workbench={"answer_to_all": "test_parts:answer_to_all"})
-    monkeypatch.setattr(EntryPoint, "load", lambda self: own)
-    monkeypatch.setattr(extensions, "entry_points", lambda group: [EntryPoint("own", "tests:own", group)])
-    extensions.parts.cache_clear()
-    try:
-        assert "own" in extensions.parts() and extensions.paths("workbench")["answer_to_all"]
-        assert extensions.load("tests.test_parts:answer_to_all").__get__("a workspace")() == ("a workspace", 42)
-    finally:
-        monkeypatch.undo()
-        extensions.parts.cache_clear()
-
-
-def answer_to_all(wb: Any) -> tuple[Any, int]:
-    return wb, 42
 
 
 def test_a_run_that_needs_a_part_which_is_gone_names_it_and_resumes_when_it_is_back(tmp_path, monkeypatch):

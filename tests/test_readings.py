@@ -274,27 +274,21 @@ LEANING = [
     (LIST, "Only the comedies", "Which films did Ang Lee direct after 2000? Only the comedies"),
     ([*XIYAN, *said("谢谢", "不客气。")], "导演是谁？", "导演是谁？（喜宴）"),
 ]
+ALONE = [
+    (BANQUET, "Who directed Inception?"), (BANQUET, "Recommend a comedy"), (BANQUET, "thanks"), (BANQUET, "Hulk"),
+    (BANQUET, "And the director of Inception?"), (BANQUET, "Who is Tim Burton and what did he make?"),
+    (XIYAN, "李安是谁？"), (XIYAN, "推荐几部科幻片"), (LIKE, "推荐几部诺兰的电影"), ([], "And Pushing Hands?"),
+    ([], "它是谁导演的？"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("history", "message", "expected"), LEANING)
-def test_what_leans_is_asked_with_what_it_leans_on(shelf, history, message, expected):
-    assert standalone(message, history, [shelf.get("film")]) == expected
+def test_what_leans_is_asked_with_what_it_leans_on_and_what_stands_alone_is_left_alone(shelf):
+    rows = [*LEANING, *((history, message, message) for history, message in ALONE)]
+    found = [(message, standalone(message, history, [shelf.get("film")])) for history, message, _ in rows]
+    assert found == [(message, expected) for _, message, expected in rows]
     no_names = said("Is tea partly oxidised?", "Oolong tea is.")
     rarest = "How does it work? (tea, partly, oxidised)"
     assert standalone("How does it work?", no_names, [shelf.get("essays")]) == rarest
-
-
-@pytest.mark.parametrize(
-    ("history", "message"),
-    [
-        (BANQUET, "Who directed Inception?"), (BANQUET, "Recommend a comedy"), (BANQUET, "thanks"), (BANQUET, "Hulk"),
-        (BANQUET, "And the director of Inception?"), (BANQUET, "Who is Tim Burton and what did he make?"),
-        (XIYAN, "李安是谁？"), (XIYAN, "推荐几部科幻片"), (LIKE, "推荐几部诺兰的电影"), ([], "And Pushing Hands?"),
-        ([], "它是谁导演的？"),
-    ],
-)  # fmt: skip
-def test_what_stands_alone_is_left_alone(shelf: Any, history: list[dict[str, str]], message: str) -> None:
-    assert standalone(message, history, [shelf.get("film")]) == message
 
 
 def test_more_of_a_list_is_what_was_not_listed(wb: Any, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import threading
 import typing
 import zipfile
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -21,18 +22,8 @@ import yaml
 from langchain_core.language_models import FakeListChatModel
 from pydantic import SecretStr
 
+from experiments import interchange
 from experiments.crate import PROFILES, write_crate
-from experiments.interchange import (
-    export,
-    export_mlflow,
-    read_beir,
-    read_inspect,
-    read_trec,
-    recall,
-    write_beir,
-    write_inspect,
-    write_trec,
-)
 from tests import forked
 from tests.shelves import workbench
 from workbench.errors import CorpusError, WorkbenchError
@@ -469,29 +460,31 @@ def test_a_graph_of_ones_own_answers_the_same_questions_in_the_same_table(place:
 
 def test_beir_and_trec_go_out_and_come_back(tmp_path: Path) -> None:
     questions = [{"id": "a", "question": "Who?", "gold": ["d1", "d2"]}, {"id": "b", "question": "谁？", "gold": ["d2"]}]
-    write_beir(tmp_path, questions, [{"id": "d1", "title": "One", "text": "a"}, {"id": "d2", "title": "", "text": "b"}])
-    assert read_beir(tmp_path) == questions
+    interchange.write_beir(
+        tmp_path, questions, [{"id": "d1", "title": "One", "text": "a"}, {"id": "d2", "title": "", "text": "b"}]
+    )
+    assert interchange.read_beir(tmp_path) == questions
     (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\na\td1\tmany\n")
     with pytest.raises(CorpusError, match=r"test.tsv cannot be read"):
-        read_beir(tmp_path)
+        interchange.read_beir(tmp_path)
     run, qrels = {"q": {"b": 2.0, "a": 1.0}}, {"q": {"a": 1.0, "c": 1.0}}
-    write_trec(tmp_path / "a.run", run, "mine")
-    write_trec(tmp_path / "qrels.txt", qrels)
+    interchange.write_trec(tmp_path / "a.run", run, "mine")
+    interchange.write_trec(tmp_path / "qrels.txt", qrels)
     assert (tmp_path / "a.run").read_text() == "q Q0 b 1 2.000000 mine\nq Q0 a 2 1.000000 mine\n"
-    assert read_trec(tmp_path / "a.run") == run and read_trec(tmp_path / "qrels.txt") == qrels
-    assert recall(run, qrels) == {"q": 0.5} and recall(run, qrels, 1) == {"q": 0.0}
+    assert interchange.read_trec(tmp_path / "a.run") == run and interchange.read_trec(tmp_path / "qrels.txt") == qrels
+    assert interchange.recall(run, qrels) == {"q": 0.5} and interchange.recall(run, qrels, 1) == {"q": 0.0}
 
 
 def test_rankings_and_logs_of_inspect_go_out_and_come_back(place: Path, wb: Workbench) -> None:
     done = wb.experiments.run(spec(place, name="trec", grid={"max_iterations": [1, 2]}))
-    export(done, place / "trec")
-    qrels = read_trec(place / "trec" / "qrels.txt")
+    interchange.export(done, place / "trec")
+    qrels = interchange.read_trec(place / "trec" / "qrels.txt")
     assert set(qrels) == {"built", "burnt", "where"}
-    assert set(read_trec(place / "trec" / "1.run")) == set(qrels)
+    assert set(interchange.read_trec(place / "trec" / "1.run")) == set(qrels)
     done = wb.experiments.run(spec(place, name="inspected", grid={"max_iterations": [1, 2]}, repeats=2))
-    paths = write_inspect(done, place / "logs")
+    paths = interchange.write_inspect(done, place / "logs")
     answers = {row["question"]: wb.run(row["run_id"]).answer for _, row in done.to_frame().iterrows()}
-    rows = read_inspect(paths[1])
+    rows = interchange.read_inspect(paths[1])
     assert len(paths) == 2 and len(rows) == 6 and {"built", "built_epoch_2"} <= {row["id"] for row in rows}
     first = next(row for row in rows if row["id"] == "built")
     assert (first["question"], first["answers"]) == ("Who built Moss Mill?", ["Ann Lee"])
@@ -501,17 +494,25 @@ def test_rankings_and_logs_of_inspect_go_out_and_come_back(place: Path, wb: Work
     assert header["eval"]["task_args"] == {"max_iterations": 2} and header["results"]["total_samples"] == 6
     (place / "no.eval").write_text("{}")
     with pytest.raises(CorpusError, match=r"no\.eval cannot be read as a log of Inspect"):
-        read_inspect(place / "no.eval")
+        interchange.read_inspect(place / "no.eval")
 
 
 def test_each_configuration_is_a_run_of_mlflow(place: Path, monkeypatch: pytest.MonkeyPatch, wb: Workbench) -> None:
     mlflow = pytest.importorskip("mlflow", reason="make apart installs it")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     mlflow.set_tracking_uri((place / "mlruns").as_uri())
-    ids = export_mlflow(wb.experiments.run(spec(place, name="logged", grid={"max_iterations": [1, 2]})))
+    ids = interchange.export_mlflow(wb.experiments.run(spec(place, name="logged", grid={"max_iterations": [1, 2]})))
     first, other = (mlflow.get_run(run_id).data for run_id in ids)
     assert (first.params, other.params) == ({"max_iterations": "1"}, {"max_iterations": "2"})
     assert {"asked", "difference", "n_both"} <= other.metrics.keys() and other.tags["decision"]
+
+
+def test_what_is_claimed_is_written_down_before_the_first_look(place: Path) -> None:
+    read, day = load_spec(spec(place, name="claimed", smallest_difference=4)), datetime(2026, 11, 27, tzinfo=UTC)
+    first, again, fewer = (interchange.prml(read, asked, day) for asked in (QUESTIONS, QUESTIONS, QUESTIONS[:2]))
+    manifest = yaml.safe_load(first)
+    assert first == again and (manifest["version"], manifest["threshold"]) == ("prml/0.1", 4.0)
+    assert manifest["dataset"]["hash"] != yaml.safe_load(fewer)["dataset"]["hash"]
 
 
 @pytest.fixture

@@ -110,15 +110,8 @@ def test_paths_are_the_workspaces_wherever_a_notebook_starts(tmp_path: Path, mon
 
 @pytest.mark.slow
 def test_stock_papermill_refuses_what_the_notebook_does_not_declare(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "papermill",
-        "--no-progress-bar",
-        str(notebook(tmp_path)),
-        str(tmp_path / "o.ipynb"),
-    ]
-    done = subprocess.run([*command, "-y", "topk: 4"], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "papermill", "--no-progress-bar", str(notebook(tmp_path))]
+    done = subprocess.run([*command, str(tmp_path / "o.ipynb"), "-y", "topk: 4"], capture_output=True, text=True)
     assert done.returncode == 1 and "no parameter 'topk'. Known: top_k: int" in done.stderr
 
 
@@ -237,17 +230,9 @@ def test_a_notebook_runs_as_documented_from_elsewhere_and_its_runs_have_its_name
 
 
 def test_papermill_runs_a_notebook_with_other_parameters_and_recorded_decisions(project, workspace, tmp_path):
-    given = [
-        "-p",
-        "workspace",
-        str(workspace),
-        "-p",
-        "question",
-        "喜宴哪一年上映？",
-        "-y",
-        "thresholds: {min_evidence: 2}",
-    ]
-    given += ["-y", "decisions: [{point: plan, action: approve}, {point: reflect, action: reject}]"]
+    given = ["-p", "workspace", str(workspace), "-p", "question", "喜宴哪一年上映？"]
+    given += ["-y", "thresholds: {min_evidence: 2}", "-y"]
+    given += ["decisions: [{point: plan, action: approve}, {point: reflect, action: reject}]"]
     command = [sys.executable, "-m", "papermill", "experiments/ask.ipynb", str(tmp_path / "out.ipynb")]
     done = subprocess.run([*command, *documented(project, "ask"), *given], capture_output=True, text=True, cwd=project)
     assert done.returncode == 0, done.stderr[-2000:]
