@@ -88,6 +88,7 @@ def test_a_sentence_that_overlapping_pieces_of_a_document_share_is_quoted_once()
 
 
 SOURCES = {1: "kiln\nThe kiln was built in 1993 by Mei Lan.", 2: "glaze\nIt has iron.", 3: "茶馆\n《茶馆》由老舍写成。"}
+SOURCES[4] = "tape\nA replay is exact, call by call:\nIt needs no network."
 
 
 @pytest.mark.parametrize(
@@ -96,7 +97,8 @@ SOURCES = {1: "kiln\nThe kiln was built in 1993 by Mei Lan.", 2: "glaze\nIt has 
         ("The kiln was built in 1993 [1].", "supported"), ("The kiln was built in 1883 [1].", "unsupported"),
         ("The kiln was not built in 1993 [1].", "unsupported"), ("The kiln was built in 1993.", "uncited"),
         ("The kiln was built in 1993 [2].", "unsupported"), ("《茶馆》由老舍写成 [3]。", "supported"),
-        ("《茶馆》不是老舍写成的 [3]。", "unsupported"), ("《茶馆》于1957年由老舍写成 [3]。", "unsupported"),
+        ("A replay is exact, call by call [4].", "supported"), ("《茶馆》不是老舍写成的 [3]。", "unsupported"),
+        ("《茶馆》于1957年由老舍写成 [3]。", "unsupported"),
     ],
 )  # fmt: skip
 def test_a_statement_is_held_against_what_it_cites(said: str, verdict: str) -> None:
@@ -112,6 +114,12 @@ def test_a_list_for_which_no_document_holds_begins_with_that(shelf: Library, que
     base = shelf.get("film")
     results = evidence(("Diner", "Diner (1982) is one of the Baltimore films set in the 1960s, 1960年代的电影。"))
     assert judge(read(question, [base]), results, [base]).text.startswith(heading)
+
+
+def test_a_field_of_a_name_that_no_document_has_is_not_answered(shelf: Library) -> None:
+    base = shelf.get("film")
+    results = evidence(("Red Heat", "Red Heat is a film directed by Walter Hill."))
+    assert judge(read("Who directed Heat?", [base]), results, [base]).kind == "closest"
 
 
 def piece(doc_id: str, title: str, text: str, score: float = 0.8) -> Any:

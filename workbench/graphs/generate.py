@@ -37,6 +37,7 @@ from workbench.knowledge.dated import PartialBase, dated_bases, question_dates
 from workbench.language.answer import judge, write
 from workbench.language.citing import cite, marked_sentences
 from workbench.language.dates_and_numbers import read_numbers
+from workbench.language.quoting import parts as quotations
 from workbench.language.support import ADDRESS, Shares, Support, checked, is_refusal
 from workbench.models.chat import Limits, server_name, stream_text, token_usage
 from workbench.models.thinking import Thinking
@@ -217,7 +218,9 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> Json:
         else []
     )
     if spoken and support and context.settings.bounds == "strict":
-        answer = answer._replace(text=with_marks(answer.text, support))
+        answer = answer._replace(
+            text=with_marks(answer.text, support, detect_language(state["message"]))
+        )
     if short is None and state.get("use_retrieval", True):
         answer = answer._replace(text=answer.text + dates_note(state, context))
     if short is None and state.get("noted") and "writer" not in context.models:
@@ -520,11 +523,11 @@ def _base(result: RetrievalResult, context: Context) -> KnowledgeBase | None:
 
 
 def source_text(result: RetrievalResult, base: KnowledgeBase | None) -> str:
-    """Return the title and the text of a piece of evidence."""
+    """Return the title and the text of a piece of evidence, first as it is quoted: without markup."""
     title = str(result["metadata"].get("title") or "")
-    return "\n".join(
-        [" / ".join(_writings(title, base)) if title else "", result["evidence"]]
-    ).strip()
+    heading = " / ".join(_writings(title, base)) if title else ""
+    plain = [text for _, text in quotations(result["evidence"], title)]
+    return "\n".join([heading, *plain, result["evidence"]]).strip()
 
 
 def fields_text(result: RetrievalResult, base: KnowledgeBase | None) -> str:
@@ -554,14 +557,15 @@ def _writings(name: str, base: KnowledgeBase | None) -> list[str]:
     return list(dict.fromkeys([name, *(entity["aliases"] if entity else [])]))
 
 
-def with_marks(text: str, support: Sequence[Supported]) -> str:
+def with_marks(text: str, support: Sequence[Supported], language: str) -> str:
     """Return the answer with a mark behind each statement that its sources do not support.
 
     >>> one = Supported(sentence="It is green.", verdict="uncited", cited=[], by=[], why="", judge="")
-    >>> with_marks("It is green. Why?", [one])
+    >>> with_marks("It is green. Why?", [one], "en")
     'It is green (without a source). Why?'
     """
     verdicts = {each["sentence"]: each["verdict"] for each in support}
+    chinese = language == "zh"
     marked = ""
     at = 0
     # each at its place: one may be repeated, or be a part of another
@@ -573,7 +577,7 @@ def with_marks(text: str, support: Sequence[Supported]) -> str:
         mark = MARKS.get(verdicts.get(sentence, ""))
         if mark and not is_refusal(sentence):
             end -= len(sentence) - len(re.sub(r"[.!?。！？；]$", "", sentence))
-            marked = f"{marked}{text[at:end]}{mark[bool(CJK.search(sentence))]}"
+            marked = f"{marked}{text[at:end]}{mark[chinese]}"
             at = end
         marked = marked + text[at : match.end()]
         at = match.end()

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from workbench.language.citing import cite, marked, spaced
+from workbench.language.citing import cite, marked_each, spaced
 from workbench.language.fields import Document, FieldsWriter
 from workbench.language.followup import asks_for_more
 from workbench.language.names import bare
@@ -110,7 +110,8 @@ def judge(
     # chooses among documents by what their fields do not have.
     empty_list = question["intent"] == "list" and question["conditions"] and not fields.selected
     chooses = len(fields.schema) > 1 and pattern("intent.which").search(question["text"].lower())
-    unsaid = empty_list or (chooses and question["not_applied"])
+    # A field is asked of a document: a name that is none of these is not answered for.
+    unsaid = empty_list or (chooses and question["not_applied"]) or (unknown and question["fields"])
     says = chosen.sure and not unsaid and _says_words(question, chosen.quotes, bases)
     kind: Kind = "quotation" if says and not absent else "closest"
     quotes = chosen.quotes if kind == "quotation" else chosen.quotes[:CLOSEST]
@@ -247,7 +248,7 @@ def quoted(quotes: Sequence[Sentence], fields: FieldsWriter) -> str:
             body, stop = (text[:-1], text[-1]) if text[-1] in ".!?。！？；" else (text, "")
             title = brief_title(quote.title)
             text = f"{body}（{title}）{stop}" if CJK.search(text) else f"{body} ({title}){stop}"
-        lines.append(marked(text, quote.n))
+        lines.append(marked_each(text, quote.n))
     return "\n".join(lines)
 
 

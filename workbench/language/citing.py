@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from workbench.state import Citation, Evidence, RetrievalResult
-from workbench.text import sentences
+from workbench.text import CJK, sentences
 
 _MARK = re.compile(r"\s?[\[【]\s*(\d{1,4}(?:\s*[,，、;]\s*\d{1,4})*)\s*[\]】]")
 _STRAY = re.compile(r"^([”」』）]*(?:\s?\[\d+\])+[.。]?|[”」』）]+)\s*")
@@ -96,6 +96,16 @@ def marked(text: str, *numbers: int) -> str:
         return text
     stop = re.search(r"[.!?。！？；]$", text)
     return f"{text[: stop.start()]} {marks}{stop.group()}" if stop else f"{text} {marks}"
+
+
+def marked_each(text: str, number: int) -> str:
+    """Return a quotation with the mark behind each of its sentences: a row of a table may hold several.
+
+    >>> marked_each("It ends. It begins.", 3), marked_each("结束。开始。", 3)
+    ('It ends [3]. It begins [3].', '结束 [3]。开始 [3]。')
+    """
+    blank = "" if CJK.search(text) else " "
+    return blank.join(marked(sentence, number) for sentence in sentences(text))
 
 
 _EDGE = re.compile(

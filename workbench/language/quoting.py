@@ -344,7 +344,7 @@ class Reader:
         }
 
 
-_SHORTEST, _TITLE, _DEFINING = 6, 8, 2
+_SHORTEST, _TITLE, _DEFINING, _COMMANDS = 6, 8, 2, 3
 
 
 def rarity(matrix: np.ndarray) -> np.ndarray:
@@ -396,7 +396,7 @@ def parts(text: str, title: str) -> tuple[tuple[str, str], ...]:
 
 
 def _whole_piece(block: Block) -> str:
-    """Return a list item, a row or code in words."""
+    """Return a list item, a row or code in words; a program is not a quotation."""
     if block.kind == "item":
         return bare(ITEM.sub("", block.text))
     if block.kind == "row":
@@ -405,7 +405,9 @@ def _whole_piece(block: Block) -> str:
             [bare(cell) for cell in cells(head)] if head else [],
             [bare(cell) for cell in cells(block.text)],
         )
-    return "; ".join(part.strip() for part in block.text.split("\n") if part.strip())
+    lines = [line.strip() for line in block.text.split("\n") if line.strip()]
+    # what is only indented may be prose
+    return "" if block.head and len(lines) > _COMMANDS else "; ".join(lines)
 
 
 def _row(header: Sequence[str], cells: Sequence[str]) -> str:

@@ -174,9 +174,8 @@ def agreement(
     sentence = _PARTICLE.sub("", sentence)
     places = [*_places(source), *filter(None, [table])]
     covered = (shares or by_words)(sentence, places) if places else [0.0]
-    place = places[covered.index(max(covered))] if places else ""
     missing = lost(sentence, f"{source}\n{table}")
-    return Agreement(max(covered), missing, bool(place) and _contrary(sentence, place))
+    return Agreement(max(covered), missing, _contrary(sentence, f"{source}\n{table}"))
 
 
 def lost(sentence: str, source: str) -> list[str]:
@@ -211,15 +210,15 @@ def denies(text: str) -> bool:
     return bool(_DENIES.search(_NO_DENIAL.sub(" ", text)))
 
 
-def _contrary(sentence: str, place: str) -> bool:
-    """Check whether only one of a sentence and its nearest sentence in a place is negated."""
+def _contrary(sentence: str, source: str) -> bool:
+    """Check whether the sentence of a source that says most of this one is negated where this one is not."""
     words = _words(_DENIES.sub("", sentence))
-    shares = [
-        (_share(words, set(_words(_DENIES.sub("", line)))), line)
-        for line in sentences(place) or [place]
-    ]
-    share, nearest = max(shares)
-    return share >= MOST and denies(sentence) != denies(nearest)
+    best = {True: 0.0, False: 0.0}
+    for line in sentences(source):
+        share = _share(words, set(_words(_DENIES.sub("", line))))
+        best[denies(line)] = max(best[denies(line)], share)
+    own = denies(sentence)
+    return best[not own] >= MOST and best[not own] > best[own]
 
 
 def _bare(sentence: str) -> str:

@@ -21,7 +21,7 @@ from workbench.graphs.generate import (
 from workbench.language import citing
 from workbench.language.fields import FieldsWriter
 from workbench.language.quoting import split_sentences
-from workbench.parts.reports.checking import written_sections
+from workbench.parts.reports.checking import LED_BY, written_sections
 from workbench.parts.reports.citing import references
 from workbench.parts.reports.kinds import report_type
 from workbench.parts.reports.markdown import Chapter, escaped, markdown
@@ -186,9 +186,8 @@ class _Assembly:
             )
         if not text or not self.context.settings.consistency_check:
             return text
-        return with_marks(
-            text, await supported(self.context, text, self.results, self.state["message"])
-        )
+        support = await supported(self.context, text, self.results, self.state["message"])
+        return with_marks(text, support, self.labels.language)
 
     def _findings(self) -> str:
         """Return a line for each of several sections: an abstract without a model."""
@@ -219,7 +218,8 @@ class _Assembly:
             quotes = [quotes[says.index(max(says))]]
         elif documents := self._documents(section):
             return documents
-        return (quotes or [self.labels("part_nothing")])[0].replace("**", "").rstrip(".。")
+        text = (quotes or [self.labels("part_nothing")])[0]
+        return LED_BY.sub("", text).replace("**", "").rstrip(".。")
 
     def _rests(self) -> str:
         """Return which documents each section rests on, a line a section: a summary without a model."""

@@ -32,12 +32,12 @@ from workbench.state import (
     SectionContent,
     SectionOutline,
 )
-from workbench.text import fold, terms
+from workbench.text import detect_language, fold, terms
 from workbench.tools.scoring import shares_said
 from workbench.tools.tool import FunctionTool, Search, ToolOutput
 
 _NUMBER = re.compile(r"(?<![A-Za-z\d.])\d[\d,]*(?:\.\d+)?(?![A-Za-z.]*\d)")
-_LED_BY = re.compile(r"^\*\*[^*\n]{1,200}\*\*(?:（[^）\n]{1,200}）)?(?:: |：)(?=.)")
+LED_BY = re.compile(r"^\*\*[^*\n]{1,200}\*\*(?:（[^）\n]{1,200}）)?(?:: |：)(?=.)")
 _CAPITAL = re.compile(r"\b[A-Z][\w’'-]*")
 
 
@@ -57,7 +57,7 @@ def without_marks(text: str) -> str:
     >>> without_marks("**Survey**: It has 42 arches [3]."), without_marks("**《测量》**：有 42 个桥拱 [3]。")
     ('It has 42 arches.', '有 42 个桥拱。')
     """
-    return _LED_BY.sub("", re.sub(r"\s?\[\d+\]", "", text).strip())
+    return LED_BY.sub("", re.sub(r"\s?\[\d+\]", "", text).strip())
 
 
 def contradictions(claims: Sequence[Claim], documents: Mapping[str, str]) -> list[Json]:
@@ -99,24 +99,27 @@ def opposed(first: str, second: str) -> str:
 
     >>> opposed("The bridge has 40 arches.", "The bridge has 42 arches."), opposed("It burns oil.", "It burns oil.")
     ('number', '')
+    >>> opposed("Each run is kept.", "Each run is kept; no server, account or key is needed.")
+    ''
     """
     numbers = set(_NUMBER.findall(first))
     second_numbers = set(_NUMBER.findall(second))
     about = "number" if numbers and second_numbers and not numbers & second_numbers else ""
-    about = "denial" if denies(first) != denies(second) else about
-    return about if about and _of_the_same(first, second) else ""
+    if denies(first) != denies(second):
+        # a longer one that denies something else contradicts nothing
+        return "denial" if _of_the_same(first, second, 0.8) else ""
+    return about if about and _of_the_same(first, second, 0.6) else ""
 
 
-def _of_the_same(first: str, second: str) -> bool:
-    """Return whether two statements name the same things, and say the same of them but for numbers and denial."""
+def _of_the_same(first: str, second: str, least: float) -> bool:
+    """Return whether two statements name the same things, and share most words but for numbers and denial."""
     for text, beside in ((first, second), (second, first)):
         words = set(terms(beside))
         if any(not words & set(terms(name)) for name in _CAPITAL.findall(text) if terms(name)):
             return False
         if any(not _NUMBER.fullmatch(name) for name in lost(text, beside)):
             return False
-    # The share of a statement's words with which another speaks of the same.
-    return min(_alike(first, second), _alike(second, first)) >= 0.6
+    return min(_alike(first, second), _alike(second, first)) >= least
 
 
 def _alike(first: str, second: str) -> float:
@@ -161,7 +164,8 @@ async def checked(
         )
         for number, statement in enumerate(support, 1)
     ]
-    return {**content, "text": with_marks(content["text"], support), "claims": claims}
+    language = detect_language(question)
+    return {**content, "text": with_marks(content["text"], support, language), "claims": claims}
 
 
 async def consistency(state: ConversationState, runtime: Runtime[Context]) -> Json:

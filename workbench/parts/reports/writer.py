@@ -19,7 +19,7 @@ from workbench import ports
 from workbench.graphs.roles import NONE, ModelForm, ask_model, evidence_text, numbered
 from workbench.knowledge.reading.blocks import ITEM, Block, blocks, cells
 from workbench.language.answer import CLOSED
-from workbench.language.citing import marked, renumbered, spaced
+from workbench.language.citing import marked_each, renumbered, spaced
 from workbench.language.fields import FieldsWriter
 from workbench.language.quoting import Sentence, split_sentences
 from workbench.parts.reports.kinds import ReportType
@@ -475,7 +475,9 @@ def _paragraph(quoted: Sequence[Sentence], fields: FieldsWriter) -> str:
         words = " ".join(f"“{s.text}” [{s.n}]" for s in quoted)
         return fields.say(f"**{original}**: {words}", f"{both}：{words}。")
     closed = [s.text if s.text[-1:] in CLOSED else s.text + fields.say(".", "。") for s in quoted]
-    text = fields.say(" ", "").join(marked(t, s.n) for t, s in zip(closed, quoted, strict=True))
+    text = fields.say(" ", "").join(
+        marked_each(t, s.n) for t, s in zip(closed, quoted, strict=True)
+    )
     if fold(title) in fold(text) or len(sentences(title)) > 1:  # a title that ends in its middle
         return text
     return fields.say(f"**{called}**: {text}", f"**《{called}》**：{text}")
