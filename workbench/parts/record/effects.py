@@ -120,7 +120,9 @@ class Place:
     at: str = ""
     task: str = ""
     calls: Counter[str] = dataclasses.field(default_factory=Counter)
-    waiting: list[Effect] = dataclasses.field(default_factory=list)
+    waiting: dict[tuple[str, str], list[Effect]] = dataclasses.field(
+        default_factory=lambda: defaultdict(list)
+    )
 
 
 _place: ContextVar[Place | None] = ContextVar("workbench_place", default=None)
@@ -181,6 +183,7 @@ class Recorder(Tape):
         }
         self._own = {id(effect) for effect in own}
         self._recorded = [*own, *recorded]
+        self._calling = {effect.name for effect in self._recorded if effect.outcome == "called"}
         self._calls_in: dict[str, list[Effect]] = defaultdict(list)
         for effect in recorded:
             node, colon, _ = effect.at.partition(":")
@@ -230,22 +233,19 @@ class Recorder(Tape):
             recorded = self._find_node(at, node, parts, digests)
             if recorded is None or (recorded.outcome == "value" and has_edited_call):
                 break
-            self.keep_recorded(recorded, at, task)
-            if recorded.outcome == "value":
-                return with_edit(recorded.value, edit.get("state"), node.reducers)
-            seen = dataclasses.replace(
-                recorded, at=at, parts=parts, replayed=id(recorded) not in self._own
-            )
-            questions = self._note_questions(seen)
+            kept = self.keep_recorded(recorded, at, task)
+            if kept.outcome == "value":
+                return with_edit(kept.value, edit.get("state"), node.reducers)
+            questions = self._note_questions(kept)
             # after a kill the graph that it called asks again, and LangGraph has the answer
-            if recorded.outcome == "called" and set(questions) <= set(answered):
+            if kept.outcome == "called" and set(questions) <= set(answered):
                 break
             if any(question not in self.answers or question in answered for question in questions):
-                self._ask_again(questions[0], recorded.value[0][1], config)
+                self._ask_again(questions[0], kept.value[0][1], config)
             answered += questions
         if self.mode == "replay" and not has_edited_call:
             raise self._divergence(at, node, parts, digests)
-        if not self._interrupts_in_called_graph(path):
+        if path not in self._calling:  # its answer reaches it through LangGraph alone
             answers = [self.answers[question] for question in answered]
             config = langgraph.with_resume(config, answers, self._order_of_answers(at, answered))
         inputs = ReadState(state) if type(state) is dict else copied(state)
@@ -257,12 +257,14 @@ class Recorder(Tape):
             result, reads={name: digests.get(name, _MISSING) for name in fields}
         )
         if pause is not None:
-            if not all(langgraph.is_own(question, config) for question in result.value):
-                result = dataclasses.replace(result, outcome="called")
-            asked = [(self._asking.pop(id(each), ""), each) for each in result.value]
-            result = dataclasses.replace(result, value=asked)
-            self.keep(result)
-            self._note_questions(result)
+            is_own = all(langgraph.is_own(question, config) for question in result.value)
+            asked = dataclasses.replace(
+                result,
+                value=[(self._asking.pop(id(each), ""), each) for each in result.value],
+                outcome="interrupt" if is_own else "called",
+            )
+            self.keep(asked)
+            self._note_questions(asked)
             raise pause
         value = with_messages(
             result.value, {name for name, reduce in node.reducers.items() if reduce is add_messages}
@@ -287,11 +289,7 @@ class Recorder(Tape):
         finally:
             _place.reset(token)
         seconds = time.perf_counter() - began
-        outcome = "value" if pause is None else "interrupt"
-        result = dataclasses.replace(
-            effect, value=value, outcome=outcome, seconds=seconds, started_at=started
-        )
-        return result, pause
+        return dataclasses.replace(effect, value=value, seconds=seconds, started_at=started), pause
 
     def _by_hand(self, wanted: Effect) -> Effect | None:
         edit = self._edits.get(wanted.at, {})
@@ -393,21 +391,14 @@ class Recorder(Tape):
         self, at: str, node: langgraph.Node, parts: Json, digests: Mapping[str, str]
     ) -> Divergence:
         """Return how a node differs from what was recorded at its place."""
-        recorded = [
-            e for e in self._recorded if (e.kind, e.name, e.at) == (node.kind, node.path, at)
-        ]
         before = [
             dataclasses.replace(e, name=at, parts={**e.parts, "state": e.reads or {}})
-            for e in recorded[:1]
-        ]
-        names = before[0].parts["state"] if before else ()
-        return divergence(
-            node.kind, at, {**parts, "state": {n: digests.get(n, _MISSING) for n in names}}, before
-        )
-
-    def _interrupts_in_called_graph(self, path: str) -> bool:
-        """Return whether a graph inside the node asked: its answer reaches it through LangGraph alone."""
-        return any(effect.name == path and effect.outcome == "called" for effect in self._recorded)
+            for e in self._recorded
+            if (e.kind, e.name, e.at) == (node.kind, node.path, at)
+        ][:1]
+        names = [name for e in before for name in e.parts["state"]]
+        state = {name: digests.get(name, _MISSING) for name in names}
+        return divergence(node.kind, at, {**parts, "state": state}, before)
 
     # calls inside nodes
 
@@ -672,7 +663,7 @@ class RecordedCalls(BaseCache):
         )
         taken = recorder.take(effect)
         if taken is None:
-            place.waiting.append(effect)
+            place.waiting[prompt, llm_string].append(effect)
             return None
         replies = taken.value if isinstance(taken.value, list) else [taken.value]
         return [_generation(reply, taken.edited) for reply in replies]
@@ -684,9 +675,7 @@ class RecordedCalls(BaseCache):
             if self.behind:
                 self.behind.update(prompt, llm_string, return_val)
             return
-        parts = place.recorder.parts_of_call(prompt, digest(llm_string))
-        effect = next(effect for effect in place.waiting if effect.parts == parts)
-        place.waiting.remove(effect)
+        effect = place.waiting[prompt, llm_string].pop(0)
         replies = [getattr(generation, "message", generation.text) for generation in return_val]
         seconds = time.time() - effect.started_at
         tokens = sum(map(_tokens, return_val))
