@@ -8,6 +8,7 @@ no, or any value.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -45,32 +46,29 @@ class Question(NamedTuple):
     @property
     def request(self) -> Json:
         """Return it as the request of a review point: what is proposed, what can be filled in, and which decisions."""
-        value, (_, actions, config), form = self.value, self._proposal, None
-        decisions = config.get("allowed_decisions") or _constants(self.schema) or list(_INBOX)
-        if actions:
-            name = ", ".join(str(action.get("name")) for action in actions)
+        _, actions, config = self._proposal
+        name = ", ".join(str(action.get("name")) for action in actions) or self.at
+        args = Json()
+        form = config.get("args_schema")
+        decisions = config.get("allowed_decisions") or _named_decisions(self.schema)
+        if len(actions) == 1:
+            args = dict(actions[0].get("args") or {})
             text = str(actions[0].get("description") or "")
-            args = {
-                f"{n} {action.get('name')}": action.get("args") or {}
-                for n, action in enumerate(actions, 1)
-            }
-            if len(actions) == 1:
-                args = dict(actions[0].get("args") or {})
-                form = config.get("args_schema")
+        elif actions:
+            text = str(actions[0].get("description") or "")
+            for number, action in enumerate(actions, 1):
+                args[f"{number} {action.get('name')}"] = action.get("args") or {}
         else:
-            text = value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
-            name = self.at
-            args = Json()
+            value = plain(self.value)
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             decisions = ["approve", "respond", "reject"]
             if form := self._answer_schema:
-                fields = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
-                fields = fields if isinstance(fields, Mapping) else {}
+                if isinstance(self.value, BaseModel):
+                    value = self.value.model_dump(mode="json")
+                fields = value if isinstance(value, Mapping) else {}
                 args = {field: fields[field] for field in form["properties"] if field in fields}
-                decisions = [
-                    "edit",
-                    "respond",
-                    *(["approve"] if set(form.get("required", ())) <= set(args) else []),
-                ]
+                whole = set(form.get("required", ())) <= set(args)
+                decisions = ["edit", "respond", *(["approve"] if whole else [])]
         config = {"allowed_decisions": decisions, "args_schema": form or _schema_of(args)}
         action = {"name": name, "args": args, "description": text}
         return {
@@ -96,16 +94,18 @@ class Question(NamedTuple):
         Raises:
             InvalidAnswer: the question does not take this decision, or a field is missing.
         """
-        [config], (shape, actions, _) = self.request["review_configs"], self._proposal
+        request = self.request
+        [config] = request["review_configs"]
+        shape, actions, _ = self._proposal
+        form = None if actions else self._answer_schema
         if decision not in config["allowed_decisions"]:
             raise InvalidAnswer(
                 f"{self.at} takes {', '.join(config['allowed_decisions'])}; not {decision!r}."
             )
-        if decision == "edit" or (decision == "approve" and self._answer_schema and not actions):
-            args = {**self.request["action_requests"][0]["args"], **(args or {})}
-            if lacking := [
-                name for name in config["args_schema"].get("required", ()) if name not in args
-            ]:
+        if decision == "edit" or (decision == "approve" and form):
+            args = {**request["action_requests"][0]["args"], **(args or {})}
+            required = config["args_schema"].get("required", ())
+            if lacking := [name for name in required if name not in args]:
                 raise InvalidAnswer(f"{self.at} needs {', '.join(lacking)}.")
         if shape == "inbox":
             content = {"edit": {"action": actions[0]["name"], "args": args}, "respond": message}
@@ -116,18 +116,16 @@ class Question(NamedTuple):
             if decision == "edit":
                 new_args = [args] if len(actions) == 1 else list(args.values())
                 if len(new_args) != len(actions):
-                    raise InvalidAnswer(
-                        f"{self.at} takes {', '.join(self.request['action_requests'][0]['args'])}."
-                    )
-                names = [action["name"] for action in actions]
-                edits = [
-                    {"name": name, "args": new} for name, new in zip(names, new_args, strict=True)
+                    names = ", ".join(request["action_requests"][0]["args"])
+                    raise InvalidAnswer(f"{self.at} takes {names}.")
+                decided = [
+                    {**parts, "edited_action": {"name": action["name"], "args": new}}
+                    for action, new in zip(actions, new_args, strict=True)
                 ]
-                decided = [{**parts, "edited_action": edit} for edit in edits]
             return decided[0] if shape == "one" else {"decisions": decided}
         if decision == "respond":
             return read_json(message)
-        if form := self._answer_schema:
+        if form:
             return args[_WHOLE] if _WHOLE in form["properties"] else args
         return decision == "approve"
 
@@ -186,18 +184,10 @@ def _schema_of(args: Mapping[str, Any]) -> Json:
     return {"type": "object", "properties": properties, "required": list(args)}
 
 
-def _constants(schema: Any) -> list[str]:
-    """Return the decisions that a schema of LangChain's middleware names."""
-    if isinstance(schema, Mapping):
-        own = [schema["const"]] if schema.get("const") in _INBOX else []
-        return list(
-            dict.fromkeys(
-                [*own, *(name for inner in schema.values() for name in _constants(inner))]
-            )
-        )
-    if isinstance(schema, list):
-        return [name for inner in schema for name in _constants(inner)]
-    return []
+def _named_decisions(schema: Any) -> list[str]:
+    """Return the decisions that a schema of LangChain's middleware names; all where it names none."""
+    constants = re.findall(r'"const": "(\w+)"', json.dumps(plain(schema)))
+    return [name for name in dict.fromkeys(constants) if name in _INBOX] or list(_INBOX)
 
 
 def read_json(text: str) -> Any:
