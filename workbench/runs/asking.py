@@ -10,7 +10,15 @@ from contextlib import contextmanager
 from inspect import Parameter, signature
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+)
 
 from workbench.errors import RunError, UnknownKnowledge, shown
 from workbench.extensions import required
@@ -102,20 +110,15 @@ def _points(review: Any, info: ValidationInfo) -> list[str]:
     )
 
 
-def _name(value: Any, info: ValidationInfo) -> str | None:
-    if value is None and info.field_name == "session":
-        return None
-    if not isinstance(value, str):
-        raise RunError(f"{info.field_name} is {shown(value)}. Give a name as text.")
-    if len(value) > LONGEST_NAME:
+def _printable(name: str) -> str:
+    if any(unicodedata.category(sign) in ("Cc", "Zl", "Zp") for sign in name):
         raise RunError(
-            f"{info.field_name} has {len(value):,} characters. Give a name of at most {LONGEST_NAME}."
+            f"{shown(name)} has a line break or another sign that is not printed. Leave it out."
         )
-    if any(unicodedata.category(sign) in ("Cc", "Zl", "Zp") for sign in value):
-        raise RunError(
-            f"{info.field_name} is {shown(value)}, with a line break or another sign that is not printed. Leave it out."
-        )
-    return clean(value)
+    return clean(name)
+
+
+Name = Annotated[str, Field(strict=True, max_length=LONGEST_NAME), AfterValidator(_printable)]
 
 
 def _worker(value: Any, info: ValidationInfo) -> str:
@@ -199,14 +202,6 @@ def _decisions(value: Any) -> list[Any] | None:
     return rows
 
 
-def _reviewer(value: Any) -> Any:
-    if value is not None and not callable(value):
-        raise RunError(
-            f"reviewer is {shown(value)}. Give an object that is called with a request, or None."
-        )
-    return value
-
-
 def _prompts(value: Any, info: ValidationInfo) -> Json:
     return own_prompts(value, _from_context(info, "prompts"))
 
@@ -246,10 +241,10 @@ class RunOptions(BaseModel):
 
     kb: Annotated[list[str], BeforeValidator(_bases)] = []
     """The knowledge base, or several; without one the router chooses."""
-    session: Annotated[str | None, BeforeValidator(_name)] = None
+    session: Name | None = None
     """The conversation that this continues, as ``run.session_id`` names it: its last messages are part of the question.
     None begins a new one, which has the id of the run."""
-    user: Annotated[str, BeforeValidator(_name)] = "default"
+    user: Name = "default"
     """Whose conversation."""
     worker: Annotated[str, BeforeValidator(_worker)] = ""
     """``kb:agent:mode``, which then decides how is searched; several are asked in one run."""
@@ -260,7 +255,7 @@ class RunOptions(BaseModel):
     date) or an earlier ``valid_to`` are left out. "" takes it from the question ("as of 2003")."""
     known: Annotated[str, BeforeValidator(_date)] = ""
     """The date by which documents are to have been known, by their ``known_since``."""
-    reviewer: Annotated[Any, BeforeValidator(_reviewer)] = None
+    reviewer: Callable[..., Any] | None = None
     """Answers at the review points in place of a person."""
     decisions: Annotated[list[Any] | None, BeforeValidator(_decisions)] = None
     """Recorded answers, given in their order; after the last one the run waits for a person."""
