@@ -10,7 +10,7 @@ import json
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from html import escape
 from io import BytesIO
 from pathlib import Path
@@ -25,7 +25,6 @@ from workbench.plans import Plan
 from workbench.records.store import RunStore, new_run_id
 from workbench.records.tape import Effect
 from workbench.records.writing import write_file
-from workbench.runs.recording import Recording
 from workbench.settings import Settings
 from workbench.state import ConversationState, Decision, ExecutionRecord, Json, RetrievalResult
 from workbench.text import visible
@@ -139,13 +138,12 @@ class _Contents(Contents):
     decisions: list[_Decision]
 
 
-def exported(run: Recording, path: Path, settings: Settings) -> Path:
+def exported(run: Any, path: Path, settings: Settings) -> Path:
     """Write the capsule of a run (``Workbench.export``)."""
-    write_file(path, capsule(run, settings), kind=CapsuleError)
-    return path
+    return write_file(path, capsule(run, settings), kind=CapsuleError)
 
 
-def capsule(run: Recording, settings: Settings) -> bytes:
+def capsule(run: Any, settings: Settings) -> bytes:
     """Return the bytes of a run's capsule, which holds no secret of these settings; the same run gives the same bytes.
 
     Raises:
@@ -157,11 +155,7 @@ def capsule(run: Recording, settings: Settings) -> bytes:
     title = escape(visible(message))
     language = labels_for(message).html_lang
     page = f'<!doctype html>\n<html lang="{language}"><meta charset="utf-8"><title>{title}</title>\n{body}\n</html>\n'
-    return zipped({CONTENTS: json.dumps(contents, ensure_ascii=False, indent=1), PAGE: page})
-
-
-def zipped(texts: Mapping[str, str]) -> bytes:
-    """Return a zip file of texts by name; the same texts give the same bytes."""
+    texts = {CONTENTS: json.dumps(contents, ensure_ascii=False, indent=1), PAGE: page}
     packed = BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         for name, text in texts.items():
@@ -171,7 +165,7 @@ def zipped(texts: Mapping[str, str]) -> bytes:
     return packed.getvalue()
 
 
-def capsule_contents(run: Recording) -> Json:
+def capsule_contents(run: Any) -> Json:
     """Return everything that is stored of a run that has ended.
 
     Raises:
@@ -183,7 +177,7 @@ def capsule_contents(run: Recording) -> Json:
         )
     contents = run._store.contents(run.run_id)
     contents["run"]["status"] = run.status
-    if contents["run"]["options"]["incognito"]:
+    if contents["run"]["options"].get("incognito"):
         raise CapsuleError(f"Run {run.run_id} is incognito: nothing of it is to be kept.")
     # its checkpoint does not travel
     if contents["run"]["result"] is None and run.status == "cancelled":
@@ -193,7 +187,7 @@ def capsule_contents(run: Recording) -> Json:
 
 
 def imported(
-    path: Path, store: RunStore, run: Callable[[str], Recording], settings: Settings, as_new: bool
+    path: Path, store: RunStore, run: Callable[[str], Any], settings: Settings, as_new: bool
 ) -> str:
     """Store the run of a capsule (``Workbench.import_capsule``), and return its id."""
     contents = read(path)

@@ -6,7 +6,6 @@ Nothing of it is executed when it is read: values are decoded by the classes of 
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,10 +13,9 @@ from typing import TYPE_CHECKING
 from typing_extensions import TypedDict
 
 from workbench.errors import CapsuleError
-from workbench.futures.capsule import CONTENTS, Contents, read, zipped
+from workbench.futures.capsule import Contents, exported, read
 from workbench.models.wire import secrets
 from workbench.records.store import new_run_id
-from workbench.records.writing import write_file
 from workbench.state import Json
 
 if TYPE_CHECKING:
@@ -44,12 +42,11 @@ def write_capsule(run: GraphRun, path: str | Path) -> Path:
         raise CapsuleError(
             f"Run {run.run_id} is {run.status}: only a run that is done can be sealed."
         )
-    contents = run._store.contents(run.run_id)
-    text = json.dumps(contents, ensure_ascii=False, indent=1)
-    values = b"".join([text.encode(), *map(base64.b64decode, _values(contents))])
-    if any(secret.encode() in values for secret in secrets(run.agent._wb.settings)):
+    settings = run.agent._wb.settings
+    values = b"".join(map(base64.b64decode, _values(run._store.contents(run.run_id))))
+    if any(secret.encode() in values for secret in secrets(settings)):
         raise CapsuleError(f"Run {run.run_id} holds a secret of the settings, and is not sealed.")
-    return write_file(path, zipped({CONTENTS: text}), kind=CapsuleError)
+    return exported(run, Path(path), settings)
 
 
 def read_capsule(agent: RecordedGraph, path: str | Path) -> GraphRun:
@@ -58,20 +55,15 @@ def read_capsule(agent: RecordedGraph, path: str | Path) -> GraphRun:
     Raises:
         CapsuleError: the file is not a capsule of this graph, or is damaged; nothing was kept.
     """
-    file = Path(path).expanduser()
     run_id = new_run_id()
     contents = read(
-        file, _GraphContents, lambda contents: [agent.load_text(text) for text in _values(contents)]
+        Path(path).expanduser(),
+        _GraphContents,
+        lambda contents: [agent.load_text(text) for text in _values(contents)],
     )
     row = contents["run"]
-    options = {
-        "config": {},
-        "results": {},
-        "stream_mode": [],
-        "thread": "",
-        **row["options"],
-        "tape": {"mode": "fork", "sources": []},
-    }
+    usual = {"config": {}, "results": {}, "stream_mode": [], "thread": ""}
+    options = usual | row["options"] | {"tape": {"mode": "fork", "sources": []}}
     contents["run"] = {**row, "options": options, "session_id": "", "graph": agent.name}
     agent.store.bring(run_id, contents)
     return agent.run(run_id)
