@@ -561,11 +561,7 @@ async def _call_part(
             raise WorkbenchError(f"The {part} gave what cannot be kept: {fault}.")
         return value
 
-    return (
-        await context.tape.aeffect(
-            "handler", f"own:{part}", arguments, ask, clock=context.clock.monotonic
-        )
-    ).value
+    return (await context.tape.aeffect("handler", f"own:{part}", arguments, ask)).value
 
 
 async def call_router(context: Context, message: str, available: Sequence[str]) -> str | None:

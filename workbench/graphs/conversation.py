@@ -249,9 +249,7 @@ async def kb_handler(state: ConversationState, runtime: Runtime[Context]) -> Jso
     async def answer() -> Json:
         return dict(await context.handlers[kb](state, context))
 
-    reply = (
-        await context.tape.aeffect("handler", kb, args, answer, clock=context.clock.monotonic)
-    ).value
+    reply = (await context.tape.aeffect("handler", kb, args, answer)).value
     return {
         "answer": reply["answer"],
         "citations": reply.get("citations", []),

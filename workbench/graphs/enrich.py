@@ -61,7 +61,7 @@ async def enriched(state: RetrievalState, context: Context) -> Added | None:
         output = await tool(request, context.searched.get(kb), StepLog(context.clock))
         return output.model_dump(mode="json")
 
-    output = (await context.tape.aeffect(STEP, kb, args, ask, clock=context.clock.monotonic)).value
+    output = (await context.tape.aeffect(STEP, kb, args, ask)).value
     return Added(output["results"], _summary(names, [output]), len(output["results"]))
 
 

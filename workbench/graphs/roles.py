@@ -165,7 +165,7 @@ async def _reply(
         "messages": messages,
         "schema": form.model_json_schema(),
     }
-    effect = await context.tape.aeffect("model", role, args, call, clock=context.clock.monotonic)
+    effect = await context.tape.aeffect("model", role, args, call)
     return dict(effect.value)
 
 

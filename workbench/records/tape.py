@@ -12,6 +12,7 @@ import json
 import math
 import re
 import threading
+import time
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -272,11 +273,9 @@ class Tape:
         self.keep(effect)
         return effect
 
-    def effect(
-        self, kind: str, name: str, arguments: Any, compute: Callable[[], Any], version: str = ""
-    ) -> Any:
+    def effect(self, kind: str, name: str, arguments: Any, compute: Callable[[], Any]) -> Any:
         """Return the effect's value: from the tape, or computed and recorded."""
-        wanted = Effect(kind, name, {"version": version, "input": arguments}, None)
+        wanted = Effect(kind, name, {"input": arguments}, None)
         effect = self.take(wanted)
         if effect is None:
             effect = replace(wanted, value=masked(compute()))
@@ -289,18 +288,16 @@ class Tape:
         name: str,
         arguments: Any,
         compute: Callable[[], Awaitable[Any]],
-        *,
-        clock: Callable[[], float],
         version: str = "",
     ) -> Effect:
         """As ``effect``, awaited; gives the whole effect."""
         wanted = Effect(kind, name, {"version": version, "input": arguments}, None)
         if taken := self.take(wanted):
             return taken
-        began = clock()
+        began = time.perf_counter()
         # Masked before anything sees it: the run must continue with the same value that a replay will read.
         value = masked(await compute())
-        seconds = round(clock() - began, 6)
+        seconds = round(time.perf_counter() - began, 6)
         usage = value.get("usage") if kind == "model" and isinstance(value, Mapping) else None
         tokens = estimated_tokens([arguments, value]) if kind == "model" else 0
         if usage:

@@ -441,7 +441,7 @@ async def _reply(
         }
 
     args = {"model": context.settings.role_model("agent"), "messages": messages, "tools": functions}
-    effect = await context.tape.aeffect("model", "agent", args, call, clock=context.clock.monotonic)
+    effect = await context.tape.aeffect("model", "agent", args, call)
     return dict(effect.value)
 
 
